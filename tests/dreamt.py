@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from csmd.believe import stage as believe
 from csmd.daemon.moments import whole
-from csmd.dream import stage
-from csmd.dream.actions import DreamPlan, Fact
-from csmd.dream.plan import planning
-from csmd.dream.snapshot import Snapshot
+from csmd.dream import steps
+from csmd.dream.actions import DreamPlan, Fact, Snapshot
+from csmd.dream.consolidation import planning
 from csmd.model import Memory, Project, Provenance, Statement
 from csmd.store import dreams, projects
 from csmd.store.core import Store
@@ -180,9 +179,9 @@ def act(store: Store, days: Iterable[str], *, project: str = "alpha") -> None:
     store.write(write)
 
 
-def dream(store: Store, *, now: str, facts: stage.Facts | None = None) -> int:
+def dream(store: Store, *, now: str, facts: steps.Facts | None = None) -> int:
     """A dream from begin to end; how many actions it did."""
     begun = store.write(lambda rows: dreams.begin(rows, why="test", sessions=0, now=now))
-    done = whole(stage.batches(store, begun, now=now, key=store.hash_key, facts=facts or {}))
+    done = whole(steps.batches(store, begun, now=now, key=store.hash_key, facts=facts or {}))
     store.write(lambda rows: dreams.end(rows, begun.seq, state="done", now=now))
     return done

@@ -11,7 +11,7 @@ from typing import Any
 from csmd.believe import stage, stage_upkeep, upkeep
 from csmd.believe.stage_supersede import by_hand
 from csmd.daemon.moments import whole
-from csmd.dream import stage_undo
+from csmd.dream import undo as stage_undo
 from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
 from csmd.store import belief_changes, candidates, dreams, invariants, memories, projects, receipts, search, topics
 from csmd.store.core import Store

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from csmd import text
-from csmd.capture import stage_place
+from csmd.capture import project_identity
 from csmd.model import Memory, Project, Provenance, Turn, TurnKind
 from csmd.recall.hybrid_search import Found
 from csmd.store import projects, turns
@@ -51,7 +51,7 @@ def ordinary(store: Store, root: str, *, sessions: int = 25, session: str = "o")
     rows_of_talk = [json.loads(line) for line in ORDINARY.read_text(encoding="utf-8").splitlines()[:sessions]]
 
     def write(rows: Rows) -> None:
-        place = stage_place.identify(root)
+        place = project_identity.identified(root)
         project = projects.ensure(rows, Project(key=place.key, root=root, name=place.name, kind="path"), now="")
         for number, talk in enumerate(rows_of_talk):
             for at, turn in enumerate(talk["turns"]):

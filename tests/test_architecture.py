@@ -48,8 +48,41 @@ BY_SIGNATURE = {
         *("failure", "file", "graph", "hybrid_search", "last_sessions", "living_state", "prompt"),
         *("results", "superseded", "threads", "usage"),
     )
+} | {
+    *(
+        f"dream.{name}"
+        for name in ("daily", "narrator", "page_edits", "page_files", "reselection", "steps", "transfer", "undo")
+    ),
+    *(f"capture.{name}" for name in ("instruction_files", "project_identity", "transcripts")),
 }
 OWNERS = {"rows", "store", "context"}
+#: Functions of before that do not say so yet; the table only shrinks.
+UNSIGNED: dict[str, set[str]] = {
+    "capture.instruction_files": {"_instructions_read", "_json", "_work_trees", "_beginning"},
+    "capture.project_identity": {
+        "identify",
+        "_beside",
+        "with_marks",
+        "_place",
+        "_spelled",
+        "_repository",
+        "_linked",
+        "_is_bare",
+        "_real",
+        "identified",
+        "marked",
+        "_by_path",
+    },
+    "capture.transcripts": {"Leaving.apart", "spans_of", "with_times", "started_in"},
+    "dream.daily": {"markdown", "_data_without", "_move", "_put_back"},
+    "dream.narrator": {"of_branches", "of_tests", "told_of_failures"},
+    "dream.page_edits": {"_restore"},
+    "dream.page_files": {"content", "said_in", "put"},
+    "dream.reselection": {"planned"},
+    "dream.steps": {"planned", "looked", "_abroad", "_candidate_id"},
+    "dream.transfer": {"opened", "_read"},
+    "dream.undo": {"newest_first", "outlived", "_side", "writing", "text", "_write"},
+}
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base"}
 
 #: A package -> the only modules, or folders, that may import it.
@@ -231,7 +264,7 @@ def unsigned(path: Path) -> list[str]:
 def test_who_reads_or_writes_the_store_says_so_by_the_first_parameter() -> None:
     known = {name_of(path): path for path in MODULES}
     assert known.keys() >= BY_SIGNATURE, "a module that is gone"
-    assert {module: wrong for module in sorted(BY_SIGNATURE) if (wrong := unsigned(known[module]))} == {}
+    assert {module: set(found) for module in sorted(BY_SIGNATURE) if (found := unsigned(known[module]))} == UNSIGNED
 
 
 def test_a_function_that_hides_what_it_reads_is_found(tmp_path: Path) -> None:

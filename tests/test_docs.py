@@ -20,7 +20,7 @@ import pytest
 
 import csmd
 from csmd import client, wire
-from csmd.capture import secrets
+from csmd.capture import redact
 from csmd.capture.hosts import claude
 from csmd.cli.main import main as command_line
 from csmd.config import Settings
@@ -196,8 +196,8 @@ def test_every_key_of_the_configuration_is_documented_with_its_default() -> None
 
 def test_every_kind_of_secret_is_documented() -> None:
     rows = table(ROOT / "docs" / "security.md", "kind", columns=2)
-    kinds = dict.fromkeys(rule.kind for rule in secrets.RULES)
-    assert [row[0].strip("`") for row in rows] == [*kinds, *secrets.OTHER_KINDS]
+    kinds = dict.fromkeys(rule.kind for rule in redact.RULES)
+    assert [row[0].strip("`") for row in rows] == [*kinds, *redact.OTHER_KINDS]
     assert len(rows) >= 30
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from csmd.capture.inline import JS_SPACE
+from csmd.capture.markdown_imports import JS_SPACE
 
 #: A head is a few lines; YAML in Python reads about 100 KB a second.
 HEAD_BYTES = 16_384

@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 from csmd import text as texts
 from csmd import wire
 from csmd.capture.fields import label, string
-from csmd.capture.hosts import claude, claude_lines
+from csmd.capture.hosts import claude
 from csmd.capture.redact import redact
 from csmd.errors import BadInput
 from csmd.model import Turn
@@ -226,7 +226,7 @@ def _relayed(turn: Turn) -> Turn:
 
 def _aside(value: dict[str, Any], counts: Counter[str]) -> Turn:
     """The turn of a summary or of a system message, as the host's own are stored."""
-    bare = claude_lines.bare_turn(value, counts)
+    bare = claude.bare_turn(value, counts)
     if bare is None:
         raise BadInput("a session file's line names no session")
     said = redact(texts.strip_fenced(wire.clean(said_in(value))), counts).strip()

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from csmd.capture.hosts.claude_settings import HooksState
+from csmd.capture.hosts.claude_environment import HooksState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

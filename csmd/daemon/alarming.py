@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from csmd.capture.hosts import claude_settings
+from csmd.capture.hosts import claude_environment
 from csmd.daemon import alarm, notice
 from csmd.daemon.alarm import Note, Seen
 from csmd.daemon.now import iso, now_iso
@@ -142,7 +142,7 @@ def _seen(
     return Seen(
         folder=folder,
         hooks=states.get(folder, "unknown"),
-        expected=decides and claude_settings.expects_hooks(beginning(Path(session.path))),
+        expected=decides and claude_environment.expects_hooks(beginning(Path(session.path))),
         passed_by=passed >= session.started_at,
         others_heard=others,
     )
@@ -157,10 +157,10 @@ def installation(record: Path) -> tuple[list[str], str]:
     return [str(folder) for folder in recorded] if isinstance(recorded, list) else [], modified(record)
 
 
-def hooks_state(folder: str, script: Path) -> claude_settings.HooksState:
+def hooks_state(folder: str, script: Path) -> claude_environment.HooksState:
     """What the settings of one of the assistant's directories say of csmd's hooks now; looks at the disk."""
-    managed, own = claude_settings.settings_files(folder, platform=sys.platform)
-    return claude_settings.hooks_state(
+    managed, own = claude_environment.settings_files(folder, platform=sys.platform)
+    return claude_environment.hooks_state(
         files.read_small(own, SETTINGS_BYTES), files.read_small(managed, SETTINGS_BYTES), script=str(script)
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from csmd.capture.stage import OnDisk
+from csmd.capture.transcripts import OnDisk
 
 #: After a step that nobody waits for the steward rests so many times as long: a past takes half of one core at most,
 #: and a hook meets it half as often. Not a lower priority: a thread that has one and holds the interpreter holds up

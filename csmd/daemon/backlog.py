@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from csmd.capture.stage import OnDisk
+from csmd.capture.transcripts import OnDisk
 from csmd.daemon.backfill import Past
 
 #: Fewer sessions are read before anybody has looked: nothing worth telling.

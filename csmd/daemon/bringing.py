@@ -12,9 +12,10 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from csmd.capture import memdir, stage_place
+from csmd.capture import project_identity
+from csmd.capture.hosts import claude_environment
 from csmd.daemon.now import now_iso
-from csmd.dream import parcel, stage_memos, stage_parcel
+from csmd.dream import transfer
 from csmd.errors import BadInput, ConfigError, StoreError
 from csmd.store import exports, files, projects, tombstones, workspaces
 from csmd.store.sqlite import Rows
@@ -30,23 +31,23 @@ NO_TURNS = {"files": 0, "turns_new": 0, "turns_known": 0, "bad_lines": 0, "redac
 def read(steward: Steward, job: Job) -> Generator[None, None, bool]:
     """Takes in memories where the job's path holds such; False, and nothing done, where it holds transcripts."""
     path = Path(job.path)
-    memories = stage_parcel.found_in(path)
+    memories = transfer.found_in(path)
     if memories is not None:
-        with stage_parcel.opened(memories) as file:
+        with transfer.opened(memories) as file:
             yield from _parcel(steward, job, file)
         return True
-    notes = stage_memos.notes_in(path)
+    notes = transfer.notes_in(path)
     if notes:
         yield from _notes(steward, job, notes)
     return bool(notes)
 
 
 def _parcel(steward: Steward, job: Job, file: BinaryIO) -> Iterator[None]:
-    taken = stage_parcel.Taken()
+    taken = transfer.Taken()
     vouched = bool(job.order.get("by_person"))
     named = str(job.order.get("project") or job.order.get("asking") or "")
-    here = stage_place.marked(stage_place.identify(named)) if named else None
-    for done in stage_parcel.take_in(steward.store, file, vouched=vouched, now=now_iso(), taken=taken, here=here):
+    here = project_identity.marked(project_identity.identified(named)) if named else None
+    for done in transfer.take_in(steward.store, file, vouched=vouched, now=now_iso(), taken=taken, here=here):
         job.progress.update(step="taking in memories", done=done)
         _go_on(steward)
         yield
@@ -59,9 +60,9 @@ def _parcel(steward: Steward, job: Job, file: BinaryIO) -> Iterator[None]:
 
 
 def _notes(steward: Steward, job: Job, notes: list[Path]) -> Iterator[None]:
-    taken = stage_memos.Taken()
+    taken = transfer.NotesTaken()
     project = _project(steward, job, notes[0].parent)
-    for done in stage_memos.take_in(steward.store, notes, project=project, now=now_iso(), taken=taken):
+    for done in transfer.take_in_notes(steward.store, notes, project=project, now=now_iso(), taken=taken):
         job.progress.update(step="reading notes", done=done, total=len(notes))
         _go_on(steward)
         yield
@@ -75,12 +76,12 @@ def _project(steward: Steward, job: Job, folder: Path) -> int:
     """The project that notes are about: the one that is named, else the one whose memory directory it is."""
     named = str(job.order.get("project", ""))
     if named:
-        place = stage_place.identify(named)
-        return steward.store.write(lambda rows: projects.ensure(rows, stage_place.marked(place), now=now_iso()))
+        place = project_identity.identified(named)
+        return steward.store.write(lambda rows: projects.ensure(rows, project_identity.marked(place), now=now_iso()))
     whose = folder.parent.name if folder.name == "memory" else folder.name
 
     def known(rows: Rows) -> set[int]:
-        return {seq for path, seq in workspaces.directories(rows) if memdir.folder_name(path) == whose}
+        return {seq for path, seq in workspaces.directories(rows) if claude_environment.folder_name(path) == whose}
 
     found = steward.store.read(known)
     if len(found) != 1:
@@ -98,13 +99,13 @@ def write(steward: Steward, job: Job) -> Iterator[None]:
     began, directory = time.monotonic(), Path(job.path)
     _make_room(directory)
     total = 0
-    for total in stage_parcel.export(steward.store, directory, job.order["places"]):
+    for total in transfer.export(steward.store, directory, job.order["places"]):
         job.progress.update(step="writing", done=total)
         _go_on(steward)
         yield
     every, forgotten = steward.store.read(lambda rows: (len(exports.seqs(rows, None)), tombstones.number(rows)))
     job.result.update(
-        path=str(directory / parcel.NAME), memories=total, project=job.order["project"], elsewhere=every - total,
+        path=str(directory / transfer.NAME), memories=total, project=job.order["project"], elsewhere=every - total,
         forgotten=forgotten, took_s=round(time.monotonic() - began, 3), degraded=[],
     )  # fmt: skip
 
@@ -113,12 +114,12 @@ def _make_room(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         info = directory.lstat()
-        beside = sorted(one.name for one in directory.iterdir() if one.name != parcel.NAME)
+        beside = sorted(one.name for one in directory.iterdir() if one.name != transfer.NAME)
     except OSError as error:
         raise ConfigError(f"{directory}: {error.strerror}", hint="name a directory that you can write to") from error
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
         raise ConfigError(f"{directory} is not a directory of yours", hint="name another one")
-    if beside and not (directory / parcel.NAME).is_file():
+    if beside and not (directory / transfer.NAME).is_file():
         raise ConfigError(f"{directory} is not empty: {beside[0]} is in it", hint="name an empty or a new directory")
     files.make_private(directory)
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from csmd.config import boot_id
 from csmd.daemon import machine
 from csmd.daemon.now import iso
-from csmd.dream import holder as holders
-from csmd.dream.holder import Holder
+from csmd.dream import gates as holders
+from csmd.dream.gates import Holder
 from csmd.errors import ConfigError
 from csmd.store import files
 

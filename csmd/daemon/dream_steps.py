@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from csmd.daemon import backups
 from csmd.daemon.now import here, now_iso
-from csmd.dream import stage, stage_daily, stage_narrator, stage_pages, stage_reselection, undo
+from csmd.dream import daily, narrator, page_files, steps, undo
+from csmd.dream import reselection as stage_reselection
 from csmd.dream.actions import Fact, Kind, Phase
 from csmd.errors import CsmdError, StoreError
 from csmd.store import backup, dream_evidence, dreams, reselection
@@ -35,7 +36,7 @@ class Night:
     awaited: bool = False
     confirmed: bool = False
     now: Callable[[], str] = now_iso
-    here: stage_daily.Here = here
+    here: daily.Here = here
 
 
 Step = Callable[[Night], Iterator[None]]
@@ -45,11 +46,11 @@ FORGOTTEN = 50
 
 #: Who counts facts in one project, for a plan to go by: (rows, the project's row key, now).
 COUNTING: tuple[Callable[[Rows, int, str], Sequence[Fact]], ...] = (
-    lambda rows, project, now: stage_narrator.facts(rows, project, now=now),
+    lambda rows, project, now: narrator.facts(rows, project, now=now),
 )
 
 
-def counted(read: stage.Read, *, now: str) -> stage.Steps[stage.Facts]:
+def counted(read: steps.Read, *, now: str) -> steps.Steps[steps.Facts]:
     """What is counted over journal and packets, by project."""
     found: dict[int, Sequence[Fact]] = {}
     for place in read(dream_evidence.places):
@@ -75,7 +76,7 @@ def _write_pages(night: Night) -> Generator[None]:
     found = yield from counted(store.read, now=now)
     facts = [fact for here in found.values() for fact in here]
     directory = night.steward.config.paths.memory
-    for _ in stage_pages.write(store, directory, dream_seq=night.dream.seq, now=now, facts=facts):
+    for _ in page_files.write(store, directory, dream_seq=night.dream.seq, now=now, facts=facts):
         yield  # page by page: others come first, and whoever lost the lock writes no more
     yield
 
@@ -93,7 +94,7 @@ def rewritten(steward: Steward, paths: Sequence[str]) -> Generator[None]:
         for path in paths
         if path.startswith(f"{paths_of.memory.name}/")
     }
-    for _ in stage_pages.write(store, paths_of.memory, dream_seq=0, now=now_iso(), facts=facts, only=only):
+    for _ in page_files.write(store, paths_of.memory, dream_seq=0, now=now_iso(), facts=facts, only=only):
         yield
 
 
@@ -101,13 +102,13 @@ def _consolidate(night: Night) -> Generator[None]:
     store, now = night.steward.store, night.now()
     facts = yield from counted(store.read, now=now)
     promoting = night.steward.config.settings.stages_promote
-    yield from stage.batches(store, night.dream, now=now, key=store.hash_key, facts=facts, promoting=promoting)
+    yield from steps.batches(store, night.dream, now=now, key=store.hash_key, facts=facts, promoting=promoting)
 
 
 def _archive_days(night: Night) -> Iterator[None]:
     paths, seq, store = night.steward.config.paths, night.dream.seq, night.steward.store
     yield
-    for _ in stage_daily.archive(store, paths.home, paths.memory, seq, now=night.now(), here=night.here):
+    for _ in daily.archive(store, paths.home, paths.memory, seq, now=night.now(), here=night.here):
         yield
 
 

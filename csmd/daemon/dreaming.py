@@ -25,9 +25,9 @@ from csmd.daemon.dream_steps import AGAIN, AGAIN_STEPS, STEPS, Night, rewritten
 from csmd.daemon.jobs import Job
 from csmd.daemon.moments import a_moment, whole
 from csmd.daemon.now import now_iso
-from csmd.dream import gates, stage_undo, stage_unwriting
-from csmd.dream.gates import Chosen, Seen, Verdict
-from csmd.dream.holder import Holder
+from csmd.dream import gates, undo
+from csmd.dream import undo as stage_undo
+from csmd.dream.gates import Chosen, Holder, Seen, Verdict
 from csmd.dream.undo import EDITED
 from csmd.errors import CsmdError
 from csmd.store import dreams, reselection
@@ -319,4 +319,4 @@ def resume(steward: Steward) -> None:
     store, home = steward.store, steward.config.paths.home
     store.write(lambda rows: dreams.interrupted(rows, now=now_iso()))
     # Where the disk does not take them `csmd status` says so, and the next reading of the pages tries again.
-    steward.guard("undo", lambda: whole(stage_unwriting.finish(store, home=home, now=now_iso())) > 0)
+    steward.guard("undo", lambda: whole(undo.finish(store, home=home, now=now_iso())) > 0)

@@ -14,10 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from csmd.capture import stage_instructions as capture
+from csmd.capture import instruction_files as capture
 from csmd.daemon.moments import whole
 from csmd.daemon.now import here, iso, now_iso
-from csmd.dream import stage_daily, stage_edits, stage_unwriting, stage_withdraw
+from csmd.dream import daily, page_edits, page_files, undo
 from csmd.pauses import Pauses
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class Edited:
     def _withdraw(self) -> int:
         """Takes what was forgotten out of all that csmd wrote, of the days some in a step; in how many places it was looked for."""
         store, directory = self._steward.store, self._steward.config.paths.memory
-        days = stage_daily.withdraw(store, directory, now=now_iso(), here=here)
+        days = daily.withdraw(store, directory, now=now_iso(), here=here)
         self._forgotten |= days > 0  # more may be left
-        return stage_withdraw.withdraw(store, directory) + days
+        return page_files.withdraw(store, directory) + days
 
     def read_settled(self) -> int:
         """Reads them for a dream or an import, but not while one has just changed: who ran the tool that did is told soon."""
@@ -96,8 +96,8 @@ class Edited:
         stamp = capture.stamp(map(str, self._pages()))
         store, directory = self._steward.store, self._steward.config.paths.memory
         # What undoing a dream has left half done is no edit.
-        whole(stage_unwriting.finish(store, home=self._steward.config.paths.home, now=now_iso()))
-        done = stage_edits.step(store, directory, now=now_iso(), key=store.hash_key, pauses=self._away())
+        whole(undo.finish(store, home=self._steward.config.paths.home, now=now_iso()))
+        done = page_edits.step(store, directory, now=now_iso(), key=store.hash_key, pauses=self._away())
         self._read = stamp
         return done
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from csmd.capture import project, stage_place
-from csmd.capture import stage as capture
+from csmd.capture import project_identity
+from csmd.capture import transcripts as capture
 from csmd.capture.exclude import Excludes
 from csmd.capture.hosts import claude
 from csmd.errors import BadInput
@@ -45,6 +45,6 @@ def _is_excluded(event: Event, excludes: Excludes) -> bool:
     if not excludes.ask_the_disk:
         return False
     start = capture.started_in(Path(event.transcript_path)) if event.transcript_path else ""
-    place = stage_place.identify(event.cwd, start=start)
-    roots = project.roots(place)
+    place = project_identity.identified(event.cwd, start=start)
+    roots = project_identity.roots(place)
     return excludes.place(event.cwd, start, *roots) or excludes.off(event.cwd, start, place.place, *roots)

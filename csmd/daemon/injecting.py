@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csmd import text
-from csmd.capture import stage as capture
-from csmd.capture.hosts import claude, claude_windows
+from csmd.capture import transcripts as capture
+from csmd.capture.hosts import claude, claude_environment
 from csmd.config import Config
 from csmd.errors import DeadlineExceeded
 from csmd.model import Brief, Event
@@ -68,7 +68,7 @@ def compose(
             most = min(most, (claude.ANSWER_LIMIT_UNITS - text.utf16_units(beside.text)) // TOKEN_UNITS)
         if event.source == "compact":
             model, used = receipts.before(rows, session)
-            most = bracket.at_compaction(used, claude_windows.window(model, used)).restored_tokens(most)
+            most = bracket.at_compaction(used, claude_environment.window(model, used)).restored_tokens(most)
         living = settings.stages_advisory
         blocks = living_state.blocks(living_state.lines(rows, places=places, session_id=session)) if living else ()
 
@@ -94,7 +94,7 @@ def compose(
         )
         return failed, places[0]
     model, used = receipts.filled(rows, event.session_id)
-    policy = bracket.POLICY[bracket.of(used, claude_windows.window(model, used))]
+    policy = bracket.POLICY[bracket.of(used, claude_environment.window(model, used))]
     patience, most = min(QUERY_VECTOR_S, left_s / 2), policy.recall_tokens(settings.recall_max_tokens)
     recalled = prompt.recall(
         rows,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csmd import config
-from csmd.capture import stage_instructions as capture
+from csmd.capture import instruction_files as capture
 from csmd.daemon.now import iso, now_iso
 from csmd.store import projects
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from csmd.capture import stage as capture
-from csmd.capture import stage_tail
+from csmd.capture import transcripts
+from csmd.capture import transcripts as capture
 from csmd.daemon import backfill, backups, bringing, purging, scanning, summary
 from csmd.daemon.backfill import Past
 from csmd.errors import ConfigError, CsmdError, EmbeddingUnavailable, StoreError
@@ -131,7 +131,7 @@ def _go_on(steward: Steward) -> None:
 def _read_all(steward: Steward, job: Job) -> Generator[None, None, list[str]]:
     steward.replay_spool()
     sessions, later = _sessions(steward, job)
-    total, files, bytes_all = stage_tail.Tail(), 0, 0
+    total, files, bytes_all = transcripts.Tail(), 0, 0
     began = time.monotonic()
     for number, past in enumerate(sessions):
         project = past.project.rpartition("/")[2]

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from csmd.capture.hosts import claude_settings
+from csmd.capture.hosts import claude_environment
 from csmd.config import Config
 from csmd.store import activity, files, sessions
 from csmd.store.sqlite import Rows
@@ -22,7 +22,7 @@ def transcripts(rows: Rows, config: Config) -> dict[str, Any]:
     days = {str(folder): _days(str(folder)) for folder in config.assistant_dirs}
     roots = [root for _, root, *_ in activity.project_counts(rows)[:MOST_PROJECTS] if root and Path(root).is_dir()]
     own = {root: min(_days(folder, root) for folder in days) for root in roots} if days else {}
-    usual = min(days.values(), default=claude_settings.CLEANUP_DAYS)
+    usual = min(days.values(), default=claude_environment.CLEANUP_DAYS)
     named = sessions.transcript_paths(rows)
     missing = [seq for seq, path in named if not os.path.exists(path)]  # noqa: PTH110 - thousands, at each status
     return {
@@ -36,6 +36,6 @@ def transcripts(rows: Rows, config: Config) -> dict[str, Any]:
 
 
 def _days(folder: str, project: str = "") -> int:
-    places = claude_settings.settings_files(folder, platform=sys.platform, project=project)
-    found = claude_settings.cleanup_days([files.read_small(place, SETTINGS_BYTES) for place in places])
-    return claude_settings.CLEANUP_DAYS if found is None else found
+    places = claude_environment.settings_files(folder, platform=sys.platform, project=project)
+    found = claude_environment.cleanup_days([files.read_small(place, SETTINGS_BYTES) for place in places])
+    return claude_environment.CLEANUP_DAYS if found is None else found

@@ -17,7 +17,7 @@ from csmd import cache, wire
 from csmd.capture.hosts import claude
 from csmd.config import child_environment
 from csmd.daemon.now import here, now_iso
-from csmd.dream import stage_daily
+from csmd.dream import daily
 from csmd.errors import StoreError
 from csmd.store import files, markdown_pages, purge, purge_files, tombstones
 from csmd.store.purge import Plan
@@ -62,7 +62,7 @@ def run(steward: Steward, job: Job) -> Iterator[None]:
     yield from _honour(steward, job)
     job.progress.update(step="files")
     job.result.update(_purge_files(steward, plan))
-    while stage_daily.withdraw(steward.store, steward.config.paths.memory, now=now_iso(), here=here):
+    while daily.withdraw(steward.store, steward.config.paths.memory, now=now_iso(), here=here):
         yield
     yield from cleanse(steward, job)
     steward.store.write(purge.end)

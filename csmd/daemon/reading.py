@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from csmd.capture import own, stage_tail
+from csmd.capture import own, transcripts
 from csmd.capture.exclude import Excludes
 from csmd.config import Config
 from csmd.daemon.now import now_iso
@@ -39,9 +39,9 @@ def read(
     leave_out: Excludes,
     most_pieces: int | None = None,
     stop: Callable[[], bool] = lambda: False,
-) -> stage_tail.Tail:
+) -> transcripts.Tail:
     """Reads what a transcript has grown by, or `most_pieces` of it; raises as `stage_tail.tail` does."""
-    return stage_tail.tail(
+    return transcripts.tail(
         store,
         path,
         now=now_iso,

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from csmd import wire
-from csmd.capture import stage as capture
+from csmd.capture import transcripts as capture
+from csmd.capture.project_identity import Places
 from csmd.capture.redact import choose_words
-from csmd.capture.stage_place import Places
 from csmd.config import Config
 from csmd.daemon import logs, reading
 from csmd.daemon.entry import configuration, explaining

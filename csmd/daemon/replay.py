@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from csmd.capture import stage as capture
+from csmd.capture import transcripts as capture
 from csmd.capture.redact import redact
 from csmd.daemon import hosts, injecting
 from csmd.daemon.now import iso, now_iso

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from csmd import wire
 from csmd.capture import redact as redaction
-from csmd.capture import stage as capture
+from csmd.capture import transcripts as capture
 from csmd.daemon import purging
 from csmd.errors import BadInput, StoreError
 from csmd.store import purge, purge_files

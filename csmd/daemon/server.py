@@ -22,7 +22,7 @@ from typing import Any
 import zmq
 
 from csmd import wire
-from csmd.capture import stage as capture
+from csmd.capture import transcripts as capture
 from csmd.capture.hosts import claude
 from csmd.config import Config
 from csmd.daemon import hosts, injecting

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from csmd.believe import stage as believe
 from csmd.believe import stage_gotchas, stage_habits, stage_self, stage_speakers, stage_topics, stage_upkeep
-from csmd.capture import stage_worktrees
+from csmd.capture import project_identity
 from csmd.daemon import easing, embedding
 from csmd.daemon.now import here, iso
 from csmd.distill import stage as distill
 from csmd.distill import stage_digest, stage_packets, stage_tool_words
-from csmd.dream import stage_daily
+from csmd.dream import daily
 from csmd.recall import stage_checkpoint, threads, usage
 from csmd.store.cursors import Behind
 
@@ -51,7 +51,7 @@ def _checkpoints(steward: Steward, _: bool) -> int:
 
 
 def _worktrees(steward: Steward, _: bool) -> int:
-    return stage_worktrees.step(steward.store, now=iso(datetime.now(UTC)))
+    return project_identity.step(steward.store, now=iso(datetime.now(UTC)))
 
 
 def _speakers(steward: Steward, _: bool) -> int:
@@ -107,7 +107,7 @@ def _daily(steward: Steward, _: bool) -> int:
 
     def write() -> bool:
         nonlocal done
-        done = stage_daily.step(steward.store, steward.config.paths.memory, now=iso(datetime.now(UTC)), here=here)
+        done = daily.step(steward.store, steward.config.paths.memory, now=iso(datetime.now(UTC)), here=here)
         return done > 0
 
     if steward.config.settings.stages_daily:

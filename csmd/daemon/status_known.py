@@ -7,11 +7,11 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from csmd.capture.hosts import claude_windows
+from csmd.capture.hosts import claude_environment
 from csmd.config import Config
 from csmd.daemon import clients, growth, kept, retention
 from csmd.daemon.now import iso
-from csmd.dream import stage_edits
+from csmd.dream import page_edits
 from csmd.recall import bracket
 from csmd.store import activity, receipts, sessions, speakers, vectors
 from csmd.store.sqlite import Rows
@@ -48,7 +48,7 @@ def known(rows: Rows, config: Config, model: str | None, *, now: datetime, key: 
             ),
         },
         "clients": known_clients,
-        "pages": stage_edits.told(rows, config.paths.memory, key=key),
+        "pages": page_edits.told(rows, config.paths.memory, key=key),
         "warnings": [*retention.warnings(rows, config.settings), *clients.warnings(known_clients, config)],
     }
 
@@ -90,7 +90,7 @@ def _memories(found: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
 
 
 def _live(session: str, project: str, model: str, last: str, tokens: int) -> dict[str, Any]:
-    window = claude_windows.window(model, tokens)
+    window = claude_environment.window(model, tokens)
     return {
         "session": session,
         "project": project,

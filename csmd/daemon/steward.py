@@ -18,8 +18,8 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
-from csmd.capture import stage as capture
-from csmd.capture import stage_tail
+from csmd.capture import transcripts
+from csmd.capture import transcripts as capture
 from csmd.config import Config
 from csmd.daemon import backfill, backups, growth, jobs, logs, reading, replay, retention, summary
 from csmd.daemon.alarming import Alarms
@@ -342,9 +342,9 @@ class Steward(threading.Thread):
             self.hint(str(path))
         return report.bytes_read > 0
 
-    def look_at(self, path: Path, *, strict: bool = False, most_pieces: int | None = None) -> stage_tail.Tail:
+    def look_at(self, path: Path, *, strict: bool = False, most_pieces: int | None = None) -> transcripts.Tail:
         """Reads what a transcript has grown by, or a part of it; what it could not read is told in `trouble`."""
-        report = stage_tail.Tail()
+        report = transcripts.Tail()
 
         def look() -> bool:
             nonlocal report

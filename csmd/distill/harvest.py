@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from csmd import quotations
-from csmd.capture.hosts import claude_work
+from csmd.capture.hosts import claude_tool_calls
 from csmd.distill import refusals
 from csmd.distill.work import Entry, Work, check_of, is_told
 from csmd.text import content_words, cut, lines_of_prose, sentences, squeeze, stem
@@ -77,7 +77,7 @@ def goal(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = ()) ->
     for prompt in prompts:
         if found and len(words) >= WORDS:
             break
-        plan, _ = claude_work.plan_given(prompt.text)
+        plan, _ = claude_tool_calls.plan_given(prompt.text)
         own = plan or quotations.own_words(prompt.text)
         rows = [row for row in lines_of_prose(own[:4000]) if plan or refusals.refusal(row, "user") != "printed"]
         if not found and rows and (plan or len(content_words(rows[0])) >= 3 or len(content_words(" ".join(rows))) >= 5):
@@ -137,7 +137,7 @@ def named(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[Item]:
     """What the session says that it builds on: a plan, a transcript, a commit, an earlier conversation."""
     found: list[Item] = []
     for prompt in prompts:
-        plan, transcript = claude_work.plan_given(prompt.text)
+        plan, transcript = claude_tool_calls.plan_given(prompt.text)
         if plan:
             found.append(Item("plan_given", cut(squeeze(plan), 400), prompt.uuid))
         if transcript:
@@ -147,7 +147,7 @@ def named(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[Item]:
             if _LAST_TIME.search(prompt.text):
                 found.append(Item("continued", cut(squeeze(prompt.text), SENTENCE), prompt.uuid))
     first = next((entry for entry in entries if entry.kind in ("user", "summary", "assistant")), None)
-    if first is not None and first.kind == "summary" and claude_work.is_continued(first.text):
+    if first is not None and first.kind == "summary" and claude_tool_calls.is_continued(first.text):
         found.append(Item("continued", "a summary of an earlier conversation", first.uuid))
     return list(dict.fromkeys(found))
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from heapq import merge
 from typing import Literal, NamedTuple
 
-from csmd.capture.hosts import claude_said
+from csmd.capture.hosts import claude_tool_calls
 from csmd.model import PROMPTS, StoredTurn, TurnKind
 
 Role = Literal["prompt", "midway", "reply", "plan", "commit", "report", "summary"]
@@ -79,16 +79,16 @@ def called(turn: StoredTurn, tool: str, result: StoredTurn | None) -> Source | N
 
     The turn is the one in which the words are.
     """
-    if result is None or tool not in claude_said.CALLS:
+    if result is None or tool not in claude_tool_calls.CALLS:
         return None
-    role, said = claude_said.CALLS[tool]
+    role, said = claude_tool_calls.CALLS[tool]
     text = said(turn.text, result.text)
     return _source(result if role == "report" else replace(turn, ordinal=result.ordinal), role, text) if text else None
 
 
 _BESIDE: dict[TurnKind, tuple[Role, Callable[[str], str]]] = {
-    "notification": ("report", claude_said.notified),
-    "summary": ("summary", claude_said.summary),
+    "notification": ("report", claude_tool_calls.notified),
+    "summary": ("summary", claude_tool_calls.summary),
 }
 
 

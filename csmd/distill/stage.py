@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from csmd import text
-from csmd.capture.hosts import claude_said
+from csmd.capture.hosts import claude_tool_calls
 from csmd.distill import chooser, sources
 from csmd.distill.chooser import Chosen
 from csmd.distill.sources import Source
@@ -105,7 +105,7 @@ def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
     turns = [turn for turn in found if turn.ordinal <= session.turns]
     worked = sources.told_beside(turns)
     calls = told_of.tool_calls(
-        rows, session.session_seq, after=after, tools=claude_said.CALLS, holding=claude_said.HOLDING
+        rows, session.session_seq, after=after, tools=claude_tool_calls.CALLS, holding=claude_tool_calls.HOLDING
     )
     worked += [one for call in calls if (one := sources.called(call.turn, call.tool, call.result)) is not None]
     worked = [one for one in worked if begun <= one.turn.ordinal <= session.turns]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from csmd.capture.hosts import claude_said
+from csmd.capture.hosts import claude_tool_calls
 from csmd.distill import sources
 from csmd.distill.stage import is_settled
 from csmd.store import candidates, cursors, passages, turns
@@ -13,7 +13,7 @@ from csmd.store.sqlite import Rows
 STAGE = "tool words"
 #: What an agent reported is said in a conversation of its own.
 ROLES = ("plan", "commit")
-TOOLS = tuple(tool for tool, (role, _) in claude_said.CALLS.items() if role in ROLES)
+TOOLS = tuple(tool for tool, (role, _) in claude_tool_calls.CALLS.items() if role in ROLES)
 #: Sessions that one step looks at.
 SESSIONS = 8
 
@@ -35,7 +35,7 @@ def step(store: Store, *, quiet_before: str) -> int:
 def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
     def look(rows: Rows) -> tuple[list[turns.Call], int]:
         calls = turns.tool_calls(
-            rows, session.session_seq, after=session.position, tools=TOOLS, holding=claude_said.HOLDING
+            rows, session.session_seq, after=session.position, tools=TOOLS, holding=claude_tool_calls.HOLDING
         )
         # What hooks report comes without end while somebody works; calls stand in transcripts alone.
         provisional = candidates.first_provisional(rows, session.session_seq, after=session.position)

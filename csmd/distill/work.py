@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from csmd.capture.hosts import claude_work
+from csmd.capture.hosts import claude_tool_calls
 from csmd.distill import shell
 from csmd.patterns import at_first_use
 from csmd.text import cut, squeeze
@@ -79,7 +79,7 @@ class Work:
     """Branches that were begun here -> uuid."""
     open: list[tuple[str, str]] = field(default_factory=list)
     """(entry, uuid) of the last to-do list that were not done."""
-    todo: list[tuple[str, claude_work.Progress, str]] = field(default_factory=list)
+    todo: list[tuple[str, claude_tool_calls.Progress, str]] = field(default_factory=list)
     """(entry, how far it is, uuid) of the whole of it, and of the tasks."""
     todos: int = 0
     calls: int = 0
@@ -190,17 +190,17 @@ def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
     """What was done in these entries of one conversation, in their order; a commit elsewhere than below `cwd` is none."""
     work = Work()
     results = {entry.tool_id: entry for entry in entries if entry.kind == "tool_result" and entry.tool_id}
-    tasks: dict[str, tuple[str, claude_work.Progress, str]] = {}
-    todo: list[tuple[str, claude_work.Progress, str]] = []
+    tasks: dict[str, tuple[str, claude_tool_calls.Progress, str]] = {}
+    todo: list[tuple[str, claude_tool_calls.Progress, str]] = []
     for entry in entries:
         if entry.kind != "tool_call":
             continue
         work.calls += 1
-        done = claude_work.deed(entry.tool, entry.text)
+        done = claude_tool_calls.deed(entry.tool, entry.text)
         answer = results.get(entry.tool_id)
         if answer is None or done is None:
             continue
-        how = claude_work.result(answer.text)
+        how = claude_tool_calls.how_it_ended(answer.text)
         if done.kind == "look":
             if how == "passed":
                 work.read.setdefault(done.subject, []).append(entry.uuid)
@@ -216,7 +216,11 @@ def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
         elif how == "passed" and done.kind == "todo":
             todo = [(body, progress, entry.uuid) for body, progress in done.items]
         elif how == "passed" and done.kind == "task":
-            tasks[claude_work.task_number(answer.text) or str(len(tasks) + 1)] = (done.subject, "open", entry.uuid)
+            tasks[claude_tool_calls.task_number(answer.text) or str(len(tasks) + 1)] = (
+                done.subject,
+                "open",
+                entry.uuid,
+            )
         elif how == "passed" and done.kind == "task_state" and done.subject in tasks:
             body, was, uuid = tasks[done.subject]
             tasks[done.subject] = (body, done.items[0][1] or was, uuid)

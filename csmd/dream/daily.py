@@ -1,22 +1,157 @@
-"""What was done on a day, session by session, as people read it and as data; and what stands in a day's file; pure.
-
-A file is people's. csmd writes one part of it for each session, between two marks that are comments; what stands outside
-of its marks it never touches. The first mark holds a check of the part as csmd wrote it: a part that somebody has edited
-is known by it and stays as it is, and one that somebody took out does not come back.
-"""
+"""The files of days and of sessions that are live, written from rows."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from csmd.dream import entries
-from csmd.text import amount, squeeze
+from csmd.capture.redact import redact
+from csmd.distill.digest import SAID
+from csmd.dream import narrator
+from csmd.recall import lasting
+from csmd.recall.last_sessions import without_courtesy
+from csmd.store import cursors, days, digests, dreams, files, tombstones
+from csmd.store.core import Store
+from csmd.store.days import Ending, Told
+from csmd.store.digests import ItemRow
+from csmd.store.sqlite import Rows
+from csmd.text import alike, amount, cut, gist, squeeze
+
+HEADING = 100
+#: Two that begin with so many characters the same say the same, or that have this share of their words in common.
+SAME, MOSTLY = 60, 0.6
+#: A heading has so many characters before a clause's end that it is cut at.
+LEAST_HEADING = 40
+#: So many words stand before what a terminal printed where they are a heading by themselves.
+LEAST_SAID = 4
+#: How long an entry may be, and how much of one that is longer has to stand before the end of a clause that it is cut at.
+ENTRY, LEAST_ENTRY = 240, 80
+#: A word that is no name of anything.
+_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?[,;:.?!]?(?: |$)")
+#: What an assistant offers at its end: nobody left anything open by it.
+_OFFERS = re.compile(r"\b(?:would you like|(?:do you |\A)want(?: me)? to|shall i|should i|let me know)\b", re.I)
+#: An assistant's question whether it may go on.
+_MAY_I = re.compile(
+    r"\A\W*(?:(?:ok(?:ay)?|all good|good|ready|done)\b[^.!?]{0,40}|(?:does|do|is) (?:this|that|it|these) (?:look|sound|work|make|ok(?:ay)?|fine|good)\b[^.!?]{0,60})\?\W*\Z",
+    re.I,
+)
+#: What a terminal shows before what was typed into it, or what it printed.
+_PRINTED = re.compile(r"[\s:,]*[❯⎿⏺│├└✓✗]")
+_END = re.compile(r"[.;!?](?= )")
+_CLAUSE = re.compile(r"[,;:.?!](?= )| (?=[-(–—] ?)| (?=(?:and|but|because|so that|when|which|where|since) )")
+
+
+def distinct(entries: Iterable[str], *, but: Iterable[str] = ()) -> tuple[str, ...]:
+    """What says something of its own: no more than begins as what is in `but` or told already, or says mostly the same."""
+    told = list(but)
+    seen = {squeeze(entry)[:SAME].casefold() for entry in told}
+    found = []
+    for entry in entries:
+        begins = squeeze(entry)[:SAME].casefold()
+        if begins not in seen and not any(alike(gist(entry), gist(other), share=MOSTLY) for other in told):
+            seen.add(begins)
+            told.append(entry)
+            found.append(entry)
+    return tuple(found)
+
+
+def day_title(goal: str) -> str:
+    """A prompt as a heading: what it asks for, without the phrase that asks, cut where a clause ends."""
+    whole = squeeze(goal)
+    said = without_courtesy(whole)
+    said = said if said == whole else said.rstrip(" ?")
+    if (shown := _PRINTED.search(said)) and len(said[: shown.start()].split()) >= LEAST_SAID:
+        said = said[: shown.start()]
+    said = said.rstrip(" :;,")
+    if _WORD.match(said):
+        said = said[0].upper() + said[1:]
+    if len(said) <= HEADING:
+        return said
+    ends = [found.start() for found in _CLAUSE.finditer(said, LEAST_HEADING, HEADING)]
+    head = said[: ends[-1]] if ends else cut(said, HEADING).removesuffix("…")
+    for opens, is_open in (("`", head.count("`") % 2), ("(", head.count("(") > head.count(")"))):
+        if is_open and head.rfind(opens) >= LEAST_HEADING:
+            head = head[: head.rfind(opens)]
+    return f"{head.rstrip(' ,;:.?!')}…"
+
+
+def entry(said: str) -> str:
+    """What was said as an entry: whole, else up to where its last sentence or clause ends that has room, with an ellipsis."""
+    whole = squeeze(said)
+    whole = squeeze(whole.replace("**", "")) if whole.count("**") % 2 else whole
+    if len(whole) <= ENTRY:
+        return whole
+    ends = [found.end() for found in _END.finditer(whole, LEAST_ENTRY, ENTRY - 1)]
+    at = next((end for end in reversed(ends) if not _is_open(whole[:end])), 0)
+    return f"{whole[:at].rstrip(';')} …" if at else cut(whole, ENTRY)
+
+
+def _is_open(head: str) -> bool:
+    """Whether a text ends within code or parentheses."""
+    return head.count("`") % 2 > 0 or head.count("(") > head.count(")")
+
+
+def subjects(commits: Sequence[str]) -> tuple[str, ...]:
+    """Commits by their subjects: one that was amended is told once, as it is now."""
+    last = {commit.partition(" ")[2] or commit: commit for commit in commits}
+    return tuple(last.values())
+
+
+def is_offer(entry: str) -> bool:
+    """Whether an entry is what an assistant offers, or asks its user to choose, at its end."""
+    return bool(_OFFERS.search(entry) or _MAY_I.match(entry))
+
+
+#: A line of a part that tells somebody's words.
+_LISTED = re.compile(r"- (?:Decided|Corrected|Gotcha|Open): (.*)$")
+#: Whether a sentence was forgotten.
+IsOut = Callable[[str], bool]
+
+
+def markdown_without(body: str, is_out: IsOut, said: Collection[str]) -> str:
+    """A session's part without the lines, and the words of its heading, that are forgotten: known by `is_out`, or of `said`."""
+    whole = {plain(cut_off) for one in said for cut_off in (entry(one), cut(squeeze(one), ENTRY))}
+    titles = {plain(day_title(one)) for one in said}
+    kept = []
+    for row in body.splitlines(keepends=True):
+        line, end = row.rstrip("\n"), row[len(row.rstrip("\n")) :]
+        listed = _LISTED.match(line)
+        if listed and (listed[1] in whole or is_out(listed[1])):
+            continue
+        title = line.rpartition(" · ")[2] if line.startswith("## ") else ""
+        kept.append(f"{line.removesuffix(f' · {title}')}{end}" if title and (title in titles or is_out(title)) else row)
+    return "".join(kept)
+
+
+def entered_in(found: Any) -> list[str]:
+    """What data say of sessions in whole sentences, where the text beside may have cut them; nothing of what is no such data."""
+    values = [value for one in found if isinstance(one, dict) for value in one.values()] if isinstance(found, list) else []  # fmt: skip
+    return [one for value in values for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+
+
+def data_without(found: Sequence[Mapping[str, Any]], is_out: IsOut, said: Collection[str]) -> list[dict[str, Any]]:
+    """Sessions as data without what is forgotten; what there is none of any more is left out."""
+    known = {squeeze(one) for one in said}
+
+    def out(value: Any) -> bool:
+        return isinstance(value, str) and (squeeze(value) in known or is_out(value))
+
+    def left(value: Any) -> Any:
+        return [one for one in value if not out(one)] if isinstance(value, list) else value
+
+    return [
+        {name: left(value) for name, value in one.items() if not out(value) and (left(value) or not value)}
+        for one in found
+    ]
+
 
 #: A session in which nothing was said for so long has ended, unless its host says so sooner.
 QUIET_H = 2.0
@@ -108,18 +243,18 @@ def markdown(one: Session) -> str:
     span = f"{one.began:%H:%M} to {one.ended:%H:%M}"
     if one.began.date() != one.ended.date():
         span = f"{one.began:%Y-%m-%d %H:%M} to {one.ended:%H:%M}"
-    rows = [f"## {' · '.join(part for part in (one.project, span, entries.title(one.goal)) if part)}", ""]
+    rows = [f"## {' · '.join(part for part in (one.project, span, day_title(one.goal)) if part)}", ""]
     counted = [amount(one.prompts, "prompt")] if one.prompts else []
     counted += [amount(one.calls, "tool call"), f"{_lasted(one.work_min)} at work"]
     rows.append(f"- Outcome: {one.outcome_said} ({', '.join(counted)}; session `{one.id[:8]}`)")
-    corrected = entries.distinct(one.corrections)
-    rows += _listed("Decided", entries.distinct(one.decisions, but=corrected), "decision")
+    corrected = distinct(one.corrections)
+    rows += _listed("Decided", distinct(one.decisions, but=corrected), "decision")
     rows += _listed("Corrected", corrected, "correction")
     rows += _listed("Gotcha", one.gotchas, "gotcha")
     files = [f"`{squeeze(path)}`" + (f" x{times}" if times > 1 else "") for path, times in one.files]
     rows += _row(f"Changed {amount(len(files), 'file')}", files, "file")
-    rows += _listed("Commit", entries.subjects(one.commits), "commit")
-    rows += _listed("Open", [entry for entry in one.open if not entries.is_offer(entry)], "open")
+    rows += _listed("Commit", subjects(one.commits), "commit")
+    rows += _listed("Open", [entry for entry in one.open if not is_offer(entry)], "open")
     if one.agents:
         answered = sum(ended for *_, ended in one.agents)
         rows.append(f"- {amount(len(one.agents), 'sub-agent')}" + (f", {answered} with an answer" if answered else ""))
@@ -132,7 +267,7 @@ def plain(text: str) -> str:
 
 
 def _listed(name: str, said: Sequence[str], kind: str) -> list[str]:
-    rows = [f"- {name}: {entries.entry(one)}" for one in said[: _room(len(said), kind)]]
+    rows = [f"- {name}: {entry(one)}" for one in said[: _room(len(said), kind)]]
     more = len(said) - len(rows)
     return [*rows, f"- {name}: {more} more"] if more > 0 else rows
 
@@ -269,3 +404,275 @@ def _find(text: str, style: Style, ident: str) -> re.Match[str] | None:
     begin = rf"{re.escape(style.opens)}session {re.escape(part_name(ident))} (?P<check>\S*){re.escape(style.closes)}"
     end = re.escape(_end(style, ident))
     return re.search(rf"^{begin}[ \t]*\n(?P<body>.*?)^{end}[ \t]*(?:\n|\Z)", text, re.MULTILINE | re.DOTALL)
+
+
+STAGE = "daily"
+#: Sessions told in one step, and looked at for it; live sessions that have a file; gotchas that are told.
+BATCH, LOOKED_AT, MOST_LIVE, GOTCHAS = 20, 400, 50, 20
+DAILY, LIVE, ARCHIVE, WALLED = "daily", "sessions", "archive", "workspaces"
+LIVE_HEAD = "# csmd: where this session stands; made anew while it goes on, gone when it has ended.\n"
+
+#: What an outcome is called, as a digest tells it.
+OUTCOMES: Mapping[str, str] = {str(name): said for name, said in SAID.items()}
+
+#: A time of the store in the zone whose days people mean.
+Here = Callable[[str], datetime]
+
+
+def step(store: Store, directory: Path, *, now: str, here: Here) -> int:
+    """Brings the daily files and the live sessions' up to date; how much was done, 0 for nothing left."""
+    done = _leave(store, directory) + _settle(store, directory) + _again(store, directory)
+    done += _tell(store, directory, now=here(now), here=here)
+    return done + _live(store, directory, now=now, here=here)
+
+
+def withdraw(store: Store, directory: Path, *, now: str, here: Here) -> int:
+    """Takes out of the files what was taken back in the store, edited or not; how many parts and files there were.
+
+    No file is begun by it: it is for a purge and for forgetting, wherever the files come from.
+    """
+    return _leave(store, directory) + _again(store, directory) + _live(store, directory, now=now, here=here, new=False)
+
+
+def _leave(store: Store, directory: Path) -> int:
+    found = store.read(lambda rows: days.taken_back(rows, limit=LOOKED_AT))
+    for part in found:
+        for style in (MARKDOWN, DATA):
+            path = _file(directory, part.wall, part.day, style)
+            if text := files.read_memory_file(path):
+                _put_back(directory, path, text, take_out(text, style, part.id)[0], part.day, style)
+    if found:
+        store.write(lambda rows: days.gone(rows, found))
+    return len(found)
+
+
+def _again(store: Store, directory: Path) -> int:
+    """Takes what was forgotten out of the parts of some days."""
+    as_of, found = store.read(lambda rows: (tombstones.forgettings(rows), days.again(rows, limit=BATCH)))
+    changed: set[str] = set()
+    for part in found:
+        data = files.read_memory_file(_file(directory, part.wall, part.day, DATA)) or ""
+        entered = entered_in(files.from_yaml(take_out(data, DATA, part.id)[1]))
+        for style in (MARKDOWN, DATA):
+            path = _file(directory, part.wall, part.day, style)
+            if text := files.read_memory_file(path):
+                kept = store.read(partial(_kept, text=text, part=part, style=style, entered=entered, key=store.hash_key))  # fmt: skip
+                if kept != text:
+                    files.write_memory_file(directory, path, kept)
+                    changed.add(part.day)
+    if found:
+        store.write(lambda rows: days.looked_through(rows, found, changed, as_of=as_of))
+    return len(found)
+
+
+def _kept(rows: Rows, *, text: str, part: Told, style: Style, entered: Sequence[str], key: bytes) -> str:
+    """A day's file without what of a session's part is forgotten; `entered` is what its data says."""
+    is_out = days.is_out(rows, part.id, key=key)
+    said = [one for one in (*days.said(rows, part.id), *entered) if is_out(one)]
+    of = _data_without if style.member else markdown_without
+    return without(text, style, part.id, lambda body: of(body, is_out, said))
+
+
+def _data_without(body: str, is_out: IsOut, said: Sequence[str]) -> str:
+    found = files.from_yaml(body)
+    if not (isinstance(found, list) and all(isinstance(one, dict) for one in found)):
+        return body  # somebody has made something else of it
+    kept = data_without(found, is_out, said)
+    return body if kept == found else files.as_yaml(kept)
+
+
+def archive(store: Store, home: Path, directory: Path, dream: int, *, now: str, here: Here) -> Iterator[str]:
+    """Moves the daily files that are due into the archive, noted in a dream's journal; after each the path that it had.
+
+    Another file that is there already is not written over, and what is no text stays where it is. Killed between two
+    steps, the next dream finds the same text in both places and goes on. No disk is waited for in a write.
+    """
+    today = _day(here(now))
+    for root in [directory, *(directory / WALLED / name for name in _walled(directory))]:
+        for name in due(files.names_in(root / DAILY), today=today):
+            old, new = root / DAILY / name, root / ARCHIVE / DAILY / name
+            text = files.read_memory_file(old)
+            if text is None or not _is_text(text):
+                continue
+            text = redact(text, Counter())  # people write there, too
+            if new.exists() and files.read_memory_file(new) != text:
+                continue
+            files.write_memory_file(directory, new, text)
+            store.write(partial(_note_moved, dream=dream, home=home, old=old, new=new, text=text, now=now))
+            files.remove_memory_file(old)
+            yield str(old.relative_to(home))
+
+
+def _note_moved(rows: Rows, *, dream: int, home: Path, old: Path, new: Path, text: str, now: str) -> None:
+    there, gone = str(new.relative_to(home)), str(old.relative_to(home))
+    dreams.wrote(rows, dream, reason="its day is over 30 days ago", path=there, before=None, after=text, now=now)
+    dreams.wrote(rows, dream, reason="moved to the archive", path=gone, before=text, after=None, now=now)
+
+
+def _is_text(said: str) -> bool:
+    """Whether a file is UTF-8: the journal holds nothing else."""
+    try:
+        said.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# --- what has ended
+
+
+def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
+    as_of, after = store.read(lambda rows: (tombstones.forgettings(rows), cursors.cursor(rows, STAGE, "digests")))
+    found = store.read(lambda rows: days.waiting(rows, after=after, limit=LOOKED_AT))
+    written: list[tuple[Ending, str]] = []
+    held = False
+    upto = after
+    for one in found:
+        last = here(one.last_at)
+        if not has_ended(last, closed=one.closed, now=now):
+            held = True
+        elif one.told != one.digest_seq and is_kept(_day(last), today=_day(now)):
+            if len(written) == BATCH:
+                break
+            # One that says no more than before keeps its date, whatever zone holds now.
+            written.append((one, one.day if one.told_at == one.last_at else _day(last)))
+        if not held:
+            upto = one.digest_seq
+    for one, day in sorted(written, key=lambda pair: (pair[0].last_at, pair[0].session_seq)):
+        _write(store, directory, one, day, here)
+
+    def write(rows: Rows) -> None:
+        for one, day in written:
+            days.note(rows, one, day=day, as_of=as_of)
+        cursors.move_cursor(rows, STAGE, "digests", upto)
+
+    if written or upto > after:
+        store.write(write)
+    return len(written) + (upto > after)
+
+
+def _write(store: Store, directory: Path, one: Ending, day: str, here: Here) -> None:
+    session = store.read(lambda rows: _session(rows, one, here, key=store.hash_key))
+    for style, body in ((MARKDOWN, markdown(session)), (DATA, files.as_yaml([data(session)]))):
+        path = _file(directory, one.wall, day, style)
+        text = files.read_memory_file(path)
+        if text is not None:
+            new = put(text or empty(day, style), style, one.id, body, known=bool(text) and one.day == day)
+            if new != text:
+                files.write_memory_file(directory, path, new)
+
+
+def _settle(store: Store, directory: Path) -> int:
+    """Moves what stands on the wrong side of a wall, as it stands."""
+    found = store.read(lambda rows: days.moved(rows, limit=LOOKED_AT))
+    for part in found:
+        for style in (MARKDOWN, DATA):
+            _move(directory, part, style)
+    if found:
+        store.write(lambda rows: days.stand(rows, found))
+    return len(found)
+
+
+def _move(directory: Path, part: Told, style: Style) -> None:
+    old, new = (_file(directory, wall, part.day, style) for wall in (part.wall, part.wall_now))
+    if old == new:
+        return
+    text, there = files.read_memory_file(old), files.read_memory_file(new)
+    if not text or there is None:
+        return
+    left, taken = take_out(text, style, part.id)
+    with_it = put_whole(there or empty(part.day, style), style, part.id, taken)
+    if taken and with_it != there:
+        files.write_memory_file(directory, new, with_it)
+    _put_back(directory, old, text, left, part.day, style)
+
+
+def _put_back(directory: Path, path: Path, text: str, left: str, day: str, style: Style) -> None:
+    """Writes what is left of a file; one in which nothing is left but what csmd began it with is gone."""
+    if is_nothing(left, day, style):
+        files.remove_memory_file(path)
+    elif left != text:
+        files.write_memory_file(directory, path, left)
+
+
+# --- what goes on
+
+
+def _live(store: Store, directory: Path, *, now: str, here: Here, new: bool = True) -> int:
+    """Writes a file for each session that goes on (with `new` also where there is none yet), and takes away those of sessions that have ended."""
+    since = (datetime.fromisoformat(now) - timedelta(hours=QUIET_H)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] + "Z"
+    found = store.read(lambda rows: days.live(rows, since=since, limit=MOST_LIVE))
+    gone, _ = store.read(tombstones.forgettings)
+    changed = 0
+    wanted: set[Path] = set()
+    for one in found:
+        path = _root(directory, one.wall) / LIVE / f"{part_name(one.id)}.yaml"
+        wanted.add(path)
+        # What it was made of stands in it: a long session is not read again where nothing came.
+        head = f"{LIVE_HEAD}# digest {one.digest_seq}, {one.last_at}{f', without {gone}' if gone else ''}\n"
+        there = files.read_memory_file(path)
+        if there is not None and (there or new) and not there.startswith(head):
+            session = store.read(lambda rows, one=one: _session(rows, one, here, key=store.hash_key))  # type: ignore[misc]
+            files.write_memory_file(directory, path, head + files.as_yaml(so_far(session)))
+            changed += 1
+    for folder in [directory / LIVE, *(directory / WALLED / name / LIVE for name in _walled(directory))]:
+        for name in files.names_in(folder, ".yaml"):
+            if folder / name not in wanted and (files.read_memory_file(folder / name) or "").startswith(LIVE_HEAD):
+                files.remove_memory_file(folder / name)
+                changed += 1
+    return changed
+
+
+# --- places and values
+
+
+def _root(directory: Path, wall: str) -> Path:
+    if not wall:
+        return directory
+    slug = re.sub(r"[^a-z0-9]+", "-", wall.lower()).strip("-")[:40]
+    return directory / WALLED / f"{slug}-{hashlib.sha256(wall.encode('utf-8', 'replace')).hexdigest()[:6]}".lstrip("-")
+
+
+def _walled(directory: Path) -> list[str]:
+    return sorted(path.name for path in (directory / WALLED).glob("*/") if not path.is_symlink())
+
+
+def _file(directory: Path, wall: str, day: str, style: Style) -> Path:
+    """A day's file: where it is, or where it will be; an archived one stays in the archive."""
+    root = _root(directory, wall)
+    archived = root / ARCHIVE / DAILY / f"{day}{style.suffix}"
+    return archived if archived.exists() else root / DAILY / f"{day}{style.suffix}"
+
+
+def _day(moment: datetime) -> str:
+    return moment.date().isoformat()
+
+
+def _session(rows: Rows, one: Ending, here: Here, *, key: bytes) -> Session:
+    versions = digests.of_session(rows, one.session_seq)
+    digest = versions[-1] if versions else None
+    items: dict[str, list[ItemRow]] = {}
+    for item in digests.items(rows, digest.seq) if digest else ():
+        items.setdefault(item.kind, []).append(item)
+
+    is_out = days.is_out(rows, one.id, key=key)
+
+    def said(kind: str) -> tuple[str, ...]:
+        return tuple(item.text for item in items.get(kind, ()) if not is_out(item.text))
+
+    gotchas = distinct(
+        [trap for trap in days.gotchas(rows, one.session_seq, limit=GOTCHAS) if not is_out(trap)],
+        but=(*said("decision"), *said("correction")),
+    )
+    files = ((narrator.inside(item.text, cwd=one.cwd, root=one.root), item.amount) for item in items.get("file", ()))
+    times = [here(at) for at in days.times(rows, one.session_seq)]
+    return Session(
+        id=one.id, project=one.project, began=here(one.started_at), ended=here(one.last_at), work_min=at_work(times),
+        goal=next(iter(said("goal")), ""), outcome=digest.outcome if digest else "",
+        outcome_said=OUTCOMES.get(digest.outcome, "") if digest else "", prompts=digest.prompts if digest else 0,
+        calls=digest.calls if digest else 0, tokens=digest.tokens if digest else 0,
+        decisions=tuple(filter(lasting.is_decision, said("decision"))),
+        corrections=said("correction"), gotchas=gotchas,
+        files=tuple((path, amount) for path, amount in files if path), commits=said("commit"), open=said("open"),
+        agents=tuple((agent.id, agent.turns, agent.answered) for agent in days.agents(rows, one.id)),
+    )  # fmt: skip

@@ -1,12 +1,4 @@
-"""Whether to dream now: a table of gates, cheapest first; every reason is kept, also behind the first that says no.
-
-Pure: what was seen in, a verdict out. What the clocks do to it:
-
-- The hours between two dreams are the wall clock's and go on while the machine sleeps. A last dream that lies in the
-  future, because the clock was set back, counts as one of `every_h` ago: no clock shuts the gate for good.
-- Quiet is the lesser of what two clocks say. The monotonic one stands still in suspend and is not set: a lid that was
-  just opened is no quiet, nor is a clock that was set forward. A turn in the future tells the wall clock nothing.
-"""
+"""Whether to dream now: what the gates ask, and who holds the lock."""
 
 from __future__ import annotations
 
@@ -15,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from csmd import wire
+from csmd.errors import BadInput
 from csmd.text import amount
 
 #: A machine with more runnable processes a core than this is at work, whoever is.
@@ -196,3 +190,70 @@ def _when(stamp: str) -> datetime:
 
 def _iso(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+#: Another host is given up after this.
+SILENT = timedelta(hours=1)
+#: Two readings of one process's start differ by less.
+SAME_START_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """One process on one host: `boot` is that of its machine ("" where none is told), `start` when it began.
+
+    `beat` is the time of its last sign of life, `token` a random one of each taking.
+    """
+
+    host: str
+    boot: str
+    pid: int
+    start: float
+    beat: str
+    token: str
+
+    @property
+    def named(self) -> str:
+        return f"{self.host} (process {self.pid})"
+
+
+#: When a process began, None where there is none; as an argument, so that this module asks no machine.
+Started = Callable[[int], float | None]
+
+
+def text(holder: Holder) -> bytes:
+    """The file's content; as long at each heartbeat, so that one is written over the other."""
+    names = ("host", "boot", "pid", "start", "beat", "token")
+    return wire.dumps({name: getattr(holder, name) for name in names}).encode("utf-8", "replace") + b"\n"
+
+
+def read(said: bytes) -> Holder | None:
+    """The holder that a file's content names; None where it names none."""
+    try:
+        value = wire.loads(said)
+        return Holder(
+            host=str(value["host"]), boot=str(value["boot"]), pid=int(value["pid"]), start=float(value["start"]),
+            beat=str(value["beat"]), token=str(value["token"]),
+        )  # fmt: skip
+    except (BadInput, KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def stale(holder: Holder, *, host: str, boot: str, started: Started, now: datetime) -> str:
+    """Why a holder's lock is nobody's any more, seen from `host` at `now`; "" while it holds."""
+    if holder.host == host:
+        if holder.boot != boot:
+            return "it was taken before the machine was started anew"
+        began = started(holder.pid)
+        if began is None:
+            return "its process is gone"
+        return "" if abs(began - holder.start) < SAME_START_S else "its process is gone, another has its number"
+    return "" if heard_of(holder.beat, now) else "nothing was heard of it for an hour"
+
+
+def heard_of(beat: str, now: datetime) -> bool:
+    """Whether a sign of life is of the last hour; a time that nobody can read is of none."""
+    try:
+        return abs(now - datetime.fromisoformat(beat)) <= SILENT
+    except (ValueError, TypeError, OverflowError):
+        return False

@@ -1,14 +1,4 @@
-"""What can be counted over a project's packets, failures and digests, told in templates over the counts; pure.
-
-Nothing is told that does not rest on two sessions, and nothing that a colleague knows without being told. Every fact is
-as sure as `habits.confidence` makes it: of its sessions, and of its share of the occasions (`fit`).
-
-    confidence = sessions / (sessions + 1.25) * seen / total
-
-A habit (csmd/believe/habits.py) is counted in sessions, and one sentence tells all that somebody usually runs: it becomes
-a memory. A fact is counted in occasions and told of each purpose by itself, with what else serves it: it stands on a
-project's page. Procedures are the habits' own. `RAISES` names the kinds that no habit tells: they may become memories.
-"""
+"""What many sessions together tell that none of them says: facts counted over packets, failures and digests."""
 
 from __future__ import annotations
 
@@ -22,9 +12,134 @@ from pathlib import PurePosixPath
 from csmd.believe import habits
 from csmd.distill import commands
 from csmd.dream.actions import Fact
-from csmd.dream.conventions import Form
 from csmd.model import Packet
+from csmd.store import candidates, failures
+from csmd.store import turns as counted
+from csmd.store.sqlite import Rows
 from csmd.text import amount, cut, listed, squeeze
+
+#: So many of a kind at least before a form is seen in them, in this share of them.
+LEAST, NEARLY_ALL = 4, 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A commit's subject, a branch's name or a test file's path, with the session and the turn it comes from."""
+
+    session_id: str
+    name: str
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """A form that `seen` of `total` have; `name` is the same whatever the counts are."""
+
+    name: str
+    text: str
+    seen: tuple[Named, ...]
+    total: int
+
+
+#: Nobody chose these names: they say nothing of a form.
+_NOT_CHOSEN = re.compile(r"^(?:Merge|Revert) |^(?:fixup|squash)! ")
+_COMMON_BRANCH = re.compile(r"^(?:main|master|trunk|develop|dev|HEAD|gh-pages|detached.*)$")
+_TYPES = "feat|fix|chore|docs|refactor|test|tests|perf|build|ci|style|revert"
+#: Name of a form of commit subjects -> (pattern, how it is told); the first that nearly all have.
+SUBJECTS: dict[str, tuple[re.Pattern[str], str]] = {
+    "conventional": (
+        re.compile(rf"(?:{_TYPES})(?:\([^)]+\))?!?: \S"),
+        "Commit subjects begin with a type (`feat:`, `fix(scope):`, ...)",
+    ),
+    "ticket": (re.compile(r"\[?[A-Z][A-Z0-9]+-\d+\]?\b"), "Commit subjects begin with the ticket"),
+    "area": (
+        re.compile(rf"(?!(?:{_TYPES})\b)[\w./-]{{2,30}}: \S"),
+        "Commit subjects begin with the part that they change (`part: what`)",
+    ),
+    "lower case": (re.compile(r"[a-z][a-z]+ "), "Commit subjects begin with a small letter and name no type"),
+}
+_TICKET = re.compile(r"\b([A-Za-z]{2,10})-\d+\b")
+_DAY = re.compile(r"\b20\d\d-?[01]\d-?[0-3]\d\b")
+#: Ending of a test file's language -> the forms of which it leaves the choice; all others are the language's own.
+_TESTS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("*.test.*", re.compile(r"\.test\.(?:[cm]?[jt]s|[jt]sx)$")),
+    ("*.spec.*", re.compile(r"\.spec\.(?:[cm]?[jt]s|[jt]sx)$")),
+    ("test_*.py", re.compile(r"(?:^|/)test_[^/]+\.py$")),
+    ("*_test.py", re.compile(r"_test\.py$")),
+    ("*Test", re.compile(r"Test\.(?:java|kt|php|cs)$")),
+    ("*Tests", re.compile(r"Tests\.(?:java|kt|cs|swift)$")),
+)
+_PLACES = ("tests", "test", "__tests__", "spec", "specs", "e2e")
+
+
+def of_commits(subjects: Sequence[Named]) -> Form | None:
+    """The form of commit subjects, None for none that nearly all have."""
+    chosen = _distinct([one for one in subjects if not _NOT_CHOSEN.match(one.name)])
+    for name, (pattern, text) in SUBJECTS.items():
+        if form := _form(f"commit:{name}", text, [one for one in chosen if pattern.match(one.name)], len(chosen)):
+            return form
+    return None
+
+
+def of_branches(names: Sequence[Named]) -> Form | None:
+    """The form of branch names: what stands before the first slash, a ticket, a day; None for none."""
+    chosen = _distinct([one for one in names if not _COMMON_BRANCH.match(one.name)])
+    shapes = {one.name: _shape(one.name) for one in chosen}
+    counted = Counter(shape for shape in shapes.values() if shape)
+    if not counted:
+        return None
+    shape = min(counted, key=lambda one: (-counted[one], one))
+    fitting = [one for one in chosen if shapes[one.name] == shape]
+    return _form(f"branch:{shape}", f"Branches are named `{shape}`", fitting, len(chosen), least=LEAST - 1)
+
+
+def _shape(name: str) -> str:
+    """What of a branch's name others could have, too; "" for a name that shows no form."""
+    before, slash, rest = name.rpartition("/")
+    known = _TICKET.match(rest) or _DAY.match(rest)
+    if not slash and not known:
+        return ""
+    told = "<what>"
+    if known:
+        told = (f"{known[1]}-<number>" if known.re is _TICKET else "<day>") + "-<what>" * (len(rest) > known.end())
+    return f"{before}{slash}{told}"
+
+
+def of_tests(paths: Sequence[Named]) -> Form | None:
+    """How test files are named where the language leaves a choice, and where they lie; None for none."""
+    kinds = [
+        (form, one) for one in _distinct(paths) if (form := next((f for f, p in _TESTS if p.search(one.name)), ""))
+    ]
+    if not kinds:
+        return None
+    counted = Counter(form for form, _ in kinds)
+    name = min(counted, key=lambda one: (-counted[one], one))
+    fitting = [one for form, one in kinds if form == name]
+    places = Counter(_place(one.name) for one in fitting)
+    place = min(places, key=lambda one: (-places[one], one))
+    if places[place] >= NEARLY_ALL * len(fitting):
+        fitting = [one for one in fitting if _place(one.name) == place]
+        where = f", below `{place}/`" if place else ", beside what they test"
+    else:
+        where = ""
+    return _form(f"tests:{name}", f"Test files are named `{name}`{where}", fitting, len(kinds))
+
+
+def _place(path: str) -> str:
+    parts = PurePosixPath(path).parts[:-1]
+    return next((part for part in parts if part in _PLACES), "")
+
+
+def _form(name: str, text: str, seen: Sequence[Named], total: int, *, least: int = LEAST) -> Form | None:
+    if len(seen) < max(least, NEARLY_ALL * total):
+        return None
+    return Form(name=name, text=text, seen=tuple(seen), total=total)
+
+
+def _distinct(named: Sequence[Named]) -> list[Named]:
+    """Each name once, as it was met first."""
+    return list({one.name: one for one in reversed(named)}.values())[::-1]
+
 
 #: Kinds of facts that are not told as habits already.
 RAISES = frozenset({"fix", "files", "convention"})
@@ -293,3 +408,54 @@ def told_of_form(form: Form, project: int) -> Fact | None:
     sources = [(one.session_id, one.uuid) for one in form.seen]
     return _fact("convention", f"convention:{form.name}", f"{form.text}: {len(form.seen)} of {form.total}.", project,
                  seen=len(form.seen), total=form.total, sources=sources)  # fmt: skip
+
+
+#: The latest packets, and the sessions whose digests are looked at; errors, and the turns of each.
+MOST_PACKETS, MOST_SESSIONS, MOST_ERRORS, MOST_TURNS = 10_000, 300, 200, 100
+
+
+def facts(rows: Rows, project: int, *, now: str) -> list[Fact]:
+    """What is counted of a project, in a stable order; nothing of it depends on the time it is asked for."""
+    del now
+    found = told_of_packets(candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS), project)
+    found += told_of_failures(_failed(rows, project), project)
+    done = counted.work_done(rows, project, sessions=MOST_SESSIONS)
+    changes = [
+        Change(session_id=one.session_id, path=path, uuid=one.uuid)
+        for one in done
+        if one.kind == "file" and (path := inside(one.text, cwd=one.cwd, root=one.root))
+    ]
+    found += told_of_files(changes, project)
+    commits = [
+        Named(session_id=one.session_id, name=one.text.partition(" ")[2], uuid=one.uuid)
+        for one in done
+        if one.kind == "commit"
+    ]
+    branches = [Named(session_id=one.session_id, name=one.text, uuid=one.uuid) for one in done if one.kind == "branch"]
+    tests = [Named(session_id=one.session_id, name=one.path, uuid=one.uuid) for one in changes]
+    found += _forms((of_commits(commits), of_branches(branches), of_tests(tests)), project)
+    return ordered(found)
+
+
+def _failed(rows: Rows, project: int) -> list[Failed]:
+    found = []
+    for error in failures.listing(rows, [project], limit=MOST_ERRORS):
+        if not error.command:
+            continue
+        turns = counted.failures_shown(rows, error.error_seq, project, limit=MOST_TURNS)
+        mended = [one for one in turns if one.mended]
+        found.append(
+            Failed(
+                fingerprint=error.fingerprint, command=error.command, message=error.message,
+                shown=tuple((one.session_id, one.uuid) for one in turns if not one.mended),
+                mended=tuple((one.session_id, one.uuid) for one in mended),
+                said=tuple((one.text, one.uuid) for one in reversed(mended)),
+                files=tuple(tuple(one.files.split("\n")) for one in mended if one.files),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _forms(forms: Iterable[Form | None], project: int) -> list[Fact]:
+    told = (told_of_form(one, project) for one in forms if one is not None)
+    return [fact for fact in told if fact is not None]

@@ -1,13 +1,25 @@
-"""Which old memories are still chosen by how csmd chooses now: those keep their names, others are archived; pure."""
+"""Old memories chosen anew: a plan of small writes that can be taken back."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
-from csmd.model import Memory, Statement
+from csmd import text
+from csmd.believe import stage as believe
+from csmd.believe import types
+from csmd.distill import stage as distill
+from csmd.dream.steps import Read, Steps
+from csmd.model import Memory, Provenance, Statement
+from csmd.store import before_images, belief_changes, cursors, dreams, memories, search
+from csmd.store import reselection as stored
+from csmd.store.core import Store
+from csmd.store.cursors import Behind
+from csmd.store.dreams import Dream
+from csmd.store.sqlite import Rows
 from csmd.text import content_words, stem
 
 #: A statement of the same line that holds such a share of a memory's words says what the memory says.
@@ -82,3 +94,119 @@ def plan(held: Sequence[Memory], said: Sequence[Said], *, before: int = 0) -> Pl
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in content_words(text))
+
+
+#: Statements and memories of one write: hooks wait behind it.
+BATCH = 3
+
+
+def planned(read: Read, *, key: bytes) -> Steps[Plan]:
+    """What choosing anew would do now; a session or some memories to a step."""
+    said: list[Said] = []
+    for session in read(lambda rows: cursors.sessions_behind(rows, stored.STAGE)):
+        said += read(partial(_said, session=session, key=key))
+        yield
+    held: list[Memory] = []
+    keys = read(stored.seqs)
+    for start in range(0, len(keys), stored.READ):
+        held += read(partial(stored.part, keys=keys[start : start + stored.READ]))
+        yield
+    found = plan(held, said, before=read(stored.archived))
+    made: list[Said] = []
+    for start in range(0, len(found.made), stored.READ):
+        made += read(partial(_unknown, found=found.made[start : start + stored.READ]))
+        yield
+    return replace(found, made=tuple(made))
+
+
+def _unknown(rows: Rows, found: Sequence[Said]) -> list[Said]:
+    """Those of some statements that no memory of their line says, be it a person's or archived."""
+    known = memories.stated_in(rows, [one.uuid for one in found])
+    return [
+        one
+        for one in found
+        if not any(text.says_the_same(one.statement.text, other.text) for other in known.get(one.uuid, ()))
+    ]
+
+
+def _said(rows: Rows, *, session: Behind, key: bytes) -> list[Said]:
+    reached = cursors.cursor(rows, distill.STAGE, str(session.session_seq))
+    return [
+        Said(one.statement, one.turn.uuid, one.turn.session_id, one.turn.at, one.turn.project_seq)
+        for one in distill.choose_whole(rows, session, key=key)
+        if one.turn.ordinal <= reached
+    ]
+
+
+def batches(store: Store, dream: Dream, found: Plan, *, now: str, key: bytes) -> Steps[None]:
+    """Carries a plan out: words first, then what is new, so that what is said elsewhere too is known by then; then the archive."""
+    for start in range(0, len(found.kept), BATCH):
+        kept = found.kept[start : start + BATCH]
+        store.write(partial(_reword, dream_seq=dream.seq, kept=kept, now=now, key=key))
+        yield
+    for said in found.made:  # each an action of its own: to forget one takes no other's image away
+        store.write(partial(_make, dream_seq=dream.seq, said=said, now=now, key=key))
+        yield
+    for start in range(0, len(found.archived), BATCH):
+        gone = found.archived[start : start + BATCH]
+        store.write(partial(_archive, dream_seq=dream.seq, gone=gone, now=now))
+        yield
+
+
+def _reword(rows: Rows, dream_seq: int, kept: Sequence[tuple[Memory, Said]], now: str, key: bytes) -> None:
+    for memory, said in kept:
+        if memories.by_id(rows, memory.id) != memory or not _differs(memory, said):
+            continue
+        statement, home = said.statement, memory.project_seq
+        if believe.is_forgotten(rows, statement, project=said.project_seq, home=home, at=said.at, key=key):
+            continue
+
+        def act(memory: Memory = memory, said: Said = said) -> None:
+            _give_words(rows, memory, said, now=now, key=key)
+
+        dreams.carried(
+            rows, dream_seq, kind="reword", project=home, reason="it is told as csmd tells it now",
+            evidence=(said.uuid,), items=[memory.id], act=act, now=now,
+        )  # fmt: skip
+
+
+def _differs(memory: Memory, said: Said) -> bool:
+    one = said.statement
+    return (memory.text, memory.gate, memory.category, memory.authority) != (
+        one.text, one.gate, one.category, one.authority,
+    )  # fmt: skip
+
+
+def _give_words(rows: Rows, memory: Memory, said: Said, *, now: str, key: bytes) -> None:
+    one = said.statement
+    kind = types.type_of(one, kind=search.kind_of(rows, said.uuid), origin=memory.origin)
+    told = replace(memory, text=one.text, gate=one.gate, category=one.category, authority=one.authority, type=kind)
+    stored.reword(rows, believe.aged(rows, told), text_hash=text.keyed_hash(one.text, key), now=now)
+
+
+def _make(rows: Rows, dream_seq: int, said: Said, now: str, key: bytes) -> None:
+    source = Provenance(uuid=said.uuid, session_id=said.session_id, at=said.at)
+
+    def act() -> None:
+        believe.remember(rows, said.statement, source, project=said.project_seq, origin="stated", key=key)
+
+    touched = [one.memory_id for one in before_images.changed_by(rows, act)]
+    if touched:
+        dreams.carried(
+            rows, dream_seq, kind="choose", project=said.project_seq, reason="it is chosen by how csmd chooses now",
+            evidence=(said.uuid,), items=touched, act=act, now=now,
+        )  # fmt: skip
+
+
+def _archive(rows: Rows, dream_seq: int, gone: Sequence[Memory], now: str) -> None:
+    for memory in gone:
+        now_is = memories.by_id(rows, memory.id)
+        # What was only looked at or linked since is still what the plan saw; what was said again is not.
+        if now_is is None or now_is.tier == "archive" or stored.part(rows, [memory.seq]) != [now_is]:
+            continue
+        if (now_is.text, now_is.provenance) == (memory.text, memory.provenance):
+            dreams.carried(
+                rows, dream_seq, kind="archive", project=memory.project_seq, reason=stored.NOT_CHOSEN, evidence=(),
+                items=[memory.id],
+                act=partial(before_images.archive_memory, rows, now_is, reason=stored.NOT_CHOSEN, by=belief_changes.DREAM, now=now), now=now,
+            )  # fmt: skip

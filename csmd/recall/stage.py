@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from csmd.believe import score as belief
-from csmd.capture import stage_place
+from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.model import Attention, Memory
 from csmd.recall import known
@@ -19,7 +19,7 @@ from csmd.store.sqlite import Rows
 
 def scopes(rows: Rows, path: str, *, start: str = "") -> list[int]:
     """The row keys a place sees: its project's, its workspace's and everybody's; `start` is its session's."""
-    return stage_place.scopes(rows, path, start=start)
+    return project_identity.scopes(rows, path, start=start)
 
 
 def asked(rows: Rows, project: str, *, asking: str) -> list[int] | None:
@@ -32,8 +32,8 @@ def asked(rows: Rows, project: str, *, asking: str) -> list[int] | None:
         return seen(rows, asking=asking)
     found = scopes(rows, project)
     if asking and asking != project:
-        inside = stage_place.wall(rows, project)
-        if inside and inside != stage_place.wall(rows, asking):
+        inside = project_identity.wall(rows, project)
+        if inside and inside != project_identity.wall(rows, asking):
             raise BadInput(
                 f"{project} is in the workspace {projects.name_of(rows, inside)}, and you are not",
                 hint=f"ask from there: cd '{project}'",
@@ -43,7 +43,7 @@ def asked(rows: Rows, project: str, *, asking: str) -> list[int] | None:
 
 def seen(rows: Rows, *, asking: str) -> list[int] | None:
     """The rows that may be seen from a directory, whatever the question is about; None for really all."""
-    return projects.visible(rows, inside=stage_place.wall(rows, asking))
+    return projects.visible(rows, inside=project_identity.wall(rows, asking))
 
 
 def is_seen(rows: Rows, project: int, *, asking: str) -> bool:

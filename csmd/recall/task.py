@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from csmd.capture.hosts import claude_work
+from csmd.capture.hosts import claude_tool_calls
 from csmd.distill.work import Entry
 from csmd.text import content_words, sentences, squeeze
 
@@ -55,7 +55,7 @@ _PART = re.compile(r"(?<=[.!?;:]) |,? (?:and|then|and then) (?=\w)|, ")
 
 def sets_task(said: str) -> bool:
     """Whether a prompt gives its session something new to do; a plan that is handed over does."""
-    if claude_work.plan_given(said)[0]:
+    if claude_tool_calls.plan_given(said)[0]:
         return True
     body = squeeze(said[:LOOKED_AT])
     words = len(content_words(body))

@@ -1,6 +1,6 @@
 """What the project resolver asks of the disk; an answer never raises and never waits for a pipe.
 
-Satisfies `csmd.capture.project.Disk`. Each question is one or two system calls, `real` one for each
+Satisfies `csmd.capture.project_identity.Disk`. Each question is one or two system calls, `real` one for each
 part of the path.
 """
 

@@ -10,7 +10,7 @@ import pytest
 from talked import NOW, Talk, go_through
 
 from csmd.believe import stage as believe
-from csmd.dream import lines, pages, parcel
+from csmd.dream import page_content, page_format, transfer
 from csmd.model import Memory, Provenance
 from csmd.recall import compose, results
 from csmd.store import memories, purge_rows, search
@@ -57,8 +57,10 @@ def test_the_file_at_hand_is_noted_once_the_work_is_done_and_told_wherever_the_m
         lambda rows: results.find(rows, "sender subject", projects=None, kind="memory", limit=5, embed=None)
     )[0]
     assert [hit.scene for hit in hits if hit.id == memory.id] == [memory.scene]
-    section = lines.Section(heading="Facts", items=(pages.line(memory),))
-    assert "  - said at telemetry/sent.go <!-- csmd -->" in lines.written(lines.Page(path="", sections=(section,)))
+    section = page_format.Section(heading="Facts", items=(page_content.line(memory),))
+    assert "  - said at telemetry/sent.go <!-- csmd -->" in page_format.written(
+        page_format.Page(path="", sections=(section,))
+    )
 
 
 def test_it_moves_with_the_work_and_to_go_through_it_again_changes_nothing(store: Store) -> None:
@@ -131,7 +133,7 @@ def test_a_scene_has_nothing_unseen_and_can_be_brought_to_another_home(store: St
     talk.say("assistant", FOUND)
     go_through(store)
     scene = scene_of(store, "catch")
-    assert scene and scene.isprintable() and parcel.CHECKS["scene"]([["u", scene]])
+    assert scene and scene.isprintable() and transfer.CHECKS["scene"]([["u", scene]])
 
 
 def test_what_holds_everywhere_is_told_without_the_project_in_which_it_was_said(store: Store) -> None:

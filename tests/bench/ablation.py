@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from csmd.daemon.answers.searching import hit_json
+from csmd.daemon.answers.retrieval import hit_json
 from csmd.recall import exchange, hybrid_search, ranking, results, stage
 from csmd.store import models, sqlite
 from csmd.store.embed import Embedder

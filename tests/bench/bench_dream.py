@@ -43,7 +43,8 @@ from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso, now_iso
 from csmd.daemon.steward import Steward
 from csmd.daemon.tools import Tools
-from csmd.dream import stage, stage_daily
+from csmd.dream import daily
+from csmd.dream import steps as stage
 from csmd.model import Project, Provenance, Statement
 from csmd.store import before_images, dreams, files, projects
 from csmd.store.core import Store
@@ -209,7 +210,7 @@ def late(store: Store) -> str:
 def days_told(steward: Steward) -> None:
     """The daily files as they are when the last session has ended."""
     now = late(steward.store)
-    while stage_daily.step(steward.store, steward.config.paths.memory, now=now, here=datetime.fromisoformat):
+    while daily.step(steward.store, steward.config.paths.memory, now=now, here=datetime.fromisoformat):
         pass
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from csmd import terms
-from csmd.capture import stage_place
+from csmd.capture import project_identity
 from csmd.recall.ranking import VECTOR_SCALE
 from csmd.store import cursors, passage_index, projects, vector_tables, vectors
 from csmd.store.core import Store
@@ -152,7 +152,7 @@ def fill(rows: Rows, words: Words, *, turns: int, memories: int) -> None:
             pass
         model = vectors.ensure_model(rows, MODEL, DIM, now=now)
         for number in range(1, PROJECTS + 1):
-            projects.ensure(rows, stage_place.identify(place(number)), now=now)
+            projects.ensure(rows, project_identity.identified(place(number)), now=now)
     filling = Filling(rows, words, model)
     with _without_trigger(rows, "turns_passages_insert"):
         for first in range(0, turns, BATCH):

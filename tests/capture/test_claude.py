@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.capture import fields
-from csmd.capture.hosts import claude, claude_lines
+from csmd.capture.hosts import claude
 from csmd.errors import BadInput
 from csmd.model import Failure, Turn
 
@@ -89,7 +89,7 @@ def asked(answers: dict[str, str]) -> bytes:
     return user([result("User has answered")], toolUseResult=outcome, sourceToolAssistantUUID="call")
 
 
-WHY = claude_lines.REJECTED
+WHY = claude.REJECTED
 
 
 def rejected(why: str, **more: Any) -> bytes:

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from csmd.capture import memdir
-from csmd.capture.hosts import claude, claude_export
+from csmd.capture.hosts import claude, claude_environment, claude_export
 from csmd.model import SaidTurn, TurnKind
 
 SESSION = "11111111-2222-4333-8444-555555555555"
@@ -176,7 +175,7 @@ def test_a_session_without_a_uuid_gets_the_same_one_each_time() -> None:
     [("/a/b.c_d e", "-a-b-c-d-e"), ("/p/.hidden", "-p--hidden"), ("/p/\U0001f600", "-p---")],
 )
 def test_the_folder_is_named_as_the_client_names_it(path: str, folder: str) -> None:
-    assert memdir.folder_name(path) == folder
+    assert claude_environment.folder_name(path) == folder
 
 
 KINDS: tuple[TurnKind, ...] = ("user", "assistant", "tool_call", "tool_result", "summary", "notification", "relayed")

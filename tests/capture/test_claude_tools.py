@@ -7,7 +7,7 @@ import json
 import pytest
 
 from csmd.capture.hosts import claude
-from csmd.capture.hosts.claude_tools import transcripts_written
+from csmd.capture.hosts.claude_tool_calls import transcripts_written
 
 CASES = [
     ("Write", {"file_path": "/h/.claude/projects/-p/a1.jsonl", "content": "x"}, ["a1.jsonl"]),

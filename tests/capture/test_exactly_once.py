@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from csmd import wire
-from csmd.capture import stage, stage_tail
+from csmd.capture import transcripts
 from csmd.capture.exclude import Excludes
 from csmd.store import events, purge, tombstones
 from csmd.store.core import Store
@@ -42,25 +42,27 @@ class Home:
         self.store = Store(root / "csmd.db", now=NOW)
         self._events = itertools.count()
 
-    def tail(self, path: Path, **more: Any) -> stage_tail.Tail:
-        return stage_tail.tail(
+    def tail(self, path: Path, **more: Any) -> transcripts.Tail:
+        return transcripts.tail(
             self.store, path, now=lambda: NOW, tool_limit=8192, quarantine=self.root / "quarantine", **more
         )
 
     def read(self, tree: Path) -> None:
-        for path in stage.transcripts(tree):
+        for path in transcripts.transcripts(tree):
             self.tail(path)
 
     def hook(self, payload: dict[str, Any], *, at: str, ident: str = "") -> str:
         """Reports a hook's payload as the daemon records it; the event's id."""
         ident = ident or f"e{next(self._events)}"
-        event, redacted = stage.decode_event(
+        event, redacted = transcripts.decode_event(
             wire.dumps(payload).encode(), name=payload["hook_event_name"], event_id=ident, at=at
         )
         if event is not None:
-            place = self.store.read(lambda rows: stage.place_of(rows, event))
+            place = self.store.read(lambda rows: transcripts.place_of(rows, event))
             key = self.store.hash_key
-            self.store.write(lambda rows: stage.record(rows, event, redacted=redacted, key=key, now=NOW, place=place))
+            self.store.write(
+                lambda rows: transcripts.record(rows, event, redacted=redacted, key=key, now=NOW, place=place)
+            )
         return ident
 
     def settle(self) -> None:

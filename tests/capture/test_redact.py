@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from planted import Planted, drawn, planted
 
 from csmd.capture import redact as redaction
-from csmd.capture.hosts import claude, claude_lines
-from csmd.capture.redact import choose_words, is_secret_key, redact, redact_tree, storable_path
-from csmd.capture.secrets import RULES
+from csmd.capture.hosts import claude
+from csmd.capture.redact import RULES, choose_words, is_secret_key, redact, redact_tree, storable_path
 
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
 
@@ -425,7 +424,7 @@ def seconds(text: str) -> float:
     """Of the processor, so that what else runs does not count."""
     gc.disable()  # its rounds depend on everything else that is alive
     begin = time.process_time()
-    claude_lines.spoken(text, Counter(), as_typed=True)  # redaction, and what stands before it
+    claude.spoken(text, Counter(), as_typed=True)  # redaction, and what stands before it
     took = time.process_time() - begin
     gc.enable()
     return took

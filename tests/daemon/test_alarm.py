@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 import pytest
 
-from csmd.capture.hosts import claude_settings
+from csmd.capture.hosts import claude_environment
 from csmd.config import base_interpreter, has_desktop
 from csmd.daemon import alarm, notice
 from csmd.daemon.alarm import Note, Seen
@@ -132,15 +132,15 @@ STATES: list[tuple[Any, Any, str]] = [
 @pytest.mark.parametrize(("own", "managed", "expected"), STATES)
 def test_what_the_settings_say_of_the_hooks(own: Any, managed: Any, expected: str) -> None:
     texts = [value if value is None or isinstance(value, str) else json.dumps(value) for value in (own, managed)]
-    assert claude_settings.hooks_state(*texts, script=SCRIPT) == expected
+    assert claude_environment.hooks_state(*texts, script=SCRIPT) == expected
 
 
 def test_the_hooks_that_install_registers_are_found(tmp_path: Path) -> None:
     for home in (tmp_path, tmp_path / "a 'home'"):
         text = json.dumps(registration.hooks_json(base_interpreter(), home))
         script = home / "hook" / "csmd_hook.py"
-        assert claude_settings.hooks_state(text, None, script=str(script)) == "there"
-        assert claude_settings.hooks_state(text, None, script=f"/hook{script}") == "gone"
+        assert claude_environment.hooks_state(text, None, script=str(script)) == "there"
+        assert claude_environment.hooks_state(text, None, script=f"/hook{script}") == "gone"
 
 
 # --- seen by a daemon

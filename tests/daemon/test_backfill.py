@@ -20,10 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
-from csmd.capture import pieces
-from csmd.capture import stage as capture
+from csmd.capture import transcripts as capture
+from csmd.capture import transcripts as pieces
 from csmd.capture.exclude import Excludes
-from csmd.capture.stage import OnDisk
+from csmd.capture.transcripts import OnDisk
 from csmd.config import child_environment
 from csmd.daemon import backfill
 from csmd.daemon.alarming import SETTLED_S

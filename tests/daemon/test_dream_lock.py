@@ -18,8 +18,8 @@ from machine import PACKAGE
 from csmd.daemon.dream_lock import MARK_S, DreamLock
 from csmd.daemon.machine import started
 from csmd.daemon.now import iso
-from csmd.dream import holder as holders
-from csmd.dream.holder import Holder
+from csmd.dream import gates as holders
+from csmd.dream.gates import Holder
 from csmd.errors import ConfigError
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from csmd.capture.hosts import claude_windows
+from csmd.capture.hosts import claude_environment
 from csmd.daemon import growth, usage
 from csmd.store import activity
 
@@ -71,4 +71,4 @@ def test_what_a_process_costs_is_told_and_nothing_of_one_that_is_gone() -> None:
      ("claude-opus-9", 200_001, 1_000_000), ("claude-2.0", 5, 100_000)],
 )  # fmt: skip
 def test_a_models_window_is_the_usual_one_unless_more_is_known(model: str, used: int, window: int) -> None:
-    assert claude_windows.window(model, used) == window
+    assert claude_environment.window(model, used) == window

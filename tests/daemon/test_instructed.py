@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from machine import PREFERENCE, Machine, eventually
 
-from csmd.capture import stage_instructions, stage_place
+from csmd.capture import instruction_files, project_identity
 from csmd.daemon.watch import Watch
 from csmd.recall import stage as recall
 from csmd.store import projects
@@ -23,7 +23,7 @@ TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 
 def texts(parts: Any) -> list[str]:
     def look(rows: Any) -> list[str]:
-        seq = projects.seq_of(rows, stage_place.identify(str(parts.machine.project)))
+        seq = projects.seq_of(rows, project_identity.identified(str(parts.machine.project)))
         return projects.instruction_texts(rows, [seq]) if seq else []
 
     return parts.store.read(look)
@@ -139,14 +139,14 @@ def test_the_directories_of_instructions_are_watched_and_nothing_below_them(tmp_
 def test_a_disk_that_hangs_holds_up_neither_hooks_nor_writes(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(parts)
     goes_on, reached = threading.Event(), threading.Event()
-    real = stage_instructions.place_of
+    real = instruction_files.place_of
 
     def slow(*arguments: Any) -> Any:
         reached.set()
         assert goes_on.wait(60)
         return real(*arguments)
 
-    monkeypatch.setattr(stage_instructions, "place_of", slow)
+    monkeypatch.setattr(instruction_files, "place_of", slow)
     parts.serve()
     steward = threading.Thread(target=lambda: parts.steward.step(1.0))
     steward.start()
@@ -189,10 +189,10 @@ def test_what_claude_md_says_is_not_told_again_and_what_contradicts_it_is(machin
 
 
 def test_the_assistants_own_memory_is_known_too(machine: Machine) -> None:
-    from csmd.capture import memdir
+    from csmd.capture.hosts import claude_environment
 
     machine.conversation()
-    folder = machine.assistant / "projects" / memdir.folder_name(str(machine.project.resolve())) / "memory"
+    folder = machine.assistant / "projects" / claude_environment.folder_name(str(machine.project.resolve())) / "memory"
     folder.mkdir(parents=True)
     machine.start()
     machine.sync()

@@ -15,7 +15,7 @@ from csmd.daemon.dream_steps import STEPS, Night
 from csmd.daemon.jobs import Job
 from csmd.daemon.moments import whole
 from csmd.daemon.now import now_iso
-from csmd.dream import stage_edits, stage_pages
+from csmd.dream import page_edits, page_files
 from csmd.recall import stage as recall
 from csmd.recall import stage_brief
 from csmd.store import dreams
@@ -33,7 +33,7 @@ def written(parts: Any) -> Path:
     for _ in parts.steward.stages.settle():
         pass
     directory = parts.machine.paths.memory
-    assert list(stage_pages.write(parts.store, directory, dream_seq=0, now=now_iso(), facts=()))
+    assert list(page_files.write(parts.store, directory, dream_seq=0, now=now_iso(), facts=()))
     return next(path for path in (directory / "projects").glob("*.md"))
 
 
@@ -65,7 +65,7 @@ def test_status_and_brief_tell_what_is_asked_and_what_is_not_read(parts: Any) ->
     (page.parent / f"{page.stem} (1).md").write_text("x")
     (page.parent.parent / "user.md").write_bytes(b"\xff\xfe")
     assert parts.steward.edited.read() == 1
-    told = parts.store.read(lambda found: stage_edits.told(found, parts.machine.paths.memory, key=parts.store.hash_key))
+    told = parts.store.read(lambda found: page_edits.told(found, parts.machine.paths.memory, key=parts.store.hash_key))
     assert told == {
         "asked": [{"page": name, "lines": 1}], "restored": [], "copies": [f"projects/{page.stem} (1).md"], "edited": [],
         "unread": [{"page": "user.md", "why": "it is not UTF-8"}],
@@ -144,13 +144,13 @@ def test_pages_are_planned_anew_for_what_changes_them_and_for_no_hook(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(parts)
-    store, planned = parts.store, stage_pages.planned
+    store, planned = parts.store, page_files.planned
     asked: list[int] = []
-    monkeypatch.setattr(stage_pages, "planned", lambda *given, **more: asked.append(1) or planned(*given, **more))
+    monkeypatch.setattr(page_files, "planned", lambda *given, **more: asked.append(1) or planned(*given, **more))
     for path in parts.machine.paths.memory.rglob("*.md"):
         path.unlink()
     store.write(lambda rows: rows.run("delete from pages"))
-    writing = stage_pages.write(store, parts.machine.paths.memory, dream_seq=0, now=now_iso(), facts=())
+    writing = page_files.write(store, parts.machine.paths.memory, dream_seq=0, now=now_iso(), facts=())
     next(writing)
     store.write(lambda rows: rows.run("update sessions set settled_at = :at", at=now_iso()))
     next(writing)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from machine import ask, event_frames
 
-from csmd.capture import stage_place
+from csmd.capture import project_identity
 from csmd.daemon import rehearsing
 from csmd.errors import DeadlineExceeded
 from csmd.model import Turn
@@ -53,7 +53,7 @@ def say(parts: Any, prompts: list[str], *, cwd: str, session: str = "s1") -> Non
 
 
 def project_of(parts: Any, cwd: str) -> int:
-    found: int = parts.store.write(lambda rows: projects.ensure(rows, stage_place.identify(cwd), now=NOW))
+    found: int = parts.store.write(lambda rows: projects.ensure(rows, project_identity.identified(cwd), now=NOW))
     return found
 
 

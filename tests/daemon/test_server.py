@@ -17,7 +17,7 @@ import zmq
 from machine import PREFERENCE, Machine, ask, call_frames, event_frames, eventually, peer
 
 from csmd import wire
-from csmd.capture import project
+from csmd.capture import project_identity
 from csmd.capture.exclude import Excludes
 from csmd.capture.hosts import claude
 from csmd.daemon import injecting
@@ -551,7 +551,7 @@ def test_a_directory_that_does_not_answer_holds_up_neither_the_socket_nor_the_wr
 ) -> None:
     server: Server = parts.serve()
     asked, go_on = threading.Event(), threading.Event()
-    identify = project.identify
+    identify = project_identity.identify
 
     def hangs(cwd: str, **more: Any) -> Any:
         if cwd == "/dead/mount":
@@ -564,7 +564,7 @@ def test_a_directory_that_does_not_answer_holds_up_neither_the_socket_nor_the_wr
         return False
 
     if left_out is None or left_out:
-        monkeypatch.setattr(project, "identify", hangs)
+        monkeypatch.setattr(project_identity, "identify", hangs)
         server.steward.excludes = Excludes(projects=left_out or ())
     else:
         server.steward.excludes = Excludes(is_off=hangs_too)

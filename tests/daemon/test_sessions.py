@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from machine import CORRECTION, PREFERENCE
 
-from csmd.capture.hosts import claude_settings
+from csmd.capture.hosts import claude_environment
 from csmd.daemon import kept
 from csmd.errors import BadInput, CsmdError, TooLarge
 from csmd.store import files
@@ -97,11 +97,11 @@ def test_a_sub_agents_conversation_is_read_but_not_exported(parts: Parts) -> Non
     ],
 )  # fmt: skip
 def test_the_first_setting_that_names_days_decides(texts: tuple[str | None, ...], days: int | None) -> None:
-    assert claude_settings.cleanup_days(texts) == days
+    assert claude_environment.cleanup_days(texts) == days
 
 
 def test_settings_are_asked_from_the_organisations_down_to_the_users() -> None:
-    found = claude_settings.settings_files("/me/.claude", platform="linux", project="/p")
+    found = claude_environment.settings_files("/me/.claude", platform="linux", project="/p")
     assert found == [
         "/etc/claude-code/managed-settings.json", "/p/.claude/settings.local.json", "/p/.claude/settings.json",
         "/me/.claude/settings.json",
@@ -114,7 +114,7 @@ def test_status_says_after_how_many_days_transcripts_go_and_where_it_is_otherwis
 
     parts.machine.conversation("s1")
     take_in(parts)
-    assert (told()["days"], told()["by_project"]) == (claude_settings.CLEANUP_DAYS, {})
+    assert (told()["days"], told()["by_project"]) == (claude_environment.CLEANUP_DAYS, {})
     (parts.machine.assistant / "settings.json").write_text('{"cleanupPeriodDays": 14}')
     folder = parts.machine.project / ".claude"
     folder.mkdir()

@@ -14,8 +14,8 @@ import pytest
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
 from csmd.believe import stage_gotchas
-from csmd.capture import pieces
-from csmd.capture import stage as capture
+from csmd.capture import transcripts
+from csmd.capture import transcripts as capture
 from csmd.daemon import awaited, hosts
 from csmd.daemon.awaited import PROVISIONAL_S
 from csmd.daemon.jobs import Job
@@ -487,7 +487,7 @@ def test_a_sweep_that_was_asked_for_does_not_wait_for_its_time(parts: Any) -> No
 def test_a_huge_transcript_is_read_in_pieces_and_what_happens_now_is_served_between_them(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "READ_BYTES", 1000)
+    monkeypatch.setattr(transcripts, "READ_BYTES", 1000)
     machine, steward = parts.machine, parts.steward
     huge = machine.transcript(*(machine.line("user", f"number {n}", session="huge") for n in range(60)), session="huge")
     steward.submit(Job(id="j", kind="import", path=str(huge)))

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from machine import Machine, eventually
 
 from csmd.capture import probe as probing
-from csmd.capture.hosts import claude_settings
+from csmd.capture.hosts import claude_environment
 from csmd.doctor import checks, examine, host_settings
 from csmd.doctor.checks import Check, Finding, Ran, Scene
 from csmd.installer import registration, service
@@ -739,13 +739,13 @@ def test_whatever_stands_in_a_settings_file_is_read(value: dict[str, Any]) -> No
 
 def test_what_the_rim_knows_of_the_assistant_is_what_capture_knows() -> None:
     assert (host_settings.MANAGED, host_settings.CLEANUP_DAYS) == (
-        claude_settings.MANAGED,
-        claude_settings.CLEANUP_DAYS,
+        claude_environment.MANAGED,
+        claude_environment.CLEANUP_DAYS,
     )
     assert set(registration.EVENTS) <= set(host_settings.EVENTS)
     folder, project = Path("/c"), Path("/p")
     found = [str(path) for path, _ in host_settings.places([folder], project, Path(host_settings.MANAGED["linux"]))]
-    assert found == claude_settings.settings_files("/c", platform="linux", project="/p")
+    assert found == claude_environment.settings_files("/c", platform="linux", project="/p")
 
 
 def test_the_spool_is_looked_for_where_the_daemon_does() -> None:

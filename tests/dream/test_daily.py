@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.dream import daily, entries
+from csmd.dream import daily
 from csmd.dream.daily import DATA, MARKDOWN, Session, Style
 
 TEN = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
@@ -113,7 +113,7 @@ TITLES = {
 
 @pytest.mark.parametrize(("goal", "told"), TITLES.items())
 def test_a_prompt_as_a_heading_is_what_it_asks_for_cut_where_a_clause_ends(goal: str, told: str) -> None:
-    assert entries.title(goal) == told
+    assert daily.day_title(goal) == told
 
 
 @pytest.mark.parametrize(
@@ -129,15 +129,15 @@ def test_a_prompt_as_a_heading_is_what_it_asks_for_cut_where_a_clause_ends(goal:
     ],
 )  # fmt: skip
 def test_what_has_no_room_is_told_up_to_the_end_of_a_clause(said: str, told: str) -> None:
-    assert entries.entry(said) == told
-    assert len(told) <= entries.ENTRY + 2
+    assert daily.entry(said) == told
+    assert len(told) <= daily.ENTRY + 2
 
 
 def test_what_says_mostly_the_same_is_told_once_and_what_says_the_opposite_twice() -> None:
     fetch = "git fetch is run with context.TODO() and no timeout"
     said = (fetch, f"FetchBranch: {fetch}, too", "The ledger keeps fractions", "The ledger does not keep fractions")
-    assert entries.distinct(said) == (fetch, *said[2:])
-    assert entries.distinct(said[1:], but=(fetch,)) == said[2:]
+    assert daily.distinct(said) == (fetch, *said[2:])
+    assert daily.distinct(said[1:], but=(fetch,)) == said[2:]
 
 
 def test_a_commit_that_was_amended_is_told_once_as_it_is_now() -> None:
@@ -258,4 +258,4 @@ def test_the_files_of_days_older_than_thirty_are_due_and_no_other_file_is() -> N
 
 
 def test_what_says_nothing_of_its_own_is_not_told_twice() -> None:
-    assert entries.distinct(["A trap.", "a  trap.", "Another."], but=["another."]) == ("A trap.",)
+    assert daily.distinct(["A trap.", "a  trap.", "Another."], but=["another."]) == ("A trap.",)

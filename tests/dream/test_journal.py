@@ -26,7 +26,8 @@ from journalled import (
 
 from csmd.believe import stage
 from csmd.daemon.moments import whole
-from csmd.dream import stage_undo, stage_unwriting
+from csmd.dream import undo as stage_undo
+from csmd.dream import undo as stage_unwriting
 from csmd.errors import CsmdError
 from csmd.model import Project
 from csmd.store import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from csmd.dream import diff, undo
+from csmd.dream import undo
 from csmd.dream.undo import Around, Writing
 from csmd.errors import CsmdError
 
@@ -95,7 +95,7 @@ THEN = {**WAS, "tier": "archive", "version": 2, "hot_until": 1}
         (WAS, {**THEN, "version": 3}, Around(), undo.CHANGED),
         (WAS, {}, Around(), undo.GONE),
         (WAS, THEN, Around(forgotten=True), undo.FORGOTTEN),
-        (WAS, THEN, Around(purged=True), undo.PURGED),
+        (WAS, THEN, Around(purged=True), undo.PURGED_SINCE),
         (WAS, THEN, Around(missing="m3"), "m3, which took its place before, is gone"),
         ({}, THEN, Around(), ""),
         ({}, THEN, Around(leaning=["m4"]), "it stands for m4 since"),
@@ -132,9 +132,9 @@ def test_a_file_goes_back_as_far_as_nobody_wrote_in_between(now: str | None, kep
     edited = [Writing(seq=1, before="a", after="b"), Writing(seq=2, before="b, edited", after="c")]
     assert undo.unwritten(edited, "c") == {1: undo.EDITED, 2: ""}
     purged = [Writing(seq=1, before="a", after="b"), Writing(seq=2, before="b", after="c", purged=True)]
-    assert undo.unwritten(purged, "c") == {1: undo.PURGED, 2: undo.PURGED}
+    assert undo.unwritten(purged, "c") == {1: undo.PURGED_SINCE, 2: undo.PURGED_SINCE}
 
 
 def test_a_file_is_shown_as_a_unified_diff() -> None:
-    assert diff.unified("user.md", None, "one\ntwo\n").splitlines()[:2] == ["--- /dev/null", "+++ user.md"]
-    assert diff.unified("user.md", "one\ntwo\n", "one\n").splitlines()[-2:] == [" one", "-two"]
+    assert undo.unified("user.md", None, "one\ntwo\n").splitlines()[:2] == ["--- /dev/null", "+++ user.md"]
+    assert undo.unified("user.md", "one\ntwo\n", "one\n").splitlines()[-2:] == [" one", "-two"]

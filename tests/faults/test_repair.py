@@ -22,8 +22,8 @@ from machine import Machine, temporary_directory
 
 from csmd import text
 from csmd.believe import stage as believe
-from csmd.capture import stage as capture
-from csmd.capture import stage_tail
+from csmd.capture import transcripts
+from csmd.capture import transcripts as capture
 from csmd.config import Config, Settings, child_environment, default_paths
 from csmd.daemon import repair
 from csmd.daemon.now import now_iso
@@ -86,7 +86,7 @@ def remember(store: Store, said: str) -> str:
 
 def read_transcripts(store: Store, config: Config) -> None:
     for path in capture.transcripts(config.assistant_dirs[0] / "projects"):
-        stage_tail.tail(store, path, now=now_iso, tool_limit=8192, quarantine=config.paths.quarantine)
+        transcripts.tail(store, path, now=now_iso, tool_limit=8192, quarantine=config.paths.quarantine)
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from typing import Any
 
 from csmd import text as texts
 from csmd import wire
-from csmd.capture import globs, imports, matter, memdir, own
-from csmd.capture.hosts import claude
+from csmd.capture import markdown_imports, matter, own
+from csmd.capture.hosts import claude, claude_environment
 from csmd.capture.redact import redact, redact_tree
 from csmd.distill import chooser
 from csmd.errors import BadInput
@@ -184,27 +184,27 @@ def head(data: bytes) -> None:
     assert not (found and problem)
     matter.parse(said)
     matter.split(said)
-    shown = memdir.memo("a.md", data, modified="2026-05-04T08:00:00.000Z", size=len(data))
+    shown = claude_environment.memo("a.md", data, modified="2026-05-04T08:00:00.000Z", size=len(data))
     assert shown.filename == "a.md"
-    memdir.body(data)
-    memdir.cut_index(said)
-    globs.of_rule(found.get("paths"))
+    claude_environment.body(data)
+    claude_environment.cut_index(said)
+    markdown_imports.of_rule(found.get("paths"))
 
 
 def instructions(data: bytes) -> None:
     """A CLAUDE.md: what the assistant is given of it is no longer than it is, and what it imports stands in it."""
     said = data.decode("utf-8", "replace")
-    given, imported = imports.read(said)
+    given, imported = markdown_imports.read(said)
     assert len(given) <= len(said) + 1
     assert all(isinstance(path, str) and path for path in imported)
-    imports.without_comments(said)
+    markdown_imports.without_comments(said)
     with contextlib.suppress(BadInput):
         own.entry(data, session="s1")
 
 
 def pattern(data: bytes) -> None:
     """A glob of a rule: a pattern or none, which fits a path or does not."""
-    found = globs.whole_path(data.decode("utf-8", "replace")[:200])
+    found = markdown_imports.whole_path(data.decode("utf-8", "replace")[:200])
     if found is not None:
         found.search("src/a/b.py")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from recalled import memory
 
-from csmd.dream import pages
+from csmd.dream import page_content
 from csmd.model import Memory
 from csmd.recall import lasting
 
@@ -97,7 +97,7 @@ def test_what_a_person_pinned_or_wrote_there_stays_and_all_else_of_it_is_counted
         "pinned": replace(one, pinned=True),
         "written": replace(one, session_id=""),
     }.items():
-        (section,) = pages.sections([memory_], pages.kind, pages.ORDER)
+        (section,) = page_content.sections([memory_], page_content.kind, page_content.ORDER)
         listed[name] = (len(section.items), section.more)
     assert listed == {"said": (0, 1), "pinned": (1, 0), "written": (1, 0)}
 

@@ -10,7 +10,7 @@ from recalled import memory
 
 from csmd.believe.knowledge import Belief
 from csmd.believe.selfmodel import Capability
-from csmd.daemon.answers import receipts
+from csmd.daemon.answers import retrieval
 from csmd.model import Candidate, CandidateKind, Packet, State
 from csmd.recall import living_state
 from csmd.recall.living_state import Line
@@ -113,8 +113,8 @@ def test_what_is_no_memory_is_a_preview_in_a_receipt_and_not_something_forgotten
     try:
         reason = f"{living_state.REASON}{living_state.PARTS['experience'].heading}"
         for ident in ("experience:s1", "capability:tests", "c0123456789"):
-            found = store.read(lambda rows, ident=ident: receipts.thing(rows, ident, None, reason=reason))
+            found = store.read(lambda rows, ident=ident: retrieval.thing(rows, ident, None, reason=reason))
             assert found == {"state": "preview", "text": ""}
-            assert store.read(lambda rows, ident=ident: receipts.thing(rows, ident, None))["state"] == "gone"
+            assert store.read(lambda rows, ident=ident: retrieval.thing(rows, ident, None))["state"] == "gone"
     finally:
         store.close()

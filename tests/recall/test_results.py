@@ -16,6 +16,7 @@ from talked import Talk, go_through
 
 from csmd import text
 from csmd.believe import stage as believe
+from csmd.capture import project_identity
 from csmd.model import Category, Hit, Project, Provenance, Statement, Turn
 from csmd.recall import ranking, results, stage, threads
 from csmd.store import failures, memories, passage_threads, projects, turns
@@ -35,7 +36,7 @@ class Shelf:
         self.said = 0
 
     def home(self, rows: Rows, root: str) -> int:
-        place = stage.stage_place.identify(root)
+        place = project_identity.identified(root)
         return projects.ensure(rows, Project(key=place.key, root=root, name=place.name, kind="path"), now="")
 
     def say(

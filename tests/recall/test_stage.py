@@ -11,6 +11,7 @@ import pytest
 
 from csmd import text
 from csmd.believe import stage as believe
+from csmd.capture import project_identity
 from csmd.errors import EmbeddingUnavailable
 from csmd.model import BriefItem, Event, Project, Provenance, Statement, Turn
 from csmd.recall import hybrid_search, results, stage, stage_brief
@@ -42,7 +43,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def project(rows: Rows, root: str) -> int:
-    place = stage.stage_place.identify(root)
+    place = project_identity.identified(root)
     return projects.ensure(rows, Project(key=place.key, root=root, name=place.name, kind="path"), now=NOW)
 
 

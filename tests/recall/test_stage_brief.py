@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from csmd import text
 from csmd.believe import stage as believe
+from csmd.capture import project_identity
 from csmd.distill.digest import Digest
 from csmd.distill.harvest import Item
 from csmd.model import Brief, Category, Event, Gate, Project, Provenance, Statement, Turn, TurnKind
@@ -51,7 +52,7 @@ def session(
     )
 
     def write(rows: Rows) -> None:
-        place = stage.stage_place.identify(HERE)
+        place = project_identity.identified(HERE)
         home = projects.ensure(rows, Project(key=place.key, root=HERE, name="alpha", kind="path"), now=day(0))
         turns.add_turn(
             rows, turn, text_hash=text.keyed_hash(said, store.hash_key), host="claude", project=home, path=""

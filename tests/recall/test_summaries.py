@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from csmd.capture import stage_place
+from csmd.capture import project_identity
 from csmd.model import Hit, Turn
 from csmd.recall import results
 from csmd.store import digests, projects, turns
@@ -30,7 +30,7 @@ def digested(store: Store, session: str, said: str, *told: tuple[str, tuple[tupl
     """A session of one turn with a digest for each of `told`: its text and (text, uuid) of what it was made of."""
 
     def write(rows: Rows) -> None:
-        project = projects.ensure(rows, stage_place.identify("/p/shop"), now=NOW)
+        project = projects.ensure(rows, project_identity.identified("/p/shop"), now=NOW)
         turn = Turn(uuid=f"{session}-1", session_id=session, kind="user", text=said, at=NOW)
         turns.add_turn(rows, turn, text_hash=turn.uuid, host="claude", project=project, path="")
         seq = rows.value("select seq from sessions where id = :id", id=session)

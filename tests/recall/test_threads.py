@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from recalled import ordinary, passage
 
 from csmd import text
-from csmd.capture import stage_place
+from csmd.capture import project_identity
 from csmd.model import Brief, Project, Turn, TurnKind
 from csmd.recall import prompt, stage, threads
 from csmd.recall.threads import Pair
@@ -77,7 +77,7 @@ class Home:
 
     def say(self, session: str, day: int, said: tuple[Said, ...], *, root: str = HERE) -> list[str]:
         def write(rows: Rows) -> list[str]:
-            place = stage_place.identify(root)
+            place = project_identity.identified(root)
             project = projects.ensure(rows, Project(key=place.key, root=root, name=place.name, kind="path"), now=NOW)
             uuids = []
             for number, (kind, body) in enumerate(said):

@@ -9,6 +9,7 @@ import pytest
 
 from csmd import text
 from csmd.believe import score
+from csmd.capture import project_identity
 from csmd.model import Decay, Gate, Memory, Project, Provenance, Tier, Turn
 from csmd.recall import prompt, results, stage, stage_brief
 from csmd.store import memories, projects, turns
@@ -32,7 +33,7 @@ def day(number: int) -> str:
 
 
 def home(rows: Rows) -> int:
-    place = stage.stage_place.identify(HERE)
+    place = project_identity.identified(HERE)
     return projects.ensure(rows, Project(key=place.key, root=HERE, name=place.name, kind="path"), now=day(0))
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from csmd import text
 from csmd.believe import stage as believe
-from csmd.capture import stage_place
+from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.model import Provenance, Statement, Turn
 from csmd.recall import prompt, results, stage, stage_brief
@@ -46,7 +46,7 @@ def say(rows: Rows, number: int, root: str, saying: int) -> str:
     """A turn with its memory; their words name where they were said, but for those that hold everywhere."""
     said = SAYINGS[saying] if saying < 2 else f"In {root}: {SAYINGS[saying]}"
     turn = Turn(uuid=f"u{number}", session_id=f"s{root}", kind="user", text=said, at=NOW, cwd=root)
-    home = projects.settle(rows, stage_place.entering(rows, stage_place.identify(root)), now=NOW)
+    home = projects.settle(rows, project_identity.entering(rows, project_identity.identified(root)), now=NOW)
     turns.add_turn(
         rows,
         turn,
@@ -82,7 +82,7 @@ def build_walls(rows: Rows) -> None:
     for name in ("acme", "bolt"):
         wall = workspaces.ensure(rows, name, now=NOW)
         for root in (root for root in ROOTS if CLIENT[root] == name):
-            seq = projects.settle(rows, stage_place.entering(rows, stage_place.identify(root)), now=NOW).seq
+            seq = projects.settle(rows, project_identity.entering(rows, project_identity.identified(root)), now=NOW).seq
             if not projects.everywhere(rows, seq):
                 workspaces.join(rows, wall, seq)
 
@@ -203,7 +203,7 @@ def test_a_directory_behind_a_wall_in_which_nothing_was_said_yet_is_behind_it(sh
         inside = say(rows, 1, "/clients/acme/shop", 0)
         new = "/clients/acme/shop/new"
         assert inside in seen_from(rows, new)
-        assert stage_place.wall(rows, new) == stage_place.wall(rows, "/clients/acme/site") != 0
+        assert project_identity.wall(rows, new) == project_identity.wall(rows, "/clients/acme/site") != 0
         raise _Undone
 
     with pytest.raises(_Undone):

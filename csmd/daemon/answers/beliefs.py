@@ -1,28 +1,34 @@
-"""Upkeep of what is believed: what is to be mended, mending it, beliefs by subject, whether the rules hold.
-
-What changes beliefs is shown first: `dry_run` is the default, and its plan is what would be done. An assistant merges
-only what is found to say the same; what is only nearly the same, a person says. All of it can be taken back.
-"""
+"""What is believed and how it is ruled: duplicates, merges, candidates, what waits for a person."""
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from csmd.believe import knowledge, stage_upkeep, upkeep
+from csmd import text
+from csmd.believe import knowledge, promote, review, scan, stage_habits, stage_review, stage_upkeep, upkeep
 from csmd.believe.upkeep import Action, Finding
-from csmd.daemon.answers.memory import one as named
-from csmd.daemon.now import now_iso
-from csmd.daemon.tool import ASKING, PLACE, Params, Tool, places
-from csmd.errors import BadInput
-from csmd.model import CandidateKind, Memory
-from csmd.store import activity, candidates, invariants, memories, projects
+from csmd.daemon.answers import showing
+from csmd.daemon.answers.memories import memory_json, one, roots
+from csmd.daemon.answers.memories import one as named
+from csmd.daemon.answers.wording import worded
+from csmd.daemon.now import iso_before, now_iso
+from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
+from csmd.distill import stage_packets
+from csmd.errors import BadInput, CsmdError
+from csmd.model import Candidate, CandidateKind, Memory, Packet
+from csmd.recall import stage as recall
+from csmd.store import activity, before_images, candidates, cursors, invariants, memories, projects, search
 from csmd.store import before_images as stored
+from csmd.store.before_images import Answer
 from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
+
 
 #: What a merge of all that is found merges; with what is only nearly the same.
 SAME: tuple[CandidateKind, ...] = ("duplicate",)
@@ -196,7 +202,7 @@ def _governance(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 DRY = {"dry_run": (bool, True), "by_person": (bool, False)}
 
-TOOLS: dict[str, Tool] = {
+BELIEFS_TOOLS: dict[str, Tool] = {
     "csm_memory_candidate_generate": Tool(
         summary="Look for what is to be mended among memories, and put it into the queue", mutates=True, run=_generate,
         parameters={**PLACE, "dry_run": (bool, True)},
@@ -224,5 +230,314 @@ TOOLS: dict[str, Tool] = {
     ),
     "csm_memory_governance_report": Tool(
         summary="Whether the rules hold that have no exception", mutates=False, run=_governance, parameters={}
+    ),
+}  # fmt: skip
+
+
+MOST_HABITS = 1_000
+PROFILES = {"default": promote.DEFAULT, "relaxed": promote.RELAXED}
+#: Of a relaxed promotion a person is the author: csmd neither changes nor withdraws what came of it.
+BY_PERSON = "promoted"
+
+
+def _packets(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    found = candidates.latest_packets(
+        rows, projects=places(rows, params), limit=min(max(params["limit"], 1), MOST_HABITS)
+    )
+    roots = _roots(rows)
+    return {"packets": [_packet_json(one, roots) for one in found]}
+
+
+def _packet_json(one: Packet, roots: dict[int, str]) -> dict[str, Any]:
+    return {
+        "at": one.at, "kind": one.kind, "subject": one.subject, "outcome": one.outcome, "session_id": one.session_id,
+        "project": roots.get(one.project_seq, ""), "uuid": one.uuid, "state": asdict(one.state),
+    }  # fmt: skip
+
+
+def _report(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    wanted = places(rows, params)
+    found = candidates.waiting(rows, projects=wanted, limit=min(max(params["limit"], 1), MOST_HABITS))
+    plan = {action.candidate.id: action for action in stage_habits.look(rows, projects=wanted, profile=promote.DEFAULT)}
+    roots, listed = _roots(rows), []
+    for candidate in found:
+        action = plan.get(candidate.id)
+        listed.append({**_json(candidate, roots), "why": list(action.reasons) if action else []})
+    return {"counts": _counts(rows, wanted), "candidates": listed}
+
+
+def _scan_report(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    found = _counts(rows, places(rows, params))
+    return {
+        "kinds": {
+            kind: {"made_of": rule.made_of, "authority": rule.authority, "promoted": rule.promoted, "counts": found.get(kind, {})}
+            for kind, rule in scan.KINDS.items()
+        }
+    }  # fmt: skip
+
+
+def _scan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    """Has the steward look now: a past may be long, and somebody waits for an answer."""
+    if not tools.config.settings.stages_candidates:
+        raise CsmdError("observing is switched off (stages.candidates)", hint="csmd config set stages.candidates true")
+    left = len(cursors.sessions_behind(rows, stage_packets.STAGE))
+    tools.steward.poke()
+    return {"sessions_left": left, "counts": _counts(rows, None)}
+
+
+def _promote(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    profile = PROFILES.get(params["profile"])
+    if profile is None:
+        raise BadInput(f"a profile is default or relaxed, not {params['profile']!r}")
+    if params["profile"] == "relaxed" and params["apply"] and not params["by_person"]:
+        raise CsmdError(
+            "the relaxed thresholds are for a person to choose", hint="type `csmd promote --relaxed` in a terminal"
+        )
+    if params["apply"] and not params["by_person"] and not tools.config.settings.stages_promote:
+        raise CsmdError("promotion is switched off", hint="type `csmd promote` in a terminal, or set stages.promote")
+    wanted, now, key = places(rows, params), now_iso(), tools.store.hash_key
+    made: dict[str, str] = {}
+    plan = stage_habits.look(rows, projects=wanted, profile=profile)
+    if params["apply"]:
+        origin = BY_PERSON if params["profile"] == "relaxed" else memories.INFERRED
+        made = tools.store.write(
+            lambda writing: stage_habits.carry_out(
+                writing,
+                # What moved since is planned anew: a plan is only as old as its transaction.
+                stage_habits.look(writing, projects=wanted, profile=profile),
+                key=key,
+                now=now,
+                origin=origin,
+            )
+        )
+        tools.steward.poke()
+    roots = _roots(rows)
+    return {
+        "profile": asdict(profile),
+        "applied": params["apply"],
+        "actions": [
+            {
+                "step": action.step, "reasons": list(action.reasons),
+                "memory_id": made.get(action.candidate.id, action.memory_id), "candidate": _json(action.candidate, roots),
+            }
+            for action in plan
+        ],
+    }  # fmt: skip
+
+
+def _json(one: Candidate, roots: dict[int, str]) -> dict[str, Any]:
+    return {
+        "id": one.id, "kind": one.kind, "status": one.status, "text": one.text, "reason": one.reason,
+        "confidence": one.confidence, "reinforcement": one.reinforcement, "contradicted": one.contradicted,
+        "gate": one.gate, "category": one.category, "source": one.source, "project": roots.get(one.project_seq, ""),
+        "memory_ids": list(one.memory_ids), "created_at": one.created_at, "updated_at": one.updated_at,
+        "evidence": [asdict(source) for source in one.evidence],
+    }  # fmt: skip
+
+
+def _counts(rows: Rows, wanted: list[int] | None) -> dict[str, dict[str, int]]:
+    return candidates.counts(rows, projects=wanted)
+
+
+HABITS_TOOLS: dict[str, Tool] = {
+    "csm_memory_packets": Tool(
+        summary="List what was observed lately, with how the session went", mutates=False, run=_packets,
+        parameters={**PLACE, "limit": (int, 50)},
+    ),
+    "csm_memory_candidate_report": Tool(
+        summary="Show what waits to become a memory, and why it waits", mutates=False, run=_report,
+        parameters={**PLACE, "limit": (int, 200)},
+    ),
+    "csm_belief_scan": Tool(
+        summary="Have what recurs in sessions counted, in the background", mutates=True, run=_scan, parameters={},
+    ),
+    "csm_belief_scan_report": Tool(
+        summary="Count the candidates for beliefs by kind and status", mutates=False, run=_scan_report, parameters=PLACE,
+    ),
+    "csm_belief_promote": Tool(
+        summary="Plan which candidates become memories, and do it with apply", mutates=True, run=_promote,
+        parameters={**PLACE, "profile": (str, "default"), "apply": (bool, False), "by_person": (bool, False)},
+    ),
+}  # fmt: skip
+
+
+#: Most that is looked at to say how much waits.
+MOST_WAITING = 1000
+#: Memories that are offered as the one that takes another's place.
+NEAR_IN_REVIEW = 3
+
+
+def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    wanted = places(rows, params)
+    asking = params[ASKING] or params["project"]
+    waiting = candidates.waiting(rows, projects=wanted, statuses=("needs_review",), limit=MOST_WAITING)
+    waiting.sort(key=lambda found: (not found.contradicted, -found.confidence, found.seq))
+    unsure = before_images.unreviewed(
+        rows, projects=wanted, below=review.LOW, since=iso_before(review.NEW_DAYS * 86_400), limit=MOST_WAITING
+    )
+    waiting = [found for found in waiting if found.id.startswith(params["id"]) and not _is_over(rows, found)]
+    if params["id"]:
+        unsure = [seq for seq, memory in memories.by_seqs(rows, unsure).items() if memory.id.startswith(params["id"])]
+    limit = min(max(params["limit"], 1), MOST_WAITING)
+    items = [_candidate(rows, found, asking) for found in waiting[:limit]]
+    known = memories.by_seqs(rows, unsure[: limit - len(items)])
+    items += [_review_memory(rows, known[seq], asking) for seq in unsure if seq in known]
+    return {"total": len(waiting) + len(unsure), "items": items}
+
+
+def _is_over(rows: Rows, found: Candidate) -> bool:
+    """Whether it asks about a memory that is replaced or gone by now."""
+    if found.source != review.CHANGE:
+        return False
+    known = (memories.by_id(rows, ident) for ident in found.memory_ids)
+    return any(one is None or bool(one.superseded_by) for one in known)
+
+
+def _candidate(rows: Rows, found: Candidate, asking: str) -> dict[str, Any]:
+    value = showing.candidate_json(rows, found, asking=asking)
+    alive = [memory for memory in value["memories"] if not memory["superseded_by"]]
+    about = review.about(found, len(alive))
+    return {**value, "title": review.title(found), "about": about, "does": dict(review.DOES[about]), "near": []}
+
+
+def _review_memory(rows: Rows, memory: Memory, asking: str) -> dict[str, Any]:
+    today = projects.active_day(rows, memory.project_seq)
+    return {
+        **memory_json(memory, today=today, root=roots(rows).get(memory.project_seq, "")),
+        "kind": "memory",
+        "title": "saved by a model" if memory.origin == "model_saved" else "unsure",
+        "about": "memory",
+        "does": dict(review.DOES["memory"]),
+        "reason": review.why_shown(memory),
+        "version": memory.version,
+        "memories": [],
+        "evidence": [
+            {**source, "against": False} for source in showing.sources(rows, memory, asking=asking)[:NEAR_IN_REVIEW]
+        ],
+        "near": _near(rows, memory, asking),
+    }
+
+
+def _near(rows: Rows, memory: Memory, asking: str) -> list[dict[str, Any]]:
+    """Memories of the same place in words like it: one of them may be what takes its place."""
+    terms = text.query_terms(memory.text)
+    hits = search.text_hits(rows, "memory", terms, projects=[memory.project_seq], limit=NEAR_IN_REVIEW + 1)
+    found = memories.by_seqs(rows, [int(seq) for seq, _ in hits])
+    near = [found[int(seq)] for seq, _ in hits if int(seq) in found]
+    return [
+        showing.brief(other)
+        for other in near
+        if other.id != memory.id and not other.superseded_by and recall.is_seen(rows, other.project_seq, asking=asking)
+    ][:NEAR_IN_REVIEW]
+
+
+def _answer(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    verb = _verb(params["verb"])
+    _by_person(params, "answer what waits for one")
+    said = worded(params["text"]) if verb == "edit" else ""
+    return _carried_out(tools, params, verb, said)
+
+
+def _edit(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    _by_person(params, "change the wording of a memory")
+    memory = one(rows, params["id"], asking=params[ASKING])
+    if not params["text"].strip() or text.squeeze(params["text"]) == memory.text:
+        return {"id": memory.id, "text": memory.text, "changed": False, "made": "", "answer": "", "verb": "edit"}
+    return {
+        **_carried_out(tools, {**params, "id": memory.id, "other": ""}, "edit", worded(params["text"])),
+        "changed": True,
+    }
+
+
+def _pin(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    verb: review.Verb = "unpin" if params["undo"] else "pin"
+    _by_person(params, f"{verb} a memory")
+    memory = one(rows, params["id"], asking=params[ASKING])
+    if memory.pinned != params["undo"]:
+        return {"id": memory.id, "text": memory.text, "changed": False, "made": "", "answer": "", "verb": verb}
+    asked = {**params, "id": memory.id, "other": "", "version": memory.version}
+    return {**_carried_out(tools, asked, verb, ""), "changed": True}
+
+
+def _carried_out(tools: Tools, params: Params, verb: review.Verb, said: str) -> dict[str, Any]:
+    """Does it and notes it, in one transaction; refused where what it is about has changed since it was shown."""
+    key, at, asking = tools.store.hash_key, now_iso(), params[ASKING]
+
+    def write(rows: Rows) -> tuple[Answer, str]:
+        item = _item(rows, params["id"], asking=asking)
+        if params["version"] and item.version != params["version"]:
+            raise CsmdError(f"{item.id} has changed meanwhile; nothing was done", hint=f"csmd show {item.id}")
+        other = one(rows, params["other"], asking=asking) if params["other"] else None
+        asked = stage_review.Asked(
+            verb=verb, uuid=f"cli:{secrets.token_hex(8)}", at=at, key=key, text=said, other=other
+        )
+        if isinstance(item, Memory):
+            return stage_review.of_memory(rows, item, asked), item.text
+        if item.status not in candidates.WAITING:
+            raise CsmdError(f"{item.id} is settled already: {item.status}", hint="csmd review")
+        return stage_review.of_candidate(rows, item, asked), item.text
+
+    answer, about = tools.store.write(write)
+    if verb == "drop":
+        tools.steward.edited.forget()
+    tools.steward.poke()
+    return {"answer": answer.id, "id": answer.item, "verb": verb, "made": answer.made, "text": said or about}
+
+
+def _item(rows: Rows, ident: str, *, asking: str) -> Memory | Candidate:
+    if ident.startswith("c"):
+        return showing.find_candidate(rows, ident, asking=asking)
+    return one(rows, ident, asking=asking)
+
+
+def _review_undo(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    _by_person(params, "take an answer back")
+    seen = recall.seen(rows, asking=params[ASKING])
+
+    def write(writing: Rows) -> tuple[Answer, str]:
+        answer = before_images.last_answer(writing, projects=seen, ident=params["id"])
+        if answer is None:
+            raise CsmdError("there is no answer to take back", hint="`csmd show ID` tells what was done to a memory")
+        touched = stage_review.undo(writing, answer, key=tools.store.hash_key, at=now_iso())
+        return answer, next((found.text for found in touched if found.text), "")
+
+    answer, about = tools.store.write(write)
+    tools.steward.poke()
+    return {"answer": answer.id, "id": answer.item, "verb": answer.answer, "text": about, "undone": True}
+
+
+def _verb(typed: str) -> review.Verb:
+    for verb in review.DOES["memory"]:
+        if verb == typed:
+            return verb
+    raise BadInput(f"an answer is {', '.join(review.DOES['memory'])}, not {typed!r}")
+
+
+def _by_person(params: Params, what: str) -> None:
+    if not params["by_person"]:
+        raise CsmdError(f"only a person at a terminal can {what}", hint="type it in a terminal")
+
+
+REVIEW_TOOLS: dict[str, Tool] = {
+    "csm_review_list": Tool(
+        summary="List what waits for a person", mutates=False, run=_list, parameters={"id": (str, ""), **PLACE, "limit": (int, 50)}
+    ),
+    "csm_review_answer": Tool(
+        summary="Answer one thing that waits for a person, or about any memory", mutates=True, run=_answer,
+        parameters={"id": (str, REQUIRED), "verb": (str, REQUIRED), "text": (str, ""), "other": (str, ""),
+                    "version": (int, 0), ASKING: (str, ""), "by_person": (bool, False)},
+    ),
+    "csm_review_undo": Tool(
+        summary="Take an answer or an edit back, the last one by default", mutates=True, run=_review_undo,
+        parameters={"id": (str, ""), ASKING: (str, ""), "by_person": (bool, False)},
+    ),
+    "csm_memory_pin": Tool(
+        summary="Pin a memory, so that it does not fade; undo unpins it", mutates=True, run=_pin,
+        parameters={"id": (str, REQUIRED), "undo": (bool, False), ASKING: (str, ""), "by_person": (bool, False)},
+    ),
+    "csm_memory_edit": Tool(
+        summary="Put a person's wording in a memory's place", mutates=True, run=_edit,
+        parameters={"id": (str, REQUIRED), "text": (str, REQUIRED), "version": (int, 0), ASKING: (str, ""),
+                    "by_person": (bool, False)},
     ),
 }  # fmt: skip

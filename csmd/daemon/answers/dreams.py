@@ -13,15 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from csmd.capture.memdir import INDEX
+from csmd.capture.hosts.claude_environment import INDEX
 from csmd.daemon import dream_steps, dreaming
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, meant, places
-from csmd.dream import pages, stage, stage_pages, stage_reselection, stage_undo
-from csmd.dream.actions import Action, Tally
-from csmd.dream.diff import Did
-from csmd.dream.snapshot import after
+from csmd.dream import page_content, page_files, reselection, steps, undo
+from csmd.dream.actions import Action, Tally, after
+from csmd.dream.undo import Did
 from csmd.errors import BadInput, CsmdError
 from csmd.store import activity, dream_evidence, dreams
 from csmd.store.dream_evidence import Place
@@ -39,7 +38,7 @@ def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return tools.steward.dreaming.shown(rows)
 
 
-def _plan(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any]]:
+def _plan(tools: Tools, rows: Rows, params: Params) -> steps.Steps[dict[str, Any]]:
     """The plan over all projects, what may be seen of it: planning changes nothing and is no dream."""
     seen, roots = places(rows, params), {seq: root for seq, root, *_ in activity.project_counts(rows)}
     now = now_iso()
@@ -59,11 +58,11 @@ def _plan(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any
         return run(rows)
 
     facts = yield from dream_steps.counted(read, now=now)
-    plan = yield from stage.planned(read, now=now, facts=facts, near=near)
+    plan = yield from steps.planned(read, now=now, facts=facts, near=near)
     actions = [one for one in plan.actions if seen is None or one.project_seq in seen]
     tallies = [one for one in plan.tallies if seen is None or one.project_seq in seen]
     yield
-    files = yield from stage_pages.changes(
+    files = yield from page_files.changes(
         rows, tools.config.paths.memory, facts=[one for here in facts.values() for one in here], key=tools.store.hash_key,
         after={one.id: one for action in plan.actions for one in after(action, lambda memory: memory)},
     )  # fmt: skip
@@ -76,7 +75,7 @@ def _plan(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any
         "files": [
             asdict(one)
             for one, on in files
-            if seen is None or one.path in (pages.USER, INDEX) or not on.isdisjoint(seen)
+            if seen is None or one.path in (page_content.USER, INDEX) or not on.isdisjoint(seen)
         ],
         "hidden": 0 if params["project"] else len(plan.actions) - len(actions),
         "uncompared": uncompared,
@@ -111,7 +110,7 @@ def _tally(one: Tally, roots: dict[int, str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _run(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any]]:
+def _run(tools: Tools, rows: Rows, params: Params) -> steps.Steps[dict[str, Any]]:
     verdict = tools.steward.dreaming.verdict(rows)
     if params["dry_run"]:
         plan = yield from _plan(tools, rows, {**params, "project": ""})
@@ -122,12 +121,12 @@ def _run(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any]
     return {"dry_run": False, "job": tools.steward.dreaming.order("asked for", awaited=True).id}
 
 
-def _again(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any]]:
+def _again(tools: Tools, rows: Rows, params: Params) -> steps.Steps[dict[str, Any]]:
     if not params["dry_run"]:
         job = tools.steward.dreaming.order(dream_steps.AGAIN, awaited=True, confirmed=params["yes"])
         return {"dry_run": False, "job": job.id}
     seen = places(rows, {**params, "project": ""})
-    found = yield from stage_reselection.planned(lambda run: run(rows), key=tools.store.hash_key)
+    found = yield from reselection.planned(lambda run: run(rows), key=tools.store.hash_key)
 
     def shown(project: int) -> bool:
         return seen is None or project in seen
@@ -145,11 +144,11 @@ def _again(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, An
     }  # fmt: skip
 
 
-def _diff(tools: Tools, rows: Rows, params: Params) -> stage.Steps[dict[str, Any]]:
+def _diff(tools: Tools, rows: Rows, params: Params) -> steps.Steps[dict[str, Any]]:
     dream = _named(rows, params["id"])
     seen = places(rows, {**params, "project": ""})
     did: list[dict[str, Any]] = []
-    for one in stage_undo.diff(rows, dream.id, among=seen):
+    for one in undo.diff(rows, dream.id, among=seen):
         if seen is None or params["by_person"] or not one.files:
             did.append(_did(one))
         yield
@@ -168,7 +167,7 @@ def _history(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _undo(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     dream = _named(rows, params["id"])
-    wanted = stage_undo.undoing(rows, dream.id)
+    wanted = undo.undoing(rows, dream.id)
     if params["dry_run"]:
         return {"dry_run": True, "dreams": [dreaming.told(rows, one) for one in wanted]}
     job = Job(id=secrets.token_hex(8), kind="undo", order={"dream": dream.id})

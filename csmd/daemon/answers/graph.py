@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from csmd.believe import topics as rule
 from csmd.capture.redact import redact
-from csmd.daemon.answers.memory import memory_json, one, refuse_where_left_out, roots
+from csmd.daemon.answers.memories import memory_json, one, refuse_where_left_out, roots
 from csmd.daemon.answers.showing import brief
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places

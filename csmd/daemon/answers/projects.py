@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from csmd.capture import stage_place
+from csmd.capture import project_identity
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import REQUIRED, Params, Tool
 from csmd.errors import BadInput, CsmdError
@@ -57,7 +57,7 @@ def _shown(row: Listed) -> dict[str, Any]:
 
 def _alias(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     _need_person(params, f"csmd project alias {params['place']}")
-    place = stage_place.identify(_path(params["place"]))
+    place = project_identity.identified(_path(params["place"]))
 
     def write(writing: Rows) -> dict[str, Any]:
         if params["remove"]:
@@ -100,7 +100,7 @@ def _merge(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 def _split(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     _need_person(params, f"csmd project split {params['whole']} {params['place']}")
     path = _path(params["place"])
-    place = stage_place.identify(path).place
+    place = project_identity.identified(path).place
 
     def write(writing: Rows) -> Moved:
         whole = _project(writing, params["whole"])
@@ -200,9 +200,11 @@ def _path(place: str) -> str:
 def _project(rows: Rows, word: str, *, make: bool = False) -> int:
     """The project that a path, an id or a name stands for; with `make` a directory that nothing was said in yet too."""
     if word.startswith("/"):
-        seq = stage_place.known(rows, word)
+        seq = project_identity.known(rows, word)
         if seq is None and make:
-            seq = projects.settle(rows, stage_place.entering(rows, stage_place.identify(word)), now=now_iso()).seq
+            seq = projects.settle(
+                rows, project_identity.entering(rows, project_identity.identified(word)), now=now_iso()
+            ).seq
         if seq is None:
             raise BadInput(f"nothing was said in {word} yet", hint="`csmd project list` lists the projects")
         return seq

@@ -1,24 +1,29 @@
-"""Sessions: listed, described, read as a conversation, written as a transcript that the assistant resumes.
-
-What is answered comes from the store: it is the same whether the host still has its transcript or not.
-"""
+"""Conversations, csmd's own session files, checkpoints and goals."""
 
 from __future__ import annotations
 
 import shlex
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from csmd import text
-from csmd.capture import memdir
-from csmd.capture.hosts import claude_export
-from csmd.daemon.answers import showing
+from csmd.capture import own, project_identity
+from csmd.capture import stage_purge as purging
+from csmd.capture.hosts import claude_environment, claude_export
+from csmd.capture.own import EntryKind, Loaded
+from csmd.capture.redact import redact
+from csmd.daemon.answers import memories, showing, wording
+from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, meant, places
 from csmd.errors import BadInput, CsmdError
-from csmd.model import SaidTurn
+from csmd.model import Brief, SaidTurn
+from csmd.recall import checkpoint, stage_checkpoint
 from csmd.recall import stage as recall
-from csmd.store import digests, search, sessions
+from csmd.store import checkpoints, digests, files, projects, search, sessions, tombstones
+from csmd.store.checkpoints import Goal, Row
 from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows
 
@@ -175,7 +180,7 @@ def _export(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {
         "id": session.id,
         "session_id": made.session_id,
-        "place": f"projects/{memdir.folder_name(cwd)}/{made.session_id}.jsonl",
+        "place": f"projects/{claude_environment.folder_name(cwd)}/{made.session_id}.jsonl",
         "resume": f"cd {shlex.quote(cwd)} && claude --resume {made.session_id}",
         "left_out": made.left_out,
         "transcript": transcript_state(session.path),
@@ -184,7 +189,7 @@ def _export(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 _ONE = {"id": (str, REQUIRED), ASKING: (str, "")}
-TOOLS: dict[str, Tool] = {
+SESSIONS_TOOLS: dict[str, Tool] = {
     "csm_session_list": Tool(
         summary="List sessions, the latest first", mutates=False, run=_list, parameters={**PLACE, "limit": (int, 20)}
     ),
@@ -200,5 +205,350 @@ TOOLS: dict[str, Tool] = {
     "csm_turn_show": Tool(summary="Show one turn", mutates=False, run=_turn, parameters=_ONE),
     "csm_session_export": Tool(
         summary="A transcript that the assistant resumes", mutates=False, run=_export, parameters=_ONE
+    ),
+}  # fmt: skip
+
+
+Run = Callable[["Tools", Rows, Params], dict[str, Any]]
+
+
+def _write(kind: EntryKind) -> Run:
+    def run(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+        return _append(tools, rows, params, kind, params["text"], parent=params.get("parent", ""))
+
+    return run
+
+
+def _summarise(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    known = _loaded(tools, rows, params)
+    asked = [name for name in params["replaces"].replace(",", " ").split() if name]
+    names = asked or [message.uuid for message in known.messages]
+    if not names:
+        raise BadInput("there is nothing that a summary could stand for", hint="write messages first")
+    _must_have(known, names, params["id"])
+    return _append(tools, rows, params, "summary", params["text"], names=names)
+
+
+def _tombstone(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    _must_have(_loaded(tools, rows, params), [params["uuid"]], params["id"])
+    return {**_append(tools, rows, params, "tombstone", "", names=[params["uuid"]]), "tombstoned": params["uuid"]}
+
+
+def _append(
+    tools: Tools, rows: Rows, params: Params, kind: EntryKind, body: str, *, parent: str = "", names: Sequence[str] = ()
+) -> dict[str, Any]:
+    ident = files.check_session_id(params["id"])
+    path = _path(tools, rows, params)
+    known = sessions.by_id(rows, ident)
+    if known is not None and known.path != str(path):
+        raise CsmdError(f"{ident} is a session of the assistant, and only it writes that", hint="choose another name")
+    if kind != "tombstone" and not body.strip():
+        raise BadInput("there is nothing in that text to write")
+    loaded = _loaded(tools, rows, params)
+    if parent:
+        _must_have(loaded, [parent], ident)
+    elif loaded.messages:
+        parent = loaded.messages[-1].uuid
+    uuid = own.new_uuid()
+    written = own.line(
+        kind, body, uuid=uuid, session=ident, parent=parent, cwd=params.get("project") or _cwd(tools, ident),
+        at=now_iso(), key=tools.store.hash_key, by_person=params.get("by_person", False), names=names,
+    )  # fmt: skip
+    files.append_lines(path, written)
+    tools.steward.hint(str(path))
+    return {"id": ident, "uuid": uuid, "parent": parent, "path": str(path)}
+
+
+def _must_have(loaded: Loaded, names: Sequence[str], ident: str) -> None:
+    for name in names:
+        if not loaded.has(name):
+            raise BadInput(f"{ident} has no message {name[:60]!r}", hint=f"`csmd session load {ident}` shows them")
+
+
+def _found(tools: Tools, rows: Rows, params: Params) -> Path | None:
+    """The session's file, None for none; BadInput for one behind a wall that who asks is not behind."""
+    ident = files.check_session_id(params["id"])
+    found = files.session_file(tools.config.paths.sessions, ident)
+    inside = project_identity.wall(rows, _cwd(tools, ident)) if found else 0
+    if inside and inside != project_identity.wall(rows, params[ASKING]):
+        raise _no_file(ident)
+    return found
+
+
+def _no_file(ident: str) -> BadInput:
+    return BadInput(
+        f"csmd has no session file {ident!r}", hint="`csmd session transcript` shows the assistant's sessions"
+    )
+
+
+def _path(tools: Tools, rows: Rows, params: Params) -> Path:
+    """The session's file, or where it will be: in the folder of the project it is begun in."""
+    folder = claude_environment.folder_name(params.get("project") or "/")
+    new = tools.config.paths.sessions / folder / f"{params['id']}{files.SESSION_SUFFIX}"
+    return _found(tools, rows, params) or new
+
+
+def _cwd(tools: Tools, ident: str) -> str:
+    """The project that a session was begun in; "/" for one that was begun nowhere."""
+    found = files.session_file(tools.config.paths.sessions, ident)
+    return (found and own.begun_in(files.session_lines(found), session=ident)) or "/"
+
+
+def _loaded(tools: Tools, rows: Rows, params: Params, *, texts: bool = False) -> Loaded:
+    found = _found(tools, rows, params)
+    lines = files.session_lines(found) if found else ()
+    return own.load(lines, session=params["id"], key=tools.store.hash_key, texts=texts)
+
+
+def _load(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    if _found(tools, rows, params) is None:
+        raise _no_file(params["id"])
+    loaded = _loaded(tools, rows, params, texts=True)
+    return {"id": params["id"], **asdict(loaded)}
+
+
+def _where(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    path = _path(tools, rows, params)
+    return {"id": params["id"], "path": str(path), "exists": path.is_file()}
+
+
+_NEW: dict[str, tuple[type, Any]] = {
+    "id": (str, REQUIRED),
+    "text": (str, REQUIRED),
+    "project": (str, ""),
+    ASKING: (str, ""),
+}
+
+SESSION_FILES_TOOLS: dict[str, Tool] = {
+    "csm_session_write_user": Tool(
+        summary="Write what the user says into a session of csmd's own", mutates=True, run=_write("user"),
+        parameters={**_NEW, "parent": (str, ""), "by_person": (bool, False)},
+    ),
+    "csm_session_write_assistant": Tool(
+        summary="Write what the assistant says into one", mutates=True, run=_write("assistant"),
+        parameters={**_NEW, "parent": (str, "")},
+    ),
+    "csm_session_write_system": Tool(
+        summary="Write a remark of neither into one", mutates=True, run=_write("system"),
+        parameters={**_NEW, "parent": (str, "")},
+    ),
+    "csm_session_write_summary": Tool(
+        summary="Let a summary stand for messages of one", mutates=True, run=_summarise,
+        parameters={"id": (str, REQUIRED), "text": (str, REQUIRED), "replaces": (str, ""), ASKING: (str, "")},
+    ),
+    "csm_session_tombstone": Tool(
+        summary="Withdraw a message of one", mutates=True, run=_tombstone,
+        parameters={"id": (str, REQUIRED), "uuid": (str, REQUIRED), ASKING: (str, "")},
+    ),
+    "csm_session_load": Tool(
+        summary="The messages of one, without what was withdrawn", mutates=False, run=_load,
+        parameters={"id": (str, REQUIRED), ASKING: (str, "")},
+    ),
+    "csm_session_path": Tool(
+        summary="Where the file of one is, or would be", mutates=False, run=_where,
+        parameters={"id": (str, REQUIRED), "project": (str, ""), ASKING: (str, "")},
+    ),
+}  # fmt: skip
+
+
+NOTE_CHARACTERS = 400
+
+
+def _create(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    session = _session(rows, params)
+    note = text.cut(text.squeeze(redact(params["note"], Counter())), NOTE_CHARACTERS)
+    note = purging.permitted_words(rows, note, key=tools.store.hash_key)
+    ident = stage_checkpoint.ask(tools.store, rows, session.seq, now=now_iso(), note=note)
+    if ident is None:
+        raise CsmdError(f"nothing is stored of the session {session.id}", hint="`csmd sync` takes in what is on disk")
+    tools.steward.hint_of_hook(session.path)  # what its transcript has more is added
+    tools.steward.poke()
+    made = tools.store.write(lambda fresh: _shown(fresh, _row(fresh, ident), tools.store.hash_key))
+    return {**made, "made": True}
+
+
+def _session(rows: Rows, params: Params) -> sessions.Session:
+    """The session that is named, or the latest one there."""
+    if params["session"]:
+        return one(rows, {"id": params["session"], ASKING: params[ASKING]})
+    found = sessions.listing(rows, projects=places(rows, params), limit=1)
+    if not found:
+        raise CsmdError("no session is known here", hint="--session ID names one, `csmd session list` shows them")
+    return found[0]
+
+
+def _checkpoints_list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    session = _session(rows, params).id if params["session"] else ""
+    limit = min(max(params["limit"], 1), 1000)
+    found = checkpoints.listing(rows, projects=places(rows, params), session_id=session, limit=limit)
+    return {"checkpoints": [_about(rows, row, tools.store.hash_key) for row in found]}
+
+
+def _checkpoints_show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    row = _one(rows, params)
+    shown = _shown(rows, row, tools.store.hash_key)
+    if params["raw"]:
+        names = ("uuid", "kind", "tool", "at", "text")
+        shown["raw"] = [dict(zip(names, one, strict=True)) for one in checkpoints.raw(rows, row.seq)]
+    return shown
+
+
+def _restore(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    row, now = _one(rows, params), now_iso()
+    named = _session(rows, params) if params["session"] else None
+    if named is not None and named.project_seq != row.project_seq:  # a wall may stand between the two
+        raise BadInput(
+            f"{row.id} is of another project than the session {named.id}", hint="restore it without --session"
+        )
+    session = named.id if named else ""
+    tools.store.write(lambda writing: checkpoints.restore(writing, row.seq, at=now, session_id=session))
+    return {**_shown(rows, row, tools.store.hash_key), "restored_at": now, "restored_for": session}
+
+
+def _one(rows: Rows, params: Params) -> Row:
+    """A checkpoint by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
+    ident = params["id"]
+    row = checkpoints.by_id(rows, meant(ident, checkpoints.ids_like(rows, ident) if ident else []))
+    if row is None or not recall.is_seen(rows, row.project_seq, asking=params[ASKING]):
+        raise BadInput(f"there is no checkpoint {ident!r}", hint="`csmd checkpoint list` shows them with their ids")
+    return row
+
+
+def _row(rows: Rows, ident: str) -> Row:
+    row = checkpoints.by_id(rows, ident)
+    if row is None:
+        raise CsmdError("what was to be kept was purged meanwhile")
+    return row
+
+
+def _about(rows: Rows, row: Row, key: bytes) -> dict[str, Any]:
+    pieces = stage_checkpoint.pieces(rows, row, key)
+    goal = next((piece.text for piece in pieces if piece.kind == "goal"), "")
+    return {
+        "id": row.id, "session_id": row.session_id, "why": row.why, "at": row.at, "asked_at": row.asked_at,
+        "summary_uuid": row.summary_uuid, "whole": not row.awaits, "note": row.note, "goal": goal,
+        "pieces": len(pieces), "captured": checkpoints.captures(rows, row.seq), "restored_at": row.restored_at,
+        "restored_for": row.restored_for,
+    }  # fmt: skip
+
+
+def _shown(rows: Rows, row: Row, key: bytes) -> dict[str, Any]:
+    standing = stage_checkpoint.restored(rows, row, key)
+    made: Brief = checkpoint.essentials(standing.pieces, ident=standing.id, about=standing.about, note=standing.note)
+    session = checkpoints.about_sessions(rows, row.session_seq)
+    return {
+        **_about(rows, row, key),
+        "cwd": session.cwd,
+        "parts": [piece._asdict() for piece in standing.pieces],
+        "text": made.text,
+        "tokens": made.tokens,
+    }
+
+
+CHECKPOINTS_TOOLS: dict[str, Tool] = {
+    "csm_checkpoint_create": Tool(
+        summary="Keep what a session stands at, now", mutates=True, run=_create,
+        parameters={"session": (str, ""), **PLACE, "note": (str, "")},
+    ),
+    "csm_checkpoint_list": Tool(
+        summary="List checkpoints, the latest first", mutates=False, run=_checkpoints_list,
+        parameters={"session": (str, ""), **PLACE, "limit": (int, 20)},
+    ),
+    "csm_checkpoint_show": Tool(
+        summary="Show a checkpoint, with the turns that it captured", mutates=False, run=_checkpoints_show,
+        parameters={"id": (str, REQUIRED), ASKING: (str, ""), "raw": (bool, False)},
+    ),
+    "csm_checkpoint_restore": Tool(
+        summary="Have the next session told what a checkpoint holds", mutates=True, run=_restore,
+        parameters={"id": (str, REQUIRED), ASKING: (str, ""), "session": (str, "")},
+    ),
+}  # fmt: skip
+
+
+def _set(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    body, key, now = wording.worded(params["text"]), tools.store.hash_key, now_iso()
+    by_person = params["by_person"]
+    if not by_person:
+        memories.refuse_where_left_out(tools, params)
+    if tombstones.marks(rows, key).spans(body):
+        raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
+    places(rows, params)  # a wall keeps out what would be put behind it as well
+    session = one(rows, {"id": params["session"], ASKING: params[ASKING]}) if params["session"] else None
+    if session is None and not params["project"]:
+        raise BadInput("a goal is a project's or a session's", hint="give project or session")
+    directory = redact(params["project"], Counter())
+    place = project_identity.entering(rows, project_identity.identified(directory)) if session is None else None
+
+    def write(writing: Rows) -> tuple[Goal, bool]:
+        home = session.project_seq if session else 0
+        if place is not None:
+            home = projects.settle(writing, purging.permitted_place(writing, place, key=key), now=now).seq
+        ident, new = checkpoints.add_goal(
+            writing, project=home, session_id=session.id if session else "", text=body,
+            authority="user" if by_person else "assistant", now=now,
+        )  # fmt: skip
+        return next(one for one in checkpoints.goals_like(writing, ident) if one.id == ident), new
+
+    made, new = tools.store.write(write)
+    fresh = {made.project_seq: place.root} if place is not None else {}  # it may be as new as its goal
+    return {**_json(made, {**memories.roots(rows), **fresh}), "new": new}
+
+
+def _goals_list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    roots = memories.roots(rows)
+    return {
+        "goals": [
+            _json(one, roots) for one in checkpoints.goal_list(rows, projects=places(rows, params), done=params["done"])
+        ]
+    }
+
+
+def _done(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    ident = params["id"]
+    found = [
+        one
+        for one in checkpoints.goals_like(rows, ident)
+        if recall.is_seen(rows, one.project_seq, asking=params[ASKING])
+    ]
+    exact = [one for one in found if one.id == ident] or found
+    if not ident or not exact:
+        raise BadInput(f"there is no goal {ident!r}", hint="`csmd goal list` shows them with their ids")
+    if len(exact) > 1:
+        raise BadInput(
+            f"{ident!r} begins several ids: {', '.join(one.id for one in exact)}", hint="type some more of it"
+        )
+    if exact[0].authority == "user" and not params["by_person"]:
+        raise CsmdError(
+            f"{exact[0].id} was declared by the user, and only a person at a terminal can call it done",
+            hint=f"type `csmd goal done {exact[0].id}` in a terminal",
+        )
+    now = now_iso()
+    changed = tools.store.write(lambda writing: checkpoints.finish_goal(writing, exact[0].id, now=now))
+    return {
+        **_json(exact[0], memories.roots(rows)),
+        "done_at": now if changed else exact[0].done_at,
+        "changed": changed,
+    }
+
+
+def _json(goal: Goal, roots: dict[int, str]) -> dict[str, Any]:
+    return {
+        "id": goal.id, "text": goal.text, "authority": goal.authority, "project": roots.get(goal.project_seq, ""),
+        "session_id": goal.session_id, "created_at": goal.created_at, "done_at": goal.done_at,
+    }  # fmt: skip
+
+
+GOALS_TOOLS: dict[str, Tool] = {
+    "csm_goal_set": Tool(
+        summary="Declare what a project or a session is for", mutates=True, run=_set,
+        parameters={"text": (str, REQUIRED), **PLACE, "session": (str, ""), "by_person": (bool, False)},
+    ),
+    "csm_goal_list": Tool(
+        summary="List goals, the latest first", mutates=False, run=_goals_list,
+        parameters={**PLACE, "done": (bool, False)},
+    ),
+    "csm_goal_done": Tool(
+        summary="Note that a goal is done", mutates=True, run=_done,
+        parameters={"id": (str, REQUIRED), ASKING: (str, ""), "by_person": (bool, False)},
     ),
 }  # fmt: skip

@@ -1,7 +1,4 @@
-"""One thing in full: a memory with where it was said, what stands for and against it and how sure it is; a candidate.
-
-What is behind a wall is left out of every part: turns, linked memories, sessions that were told it.
-"""
+"""One thing with all that is known of it: a memory, a candidate, where it was said and what stands around it."""
 
 from __future__ import annotations
 
@@ -10,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from csmd import text
 from csmd.believe import review, score
-from csmd.daemon.answers import errors
-from csmd.daemon.answers.memory import memory_json, one, roots
+from csmd.daemon.answers import insight
+from csmd.daemon.answers.memories import memory_json, one, roots
 from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool, meant
 from csmd.errors import BadInput
 from csmd.model import NEVER, Candidate, Link, Memory
@@ -23,6 +20,7 @@ from csmd.store.sqlite import Rows
 
 if TYPE_CHECKING:
     from csmd.daemon.tools import Tools
+
 
 #: Turns on each side of the one that states a memory, and characters of each.
 AROUND, AROUND_CHARACTERS = 2, 240
@@ -73,7 +71,7 @@ def _memory(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         },
         "superseded": _superseded(rows, memory, asking=asking),
         "changes": [_change(change) for change in changes],
-        **errors.gotcha_json(rows, memory, asking=asking),
+        **insight.gotcha_json(rows, memory, asking=asking),
     }
 
 

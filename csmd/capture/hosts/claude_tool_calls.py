@@ -1,0 +1,262 @@
+"""What Claude Code's tools did, in neutral words, and which call wrote a transcript."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from string import ascii_letters, digits
+from typing import Any, Literal, NamedTuple
+
+from csmd import wire
+from csmd.errors import BadInput
+
+Said = Literal["plan", "commit", "report"]
+
+#: Where both ends of a long text are kept: the lines that the cut goes through, and what stands between them.
+_CUT = re.compile(r"[^\n]*\n\[csmd: \d+ bytes left out[^\]\n]*\]\n[^\n]*")
+_INTERRUPTED = re.compile(r"\s*\[Request interrupted by user")
+_COMMITS = re.compile(r"\bgit\b(?: -\S+(?: [^-\s]\S*)?)* commit\b")
+#: A message as an argument: in a here-document, in double quotes, in single ones.
+_MESSAGE = re.compile(
+    r"<<-?\s*(['\"]?)(?P<mark>\w+)\1[^\n]*\n(?P<here>.*?)\n\s*(?P=mark)\b"
+    r"|\s(?:-\w*m|--message)[ =]?\s*(?:\"(?P<double>(?:[^\"\\$]|\\.|\$(?!\())*)\"|'(?P<single>[^']*)')",
+    re.DOTALL,
+)
+#: What stands in a message for programs: who signed, and what made it.
+_TRAILER = re.compile(r"^(?:[A-Z][\w-]{1,40}: \S.*|\W*Generated with\b.*|\W*<[^>]+@[^>]+>)$")
+#: A subject's kind as some put it before it ("fix(store): ...").
+_KIND_OF_COMMIT = re.compile(r"^[a-z]{2,10}(?:\([^)\n]{1,40}\))?!?: (?=\S)")
+_NOT_ONE = re.compile(r"(?:Merge|Revert|fixup!|squash!|wip)\b", re.IGNORECASE)
+#: What the host puts behind an agent's report, and how it says that there is none yet.
+_BEHIND_REPORT = re.compile(r"agentId: |<usage>")
+_LAUNCHED = re.compile(r"\s*Async agent launched\b")
+_NOTIFIED = re.compile(r"\s*<task-notification>.*?<status>completed</status>.*?<result>(.*)</result>", re.DOTALL)
+#: The parts of a compaction's summary, and those that tell what was learned; the rest lists what was done and asked.
+_PART = re.compile(r"^ {0,3}(?:#{1,4} )?\d{1,2}\. {1,3}\**([A-Z][^\n:*]{3,60})\**:?\**[ \t]*$", re.MULTILINE)
+_LEARNED = re.compile(r"^(?:errors?\b|problems? solv|key (?:technical )?(?:decisions|learnings|constraints))", re.I)
+_SUMMARY = re.compile(r"^(?:Summary:|<summary>)\s*$", re.MULTILINE)
+
+
+def plan(given: str, result: str) -> str:
+    """The plan that was put before the user, by the call's stored input; "" where they did not take it."""
+    return "" if _is_off(result) else _whole(field(given, "plan"), given)
+
+
+def commit(given: str, result: str) -> str:
+    """The message of the commit that a command made, its subject a sentence, without trailers; "" for none."""
+    command = field(given, "command")
+    made = _COMMITS.search(command)
+    if made is None or _is_off(result) or (result and how_it_ended(result) != "passed"):
+        return ""
+    found = [one["here"] or one["double"] or one["single"] or "" for one in _MESSAGE.finditer(command, made.end())]
+    lines = [line.strip() for line in "\n\n".join(found).splitlines()]
+    kept = [line for line in lines if not _TRAILER.match(line) or _KIND_OF_COMMIT.match(line)]
+    said = "\n".join(kept).strip()
+    subject, _, body = _KIND_OF_COMMIT.sub("", said, count=1).partition("\n")
+    ended = subject if not body or subject.endswith((".", "!", "?", ":")) else f"{subject}."
+    return "" if _NOT_ONE.match(said) else f"{ended}\n{body}".strip()
+
+
+def report(given: str, result: str) -> str:
+    """What an agent gave back; "" where it was stopped, failed, or is still at work."""
+    del given
+    if _is_off(result) or _LAUNCHED.match(result) or how_it_ended(result) != "passed":
+        return ""
+    said = _BEHIND_REPORT.split(result, maxsplit=1)[0]
+    return (_CUT.sub("\n", said) if "\n[csmd: " in said else said).strip()
+
+
+def notified(said: str) -> str:
+    """What an agent that worked in the background gave back, by the notification of its end; "" for none."""
+    found = _NOTIFIED.match(said)
+    return found[1].strip() if found else ""
+
+
+def summary(said: str) -> str:
+    """What a compaction's summary tells of what was learned; the whole of one without the host's parts."""
+    parts = _PART.split(_SUMMARY.split(said)[-1])
+    told = zip(parts[1::2], parts[2::2], strict=True)
+    if len(parts) > 1:
+        return "\n\n".join(f"## {title}\n{body.strip()}" for title, body in told if _LEARNED.match(title))
+    return said.partition("\n")[2] if is_continued(said) else said
+
+
+#: Tools that say something, what it is, where it stands, and how it is read from a call's input and result.
+AGENTS = ("Task", "Agent")
+CALLS: dict[str, tuple[Said, Callable[[str, str], str]]] = {
+    "ExitPlanMode": ("plan", plan),
+    "Bash": ("commit", commit),
+    **dict.fromkeys(AGENTS, ("report", report)),
+}
+#: Of a tool whose calls mostly say nothing, what those hold that may.
+HOLDING: dict[str, str] = {"Bash": "git%commit"}
+
+
+def _is_off(result: str) -> bool:
+    return bool(_INTERRUPTED.match(result)) or how_it_ended(result) == "rejected"
+
+
+def _whole(said: str, given: str) -> str:
+    """A field's text, without the line that a cut of the input goes through."""
+    return said.rpartition("\n")[0] if "\n[csmd: " in given else said
+
+
+#: A transcript's file name ends so, and has these signs before it, in a path, a command or a program.
+_SUFFIX = re.compile(r"\.jsonl\b", re.ASCII)
+_IN_NAMES = f"{ascii_letters}{digits}_.-"
+LONGEST_NAME = 120
+#: Tools that write the file they name, and parts of the names of other makers' tools that do.
+_WRITERS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
+_WRITER = re.compile(r"write|edit|append|create|move|copy|upload|patch", re.IGNORECASE)
+_READERS = frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead"})
+#: Ways in which a shell line or a program in it writes. What goes to another descriptor or to nowhere writes nothing.
+_NOWHERE = re.compile(r"\d?>{1,2}\s?(?:&\d|/dev/\w{1,10})")
+_WRITES = re.compile(
+    r">{1,2}\s{0,4}[^\s|;&<>]{0,300}\.jsonl"
+    r"|\b(?:tee|cp|mv|dd|ln|install|rsync|truncate|sponge|patch)\b"
+    r"|\b(?:sed|perl|ruby)\b[^|;&\n]{0,200}?\s-[a-zA-Z]{0,4}i"
+    r"|\bopen\([^)\n]{0,200}?[\"'][rb]?[wax]b?\+?[\"']"
+    r"|\bwrite_?(?:text|bytes|file|line)|\.write\(|\.dump\(|appendFile",
+    re.IGNORECASE,
+)
+
+
+def transcripts_written(tool: str, given: Any) -> tuple[str, ...]:
+    """The file names of the transcripts that a tool call with this decoded input, whole and as it was made, writes."""
+    if tool in _READERS:
+        return ()
+    # Decoded, for in JSON a line's end and a quote would be part of a name; on one line, as a call may be spread.
+    said = " ".join(_strings(given)).replace("\n", " ")
+    names = tuple(sorted({name for end in _SUFFIX.finditer(said) if (name := _name_before(said, end.start()))}))
+    if not names or tool in _WRITERS or _WRITER.search(tool):
+        return names
+    return names if _WRITES.search(_NOWHERE.sub(" ", said)) else ()
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _strings(one)
+
+
+def _name_before(said: str, at: int) -> str:
+    """The file name that ends with the suffix at this place; "" for none."""
+    before = said[max(0, at - LONGEST_NAME) : at]
+    stem = before[len(before.rstrip(_IN_NAMES)) :]
+    return f"{stem}.jsonl" if stem else ""
+
+
+DeedKind = Literal["run", "change", "look", "todo", "task", "task_state", "plan", "ask"]
+#: How far an entry of a to-do list is; "" where a call does not say.
+Progress = Literal["done", "doing", "open", ""]
+Result = Literal["passed", "failed", "rejected"]
+
+#: Tools that do something or look at a file, what kind of thing, and the field that says to what.
+DEEDS: dict[str, tuple[DeedKind, str]] = {
+    "Bash": ("run", "command"),
+    "Edit": ("change", "file_path"),
+    "Write": ("change", "file_path"),
+    "MultiEdit": ("change", "file_path"),
+    "NotebookEdit": ("change", "notebook_path"),
+    "Read": ("look", "file_path"),
+    "TodoWrite": ("todo", "todos"),
+    "TaskCreate": ("task", "subject"),
+    "TaskUpdate": ("task_state", "taskId"),
+    "ExitPlanMode": ("plan", "plan"),
+    "AskUserQuestion": ("ask", "questions"),
+}
+#: How results begin of calls that a person turned down, and of those that failed.
+_REJECTED = re.compile(r"The user doesn't want to (?:proceed with this tool use|take this action)")
+_FAILED = re.compile(r"Exit code [1-9]|<tool_use_error>|Error: |Permission to use \w+ with")
+#: How the host begins a session that is to carry out a plan, and how it names the session the plan was made in.
+_PLAN = re.compile(r"\s*Implement the following plan:\s+")
+_TRANSCRIPT = re.compile(r"read the full transcript at: \S*?/([0-9a-f-]{36})\.jsonl")
+_PLAN_ENDS = "\nIf you need specific details from before exiting plan mode"
+#: How a summary begins that stands for an earlier conversation.
+_CONTINUED = re.compile(r"\s*This session is being continued from a previous conversation")
+_TASK_NUMBER = re.compile(r"#(\d{1,6})\b")
+DONE = ("completed", "deleted", "cancelled")
+
+
+class Deed(NamedTuple):
+    """One call: what it did to what; `items` are the entries of a to-do list, each with how far it is."""
+
+    kind: DeedKind
+    subject: str
+    items: tuple[tuple[str, Progress], ...] = ()
+
+
+def deed(tool: str, given: str) -> Deed | None:
+    """What a call did, by its tool and its stored input; None for one that nobody counts."""
+    if tool not in DEEDS:
+        return None
+    kind, name = DEEDS[tool]
+    if kind == "todo":
+        return Deed(kind, "", _entries(given))
+    if kind == "task_state":
+        return Deed(kind, field(given, name), (("", _progress(field(given, "status"))),))
+    subject = field(given, name)
+    return Deed(kind, subject) if subject else None
+
+
+def how_it_ended(said: str) -> Result:
+    """How a call ended, by the beginning of what came back."""
+    if _REJECTED.match(said):
+        return "rejected"
+    return "failed" if _FAILED.match(said) else "passed"
+
+
+def task_number(said: str) -> str:
+    """The number that a new task was given, by what came back; "" for none."""
+    found = _TASK_NUMBER.search(said)
+    return found[1] if found else ""
+
+
+def plan_given(said: str) -> tuple[str, str]:
+    """The plan that a prompt of the host's carries and the session it was made in; "" for what it does not say."""
+    opened = _PLAN.match(said)
+    if not opened:
+        return "", ""
+    body, _, rest = said[opened.end() :].partition(_PLAN_ENDS)
+    named = _TRANSCRIPT.search(rest)
+    return body.strip(), named[1] if named else ""
+
+
+def is_continued(summary: str) -> bool:
+    """Whether a summary stands for a conversation that came before its session."""
+    return bool(_CONTINUED.match(summary))
+
+
+def field(given: str, name: str) -> str:
+    """A string field of a stored input, also of one that was cut."""
+    found = re.search(rf'"{name}":"((?:[^"\\\n]|\\.)*)', given)
+    if not found:
+        return ""
+    body = found[1]
+    try:
+        value = wire.loads(f'"{body}"')
+    except BadInput:  # cut within an escape
+        value = body
+    return str(value)
+
+
+def _progress(status: str) -> Progress:
+    """How far an entry is, by the host's word for it."""
+    if status in DONE:
+        return "done"
+    return "doing" if status == "in_progress" else "open" if status else ""
+
+
+def _entries(given: str) -> tuple[tuple[str, Progress], ...]:
+    try:
+        value: Any = wire.loads(given)
+    except BadInput:
+        return ()
+    todos = value.get("todos") if isinstance(value, dict) else None
+    return tuple(
+        (todo["content"], _progress(str(todo.get("status") or "pending")))
+        for todo in (todos if isinstance(todos, list) else ())
+        if isinstance(todo, dict) and isinstance(todo.get("content"), str)
+    )

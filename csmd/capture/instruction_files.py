@@ -1,0 +1,629 @@
+"""Which CLAUDE.md files, rules and imports hold for a directory, kept read."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from csmd import text, wire
+from csmd.capture import markdown_imports, matter, project_identity
+from csmd.capture.hosts import claude_environment
+from csmd.capture.markdown_imports import JS_SPACE
+from csmd.capture.redact import redact
+from csmd.errors import BadInput
+from csmd.store import files, projects, tombstones
+from csmd.store import projects as rows_of
+from csmd.store.core import Store
+from csmd.store.purged import clean
+
+Kind = Literal["Managed", "User", "Project", "Local", "AutoMem"]
+
+#: As each stands in what the model reads.
+LABELS: dict[Kind, str] = {
+    "Managed": "organization-managed policy instructions",
+    "User": "user's private global instructions for all projects",
+    "Project": "project instructions, checked into the codebase",
+    "Local": "user's private project instructions, not checked in",
+    "AutoMem": "user's auto-memory, persists across conversations",
+}
+#: A longer file is not loaded, nor is what stands deeper in a chain of imports (the first file is one of them).
+MAX_BYTES = 4 * 1024 * 1024
+MAX_HOPS = 5
+#: Beyond this a tree is not instructions any more: the rest is left out, and told.
+MAX_FILES = 1000
+MAX_FOLDERS = 500
+MAX_TOTAL_CHARACTERS = 16 * 1024 * 1024
+
+#: What can be imported, by its ending; a name without one can.
+IMPORTED = frozenset(
+    """adoc asciidoc astro bash bat c cc cfg cjs clj cljc cljs cmake cmd conf cpp cs css csv cts cxx dart diff edn ejs
+    elm env erb erl ex exs f f90 f95 fish for go gql gradle graphql h hbs hpp hrl hs htm html hxx ini jade java js json
+    jsx kt kts latex less lhs lock log lua make makefile md mjs ml mli mts org patch php pl pm properties proto ps1 pug
+    py pyi pyw r rake rb rs rst sass sbt scala scss sh sql svelte swift tex text toml ts tsx txt vue xml yaml yml
+    zsh""".split()
+) - {"properties"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A name in a directory."""
+
+    name: str
+    folder: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The disk: `read` a file's bytes, None for what is no file or too long; `names` in the directory's own order;
+    `real` a path without links."""
+
+    read: Callable[[str], bytes | None]
+    names: Callable[[str], list[Entry]]
+    real: Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a session starts and what its user has chosen; every path absolute, `start` without links."""
+
+    start: str
+    home: str
+    configs: tuple[str, ...]
+    """The assistant's configuration directories."""
+    managed: str = ""
+    memories: tuple[str, ...] = ()
+    """The assistant's memory directories for this project."""
+    excludes: tuple[str, ...] = ()
+    worktree: str = ""
+    """The root of the git work tree around `start` when it is one of several, else ""."""
+    main: str = ""
+    """The root of that repository's main work tree."""
+    outside: bool = False
+    """Whether the user allowed this project imports from outside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """One file the host loads: `content` as it tells it, `root` the directory it was found for."""
+
+    path: str
+    kind: Kind
+    content: str
+    root: str
+    parent: str = ""
+    globs: tuple[str, ...] = ()
+    rule: bool = False
+    raw: str = ""
+    """The text without its head, as nested files are told."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What was found so far, and what was looked at."""
+
+    place: Place
+    disk: Disk
+    found: list[Instruction] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    folders: set[str] = field(default_factory=set)
+    size: int = 0
+
+
+def loaded(place: Place, disk: Disk) -> list[Instruction]:
+    """What the host has loaded when a session starts, in its order; the memory's index last."""
+    found = _start(place, disk, agents=False).found
+    names = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
+    own = {f"{folder}/{name}" for folder in _between("", place.start) for name in names}
+    if not any(one.path in own for one in found):
+        found = _start(place, disk, agents=True).found
+    found = [one for one in found if not one.globs]
+    indexes = (_index(folder, disk) for folder in place.memories)
+    return [*found, *(one for one in indexes if one is not None)]
+
+
+def nested(place: Place, disk: Disk, target: str) -> list[Instruction]:
+    """What the host adds when the file `target` is read: the directories below the start, and rules whose `paths` match."""
+    reading = _start(place, disk, agents=False)
+    known = {one.path for one in reading.found if not one.globs}
+    waiting = [one for one in reading.found if one.globs]
+    user = [
+        one
+        for one in waiting
+        if one.kind == "User" and markdown_imports.applies(one.globs, _below(place.start, target))
+    ]
+    before = len(reading.found)
+    for folder in _between(place.start, posixpath.dirname(target)):
+        _main_files(reading, folder)
+        _file(reading, f"{folder}/CLAUDE.local.md", "Local", folder)
+        _rules(reading, f"{folder}/.claude/rules", "Project", folder)
+    inside = [
+        one
+        for one in reading.found[before:]
+        if not one.globs or markdown_imports.applies(one.globs, _below(one.root, target))
+    ]
+    above = [
+        one
+        for one in waiting
+        if one.kind == "Project" and markdown_imports.applies(one.globs, _below(one.root, target))
+    ]
+    found = [*user, *inside, *above]
+    return [replace(one, content=one.raw) for one in found if one.path not in known]
+
+
+def build(found: list[Instruction]) -> str:
+    """The loaded files as the model reads them, one after the other."""
+    return "\n\n".join(f"Contents of {one.path} ({LABELS[one.kind]}):\n\n{one.content}" for one in found)
+
+
+def _start(place: Place, disk: Disk, *, agents: bool) -> _Reading:
+    reading = _Reading(place, disk)
+    if place.managed:
+        _file(reading, f"{place.managed}/CLAUDE.md", "Managed", place.managed)
+        _rules(reading, f"{place.managed}/.claude/rules", "Managed", place.managed)
+    for config in place.configs:
+        _file(reading, f"{config}/CLAUDE.md", "User", config)
+        _rules(reading, f"{config}/rules", "User", config)
+    for folder in _between("", place.start):
+        theirs = _is_of_main(place, folder)
+        if not agents and not theirs:
+            _main_files(reading, folder)
+        if not theirs:
+            _rules(reading, f"{folder}/.claude/rules", "Project", folder)
+        if agents and not theirs:
+            _file(reading, f"{folder}/AGENTS.md", "Project", folder)
+            _file(reading, f"{folder}/.claude/AGENTS.md", "Project", folder)
+        if not agents:
+            _file(reading, f"{folder}/CLAUDE.local.md", "Local", folder)
+    return reading
+
+
+def _main_files(reading: _Reading, folder: str) -> None:
+    _file(reading, f"{folder}/CLAUDE.md", "Project", folder)
+    _file(reading, f"{folder}/.claude/CLAUDE.md", "Project", folder)
+
+
+def _is_of_main(place: Place, folder: str) -> bool:
+    """Whether a directory belongs to the main work tree and the session to one inside it, which has its own copy."""
+    if not place.worktree or place.worktree == place.main or not _inside(place.worktree, place.main):
+        return False
+    return _inside(folder or "/", place.main) and not _inside(folder or "/", place.worktree)
+
+
+def _between(above: str, below: str) -> list[str]:
+    """The directories under `above` down to `below`, the root as ""."""
+    found: list[str] = []
+    folder = below.rstrip("/")
+    while _inside(folder or "/", above or "/") and folder != above:
+        found.append(folder)
+        if not folder:
+            break
+        folder = posixpath.dirname(folder).rstrip("/")
+    return ([""] if not above and "" not in found else []) + found[::-1]
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _below(root: str, target: str) -> str:
+    return target[len(root.rstrip("/")) + 1 :] if _inside(target, root or "/") else ""
+
+
+def _file(
+    reading: _Reading, path: str, kind: Kind, root: str, *, parent: str = "", rule: bool = False, hops: int = 0
+) -> None:
+    """Takes in a file and what it imports, depth first, each once."""
+    place, disk = reading.place, reading.disk
+    if path in reading.seen or hops >= MAX_HOPS or len(reading.found) >= MAX_FILES or "\0" in path:
+        return
+    if kind != "Managed" and markdown_imports.excluded(path, place.excludes):
+        return
+    real = disk.real(path)
+    if real in reading.seen:
+        return
+    one = _read(disk, path, kind, root, rule=rule)
+    if one is None or reading.size + len(one[0].content) > MAX_TOTAL_CHARACTERS:
+        return
+    reading.seen |= {path, real}
+    reading.size += len(one[0].content)
+    reading.found.append(replace(one[0], parent=parent, rule=rule))
+    for target in one[1]:
+        goal = _resolved(target, posixpath.dirname(real), place.home)
+        if goal and (kind == "User" or place.outside or _both_inside(goal, disk, place.start)):
+            _file(reading, goal, kind, root, parent=path, rule=rule, hops=hops + 1)
+
+
+def _both_inside(path: str, disk: Disk, start: str) -> bool:
+    return _inside(path, start) and _inside(disk.real(path), start)
+
+
+def _resolved(target: str, base: str, home: str) -> str:
+    """The path an import means, "" for one that is never loaded."""
+    if target.startswith("~/"):
+        path = posixpath.join(home, target[2:])
+    else:
+        path = posixpath.join(base, target)
+    path = posixpath.normpath(path)
+    stem, dot, ending = posixpath.basename(path).rpartition(".")
+    return path if not dot or not stem or ending.lower() in IMPORTED else ""
+
+
+def _read(disk: Disk, path: str, kind: Kind, root: str, *, rule: bool) -> tuple[Instruction, list[str]] | None:
+    """One file and its imports; None for one that is not there or says nothing."""
+    data = disk.read(path)
+    if data is None:
+        return None
+    head, body = matter.split(data.decode("utf-8", "replace").removeprefix("\ufeff"))
+    content, targets = markdown_imports.read(body)
+    content = content.strip("".join(JS_SPACE))
+    if not content or any("\0" in target for target in targets):
+        return None
+    patterns = markdown_imports.of_rule(matter.mapping(head)[0].get("paths")) if rule and "paths" in head else ()
+    return Instruction(path=path, kind=kind, content=content, root=root, globs=patterns, raw=body), targets
+
+
+def _rules(reading: _Reading, folder: str, kind: Kind, root: str) -> None:
+    """Takes in the rules in a directory and below, in the directory's own order; links count where they lead."""
+    real = reading.disk.real(folder)
+    if real in reading.folders or len(reading.folders) >= MAX_FOLDERS:
+        return
+    reading.folders.add(real)
+    for entry in reading.disk.names(folder):
+        path = f"{folder}/{entry.name}"
+        if entry.folder:
+            _rules(reading, path, kind, root)
+        elif entry.name.endswith(".md"):
+            goal = reading.disk.real(path)
+            if goal == path or kind != "Project" or _inside(goal, reading.place.start):
+                _file(reading, goal, kind, root, rule=True)
+
+
+def _index(folder: str, disk: Disk) -> Instruction | None:
+    """The index of the assistant's own memory, cut as the host cuts it."""
+    path = f"{folder}/{claude_environment.INDEX}"
+    data = disk.read(path)
+    if data is None:
+        return None
+    _, body = matter.split(data.decode("utf-8", "replace").removeprefix("\ufeff"))
+    content = markdown_imports.without_comments(body).strip("".join(JS_SPACE))
+    return (
+        Instruction(path=path, kind="AutoMem", content=claude_environment.cut_index(content), root=folder)
+        if content
+        else None
+    )
+
+
+MAX_DEPTH = 10
+MAX_INCLUDE_BYTES = 40 * 1024
+
+_INCLUDE = re.compile(r"[ \t]*@include[ \t]+(\S.*?)[ \t]*\r?\n?")
+
+
+class Merged:
+    """The text that was put together so far, and what was left out and why."""
+
+    def __init__(self, place: Place, disk: Disk) -> None:
+        self._place = place
+        self._disk = disk
+        self.problems: list[str] = []
+        self._files = self._size = 0
+
+    def text(self, path: str, chain: tuple[str, ...] = ()) -> str | None:
+        """A file with its includes in place; None when there is none."""
+        data = self._disk.read(path)
+        if data is None:
+            return None
+        _, body = matter.split(data.decode("utf-8", "replace").removeprefix("\ufeff"))
+        chain = (*chain, self._disk.real(path))
+        return "".join(self._line(line, path, chain) for line in body.splitlines(keepends=True)).strip()
+
+    def _line(self, line: str, path: str, chain: tuple[str, ...]) -> str:
+        found = _INCLUDE.fullmatch(line)
+        if found is None:
+            return line
+        written = found.group(1).strip("\"'<>")
+        if written.startswith("~/"):
+            goal = posixpath.normpath(posixpath.join(self._place.home, written[2:]))
+        else:
+            goal = posixpath.normpath(posixpath.join(posixpath.dirname(chain[-1]), written))
+        reason = self._refusal(goal, chain)
+        inside = None if reason else self.text(goal, chain)
+        if inside is None:
+            self.problems.append(f"{path}: {written} was not included: {reason or 'there is no such file'}")
+            return ""
+        return inside + "\n"
+
+    def _refusal(self, goal: str, chain: tuple[str, ...]) -> str:
+        self._files += 1
+        if "\0" in goal:
+            return "that is no path"
+        if self._disk.real(goal) in chain:
+            return "it would include itself"
+        if len(chain) > MAX_DEPTH:
+            return f"more than {MAX_DEPTH} deep"
+        size = len(self._disk.read(goal) or b"")
+        self._size += size
+        if size > MAX_INCLUDE_BYTES:
+            return f"{size} bytes long; the limit is {MAX_INCLUDE_BYTES}"
+        if self._files > MAX_FILES or self._size > MAX_TOTAL_CHARACTERS:
+            return "too much was included already"
+        return ""
+
+
+def merged(place: Place, disk: Disk) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """((scope, path, text) of each file, the most binding first; what was left out and why)."""
+    reading = Merged(place, disk)
+    paths: list[tuple[str, str]] = []
+    for config in place.configs:
+        names = sorted(entry.name for entry in disk.names(f"{config}/rules") if not entry.folder)
+        paths += [("managed", f"{config}/rules/{name}") for name in names if name.endswith(".md")]
+    paths += [("user", f"{config}/CLAUDE.md") for config in place.configs]
+    paths += [("project", f"{place.start}/CLAUDE.md"), ("local", f"{place.start}/.claude/CLAUDE.md")]
+    found = [(scope, path, reading.text(path)) for scope, path in paths[:MAX_FILES]]
+    return [(scope, path, body) for scope, path, body in found if body], reading.problems
+
+
+#: The host's own settings, the most binding first; the names stand below a project and a configuration directory.
+SETTINGS_BYTES = 1024 * 1024
+STATE_BYTES = 16 * 1024 * 1024
+MOST_NAMES = 5000
+MANAGED = {"darwin": "/Library/Application Support/ClaudeCode"}
+MANAGED_ELSEWHERE = "/etc/claude-code"
+
+
+#: (path, modified, size, inode) of files and directories.
+Stamp = tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Whose files are read: home, the assistant's configuration directories, where an organisation's files lie."""
+
+    home: str
+    configs: tuple[str, ...]
+    managed: str
+
+
+def disk() -> Disk:
+    """The real disk, never waiting for the other end of a pipe."""
+    return Disk(read=_instructions_read, names=_names, real=os.path.realpath)
+
+
+def _instructions_read(path: str) -> bytes | None:
+    try:
+        with files.open_regular(Path(path)) as file:
+            size = os.fstat(file.fileno()).st_size
+            return file.read(size + 1)[:MAX_BYTES] if size <= MAX_BYTES else None
+    except (OSError, ValueError):
+        return None
+
+
+def _names(path: str) -> list[Entry]:
+    found: list[Entry] = []
+    try:
+        with os.scandir(path) as listing:
+            for entry in listing:
+                if len(found) >= MOST_NAMES:
+                    break
+                try:
+                    found.append(Entry(entry.name, entry.is_dir()))
+                except OSError:
+                    continue  # a link that leads round in a circle
+    except (OSError, ValueError):
+        return []
+    return found
+
+
+def place_of(directory: str, user: User) -> Place:
+    """What bears on a session that starts in `directory`."""
+    start = os.path.realpath(directory)
+    chosen = _settings(start, user)
+    excludes = [one for each in chosen for one in _list(each.get("claudeMdExcludes")) if isinstance(one, str)]
+    worktree, main = _work_trees(start)
+    return Place(
+        start=start,
+        home=user.home,
+        configs=user.configs,
+        managed=user.managed,
+        memories=_memories(start, user, chosen),
+        excludes=tuple(excludes[:1000]),
+        worktree=worktree,
+        main=main,
+        outside=any(_approved(config, user, {start, main}) for config in user.configs),
+    )
+
+
+def _memories(start: str, user: User, chosen: list[dict[str, Any]]) -> tuple[str, ...]:
+    """The assistant's memory directories for a project: every work tree's are those of the main one."""
+    if any(each.get("autoMemoryEnabled") is False for each in chosen):
+        return ()
+    for each in chosen:
+        named = each.get("autoMemoryDirectory")
+        if isinstance(named, str) and named.startswith(("/", "~/")):
+            return (posixpath.normpath(posixpath.join(user.home, named[2:]) if named[0] == "~" else named),)
+    main = os.path.realpath(project_identity.identified(start).root)
+    return tuple(f"{config}/projects/{claude_environment.folder_name(main)}/memory" for config in user.configs)
+
+
+def _settings(start: str, user: User) -> list[dict[str, Any]]:
+    paths = [
+        f"{user.managed}/managed-settings.json",
+        f"{start}/.claude/settings.local.json",
+        f"{start}/.claude/settings.json",
+        *(f"{config}/settings.json" for config in user.configs),
+    ]
+    return [_json(path, SETTINGS_BYTES) for path in paths]
+
+
+def _json(path: str, limit: int) -> dict[str, Any]:
+    """The JSON object in a file of the host's; {} for none that can be read."""
+    content = files.read_small(path, limit)
+    try:
+        value = wire.loads(content.encode("utf-8", "replace")) if content else {}
+    except BadInput:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _approved(config: str, user: User, roots: set[str]) -> bool:
+    for path in (f"{config}/.claude.json", f"{user.home}/.claude.json"):
+        known = _json(path, STATE_BYTES).get("projects")
+        entries = [known.get(root) for root in roots] if isinstance(known, dict) else []
+        if any(
+            isinstance(entry, dict) and entry.get("hasClaudeMdExternalIncludesApproved") is True for entry in entries
+        ):
+            return True
+    return False
+
+
+def _work_trees(start: str) -> tuple[str, str]:
+    """(the work tree around a directory when it is a linked one, the main one), each "" when there is none."""
+    for folder in (Path(start), *Path(start).parents)[: project_identity.MAX_DEPTH]:
+        marker = files.read_small(str(folder / ".git"))
+        if marker is None:
+            continue
+        main = os.path.realpath(project_identity.identified(str(folder)).root)
+        return (str(folder) if marker.startswith("gitdir:") else ""), main
+    return "", ""
+
+
+def load(directory: str, user: User) -> list[Instruction]:
+    """What the host loads for a session that starts in `directory`, as it stands on the disk."""
+    return loaded(place_of(directory, user), disk())
+
+
+def stamp(paths: Iterable[str]) -> Stamp:
+    """What tells whether any of these files and directories has changed, without reading one."""
+    found: list[tuple[str, int, int, int]] = []
+    for path in sorted(paths):
+        try:
+            info = os.stat(path)  # noqa: PTH116
+            found.append((path, info.st_mtime_ns, info.st_size, info.st_ino))
+        except (OSError, ValueError):
+            found.append((path, 0, 0, 0))
+    return tuple(found)
+
+
+def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple[int, set[str], set[str]]:
+    """Reads a project's instructions and stores what changed.
+
+    Gives how many files did, the directories to watch, and every path whose stamp tells that it is time again.
+    """
+    place = place_of(root, user)
+    found = loaded(place, disk())
+    purged = store.read(lambda reading: tombstones.marks(reading, store.hash_key))
+    rows = [
+        rows_of.Instruction(
+            path=clean(redact(wire.clean(one.path), Counter()), purged)[0],
+            kind=one.kind,
+            root=clean(redact(wire.clean(one.root), Counter()), purged)[0],
+            text=(said := clean(redact(wire.clean(text.strip_fenced(one.content)), Counter()), purged)[0]),
+            text_hash=text.keyed_hash(said, store.hash_key),
+        )
+        for one in found
+    ]
+    rows = list({one.path: one for one in rows}.values())
+    marks = {one.path for one in found} | {f"{folder}/settings.json" for folder in user.configs}
+    marks |= {f"{place.start}/.claude/{name}" for name in ("settings.json", "settings.local.json")}
+    watched = {posixpath.dirname(one.path) for one in found} | _places_to_watch(place)
+    known = store.read(lambda reading: rows_of.instruction_hashes(reading, seq))
+    if known == [(one.path, one.text_hash) for one in rows]:
+        return 0, watched, marks | watched
+    return (
+        store.write(lambda writing: rows_of.replace_instructions(writing, seq, rows, now=now)),
+        watched,
+        marks | watched,
+    )
+
+
+def _places_to_watch(place: Place) -> set[str]:
+    return {
+        place.start,
+        f"{place.start}/.claude",
+        f"{place.start}/.claude/rules",
+        *place.configs,
+        *(f"{config}/rules" for config in place.configs),
+        *place.memories,
+    }
+
+
+def project_of(store: Store, directory: str) -> tuple[int, str] | None:
+    """(row key, root) of the project that a directory was identified as; None for one that had no turn yet.
+
+    Not of what that was merged into: each of two merged directories has instruction files of its own.
+    """
+    place = project_identity.identified(directory)
+    seq = store.read(lambda rows: projects.identified(rows, place))
+    return None if seq is None else (seq, place.root)
+
+
+def memory_folder(directory: str, user: User) -> Path:
+    """The assistant's memory directory for a project: the first that is there, else where it would be."""
+    places = [Path(folder) for folder in place_of(directory, user).memories]
+    if not places:
+        raise BadInput("the assistant's own memory is switched off here", hint="see autoMemoryEnabled in its settings")
+    return next((folder for folder in places if folder.is_dir()), places[0])
+
+
+def scan(folder: Path) -> list[claude_environment.Memo]:
+    """The files of a memory directory but its index, the newest first, at most MOST_FILES."""
+    found: list[tuple[float, str, int]] = []
+    for entry in _names(str(folder)):
+        if entry.folder or not entry.name.endswith(".md") or entry.name == claude_environment.INDEX:
+            continue
+        try:
+            path = _instructions_inside(folder, entry.name)
+            info = path.stat()
+            found.append((info.st_mtime, entry.name, info.st_size))
+        except (OSError, BadInput):
+            continue
+    memos = []
+    for at, name, size in sorted(found, key=lambda row: (-row[0], row[1]))[: claude_environment.MOST_FILES]:
+        data = _beginning(folder / name)
+        if data is not None:
+            memos.append(claude_environment.memo(name, data, modified=_moment(at), size=size))
+    return memos
+
+
+def load_memo(folder: Path, name: str) -> str:
+    """The text of one file of a memory directory without its head; BadInput for one outside it."""
+    path = _instructions_inside(folder, name)
+    data = _beginning(path, MAX_BYTES)
+    if data is None:
+        raise BadInput(f"{name}: there is no such file in {folder}", hint="`csmd memdir scan` lists them")
+    return claude_environment.body(data)
+
+
+def _instructions_inside(folder: Path, name: str) -> Path:
+    """The file of that name; no `..`, no link and no absolute path leads out of the folder."""
+    try:
+        path = Path(os.path.realpath(folder / name))
+    except ValueError:
+        raise BadInput(f"{name!r} is no file name") from None
+    if not path.is_relative_to(os.path.realpath(folder)):
+        raise BadInput(f"{name} is not inside {folder}", hint="`csmd memdir scan` lists what is")
+    return path
+
+
+def _beginning(path: Path, limit: int = claude_environment.READ_BYTES) -> bytes | None:
+    try:
+        with files.open_regular(path) as file:
+            return file.read(limit)
+    except (OSError, ValueError):
+        return None
+
+
+def _moment(at: float) -> str:
+    moment = datetime.fromtimestamp(at, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"

@@ -1,0 +1,521 @@
+"""From a directory to its project: git's files, the remote, the fingerprint, worktrees that are gone."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import shlex
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Literal, Protocol
+
+from csmd import wire
+from csmd.capture.hosts.claude import SHELL
+from csmd.capture.redact import redact
+from csmd.errors import BadInput
+from csmd.model import Project
+from csmd.store import cursors, disk, projects
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+MAX_DEPTH = 64
+MAX_PATH = 4096
+#: Files that name what is in a directory.
+MARKERS = (
+    "pyproject.toml", "package.json", "go.mod", "Cargo.toml", "pom.xml", "build.gradle", "composer.json", "Gemfile",
+    "mix.exs", "CMakeLists.txt", "Makefile", "CLAUDE.md", "AGENTS.md", "README.md",
+)  # fmt: skip
+#: Where assistants put a repository's worktrees; one that is gone cannot say any more whose it was.
+_WORKTREES = re.compile(r"^(.+?)/(?:\.claude/worktrees|\.worktrees)(?:/|$)")
+#: The folder beside a repository, named after it, in which people and tools put its worktrees: `shop-worktrees/shop-12`.
+_BESIDE = re.compile(r"^(/(?:[^/]+/)*([^/]+))[-._]worktrees/([^/]+)")
+_MODULES = re.compile(r"/\.git/(?:worktrees/[^/]+/)?modules/")
+#: A home that is kept in git (dotfiles) does not own every directory that once was below it.
+_HOMES = re.compile(r"/(?:root|(?:home|Users)(?:/[^/]+)?)?")
+_SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
+_SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>\[[^\]]+\]|[^:/\s]+):(?P<path>(?!//).+)")
+_URL = re.compile(r"(?P<scheme>[\w+.-]+)://(?:[^@/]*@)*(?P<host>[^/?#]*)(?P<path>[^?#]*)")
+_PORTS = {"ssh": ":22", "https": ":443", "http": ":80", "git": ":9418"}
+
+
+class Disk(Protocol):
+    """What is asked of a disk; no answer raises. `csmd.store.disk` asks the real one."""
+
+    def read(self, path: str, limit: int = ...) -> str | None:
+        """The beginning of a file's text, "" for a directory, None when there is nothing to read."""
+
+    def real(self, path: str) -> tuple[str, bool]:
+        """The path with every link resolved, and whether it is there."""
+
+    def is_link(self, path: str) -> bool:
+        """Whether a name is a symbolic link."""
+
+    def is_gone(self, path: str) -> bool:
+        """Whether nothing is at a path; a directory that may not be looked at is not gone."""
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether both name one existing file or directory (device and inode)."""
+
+    def names(self, folder: str) -> list[str]:
+        """What a directory holds; [] for none."""
+
+    def stamp(self, path: str) -> str:
+        """What a file keeps when its directory is moved and no copy has: its inode and time of change; "" for nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Repository:
+    common: str
+    root: str
+    kind: Literal["git", "submodule"] = "git"
+
+
+def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
+    """The project of `cwd`; inside no repository, a directory below the session's `start` belongs to `start`."""
+    place, there = _place(cwd or start or "/", disk)
+    found = _repository(place, disk)
+    if found is not None and not there and is_home(found.root):
+        found = None
+    if found is not None:
+        return _project(found.kind, "git", found.common, root=found.root, place=place, data=found.common)
+    begin = _place(start, disk)[0] if start else place
+    owner = begin if _is_below(place, begin) else place
+    worktree = None if there else _WORKTREES.match(owner)
+    if worktree:
+        owner = worktree[1]
+        main = _repository(owner, disk)
+        if main is not None and main.root == owner:
+            return _project(main.kind, "git", main.common, root=owner, place=place, data=main.common)
+    path = at(owner, place=place)
+    return replace(path, gone=True, worktree_of=_beside(owner, disk)) if disk.is_gone(owner) else path
+
+
+def at(root: str, *, place: str = "") -> Project:
+    """The project of a directory that is told by its path alone."""
+    return _project("path", "path", root, root=root, place=place or root, data=root)
+
+
+def roots(project: Project) -> tuple[str, ...]:
+    """A project's root, and that of the repository whose worktree it was: what is excluded there is excluded here."""
+    return (project.root,) if project.worktree_of is None else (project.root, *roots(project.worktree_of))
+
+
+def was_worktree(path: str) -> bool:
+    """Whether a path is in a directory where assistants put a repository's worktrees."""
+    return _WORKTREES.match(path) is not None
+
+
+def may_have_worktrees(project: Project) -> bool:
+    """Whether a project can be the repository of a worktree: git says so, or nothing is there to be asked."""
+    return project.kind != "path" or project.gone
+
+
+def is_home(root: str) -> bool:
+    """Whether a directory is somebody's home, or holds homes: too much to be one project's worktree."""
+    return _HOMES.fullmatch(root) is not None
+
+
+def _beside(gone: str, disk: Disk) -> Project | None:
+    """The repository beside the folder of worktrees that a directory was in, by their names.
+
+    Where it is gone as well, only a worktree named after it is taken for one: a folder may hold those of several.
+    """
+    found = _BESIDE.match(gone)
+    if found is None or is_home(found[1]):
+        return None
+    main = identify(found[1], disk=disk)
+    if main.kind != "path":
+        return main if main.root == found[1] else None
+    named = re.fullmatch(rf"{re.escape(found[2])}(?:[-._].*)?", found[3], re.DOTALL)
+    return main if main.gone and named else None
+
+
+def with_marks(project: Project, *, disk: Disk) -> Project:
+    """The project with what it is recognised by when its directory was moved, and its remote; "" where nothing is.
+
+    A repository is told by the first line of its reflog: who made or cloned it and when, to the second.
+    A directory without git by its marker files: their content alone is weak, as templates are equal, and
+    so are inodes, which are used again; nobody sets a file's time of change.
+    """
+    if project.kind == "path":
+        files = [f"{project.root}/{name}" for name in MARKERS]
+        held = [(disk.stamp(file), text) for file in files if (text := disk.read(file))]
+        return replace(project, fingerprint=_digest(f"path:{held}") if held else "")
+    first = (disk.read(f"{project.data}/logs/HEAD", 4096) or "").partition("\n")[0]
+    remote = remote_in(disk.read(f"{project.data}/config") or "")
+    return replace(project, fingerprint=_digest(f"git:{first}") if first else "", remote=remote)
+
+
+def remote_in(config: str) -> str:
+    """The address in a git configuration where a repository comes from, normalised: origin's, else the first."""
+    found: dict[str, str] = {}
+    section = ""
+    for line in config.splitlines():
+        head = _SECTION.match(line)
+        if head:
+            section = (head[2] or "") if head[1].lower() == "remote" else ""
+            line = line[head.end() :]
+        name, equals, value = line.partition("=")
+        if section and equals and name.strip().lower() == "url":
+            found.setdefault(section, value.strip().strip('"'))
+    return normal_remote(found.get("origin") or next(iter(found.values()), ""))
+
+
+def normal_remote(url: str) -> str:
+    """`host/path` of an address: the same for ssh and https, without user, password, query and `.git`."""
+    url = wire.clean(url).strip()[:MAX_PATH]
+    match = _URL.match(url)
+    if match and match["scheme"].lower() == "file":
+        host, path = "", match["path"]
+    elif match:
+        host, path = match["host"].lower().removesuffix(_PORTS.get(match["scheme"].lower(), ":none")), match["path"]
+    elif not url.startswith(("/", ".")) and (scp := _SCP.fullmatch(url)):
+        host, path = scp["host"].lower(), "/" + scp["path"].partition("?")[0].lstrip("/")
+    else:
+        return url.rpartition("@")[2] if "://" in url else url
+    path = path.rstrip("/").removesuffix(".git")
+    return f"{host}{path}" if host else path
+
+
+def _place(path: str, disk: Disk) -> tuple[str, bool]:
+    """The one name of a directory, and whether it is there; one that is not keeps the name it was given."""
+    place, there = disk.real(_clean(path[:MAX_PATH]))
+    place = wire.clean(place)
+    return (_spelled(place, disk) if there else unicodedata.normalize("NFC", place)), there
+
+
+def _spelled(place: str, disk: Disk) -> str:
+    """An existing path as the disk spells it, where the disk takes other spellings for the same (macOS, WSL)."""
+    parts = place.split("/")
+    for depth in range(len(parts) - 1, 0, -1):
+        name = parts[depth]
+        folder = "/".join(parts[:depth]) or "/"
+        forms = (name.swapcase(), unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name))
+        others = [form for form in dict.fromkeys(forms) if form != name]
+        if not others:
+            continue
+        if not any(disk.same(f"{folder.rstrip('/')}/{name}", f"{folder.rstrip('/')}/{other}") for other in others):
+            break  # this directory tells names apart, and so do those around it
+        folded = _folded(name)
+        parts[depth] = next((held for held in disk.names(folder) if _folded(held) == folded), name)
+        parts[depth] = unicodedata.normalize("NFC", wire.clean(parts[depth]))
+    return "/".join(parts)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def _repository(place: str, disk: Disk) -> _Repository | None:
+    """The repository around `place`."""
+    for candidate in _upwards(place):
+        inside = candidate.rstrip("/")
+        marker = f"{inside}/.git"
+        text = disk.read(marker)
+        if text is None:
+            if _is_bare(candidate, disk):
+                return _Repository(common=candidate, root=_shown(candidate))
+        elif text == "":
+            if disk.read(f"{marker}/HEAD") is not None:
+                return _Repository(common=_real(marker, disk) if disk.is_link(marker) else marker, root=candidate)
+        elif text.startswith("gitdir:"):
+            return _linked(candidate, text.removeprefix("gitdir:").partition("\n")[0].strip(), disk)
+    return None
+
+
+def _upwards(place: str) -> Iterator[str]:
+    folder = PurePosixPath(place)
+    return map(str, (folder, *folder.parents)[:MAX_DEPTH])
+
+
+def _linked(candidate: str, target: str, disk: Disk) -> _Repository:
+    """The repository that a `.git` file points at: a worktree's, a submodule's, or one with its data elsewhere."""
+    git_dir = _real(_join(candidate, target), disk)
+    shared = (disk.read(f"{git_dir}/commondir") or "").strip()
+    common = _real(_join(git_dir, shared), disk) if shared else git_dir
+    name = PurePosixPath(common).name
+    if _MODULES.search(common):
+        return _Repository(common=common, root=candidate, kind="submodule")
+    if shared and name == ".git":
+        return _Repository(common=common, root=str(PurePosixPath(common).parent))
+    if _is_bare(common, disk):
+        return _Repository(common=common, root=_shown(common))
+    return _Repository(common=common, root=candidate)
+
+
+def _is_bare(folder: str, disk: Disk) -> bool:
+    """Whether a directory is a repository without a work tree; looked at only where its name says so."""
+    if not folder.endswith((".git", "/.bare")) or folder.endswith("/.git"):
+        return False
+    return disk.read(f"{folder}/HEAD") is not None and disk.read(f"{folder}/objects") == ""
+
+
+def _shown(bare: str) -> str:
+    """What to show of a bare repository: itself, or the directory that hides it in `.bare`."""
+    return bare.removesuffix("/.bare") or "/"
+
+
+def _real(path: str, disk: Disk) -> str:
+    return wire.clean(disk.real(path)[0])
+
+
+def _project(
+    kind: Literal["git", "submodule", "path"], keyed: str, identity: str, *, root: str, place: str, data: str
+) -> Project:
+    return Project(
+        key=_key(keyed, identity), root=root, name=PurePosixPath(root).name or root, kind=kind, place=place, data=data
+    )
+
+
+def _is_below(place: str, folder: str) -> bool:
+    return place == folder or place.startswith(folder.rstrip("/") + "/")
+
+
+def _key(kind: str, place: str) -> str:
+    return _digest(f"{kind}:{place}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _join(base: str, path: str) -> str:
+    return _clean(path if path.startswith("/") else f"{base}/{path}")
+
+
+def _clean(path: str) -> str:
+    """`path` without `.`, `..`, doubled and trailing slashes; nothing is looked up."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)
+
+
+#: Longer shell lines are programs of their own.
+MOST_CHARACTERS = 8_000
+_AND_THEN = re.compile(r"&&|\|\||;|\n")
+#: A path ends where its last letter stands: tried behind each of many spaces the pattern would take a second for 8 KB.
+_LISTED = re.compile(
+    r"^(/.*?)(?<! ) +(?:[0-9a-f]{7,64} +(?:\[[^\]\n]{1,300}\]|\(detached HEAD\))|\(bare\))(?: .*)?$", re.MULTILINE
+)
+_PORCELAIN = re.compile(r"^worktree (/.+)$", re.MULTILINE)
+_PREPARED = re.compile(r"^Preparing worktree \(", re.MULTILINE)
+#: Options of `git` and of `git worktree add` that are followed by a value.
+_WITH_VALUE = frozenset({"-c", "--git-dir", "--work-tree", "--namespace", "-b", "-B", "--reason"})
+#: What only the shell knows.
+_UNKNOWN = re.compile(r"[$`*?~]")
+
+
+def claims(line: str, printed: str, cwd: str) -> list[tuple[str, str]]:
+    """(worktree, a directory of its repository) as far as a shell line, run in `cwd`, and its output tell."""
+    if "worktree" not in line or not cwd or len(line) > MOST_CHARACTERS:
+        return []
+    folder, added, found = cwd, [], []
+    for part in _AND_THEN.split(line):
+        words = _words(part)
+        if words[:1] == ["cd"]:
+            folder = _below(folder, words[1]) if len(words) == 2 else ""
+        elif words[:1] == ["git"]:
+            where, rest = _git(words[1:], folder)
+            if rest[:2] == ["worktree", "add"] and (plain := _plain(rest[2:])):
+                added.append((_below(where, plain[0]), where))
+            elif rest[:2] == ["worktree", "list"]:
+                found += _listed(printed, where)
+    if len(_PREPARED.findall(printed)) == len(added):
+        found += added
+    return [(tree, main) for tree, main in found if tree and main]
+
+
+def _words(part: str) -> list[str]:
+    try:
+        return shlex.split(part.partition("|")[0], comments=True)
+    except ValueError:  # a quote that is not closed: it goes on in what was split off
+        return []
+
+
+def _git(words: list[str], folder: str) -> tuple[str, list[str]]:
+    """Where git works, and its words from the subcommand on."""
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        value = rest.pop(0) if option in _WITH_VALUE | {"-C"} and rest else ""
+        if option == "-C":
+            folder = _below(folder, value)
+    return folder, rest
+
+
+def _plain(words: list[str]) -> list[str]:
+    """The arguments that are no options and no values of options; redirections end them."""
+    found: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if re.match(r"\d?[<>]|&>", word):
+            break
+        if word in _WITH_VALUE:
+            next(rest, None)
+        elif not word.startswith("-"):
+            found.append(word)
+    return found
+
+
+def _listed(printed: str, folder: str) -> list[tuple[str, str]]:
+    """The worktrees in a listing, which names the repository first, when `folder` is in one of them."""
+    trees = [tree.rstrip() for tree in _PORCELAIN.findall(printed) or _LISTED.findall(printed)]
+    if not any(folder == tree or folder.startswith(f"{tree}/") for tree in trees):
+        return []
+    return [(tree, trees[0].removesuffix("/.bare")) for tree in trees[1:]]
+
+
+def _below(folder: str, path: str) -> str:
+    """A path as the shell takes it in a directory, "" for one that only the shell knows."""
+    if _UNKNOWN.search(path) or not path:
+        return ""
+    if path.startswith("/"):
+        return path
+    return f"{folder}/{path}" if folder else ""
+
+
+class Places:
+    """The projects of one transcript's directories, each looked up once; `start` is where its session began."""
+
+    def __init__(self, start: str) -> None:
+        self._start = start
+        self._known: dict[str, Project] = {}
+
+    def of(self, cwd: str) -> Project:
+        """The project of a directory with its marks; of the session's start for a line that names none."""
+        place = self._known.get(cwd)
+        if place is None:
+            place = marked(identified(cwd, start=self._start or cwd))
+            self._known[cwd] = place
+        return place
+
+
+def identified(cwd: str, *, start: str = "") -> Project:
+    """The project of a directory, without its marks: they are read for a project that is not known yet."""
+    return identify(cwd, disk=disk, start=start)
+
+
+def marked(place: Project) -> Project:
+    """A project with its fingerprint and remote."""
+    found = with_marks(place, disk=disk)
+    if found.worktree_of is not None:
+        found = replace(found, worktree_of=marked(found.worktree_of))
+    return replace(found, remote=redact(found.remote, Counter())) if found.remote else found
+
+
+def entering(rows: Rows, place: Project) -> Project:
+    """A place as `projects.settle` takes it in: with its marks when it is new. Asks the disk, so before the write."""
+    return place if projects.seq_of(rows, place) is not None else marked(place)
+
+
+def known(rows: Rows, cwd: str, *, start: str = "") -> int | None:
+    """The row that a directory counts to; None for one that nothing was said in. Writes nothing."""
+    return _known(rows, identified(cwd, start=start))
+
+
+def _known(rows: Rows, place: Project) -> int | None:
+    seq = projects.seq_of(rows, place)
+    if seq is not None:
+        return seq
+    found = projects.recognised(rows, marked(place))
+    return None if found is None else projects.seq_of(rows, replace(place, key=projects.key_of(rows, found[0])))
+
+
+def scopes(rows: Rows, cwd: str, *, start: str = "") -> list[int]:
+    """The rows that are seen from a directory: its project's, its workspace's, and what was said outside of walls."""
+    seq, inside = _home(rows, cwd, start)
+    return list(dict.fromkeys([*([] if seq is None else [seq]), inside, 0]))
+
+
+def wall(rows: Rows, cwd: str) -> int:
+    """The workspace that a directory is in; 0 for none, and for ""."""
+    return _home(rows, cwd, "")[1] if cwd else 0
+
+
+def _home(rows: Rows, cwd: str, start: str) -> tuple[int | None, int]:
+    place = identified(cwd, start=start)
+    seq = _known(rows, place)
+    return seq, projects.wall_around(rows, place.place) if seq is None else projects.everywhere(rows, seq)
+
+
+log = logging.getLogger(__name__)
+
+STAGE = "worktrees"
+#: So many turns are looked at in one step, and so many behind a call is its result looked for.
+MOST_TURNS, NEAR = 2_000, 200
+
+
+def step(store: Store, *, now: str) -> int:
+    """Looks at the projects, once, and at the next of the turns; how many there were."""
+    if not store.read(lambda rows: cursors.cursor(rows, STAGE, "projects")):
+        _bring(store, _by_path(store.read(projects.lone_worktrees)), now=now, done=("projects", 1))
+    begin = store.read(lambda rows: cursors.cursor(rows, STAGE, ""))
+    end = min(store.read(projects.last_turn_in), begin + MOST_TURNS)
+    if end <= begin:
+        return 0
+    # What was printed may have come later than the call: the last ones are looked at again.
+    calls = store.read(
+        lambda rows: projects.worktree_calls(rows, SHELL, after=max(0, begin - NEAR), upto=end, near=NEAR)
+    )
+    said = [claim for given, printed, cwd in calls for claim in claims(_line(given), printed, cwd)]
+    _bring(store, lost_worktrees_of(said), now=now, done=("", end))
+    return end - begin
+
+
+def lost_worktrees_of(said: Iterable[tuple[str, str]]) -> list[tuple[Project, Project]]:
+    """(worktree that is gone, repository) of what was said that the disk does not speak against; asks the disk."""
+    found = []
+    for tree, main in dict.fromkeys(said):
+        worktree, repository = identified(tree), marked(identified(main))
+        if worktree.gone and not is_home(worktree.root) and may_have_worktrees(repository):
+            inside = f"{repository.root}/".startswith(f"{worktree.root}/")
+            if not inside and worktree.key != repository.key:
+                found.append((worktree, repository))
+    return found
+
+
+def note(rows: Rows, found: Iterable[tuple[Project, Project]], *, now: str) -> int:
+    """Has worktrees count to their repositories; how many projects were merged for it."""
+    return sum(
+        projects.bring_home(rows, worktree, repository, is_gone=disk.is_gone, now=now) for worktree, repository in found
+    )
+
+
+def _by_path(roots: Iterable[str]) -> list[tuple[Project, Project]]:
+    """Those of these directories that are gone and whose paths tell that they were worktrees, and whose."""
+    found = []
+    for root in roots:
+        place = identified(root)
+        if not disk.is_gone(root):
+            continue
+        if place.root != root and was_worktree(root):
+            found.append((at(root), marked(place)))
+        elif place.worktree_of is not None:
+            found.append((place, marked(place.worktree_of)))
+    return found
+
+
+def _bring(store: Store, found: Sequence[tuple[Project, Project]], *, now: str, done: tuple[str, int]) -> None:
+    """Brings worktrees home, each in a write of its own: a merge of many turns takes a while, and hooks wait behind it."""
+    merged = sum(store.write(lambda rows, pair=pair: note(rows, [pair], now=now)) for pair in found)  # type: ignore[misc]
+    store.write(lambda rows: cursors.move_cursor(rows, STAGE, *done))
+    if merged:
+        log.info("worktrees that are gone count to their repository: %d; `csmd project list` shows them", merged)
+
+
+def _line(given: str) -> str:
+    """The shell line in a call's input; "" for one that was cut."""
+    try:
+        value = wire.loads(given.encode())
+    except BadInput:
+        return ""
+    line = value.get("command") if isinstance(value, dict) else ""
+    return line if isinstance(line, str) else ""

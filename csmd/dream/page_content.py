@@ -1,0 +1,569 @@
+"""What stands on which page: the user's, the projects', the themes', the index."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+from csmd import text
+from csmd.believe import review
+from csmd.capture.hosts.claude_environment import INDEX, INDEX_LINES, INDEX_UNITS
+from csmd.distill import scene
+from csmd.dream import actions, narrator, page_format
+from csmd.dream.actions import Fact
+from csmd.dream.page_format import Item, Page, Read, Section
+from csmd.model import Category, Gate, Memory
+from csmd.pagename import PROJECTS as PROJECTS
+from csmd.pagename import TOPICS as TOPICS
+from csmd.pagename import USER as USER
+from csmd.pagename import of_project
+from csmd.pagename import short as short
+from csmd.pagename import slug as slug
+from csmd.recall import indicative, lasting
+from csmd.recall.brief import TWIN_OVERLAP, injectable
+
+#: A page is read by people: so many lines of memories, the surest, and of them so many under one heading.
+PAGE_LINES, SECTION_LINES = 100, 16
+#: What a session left to be done stands under "Still open" so many days of its project's life.
+OPEN_DAYS = 14
+#: So many times as many memories, the surest, are looked at for a page.
+CONSIDERED = 2.5
+#: Of what a line replaced so many are told below it, the latest first.
+BEFORE = 2
+#: An assistant's word on a page: as sure as what no person is asked about.
+LEAST_SURE = review.LOW
+#: A line is said by another one, whatever else that says, where of so many words this share is its own, and no number.
+LEAST_INSIDE, OWN = 5, 0.2
+#: What one session tells at such length, and again with so many of its words and no other number, it tells once.
+LEAST_RETOLD, RETOLD = 12, 0.6
+SHOWN_CHARACTERS = 160
+#: What an index says of a page, in characters, and of how many themes of a project.
+ABOUT_CHARACTERS, ABOUT_THEMES = 200, 3
+#: So many projects a theme's description names; of more, or of two that are called the same, it says how many.
+NAMED = 3
+#: A page on which nobody has written anything.
+NOBODYS = Read()
+COUNTED, LISTED = "Counted over sessions", "Pages"
+#: What was said of code and then dealt with, as far as edits tell.
+EDITED = "Said before its code was edited"
+REVIEWS = "Remarks of reviews"
+EVERYWHERE = "Everywhere"
+GO_ON = (
+    "Change a line, and your wording takes its place; add one, and it is remembered; remove one, and `csmd review` asks.",
+)
+
+
+_BEGIN = ("Nothing is known yet that holds in every project. A line that you add below is remembered for all of them.",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A heading of a page, what belongs under it, and what a line is that a person adds there."""
+
+    heading: str
+    fits: Callable[[Memory], bool]
+    gate: Gate
+    category: Category
+
+
+#: A name that stands in one project's code alone: what is wanted of it is no way to work.
+_CODE = re.compile(
+    r"\w-*+\.[A-Za-z]{1,4}:\d|\w\(\)|[a-z][A-Z]++[a-z]\w*?[A-Z][a-z]|\b[a-z]\w++\.[A-Z][a-z]\w|\b[a-z]++_[a-z]++_\w"
+)
+#: What a scene quotes.
+_QUOTED = re.compile(r'"([^"]{1,400})"')
+# fmt: off
+#: In the order in which they are shown; the first that fits takes a memory.
+KINDS: tuple[Kind, ...] = (
+    Kind(heading=EDITED, fits=lambda one: one.is_edited and not one.pinned, gate="epistemic", category="pattern"),
+    Kind(heading="Corrections", fits=lambda one: one.gate == "correction", gate="correction", category="preference"),
+    Kind(heading="How the user works", fits=lambda one: one.gate == "behavioral" and (one.origin == "inferred" or (one.category == "preference" and not _CODE.search(one.text))),
+         gate="behavioral", category="preference"),
+    Kind(heading=REVIEWS, fits=lambda one: one.scene.startswith(scene.REVIEW) and not one.pinned, gate="epistemic", category="pattern"),
+    Kind(heading="People", fits=lambda one: one.gate == "relational", gate="relational", category="person"),
+    Kind(heading="Still open", fits=lambda one: one.gate == "promissory", gate="promissory", category="plan"),
+    Kind(heading="Known gotchas", fits=lambda one: one.category == "gotcha", gate="epistemic", category="gotcha"),
+    Kind(heading="Decisions and conventions", fits=lambda one: one.category in ("decision", "constraint", "convention", "procedure") or one.gate == "behavioral",
+         gate="epistemic", category="decision"),
+    Kind(heading="Facts", fits=lambda one: bool(one.text), gate="epistemic", category="fact"),
+)
+ORDER = ("Corrections", "How the user works", "Decisions and conventions", "Known gotchas", "Facts", "People", "Still open", REVIEWS, EDITED)
+# fmt: on
+#: Headings that csmd gives; those of a theme's page link to a project's.
+OURS = frozenset({*ORDER, COUNTED, LISTED})
+#: What a line under any other heading is.
+OTHERWISE: tuple[Gate, Category] = ("epistemic", "fact")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A project (or what holds everywhere in a workspace) that has a page; `walled` keeps it out of the common ones.
+
+    `title` is what people tell it by: its name, with the directory around it where another project has the same.
+    """
+
+    seq: int
+    key: str
+    name: str
+    root: str
+    walled: bool = False
+    title: str = ""
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether what stands there holds in more than one project."""
+        return not self.seq or self.key.startswith("workspace:")
+
+    @property
+    def path(self) -> str:
+        """Its page."""
+        return of_project(self.name, self.key) if self.seq else USER
+
+
+def may_stand(memory: Memory) -> bool:
+    """Whether a memory has a place on a page, if it says something: what csmd would tell, that lasts longer than its session."""
+    if not injectable(memory) or memory.tier in ("archive", "session"):
+        return False
+    if memory.type == "episodic" and memory.authority != "user" and not memory.pinned:
+        return False  # what an assistant did that day: the day's file tells it
+    return memory.authority == "user" or memory.pinned or memory.confidence >= LEAST_SURE
+
+
+def still(memories: Iterable[Memory]) -> list[Memory]:
+    """Without what was to be done long before a project's last session: one said so, and nobody since.
+
+    What a person writes on a page is no session.
+    """
+    known = list(memories)
+    last = max((one.confirmed_at for one in known if one.session_id), default="")
+    return [one for one in known if one.gate != "promissory" or one.pinned or not one.session_id or _days(one.confirmed_at, last) <= OPEN_DAYS]  # fmt: skip
+
+
+def _days(since: str, until: str) -> int:
+    return (date.fromisoformat(until[:10]) - date.fromisoformat(since[:10])).days
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What stands beside memories, by their ids: how a gotcha shows itself, the memories that one replaced, and wordings
+    that wait for a person's answer.
+
+    `new` are lines (heading, text) that wait and would be memories of their own; `edits`: no heading tells what was
+    edited since, the lines do.
+    """
+
+    shows: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    waits: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    before: Mapping[str, Sequence[Memory]] = field(default_factory=dict)
+    new: Sequence[tuple[str, str]] = ()
+    edits: bool = False
+
+
+NOTHING = Beside()
+
+
+def line(memory: Memory, beside: Beside = NOTHING) -> Item:
+    """A memory as it stands on a page."""
+    shown = [text.cut(text.squeeze(one), SHOWN_CHARACTERS) for one in beside.shows.get(memory.id, ()) if _reports(one)]
+    waits = tuple(beside.waits.get(memory.id, ()))
+    said = [f"said {memory.scene}"] if memory.scene else []
+    since = ["its code edited since"] if memory.is_edited and beside.edits else []
+    return Item(
+        text=_as_note(indicative.stated(memory)),
+        id=memory.id,
+        scene=", ".join((*said, *since)),
+        shows=tuple(shown[:1]),
+        before=tuple(
+            (one.confirmed_at[:10], _as_note(one.text), one.id) for one in beside.before.get(memory.id, ())[:BEFORE]
+        ),
+        waits=waits,
+    )
+
+
+def _as_note(said: str) -> str:
+    """What was cut out of markdown as a line of its own: no mark of emphasis without its other."""
+    return text.squeeze(said.replace("**", "")) if said.count("**") % 2 else said
+
+
+def _reports(said: str) -> bool:
+    """Whether somebody's words tell how a failure looks, and ask or order nothing."""
+    return all(indicative.tells(sentence) for sentence in text.sentences(text.squeeze(said)))
+
+
+def _is_said(one: Memory, there: Memory) -> bool:
+    """Whether one that stands already says nearly the same, or that and more: it stands for both until they are merged."""
+    said, more = text.gist(one.text), text.gist(there.text)
+    own = said.stems - more.stems
+    inside = said.turns == more.turns and len(said.stems) >= LEAST_INSIDE and len(own) <= OWN * len(said.stems)
+    if text.alike(said, more, share=TWIN_OVERLAP) or (inside and not any(map(str.isdigit, "".join(own)))):
+        return True
+    least = min(len(said.stems), len(more.stems))
+    retold = least >= LEAST_RETOLD and len(said.stems & more.stems) >= RETOLD * least
+    numbers = any(map(str.isdigit, "".join(said.stems ^ more.stems)))
+    together = one.session_id == there.session_id != "" and "correction" not in (one.gate, there.gate)
+    return retold and together and said.turns == more.turns and not numbers
+
+
+def before(memories: Iterable[Memory], replaced: Mapping[str, str], was: Read) -> dict[str, tuple[Memory, ...]]:
+    """Memory (id) -> those whose place it took, the latest first, where it has a line; what a person pinned or moved stays."""
+    known = {one.id: one for one in memories}
+    moved = {item.id for section in was.sections if not is_ours(section.heading) for item in section.items}
+    stays = {one.id for one in known.values() if one.pinned or one.id in moved}
+    found: dict[str, list[Memory]] = {}
+    for old in sorted(replaced.keys() & known.keys() - stays, key=lambda ident: (known[ident].confirmed_at, ident)):
+        new = replaced[old]
+        while new in replaced and new not in stays:
+            new = replaced[new]
+        if new in known and indicative.stated(known[new]) and not lasting.passing(known[new]):
+            found.setdefault(new, []).insert(0, known[old])
+    return {new: tuple(olds) for new, olds in found.items()}
+
+
+def sureness(memory: Memory) -> tuple[object, ...]:
+    """By what the memories of a page are looked at when there are very many: pinned, the user's, the surest, the latest."""
+    return memory.pinned, memory.authority == "user", memory.confidence, memory.times, memory.confirmed_at, memory.id
+
+
+def sections(
+    memories: Sequence[Memory],
+    kind_of: Callable[[Memory], str],
+    order: Sequence[str],
+    beside: Beside = NOTHING,
+    room: int = PAGE_LINES,
+) -> tuple[Section, ...]:
+    """The surest of these memories under their headings, in each what is pinned first, then the newest."""
+    chosen: dict[str, list[Memory]] = {}
+    total = Counter(kind_of(memory) for memory in memories)
+    looked_at = heapq.nlargest(round(CONSIDERED * room), memories, key=sureness)
+    said = [
+        memory
+        for memory in looked_at
+        if (indicative.stated(memory) if memory.id in beside.before else indicative.stands_alone(memory))
+        and not lasting.passing(memory)
+    ]
+    total.subtract(kind_of(memory) for memory in looked_at if not indicative.stated(memory))
+    stands: dict[int, list[Memory]] = {}
+    quoted = frozenset((one.project_seq, text.normalise(quote)) for one in said for quote in _QUOTED.findall(one.scene))
+    for memory in sorted(said, key=lambda one: (not one.pinned, one.is_edited)):  # else as sure as they are
+        under, there = chosen.setdefault(kind_of(memory), []), stands.setdefault(memory.project_seq, [])
+        # Beside another line, which goes on; what is pinned or corrects has one of its own.
+        is_quoted = (memory.project_seq, text.normalise(memory.text.replace('"', "'"))) in quoted
+        is_quoted = is_quoted and not memory.pinned and memory.gate != "correction"
+        if room and len(under) < SECTION_LINES and not is_quoted and not any(_is_said(memory, one) for one in there):
+            under.append(memory)
+            there.append(memory)
+            room -= 1
+    made = []
+    for heading in order:
+        if total[heading]:
+            shown = sorted(
+                chosen.get(heading, ()), key=lambda one: (one.pinned, one.confirmed_at, one.id), reverse=True
+            )
+            items = tuple(line(one, beside) for one in shown)
+            made.append(Section(heading=heading, items=items, more=total[heading] - len(items)))
+    return tuple(made)
+
+
+def kind(memory: Memory) -> str:
+    """The heading under which a memory stands on its own page."""
+    return next(one.heading for one in KINDS if one.fits(memory))
+
+
+def heading_of(gate: Gate, category: Category) -> str:
+    """The heading for which a line is that is a memory's not yet."""
+    own = (one for one in KINDS if one.heading not in (EDITED, REVIEWS))
+    return next((one.heading for one in own if (one.gate, one.category) == (gate, category)), KINDS[-1].heading)
+
+
+def said_under(heading: str) -> tuple[Gate, Category]:
+    """What a line is that a person adds under a heading."""
+    return next(((one.gate, one.category) for one in KINDS if one.heading == heading), OTHERWISE)
+
+
+# --- pages
+
+
+def is_ours(heading: str) -> bool:
+    """Whether csmd gives such a heading; any other one is a person's."""
+    return heading in OURS or bool(linked(heading))
+
+
+def user(memories: Sequence[Memory], beside: Beside = NOTHING, was: Read = NOBODYS) -> Page:
+    """What holds everywhere: who the user is to an assistant. It is there before there is anything to say."""
+    theirs = placed(memories, beside, was)
+    found = sections([one for one in memories if one.id not in theirs], kind, ORDER, beside)
+    found = _with_waiting(found, beside.new) or (Section(heading="How the user works"),)
+    about = f"What holds in every project: {amount(found, theirs) if memories else 'nothing yet'}"
+    page = Page(
+        path=USER, head=head_of("user", about, "user"), title="The user", about=GO_ON if memories else _BEGIN, sections=found,
+    )  # fmt: skip
+    return page_format.kept(page, was, theirs, is_ours)
+
+
+def project(
+    place: Place,
+    memories: Sequence[Memory],
+    *,
+    facts: Sequence[Fact],
+    themes: Sequence[str],
+    left_out: Callable[[str], bool],
+    beside: Beside = NOTHING,
+    was: Read = NOBODYS,
+) -> Page | None:
+    """What is known of a project; None where nothing is."""
+    theirs = placed(memories, beside, was)
+    found = sections([one for one in still(memories) if one.id not in theirs], kind, ORDER, beside)
+    said = [item.text for section in found for item in section.items] + [item.text for item in theirs.values()]
+    counted = tuple(
+        Item(text=one.text)
+        for one in facts
+        if not (left_out(one.text) or narrator.is_told(one, said) or actions.core(one) in said)
+    )
+    if counted:
+        found = (
+            *found,
+            Section(heading=COUNTED, items=counted[:SECTION_LINES], more=max(0, len(counted) - SECTION_LINES)),
+        )
+    found = _with_waiting(found, beside.new)
+    if not found and not theirs:
+        return None
+    topics = f", mostly on {text.listed(themes[:ABOUT_THEMES])}" if themes else ""
+    about = f"{place.root or place.name}: {amount(found, theirs)}{topics}"
+    page = Page(
+        path=place.path, head=head_of(place.name, about, "project"), title=place.title or place.name,
+        about=(*((f"`{place.root}`",) if place.root else ()), *GO_ON), sections=found,
+    )  # fmt: skip
+    return page_format.kept(page, was, theirs, is_ours)
+
+
+def placed(memories: Sequence[Memory], beside: Beside, was: Read) -> dict[str, Item]:
+    """The lines of the memories that a person put under headings of their own, by id."""
+    if all(is_ours(section.heading) for section in was.sections):
+        return {}
+    standing = {one.id: line(one, beside) for one in memories if indicative.stated(one)}
+    there = page_format.placed(was, standing, is_ours)
+    return {ident: item for ident, item in standing.items() if ident in there}
+
+
+def _with_waiting(found: Sequence[Section], new: Sequence[tuple[str, str]]) -> tuple[Section, ...]:
+    """Sections with the lines that wait for a person's answer under the headings that they are for."""
+    waits: dict[str, tuple[str, ...]] = {}
+    for heading, said in new:
+        waits[heading] = (*waits.get(heading, ()), said)
+    made = {one.heading: one for one in found} | {
+        name: Section(heading=name) for name in waits if name not in {one.heading for one in found}
+    }
+    return tuple(
+        replace(made[name], waits=waits.get(name, ())) for name in (*ORDER, COUNTED) if name in made
+    )  # fmt: skip
+
+
+def link(place: Place) -> str:
+    """A project as a heading of a theme's page."""
+    return f"[{bare(place.root or place.name)}](../{place.path})" if place.seq else f"[{EVERYWHERE}](../{USER})"
+
+
+def linked(heading: str) -> str:
+    """The page that a heading of a theme's page names; "" for none."""
+    found = re.search(r"\]\(\.\./([^)\s]+\.md)\)\s*$", heading)
+    return found[1] if found else ""
+
+
+def head_of(name: str, about: str, kind_of_page: str) -> dict[str, str]:
+    """A page's head, as the host's own memory files have one."""
+    return {
+        "name": text.squeeze(name),
+        "description": text.cut(text.squeeze(about), ABOUT_CHARACTERS),
+        "type": kind_of_page,
+    }
+
+
+def amount(found: Iterable[Section], theirs: Collection[object] = ()) -> str:
+    """How many notes there are, those that are not shown among them."""
+    return text.amount(sum(len(one.items) + one.more for one in found) + len(theirs), "note")
+
+
+def bare(name: str) -> str:
+    """A name as it may stand in a link."""
+    return text.squeeze(re.sub(r"[\[\]()<>`]", "", name)) or "unnamed"
+
+
+#: So many lines has a theme's page.
+LINES = 40
+
+
+def topic(
+    theme: Theme, path: str, memories: Sequence[Memory], places: Mapping[int, Place], listed: Collection[str] = (),
+    *, beside: Beside = NOTHING, was: Read = NOBODYS,
+) -> Page:  # fmt: skip
+    """What is known of a theme, project by project; of a single project what its own page does not list (`listed`)."""
+    named = {seq: link(place) for seq, place in places.items()}
+    order = [named[seq] for seq in sorted(places, key=lambda seq: (places[seq].name, places[seq].key))]
+    waits = Beside(waits=beside.waits, before=beside.before, edits=True)
+    theirs = placed(memories, waits, was)
+    told_there = [one for one in memories if len(places) == 1 and one.id in listed and one.id not in theirs]
+    mine = [one for one in memories if one.id not in theirs and one not in told_there]
+    found = sections(mine, lambda one: named[one.project_seq], order, waits, LINES)
+    also = f" (also {text.listed(theme.also)})" if theme.also else ""
+    names = [(places[seq].title or places[seq].name) if seq else EVERYWHERE.lower() for seq in sorted(places)]
+    of = text.listed(names) if 0 < len(set(names)) == len(names) <= NAMED else text.amount(len(names), "project")
+    beside_it = f", beside {len(told_there)} on its own page" if told_there else ""
+    about = f"{theme.name}{also}: {amount(found, theirs)} of {of}{beside_it}"
+    head = {**head_of(theme.name, about, "reference"), "topics": list(theme.topics)}
+    page = Page(path=path, head=head, title=theme.name, about=(*_pointer(told_there, places), *GO_ON), sections=found)
+    return page_format.kept(page, was, theirs, is_ours)
+
+
+def _pointer(told_there: Sequence[Memory], places: Mapping[int, Place]) -> tuple[str, ...]:
+    if not told_there:
+        return ()
+    more = f"{len(told_there)} more on it {'stands' if len(told_there) == 1 else 'stand'}"
+    return (f"{more} on {link(places[told_there[0].project_seq])}.",)
+
+
+#: Created: so many memories in two projects or more, or so many in one of which so many stand nowhere else.
+LEAST_SHARED, LEAST_ALONE, LEAST_UNLISTED = 4, 10, 5
+#: Retired: fewer than so many; in one project also where fewer than so many stand nowhere else.
+LEAST_TO_STAY = 2
+#: Merged: such a share of the memories of both, or of the smaller one's; and such shares keep what was merged together.
+OVERLAP, CONTAINED = 0.5, 0.8
+STILL_OVERLAP, STILL_CONTAINED = 0.35, 0.6
+#: Split: more than so many, where another topic of theirs takes a part of at least LEAST_ALONE and not nearly all. What was
+#: split stays so above so many, and each part from half as many on.
+MOST, STILL_MANY, NEARLY_ALL = 40, 30, 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paged:
+    """A theme that has a page: the memories that stand on it, and the topics that went into it."""
+
+    members: frozenset[str] = frozenset()
+    also: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theme:
+    """A theme with a page; `also` are the topics that went into it, `members` the ids of its memories."""
+
+    name: str
+    members: frozenset[str]
+    also: tuple[str, ...] = ()
+    part: str = ""
+    """The other topic by which it was split off."""
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that its memories are tagged with."""
+        return (self.name.removesuffix(f": {self.part}"), *filter(None, (self.part,)), *self.also)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What themes are made of: topic -> memories, memory -> project, those with a page, and memories that stand elsewhere."""
+
+    tagged: Mapping[str, Collection[str]]
+    project_of: Mapping[str, int]
+    paged: Mapping[str, Paged] = field(default_factory=dict)
+    listed: Collection[str] = frozenset()
+
+    def members(self, name: str) -> frozenset[str]:
+        """The memories of a topic; of projects in which it is not found any more those that stand on its page."""
+        found = frozenset(self.tagged.get(name, ()))
+        held = [ident for ident in (self.paged[name].members if name in self.paged else ()) if ident in self.project_of]
+        spoken = Counter(self.project_of[ident] for ident in found)
+        return found | {ident for ident in held if spoken[self.project_of[ident]] < LEAST_TO_STAY}
+
+    def deserves(self, name: str, members: Collection[str]) -> bool:
+        """Whether a theme's page says what no other does, or goes on to."""
+        is_shared = len({self.project_of[ident] for ident in members}) > 1
+        unlisted = sum(ident not in self.listed for ident in members)
+        if name in self.paged:
+            return len(members) >= LEAST_TO_STAY and (is_shared or unlisted >= LEAST_TO_STAY)
+        if is_shared:
+            return len(members) >= LEAST_SHARED
+        return len(members) >= LEAST_ALONE and unlisted >= LEAST_UNLISTED
+
+
+def themes(known: Known) -> list[Theme]:
+    """The themes that have a page, by name."""
+    names = sorted({*known.tagged, *(name for name in known.paged if ": " not in name)})
+    found = [Theme(name=name, members=known.members(name)) for name in names]
+    merged = _merged([one for one in found if _recurs(known, one)], known.paged)
+    split = [part for theme in merged for part in _split(theme, known)]
+    return sorted((one for one in split if known.deserves(one.name, one.members)), key=lambda theme: theme.name)
+
+
+def _recurs(known: Known, theme: Theme) -> bool:
+    """Whether a topic is large enough for a theme, whatever its page would say."""
+    if theme.name in known.paged or any(one.startswith(f"{theme.name}: ") for one in known.paged):
+        return len(theme.members) >= LEAST_TO_STAY
+    is_shared = len({known.project_of[ident] for ident in theme.members}) > 1
+    return len(theme.members) >= (LEAST_SHARED if is_shared else LEAST_ALONE)
+
+
+def _merged(found: Sequence[Theme], paged: Mapping[str, Paged]) -> list[Theme]:
+    """Those that are mostly one, as one: under the name of the one that has a page, else of the larger."""
+    kept: list[Theme] = []
+    for theme in sorted(found, key=lambda one: (one.name not in paged, -len(one.members), one.name)):
+        for place, other in enumerate(kept):
+            together = other.name in paged and theme.name in paged[other.name].also
+            overlap, contained = (STILL_OVERLAP, STILL_CONTAINED) if together else (OVERLAP, CONTAINED)
+            shared = len(theme.members & other.members)
+            if shared >= overlap * len(theme.members | other.members) or shared >= contained * len(theme.members):
+                kept[place] = Theme(
+                    name=other.name, members=other.members | theme.members, also=(*other.also, theme.name)
+                )
+                break
+        else:
+            kept.append(theme)
+    return kept
+
+
+def _split(theme: Theme, known: Known) -> list[Theme]:
+    """A theme that is too broad, as parts by the other topics of its memories; what has none stays under its name."""
+    before = {name.removeprefix(f"{theme.name}: ") for name in known.paged if name.startswith(f"{theme.name}: ")}
+    rest, parts = set(theme.members), []
+    while len(rest) > (STILL_MANY if before else MOST):
+        inside = {name: rest & set(members) for name, members in known.tagged.items() if name != theme.name}
+        sizes = Counter({name: len(held) for name, held in inside.items() if len(held) <= NEARLY_ALL * len(rest)})
+        fit = {name: size for name, size in sizes.items() if size >= LEAST_ALONE // (2 if name in before else 1)}
+        name = min(fit, key=lambda one: (one not in before, -fit[one], one), default="")
+        if not name:
+            break
+        parts.append(Theme(name=f"{theme.name}: {name}", members=frozenset(inside[name]), part=name))
+        rest -= inside[name]
+    return [Theme(name=theme.name, members=frozenset(rest), also=theme.also), *parts]
+
+
+#: Lines and bytes that are left free: a list begins and ends with empty lines.
+SPARE_LINES, SPARE_BYTES = 4, 100
+
+
+def index(pages: Sequence[Page], was: Read = NOBODYS) -> Page:
+    """One line for each of the common pages, within the host's limits; what a person wrote there stays."""
+    rows = [
+        Item(text=f"[{bare(page.title)}]({page.path}): {page.head['description'].removeprefix(f'{page.title}: ')}")
+        for page in pages
+    ]
+
+    def made(shown: int) -> Page:
+        left = len(rows) - shown
+        about = (f"{text.amount(left, 'more page')} below {PROJECTS} and {TOPICS}",) if left else ()
+        section = Section(heading=LISTED, items=tuple(rows[:shown]))
+        return page_format.kept(
+            Page(path=INDEX, title="What csmd remembers", about=about, sections=(section,)), was, {}, is_ours
+        )
+
+    around = page_format.written(made(0))
+    room = INDEX_LINES - around.count("\n") - SPARE_LINES
+    units, shown = INDEX_UNITS - len(around.encode()) - SPARE_BYTES, 0
+    for row in rows:
+        units -= len(f"- {page_format.plain(row.text)}\n".encode())
+        if shown >= room or units < 0:
+            break
+        shown += 1
+    return made(shown)

@@ -1,0 +1,566 @@
+"""Pages on disk are brought up to date, journalled; what was forgotten leaves them."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path, PurePath
+from typing import Literal, NamedTuple
+
+from csmd import text, wire
+from csmd.capture.hosts.claude_environment import INDEX
+from csmd.capture.redact import redact
+from csmd.dream import page_content, page_differences, page_format
+from csmd.dream.actions import Fact
+from csmd.dream.page_content import Beside, Place
+from csmd.dream.page_format import Page, Read
+from csmd.model import Memory
+from csmd.recall import threads
+from csmd.store import dreams, failures, files, markdown_pages, tombstones, topics
+from csmd.store.core import Store
+from csmd.store.markdown_pages import PageRow
+from csmd.store.purged import Marks, clean
+from csmd.store.sqlite import Rows
+
+Do = Literal["begin", "write", "remove", "read"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What would become of one file below the memory directory; `read`: an edit in it is read first, whatever comes of it."""
+
+    path: str
+    do: Do
+    reason: str
+
+
+def change(path: str, before: str | None, after: str | None, *, why_gone: str = "") -> Change | None:
+    """What becomes of a file that says `before` (None: there is none) and should say `after`; None for nothing."""
+    if before == after:
+        return None
+    if after is None:
+        return Change(path=path, do="remove", reason=why_gone)
+    if before is None:
+        return Change(
+            path=path,
+            do="begin",
+            reason=text.amount(number, "line") if (number := len(_lines(after))) else "no line yet",
+        )
+    was, is_now = _lines(before), _lines(after)
+    counts = (
+        (len(is_now.keys() - was.keys()), "new"),
+        (len(was.keys() - is_now.keys()), "gone"),
+        (sum(was[one] != is_now[one] for one in was.keys() & is_now.keys()), "in other words"),
+    )
+    said = [f"{text.amount(number, 'line')} {what}" for number, what in counts if number]
+    return Change(path=path, do="write", reason=", ".join(said) or "its head, its order or its headings")
+
+
+def _lines(said: str) -> dict[str, str]:
+    """The lines of a page: by the memory, or the words, what each says."""
+    return {
+        item.id or page_format.key(item.text): page_format.key(item.text) for _, item in page_format.read(said).lines()
+    }
+
+
+#: Where no memory is to become another.
+AS_IT_IS: Mapping[str, Memory] = {}
+
+
+def was(row: PageRow | None) -> Read:
+    """What a page said when csmd knew it last."""
+    return page_format.read(row.text) if row else page_content.NOBODYS
+
+
+def places(rows: Rows) -> dict[int, Place]:
+    """Everywhere, the projects and the workspaces, by their rows."""
+    found = markdown_pages.page_places(rows)
+    named = Counter((name, walled) for _, _, name, _, walled in found)
+    return {
+        seq: Place(
+            seq=seq, key=key, name=name, root=root, walled=walled,
+            title="/".join(PurePath(root).parts[-2:]) if named[name, walled] > 1 and root else "",
+        )
+        for seq, key, name, root, walled in found
+    }  # fmt: skip
+
+
+def standing(
+    rows: Rows,
+    known: Mapping[str, PageRow],
+    *,
+    facts: Sequence[Fact],
+    key: bytes,
+    after: Mapping[str, Memory] = AS_IT_IS,
+) -> Generator[None, None, list[Page]]:
+    """The pages, user.md and the projects first (those with the latest word before others), then themes and the index; a page a step."""
+    where = places(rows)
+    asked = {ident for ident, _ in markdown_pages.asked_about(rows)}
+    told = [
+        one
+        for one in (after.get(one.id, one) for one in markdown_pages.alive(rows))
+        if one.id not in asked and one.project_seq in where and page_content.may_stand(one)
+    ]
+    tags = topics.of_memories(rows, [one.seq for one in told])
+    beside, new = _beside(rows, told)
+    of: dict[int, list[Memory]] = {}
+    for memory in told:
+        of.setdefault(memory.project_seq, []).append(memory)
+    made: list[Page] = []
+    for seq, place in where.items():
+        before = _before(rows, of.get(seq, ()), was(known.get(place.path)))
+        beside = replace(beside, before={**beside.before, **before})
+        over = {one.id for olds in before.values() for one in olds}
+        of[seq] = [one for one in of.get(seq, ()) if one.id not in over]
+        if not seq:
+            around = replace(beside, new=new.get(0, ()))
+            made.append(page_content.user(of[0], around, was(known.get(place.path))))
+            continue
+        row = known.get(place.path)
+        out = frozenset(row.left_out) if row else frozenset[str]()
+        page = page_content.project(
+            place, of[seq], facts=[one for one in facts if one.project_seq == seq],
+            themes=_most_common(tags[one.seq][0].name for one in of[seq] if tags.get(one.seq)),
+            left_out=lambda said, out=out: page_differences.counted_hash(said, key) in out,  # type: ignore[misc]
+            beside=replace(beside, new=new.get(seq, ())), was=was(row),
+        )  # fmt: skip
+        made += [page] if page else []
+        yield
+    open_ones = {seq: place for seq, place in where.items() if not place.walled}
+    listed = frozenset(item.id for page in made for section in page.sections for item in section.items)
+    themed = yield from _themes(
+        known,
+        [one for seq in open_ones for one in page_content.still(of.get(seq, ()))],
+        tags,
+        open_ones,
+        beside,
+        listed,
+    )
+    latest = {
+        place.path: max((one.confirmed_at for one in of.get(seq, ())), default="") for seq, place in open_ones.items()
+    }
+    common = [page for page in made if page.path in latest]
+    common.sort(key=lambda page: (page.path == page_content.USER, latest[page.path], page.path), reverse=True)
+    return [*made, *themed, page_content.index([*common, *themed], was(known.get(INDEX)))]
+
+
+def _before(rows: Rows, told: Sequence[Memory], was: Read) -> dict[str, tuple[Memory, ...]]:
+    """Memory (id) -> those of a place whose place it took, among as many as are looked at for a page."""
+    surest = heapq.nlargest(round(page_content.CONSIDERED * page_content.PAGE_LINES), told, key=page_content.sureness)
+    return page_content.before(surest, threads.replaced(rows, surest), was)
+
+
+def _beside(rows: Rows, told: Sequence[Memory]) -> tuple[Beside, dict[int, list[tuple[str, str]]]]:
+    """What stands beside memories, and the lines that wait to be some, by their places."""
+    ids = {one.seq: one.id for one in told}
+    symptoms = failures.symptoms_of(rows, [one.seq for one in told if one.category == "gotcha"])
+    waits: dict[str, list[str]] = {}
+    new: dict[int, list[tuple[str, str]]] = {}
+    for one in markdown_pages.waiting_calls(rows):
+        of = next((ident for ident in one.memory_ids if ident in ids.values()), "")
+        if of:
+            waits.setdefault(of, []).append(one.text)
+        else:
+            new.setdefault(one.project_seq, []).append((page_content.heading_of(one.gate, one.category), one.text))
+    shows = {ids[seq]: tuple(said for _, _, said in found) for seq, found in symptoms.items()}
+    return Beside(shows=shows, waits=waits), new
+
+
+def _most_common(names: Iterable[str]) -> list[str]:
+    found = Counter(names)
+    return sorted(found, key=lambda name: (-found[name], name))
+
+
+def _themes(
+    known: Mapping[str, PageRow],
+    told: Sequence[Memory],
+    tags: Mapping[int, Sequence[topics.Tagged]],
+    where: Mapping[int, Place],
+    beside: Beside,
+    listed: frozenset[str],
+) -> Generator[None, None, list[Page]]:
+    tagged: dict[str, set[str]] = {}
+    by_id = {memory.id: memory for memory in told}
+    for memory in told:
+        for tag in tags.get(memory.seq, ()):
+            tagged.setdefault(tag.name, set()).add(memory.id)
+    paths, paged = _paged(known)
+    found = page_content.Known(
+        tagged=tagged, paged=paged, listed=listed, project_of={one.id: one.project_seq for one in told}
+    )  # fmt: skip
+    taken = set(paths.values())
+    made = []
+    for theme in page_content.themes(found):
+        path = paths.get(theme.name) or _topic_path(theme.name, taken)
+        taken.add(path)
+        members = [by_id[ident] for ident in sorted(theme.members)]
+        there = {seq: where[seq] for seq in {one.project_seq for one in members}}
+        made.append(page_content.topic(theme, path, members, there, listed, beside=beside, was=was(known.get(path))))
+        yield
+    return made
+
+
+def _paged(known: Mapping[str, PageRow]) -> tuple[dict[str, str], dict[str, page_content.Paged]]:
+    """The themes that have a page, by name: where it is, and what stands on it."""
+    paths: dict[str, str] = {}
+    paged: dict[str, page_content.Paged] = {}
+    for path, row in sorted(known.items()):
+        if path.startswith(page_content.TOPICS):
+            read = was(row)
+            name, of = str(read.head.get("name", "")), read.head.get("topics")
+            paths[name] = path
+            paged[name] = page_content.Paged(
+                members=frozenset(item.id for _, item in read.lines() if item.id),
+                also=frozenset(map(str, of)) - {name} if isinstance(of, list) else frozenset(),
+            )
+    return paths, paged
+
+
+def _topic_path(name: str, taken: Collection[str]) -> str:
+    """Where a new theme's page goes; one of the same name in a file keeps it."""
+    path = f"{page_content.TOPICS}{page_content.slug(name)}.md"
+    return path if path not in taken else f"{path.removesuffix('.md')}-{page_content.short(name)}.md"
+
+
+class _Known(NamedTuple):
+    """Words of lines that csmd knows, by the place of their page (None: of any): under ids of memories that are no more,
+    under those of living ones; and all that may have been forgotten.
+    """
+
+    gone: Mapping[int | None, Collection[str]]
+    living: Mapping[int | None, Collection[str]]
+    asked: Collection[str]
+
+
+def withdraw(store: Store, directory: Path) -> int:
+    """Takes the lines of memories that are no more out of all pages, files and rows alike; how many had some.
+
+    OSError where the disk does not take a page.
+    """
+    done = 0
+    pages = store.read(markdown_pages.pages)
+    known = store.read(lambda rows: _known(rows, pages.values()))
+    for row in pages.values():
+        without = partial(_without, path=row.path, known=known, key=store.hash_key)
+        # The file first: while the row knows the line, it is no new one.
+        had = _from_file(store, directory / row.path, without)
+        text, also = (store.read(partial(without, said=one))[0] for one in (row.text, row.also))
+        left = replace(row, text=text, also=also)
+        if left != row:
+            store.write(partial(markdown_pages.put_page, page=left))
+        done += had or left != row
+    for path in _withdraw_beside(directory):
+        named = path.relative_to(directory).as_posix()
+        done += _from_file(store, path, partial(_without, path=named, known=known, key=store.hash_key))
+    return done
+
+
+def _withdraw_beside(directory: Path) -> Iterator[Path]:
+    """Whole pages beside pages that lost too much, and what is put aside."""
+    yield from sorted(directory.glob("*.restored-*.md"))
+    yield from sorted(directory.glob("[pt]*/*.restored-*.md"))
+    yield from sorted((directory / ARCHIVE).glob("[pt]*/*.md"))
+
+
+def _from_file(store: Store, path: Path, without: Callable[..., tuple[str, int]]) -> bool:
+    raw = None if path.is_symlink() else content(path)
+    said = "" if raw is None else page_differences.text_of(raw)[0]
+    left, gone = store.read(partial(without, said=said))
+    if gone:
+        put(path, left)
+    return gone > 0
+
+
+def _without(rows: Rows, *, said: str, path: str, known: _Known, key: bytes) -> tuple[str, int]:
+    place = markdown_pages.place_of(rows, path)
+    gone, living = known.gone.get(place, ()), known.living.get(place, ())
+
+    def is_unsaid(words: str) -> bool:
+        if words in living:
+            return False
+        return words in gone or (words in known.asked and markdown_pages.unsaid(rows, words, place=place, key=key))
+
+    return markdown_pages.without_lines(said, lambda ids: markdown_pages.missing_lines(rows, ids), is_unsaid)
+
+
+def _known(rows: Rows, pages: Collection[PageRow]) -> _Known:
+    named: dict[str, dict[int | None, set[str]]] = {}
+    for row in pages:
+        places = {markdown_pages.place_of(rows, row.path), None}
+        for body in (row.text, row.also):
+            for _, item in page_format.read(body).lines():
+                for place in places:
+                    named.setdefault(item.id, {}).setdefault(place, set()).add(page_format.key(item.text))
+    bare = named.pop("", {})
+    missing = markdown_pages.missing_lines(rows, list(named))
+    gone: dict[int | None, set[str]] = {}
+    living: dict[int | None, set[str]] = {}
+    for ident, found in named.items():
+        for place, words in found.items():
+            (gone if ident in missing else living).setdefault(place, set()).update(words)
+    return _Known(gone=gone, living=living, asked=bare.get(None, set()) | gone.get(None, set()))
+
+
+ARCHIVE = "archive/"
+#: Keys of a head that are csmd's; what else a person puts there stays.
+OURS = frozenset({"name", "description", "type", "topics"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A page as it should be, or why a file goes: `into` is where what is left of it is kept, "" for nowhere."""
+
+    path: str
+    text: str | None
+    reason: str
+    into: str = ""
+
+
+def write(
+    store: Store,
+    directory: Path,
+    *,
+    dream_seq: int,
+    now: str,
+    facts: Sequence[Fact],
+    only: Collection[str] | None = None,
+) -> Iterator[str]:
+    """Writes the pages that are other than they should be, of `only` some paths; after each its path below the memory directory.
+
+    Each is noted in the dream's journal, unless `dream_seq` is 0. OSError where the disk does not take them.
+    """
+    tried: dict[str, Wanted] = {}
+    todo: list[Wanted] = []
+    commits, seen = -1, tuple[object, ...]()
+    while True:
+        # What was forgotten, walled, purged or read back since the last page is told by none, nor by those that are
+        # written already; a hook's turn changes no page.
+        if store.commits != commits and (stamp := store.read(markdown_pages.stamp)) != seen:
+            seen, known = stamp, store.read(markdown_pages.pages)
+            every = store.read(partial(_planned_at_once, known=known, facts=facts, key=store.hash_key))
+            purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
+            todo = [one for one in every if tried.get(one.path) != one and (only is None or one.path in only)]
+        if not todo:
+            return
+        one = todo.pop(0)
+        tried[one.path] = one
+        wrote = _bring_up(store, directory, one, known.get(one.path), purged, dream_seq=dream_seq, now=now)
+        commits = store.commits
+        if wrote:
+            yield one.path
+
+
+def _bring_up(
+    store: Store, directory: Path, one: Wanted, row: PageRow | None, purged: Marks, *, dream_seq: int, now: str
+) -> bool:
+    """Makes a page what it should be, where it is csmd's to write; whether it was another."""
+    path = directory / one.path
+    raw = None if path.is_symlink() else content(path)  # a link leads to somebody's own file
+    if path.is_symlink() or not _may_write(raw, row, purged):
+        return False
+    before = None if raw is None else raw.decode("utf-8", "replace")
+    if before != one.text:
+        _carry_out(store, directory, one, row, before, dream_seq=dream_seq, now=now)
+        return True
+    if row is not None and one.text is not None and row.text != one.text:
+        _settle(store, row, one.text, now=now)
+    return False
+
+
+def _settle(store: Store, row: PageRow, text: str, *, now: str) -> None:
+    """Notes that a file stands as it was to be written: the daemon was killed before it could."""
+    store.write(lambda rows: markdown_pages.put_page(rows, replace(row, text=text, also="", at=now)))
+
+
+def changes(
+    rows: Rows, directory: Path, *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory]
+) -> Generator[None, None, list[tuple[Change, frozenset[int]]]]:
+    """(which file would be written or removed now and why, the projects that it is of), a page a step; nothing is done.
+
+    `after` are memories as they will be, by id. A file is of no project where that is not known any more.
+    """
+    known, purged = markdown_pages.pages(rows), tombstones.marks(rows, key)
+    own = {place.path: frozenset({place.seq}) for place in places(rows).values()}
+    found: list[tuple[Change, frozenset[int]]] = []
+    for one in (yield from planned(rows, known, facts=facts, key=key, after=after)):
+        yield
+        path, row = directory / one.path, known.get(one.path)
+        raw = None if path.is_symlink() else content(path)
+        if path.is_symlink() or (row is not None and (row.held or row.problem)):
+            continue  # it is left alone
+        before = None if raw is None else raw.decode("utf-8", "replace")
+        if _may_write(raw, row, purged):
+            would = change(one.path, before, one.text, why_gone=one.reason)
+        else:
+            would = Change(path=one.path, do="read", reason="somebody has edited it")
+        if would is not None:
+            found.append((would, own.get(one.path) or _theirs(rows, one, row)))
+    return found
+
+
+def _theirs(rows: Rows, one: Wanted, row: PageRow | None) -> frozenset[int]:
+    """The projects on a theme's page, as it will be, or was where it goes."""
+    if not one.path.startswith(page_content.TOPICS):
+        return frozenset()
+    said = one.text if one.text is not None else row.text if row else ""
+    return markdown_pages.projects_of(rows, [item.id for _, item in page_format.read(said).lines() if item.id])
+
+
+def planned(
+    rows: Rows,
+    known: Mapping[str, PageRow],
+    *,
+    facts: Sequence[Fact],
+    key: bytes,
+    after: Mapping[str, Memory] = AS_IT_IS,
+) -> Generator[None, None, list[Wanted]]:
+    """Every page as it should be by what is believed (of `after`, by what will be), and what becomes of those that are no more; a page a step."""
+    made = yield from standing(rows, known, facts=facts, key=key, after=after)
+    wanted = [
+        Wanted(
+            path=page.path,
+            text=page_format.written(_with_head(page, known.get(page.path))),
+            reason="what is believed has changed",
+        )
+        for page in made
+    ]
+    there = {page.path for page in made}
+    for path in sorted(known.keys() - there):
+        left = page_format.has_theirs(page_format.read(known[path].text), page_content.is_ours)
+        is_topic = path.startswith(page_content.TOPICS)
+        why = "the theme is hardly spoken of" if is_topic else "nothing is known of it any more"
+        into = f"{ARCHIVE}{path}" if is_topic or left else ""
+        wanted.append(Wanted(path=path, text=None, reason=why, into=into))
+    return wanted
+
+
+def _planned_at_once(
+    rows: Rows, *, known: Mapping[str, PageRow], facts: Sequence[Fact], key: bytes
+) -> Sequence[Wanted]:
+    """The same of one moment: what is written goes by what is believed together."""
+    steps = planned(rows, known, facts=facts, key=key)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Sequence[Wanted] = end.value
+            return found
+
+
+def content(path: Path) -> bytes | None:
+    """The bytes of a file, one more than a page may have; None where there is none."""
+    try:
+        with files.open_regular(path) as file:
+            return file.read(page_differences.MOST_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return b"\x00"  # a directory, a pipe, something that is not ours to read: no text
+
+
+def said_in(raw: bytes, purged: Marks) -> tuple[str, str]:
+    """(what a file says without secrets and what was purged, why it cannot be read: "" for nothing)."""
+    said, problem = page_differences.text_of(raw)
+    return clean(redact(wire.clean(said), Counter()), purged)[0], problem
+
+
+def is_read(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:
+    """Whether a file says what csmd knows of it: then there is no edit in it."""
+    if raw is None or row is None:
+        return raw is None and row is None
+    said, problem = said_in(raw, purged)
+    return not problem and row.is_known(said)
+
+
+def _may_write(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:
+    if row is None:
+        return raw is None
+    return not (row.held or row.problem) and (is_read(raw, row, purged) or (raw is None and bool(row.also)))
+
+
+def _carry_out(
+    store: Store, directory: Path, one: Wanted, row: PageRow | None, before: str | None, *, dream_seq: int, now: str
+) -> None:
+    path = directory / one.path
+    if one.text is None:
+        if one.into and row is not None:
+            _keep(store, directory, one.into, row, dream_seq=dream_seq, now=now)
+        path.unlink(missing_ok=True)
+
+        def gone(rows: Rows) -> None:
+            markdown_pages.remove_page(rows, one.path)
+            _note(rows, directory, one, before, dream_seq, now)
+
+        store.write(gone)
+        return
+    text = one.text
+    was = row or PageRow(path=one.path, text="", at=now)
+
+    def noted(rows: Rows) -> None:
+        markdown_pages.put_page(rows, replace(was, also=text))
+        _note(rows, directory, one, before, dream_seq, now)
+
+    store.write(noted)
+    put(path, text)
+    store.write(lambda rows: markdown_pages.put_page(rows, replace(was, text=text, also="", at=now, problem="")))
+
+
+def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: int, now: str) -> None:
+    """Puts what is left of a retired page aside: its lines that are still believed, and what a person wrote there.
+
+    Of a theme's page no line that has gone behind a wall since: that is of no project alone.
+    """
+    walled = {seq for seq, *_, is_walled in store.read(markdown_pages.page_places) if is_walled}
+    if not row.path.startswith(page_content.TOPICS):
+        walled = set()
+    alive = {memory.id for memory in store.read(markdown_pages.alive) if memory.project_seq not in walled}
+    read = page_format.read(row.text)
+    kept = [
+        page_format.mapped(one, lambda item: item if item.id in alive else None)
+        for one in read.sections
+        if one.heading != page_format.OWN
+    ]
+    page = Page(
+        path=into, head=read.head, title=str(read.head.get("name", "")), top=read.top, own=read.own,
+        sections=tuple(one for one in kept if one.items or one.notes or not page_content.is_ours(one.heading)),
+    )  # fmt: skip
+    text, path = page_format.written(page), directory / into
+    number = 1
+    while (raw := content(path)) is not None and raw != text.encode("utf-8", "replace"):
+        number += 1
+        path = directory / f"{into.removesuffix('.md')}-{number}.md"
+    if raw is None:
+        put(path, text)
+        if dream_seq:
+            reason = "a page was retired"
+            named = _below_home(directory, str(path.relative_to(directory)))
+            store.write(
+                lambda rows: dreams.wrote(rows, dream_seq, reason=reason, path=named, before=None, after=text, now=now)
+            )
+
+
+def put(path: Path, text: str) -> None:
+    """Writes a page; its directory is private."""
+    files.make_private(path.parent)
+    files.write_atomic(path, text.encode("utf-8", "replace"))
+
+
+def _note(rows: Rows, directory: Path, one: Wanted, before: str | None, dream_seq: int, now: str) -> None:
+    if dream_seq:
+        path = _below_home(directory, one.path)
+        # What somebody typed into the file may hold a secret: undo gives the page back without it.
+        before = None if before is None else redact(before, Counter())
+        dreams.wrote(rows, dream_seq, reason=one.reason, path=path, before=before, after=one.text, now=now)
+
+
+def _below_home(directory: Path, path: str) -> str:
+    return f"{directory.name}/{path}"
+
+
+def _with_head(page: Page, row: PageRow | None) -> Page:
+    """The page with what a person put into its head."""
+    more = {name: value for name, value in was(row).head.items() if name not in OURS}
+    return replace(page, head={**page.head, **more} if page.head else page.head)

@@ -1,0 +1,313 @@
+"""The hands of a dream: reads a scope, plans it, and carries the plan out in small transactions through the journal.
+
+All of it in steps that take milliseconds each: some memories read, a look at one, a few actions written. Others read,
+write and are answered in between. Planning takes a reader's time and the caller's, never the writer's. What is not
+exactly as the plan saw it is left and planned anew; what was forgotten meanwhile is left for good.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any, TypeVar
+
+from csmd import text
+from csmd.believe import identity, stage_doubts, stage_habits, stage_supersede, stage_upkeep
+from csmd.believe import stage as believe
+from csmd.believe.supersede import SURE
+from csmd.dream import actions, consolidation
+from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot, after, alive
+from csmd.dream.consolidation import joined, planning
+from csmd.model import Memory
+from csmd.store import before_images as upkept
+from csmd.store import belief_changes, candidates, dreams, memories, projects, tombstones
+from csmd.store import dream_evidence as stored
+from csmd.store.core import Store
+from csmd.store.dream_evidence import Place
+from csmd.store.dreams import Dream
+from csmd.store.sqlite import Rows
+
+T = TypeVar("T")
+Facts = Mapping[int, Sequence[Fact]]
+#: What takes long, a step at a time: between two of them whoever has it done does what is more urgent.
+Steps = Generator[None, None, T]
+#: Has a function read, and waits for it.
+Read = Callable[[Callable[[Rows], Any]], Any]
+#: Memories that one read reads, whose vectors it compares, actions of one write (each takes 3 ms, and hooks wait behind
+#: it), and how often a scope that moves is planned: what moves again is left to the next dream.
+READ, COMPARED, BATCH, TRIES = 100, 10, 3, 2
+
+
+# --- planning
+
+
+#: Which of some memories of a place are near: (rows, place, row keys) -> pairs of row keys.
+Near = Callable[[Rows, Place, Sequence[int]], set[tuple[int, int]]]
+
+
+def planned(read: Read, *, now: str, facts: Facts, near: Near = stored.near) -> Steps[DreamPlan]:
+    """What a dream would do now, everywhere; `facts` are those of each project, by its row key.
+
+    Comparing vectors takes longest: `near` may compare only some, where the caller waits.
+    """
+    plans: list[DreamPlan] = []
+    changed: dict[str, Memory] = {}
+    lifted: dict[int, dict[str, Memory]] = defaultdict(dict)
+    for place in read(stored.places):
+        seen = yield from looked(read, place, now=now, facts=facts)
+        pairs = yield from compared(read, place, _alive(seen), near=near)
+        held = {**seen.memories, **lifted[place.everywhere]}
+        held = {ident: changed.get(ident, one) for ident, one in held.items()}
+        found, left = yield from planning(_with_near(replace(seen, memories=held), pairs))
+        changed |= {ident: one for ident, one in left.memories.items() if one.project_seq != place.seq}
+        lifted[place.seq] = {one.made.id: one.made for one in found.actions if one.made is not None}
+        plans.append(found)
+    return joined(plans)
+
+
+def looked(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapshot]:
+    """What a scope's dream is planned from, but for the pairs whose vectors are near."""
+    here = tuple(facts.get(place.seq, ()))
+    parts: list[_Part] = []
+    for seqs in _parts(read(partial(stored.held, place=place)), READ):
+        parts.append(read(partial(_part, place=place, seqs=seqs)))
+        yield
+    taken_out = read(stored.undone_raises)
+    yield
+    days = read(lambda rows: {one: tuple(projects.active_days(rows, one)) for one in (place.seq, place.everywhere)})
+    dropped = read(upkept.dropped_pairs)
+    known = read(lambda rows: candidates.of_source(rows, actions.SOURCE, project=place.seq))
+    asked = read(partial(stored.asked, place=place, source=stage_doubts.SOURCE))
+    yield
+    abroad = yield from _abroad(read, place)
+    decided = [one.decided for one in parts]
+    undone = {
+        *_all(one.undone for one in decided),
+        *(("raise", one.fingerprint) for one in here if _candidate_id(one) in taken_out),
+        *(("lift", ident) for ident in read(partial(_said_here, place=place, abroad=abroad))),
+    }
+    return Snapshot(
+        project_seq=place.seq, everywhere=place.everywhere, now=now, days=days, dropped=dropped, facts=here,
+        memories=_joined(one.memories for one in parts), topics=_joined(one.topics for one in parts),
+        told=_all(one.told for one in parts), by_assistants=_all(one.by_assistants for one in parts),
+        superseded_at=_joined(one.superseded_at for one in decided), settled=_all(one.settled for one in decided),
+        refused=_joined(one.refused for one in decided), let_stand=_joined(one.let_stand for one in decided),
+        apart=_all(one.apart for one in decided), brought_back=_joined(one.brought_back for one in decided),
+        undone=frozenset(undone), raised={one.fingerprint: one for one in known}, abroad=abroad,
+        asked=asked | _all(one.asked for one in decided),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Some of a scope's memories, and what is known of them."""
+
+    memories: Mapping[str, Memory]
+    topics: Mapping[str, frozenset[str]]
+    told: frozenset[tuple[str, str]]
+    by_assistants: frozenset[str]
+    decided: stored.Decided
+
+
+def _part(rows: Rows, place: Place, seqs: Sequence[int]) -> _Part:
+    return _Part(
+        memories={memory.id: memory for memory in stored.still(rows, seqs)},
+        topics=stored.topics(rows, place, seqs), told=stored.told(rows, seqs),
+        by_assistants=stored.by_assistants(rows, seqs), decided=stored.decided(rows, place, seqs),
+    )  # fmt: skip
+
+
+def _joined(parts: Iterable[Mapping[str, T]]) -> dict[str, T]:
+    return dict(chain.from_iterable(one.items() for one in parts))
+
+
+def _all(parts: Iterable[frozenset[T]]) -> frozenset[T]:
+    return frozenset(chain.from_iterable(parts))
+
+
+def _abroad(read: Read, place: Place) -> Steps[dict[str, Memory]]:
+    """What users asked for in the projects around which a place is, as far as it could hold everywhere.
+
+    What somebody has taken back from there is not lifted again.
+    """
+    seqs = read(partial(stored.stated_around, place=place))
+    yield
+    found: dict[str, Memory] = {}
+    for some in _parts(seqs, READ):
+        found |= read(partial(_fitting, seqs=some))
+        yield
+    return found
+
+
+def _fitting(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
+    back = stored.not_lifted(rows, seqs)
+    stated = [memory for memory in memories.by_seqs(rows, seqs).values() if memory.id not in back]
+    names = {seq: projects.name_of(rows, seq) for seq in {memory.project_seq for memory in stated}}
+    return {
+        one.id: one for one in stated if consolidation.may_hold_everywhere(one, project_name=names[one.project_seq])
+    }
+
+
+def _said_here(rows: Rows, place: Place, abroad: Mapping[str, Memory]) -> list[str]:
+    """The ids that lifted statements would have, of those that are there whatever became of them."""
+    ids = {identity.of(place.seq, one.text) for one in abroad.values()}
+    return sorted(ident for ident in ids if memories.by_id(rows, ident) is not None)
+
+
+def _alive(seen: Snapshot) -> list[int]:
+    return sorted(memory.seq for memory in seen.own if alive(memory))
+
+
+def _candidate_id(fact: Fact) -> str:
+    one = actions.candidate(fact) if fact.kind in actions.CATEGORY else None
+    return candidates.identity(one.kind, one.project_seq, one.fingerprint, "") if one else ""
+
+
+def compared(read: Read, place: Place, seqs: Sequence[int], *, near: Near = stored.near) -> Steps[set[tuple[int, int]]]:
+    """The pairs of row keys whose vectors are near."""
+    found: set[tuple[int, int]] = set()
+    for some in _parts(seqs, COMPARED):
+        found |= read(lambda rows, some=some: near(rows, place, some))  # type: ignore[misc]
+        yield
+    return found
+
+
+def _with_near(seen: Snapshot, pairs: set[tuple[int, int]]) -> Snapshot:
+    ids = {memory.seq: memory.id for memory in seen.memories.values()}
+    named = (sorted((ids[one], ids[other])) for one, other in pairs if one in ids and other in ids)
+    return replace(seen, near=frozenset((one, other) for one, other in named))
+
+
+# --- carrying out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """How many actions of a batch were done, and how many were not as the plan saw them."""
+
+    done: int = 0
+    moved: int = 0
+
+
+def batches(store: Store, dream: Dream, *, now: str, key: bytes, facts: Facts, promoting: bool = True) -> Steps[int]:
+    """Carries a dream out, scope by scope, each step one bounded read, look or write; how many actions it did.
+
+    Where it is closed between two steps, what is done stays, and the next dream plans the rest.
+    """
+    done = 0
+    for place in store.read(stored.places):
+        near: set[tuple[int, int]] = set()
+        known: set[int] = set()
+        for _ in range(TRIES):
+            seen = yield from looked(store.read, place, now=now, facts=facts)
+            alive_ones = _alive(seen)
+            near |= yield from compared(store.read, place, [seq for seq in alive_ones if seq not in known])
+            known.update(alive_ones)
+            found, _left = yield from planning(_with_near(seen, near))
+            moved = 0
+            for part in _parts(found.actions, BATCH):
+                act = partial(carry_out, dream_seq=dream.seq, actions=part, now=now, key=key, promoting=promoting)
+                carried = store.write(act)
+                done, moved = done + carried.done, moved + carried.moved
+                yield
+            if not moved:
+                break
+    return done
+
+
+def _parts(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (whole[start : start + size] for start in range(0, len(whole), size))
+
+
+def carry_out(
+    rows: Rows, dream_seq: int, actions: Sequence[Action], *, now: str, key: bytes, promoting: bool = True
+) -> Carried:
+    """Does what was planned, in the caller's transaction, as far as everything is as the plan saw it."""
+    done = moved = 0
+    for action in actions:
+        seen = [memory for memory in (action.memory, action.other) if memory is not None]
+        if any(memories.by_id(rows, memory.id) != memory for memory in seen) or not _may_still_lift(rows, action):
+            moved += 1
+            continue
+        if any(_forgotten(rows, memory, key) for memory in seen):
+            continue
+        changed = dreams.carried(
+            rows, dream_seq, kind=action.kind, project=action.project_seq, reason=action.reason,
+            evidence=action.evidence, items=[memory.id for memory in seen],
+            act=partial(_do, rows, action, now=now, key=key, promoting=promoting), now=now,
+        )  # fmt: skip
+        done += bool(changed)
+    return Carried(done=done, moved=moved)
+
+
+def _may_still_lift(rows: Rows, action: Action) -> bool:
+    """Whether what is to be lifted is not there yet, and is asked for in projects enough still, on this side of a wall."""
+    if action.made is None or action.memory is None:
+        return True
+    told = stored.still_stated(rows, action.project_seq, action.evidence)
+    enough = action.memory.id in told and len({*told.values()}) >= consolidation.PROJECTS
+    return enough and memories.by_id(rows, action.made.id) is None
+
+
+def _forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
+    return tombstones.keeps_out(
+        rows, memory.text, correction=memory.gate == "correction", authority=memory.authority,
+        project=memory.project_seq, at=memory.created_at, key=key,
+    )  # fmt: skip
+
+
+def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) -> list[str]:
+    """Performs one action; the ids of what it made besides the memories that it names."""
+    if action.fact is not None:
+        return _raise(rows, action.fact, promoting=promoting, key=key, now=now)
+    memory, other = action.memory, action.other
+    if memory is None:
+        return []
+    if action.kind == "lift" and action.made is not None:
+        made = believe.aged(rows, action.made)
+        memories.insert(rows, made, text_hash=text.keyed_hash(made.text, key))
+        belief_changes.note(rows, made.id, stored.LIFTED, "", memory.id, action.reason, belief_changes.DREAM, now)
+        return [made.id]
+    if action.kind == "ask" and other is not None:
+        at = belief_changes.stated_at(rows, other)
+        asked = stage_doubts.ask(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
+        return [asked] if asked else []
+    changed = after(action, partial(believe.aged, rows))
+    if action.kind == "merge":
+        upkept.merge_memories(rows, memory, changed[1], reason=action.reason, by=belief_changes.DREAM, now=now)
+    elif action.kind == "archive":
+        upkept.archive_memory(rows, memory, reason=action.reason, by=belief_changes.DREAM, now=now)
+    elif action.kind == "supersede" and other is not None:
+        stage_supersede.lower(
+            rows, memory, other, lowers=memory.confidence - changed[0].confidence, sure=SURE, reason=action.reason,
+            by=belief_changes.DREAM, at=belief_changes.stated_at(rows, other),
+        )  # fmt: skip
+    else:
+        for source in changed[0].provenance:
+            memories.add_provenance(rows, memory.seq, source)
+        memories.update_belief(rows, changed[0])
+        note = stored.STRENGTHENED if action.kind == "strengthen" else stored.PROMOTED
+        belief_changes.note(
+            rows, memory.id, note, _state(memory), _state(changed[0]), action.reason, belief_changes.DREAM, now
+        )
+    stage_upkeep.settle_about(rows, memory, now=now)
+    return []
+
+
+def _state(memory: Memory) -> str:
+    return f"confidence={memory.confidence} tier={memory.tier}"
+
+
+def _raise(rows: Rows, fact: Fact, *, promoting: bool, key: bytes, now: str) -> list[str]:
+    """Puts a fact into the queue with the turns that are left of its evidence, and remembers it where it passes."""
+    evidence = stored.evidence(rows, fact.evidence)
+    if not evidence:
+        return []
+    one = replace(
+        actions.candidate(fact), id=_candidate_id(fact), evidence=evidence, created_at=evidence[0].at,
+        updated_at=evidence[-1].at,
+    )  # fmt: skip
+    return stage_habits.put(rows, one, promoting=promoting, key=key, now=now)

@@ -1,0 +1,639 @@
+"""What moves between homes, and the assistant's own notes."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, get_args
+
+from csmd import text, wire
+from csmd.believe import stage as believe
+from csmd.believe import stage_rest
+from csmd.believe.stage import MODEL_SAVED
+from csmd.capture.hosts import claude_environment
+from csmd.capture.hosts.claude_environment import Memo
+from csmd.capture.project_identity import normal_remote
+from csmd.capture.redact import redact
+from csmd.errors import BadInput
+from csmd.model import (
+    AUTHORITY_RANK,
+    CATEGORIES,
+    GATE_PRIORITY,
+    Category,
+    Decay,
+    Memory,
+    MemoryType,
+    Project,
+    Provenance,
+    Scope,
+    Statement,
+    Tier,
+)
+from csmd.store import disk, exports, files, memories, tombstones, workspaces
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+#: The file in a directory that was exported to, and what its first line says.
+NAME = "memories.jsonl"
+FORMAT, VERSION = "csmd memories", 1
+#: Characters of a memory, and entries of each of its lists, beyond which a line is no memory.
+MOST_CHARACTERS, MOST_ENTRIES = 20_000, 10_000
+
+_ID = re.compile(r"m[0-9a-f]{6,40}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_WORD = re.compile(r"[\w:./@+-]{0,200}")
+_SCENE = re.compile(r"(?:at |after \"|in answer to \"|in a review)[^\x00-\x1f\x7f]{0,250}")
+_KINDS = ("git", "submodule", "path", "workspace")
+_ROLES = ("states", "confirms", "beside")
+
+
+def lines(records: Iterable[Mapping[str, Any]], *, key: bytes) -> Iterator[str]:
+    """The lines of a file, each ending in a newline: what it is, a memory each, the seal."""
+    digest = hmac.new(key, b"parcel\n", hashlib.sha256)
+    for value in ({"format": FORMAT, "version": VERSION}, *records):
+        line = wire.dumps(dict(value)) + "\n"
+        digest.update(line.encode())
+        yield line
+    yield wire.dumps({"seal": digest.hexdigest()}) + "\n"
+
+
+def read(found: Iterable[bytes], *, key: bytes) -> Generator[tuple[int, dict[str, Any]], None, bool]:
+    """(line, record) of the lines of a file, each checked; gives whether this home made the file as it is.
+
+    BadInput names the line that is no memory, or says that the file is of another kind, or was cut.
+    """
+    digest = hmac.new(key, b"parcel\n", hashlib.sha256)
+    last: tuple[int, dict[str, Any]] = (0, {})
+    held, head_at = b"", 0
+    for number, line in enumerate(found, start=1):
+        if not line.strip():
+            continue
+        value = _json(line, number)
+        if not head_at:
+            _head(value)
+            head_at = number
+        elif last[0] != head_at:
+            yield last[0], checked(last[1], last[0])
+        digest.update(held)
+        last, held = (number, value), line.rstrip(b"\n") + b"\n"
+    if not last[0]:
+        _head({})
+    if "seal" not in last[1]:
+        raise BadInput("they do not end with a seal: the file was cut", hint="export them again")
+    return hmac.compare_digest(digest.hexdigest(), str(last[1]["seal"]))
+
+
+def _head(value: Mapping[str, Any]) -> None:
+    if value.get("format") != FORMAT:
+        raise BadInput(
+            "these are no memories that `csmd export` wrote", hint="name the directory it was told with --to"
+        )
+    if value.get("version") != VERSION:
+        raise BadInput("a newer csmd has written them", hint="csmd upgrade")
+
+
+def of_line(line: bytes, number: int) -> dict[str, Any]:
+    """The record of one line that was read before."""
+    return checked(_json(line, number), number)
+
+
+def _json(line: bytes, number: int) -> dict[str, Any]:
+    try:
+        value = wire.loads(line)
+    except BadInput as error:
+        raise BadInput(f"line {number} of {NAME} is no JSON", hint="export them again") from error
+    if not isinstance(value, dict):
+        raise BadInput(f"line {number} of {NAME} is no JSON object", hint="export them again")
+    return value
+
+
+# --- what a record may hold
+
+
+def _one_of(names: Iterable[str]) -> Callable[[Any], bool]:
+    known = frozenset(names)
+    return lambda value: isinstance(value, str) and value in known
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MOST_CHARACTERS
+
+
+def _word(value: Any) -> bool:
+    return isinstance(value, str) and _WORD.fullmatch(value) is not None
+
+
+def _time(value: Any) -> bool:
+    return isinstance(value, str) and _TIME.fullmatch(value) is not None
+
+
+def _time_or_never(value: Any) -> bool:
+    return value == "" or _time(value)
+
+
+def _id(value: Any) -> bool:
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+def _id_or_none(value: Any) -> bool:
+    return value == "" or _id(value)
+
+
+def _share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def _days(value: Any) -> bool:
+    names = ("hot_until", "warm_until", "archive_at")
+    return (
+        isinstance(value, dict)
+        and set(value) == set(names)
+        and all(one is None or (isinstance(one, int) and abs(one) < 10**7) for one in value.values())
+    )
+
+
+def _place(value: Any) -> bool:
+    names = {"key", "root", "name", "kind", "remote", "workspace"}
+    return value == {} or (
+        isinstance(value, dict)
+        and set(value) == names
+        and all(isinstance(one, str) and len(one) < 5000 for one in value.values())
+        and value["kind"] in _KINDS
+        and bool(value["key"])
+    )
+
+
+def _list_of(*checks: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: (
+        isinstance(value, list)
+        and len(value) <= MOST_ENTRIES
+        and all(
+            isinstance(row, list)
+            and len(row) == len(checks)
+            and all(check(one) for check, one in zip(checks, row, strict=True))
+            for row in value
+        )
+    )
+
+
+def _changes(value: Any) -> bool:
+    names = {"change", "before", "after", "reason", "by", "at", "undone_at"}
+    return (
+        isinstance(value, list)
+        and len(value) <= MOST_ENTRIES
+        and all(isinstance(one, dict) and set(one) == names and all(map(_text, one.values())) for one in value)
+    )
+
+
+def _scene(value: Any) -> bool:
+    """One phrase at most, on one line, of those that csmd makes."""
+    return _list_of(_word, lambda said: isinstance(said, str) and _SCENE.fullmatch(said) is not None)(value) and (
+        len(value) <= 1
+    )
+
+
+CHECKS: dict[str, Callable[[Any], bool]] = {
+    "id": _id,
+    "text": lambda value: _text(value) and bool(value.strip()),
+    "project": _place,
+    "gate": _one_of(GATE_PRIORITY),
+    "category": _one_of(CATEGORIES),
+    "type": _one_of(get_args(MemoryType)),
+    "tier": _one_of(get_args(Tier)),
+    "decay": _one_of(get_args(Decay)),
+    "authority": _one_of(AUTHORITY_RANK),
+    "origin": _word,
+    "confidence": _share,
+    "scope": _one_of(get_args(Scope)),
+    "session_id": _word,
+    "created_at": _time,
+    "confirmed_at": _time,
+    "used_at": _time_or_never,
+    "pinned": lambda value: value in (0, 1),
+    "days_left": _days,
+    "superseded_by": _id_or_none,
+    "sources": lambda value: bool(value) and _list_of(_word, _word, _time, _one_of(_ROLES))(value),
+    "links": _list_of(_id, _word, _share, _time),
+    "tags": _list_of(_text, _one_of(("person", "assistant")), _share),
+    "symptoms": _list_of(_word, _time, _text, _text),
+    "refutations": _list_of(_word, _time, _text, _share),
+    "scene": _scene,
+    "changes": _changes,
+}
+#: What files that were written before there was such a field stand for.
+BEFORE: dict[str, Any] = {"scene": []}
+
+
+def checked(value: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """A record with every field it must have and no other; BadInput names the field and its line."""
+    value = {**BEFORE, **value}
+    for name, check in CHECKS.items():
+        if name not in value:
+            raise BadInput(f"line {number} of {NAME} has no {name}", hint="export them again")
+        if not check(value[name]):
+            raise BadInput(f"line {number} of {NAME}: that is no {name}", hint="export them again")
+    return {name: value[name] for name in CHECKS}
+
+
+def lowered(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record for which nobody vouches: it is evidence of an assistant's, told to nobody until a person keeps it.
+
+    Its audit stays behind: an undo would rest on what nobody has seen.
+    """
+    return {**record, "authority": "assistant", "origin": "model_saved", "pinned": 0, "changes": [], "scene": [],
+            "tags": [[name, "assistant", weight] for name, _, weight in record["tags"]]}  # fmt: skip
+
+
+def without(record: Mapping[str, Any], is_purged: Callable[[str], bool]) -> dict[str, Any]:
+    """A record without what was said of it that the user has purged here."""
+    return {
+        **record,
+        "tags": [row for row in record["tags"] if not is_purged(row[0])],
+        "symptoms": [row for row in record["symptoms"] if not is_purged(row[2])],
+        "refutations": [row for row in record["refutations"] if not is_purged(row[2])],
+        "scene": [row for row in record["scene"] if not is_purged(row[1])],
+        "changes": [one for one in record["changes"] if not any(map(is_purged, one.values()))],
+    }
+
+
+def redacted(
+    record: Mapping[str, Any], clean: Callable[[str, Counter[str]], str], counts: Counter[str]
+) -> dict[str, Any]:
+    """A record whose words have gone through redaction; what was found is counted."""
+
+    def words(rows: Sequence[Sequence[Any]], column: int) -> list[list[Any]]:
+        return [[clean(one, counts) if at == column else one for at, one in enumerate(row)] for row in rows]
+
+    place = {name: clean(said, counts) for name, said in record["project"].items()}
+    return {
+        **record,
+        "text": clean(record["text"], counts),
+        "project": {**place, **{name: record["project"][name] for name in ("kind",) if place}},
+        "tags": words(record["tags"], 0),
+        "symptoms": words(record["symptoms"], 2),
+        "refutations": words(record["refutations"], 2),
+        "scene": words(record["scene"], 1),
+        "changes": [
+            {name: clean(said, counts) if name in ("before", "after", "reason") else said for name, said in one.items()}
+            for one in record["changes"]
+        ],
+    }
+
+
+#: Memories that one read or one write goes through: hooks wait behind it; lines that are checked at a stretch.
+BATCH, CHECKED = 50, 200
+#: No file is larger, nor a line: two hundred thousand memories or so.
+MOST_BYTES, MOST_LINE = 400_000_000, 4_000_000
+
+
+@dataclass(slots=True)
+class Taken:
+    """What came in: memories new and known, those that the user made csmd forget, those nobody vouched for, those that somebody does now, secrets.
+
+    `placed` counts those of each directory that is not here, or is another clone than the one in which it is asked for:
+    (what it was there, what it is here, "" for nothing yet, its remote).
+    """
+
+    new: int = 0
+    known: int = 0
+    forgotten: int = 0
+    lowered: int = 0
+    vouched: int = 0
+    redactions: Counter[str] = field(default_factory=Counter)
+    placed: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+
+def export(store: Store, directory: Path, places: Sequence[int] | None) -> Iterator[int]:
+    """Writes the memories of some places (None: all) into `memories.jsonl`; after each batch how many were read."""
+    seqs = store.read(lambda rows: exports.seqs(rows, places))
+    records: list[dict[str, Any]] = []
+    for start in range(0, len(seqs), BATCH):
+        part = seqs[start : start + BATCH]
+        records += store.read(lambda rows, part=part: [exports.record(rows, seq) for seq in part])  # type: ignore[misc]
+        yield len(records)
+    data = "".join(lines(records, key=store.hash_key)).encode()
+    files.write_atomic(directory / NAME, data)
+
+
+def take_in(
+    store: Store, file: BinaryIO, *, vouched: bool, now: str, taken: Taken, here: Project | None = None
+) -> Iterator[int]:
+    """Takes in what an export wrote; after each batch how many records were gone through. BadInput: it is damaged.
+
+    `here` is the project in whose directory it is asked for: what has its remote is of it.
+
+    The file is gone through three times, a line at a time: it is checked as a whole before anything is done, what leads
+    to another memory comes when all are there, and a line that is another than it was is none. A damaged file changes
+    nothing. Where it becomes another while it is read, or the import is interrupted, what is in by then stays, and
+    the next import of it brings the rest.
+    """
+    lines: list[bytes] = []
+    found = read(_noting(file, lines), key=store.hash_key)
+    number, first, last, sealed = 0, 0, 0, False
+    while True:
+        try:
+            last, _ = next(found)
+        except StopIteration as end:
+            sealed = bool(end.value)
+            break
+        number, first = number + 1, first or last
+        if number % CHECKED == 0:
+            yield 0
+    records = range(first, last + 1)
+    trusted = vouched or sealed
+    taken.lowered = 0 if trusted else number
+    renamed: dict[str, str] = {}
+    fresh: set[int] = set()
+    for done, part in _parts(file, lines, records, trusted=trusted, counts=taken.redactions):
+        put = partial(
+            _put, part=part, renamed=renamed, taken=taken, trusted=trusted, here=here, key=store.hash_key, now=now
+        )
+        fresh.update(store.write(put))
+        yield done
+    for _, part in _parts(file, lines, fresh, trusted=trusted, counts=Counter()):
+        store.write(partial(_join, joined=[one for _, one in part], renamed=renamed, key=store.hash_key))
+        yield number
+
+
+def _noting(file: BinaryIO, digests: list[bytes]) -> Iterator[bytes]:
+    """The lines of a file, each noted by its digest."""
+    file.seek(0)
+    number = 0
+    while line := file.readline(MOST_LINE + 1):
+        number += 1
+        if len(line) > MOST_LINE:
+            raise BadInput(f"line {number} of {NAME} is longer than any memory", hint="export them again")
+        digests.append(_digest(line))
+        yield line
+
+
+def _digest(line: bytes) -> bytes:
+    return hashlib.blake2b(line, digest_size=16).digest()
+
+
+def _parts(
+    file: BinaryIO, digests: Sequence[bytes], among: Collection[int], *, trusted: bool, counts: Counter[str]
+) -> Iterator[tuple[int, list[tuple[int, dict[str, Any]]]]]:
+    """(how many records up to there, some of them with their lines) of the lines `among` a file that was checked; BadInput where it changed."""
+    file.seek(0)
+    part: list[tuple[int, dict[str, Any]]] = []
+    done = 0
+    for number, known in enumerate(digests, start=1):
+        line = file.readline(MOST_LINE + 1)
+        if _digest(line) != known:
+            raise BadInput(f"{NAME} was changed while it was read", hint="import it again")
+        if number not in among or not line.strip():
+            continue
+        record = of_line(line, number)
+        part.append((number, redacted(record if trusted else lowered(record), redact, counts)))
+        done += 1
+        if len(part) == BATCH:
+            yield done, part
+            part = []
+    if part:
+        yield done, part
+
+
+def _put(
+    rows: Rows,
+    *,
+    part: Sequence[tuple[int, dict[str, Any]]],
+    renamed: dict[str, str],
+    taken: Taken,
+    trusted: bool,
+    here: Project | None,
+    key: bytes,
+    now: str,
+) -> list[int]:
+    """Stores what is not there yet; the lines of those of which what leads to others is yet to come."""
+    fresh: list[int] = []
+    for number, one in part:
+        said = Statement(
+            text=one["text"], gate=one["gate"], category=one["category"], confidence=one["confidence"],
+            authority=one["authority"],
+        )  # fmt: skip
+        project = _placed(rows, one["project"], taken, here=here, now=now)
+        if believe.is_forgotten(rows, said, project=project, at=str(one["created_at"]), key=key):
+            taken.forgotten += 1
+            continue
+        text_hash = text.keyed_hash(one["text"], key)
+        known = memories.by_id(rows, one["id"])
+        if known is None or known.text != one["text"]:
+            known = memories.by_hash(rows, text_hash, project=project)
+        if known is not None:
+            taken.known += 1
+            _rename(renamed, one["id"], known.id)
+            if trusted:
+                exports.add_sources(rows, known.seq, one)
+                taken.vouched += _vouch(rows, known, one, key=key, now=now)
+            # An import that was interrupted is gone on with; nobody's file says what leads from a memory of a trusted one.
+            if exports.is_in_part(rows, known.id) and (trusted or known.origin == believe.MODEL_SAVED):
+                fresh.append(number)
+            continue
+        ident = (
+            one["id"]
+            if memories.by_id(rows, one["id"]) is None
+            else stage_rest.free_identity(rows, project, one["text"])
+        )
+        exports.put(rows, ident, one, project=project, text_hash=text_hash)
+        exports.note_brought(rows, ident, reason="it was imported", now=now, state=exports.IN_PART)
+        _rename(renamed, one["id"], ident)
+        taken.new += 1
+        fresh.append(number)
+    return fresh
+
+
+def _placed(rows: Rows, said: Mapping[str, str], taken: Taken, *, here: Project | None, now: str) -> int:
+    """Where a record's project is here, noted where that is another place than it was there, or than is asked in."""
+    if said:
+        said = {**said, "remote": normal_remote(said["remote"])}
+    project = exports.place(rows, said, now=now, here=here)
+    if said and said["kind"] != workspaces.KIND:
+        root, is_gone = workspaces.root_of(rows, project), disk.is_gone(said["root"])
+        if is_gone or (here is not None and here.remote == said["remote"] != "" and here.root != root):
+            taken.placed[said["root"], "" if is_gone and root == said["root"] else root, said["remote"]] += 1
+    return project
+
+
+def _rename(renamed: dict[str, str], there: str, here: str) -> None:
+    if there != here:
+        renamed[there] = here
+
+
+def _vouch(rows: Rows, here: Memory, one: Mapping[str, Any], *, key: bytes, now: str) -> bool:
+    """Gives a memory that came in as an assistant's the authority and the scene that its record has, now that somebody vouches for it."""
+    if here.origin != believe.MODEL_SAVED or one["origin"] == believe.MODEL_SAVED or here.authority != "assistant":
+        return False
+    raised = replace(here, authority=one["authority"], origin=one["origin"], pinned=bool(one["pinned"]))
+    memories.update_belief(rows, raised)
+    exports.put_scene(rows, here.seq, _without_purged(rows, one, key=key))
+    exports.note_brought(rows, here.id, reason="somebody vouched for it", now=now)
+    return True
+
+
+def _join(rows: Rows, *, joined: Sequence[dict[str, Any]], renamed: Mapping[str, str], key: bytes) -> None:
+    for found in joined:
+        one, ident = _without_purged(rows, found, key=key), renamed.get(found["id"], found["id"])
+        memory = memories.by_id(rows, ident)
+        if memory is not None and exports.is_in_part(rows, ident):
+            exports.put_beside(rows, memory.seq, ident, one, renamed=renamed)
+            exports.note_whole(rows, ident)
+
+
+def _without_purged(rows: Rows, one: Mapping[str, Any], *, key: bytes) -> dict[str, Any]:
+    purged = tombstones.marks(rows, key)
+    return without(one, lambda said: bool(purged.spans(said)))
+
+
+def found_in(path: Path) -> Path | None:
+    """The file of memories that is named, or lies in a directory; None where there is none."""
+    place = path / NAME if path.is_dir() else path
+    return place if place.name == NAME and place.is_file() else None
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A file of memories, to be read; BadInput: it is larger than any."""
+    with files.open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size > MOST_BYTES:
+            raise BadInput(f"{path} is larger than {MOST_BYTES // 1_000_000} MB", hint="export fewer: --project PATH")
+        yield file
+
+
+#: What a file is for, as its head says -> what its statements are.
+CATEGORY: dict[str, Category] = {
+    "user": "preference", "feedback": "convention", "project": "fact", "reference": "fact", "": "fact",
+}  # fmt: skip
+#: Sureness of what an assistant wrote down on purpose, the same as of what it saves through a tool.
+CONFIDENCE = 0.8
+#: Characters of one statement, the fewest words of one, and statements of one file.
+MOST_NOTE_CHARACTERS, LEAST_WORDS, MOST_STATEMENTS = 400, 3, 200
+
+_FENCE = re.compile(r"^\s*(```|~~~)")
+_ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+(?=\S)")
+_NO_PROSE = re.compile(r"^\s*(?:#{1,6}\s|\||<!--|>|[-=*_]{3,}\s*$)")
+#: A line of an index: a link to a file, with or without what it is about.
+_LINK = re.compile(r"^\W{0,4}\[[^\]\n]{1,200}\]\([^)\n]{1,300}\.md\)")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+def statements(found: Memo, body: str) -> Iterator[Statement]:
+    """What a file says, in its order."""
+    category = CATEGORY[found.type]
+    for number, said in enumerate(_pieces(_COMMENT.sub("", body))):
+        if number == MOST_STATEMENTS:
+            return
+        yield Statement(
+            text=said, gate=CATEGORIES[category].gate, category=category, confidence=CONFIDENCE, authority="assistant",
+            reasons=("memo",),
+        )  # fmt: skip
+
+
+def _pieces(body: str) -> Iterator[str]:
+    for block in _blocks(body):
+        said = text.squeeze(block)
+        if len(said) > MOST_NOTE_CHARACTERS:
+            whole = ""
+            for sentence in text.sentences(said):
+                if len(whole) + len(sentence) >= MOST_NOTE_CHARACTERS:
+                    break
+                whole = f"{whole} {sentence}".strip()
+            said = whole or text.cut(said, MOST_NOTE_CHARACTERS)
+        if len(text.content_words(said)) >= LEAST_WORDS:
+            yield said
+
+
+def _blocks(body: str) -> Iterator[str]:
+    """Paragraphs and items; an item goes on in the lines that are indented below it."""
+    gathered: list[str] = []
+    fenced = False
+    for line in [*body.splitlines(), ""]:
+        if _FENCE.match(line):
+            fenced = not fenced
+            line = ""
+        elif fenced:
+            continue
+        ends = not line.strip() or _NO_PROSE.match(line) or _ITEM.match(line)
+        if ends and gathered:
+            yield " ".join(gathered)
+            gathered = []
+        if line.strip() and not _NO_PROSE.match(line) and not _LINK.match(_ITEM.sub("", line)):
+            gathered.append(_ITEM.sub("", line).strip())
+
+
+def is_note(name: str) -> bool:
+    """Whether a file of a memory directory is one of its notes, and not its index."""
+    return name.endswith(".md") and name != claude_environment.INDEX and not name.startswith(".")
+
+
+NOTES_AT_ONCE = 5
+
+
+@dataclass(slots=True)
+class NotesTaken:
+    """What came in: files read, statements new and known, those that the user made csmd forget, secrets."""
+
+    files: int = 0
+    new: int = 0
+    known: int = 0
+    forgotten: int = 0
+    redactions: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+
+def notes_in(path: Path) -> list[Path]:
+    """The notes of a memory directory, or the one that is named, at most 200, the newest first; [] where it is none."""
+    if path.is_file():
+        return [path] if is_note(path.name) else []
+    if not path.is_dir() or any(path.glob("*.jsonl")):
+        return []
+    found = [one for one in path.glob("*.md") if is_note(one.name) and one.is_file()]
+    return sorted(found, key=lambda one: (-one.stat().st_mtime, one.name))[: claude_environment.MOST_FILES]
+
+
+def take_in_notes(store: Store, notes: Sequence[Path], *, project: int, now: str, taken: NotesTaken) -> Iterator[int]:
+    """Takes in what notes say, for one project; after each batch how many files were read."""
+    for number, path in enumerate(notes, start=1):
+        said = _read(path, taken)
+        for start in range(0, len(said), NOTES_AT_ONCE):
+            part = said[start : start + NOTES_AT_ONCE]
+            store.write(lambda rows, part=part: _memos_put(rows, part, project, taken, key=store.hash_key, now=now))  # type: ignore[misc]
+            yield number - 1
+        taken.files += 1
+        yield number
+
+
+def _read(path: Path, taken: NotesTaken) -> list[tuple[Statement, Provenance]]:
+    """What a note says, redacted, with where it stands; what is odd in it is noted."""
+    with files.open_regular(path) as file:
+        data, info = file.read(claude_environment.READ_BYTES), os.fstat(file.fileno())
+    modified = datetime.fromtimestamp(info.st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    found = claude_environment.memo(path.name, data, modified=modified, size=info.st_size)
+    taken.problems += [f"{path.name}: {problem}" for problem in found.problems]
+    body = redact(claude_environment.body(data), taken.redactions)
+    said = []
+    for statement in statements(found, body):
+        name = hashlib.sha256(f"{path}\n{statement.text}".encode("utf-8", "replace")).hexdigest()[:24]
+        said.append((statement, Provenance(uuid=f"memo:{name}", session_id="", at=modified)))
+    return said
+
+
+def _memos_put(
+    rows: Rows, part: Sequence[tuple[Statement, Provenance]], project: int, taken: NotesTaken, *, key: bytes, now: str
+) -> None:
+    for statement, source in part:
+        ident, new = believe.remember(rows, statement, source, project=project, origin=MODEL_SAVED, key=key)
+        taken.new += new
+        taken.known += bool(ident) and not new
+        taken.forgotten += not ident
+        if new and memories.by_id(rows, ident) is not None:
+            exports.note_brought(rows, ident, reason="from the assistant's own memory", now=now)

@@ -1,0 +1,353 @@
+"""What the user has left out is not stored, whenever it is read; all else is, as if nothing had been left out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from csmd.capture import transcripts
+from csmd.capture.exclude import Excludes
+from csmd.capture.fields import EPOCH
+from csmd.capture.transcripts import spans_of
+from csmd.daemon import hosts
+from csmd.errors import BadInput
+from csmd.model import OFF_MARK, Turn
+from csmd.pauses import Pauses
+from csmd.store import activity, disk
+from csmd.store.core import Store
+
+NOW = "2026-06-01T00:00:00.000Z"
+
+
+def at(minute: int) -> str:
+    return f"2026-05-{4 + minute // 1440:02d}T{minute // 60 % 24:02d}:{minute % 60:02d}:00.000Z"
+
+
+class World:
+    """A session, the pauses of its user, and a store that hears of it from hooks and the transcript."""
+
+    def __init__(self, root: Path) -> None:
+        self.store = Store(root / "csmd.db", now=NOW)
+        self.path = root / "projects" / "-p" / "s1.jsonl"
+        self.path.parent.mkdir(parents=True)
+        self.quarantine = root / "quarantine"
+        self.pauses = Pauses()
+        self.excludes = Excludes(pauses=lambda: self.pauses)
+
+    def write(self, *lines: dict[str, Any], anew: bool = False) -> None:
+        if anew:
+            self.path.unlink()
+        with self.path.open("a") as file:
+            file.write("".join(json.dumps(line) + "\n" for line in lines))
+
+    def tail(self, **more: Any) -> Any:
+        from csmd.capture import transcripts
+
+        return transcripts.tail(
+            self.store, self.path, now=lambda: NOW, tool_limit=8192, quarantine=self.quarantine,
+            **{"excludes": self.excludes, **more},
+        )  # fmt: skip
+
+    def hook(self, name: str, said: str, when: str, ident: str) -> bool:
+        """An event as the daemon takes it in, from its socket or from the spool; whether anything was stored."""
+        field = "prompt" if name == "UserPromptSubmit" else "last_assistant_message"
+        payload = {"session_id": "s1", "cwd": "/p", "transcript_path": str(self.path), field: said}
+        found = hosts.decode("claude", json.dumps(payload).encode(), self.excludes, name=name, event_id=ident, at=when)
+        assert not isinstance(found, BadInput)
+        event, redacted = found
+        if event is None:
+            return False
+        place = self.store.read(lambda rows: transcripts.place_of(rows, event))
+        key = self.store.hash_key
+        return self.store.write(
+            lambda rows: transcripts.record(rows, event, redacted=redacted, key=key, now=NOW, place=place)
+        )
+
+    def said(self) -> list[str]:
+        return [
+            text for (text,) in self.store.read(lambda rows: rows.all(
+                "select t.text from session_turn st join turns t on t.seq = st.turn_seq order by st.ordinal"))
+        ]  # fmt: skip
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    made.store.close()
+
+
+def line(kind: str, said: str, when: str, uuid: str, **more: Any) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": kind, "content": said}
+    if kind == "assistant":
+        message = {"id": f"m-{uuid}", "role": kind, "content": [{"type": "text", "text": said}]}
+    return {
+        "type": kind, "uuid": uuid, "sessionId": "s1", "cwd": "/p", "timestamp": when, "version": "2.1.0",
+        "message": message, **more,
+    }  # fmt: skip
+
+
+SAY = st.tuples(st.just("say"), st.sampled_from(["now", "late", "never"]), st.booleans())
+PAUSE = st.tuples(st.just("pause"), st.sampled_from([0, 1, 2, 5]), st.booleans())
+OTHER = st.tuples(st.sampled_from(["resume", "reread", "later"]), st.just(0), st.booleans())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.one_of(SAY, SAY, PAUSE, OTHER), max_size=25))
+def test_in_any_interleaving_what_is_stored_is_what_was_said_outside_of_the_pauses(
+    steps: list[tuple[str, Any, bool]],
+) -> None:
+    root = Path(tempfile.mkdtemp())
+    world = World(root)
+    lines: list[dict[str, Any]] = []
+    reports: list[tuple[str, str, str, str]] = []
+    late: list[tuple[str, str, str, str]] = []
+    expected: list[str] = []
+    try:
+        for minute, (what, how, look) in enumerate(steps):
+            now = at(minute)
+            if what == "say":
+                user = len(lines) % 2 == 0
+                words = "go on" if user and minute % 3 == 0 else f"the bird number {minute} sings"
+                made = line("user" if user else "assistant", words, now, f"u{minute}")
+                lines.append(made)
+                world.write(made)
+                if not world.pauses.covers(now):
+                    expected.append(words)
+                report = ("UserPromptSubmit" if user else "Stop", words, now, f"e{minute}")
+                reports.append(report)
+                if how == "now":
+                    world.hook(*report)
+                elif how == "late":
+                    late.append(report)
+            elif what == "pause":
+                world.pauses = world.pauses.begun(now, end=at(minute + how) if how else "")
+            elif what == "resume":
+                world.pauses = world.pauses.ended(now)
+            elif what == "later":  # the spool is taken in
+                for report in late:
+                    world.hook(*report)
+                late.clear()
+            elif lines:  # the host has written the file anew
+                world.write(*lines, anew=True)
+            if look and world.path.exists():
+                world.tail()
+            stored = world.said()
+            assert [words for words in stored if words not in expected] == []
+        for report in late:
+            world.hook(*report)
+        if lines:
+            world.tail()
+            assert world.said() == expected
+            world.write(*lines, anew=True)
+            world.tail()
+            for name, words, when, ident in reports:
+                world.hook(name, words, when, ident)
+            assert world.said() == expected
+        # What is not stored is nowhere: no title, no session that only was paused.
+        sessions = world.store.read(lambda rows: rows.value("select count(*) from sessions"))
+        assert sessions == bool(expected)
+    finally:
+        world.store.close()
+        shutil.rmtree(root)
+
+
+def test_a_pause_that_is_chosen_later_takes_nothing_away(world: World) -> None:
+    world.write(line("user", "the heron waits", at(1), "u1"))
+    world.tail()
+    world.pauses = Pauses().begun(at(0))
+    world.write(line("user", "the heron waits", at(1), "u1"), anew=True)
+    world.tail()
+    assert world.said() == ["the heron waits"]
+
+
+def test_what_an_import_of_another_tree_brings_is_judged_by_its_times_too(world: World) -> None:
+    world.pauses = Pauses(((at(2), at(4)),))
+    copy = world.path.with_name("elsewhere.jsonl")
+    copy.write_text(
+        "".join(json.dumps(line("user", f"bird {n} sings", at(n), f"x{n}", sessionId="s9")) + "\n" for n in range(6))
+    )
+    world.path = copy
+    world.tail()
+    assert world.said() == [f"bird {n} sings" for n in (0, 1, 4, 5)]
+    assert world.store.read(activity.counters)["paused turns"] == 2
+
+
+def turn(when: str) -> Turn:
+    return Turn(uuid="u", session_id="s", kind="user", text="x", at=when)
+
+
+@pytest.mark.parametrize(
+    ("times", "spans"),
+    [
+        ([1, 2], [(1, 1), (2, 2)]),
+        ([1, None, None, 4], [(1, 1), (1, 4), (1, 4), (4, 4)]),
+        ([None, 3], [(3, 3), (3, 3)]),
+        ([3, None], [(3, 3), (3, 3)]),
+        ([None], [(9, 9)]),
+        ([5, None, 2], [(5, 5), (2, 5), (2, 2)]),
+    ],
+)
+def test_a_turn_without_a_time_was_said_between_its_neighbours(
+    times: list[int | None], spans: list[tuple[int, int]]
+) -> None:
+    turns = [turn(EPOCH if one is None else at(one)) for one in times]
+    assert spans_of(turns, at(9)) == [(at(first), at(last)) for first, last in spans]
+
+
+def test_a_turn_without_a_time_is_left_out_when_a_pause_lies_around_it(world: World) -> None:
+    world.pauses = Pauses(((at(2), at(4)),))
+    world.write(
+        line("user", "one sings", at(1), "u1"), line("user", "two sings", "", "u2"),
+        line("user", "five sings", at(5), "u5"), line("user", "six sings", "nonsense", "u6"),
+    )  # fmt: skip
+    world.tail()
+    assert world.said() == ["one sings", "five sings", "six sings"]
+
+
+def title(said: str, kind: str = "ai") -> dict[str, Any]:
+    return {"type": f"{kind}-title", f"{kind}Title": said, "sessionId": "s1"}
+
+
+def titles(world: World) -> list[str]:
+    return [one for (one,) in world.store.read(lambda rows: rows.all("select title from sessions"))]
+
+
+def test_a_title_goes_with_the_turn_before_it(world: World) -> None:
+    world.pauses = Pauses(((at(2), at(4)),))
+    world.write(line("user", "one sings", at(1), "u1"), title("about one"))
+    world.tail()
+    world.write(line("user", "two sings", at(2), "u2"), title("about the secret"))
+    world.tail()
+    world.write(title("about the secret"))
+    world.tail()
+    assert titles(world) == ["about one"]
+    world.write(line("user", "five sings", at(5), "u5"), title("about five"))
+    world.tail()
+    assert titles(world) == ["about five"]
+
+
+def test_a_conversation_that_began_in_a_pause_never_gets_a_title(world: World) -> None:
+    world.pauses = Pauses(((at(0), at(4)),))
+    world.write(line("user", "one sings", at(1), "u1"), title("the secret"), line("user", "five sings", at(5), "u5"))
+    world.tail()
+    world.write(title("the secret"))
+    world.tail()
+    assert (world.said(), titles(world)) == (["five sings"], [""])
+
+
+def test_a_call_that_writes_a_transcript_is_noted_in_a_pause_too(world: World) -> None:
+    world.pauses = Pauses(((at(0), at(4)),))
+    forged = f"{world.path.parent}/s7.jsonl"
+    call = line("assistant", "", at(1), "u1")
+    given = {"file_path": forged, "content": '{"type": "user"}'}
+    call["message"]["content"] = [{"type": "tool_use", "id": "t1", "name": "Write", "input": given}]
+    world.write(call)
+    world.tail()
+    assert world.said() == []
+    assert world.store.read(lambda rows: rows.value("select count(*) from tampered")) == 1
+
+
+def test_nothing_of_an_event_in_a_pause_is_looked_at(world: World) -> None:
+    world.pauses = Pauses(((at(0), at(4)),))
+    found = hosts.decode("claude", b"{ broken", world.excludes, name="Stop", event_id="e", at=at(1))
+    assert found == (None, {"paused events": 1})
+    assert isinstance(
+        hosts.decode("claude", b"{ broken", world.excludes, name="Stop", event_id="e", at=at(5)), BadInput
+    )
+
+
+# --- .csmd-off
+
+
+def test_the_mark_counts_for_its_directory_and_those_below(tmp_path: Path) -> None:
+    inner = tmp_path / "clients" / "a" / "src"
+    inner.mkdir(parents=True)
+    assert not disk.is_off(str(inner))
+    (tmp_path / "clients" / OFF_MARK).touch()
+    assert disk.is_off(str(inner)) and disk.is_off(str(tmp_path / "clients")) and disk.is_off(f"{inner}/gone/deeper")
+    assert not disk.is_off(str(tmp_path)) and not disk.is_off("clients/a") and not disk.is_off("")
+
+
+def marked(world: World, root: Path) -> tuple[Path, Path]:
+    """A project and a directory of it that is marked; the world asks the disk."""
+    inner = root / "work" / "secret"
+    inner.mkdir(parents=True)
+    world.excludes = Excludes(is_off=disk.is_off)
+    mark = inner / OFF_MARK
+    mark.touch()
+    return inner, mark
+
+
+def test_a_session_that_began_where_the_mark_lies_is_left_out_and_stays_so_when_the_mark_goes(
+    world: World, tmp_path: Path
+) -> None:
+    inner, mark = marked(world, tmp_path)
+    world.write(line("user", "one sings", at(1), "u1", cwd=str(inner)), title("about one"))
+    assert world.tail().excluded
+    mark.unlink()
+    world.write(line("user", "two sings", at(2), "u2", cwd=str(inner)))
+    assert not world.tail().excluded
+    assert world.said() == ["two sings"]
+    mark.touch()
+    world.write(line("user", "three sings", at(3), "u3", cwd=str(inner)))
+    world.tail()
+    assert world.said() == ["two sings"]
+
+
+def test_a_session_that_wanders_is_left_out_as_long_as_it_is_there(world: World, tmp_path: Path) -> None:
+    inner, _ = marked(world, tmp_path)
+    outer = str(tmp_path / "work")
+    world.write(
+        line("user", "one sings", at(1), "u1", cwd=outer), line("user", "two sings", at(2), "u2", cwd=str(inner)),
+        line("user", "three sings", at(3), "u3", cwd=outer),
+    )  # fmt: skip
+    world.tail()
+    assert world.said() == ["one sings", "three sings"]
+
+
+def test_the_mark_in_the_main_checkout_counts_for_its_worktrees(world: World, tmp_path: Path) -> None:
+    main, tree = tmp_path / "main", tmp_path / "tree"
+    data = main / ".git" / "worktrees" / "tree"
+    data.mkdir(parents=True)
+    tree.mkdir()
+    (main / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (tree / ".git").write_text(f"gitdir: {data}\n")
+    (data / "commondir").write_text("../..\n")
+    (main / OFF_MARK).touch()
+    world.excludes = Excludes(is_off=disk.is_off)
+    world.write(line("user", "one sings", at(1), "u1", cwd=str(tree)))
+    assert world.tail().excluded and world.said() == []
+
+
+def test_an_event_from_where_the_mark_lies_is_dropped_and_counted(world: World, tmp_path: Path) -> None:
+    inner, mark = marked(world, tmp_path)
+    payload = json.dumps({"session_id": "s1", "cwd": str(inner), "prompt": "x"}).encode()
+
+    def decode() -> Any:
+        return hosts.decode("claude", payload, world.excludes, name="UserPromptSubmit", event_id="e", at=at(1))
+
+    assert decode() == (None, {hosts.EXCLUDED: 1})
+    mark.unlink()
+    assert decode()[0] is not None
+
+
+def test_each_directory_is_asked_about_once_in_a_reading(world: World) -> None:
+    asked: list[str] = []
+
+    def is_off(folder: str) -> bool:
+        asked.append(folder)
+        return False
+
+    world.excludes = Excludes(is_off=is_off)
+    world.write(*(line("user", f"bird {n} sings", at(n), f"u{n}", cwd=f"/p/{n % 2}") for n in range(40)))
+    world.tail()
+    assert len(asked) < 10 and len(world.said()) == 40

@@ -1,0 +1,424 @@
+"""What stands on which page: themes by the numbers, the index within the host's limits, and no memory lost on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from csmd.capture.hosts import claude_environment
+from csmd.distill.scene import REVIEW
+from csmd.dream import page_content, page_differences, page_format
+from csmd.dream.actions import Fact
+from csmd.dream.page_content import Place
+from csmd.dream.page_format import Page, Read
+from csmd.model import CATEGORIES, Category, Memory, Provenance
+from csmd.recall import indicative
+
+PLACE = Place(seq=1, key="k", name="gull", root="/p/gull")
+WORDS = "amber birch cedar delta ember fjord grove haven inlet jetty knoll larch maple nadir oasis prism quartz ridge slate talon".split()
+
+
+def memory(number: int, said: str, category: Category) -> Memory:
+    rule = CATEGORIES[category]
+    return Memory(
+        id=f"m{number:010x}", text=said, gate=rule.gate, category=category, type=rule.type, tier="durable", decay="durable",
+        authority="user", origin="stated", confidence=0.9, scope="project", project_seq=1, session_id="s", seq=number,
+        created_at=f"2026-01-{number % 28 + 1:02}", confirmed_at=f"2026-01-{number % 28 + 1:02}", hot_until=1, warm_until=2, archive_at=3,
+        provenance=(Provenance(uuid="u", session_id="s", at=""),),
+    )  # fmt: skip
+
+
+def page(known: list[Memory]) -> Page | None:
+    shows = {one.id: ("the build fails with exit code 2",) for one in known if one.category == "gotcha"}
+    beside = page_content.Beside(shows=shows)
+    return page_content.project(
+        PLACE, known, facts=(), themes=("builds",), beside=beside, left_out=lambda said: said == ""
+    )
+
+
+def stands(one: Memory) -> bool:
+    return page_content.may_stand(one) and bool(indicative.stated(one))
+
+
+TAILS = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=30)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(sorted(CATEGORIES)), TAILS), max_size=12))
+def test_every_memory_of_a_page_is_read_back_and_nothing_is_an_edit(said: list[tuple[Category, str]]) -> None:
+    known = [
+        memory(number, f"{WORDS[number]} {WORDS[number]}s serve {tail} {WORDS[-number]}", category)
+        for number, (category, tail) in enumerate(said)
+    ]
+    made = page([one for one in known if stands(one)])
+    if made is None:
+        return
+    more = sum(section.more for section in made.sections)
+    written = page_format.written(made)
+    read = page_format.read(written)
+    assert len(read.lines()) + more == sum(map(stands, known))
+    assert {item.id: item.text for _, item in read.lines()} == {
+        item.id: page_format.meant(page_format.plain(item.text)) for section in made.sections for item in section.items
+    }
+    assert page_differences.edits({PLACE.path: read}, {PLACE.path: read})[PLACE.path].number == 0
+    assert page(list(reversed([one for one in known if stands(one)]))) == made, (
+        "the order in which they come is no matter"
+    )
+
+
+def test_a_gotcha_shows_how_it_looks_and_that_is_no_line_of_its_own() -> None:
+    made = page([memory(1, "The exporter fails when its directory below var is missing", "gotcha")])
+    assert made is not None
+    assert "missing <!-- m:m0000000001 -->\n  - shows as: the build fails with exit code 2\n" in page_format.written(
+        made
+    )
+    assert len(page_format.read(page_format.written(made)).lines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [("My App", "my-app"), ("../../etc", "etc"), ("---", "unnamed"), ("Ünï", "n"), ("a" * 99, "a" * 40)],
+)
+def test_a_name_is_a_files_whatever_it_is(name: str, slug: str) -> None:
+    path = Place(seq=1, key="k", name=name, root="").path
+    assert path == f"projects/{slug}-{page_content.short('k')}.md"
+
+
+@pytest.mark.parametrize("name", ["a --- b", "x\n---\n\n# y", "[a](b)", "<!-- m:m0000000001 -->", 'quo"te: #'])
+def test_a_projects_name_forges_neither_head_nor_line(name: str) -> None:
+    place = Place(seq=1, key="k", name=name, root=f"/p/{name}")
+    made = page_content.project(
+        place, [memory(1, "The exporter needs its directory", "fact")], facts=(), themes=(), left_out=bool
+    )
+    assert made is not None
+    read = page_format.read(page_format.written(made))
+    assert [item.id for _, item in read.lines()] == ["m0000000001"] and not read.own and read.head["type"] == "project"
+    assert len(page_format.read(page_format.written(page_content.index([made]))).lines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "own"), [(0, ()), (3, ()), (600, ()), (600, ("x" * 9000,) * 2), (600, tuple("abcdefgh" * 30))]
+)
+def test_the_index_keeps_the_hosts_limits(number: int, own: tuple[str, ...]) -> None:
+    head = {"name": "n", "description": "d" * 150, "type": "project"}
+    known = [Page(path=f"projects/p{one}.md", head=head, title=f"p{one} 𝄞") for one in range(number)]
+    whole = page_format.written(page_content.index(known, Read(own=own)))
+    if not own or len(own) < 100:
+        assert claude_environment.cut_index(whole) == whole
+        assert len(whole.encode()) <= 25_000 and whole.count("\n") <= 200
+    assert all(one in whole for one in own)
+    if number == 600:
+        assert "more pages below" in whole
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 260), st.text(max_size=250), st.lists(st.text(max_size=300), max_size=6))
+def test_whatever_pages_there_are_and_whatever_a_person_wrote_the_index_is_within_the_limits(
+    number: int, about: str, theirs: list[str]
+) -> None:
+    place = Place(seq=1, key="k", name="n", root=about)
+    made = page_content.project(
+        place, [memory(1, "The gull listens on port 8400", "fact")], facts=(), themes=(), left_out=bool
+    )
+    assert made is not None
+    known = [replace(made, path=f"projects/p{one}.md", title=f"p{one} {about}") for one in range(number)]
+    was = page_format.read("# What csmd remembers\n\n" + "\n\n".join(theirs))
+    whole = page_format.written(page_content.index(known, was))
+    assert claude_environment.cut_index(whole) == whole and len(whole.encode()) <= 25_000 and whole.count("\n") <= 200
+    assert page_format.written(page_content.index(known, page_format.read(whole))) == whole, (
+        "made over itself it is the same"
+    )
+
+
+def test_a_count_that_names_no_command_but_those_of_a_line_above_is_not_told_again() -> None:
+    line = memory(1, "`make fmt` formats the code and `make lint` lints: in 5 sessions", "convention")
+
+    def counted(said: str, kind: Literal["command", "files"] = "command") -> Fact:
+        return Fact(kind=kind, fingerprint=said, text=said, project_seq=1, seen=4, total=4, sessions=4, confidence=0.8, evidence=("u", "v"))  # fmt: skip
+
+    facts = [
+        counted("Linting is done with `make lint`, 4 of 4 times."),
+        counted("Linting is done with `make lint`, 4 of 5 times, else with `ruff`."),
+        counted("When `make lint` changes, so does `make fmt`.", "files"),
+    ]
+    made = page_content.project(PLACE, [line], facts=facts, themes=(), left_out=lambda said: False)
+    assert made is not None
+    assert [item.text for item in made.sections[-1].items] == [one.text for one in facts[1:]]
+    raised = memory(2, "When `make lint` changes, so does `make fmt`.", "fact")
+    made = page_content.project(PLACE, [line, raised], facts=facts, themes=(), left_out=lambda said: False)
+    assert made is not None and [item.text for item in made.sections[-1].items] == [facts[1].text]
+
+
+@pytest.mark.parametrize(
+    ("said", "heading", "stands"),
+    [
+        ("i want the tests before the fix", "How the user works", "i want the tests before the fix"),
+        ("if a check fails say so first", "How the user works", "if a check fails say so first"),
+        ("let's never keep notes in JavaScript files", "How the user works", "let's never keep notes in JavaScript files"),
+        ("make fmt should run before make lint", "How the user works", "make fmt should run before make lint"),
+        ("** never call `os.Exit` twice, see exit.go:12", "Decisions and conventions", "never call `os.Exit` twice, see exit.go:12"),
+        ("the hasNewContent check stays in saveChanges()", "Decisions and conventions", "the hasNewContent check stays in saveChanges()"),
+    ],
+)  # fmt: skip
+def test_a_wish_for_a_name_in_the_code_is_no_way_to_work_and_a_line_has_no_mark_without_its_other(
+    said: str, heading: str, stands: str
+) -> None:
+    known = replace(memory(1, said, "preference"), gate="behavioral")
+    made = page([known])
+    assert made is not None
+    assert [(one.heading, item.text) for one in made.sections for item in one.items] == [(heading, stands)]
+
+
+def test_what_two_sections_of_a_page_would_say_stands_once_and_counts_twice() -> None:
+    said = "The exporter runs `fetch` with no timeout against the mirror"
+    made = page([memory(1, said, "fact"), memory(2, f"{said} host", "decision")])
+    assert made is not None
+    assert sum(len(section.items) for section in made.sections) == 1 and sum(one.more for one in made.sections) == 1
+
+
+def test_what_was_to_be_done_stands_as_long_as_anybody_may_still_mean_it() -> None:
+    plan = replace(
+        memory(1, "we still have to move the gull exporter to the new host", "plan"), confirmed_at="2026-01-01"
+    )
+    later = [
+        replace(memory(2, "The heron ledger keeps whole cents", "fact"), confirmed_at=at)
+        for at in ("2026-01-15", "2026-01-16")
+    ]
+    for one, other, stands in (
+        (plan, later[0], True), (plan, later[1], False), (replace(plan, pinned=True), later[1], True),
+        (replace(plan, session_id=""), later[1], True),
+    ):  # fmt: skip
+        made = page([one, other])
+        assert made is not None and ("Still open" in [section.heading for section in made.sections]) is stands
+    own = page_format.read(f"## Mine\n\n- {plan.text} <!-- m:{plan.id} -->\n")
+    made = page_content.project(PLACE, [plan, later[1]], facts=(), themes=(), left_out=lambda said: False, was=own)
+    assert made is not None and plan.id in [item.id for section in made.sections for item in section.items], (
+        "a person put it there"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "beside", "stands"),
+    [
+        ("FetchGulls runs git fetch with context.TODO() and no timeout",
+         "git fetch is run with context.TODO() and no timeout, so a dead network makes the gull exporter hang", 1),
+        ("FetchGulls runs git fetch with context.TODO() and 30 seconds",
+         "git fetch is run with context.TODO() and 60 seconds, so a dead network makes the gull exporter hang", 2),
+        ("FetchGulls runs git fetch with context.TODO() and a timeout",
+         "git fetch is not run with context.TODO() and a timeout, so a dead network makes the gull exporter hang", 2),
+    ],
+)  # fmt: skip
+def test_what_a_surer_line_says_with_more_does_not_stand_beside_it(said: str, beside: str, stands: int) -> None:
+    made = page([memory(1, beside, "fact"), replace(memory(2, said, "decision"), confidence=0.8)])
+    assert made is not None and sum(len(section.items) for section in made.sections) == stands
+    made = page([memory(1, beside, "fact"), replace(memory(2, said, "decision"), pinned=True)])
+    assert made is not None and sum(len(section.items) for section in made.sections) == 2, "what says more stands"
+
+
+BIRDS = "heron stork crane gull tern swan teal wren robin finch eagle kite falcon raven rook jay".split()
+
+
+def test_what_points_at_something_that_is_not_told_has_no_line() -> None:
+    points = [memory(1, "the pattern here should be narrower about herons", "decision"), memory(2, "This is done by the stork exporter at night", "decision")]  # fmt: skip
+    others = [memory(10 + at, f"{bird} {word} needs {bird}{at} beside {word}house", "decision") for at, (bird, word) in enumerate(zip(BIRDS, WORDS, strict=False))]  # fmt: skip
+    made = page([*points, *others])
+    assert made is not None
+    shown = [item.id for section in made.sections for item in section.items]
+    assert len(shown) == page_content.SECTION_LINES and not {one.id for one in points} & set(shown)
+    seen = [points[0], replace(points[1], scene="at export/stork.py"), replace(points[1], id="m9", pinned=True)]
+    made = page(seen)
+    assert made is not None
+    shown = [item.id for section in made.sections for item in section.items]
+    assert points[1].id in shown or "m9" in shown, "with its scene, or pinned, it can be followed"
+
+
+@pytest.mark.parametrize(("session", "stand"), [("s", 1), ("another", 2)])
+def test_what_one_session_tells_twice_at_length_stands_once(session: str, stand: int) -> None:
+    words = " ".join(WORDS)
+    known = [
+        memory(0, f"{words} stand in the first account", "fact"),
+        memory(1, f"{' '.join(WORDS[4:])}, heron, robin, wren, finch and stork", "fact"),
+    ]
+    made = page([known[0], replace(known[1], session_id=session)])
+    assert made is not None and sum(len(section.items) for section in made.sections) == stand
+
+
+def test_two_things_of_one_session_that_differ_in_a_number_or_a_denial_both_stand() -> None:
+    first = "The staging exporter writes 500 rows into each file and keeps every file for seven days before the cleaner deletes it"
+    for other in (
+        "The production exporter writes 9000 rows into each file and keeps every file for ninety days before the archiver moves it",
+        "The production exporter does not write rows into each file, and never keeps a file for days before the cleaner deletes it",
+    ):
+        made = page([memory(0, first, "fact"), memory(1, other, "fact")])
+        assert made is not None and sum(len(section.items) for section in made.sections) == 2
+
+
+def test_what_stands_quoted_beside_another_line_is_no_line_of_its_own() -> None:
+    lead = memory(0, 'The amber gate keeps its "key" across a restart', "fact")
+    more = replace(
+        memory(1, "However, the birch folder still uses the old name", "fact"),
+        scene="after \"The amber gate keeps its 'key' across a restart\"",
+    )
+    made = page([lead, more])
+    assert made is not None
+    assert [(len(section.items), section.more, section.items[0].id) for section in made.sections] == [(1, 1, more.id)]
+    kept = page([replace(lead, pinned=True), more])
+    assert kept is not None and sum(len(section.items) for section in kept.sections) == 2
+
+
+def test_what_a_person_writes_on_a_page_is_no_session_that_leaves_a_plan_behind() -> None:
+    plan = memory(1, "the amber gate gets a key of its own next", "plan")
+    assert plan.gate == "promissory"
+    late = replace(memory(2, "birch folders are read only", "fact"), confirmed_at="2027-01-01", session_id="")
+    assert page_content.still([plan, late]) == [plan, late]
+    assert page_content.still([plan, replace(late, session_id="s9")]) == [replace(late, session_id="s9")]
+
+
+def test_where_no_heading_tells_what_was_edited_since_the_line_does() -> None:
+    one = replace(memory(0, "the amber gate returns early", "gotcha"), is_edited=True, scene="at src/gate.py")
+    assert page_content.line(one).scene == "said at src/gate.py"
+    assert page_content.line(one, page_content.Beside(edits=True)).scene == "said at src/gate.py, its code edited since"
+    assert page_content.line(replace(one, scene=""), page_content.Beside(edits=True)).scene == "its code edited since"
+
+
+def test_a_reviewers_remark_stands_under_a_heading_of_its_own() -> None:
+    known = [
+        memory(number, f"the {word} gate returns early without its {WORDS[-number - 1]}, {WORDS[number + 5]}", "gotcha")
+        for number, word in enumerate(WORDS[:3])
+    ]
+    known = [
+        known[0],
+        replace(known[1], scene=f'{REVIEW}, after "It returns."'),
+        replace(known[2], scene=REVIEW, is_edited=True),
+    ]
+    made = page(known)
+    assert made is not None
+    told = {section.heading: [item.id for item in section.items] for section in made.sections}
+    assert told == {
+        "Known gotchas": [known[0].id],
+        page_content.REVIEWS: [known[1].id],
+        page_content.EDITED: [known[2].id],
+    }
+
+
+def test_what_was_said_of_code_that_was_edited_since_stands_apart_and_last_but_what_is_pinned() -> None:
+    known = [
+        memory(number, f"{word} and {WORDS[number + 5]} drop every {WORDS[number + 10]}", "gotcha")
+        for number, word in enumerate(WORDS[:3])
+    ]
+    known = [known[0], replace(known[1], is_edited=True), replace(known[2], is_edited=True, pinned=True)]
+    made = page(known)
+    assert made is not None
+    told = {section.heading: [item.id for item in section.items] for section in made.sections}
+    assert told == {"Known gotchas": [known[2].id, known[0].id], page_content.EDITED: [known[1].id]}
+    assert [section.heading for section in made.sections][-1] == page_content.EDITED
+    assert (
+        page_content.heading_of("epistemic", "fact") == "Facts"
+        and page_content.said_under(page_content.EDITED)[0] == "epistemic"
+    )
+
+
+def test_the_index_says_a_name_once_and_a_theme_whose_notes_it_has() -> None:
+    notes = {one.id: one for one in (memory(1, "The exporter needs its directory", "fact"),)}
+    theme = page_content.Theme(name="exports", members=frozenset(notes))
+    made = page_content.topic(theme, "topics/exports.md", list(notes.values()), {1: PLACE})
+    assert "- [exports](topics/exports.md): 1 note of gull\n" in page_format.written(page_content.index([made]))
+
+
+def test_the_users_page_says_that_there_is_nothing_yet() -> None:
+    empty, some = (
+        page_format.written(page_content.user(known)) for known in ([], [memory(1, "The user is called Ada", "fact")])
+    )
+    assert "Nothing is known yet" in empty and "Nothing is known yet" not in some
+    assert not page_format.read(empty).lines() and not page_format.read(empty).own
+
+
+# --- themes
+
+
+@dataclass(frozen=True)
+class Case:
+    """Topics as `name: memories of project 1 / of project 2`, those that have a page as `name (also): memories`, memories that
+    stand on a project's page; the themes as `name: how many`."""
+
+    tagged: str
+    themes: str
+    paged: str = ""
+    listed: str = ""
+
+
+CASES = {
+    "none": Case("", ""),
+    "too few in two projects": Case("a: 1-2/3", ""),
+    "enough in two projects": Case("a: 1-2/3-4", "a: 4"),
+    "too few in one": Case("a: 1-9/", ""),
+    "enough in one": Case("a: 1-10/", "a: 10"),
+    "all of them on the project's own page": Case("a: 1-10/", "", listed="1-10"),
+    "most of them on the project's own page": Case("a: 1-20/", "", listed="1-16"),
+    "some that stand nowhere else": Case("a: 1-20/", "a: 20", listed="1-15"),
+    "in two projects, all of them listed": Case("a: 1-2/3-4", "a: 4", listed="1-4"),
+    "one that has a page stays": Case("a: 1-2/", "a: 2", paged="a"),
+    "and goes when hardly anything is left": Case("a: 1/", "", paged="a"),
+    "and goes when the project's page tells nearly all": Case("a: 1-12/", "", paged="a", listed="1-11"),
+    "but not before": Case("a: 1-12/", "a: 12", paged="a", listed="1-10"),
+    "one that is not found for a while keeps what stands on its page": Case(
+        "b: 1-10/", "a: 6; b: 10", paged="a: 20-25"
+    ),
+    "one that is found in another project alone keeps what stands on its page": Case(
+        "a: /30-32", "a: 9", paged="a: 1-6"
+    ),
+    "and what is left of it": Case("b: 1-10/", "a: 2; b: 10", paged="a: 20-21,30-31"),
+    "two that are mostly one": Case("a: 1-10/; b: 3-12/", "a: 12"),
+    "one inside another": Case("a: 1-30/; b: 1-10/", "a: 30"),
+    "two that overlap a little": Case("a: 1-10/; b: 9-20/", "a: 10; b: 12"),
+    "two that overlap by less than half and were one": Case("a: 1-10/; b: 5-15/", "a: 15", paged="a (b)"),
+    "two that overlap by less than half and were two": Case("a: 1-10/; b: 5-15/", "a: 10; b: 11", paged="a; b"),
+    "one that has a page gives its name": Case("a: 1-12/; b: 1-10/", "b: 12", paged="b"),
+    "too broad": Case("a: 1-60/; b: 40-60,70-85/", "a: 39; a: b: 21; b: 37"),
+    "not too broad": Case("a: 1-40/; b: 20-40,70-85/", "a: 40; b: 37"),
+    "not too broad any more, but it was": Case("a: 1-40/; b: 20-40,70-85/", "a: 19; a: b: 21; b: 37", paged="a; a: b"),
+    "too broad, with no part": Case("a: 1-60/", "a: 60"),
+}
+
+
+def numbers(spans: str) -> list[str]:
+    pairs = (span.partition("-") for span in filter(None, spans.split(",")))
+    return [f"m{number}" for first, _, last in pairs for number in range(int(first), int(last or first) + 1)]
+
+
+def check(case: Case) -> None:
+    tagged: dict[str, list[str]] = {}
+    project_of = dict.fromkeys(numbers("1-29"), 1)
+    for row in filter(None, case.tagged.split("; ")):
+        name, _, rest = row.partition(": ")
+        for project, spans in enumerate(rest.split("/"), start=1):
+            tagged.setdefault(name, []).extend(numbers(spans))
+            project_of |= dict.fromkeys(numbers(spans), project)
+    paged = {}
+    for row in filter(None, case.paged.split("; ")):
+        name, _, spans = row.rpartition(": ") if row[-1].isdigit() else (row, "", "")
+        name, _, also = name.partition(" (")
+        paged[name] = page_content.Paged(
+            members=frozenset(numbers(spans)), also=frozenset(filter(None, [also.rstrip(")")]))
+        )
+    known = page_content.Known(tagged=tagged, project_of=project_of, paged=paged, listed=numbers(case.listed))
+    found = page_content.themes(known)
+    assert "; ".join(f"{theme.name}: {len(theme.members)}" for theme in found) == case.themes
+    assert page_content.themes(replace(known, tagged=dict(reversed(tagged.items())))) == found
+    have = {one.name: page_content.Paged(members=one.members, also=frozenset(one.topics) - {one.name}) for one in found}
+    again = page_content.themes(replace(known, paged=have))
+    assert [theme.name for theme in again] == [theme.name for theme in found], "what has pages keeps them"
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_which_themes_have_a_page(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize("said", ["b" * 1_000_000, "aBa" + "a" * 1_000_000, "aBa" + "A" * 1_000_000, "b-" * 500_000])
+def test_how_long_a_name_is_looked_at_grows_with_its_length_alone(said: str) -> None:
+    assert next(kind for kind in page_content.KINDS if kind.fits(memory(1, said, "preference")))
