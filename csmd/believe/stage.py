@@ -217,8 +217,11 @@ def forget(
 
     Where it held: one of a project in that project, one of everywhere in all of them, with what says it there in the
     same words. What an assistant has forgotten keeps out, and removes, only what assistants said. `told` is where it was
-    found to be told already (`store.forgotten.looking`).
+    found to be told already (`store.forgotten.looking`). With a rest goes the whole that says it, too.
     """
+    for whole in memories.wholes_of(rows, memory):
+        if by_person or whole.authority != "user":
+            forget(rows, whole, key=key, now=now, by_person=by_person)
     text_hash, home = text.keyed_hash(memory.text, key), memory.project_seq
     same = [one for one in forgotten.below(rows, text_hash, scope=home) if by_person or one.authority != "user"]
     going = [(memory, forgotten.leave(rows, memory, told))]

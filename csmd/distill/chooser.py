@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from csmd import prose, quotations
 from csmd.cache import cached
@@ -325,6 +325,14 @@ def trimmed(text: str) -> str:
     if comma and refusals.refusal(after, "user") == "order":  # what is wrong, and what is to be done about it now
         shorter = before
     return shorter if len(content_words(shorter)) >= 2 else said
+
+
+def wordings(said: str) -> list[str]:
+    """All that a statement of a text may say, whoever says it: its sentences and passages, whole and trimmed."""
+    outline = prose.outline(said)
+    found = [one.text for one in outline]
+    found += [one.text for speaker in get_args(Speaker) for one in passages(outline, speaker)]
+    return list(dict.fromkeys([*found, *map(trimmed, found)]))
 
 
 # --- weighing

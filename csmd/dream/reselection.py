@@ -14,11 +14,12 @@ from csmd.believe import types
 from csmd.distill import stage as distill
 from csmd.dream.steps import Read, Steps
 from csmd.model import Memory, Provenance, Statement
-from csmd.store import before_images, belief_changes, cursors, dreams, memories, search
+from csmd.store import before_images, belief_changes, cursors, dreams, memories, search, turns
 from csmd.store import reselection as stored
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.dreams import Dream
+from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 from csmd.text import content_words, stem
 
@@ -68,22 +69,22 @@ def plan(held: Sequence[Memory], said: Sequence[Said], *, before: int = 0) -> Pl
     by_line: dict[str, list[int]] = defaultdict(list)
     for place, one in enumerate(said):
         by_line[one.uuid].append(place)
-    pairs: list[tuple[float, str, int, int]] = []
+    pairs: list[tuple[float, bool, str, int, int]] = []
     for number, memory in enumerate(held):
         wanted = _words(memory.text)
         lines = {source.uuid for source in memory.provenance if source.role != "beside"}
         for place in {place for line in lines for place in by_line.get(line, ())}:
             share = len(wanted & words[place]) / len(wanted) if wanted else 0.0
             if share >= SAME_WORDS:
-                pairs.append((-share, memory.id, number, place))
+                pairs.append((-share, said[place].statement.authority != memory.authority, memory.id, number, place))
     kept: dict[int, int] = {}
     taken: set[int] = set()
-    for _, _, number, place in sorted(pairs):
+    for *_, number, place in sorted(pairs):
         if number not in kept and place not in taken:
             kept[number] = place
             taken.add(place)
     # What says what a kept memory says was said more than once: it is no memory of its own.
-    taken |= {place for _, _, number, place in pairs if number in kept}
+    taken |= {place for *_, number, place in pairs if number in kept}
     return Plan(
         kept=tuple((held[number], said[place]) for number, place in sorted(kept.items())),
         made=tuple(one for place, one in enumerate(said) if place not in taken),
@@ -114,19 +115,27 @@ def planned(read: Read, *, key: bytes) -> Steps[Plan]:
     found = plan(held, said, before=read(stored.archived))
     made: list[Said] = []
     for start in range(0, len(found.made), stored.READ):
-        made += read(partial(_unknown, found=found.made[start : start + stored.READ]))
+        made += read(partial(_unknown, found=found.made[start : start + stored.READ], key=key))
         yield
     return replace(found, made=tuple(made))
 
 
-def _unknown(rows: Rows, found: Sequence[Said]) -> list[Said]:
-    """Those of some statements that no memory of their line says, be it a person's or archived."""
+def _unknown(rows: Rows, found: Sequence[Said], key: bytes) -> list[Said]:
+    """Those of some statements that were not forgotten and that no memory of their line says, be it a person's or archived."""
     known = memories.stated_in(rows, [one.uuid for one in found])
     return [
         one
         for one in found
         if not any(text.says_the_same(one.statement.text, other.text) for other in known.get(one.uuid, ()))
+        and not _is_forgotten(rows, one, home=one.project_seq, key=key)
     ]
+
+
+def _is_forgotten(rows: Rows, said: Said, *, home: int, key: bytes) -> bool:
+    """Whether a statement, or the turn that it was read from, is no more."""
+    if turns.text_of(rows, said.uuid) in ("", PURGED):
+        return True
+    return believe.is_forgotten(rows, said.statement, project=said.project_seq, home=home, at=said.at, key=key)
 
 
 def _said(rows: Rows, *, session: Behind, key: bytes) -> list[Said]:
@@ -155,36 +164,31 @@ def batches(store: Store, dream: Dream, found: Plan, *, now: str, key: bytes) ->
 
 def _reword(rows: Rows, dream_seq: int, kept: Sequence[tuple[Memory, Said]], now: str, key: bytes) -> None:
     for memory, said in kept:
-        if memories.by_id(rows, memory.id) != memory or not _differs(memory, said):
+        told, home = _told(rows, memory, said), memory.project_seq
+        if told == memory or memories.by_id(rows, memory.id) != memory:
             continue
-        statement, home = said.statement, memory.project_seq
-        if believe.is_forgotten(rows, statement, project=said.project_seq, home=home, at=said.at, key=key):
+        text_hash = text.keyed_hash(told.text, key)
+        other = memories.by_hash(rows, text_hash, project=home)  # what another memory says already is not said twice
+        if (other and other.id != memory.id) or _is_forgotten(rows, said, home=home, key=key):
             continue
-
-        def act(memory: Memory = memory, said: Said = said) -> None:
-            _give_words(rows, memory, said, now=now, key=key)
-
+        act = partial(stored.reword, rows, believe.aged(rows, told), text_hash=text_hash, now=now)
         dreams.carried(
             rows, dream_seq, kind="reword", project=home, reason="it is told as csmd tells it now",
             evidence=(said.uuid,), items=[memory.id], act=act, now=now,
         )  # fmt: skip
 
 
-def _differs(memory: Memory, said: Said) -> bool:
-    one = said.statement
-    return (memory.text, memory.gate, memory.category, memory.authority) != (
-        one.text, one.gate, one.category, one.authority,
-    )  # fmt: skip
-
-
-def _give_words(rows: Rows, memory: Memory, said: Said, *, now: str, key: bytes) -> None:
+def _told(rows: Rows, memory: Memory, said: Said) -> Memory:
+    """A memory in the words and of the kind that its statement has now; what the user has confirmed stays the user's."""
     one = said.statement
     kind = types.type_of(one, kind=search.kind_of(rows, said.uuid), origin=memory.origin)
-    told = replace(memory, text=one.text, gate=one.gate, category=one.category, authority=one.authority, type=kind)
-    stored.reword(rows, believe.aged(rows, told), text_hash=text.keyed_hash(one.text, key), now=now)
+    authority = "user" if memory.authority == "user" else one.authority
+    return replace(memory, text=one.text, gate=one.gate, category=one.category, authority=authority, type=kind)
 
 
 def _make(rows: Rows, dream_seq: int, said: Said, now: str, key: bytes) -> None:
+    if _is_forgotten(rows, said, home=said.project_seq, key=key):
+        return
     source = Provenance(uuid=said.uuid, session_id=said.session_id, at=said.at)
 
     def act() -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from csmd import text, wire
+from csmd.cache import cached
+from csmd.distill import chooser
 from csmd.model import Authority, Brief, Memory
 from csmd.recall import brief as briefs
 from csmd.recall import (
@@ -140,7 +142,11 @@ def telling(
     def forgotten(found: Sequence[Found]) -> set[tuple[int, str]]:
         """The keys of those that say what was forgotten; what no hash leads to is not looked up one by one."""
         beside = passages.around(rows, [one.passage for one in found if one.passage])
-        said = {one.key: _wordings(one.text, *beside.get(one.key[0], ())) for one in found}
+        said = {
+            one.key: _wordings(one.passage.text if one.passage else one.text, *beside.get(one.key[0], ()))
+            for one in found
+        }
+        said |= {one.key: {**said[one.key], **_wordings(one.text)} for one in found if one.memory}
         hashes = {which: tombstones.hashes(wordings, key) for which, wordings in said.items()}
         led = tombstones.known(rows, itertools.chain.from_iterable(hashes.values()))
         return {one.key for one in found if led & hashes[one.key] and is_out(one, said[one.key])}
@@ -193,17 +199,18 @@ def telling(
     return may
 
 
-def _wordings(said: str, before: str = "", after: str = "") -> dict[str, bool]:
-    """What of a text a memory may say: each sentence, what that says behind each break ("no, wrong: the port is 8443"), and
-    sentences in a row, of which the value is False: a memory has these in the very same words.
+@cached(256)
+def _wordings(said: str, before: str = "", after: str = "") -> Mapping[str, bool]:
+    """What of a text a memory may say: what is chosen of it, each sentence, what that says behind each break ("no, wrong: the
+    port is 8443"), and sentences in a row, of which the value is False: a memory has these in the very same words.
 
     So may a memory of which the text is a part only, with what its turn says `before` and `after` it.
     """
     if before or after:
         others = _wordings(before).keys() | _wordings(after).keys()
-        longer = _wordings(" ".join([before, said, after]))
-        return {one: nearly for one, nearly in longer.items() if one not in others} | _wordings(said)
-    sentences = text.sentences(said)
+        longer = _wordings("\n".join([before, said, after]))
+        return {**{one: nearly for one, nearly in longer.items() if one not in others}, **_wordings(said)}
+    sentences = text.sentences(text.squeeze(said))
     rows_of = {
         " ".join(sentences[start : start + length]): False
         for length in range(2, MOST_IN_A_ROW + 1)
@@ -214,7 +221,7 @@ def _wordings(said: str, before: str = "", after: str = "") -> dict[str, bool]:
         for sentence in sentences
         for at in (0, *(found.end() for found in itertools.islice(_BREAK.finditer(sentence), MOST_BREAKS)))
     }
-    return {**rows_of, **parts}
+    return {**rows_of, **dict.fromkeys(chooser.wordings(said), True), **parts}
 
 
 def _tells(one: Found, asked: str) -> bool:

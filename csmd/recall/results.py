@@ -172,7 +172,7 @@ def _turns(
     scores = {turn: levels[one.key] for turn, one in best.items()}
     for turn, value in raised["turn"].items():
         scores[turn] = scores.get(turn, 0.0) + value
-    where = search.beside(rows, sorted(scores))
+    where = search.beside(rows, sorted(scores), projects=asked.places)
     scores = {
         turn: score
         + BESIDE_WEIGHT * max((scores.get(one, 0.0) for one in (where[turn].before, where[turn].after)), default=0.0)

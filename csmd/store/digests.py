@@ -91,17 +91,24 @@ def reopened(rows: Rows, *, after: int, limit: int) -> tuple[int, int, list[int]
     return (int(found[-1][0]) if found else after), len(found), list(dict.fromkeys(ended))
 
 
+#: Of a session that went on in another project what is behind that one's wall is told to nobody here.
+_ON_THIS_SIDE = (
+    "(select p.workspace_seq from projects p where p.seq = t.project_seq) = "
+    "(select p.workspace_seq from projects p join sessions s on s.project_seq = p.seq where s.seq = st.session_seq)"
+)
+
+
 def entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     """(ordinal, uuid, kind, text, time, tool, call, tokens) of what stands in a session's transcript, in order.
 
     Of a long text its beginning and its end: a session may hold 50 MB, and what is harvested stands there.
     """
     return rows.all(
-        "select st.ordinal, t.uuid, t.kind, case when length(t.text) <= :most or t.tool_name = 'TodoWrite' then t.text "
+        "select st.ordinal, t.uuid, t.kind, case when length(t.text) <= :most or t.tool_name = 'TodoWrite' then t.text "  # noqa: S608
         "else substr(t.text, 1, :half) || :gap || substr(t.text, length(t.text) - :half) end, "
         "t.at, t.tool_name, t.tool_id, t.tokens from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.source = 'transcript' "
-        "order by st.ordinal",
+        f"and {_ON_THIS_SIDE} order by st.ordinal",
         session=session_seq,
         most=2 * HALF,
         half=HALF,
@@ -112,9 +119,9 @@ def entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
 def stated(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     """(ordinal, text, gate, category, authority, confidence, uuid) of the statements of a session, in order."""
     return rows.all(
-        "select st.ordinal, m.text, m.gate, m.category, m.authority, m.confidence, t.uuid from session_turn st "
+        "select st.ordinal, m.text, m.gate, m.category, m.authority, m.confidence, t.uuid from session_turn st "  # noqa: S608
         "join statements m on m.turn_seq = st.turn_seq join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session order by st.ordinal, m.seq",
+        f"where st.session_seq = :session and {_ON_THIS_SIDE} order by st.ordinal, m.seq",
         session=session_seq,
     )
 

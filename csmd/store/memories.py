@@ -520,6 +520,16 @@ def rest_of(rows: Rows, memory_id: str) -> int:
     return int(found or 0)
 
 
+def wholes_of(rows: Rows, memory: Memory) -> list[Memory]:
+    """The superseded memories of which a memory is the rest."""
+    found = rows.all(
+        "select from_seq from links where to_seq = :rest and relationship = :relationship order by from_seq",
+        rest=memory.seq,
+        relationship=GOES_ON_AS,
+    )
+    return list(by_seqs(rows, [int(seq) for (seq,) in found]).values())
+
+
 def release_rest(rows: Rows, memory_id: str) -> list[int]:
     """The row key of a rest that is to go with its whole; one that was said by itself since, or pinned, is unlinked and stays."""
     rest = rest_of(rows, memory_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from csmd import prose, quotations, text
+from csmd import prose, quotations
 from csmd.model import TurnKind
 from csmd.store.fulltext import WORDS
 from csmd.store.passage_index import is_full
@@ -88,13 +88,13 @@ REACH = 2
 
 
 def around(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
-    """What the turn of each passage says right before and right after it, REACH passages of it, on one line."""
+    """What the turn of each passage says right before and right after it, REACH passages of it, in lines."""
     # Those of a turn are stored one after the other.
     near = by_seqs(rows, sorted({one.seq + step for one in among for step in range(-REACH, REACH + 1)}))
 
     def said(own: Passage, *steps: int) -> str:
         others = (near.get(own.seq + step) for step in steps)
-        return text.squeeze(" ".join(one.text for one in others if one is not None and one.turn_seq == own.turn_seq))
+        return "\n".join(one.text for one in others if one is not None and one.turn_seq == own.turn_seq)
 
     return {one.seq: (said(one, *range(-REACH, 0)), said(one, *range(1, REACH + 1))) for one in among if one.seq > 0}
 

@@ -217,18 +217,19 @@ def _keys(seqs: Sequence[int]) -> str:
     return ", ".join(str(int(seq)) for seq in seqs)
 
 
-def beside(rows: Rows, seqs: Sequence[int]) -> dict[int, Beside]:
-    """Where each of these turns stands in its own session."""
+def beside(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -> dict[int, Beside]:
+    """Where each of these turns stands among those of these projects (None: all) in its own session."""
     keys = _keys(seqs)
+    spoken = _SAID if projects is None else f"{_SAID} and t.project_seq in ({_keys(projects)})"
     found = rows.all(
         "select own.seq, own.session_seq, own.at, "  # noqa: S608
-        f"case when own.kind = 'assistant' then (select n.turn_seq {_SAID} and n.ordinal < me.ordinal "
+        f"case when own.kind = 'assistant' then (select n.turn_seq {spoken} and n.ordinal < me.ordinal "
         "and n.ordinal > me.ordinal - :most and t.kind <> 'assistant' order by n.ordinal desc limit 1) end, "
-        f"(select n.turn_seq {_SAID} and n.ordinal < me.ordinal order by n.ordinal desc limit 1), "
-        f"(select n.turn_seq {_SAID} and n.ordinal > me.ordinal and n.ordinal < coalesce("
-        f"(select n.ordinal {_SAID} and n.ordinal > me.ordinal and n.ordinal < me.ordinal + :most "
+        f"(select n.turn_seq {spoken} and n.ordinal < me.ordinal order by n.ordinal desc limit 1), "
+        f"(select n.turn_seq {spoken} and n.ordinal > me.ordinal and n.ordinal < coalesce("
+        f"(select n.ordinal {spoken} and n.ordinal > me.ordinal and n.ordinal < me.ordinal + :most "
         "and t.kind <> 'assistant' order by n.ordinal limit 1), me.ordinal + :most) order by n.ordinal desc limit 1), "
-        f"(select n.turn_seq {_SAID} and n.ordinal > me.ordinal order by n.ordinal limit 1), own.kind = 'assistant' "
+        f"(select n.turn_seq {spoken} and n.ordinal > me.ordinal order by n.ordinal limit 1), own.kind = 'assistant' "
         "from turns own join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
         f"where own.seq in ({keys})",
         most=LONGEST_EXCHANGE,
@@ -296,11 +297,12 @@ def asked_between(
     The sessions come first, for the reason that the memories do in `statements`.
     """
     among = "" if projects is None else f"and s.project_seq in ({_keys(projects)})"
+    of_them = "" if projects is None else f"and t.project_seq in ({_keys(projects)})"
     found = rows.all(
         "select t.seq, t.at from (select s.seq from sessions s where s.parent = '' and s.last_at >= :since "  # noqa: S608
         f"and (:until = '' or s.started_at < :until) {among} order by s.last_at desc limit :limit) own "
         "cross join session_turn st cross join turns t where st.session_seq = own.seq and t.seq = st.turn_seq "
-        "and t.kind in ('user', 'relayed') and t.searchable = 1 and t.at >= :since and (:until = '' or t.at < :until) "
+        f"and t.kind in ('user', 'relayed') and t.searchable = 1 and t.at >= :since and (:until = '' or t.at < :until) {of_them} "
         "order by t.at desc, t.seq desc limit :limit",
         since=since,
         until=until,

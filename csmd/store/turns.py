@@ -505,6 +505,11 @@ def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, ha
     return {int(seq) for seq, path in found if path not in written}
 
 
+def text_of(rows: Rows, uuid: str) -> str:
+    """What a turn says now; "" for one that is no more."""
+    return str(rows.value("select text from turns where uuid = :uuid", uuid=uuid) or "")
+
+
 def quote_of(rows: Rows, uuid: str) -> Quote | None:
     """A turn that was quoted; None when it is gone."""
     found = rows.one(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from csmd.model import Memory
-from csmd.store import days, memories, projects, tombstones
+from csmd.store import days, digests, memories, projects, tombstones
 from csmd.store.sqlite import Rows
 
 KIND = "workspace"
@@ -42,6 +42,13 @@ def join(rows: Rows, workspace: int, project: int) -> int:
     rows.run(
         "update projects set workspace_seq = :workspace where seq = :project", workspace=workspace, project=project
     )
+    for (session,) in rows.all(
+        "select distinct st.session_seq from turns t join session_turn st on st.turn_seq = t.seq "
+        "join sessions s on s.seq = st.session_seq where t.project_seq = :project and t.searchable = 1 "
+        "and s.project_seq <> :project",
+        project=project,
+    ):  # those that only went on there are told without it
+        digests.clear(rows, int(session))
     days.move(rows, project)
     for day in projects.active_days(rows, project):
         projects.touch(rows, project, day)

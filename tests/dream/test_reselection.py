@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
-from csmd.dream.reselection import ENOUGH, Said, plan
-from csmd.model import Memory, Provenance, Statement
+import pytest
+from recall.test_stage import project, remember, say
 
+from csmd.believe import stage as believe
+from csmd.daemon.moments import whole
+from csmd.distill import stage as distill
+from csmd.dream import reselection
+from csmd.dream.reselection import ENOUGH, Plan, Said, plan
+from csmd.model import Authority, Memory, Provenance, Statement
+from csmd.store import cursors, dreams, memories
+from csmd.store.core import Store
+from csmd.store.purged import PURGED
+from csmd.store.sqlite import Rows
+
+HERE = "/p/alpha"
 AT = "2026-01-01T10:00:00.000Z"
 
 
@@ -67,3 +81,99 @@ def test_a_person_is_asked_where_most_would_be_archived_also_when_it_was_broken_
     told = [said(one.text, one.provenance[0].uuid) for one in held[:4]]
     assert not plan(held, told).needs_person
     assert plan(held[:8], told, before=2 * ENOUGH).needs_person
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "csmd.db", now=AT)
+    yield opened
+    opened.close()
+
+
+def held(store: Store) -> list[Memory]:
+    return store.read(lambda rows: memories.listing(rows, projects=None))
+
+
+def carry_out(store: Store, found: Plan) -> None:
+    dream = store.write(lambda rows: dreams.begin(rows, why="test", sessions=0, now=AT))
+    for _ in reselection.batches(store, dream, found, now=AT, key=store.hash_key):
+        pass
+
+
+def now_said(store: Store, words: str, uuid: str, *, authority: Authority = "user") -> Said:
+    home = store.read(lambda rows: project(rows, HERE))
+    return replace_said(said(words, uuid), authority=authority, home=home)
+
+
+def replace_said(one: Said, *, authority: Authority, home: int) -> Said:
+    return one._replace(statement=replace(one.statement, authority=authority), project_seq=home)
+
+
+def test_what_the_user_said_is_the_users_in_whatever_words_it_is_told(store: Store) -> None:
+    ident = remember(
+        store, "The importer reads its feed at night", say(store, "The importer reads its feed at night", 1)
+    )
+    (old,) = held(store)
+    mine, theirs = (
+        now_said(store, "The importer reads its feed at night", "s1-1", authority=who) for who in ("user", "assistant")
+    )  # type: ignore[arg-type]
+    assert plan([old], [theirs, mine]).kept == ((old, mine),)
+    longer = now_said(
+        store, "The importer reads its feed at night, since the line is slow by day", "s1-1", authority="assistant"
+    )
+    carry_out(store, Plan(kept=((old, longer),), made=(), archived=()))
+    (new,) = held(store)
+    assert (new.id, new.text, new.authority) == (ident, longer.statement.text, "user")
+
+
+def test_no_two_memories_get_the_same_words(store: Store) -> None:
+    for number, words in (
+        (1, "The importer reads its feed at night"),
+        (3, "Our feed: the importer reads it nightly, by cron"),
+    ):
+        remember(store, words, say(store, words, number))
+    words = "The importer reads its nightly feed by cron at night"
+    carry_out(
+        store,
+        Plan(
+            kept=tuple((one, now_said(store, words, f"s1-{2 * number + 1}")) for number, one in enumerate(held(store))),
+            made=(),
+            archived=(),
+        ),
+    )
+    assert [one.text for one in held(store)].count(words) == 1
+
+
+def test_what_was_purged_or_forgotten_since_it_was_read_becomes_no_memory(store: Store) -> None:
+    words = "The importer reads its feed at night"
+    say(store, words, 1)
+    made = Plan(kept=(), made=(now_said(store, words, "s1-1"),), archived=())
+    store.write(lambda rows: rows.run("update turns set text = :text where uuid = 's1-1'", text=PURGED))
+    carry_out(store, made)
+    assert held(store) == []
+    ident = remember(store, words, say(store, f"{words}.", 3))
+    store.write(lambda rows: forget(rows, ident, store))
+    carry_out(store, replace(made, made=(now_said(store, words, "s1-3"),)))
+    assert held(store) == []
+
+
+def forget(rows: Rows, ident: str, store: Store) -> None:
+    memory = memories.by_id(rows, ident)
+    assert memory is not None
+    believe.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
+
+
+def test_a_plan_lists_nothing_that_was_forgotten(store: Store) -> None:
+    words = "We decided that all dates are stored in UTC, never in local time."
+    ident = remember(store, words, say(store, words, 1))
+    session = store.read(lambda rows: int(rows.value("select seq from sessions")))
+    store.write(lambda rows: cursors.move_cursor(rows, distill.STAGE, str(session), 1))
+
+    def planned() -> Plan:
+        return whole(reselection.planned(store.read, key=store.hash_key))
+
+    store.write(lambda rows: rows.run("delete from memories"))
+    assert [one.statement.text for one in planned().made] == [words]
+    remember(store, words, "s1-1")
+    store.write(lambda rows: forget(rows, ident, store))
+    assert planned().made == ()

@@ -350,6 +350,48 @@ def test_what_was_forgotten_is_not_quoted_from_within_a_longer_sentence(store: S
     assert told(store, asked).text == ""
 
 
+def forget(store: Store, ident: str) -> None:
+    def write(rows: Rows) -> None:
+        memory = memories.by_id(rows, ident)
+        assert memory is not None
+        believe.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
+
+    store.write(write)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Two things:\n- {}\n- the pager rotates weekly",
+        "1. lunch is at noon\n2. {}\n3. the pager rotates weekly",
+        "ok, btw {}, thanks",
+    ],
+)
+def test_what_was_forgotten_is_not_quoted_from_within_a_list_or_asides(store: Store, said: str) -> None:
+    body = "the config key is database_url, not db_url"
+    ident = remember(store, body, say(store, said.format(body), 1))
+    asked = "which config key is the database url?"
+    assert "database_url" in told(store, asked).text
+    forget(store, ident)
+    say(store, said.format(body), 3, session="s2")
+    assert "database_url" not in told(store, asked).text
+
+
+def test_of_what_was_replaced_in_part_nothing_is_told_once_its_rest_was_forgotten(store: Store) -> None:
+    state(
+        store,
+        "the api always listens on port 8443; the nightly backup of the ledger always goes to the glacier bucket kodiak",
+        1,
+    )
+    newer = state(store, "the api always listens on port 9443 instead of 8443", 3)
+    every = store.read(lambda rows: memories.listing(rows, projects=None))
+    (rest,) = [one.id for one in every if "kodiak" in one.text and "port" not in one.text]
+    forget(store, rest)
+    forget(store, newer)
+    assert store.read(lambda rows: memories.listing(rows, projects=None)) == []
+    assert "kodiak" not in told(store, "where does the nightly backup of the ledger go? to the glacier bucket?").text
+
+
 @pytest.mark.parametrize("said", ["{}", "Understood. {} Now the tests of the web client."])
 def test_a_forgotten_memory_of_several_sentences_is_not_quoted_either(store: Store, said: str) -> None:
     body = "The queue lives in the jobs table.{}Its worker polls every second."

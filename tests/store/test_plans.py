@@ -334,7 +334,7 @@ HOT: dict[str, Any] = {
     "passages to be made": lambda rows, _: (passage_index.fill(rows), vectors.is_any_left(rows, 1)),
     "turns_by_seq": lambda rows, _: search.turns_by_seq(rows, [1, 2]),
     "turns_of_uuids": lambda rows, _: search.turns_of_uuids(rows, ["l1"]),
-    "beside": lambda rows, _: search.beside(rows, [1, 2]),
+    "beside": lambda rows, _: search.beside(rows, [1, 2], projects=[1]),
     "turns that state": lambda rows, _: search.statements(rows, [1], projects=[1]),
     "linked": lambda rows, _: search.linked(rows, [1], projects=[1]),
     "explained": lambda rows, _: search.explained(rows, [1, 2], projects=[1]),

@@ -85,7 +85,9 @@ def test_the_neighbours_of_a_turn_are_the_searchable_ones_of_its_own_session_and
         say(rows, given, "x", "x", session="fork")
         say(rows, given, "c", "c", session="fork")
         y = say(rows, given, "y", "y", session="fork")
-        found = {seq: (place.before, place.after) for seq, place in search.beside(rows, [a, c, d, 99]).items()}
+        found = {
+            seq: (place.before, place.after) for seq, place in search.beside(rows, [a, c, d, 99], projects=None).items()
+        }
         assert found == {a: (0, c), c: (a, d), d: (c, 0)}
         assert y in search.turns_by_seq(rows, [y])
 
