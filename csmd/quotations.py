@@ -16,7 +16,9 @@ from csmd.text import content_words, stem, with_newlines
 TYPED_CHARACTERS = 50_000
 #: What has none of these quotes nobody: most prompts.
 _MAY_QUOTE = re.compile(r"[<>@]|^(?: {4}|\t)|(?i:^\W{0,4}subject\W{0,3}:)", re.MULTILINE)
-_CODE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(
+    r"^[ \t]*+(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|`[^`\n]+`", re.MULTILINE | re.DOTALL
+)
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]{0,60})(?:\s[^<>]{0,500})?>")
 #: Text in tags inside a line is quoted from so many characters on: less is emphasis.
 TAGGED_CHARACTERS = 60
@@ -25,7 +27,7 @@ _ITEM = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]")
 _HEADER = re.compile(r"[ \t*_]{0,5}([^\W\d_][\w -]{0,20}?)[*_]{0,2}:[*_]{0,2}[ \t]+(\S.*)$")
 #: The header lines of a mail; whatever their language, one of three or more names an address.
 _MAIL_HEADERS = frozenset({"from", "to", "cc", "date", "sent", "subject", "reply-to"})
-_ADDRESS = re.compile(r"[^\s<>@]+@[\w-]+(?:\.[\w-]+)+")
+_ADDRESS = re.compile(r"[^\s<>@]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+")
 #: Columns that a block is moved in by, and a tab.
 INDENT = 4
 #: Whoever says such a share of a statement's words says it.
@@ -85,7 +87,7 @@ def _among(prompt: str) -> tuple[Span, ...]:
     return tuple(apart)
 
 
-_of = cached(8)(quotations)
+_of = cached(64)(quotations)
 
 
 def _tagged(plain: str) -> list[Span]:
@@ -136,18 +138,18 @@ def _marked(plain: str) -> list[Span]:
 
 def _mails(plain: str) -> list[Span]:
     """A mail from its headers on."""
-    names: list[str] = []
-    begin, has_address = 0, False
+    known: set[str] = set()
+    begin, headers, has_address = 0, 0, False
     for match in _LINE.finditer(plain):
         header = _HEADER.match(match.group().rstrip())
         if header is None:
-            names, has_address = [], False
+            known, headers, has_address = set(), 0, False
             continue
-        begin = begin if names else match.start()
-        names.append(header[1].casefold())
+        begin = begin if headers else match.start()
+        headers += 1
+        known |= _MAIL_HEADERS & {header[1].casefold()}
         has_address = has_address or bool(_ADDRESS.search(header[2]))
-        known = _MAIL_HEADERS & set(names)
-        if (len(known) >= 2 and ("subject" in known or has_address)) or (len(names) >= 3 and has_address):
+        if (len(known) >= 2 and ("subject" in known or has_address)) or (headers >= 3 and has_address):
             return [Span(begin, len(plain))]
     return []
 

@@ -24,6 +24,8 @@ UNASKED = (RULE, belief_changes.DREAM)
 NEAR = 20
 #: Statements of new names that are looked at in one scope.
 RENAMES = 50
+#: How often a name that a question names is looked for by the names that it had or has since.
+RENAMED_AGAIN = 4
 
 
 def lifted(rows: Rows, memory: Memory) -> Memory:
@@ -109,16 +111,17 @@ def _settle_among(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> Non
 
 def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> dict[str, str]:
     """Old name -> the name it has now, as the memories of some scopes say; only `of` some names and what these lead to."""
-    names = list(of)
-    while True:
+    names, renames = list(of), dict[str, str]()
+    for _ in range(RENAMED_AGAIN):
         found = search.text_hits(
             rows, "memory", ["renamed", "called", "named"], beside=names, projects=scopes, limit=RENAMES
         )
         renames = supersede.table(search.memories_told(rows, [int(seq) for seq, _ in found]))
         further = [name for pair in renames.items() for name in pair if name not in names] if of else []
         if not further:
-            return renames
+            break
         names += further
+    return renames
 
 
 def by_hand(

@@ -107,14 +107,17 @@ def _outcome(work: Work, stated: Sequence[Stated], prompts: Sequence[Entry], ans
     for ran in sorted(checks, key=lambda one: one.at):
         latest[check_of(ran.command)] = ran.passed
     against = [one.ordinal for one in stated if one.gate == "correction" and one.authority == "user"]
-    against += work.turned_down
+    last = max(work.changed_at, *(one.ordinal for one in work.commits), 0)
+    answer = next(
+        (one.ordinal for one in prompts if one.ordinal > last), 0
+    )  # what is said later is about something else
     answered = bool(answers) and (not prompts or answers[-1].ordinal > prompts[-1].ordinal)
     passed_at = max((ran.at for ran in checks if ran.passed), default=0)
     if not all(latest.values()):
         return "failing"
-    if work.changed_at and max(against, default=0) > max(work.changed_at, *(one.ordinal for one in work.commits), 0):
+    if work.changed_at and (answer in against or max(work.turned_down, default=0) > last):
         return "rejected"
-    if work.changed_at and len(against) >= AGAIN_AND_AGAIN:
+    if work.changed_at and len(against) + len(work.turned_down) >= AGAIN_AND_AGAIN:
         return "corrected"
     if any(one.ordinal > work.changed_at for one in work.commits):
         return "committed"

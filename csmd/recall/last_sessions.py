@@ -57,9 +57,9 @@ class Ended:
         return f"{self.at[:10]}, session {self.session_id[:SHORT_ID]}"
 
 
-def notes(ended: Sequence[Ended]) -> tuple[Note, ...]:
-    """The last sessions that came to something, the latest first."""
-    told = [note for one in ended[:LOOKED_AT] if (note := _note(one)) is not None]
+def notes(ended: Sequence[Ended], *, every: bool = False) -> tuple[Note, ...]:
+    """The last sessions that came to something, or `every` one that was on something; the latest first."""
+    told = [note for one in ended[:LOOKED_AT] if (note := _note(one, every=every)) is not None]
     return tuple(told[:TOLD])
 
 
@@ -76,10 +76,10 @@ def open_ends(ended: Sequence[Ended]) -> tuple[Note, ...]:
     return tuple(found[:OPEN])
 
 
-def _note(one: Ended) -> Note | None:
+def _note(one: Ended, *, every: bool = False) -> Note | None:
     about, files, commits = topic(one.of("goal")), one.of("file"), one.of("commit")
     if not (files or commits):
-        return None
+        return Note(id=one.session_id, text=about, tail=one.tail, reason=ENDED) if every and about else None
     parts: list[str] = []
     if commits:
         subjects = ['"' + text.cut(commit.partition(" ")[2], PART) + '"' for commit in commits[::-1][:COMMITS]]
@@ -124,10 +124,10 @@ HEADINGS = ("The last sessions", "Left open")
 
 
 def blocks(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Block]:
-    """What the last sessions of these places came to and left open, but for what a session has in its context."""
+    """What the last sessions of these places were on, came to and left open, but for what a session has in its context."""
     found = ended(rows, places=places, session_id=session_id)
     known = receipts.told(rows, session_id) if session_id else ()
-    kinds = zip(HEADINGS, (notes(found), open_ends(found)), (2.0, 1.5), strict=True)
+    kinds = zip(HEADINGS, (notes(found, every=True), open_ends(found)), (2.0, 1.5), strict=True)
     left = [(heading, tuple(one for one in of if one.id not in known), weight) for heading, of, weight in kinds]
     return [Block(heading=heading, notes=of, weight=weight) for heading, of, weight in left if of]
 

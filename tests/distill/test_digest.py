@@ -134,6 +134,21 @@ def test_what_was_changed_behind_the_last_prompt_has_answered_it_and_a_case_is_n
     assert kept(left, "open") == ["The exporter is not yet converted."]
 
 
+def test_a_correction_after_a_change_counts_against_it_only_as_the_answer_to_it() -> None:
+    said = [
+        ASKED,
+        edit("a.py"),
+        DONE,
+        ("user", "thanks. what is left to do?"),
+        DONE,
+        ("user", "no, I never drink tea"),
+        DONE,
+    ]
+    late = Stated(7, "no, I never drink tea", "correction", "fact", "user", 0.9, "u7")
+    assert only(*said, stated=(late,)).outcome == "unchecked"  # type: ignore[arg-type]
+    assert only(*said, stated=(late._replace(ordinal=5),)).outcome == "rejected"  # type: ignore[arg-type]
+
+
 def test_what_the_user_said_last_of_all_counts_against_the_change() -> None:
     wrong = Stated(9, "no, the zone is UTC", "correction", "fact", "user", 0.9, "u9")
     assert (

@@ -159,6 +159,31 @@ def test_a_reported_symptom_finds_what_explains_it(store: Store) -> None:
     assert [one.memory.id for one in find(store, "dashboard empty") if one.memory] == [ident]
 
 
+def test_a_long_line_of_names_is_followed_a_few_times_only(store: Store) -> None:
+    for number in range(12):
+        state(store, f"`svc_{number}.py` was renamed to `svc_{number + 1}.py`", 2 * number + 1)
+
+    def asked(rows: Rows) -> int:
+        count = 0
+
+        def noted(*_: object) -> bool:
+            nonlocal count
+            count += 1
+            return True
+
+        rows.connection.set_exec_trace(noted)
+        try:
+            hybrid_search.terms_of(rows, "why does `svc_0.py` fail?", places=stage.scopes(rows, HERE))
+        finally:
+            rows.connection.set_exec_trace(None)
+        return count
+
+    of_one = store.read(lambda rows: asked(rows))
+    for number in range(12, 24):
+        state(store, f"`svc_{number}.py` was renamed to `svc_{number + 1}.py`", 2 * number + 1)
+    assert store.read(lambda rows: asked(rows)) <= of_one + 4
+
+
 def test_what_was_renamed_is_asked_for_by_all_its_names(store: Store) -> None:
     state(store, "`app.toml` was renamed to `settings.yaml`", 3)
     for one, other in (("app.toml", "settings.yaml"), ("settings.yaml", "app.toml")):

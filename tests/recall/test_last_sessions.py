@@ -46,3 +46,13 @@ def test_what_the_context_has_of_the_last_sessions_is_not_told_again(store: Stor
     note(store, made, "s9")
     assert "The last sessions:" not in told(store, asked, session="s9")
     assert "The last sessions:" in told(store, asked, session="s8")
+
+
+def test_who_asks_for_the_last_sessions_is_told_also_of_one_that_changed_nothing() -> None:
+    talk = last_sessions.Ended(
+        session_id="0123456789", at="2026-03-01T10:00:00.000Z", outcome="answered",
+        items=(("goal", "please compare the two queues"),),
+    )  # fmt: skip
+    assert last_sessions.notes([talk]) == ()
+    (note,) = last_sessions.notes([talk], every=True)
+    assert note.text == "compare the two queues"
