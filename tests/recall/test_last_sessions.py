@@ -6,7 +6,7 @@ from recall.test_prompt import note
 from recall.test_stage_brief import HERE, store, told_on
 
 from csmd.model import Brief
-from csmd.recall import prompt, stage
+from csmd.recall import last_sessions, prompt, stage
 from csmd.store.core import Store
 
 __all__ = ["store"]
