@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from csmd.believe import stage, stage_upkeep, upkeep
-from csmd.believe.stage_supersede import by_hand
 from csmd.daemon.moments import whole
 from csmd.dream import undo as stage_undo
+from csmd.memory import remember as stage
+from csmd.memory import upkeep as stage_upkeep
+from csmd.memory import upkeep_plan
+from csmd.memory.supersession import by_hand
 from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
 from csmd.store import belief_changes, candidates, dreams, invariants, memories, projects, receipts, search, topics
 from csmd.store.core import Store
@@ -153,12 +155,12 @@ Act = Callable[[Rows, bytes, str, str], Sequence[str] | None]
 
 
 def alive(rows: Rows, *idents: str) -> bool:
-    return all((one := memories.by_id(rows, ident)) is not None and upkeep.is_alive(one) for ident in idents)
+    return all((one := memories.by_id(rows, ident)) is not None and upkeep_plan.is_alive(one) for ident in idents)
 
 
 def merge(rows: Rows, key: bytes, one: str, other: str) -> None:
     if one != other and alive(rows, one, other):
-        action = upkeep.Action(
+        action = upkeep_plan.Action(
             kind="merge", memory=memory_of(rows, one), into=memory_of(rows, other), reason="the same"
         )
         stage_upkeep.apply(rows, [action], by="dream", now=LATER, key=key, as_said=True)
@@ -166,7 +168,7 @@ def merge(rows: Rows, key: bytes, one: str, other: str) -> None:
 
 def archive(rows: Rows, key: bytes, one: str, other: str) -> None:
     if alive(rows, one):
-        action = upkeep.Action(kind="archive", memory=memory_of(rows, one), into=None, reason="not used")
+        action = upkeep_plan.Action(kind="archive", memory=memory_of(rows, one), into=None, reason="not used")
         stage_upkeep.apply(rows, [action], by="dream", now=LATER, key=key)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from csmd import text, wire
-from csmd.believe import stage as believe
-from csmd.believe import stage_gotchas
-from csmd.distill import stage as distill
+from csmd.extraction import statements as distill
+from csmd.memory import failure_links
+from csmd.memory import remember as believe
 from csmd.model import Project, Turn
 from csmd.store import projects, turns
 from csmd.store.core import Store
@@ -58,8 +58,8 @@ def go_through(store: Store) -> int:
     while believe.believe(store)[0]:
         pass
     total = 0
-    for session in stage_gotchas.waiting(store):
-        total += stage_gotchas.go_through(store, session, now=NOW)
-    while looked := stage_gotchas.look_again(store, now=NOW):
+    for session in failure_links.waiting(store):
+        total += failure_links.go_through(store, session, now=NOW)
+    while looked := failure_links.look_again(store, now=NOW):
         total += looked
     return total

@@ -39,11 +39,11 @@ def test_a_wrong_one_says_so_when_it_is_used() -> None:
 
 
 def test_every_pattern_of_the_tables_compiles() -> None:
-    for path in (Path(csmd.__file__).parent / "distill").glob("*.py"):
-        importlib.import_module(f"csmd.distill.{path.stem}")
+    for path in (Path(csmd.__file__).parent / "extraction").glob("*.py"):
+        importlib.import_module(f"csmd.extraction.{path.stem}")
     assert patterns.compile_all() > 100
 
 
 def test_none_is_compiled_by_loading_the_tables() -> None:
-    look = "from csmd import patterns; import csmd.distill.refusals; print(any('flags' in vars(one) for one in patterns._made))"
+    look = "from csmd import patterns; import csmd.extraction.refusals; print(any('flags' in vars(one) for one in patterns._made))"
     assert subprocess.run([sys.executable, "-c", look], capture_output=True, check=True).stdout == b"False\n"

@@ -700,7 +700,7 @@ def show_evidence(out: Console, found: list[dict[str, Any]], *, most: int) -> No
 
 #: Characters and lines that are shown of the passage that matched, and of each one beside it.
 MATCHED, BESIDE_HIT = (300, 5), (150, 2)
-#: Where in a hit's text the turns beside the one that matched begin (csmd.recall.exchange).
+#: Where in a hit's text the turns beside the one that matched begin (csmd.recall.results).
 _BESIDE = re.compile(r"\n\[(before|after)\] ")
 
 

@@ -14,8 +14,9 @@ from csmd.capture.hosts import claude, claude_environment
 from csmd.config import Config
 from csmd.errors import DeadlineExceeded
 from csmd.model import Brief, Event
-from csmd.recall import bracket, failure, file, living_state, prompt, stage_brief, stage_checkpoint
-from csmd.recall import stage as recall
+from csmd.recall import at_work, checkpoint, living_state, prompt, session_brief
+from csmd.recall import compose as bracket
+from csmd.recall import visibility as recall
 from csmd.recall.compose import Note
 from csmd.store import receipts
 from csmd.store.sqlite import Rows
@@ -73,19 +74,19 @@ def compose(
         blocks = living_state.blocks(living_state.lines(rows, places=places, session_id=session)) if living else ()
 
         def brief(room: int, goals: Sequence[Note], before: str) -> Brief:
-            return stage_brief.session_brief(
+            return session_brief.session_brief(
                 rows, places=places, session_id=session, max_tokens=room, goals=goals, blocks=blocks, before=before,
                 today=event.at[:10], besides=besides, key=tools.store.hash_key,
             )  # fmt: skip
 
-        opened = stage_checkpoint.opening(rows, event, places, key=tools.store.hash_key, max_tokens=most, brief=brief)
+        opened = checkpoint.opening(rows, event, places, key=tools.store.hash_key, max_tokens=most, brief=brief)
         # After a compaction, and on resume: what is known of the files that it was at.
-        files = file.block(rows, places=places, session_id=session, named="", besides=besides)
-        return file.together(opened, files, max_tokens=most), places[0]
+        files = at_work.file_block(rows, places=places, session_id=session, named="", besides=besides)
+        return at_work.together(opened, files, max_tokens=most), places[0]
     if event.name == "pre_compact":
-        return stage_checkpoint.instructions(rows, event, places), places[0]
+        return checkpoint.instructions(rows, event, places), places[0]
     if event.failure is not None:
-        failed = failure.failure_recall(
+        failed = at_work.failure_recall(
             rows,
             places=places,
             session_id=event.session_id,
@@ -107,8 +108,8 @@ def compose(
         embed=tools.query_vector(deadline_s=patience, start=False),
         key=tools.store.hash_key,
     )
-    files = file.block(rows, places=places, session_id=event.session_id, named=event.text)
-    return file.together(recalled, files, max_tokens=most), places[0]
+    files = at_work.file_block(rows, places=places, session_id=event.session_id, named=event.text)
+    return at_work.together(recalled, files, max_tokens=most), places[0]
 
 
 def composed(rows: Rows, config: Config, tools: Tools, event: Event, left_s: float) -> Made:

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from csmd.believe import stage as believe
-from csmd.believe import stage_gotchas, stage_habits, stage_self, stage_speakers, stage_topics, stage_upkeep
 from csmd.capture import project_identity
 from csmd.daemon import easing, embedding
 from csmd.daemon.now import here, iso
-from csmd.distill import stage as distill
-from csmd.distill import stage_digest, stage_packets, stage_tool_words
 from csmd.dream import daily
-from csmd.recall import stage_checkpoint, threads, usage
+from csmd.extraction import digest, packets, tool_words
+from csmd.extraction import statements as distill
+from csmd.memory import failure_links, habits, self_model, speakers, topic_tagging, upkeep
+from csmd.memory import remember as believe
+from csmd.recall import checkpoint, threads, usage
 from csmd.store.cursors import Behind
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _checkpoints(steward: Steward, _: bool) -> int:
     settings = steward.config.settings
     days = settings.checkpoint_keep_days
     since = iso(datetime.now(UTC) - timedelta(days=days)) if days else ""
-    return stage_checkpoint.step(steward.store, since=since, distilling=settings.stages_distill)
+    return checkpoint.step(steward.store, since=since, distilling=settings.stages_distill)
 
 
 def _worktrees(steward: Steward, _: bool) -> int:
@@ -55,7 +55,7 @@ def _worktrees(steward: Steward, _: bool) -> int:
 
 
 def _speakers(steward: Steward, _: bool) -> int:
-    return stage_speakers.step(steward.store, now=iso(datetime.now(UTC)))
+    return speakers.step(steward.store, now=iso(datetime.now(UTC)))
 
 
 def _believe(steward: Steward, _: bool) -> int:
@@ -68,13 +68,13 @@ def _gotchas(steward: Steward, force: bool) -> int:
 
     def one(session: Behind) -> bool:
         nonlocal looked
-        looked = stage_gotchas.go_through(steward.store, session, now=now)
+        looked = failure_links.go_through(steward.store, session, now=now)
         return True
 
-    for session in stage_gotchas.waiting(steward.store):
+    for session in failure_links.waiting(steward.store):
         if steward.guard("gotchas of session", lambda: one(session), about=session.session_id, strict=force):  # noqa: B023
             return looked
-    return stage_gotchas.look_again(steward.store, now=now)
+    return failure_links.look_again(steward.store, now=now)
 
 
 def _habits(steward: Steward, force: bool) -> int:
@@ -83,22 +83,22 @@ def _habits(steward: Steward, force: bool) -> int:
     if not settings.stages_candidates:
         return 0
     quiet = "" if force else iso(now - timedelta(seconds=QUIET_S))
-    observed = stage_packets.step(steward.store, now=iso(now))
+    observed = packets.step(steward.store, now=iso(now))
     if observed or steward.is_read_for_somebody:
         return observed
-    return stage_habits.step(steward.store, now=iso(now), promoting=settings.stages_promote, quiet_before=quiet)
+    return habits.step(steward.store, now=iso(now), promoting=settings.stages_promote, quiet_before=quiet)
 
 
 def _tool_words(steward: Steward, force: bool) -> int:
     now = datetime.now(UTC)
-    return stage_tool_words.step(steward.store, quiet_before=iso(now if force else now - timedelta(seconds=QUIET_S)))
+    return tool_words.step(steward.store, quiet_before=iso(now if force else now - timedelta(seconds=QUIET_S)))
 
 
 def _digests(steward: Steward, _: bool) -> int:
     if not steward.config.settings.stages_distill:
         return 0
     now = iso(datetime.now(UTC))
-    return stage_digest.step(steward.store, now=now) or stage_self.step(steward.store, now=now)
+    return digest.step(steward.store, now=now) or self_model.step(steward.store, now=now)
 
 
 def _daily(steward: Steward, _: bool) -> int:
@@ -123,13 +123,13 @@ def _uses(steward: Steward, _: bool) -> int:
 
 
 def _upkeep(steward: Steward, _: bool) -> int:
-    return stage_upkeep.step(steward.store, now=iso(datetime.now(UTC)))
+    return upkeep.step(steward.store, now=iso(datetime.now(UTC)))
 
 
 def _topics(steward: Steward, force: bool) -> int:
     # A dream puts memories aside by the hundred: to look anew after every few would take longer than the dream.
     changing = bool(steward.backlog) or steward.dreaming.is_under_way
-    return stage_topics.step(steward.store, force=force, reading=changing)
+    return topic_tagging.step(steward.store, force=force, reading=changing)
 
 
 #: What follows distillation, in this order: each reads what those before it have written.

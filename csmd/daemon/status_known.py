@@ -12,7 +12,7 @@ from csmd.config import Config
 from csmd.daemon import clients, growth, kept, retention
 from csmd.daemon.now import iso
 from csmd.dream import page_edits
-from csmd.recall import bracket
+from csmd.recall import compose
 from csmd.store import activity, receipts, sessions, speakers, vectors
 from csmd.store.sqlite import Rows
 
@@ -98,5 +98,5 @@ def _live(session: str, project: str, model: str, last: str, tokens: int) -> dic
         "last": last,
         "tokens": tokens,
         "window": window,
-        "bracket": bracket.of(tokens, window),
+        "bracket": compose.of(tokens, window),
     }

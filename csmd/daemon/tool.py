@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from csmd import wire
 from csmd.errors import BadInput
-from csmd.recall import stage as recall
+from csmd.recall import visibility as recall
 from csmd.store.core import Lane
 from csmd.store.sqlite import Rows
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
-from csmd.believe import promote, score
-from csmd.believe.upkeep import Key
+from csmd.memory import confidence as score
+from csmd.memory import habits
+from csmd.memory.upkeep_plan import Key
 from csmd.model import CATEGORIES, Candidate, Category, Evidence, Memory, Provenance, Tier
 
 #: The rule that put such a candidate there, as `Candidate.source`.
@@ -28,7 +29,7 @@ _COUNTS = re.compile(
 
 def recurs(fact: Fact) -> bool:
     """Whether a fact that no habit tells was seen often enough to be remembered."""
-    always = fact.kind in DONE and fact.sessions >= RECURS_ALWAYS and fact.confidence >= promote.DEFAULT.confidence
+    always = fact.kind in DONE and fact.sessions >= RECURS_ALWAYS and fact.confidence >= habits.DEFAULT.confidence
     return fact.kind in CATEGORY and (fact.sessions >= RECURS or always)
 
 

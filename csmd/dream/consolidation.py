@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from csmd import text
-from csmd.believe import alike, clauses, identity, phrases, score, supersede, upkeep
 from csmd.dream import actions, wording
 from csmd.dream.actions import (
     UNSAID,
@@ -24,6 +23,7 @@ from csmd.dream.actions import (
     order,
     sessions,
 )
+from csmd.memory import confidence, contradiction, kinds, upkeep_plan
 from csmd.model import AUTHORITY_RANK, NEVER, Decay, Memory, Tier
 
 
@@ -95,8 +95,8 @@ def gathering(snapshot: Snapshot) -> Generator[None, None, Gathered]:
     A step looks at one memory: thousands take seconds, and others are let pass in between.
     """
     every = sorted((one for one in snapshot.memories.values() if alive(one)), key=order)
-    pairs: list[alike.Pair] = []
-    for found in alike.comparing(every, everywhere={snapshot.project_seq: snapshot.everywhere}):
+    pairs: list[upkeep_plan.Pair] = []
+    for found in upkeep_plan.comparing(every, everywhere={snapshot.project_seq: snapshot.everywhere}):
         pairs += found
         yield
     words = {(every[pair.one].id, every[pair.other].id) for pair in pairs}
@@ -122,7 +122,7 @@ def gathering(snapshot: Snapshot) -> Generator[None, None, Gathered]:
     yield
     renaming: list[str] = []
     for memory in said:
-        if clauses.renames(memory.text):
+        if contradiction.renames(memory.text):
             renaming.append(memory.text)
         yield
     repeated: set[tuple[str, str]] = set()
@@ -133,7 +133,7 @@ def gathering(snapshot: Snapshot) -> Generator[None, None, Gathered]:
         yield
     told = ordered(repeated)
     return Gathered(
-        groups=groups, told=told, alike=ordered(words), near=ordered(close - words), renames=supersede.table(renaming),
+        groups=groups, told=told, alike=ordered(words), near=ordered(close - words), renames=contradiction.table(renaming),
         doubles=frozenset(other for one, other in told if {(one, other), (other, one)} & same),
     )  # fmt: skip
 
@@ -144,15 +144,15 @@ def _against(every: list[Memory]) -> Iterator[list[tuple[str, str]]]:
     folded = [(memory, memory.text.casefold()) for memory in newest]
     for memory in every:
         found: list[tuple[str, str]] = []
-        if not phrases.SPEAKS_AGAINST.search(memory.text):
+        if not contradiction.SPEAKS_AGAINST.search(memory.text):
             yield found  # taking a text apart is dear
             continue
-        said = clauses.read(memory.text)
+        said = contradiction.read(memory.text)
         ended = [against.what for against in said.instead]
         for what in (*ended, *said.gone, *(liked_less for _, liked_less in said.prefers)):
             stem = max(what, key=lambda one: (len(one), one))
             naming = (one for one, plain in folded if stem in plain and one.id != memory.id)
-            beside = (one for one in naming if stem in clauses.read(one.text).stems)
+            beside = (one for one in naming if stem in contradiction.read(one.text).stems)
             found += ((memory.id, one.id) for one in islice(beside, LIKEST))
         yield found
 
@@ -237,7 +237,7 @@ def _merge(snapshot: Snapshot, gathered: Gathered, one_id: str, other_id: str) -
 
 def _evidenced(memory: Memory) -> tuple[object, ...]:
     """Which wording stays, the least first: pinned, by authority, sureness, evidence; then the plainest, the oldest."""
-    return upkeep.rank(memory)[:4], len(memory.text), order(memory)
+    return upkeep_plan.rank(memory)[:4], len(memory.text), order(memory)
 
 
 def _merged(goes: Memory, keeper: Memory) -> str:
@@ -254,8 +254,8 @@ def may_merge(snapshot: Snapshot, goes: Memory, keeper: Memory) -> bool:
     """Whether nothing is lost when one memory goes into another: no word, no weight, no place where it holds."""
     return (
         goes.project_seq == snapshot.project_seq
-        and upkeep.stands_for(keeper, goes, everywhere={snapshot.project_seq: snapshot.everywhere})
-        and upkeep.may_go(goes, keeper)
+        and upkeep_plan.stands_for(keeper, goes, everywhere={snapshot.project_seq: snapshot.everywhere})
+        and upkeep_plan.may_go(goes, keeper)
         and (goes.gate == "correction") == (keeper.gate == "correction")
         and outlasts(keeper, goes)
         # What csmd worked out follows its counts, and what an assistant saved by itself is nobody's statement.
@@ -267,7 +267,7 @@ def may_merge(snapshot: Snapshot, goes: Memory, keeper: Memory) -> bool:
 
 def outlasts(keeper: Memory, other: Memory) -> bool:
     """Whether a memory ages no faster than another one; the longer of their tiers is the one that stays has."""
-    lasting = [score.is_lasting(one.gate, one.category, stated=one.authority == "user") for one in (keeper, other)]
+    lasting = [confidence.is_lasting(one.gate, one.category, stated=one.authority == "user") for one in (keeper, other)]
     return _DECAYS[keeper.decay] >= _DECAYS[other.decay] and lasting[0] >= lasting[1]
 
 
@@ -354,13 +354,13 @@ def _supersede(snapshot: Snapshot, gathered: Gathered, ident: str, *beside: str)
         if one is not None and alive(one) and _since(snapshot, old, one) > stated and _may_overturn(old, one)
     ]
     for new in sorted(newer, key=lambda one: (snapshot.stated_at(one), order(one)), reverse=True):
-        found = supersede.amendment(old.text, new.text, gathered.renames)
+        found = contradiction.amendment(old.text, new.text, gathered.renames)
         if found is not None:
             return Action(
                 kind="supersede", project_seq=snapshot.project_seq, memory=old, other=new,
                 reason=f"{new.id} says otherwise since {snapshot.stated_at(new)[:10]}: {', '.join(found.reasons)}",
                 evidence=(new.id, *(one.uuid for one in new.provenance[:1])),
-                confidence=round(max(supersede.LEAST_LEFT, old.confidence - found.lowers), 4),
+                confidence=round(max(contradiction.LEAST_LEFT, old.confidence - found.lowers), 4),
             )  # fmt: skip
     return None
 
@@ -403,9 +403,9 @@ def _ask(snapshot: Snapshot, gathered: Gathered, ident: str, *beside: str) -> Ac
         ):
             continue
         may = _may_overturn(old, new) and not old.pinned
-        found = (supersede.doubt if may else supersede.amendment)(old.text, new.text, gathered.renames)
+        found = (contradiction.doubt if may else contradiction.amendment)(old.text, new.text, gathered.renames)
         if found is not None:
-            why = "of what use it speaks is not said" if may else supersede.stands(pinned=old.pinned)
+            why = "of what use it speaks is not said" if may else contradiction.stands(pinned=old.pinned)
             return Action(
                 kind="ask", project_seq=snapshot.project_seq, memory=old, other=new, sure=found.confidence,
                 reason=f"{new.id} {'may speak' if may else 'speaks'} against {ident} ({', '.join(found.reasons)}), which stands: {why}",
@@ -489,14 +489,14 @@ def may_hold_everywhere(memory: Memory, *, project_name: str) -> bool:
         and memory.origin not in UNSAID
         and not memory.pinned
         and (memory.gate == "behavioral" or memory.category == "preference")
-        and not score.is_of_a_place(memory.text, project_name=project_name)
+        and not confidence.is_of_a_place(memory.text, project_name=project_name)
     )
 
 
 def lifted(memory: Memory, *, everywhere: int, since: str) -> Memory:
     """The memory that says everywhere what a project's one says; it was first said `since`."""
     return replace(
-        memory, id=identity.of(everywhere, memory.text), scope="user" if memory.gate == "behavioral" else "global",
+        memory, id=kinds.of(everywhere, memory.text), scope="user" if memory.gate == "behavioral" else "global",
         project_seq=everywhere, created_at=since, seq=0, version=1,
     )  # fmt: skip
 
@@ -504,7 +504,7 @@ def lifted(memory: Memory, *, everywhere: int, since: str) -> Memory:
 def _abroad(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[str, ...]]:
     """A statement of some project's, and all that it says in full; those told in most projects first."""
     del gathered
-    every = sorted(snapshot.abroad.values(), key=lambda one: (upkeep.rank(one)[:5], order(one)))
+    every = sorted(snapshot.abroad.values(), key=lambda one: (upkeep_plan.rank(one)[:5], order(one)))
     told: dict[str, list[str]] = {one.id: [one.id] for one in every}
     for part, whole in chain.from_iterable(telling(every)):
         if (snapshot.abroad[part].gate == "correction") == (snapshot.abroad[whole].gate == "correction"):
@@ -541,7 +541,7 @@ def _lift(snapshot: Snapshot, gathered: Gathered, ident: str, *others: str) -> A
 
 
 def _speaks_against(one: Memory, other: Memory) -> bool:
-    return bool(supersede.amendment(one.text, other.text) or supersede.amendment(other.text, one.text))
+    return bool(contradiction.amendment(one.text, other.text) or contradiction.amendment(other.text, one.text))
 
 
 LIFTING = (Step(_abroad, _lift),)
@@ -598,8 +598,8 @@ def _superseded(snapshot: Snapshot, memory: Memory) -> str:
 
 def _for_a_day(snapshot: Snapshot, memory: Memory) -> str:
     passed = snapshot.day(memory.project_seq) - snapshot.day(memory.project_seq, memory.fresh_at[:10])
-    lasting = score.is_lasting(memory.gate, memory.category, stated=memory.authority == "user")
-    if memory.tier != "daily" or passed <= score.DAILY_DAYS or lasting or not is_due(snapshot, memory):
+    lasting = confidence.is_lasting(memory.gate, memory.category, stated=memory.authority == "user")
+    if memory.tier != "daily" or passed <= confidence.DAILY_DAYS or lasting or not is_due(snapshot, memory):
         return ""
     return f"is a daily memory, neither told nor used for {passed} active days"
 

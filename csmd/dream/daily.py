@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from csmd.capture.redact import redact
-from csmd.distill.digest import SAID
 from csmd.dream import narrator
-from csmd.recall import lasting
+from csmd.extraction.digest import SAID
+from csmd.recall import brief
 from csmd.recall.last_sessions import without_courtesy
 from csmd.store import cursors, days, digests, dreams, files, tombstones
 from csmd.store.core import Store
@@ -671,7 +671,7 @@ def _session(rows: Rows, one: Ending, here: Here, *, key: bytes) -> Session:
         goal=next(iter(said("goal")), ""), outcome=digest.outcome if digest else "",
         outcome_said=OUTCOMES.get(digest.outcome, "") if digest else "", prompts=digest.prompts if digest else 0,
         calls=digest.calls if digest else 0, tokens=digest.tokens if digest else 0,
-        decisions=tuple(filter(lasting.is_decision, said("decision"))),
+        decisions=tuple(filter(brief.is_decision, said("decision"))),
         corrections=said("correction"), gotchas=gotchas,
         files=tuple((path, amount) for path, amount in files if path), commits=said("commit"), open=said("open"),
         agents=tuple((agent.id, agent.turns, agent.answered) for agent in days.agents(rows, one.id)),

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import PurePosixPath
 
-from csmd.believe import habits
-from csmd.distill import commands
 from csmd.dream.actions import Fact
+from csmd.extraction import shell_commands
+from csmd.memory import habits
 from csmd.model import Packet
 from csmd.store import candidates, failures
 from csmd.store import turns as counted
@@ -234,7 +234,7 @@ def told_of_packets(packets: Sequence[Packet], project: int) -> list[Fact]:
     """What commands serve a purpose, and what stands before a milestone."""
     runs: dict[str, dict[str, list[Packet]]] = defaultdict(lambda: defaultdict(list))
     for one in packets:
-        if one.kind == "tool" and (purpose := commands.purpose(one.subject)):
+        if one.kind == "tool" and (purpose := shell_commands.purpose(one.subject)):
             runs[purpose][one.subject].append(one)
     found = [_usual(purpose, ran, project) for purpose, ran in sorted(runs.items())]
     for habit in habits.habits(packets):
@@ -291,7 +291,7 @@ def told_of_failures(failures: Sequence[Failed], project: int) -> list[Fact]:
     by_command: dict[str, dict[str, list[tuple[str, str]]]] = defaultdict(lambda: defaultdict(list))
     failing: dict[str, set[str]] = defaultdict(set)
     for one in failures:
-        if commands.purpose(one.command) in ("lint", "check types"):
+        if shell_commands.purpose(one.command) in ("lint", "check types"):
             failing[one.command].update(session for session, _ in one.shown)
             if rule := _RULE.search(one.message):
                 by_command[one.command][rule[1] or rule[2] or rule[3]] += one.shown

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from csmd import text
-from csmd.believe import review
 from csmd.capture.hosts.claude_environment import INDEX, INDEX_LINES, INDEX_UNITS
-from csmd.distill import scene
 from csmd.dream import actions, narrator, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_format import Item, Page, Read, Section
+from csmd.extraction import statement_context
+from csmd.memory import review
 from csmd.model import Category, Gate, Memory
 from csmd.pagename import PROJECTS as PROJECTS
 from csmd.pagename import TOPICS as TOPICS
@@ -23,7 +23,7 @@ from csmd.pagename import USER as USER
 from csmd.pagename import of_project
 from csmd.pagename import short as short
 from csmd.pagename import slug as slug
-from csmd.recall import indicative, lasting
+from csmd.recall import brief, compose
 from csmd.recall.brief import TWIN_OVERLAP, injectable
 
 #: A page is read by people: so many lines of memories, the surest, and of them so many under one heading.
@@ -83,7 +83,7 @@ KINDS: tuple[Kind, ...] = (
     Kind(heading="Corrections", fits=lambda one: one.gate == "correction", gate="correction", category="preference"),
     Kind(heading="How the user works", fits=lambda one: one.gate == "behavioral" and (one.origin == "inferred" or (one.category == "preference" and not _CODE.search(one.text))),
          gate="behavioral", category="preference"),
-    Kind(heading=REVIEWS, fits=lambda one: one.scene.startswith(scene.REVIEW) and not one.pinned, gate="epistemic", category="pattern"),
+    Kind(heading=REVIEWS, fits=lambda one: one.scene.startswith(statement_context.REVIEW) and not one.pinned, gate="epistemic", category="pattern"),
     Kind(heading="People", fits=lambda one: one.gate == "relational", gate="relational", category="person"),
     Kind(heading="Still open", fits=lambda one: one.gate == "promissory", gate="promissory", category="plan"),
     Kind(heading="Known gotchas", fits=lambda one: one.category == "gotcha", gate="epistemic", category="gotcha"),
@@ -173,7 +173,7 @@ def line(memory: Memory, beside: Beside = NOTHING) -> Item:
     said = [f"said {memory.scene}"] if memory.scene else []
     since = ["its code edited since"] if memory.is_edited and beside.edits else []
     return Item(
-        text=_as_note(indicative.stated(memory)),
+        text=_as_note(compose.stated(memory)),
         id=memory.id,
         scene=", ".join((*said, *since)),
         shows=tuple(shown[:1]),
@@ -191,7 +191,7 @@ def _as_note(said: str) -> str:
 
 def _reports(said: str) -> bool:
     """Whether somebody's words tell how a failure looks, and ask or order nothing."""
-    return all(indicative.tells(sentence) for sentence in text.sentences(text.squeeze(said)))
+    return all(compose.tells(sentence) for sentence in text.sentences(text.squeeze(said)))
 
 
 def _is_said(one: Memory, there: Memory) -> bool:
@@ -218,7 +218,7 @@ def before(memories: Iterable[Memory], replaced: Mapping[str, str], was: Read) -
         new = replaced[old]
         while new in replaced and new not in stays:
             new = replaced[new]
-        if new in known and indicative.stated(known[new]) and not lasting.passing(known[new]):
+        if new in known and compose.stated(known[new]) and not brief.passing(known[new]):
             found.setdefault(new, []).insert(0, known[old])
     return {new: tuple(olds) for new, olds in found.items()}
 
@@ -242,10 +242,10 @@ def sections(
     said = [
         memory
         for memory in looked_at
-        if (indicative.stated(memory) if memory.id in beside.before else indicative.stands_alone(memory))
-        and not lasting.passing(memory)
+        if (compose.stated(memory) if memory.id in beside.before else compose.stands_alone(memory))
+        and not brief.passing(memory)
     ]
-    total.subtract(kind_of(memory) for memory in looked_at if not indicative.stated(memory))
+    total.subtract(kind_of(memory) for memory in looked_at if not compose.stated(memory))
     stands: dict[int, list[Memory]] = {}
     quoted = frozenset((one.project_seq, text.normalise(quote)) for one in said for quote in _QUOTED.findall(one.scene))
     for memory in sorted(said, key=lambda one: (not one.pinned, one.is_edited)):  # else as sure as they are
@@ -344,7 +344,7 @@ def placed(memories: Sequence[Memory], beside: Beside, was: Read) -> dict[str, I
     """The lines of the memories that a person put under headings of their own, by id."""
     if all(is_ours(section.heading) for section in was.sections):
         return {}
-    standing = {one.id: line(one, beside) for one in memories if indicative.stated(one)}
+    standing = {one.id: line(one, beside) for one in memories if compose.stated(one)}
     there = page_format.placed(was, standing, is_ours)
     return {ident: item for ident, item in standing.items() if ident in there}
 

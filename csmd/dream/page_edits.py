@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from csmd import text
-from csmd.believe import stage as believe
-from csmd.believe import stage_review
 from csmd.capture.hosts.claude_environment import INDEX
-from csmd.distill.chooser import MOST_CHARACTERS
 from csmd.dream import page_content, page_differences, page_files, page_format
 from csmd.dream.page_content import Place
 from csmd.dream.page_differences import Edits, Line
 from csmd.dream.page_format import Item, Page, Read, Section
 from csmd.errors import CsmdError
+from csmd.extraction.chooser import MOST_CHARACTERS
+from csmd.memory import remember as believe
+from csmd.memory import review_answers
 from csmd.model import Candidate, Category, Evidence, Gate, Memory, Provenance, Scope, Statement
 from csmd.pauses import Pauses
 from csmd.store import candidates, files, markdown_pages, memories, tombstones, topics
@@ -140,10 +140,10 @@ class Taking:
         tombstones.lift(self._rows, said.text, correction=correction, project=home, home=home, key=self._key)
         try:
             if memory is not None:
-                asked = stage_review.Asked(
+                asked = review_answers.Asked(
                     verb="edit", uuid=self._uuid(line), at=self._now, key=self._key, text=line.text
                 )
-                return stage_review.of_memory(self._rows, memory, asked).made
+                return review_answers.of_memory(self._rows, memory, asked).made
         except CsmdError:
             return None
         return self._remember(line, said) or None

@@ -9,10 +9,10 @@ from functools import partial
 from typing import NamedTuple
 
 from csmd import text
-from csmd.believe import stage as believe
-from csmd.believe import types
-from csmd.distill import stage as distill
 from csmd.dream.steps import Read, Steps
+from csmd.extraction import statements as distill
+from csmd.memory import kinds
+from csmd.memory import remember as believe
 from csmd.model import Memory, Provenance, Statement
 from csmd.store import before_images, belief_changes, cursors, dreams, memories, search, turns
 from csmd.store import reselection as stored
@@ -181,7 +181,7 @@ def _reword(rows: Rows, dream_seq: int, kept: Sequence[tuple[Memory, Said]], now
 def _told(rows: Rows, memory: Memory, said: Said) -> Memory:
     """A memory in the words and of the kind that its statement has now; what the user has confirmed stays the user's."""
     one = said.statement
-    kind = types.type_of(one, kind=search.kind_of(rows, said.uuid), origin=memory.origin)
+    kind = kinds.type_of(one, kind=search.kind_of(rows, said.uuid), origin=memory.origin)
     authority = "user" if memory.authority == "user" else one.authority
     return replace(memory, text=one.text, gate=one.gate, category=one.category, authority=authority, type=kind)
 

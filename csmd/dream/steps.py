@@ -15,12 +15,12 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from csmd import text
-from csmd.believe import identity, stage_doubts, stage_habits, stage_supersede, stage_upkeep
-from csmd.believe import stage as believe
-from csmd.believe.supersede import SURE
 from csmd.dream import actions, consolidation
 from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot, after, alive
 from csmd.dream.consolidation import joined, planning
+from csmd.memory import doubts, habits, kinds, supersession, upkeep
+from csmd.memory import remember as believe
+from csmd.memory.contradiction import SURE
 from csmd.model import Memory
 from csmd.store import before_images as upkept
 from csmd.store import belief_changes, candidates, dreams, memories, projects, tombstones
@@ -80,7 +80,7 @@ def looked(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapsho
     days = read(lambda rows: {one: tuple(projects.active_days(rows, one)) for one in (place.seq, place.everywhere)})
     dropped = read(upkept.dropped_pairs)
     known = read(lambda rows: candidates.of_source(rows, actions.SOURCE, project=place.seq))
-    asked = read(partial(stored.asked, place=place, source=stage_doubts.SOURCE))
+    asked = read(partial(stored.asked, place=place, source=doubts.SOURCE))
     yield
     abroad = yield from _abroad(read, place)
     decided = [one.decided for one in parts]
@@ -153,7 +153,7 @@ def _fitting(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
 
 def _said_here(rows: Rows, place: Place, abroad: Mapping[str, Memory]) -> list[str]:
     """The ids that lifted statements would have, of those that are there whatever became of them."""
-    ids = {identity.of(place.seq, one.text) for one in abroad.values()}
+    ids = {kinds.of(place.seq, one.text) for one in abroad.values()}
     return sorted(ident for ident in ids if memories.by_id(rows, ident) is not None)
 
 
@@ -273,7 +273,7 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
         return [made.id]
     if action.kind == "ask" and other is not None:
         at = belief_changes.stated_at(rows, other)
-        asked = stage_doubts.ask(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
+        asked = doubts.ask(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
         return [asked] if asked else []
     changed = after(action, partial(believe.aged, rows))
     if action.kind == "merge":
@@ -281,7 +281,7 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
     elif action.kind == "archive":
         upkept.archive_memory(rows, memory, reason=action.reason, by=belief_changes.DREAM, now=now)
     elif action.kind == "supersede" and other is not None:
-        stage_supersede.lower(
+        supersession.lower(
             rows, memory, other, lowers=memory.confidence - changed[0].confidence, sure=SURE, reason=action.reason,
             by=belief_changes.DREAM, at=belief_changes.stated_at(rows, other),
         )  # fmt: skip
@@ -293,7 +293,7 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
         belief_changes.note(
             rows, memory.id, note, _state(memory), _state(changed[0]), action.reason, belief_changes.DREAM, now
         )
-    stage_upkeep.settle_about(rows, memory, now=now)
+    upkeep.settle_about(rows, memory, now=now)
     return []
 
 
@@ -310,4 +310,4 @@ def _raise(rows: Rows, fact: Fact, *, promoting: bool, key: bytes, now: str) -> 
         actions.candidate(fact), id=_candidate_id(fact), evidence=evidence, created_at=evidence[0].at,
         updated_at=evidence[-1].at,
     )  # fmt: skip
-    return stage_habits.put(rows, one, promoting=promoting, key=key, now=now)
+    return habits.put(rows, one, promoting=promoting, key=key, now=now)

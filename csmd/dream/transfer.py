@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
 from csmd import text, wire
-from csmd.believe import stage as believe
-from csmd.believe import stage_rest
-from csmd.believe.stage import MODEL_SAVED
 from csmd.capture.hosts import claude_environment
 from csmd.capture.hosts.claude_environment import Memo
 from csmd.capture.project_identity import normal_remote
 from csmd.capture.redact import redact
 from csmd.errors import BadInput
+from csmd.memory import remember as believe
+from csmd.memory import supersession
+from csmd.memory.remember import MODEL_SAVED
 from csmd.model import (
     AUTHORITY_RANK,
     CATEGORIES,
@@ -442,7 +442,7 @@ def _put(
         ident = (
             one["id"]
             if memories.by_id(rows, one["id"]) is None
-            else stage_rest.free_identity(rows, project, one["text"])
+            else supersession.free_identity(rows, project, one["text"])
         )
         exports.put(rows, ident, one, project=project, text_hash=text_hash)
         exports.note_brought(rows, ident, reason="it was imported", now=now, state=exports.IN_PART)

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from csmd.believe.stage import aged
 from csmd.errors import CsmdError
+from csmd.memory.remember import aged
 from csmd.store import (
     before_images,
     belief_changes,

@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from csmd import text
-from csmd.believe import phrases
 from csmd.cache import cached
+from csmd.memory import contradiction
 
 #: Frames at the beginning of a sentence -> what stands in their place.
 OPENINGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -348,7 +348,7 @@ def _root(word: str) -> str:
     word = SAME_AS.get(word, word)
     if not word.isalpha() or text.turns_round(word):
         return word
-    root = phrases.stem(word)
+    root = contradiction.stem(word)
     doubled = root != word and len(root) > 3 and root[-1] == root[-2] and root[-1] in "bgmnprt"
     return root[:-1] if doubled else root
 

@@ -1,27 +1,184 @@
-"""What a session's start is told: chosen, ordered, fenced and kept within its budget; pure.
-
-The same memories give the same bytes: order is by section, then date and id; no clock, no scores in the text.
-Statements stand in the indicative with date and id inside a fence that no memory can close: reference data, never
-orders. Which memories is choose.py's, in which words indicative.py's, as what text compose.py's to say.
-"""
+"""What is worth telling at a session's start, and its text; pure."""
 
 from __future__ import annotations
 
+import heapq
+import math
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 from csmd import text
-from csmd.model import Attention, Brief, Category, Gate, Memory
-from csmd.recall import choose, indicative, lasting
+from csmd.model import Attention, Authority, Brief, Category, Gate, Memory
+from csmd.patterns import at_first_use
 from csmd.recall import compose as composing
+from csmd.recall import compose as indicative
 from csmd.recall.compose import Block, Note
+
+
+class Passing(NamedTuple):
+    """Why what somebody says is soon over: the words by which it is known, of whom, and in which gates (none: in all)."""
+
+    why: str
+    by: Authority
+    said: re.Pattern[str]
+    gates: frozenset[Gate] = frozenset()
+
+
+def _re(pattern: str) -> re.Pattern[str]:
+    return at_first_use(pattern, re.IGNORECASE)
+
+
+#: The only one of these for which a correction is on no page.
+DOUBTED = "doubted"
+
+PASSING: tuple[Passing, ...] = (
+    Passing("about to change", "user", _re(r"^\W*now,? (?:when|if)\b|\b(?:right now|currently|at the moment(?! of\b)|as of now)\b|^\W*the current\b")),
+    Passing("about to change", "assistant", _re(r"\bcurrently\b|^\W*the current\b")),
+    Passing(
+        "about to change",
+        "user",
+        _re(r"\b(?:i(?:['’]d| would) like|i want|let['’]?s|can (?:you|we)|please) (?:us |you )?(?:to )?(?:change|fix|improve) (?:this|that|it)\b"),
+    ),
+    Passing(
+        DOUBTED,
+        "user",
+        _re(r"\bi(?: am|['’]m) not (?:really |quite )?(?:sold|convinced|sure (?:(?:that )?this|about (?:this|that|it)|(?:if|whether) (?:this|that|it)))\b|\bi (?:might|may|could) be wrong\b|\bjust (?:pointing out|thinking (?:out )?a?loud|an idea)\b"),
+    ),
+    Passing("done at once", "user", _re(r"(?:^|[.;:!]\W{0,3})(?:let['’]?s|can you|could you|please)\b"), frozenset({"promissory"})),
+    Passing(
+        "of other projects",
+        "assistant",
+        _re(r"\b(?:across|among|in|of) (?:the |all |many |most |other |popular |\d{1,3} )*(?:projects|repos|repositories|tools)\b (?:that|which|studied|i looked)|\bmost (?:common|popular) [\w -]{1,40} (?:across|among|in)\b"),
+    ),
+    Passing(
+        "a report",
+        "assistant",
+        _re(r"^\W*(?:changes (?:made|are) (?:to|in)\b|(?:\w+\W{1,3})?i(?:['’]ve| have)? (?:just |now |also |successfully )?(?:set up|created|added|implemented|updated|fixed|made|written|wrote|cleaned up)\b)|^\W*(?:committed|successfully)\b|\bcommit(?:s|ted)?\b.{0,30}\b(?:succeeded|successful(?:ly)?|went through)\b|\bare now committed\b|[.;]\s(?:i )?(?:updated|changed|adjusted|corrected) (?:it|them|that) to\b"),
+    ),
+)  # fmt: skip
+
+
+#: What holds from now on.
+_RULE = _re(r"(?<!currently )\b(?:always|never|(?<!-)only(?!-)|must|from now on|every|until)\b")
+
+
+def passing(memory: Memory) -> str:
+    """Why a memory does not last, "" where it does."""
+    if memory.pinned or memory.origin == "inferred" or not memory.session_id:
+        return ""
+    rows = [
+        one
+        for one in PASSING
+        if (one.why == DOUBTED or memory.gate != "correction")
+        and one.by == memory.authority
+        and (not one.gates or memory.gate in one.gates)
+    ]
+    return _why(memory.text, rows)
+
+
+def is_decision(said: str) -> bool:
+    """Whether what counts as decided, whoever said it, is no report and no state that was about to change."""
+    return not _why(said, [one for one in PASSING if not one.gates and one.why != DOUBTED])
+
+
+def _why(said: str, rows: Sequence[Passing]) -> str:
+    """The first of these for which the sentences of a text speak that are no rule; "" for none."""
+    passes = " ".join(sentence for sentence in text.sentences(said) if not _RULE.search(sentence))
+    return next((one.why for one in rows if one.said.search(passes)), "")
+
+
+#: How many of the worthiest are looked at: a hook waits.
+CONSIDERED = 200
+#: The share of words that makes two of them the same.
+ALIKE_OVERLAP = 0.6
+#: What central words that nobody has said yet add to a worth, at most so many times itself; chosen on the labelled
+#: sessions (docs/benchmarks.md), where half and twice of it change little.
+COVERAGE = 6.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """Something that may be told: its words, its worth, its section, and the tokens that its line takes."""
+
+    id: str
+    text: str
+    worth: float
+    section: int
+    tokens: int
+    stems: frozenset[str] = field(default=frozenset())
+
+
+def choose(
+    candidates: Sequence[Candidate],
+    *,
+    tokens: int,
+    shares: Sequence[float],
+    heading: int,
+    known: Callable[[str], bool],
+) -> list[tuple[Candidate, float]]:
+    """(what is told, its score) within `tokens`, the best first; a section has its share before another takes the rest.
+
+    `heading` is what a section's first line costs more; `known` says whether the reader is told a text anyway.
+    """
+    worthiest = sorted((one for one in candidates if one.worth > 0), key=lambda one: (-one.worth, one.id))[:CONSIDERED]
+    common = Counter(stem for one in worthiest for stem in one.stems)
+    central = {stem: math.log(count) for stem, count in common.items()}
+    most = max((sum(central[stem] for stem in one.stems) for one in worthiest), default=0.0) or 1.0
+    said: Counter[str] = Counter()
+    gists: list[text.Gist] = []
+    used = dict.fromkeys(range(len(shares)), 0)
+    chosen: list[tuple[Candidate, float]] = []
+    left = tokens
+
+    def gain(one: Candidate) -> float:
+        new = sum(central[stem] / (1 + said[stem]) for stem in one.stems)
+        return one.worth * (1 + COVERAGE * new / most)
+
+    rest = worthiest
+    for within_share in (True, False):
+        # What a candidate adds only shrinks: who is on top after its gain was counted anew is the best of all.
+        heap = [(-gain(one), one.id, place) for place, one in enumerate(rest)]
+        heapq.heapify(heap)
+        passed: list[Candidate] = []
+        while heap:
+            _, ident, place = heapq.heappop(heap)
+            one = rest[place]
+            now = gain(one)
+            if heap and (-now, ident) > heap[0][:2]:
+                heapq.heappush(heap, (-now, ident, place))
+                continue
+            cost = one.tokens + (0 if used[one.section] else heading)
+            # A section's first may pass its share: in a small budget it would never be told else.
+            full = within_share and used[one.section] and used[one.section] + cost > shares[one.section] * tokens
+            if full or cost > left:
+                passed.append(one)
+                continue
+            body = text.gist(one.text)
+            if any(text.alike(body, other, share=ALIKE_OVERLAP) for other in gists) or known(one.text):
+                continue
+            gists.append(body)
+            chosen.append((one, now))
+            said.update(one.stems)
+            used[one.section] += cost
+            left -= cost
+        rest = passed
+    return chosen
+
+
+def stems(body: str) -> frozenset[str]:
+    """The words that a text is central by."""
+    return frozenset(text.stem(word) for word in text.content_words(body) if len(word) > 2)
+
 
 #: Characters of a memory at a start, where many stand beside each other.
 START_CHARACTERS = 240
 #: And of what is told as "before".
 BEFORE_CHARACTERS = 120
-TWIN_OVERLAP = choose.TWIN_OVERLAP
+TWIN_OVERLAP = ALIKE_OVERLAP
 RECENCY_MOST = 0.10
 
 
@@ -175,7 +332,7 @@ def _in_thread(memory: Memory, said: str, later: Newer | None, earlier: Memory |
     return replace(one, text=f"{one.text} (before, {earlier.confirmed_at[:10]}: {old})")
 
 
-def compose(
+def composed_brief(
     candidates: Sequence[tuple[Memory, Attention]],
     *,
     max_tokens: int,
@@ -224,7 +381,7 @@ def _memories(
     """The memories that are worth the tokens, by section, in each the newest first."""
     place = {at: rank for rank, at in enumerate(sorted({memory.confirmed_at for memory, _ in told}))}
     newest = max(1, len(place) - 1)
-    found: list[choose.Candidate] = []
+    found: list[Candidate] = []
     notes: dict[str, Note] = {}
     memories = {memory.id: memory for memory, _ in told}
     likely = {old: later for old, later in newer.items() if later.likely and later.stated and old in memories}
@@ -248,19 +405,19 @@ def _memories(
             worths[new] = max(worths[new], worths[old])
     for ident, worth in sorted(worths.items(), key=lambda row: (-row[1], row[0])):
         memory = memories[ident]
-        if worth <= 0 or len(found) >= choose.CONSIDERED:
+        if worth <= 0 or len(found) >= CONSIDERED:
             break
         # What it replaced, or what replaced it, names what it is about.
         tells = indicative.stated if memory.id in before or memory.id in likely else indicative.stands_alone
-        if ident not in overtaken and (said := tells(memory)) and not lasting.passing(memory):
+        if ident not in overtaken and (said := tells(memory)) and not passing(memory):
             notes[memory.id] = one = _in_thread(memory, said, likely.get(memory.id), before.get(memory.id))
             found.append(
-                choose.Candidate(
+                Candidate(
                     id=memory.id, text=one.text, worth=worth, section=under[memory.id],
-                    tokens=text.estimate_tokens(composing.line(one) + "\n") + 1, stems=choose.stems(one.text),
+                    tokens=text.estimate_tokens(composing.line(one) + "\n") + 1, stems=stems(one.text),
                 )
             )  # fmt: skip
-    chosen = choose.choose(
+    chosen = choose(
         found, tokens=tokens, shares=[section.share for section in SECTIONS],
         heading=1 + max(text.estimate_tokens(section.heading + ":\n") for section in SECTIONS), known=known,
     )  # fmt: skip

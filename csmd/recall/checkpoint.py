@@ -1,23 +1,93 @@
-"""What a session stands at: harvested from its entries as a value, and told again within a budget; pure.
-
-A checkpoint is made of what was said and done up to one moment and of nothing else: the same rows give the same value,
-the same value the same bytes. Work, failures and open ends are counted where digests count them (distill/work.py,
-harvest.py). Essentials are the few of its pieces that a context which has lost the rest needs to go on.
-"""
+"""What a session stands at, told once after its context was compacted."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePath
 from typing import Literal, NamedTuple
 
-from csmd.distill import harvest, refusals
-from csmd.distill.harvest import ENTRY, SENTENCE, Item, Stated
-from csmd.distill.work import Entry, Ran, Work, check_of, fold
-from csmd.model import Brief
-from csmd.recall import task
+from csmd import text
+from csmd.capture.hosts import claude_tool_calls
+from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
+from csmd.extraction import refusals
+from csmd.extraction import work as harvest
+from csmd.extraction.work import ENTRY, SENTENCE, Entry, Item, Ran, Stated, Work, check_of, fold
+from csmd.model import Brief, Event
+from csmd.recall import superseded, visibility
 from csmd.recall.compose import Block, Note, fenced
-from csmd.text import cut, defuse, squeeze
+from csmd.store import checkpoints, cursors, digests, receipts, search, sessions, tombstones
+from csmd.store import checkpoints as due
+from csmd.store.checkpoints import AGAIN, Row
+from csmd.store.core import Store
+from csmd.store.purged import PURGED
+from csmd.store.sqlite import Rows
+from csmd.text import content_words, cut, defuse, sentences, squeeze
+
+#: Words that an order has at least which says what is to be done; so much of a prompt is looked at.
+SUBSTANTIAL, LOOKED_AT = 3, 2_000
+#: What adds to the task under way ("also ...", "and ...") is short; a longer one is a task of its own.
+ADDED_WORDS = 5
+_LEAD = r"^(?:\W*(?:yes|yeah|yep|no|ok|okay|sure|great|perfect|fine|good|cool|thanks|thank you|now|then|and|also|please|just|go ahead|let['’]?s|(?:can|could) you)\b)*\W*"
+#: A part of a prompt that takes what is there further and says nothing new.
+_GOES_ON = re.compile(
+    rf"{_LEAD}(?:$|(?:go on|go ahead|go for it|continue|proceed|carry on|keep going|do (?:it|that|this|so)|try (?:it )?again|retry|resume|approved?|lgtm"
+    r"|(?:that |this |it )?(?:looks?|sounds?|seems?|works?|is|['’]s) (?:very |really |all )?(?:good|great|fine|right|ok|okay|correct|perfect)"
+    r"|works (?:now|for me)|nice|well done|commit|push|merge|rebase|stage|(?:open|create|make|update) (?:a |the )?(?:pr|pull request|merge request)"
+    r"|(?:re-?)?run (?:it|them|that|(?:all )?(?:the )?(?:tests?|test suite|linter|lint|checks?|formatter|build|ci))|format|lint)\b)",
+    re.IGNORECASE,
+)
+#: It mends what the assistant has just done or said.
+_MENDS = re.compile(
+    r"^\W*(?:no|nope|wrong|actually|stop|wait|undo|revert|hm+|oops|sorry|that['’]?s (?:not|wrong)|not (?:like|that|what)|i (?:said|meant)|you (?:forgot|missed|broke)|still)\b",
+    re.IGNORECASE,
+)
+_ADDS = re.compile(r"^\W*(?:also|and(?! now)|plus|oh and|one more)\b", re.IGNORECASE)
+#: What is to be done is ordered, asked for, or wanted mended; in other languages and forms a prompt sets no task by itself.
+_VERBS = (
+    "add fix make create write use change move put remove delete drop rename replace revert split merge port migrate convert "
+    "implement build design refactor rewrite rework clean simplify extend enable disable support improve speed optimi[sz]e "
+    "update upgrade bump set turn configure install wire hook test cover check verify review investigate debug find figure "
+    "look show explain document describe draft prepare plan generate draw plot import export parse handle release ship deploy "
+    "start stop raise lower let get give take try keep help translate compare measure profile analy[sz]e search list read"
+).replace(" ", "|")
+_ORDER = re.compile(rf"{_LEAD}(?:(?:next|first|finally|instead)\b\W*)?(?:{_VERBS})\b", re.IGNORECASE)
+_WANTED = re.compile(
+    r"\b(?:please|i(?: want| need|['’]d like| would like)|we (?:need|want|should|must)|let['’]?s|your task|the (?:next )?(?:task|goal) is|to-?do:)\b"
+    r"|\b(?:fails?|failing|failed|broken|breaks|crash\w*|bug|hangs?|blank|does(?:n['’]t| not) work|is(?:n['’]t| not) working|too slow|error:)\b",
+    re.IGNORECASE,
+)
+_REQUEST = re.compile(
+    r"\b(?:(?:can|could|would|will) (?:you|we)|let['\u2019]?s|please|(?:take|have) a look|i(?:['\u2019]d| would) like"
+    r"|i(?: want| need) (?:you )?to)\b",
+    re.IGNORECASE,
+)
+_PART = re.compile(r"(?<=[.!?;:]) |,? (?:and|then|and then) (?=\w)|, ")
+
+
+def sets_task(said: str) -> bool:
+    """Whether a prompt gives its session something new to do; a plan that is handed over does."""
+    if claude_tool_calls.plan_given(said)[0]:
+        return True
+    body = squeeze(said[:LOOKED_AT])
+    words = len(content_words(body))
+    if words < SUBSTANTIAL or _MENDS.match(body) or (_ADDS.match(body) and words < ADDED_WORDS):
+        return False
+    parts = [part for part in _PART.split(body) if part.strip() and not _GOES_ON.match(part)]
+    if any(_ORDER.match(part) and not part.rstrip().endswith("?") for part in parts) or _REQUEST.search(body):
+        return bool(parts)
+    only_asks = all(one.rstrip("\"')*_ ").endswith("?") for one in sentences(body))
+    return bool(parts) and not only_asks and bool(_WANTED.search(body))
+
+
+def tasks(prompts: Sequence[Entry]) -> list[Entry]:
+    """The prompts of a session that set its task, the latest first; the first and the last that say something for none."""
+    found = [one for one in prompts if sets_task(one.text)][::-1]
+    return found or [one for one in prompts if len(content_words(one.text)) >= SUBSTANTIAL][::-1] or list(prompts[:1])
+
 
 PieceKind = Literal["goal", "plan", "correction", "decision", "edited", "read", "failing", "error", "open"]
 #: Most pieces of a kind that a checkpoint keeps, and most characters of one.
@@ -80,7 +150,7 @@ def made(entries: Sequence[Entry], stated: Sequence[Stated], *, cwd: str) -> Che
 
 def _goals(prompts: Sequence[Entry]) -> list[Piece]:
     """The task that was set last, then the one that the session began with where that is another."""
-    orders = task.tasks(prompts)
+    orders = tasks(prompts)
     found = [
         Piece("goal", item.text, item.uuid) for one in (orders[:1], orders[-1:]) for item in harvest.goal(one, "")[:1]
     ]
@@ -255,7 +325,298 @@ KEEP = (
 NAMED_CHARACTERS = 600
 
 
-def instructions(named: Sequence[tuple[str, Sequence[str]]]) -> str:
+def instructed(named: Sequence[tuple[str, Sequence[str]]]) -> str:
     """What a summariser is asked to keep, with what the session is known by: (what, names) each; always the same words."""
     parts = [f"{what}: {', '.join(squeeze(name) for name in names)}" for what, names in named if names]
     return KEEP + (f"\n{cut(defuse('Known so far: ' + '; '.join(parts)), NAMED_CHARACTERS)}" if parts else "")
+
+
+Why = Literal["compaction", "asked"]
+#: Compactions in one step, and events looked at for those that were announced since.
+BATCH, EVENTS = 5, 500
+#: A session of so many turns is read while a hook waits; of a longer one what is stored is told as it is.
+READ_AT_ONCE = 600
+#: Of a session that has gone on so far since, a checkpoint no longer says where it stands.
+MOST_BEHIND = 100
+GOALS_HEADING, GOALS_WEIGHT = "Goals", 1.6
+AFTER = "Where this session stood before its context was compacted."
+#: Names of each kind that a summariser is told.
+NAMES = 8
+#: What makes the brief from the tokens that are left, the goals that nobody else tells, and what is told before it.
+Briefing = Callable[[int, Sequence[Note], str], Brief]
+
+
+class Made(NamedTuple):
+    """What was made of a session; without `captures` those that are stored stay."""
+
+    value: Checkpoint
+    captures: list[Captured] | None
+    awaits: str
+
+
+Ready = tuple[Row, Made]
+
+
+# --- making them
+
+
+def step(store: Store, *, since: str, distilling: bool) -> int:
+    """Makes the checkpoints that wait, and finishes others; how many were looked at. What is older than `since` is not made.
+
+    `distilling`: whether statements are still to come of what was said before them.
+    """
+    return _hear(store, since, distilling) + _see(store, since, distilling) + _finish(store, distilling)
+
+
+def _hear(store: Store, since: str, distilling: bool) -> int:
+    """Checkpoints of the compactions that a hook has announced, with what is stored so far."""
+    after = store.read(lambda rows: cursors.cursor(rows, due.CHECKPOINT_STAGE, "events"))
+    last, looked, told = store.read(lambda rows: due.heard(rows, after=after, limit=EVENTS))
+    if not told and looked < EVENTS:
+        return 0
+    for session, at in told:
+
+        def read(rows: Rows, session: int = session, at: str = at) -> Ready | None:
+            if at < since or due.is_summarised(rows, session, since=at):
+                return None  # over already: its summary's place decides
+            about = due.about_sessions(rows, session)
+            row = checkpoints.pending(rows, session) or new(about, "compaction", anchor=at)
+            return _ready(
+                row._replace(asked_at=at), make(rows, about, until=at, key=store.hash_key, distilling=distilling)
+            )
+
+        _store(store, store.read(read))
+    store.write(lambda rows: cursors.move_cursor(rows, due.CHECKPOINT_STAGE, "events", last))
+    return len(told) or looked
+
+
+def _see(store: Store, since: str, distilling: bool) -> int:
+    """Checkpoints of the compactions whose summary was read."""
+    after = store.read(lambda rows: cursors.cursor(rows, due.CHECKPOINT_STAGE, "summaries"))
+    found = store.read(lambda rows: due.summaries(rows, after=after, limit=BATCH))
+    for one in found:
+
+        def read(rows: Rows, one: due.Summary = one) -> Ready | None:
+            if one.at < since or checkpoints.of_summary(rows, one.session_seq, one.uuid) is not None:
+                return None  # what it captured may be dropped elsewhere by now
+            about, old = due.about_sessions(rows, one.session_seq), checkpoints.pending(rows, one.session_seq)
+            announced = old is not None and old.asked_at <= one.at
+            row = old if old is not None and announced else new(about, "compaction", anchor=one.uuid)
+            made = make(rows, about, before=one.ordinal, key=store.hash_key, distilling=distilling)
+            return _ready(row._replace(summary_uuid=one.uuid), made)
+
+        _store(store, store.read(read))
+    if found:
+        store.write(lambda rows: cursors.move_cursor(rows, due.CHECKPOINT_STAGE, "summaries", found[-1].turn_seq))
+    return len(found)
+
+
+def _finish(store: Store, distilling: bool) -> int:
+    """Adds what belongs to stored checkpoints and came since; makes the pieces again of those whose turns have changed."""
+    found = store.read(due.awaiting)[:BATCH]
+    for row in found:
+
+        def read(rows: Rows, row: Row = row) -> Ready:
+            about = due.about_sessions(rows, row.session_seq)
+            until, before = (row.asked_at, 0) if not row.summary_uuid else ("", row.upto + 1)
+            made = make(rows, about, before=before, until=until, key=store.hash_key, distilling=distilling)
+            if made is None:  # nothing is left of it
+                return row, Made(Checkpoint(row.upto, row.at, ()), None, "")
+            return row, made._replace(captures=None) if row.awaits == AGAIN else made
+
+        _store(store, store.read(read))
+    return len(found)
+
+
+def ask(store: Store, rows: Rows, session_seq: int, *, now: str, note: str) -> str | None:
+    """Makes a checkpoint of a session as it is, read from `rows`; its id, None where nobody has said anything.
+
+    The stage finishes it: what its transcript brings of before `now` is added.
+    """
+    about = due.about_sessions(rows, session_seq)
+    made = make(rows, about, until=now, key=store.hash_key, distilling=True)
+    if made is None:
+        return None
+    row = new(about, "asked", anchor=now)._replace(asked_at=now, note=note)
+    _store(store, (row, made._replace(awaits="now")))
+    return row.id
+
+
+def new(about: due.About, why: Why, *, anchor: str) -> Row:
+    """A checkpoint's row before anything is in it; the same session and anchor give the same id."""
+    ident = "k" + hashlib.sha256(f"{about.id}:{why}:{anchor}".encode()).hexdigest()[:10]
+    return Row(0, ident, about.session_seq, about.id, 0, why, "", "", 0, "", "", "", "", "")
+
+
+def make(
+    rows: Rows, about: due.About, *, before: int = 0, until: str = "", key: bytes, distilling: bool = False
+) -> Made | None:
+    """What a session stood at before an ordinal, or at a time; None where nothing was said, or a tool wrote its transcript."""
+    if sessions.is_tampered(rows, text.keyed_hash(PurePath(about.path).name, key)):
+        return None
+    entries = [
+        entry
+        for entry in (Entry(*row) for row in digests.entries(rows, about.session_seq))
+        if entry.text != PURGED and (not before or entry.ordinal < before) and (not until or entry.at <= until)
+    ]
+    stated = [Stated(*row) for row in digests.stated(rows, about.session_seq)]
+    value = made(entries, stated, cwd=about.cwd)
+    if value is None:
+        return None
+    turns = [Captured(*row) for row in due.last_turns(rows, about.session_seq, upto=value.upto) if row[-1] != PURGED]
+    goes_on = bool(before) or due.later(rows, about.session_seq, upto=value.upto) > 0
+    is_whole = goes_on and (about.distilled >= value.upto or not distilling)
+    return Made(value, captured(turns), "" if is_whole else about.state)
+
+
+def _ready(row: Row, made: Made | None) -> Ready | None:
+    return None if made is None else (row, made)
+
+
+def _store(store: Store, ready: Ready | None) -> None:
+    if ready is not None:
+        row, made = ready
+        row = row._replace(upto=made.value.upto, at=made.value.at, awaits=made.awaits)
+        store.write(lambda rows: checkpoints.put(rows, row, made.value.pieces, made.captures))
+
+
+# --- telling them
+
+
+def opening(rows: Rows, event: Event, places: Sequence[int], *, key: bytes, max_tokens: int, brief: Briefing) -> Brief:
+    """What a session's start is told: goals, after a compaction its essentials, or what was restored; then the brief.
+
+    All of it within `max_tokens`; `brief` composes the brief within what is left. Of the essentials what the brief
+    says as well is not told twice, and of the brief what they say that was asked for.
+    """
+    goals_told = goals_block(rows, places, event.session_id)
+    found = _standing(rows, event, places[0], key)
+    if found is None:
+        return brief(max_tokens, goals_told.notes if goals_told else (), "")
+
+    head = partial(essentials, found.pieces, ident=found.id, about=found.about, note=found.note, goals=goals_told)
+
+    first = head(max_tokens=min(max_tokens, MOST_TOKENS), known=lambda _: False)
+    if not first.text:
+        return brief(max_tokens, goals_told.notes if goals_told else (), "")
+    asked_for = "\n".join(one.text for one in found.pieces if one.kind == "goal")
+    left = max_tokens - first.tokens - 1
+    while True:
+        made = brief(left, (), asked_for)
+        told = visibility.known([made.text])
+        first = head(max_tokens=first.tokens, known=told.says) if made.text else first
+        body = "\n".join(one.text for one in (first, made) if one.text)
+        if text.utf16_units(body) <= ANSWER_LIMIT_UNITS or not made.text:
+            break
+        left = left * 3 // 4
+    degraded = tuple(sorted({*first.degraded, *made.degraded}))
+    return Brief(
+        text=body, tokens=text.estimate_tokens(body), items=(*first.items, *made.items), degraded=degraded, cut=first.cut + made.cut
+    )  # fmt: skip
+
+
+def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | None:
+    """The open goals of a place, and of a session, that its context does not hold yet; None for none.
+
+    What an assistant declared is told in its own session only, and as the assistant's.
+    """
+    told = receipts.told(rows, session_id) if session_id else frozenset[str]()
+    found = [one for one in checkpoints.open_goals(rows, projects=places, session_id=session_id) if one.id not in told]
+    notes = tuple(
+        Note(id=one.id, text=one.text, reason=GOALS_HEADING, tail=f"{one.created_at[:10]}, {one.id}"
+             + ("" if one.authority == "user" else ", the assistant's"))
+        for one in found
+    )  # fmt: skip
+    return Block(heading=GOALS_HEADING, notes=notes, weight=GOALS_WEIGHT) if notes else None
+
+
+class Standing(NamedTuple):
+    """A checkpoint that is to be told."""
+
+    id: str
+    about: str
+    pieces: list[Piece]
+    note: str = ""
+
+
+def _standing(rows: Rows, event: Event, project: int, key: bytes) -> Standing | None:
+    if event.source == "compact":
+        return _compacted(rows, event, project, key)
+    row = checkpoints.to_tell(rows, project=project, session_id=event.session_id)
+    return None if row is None else restored(rows, row, key)
+
+
+def _compacted(rows: Rows, event: Event, project: int, key: bytes) -> Standing | None:
+    about = due.about_session(rows, event.session_id)
+    if about is None:
+        return None
+    row = checkpoints.latest(rows, event.session_id)
+    behind = due.later(rows, about.session_seq, upto=row.upto if row else 0, until=event.at)
+    if behind and about.turns <= READ_AT_ONCE:
+        made = make(rows, about, until=event.at, key=key)
+        ident = row.id if row and not row.summary_uuid else ""
+        found = None if made is None else _allowed(rows, made.value.pieces, project, about.id, made.value.at, key)
+        return None if found is None else Standing(ident, AFTER, found)
+    if row is None or behind > MOST_BEHIND:
+        return None
+    return Standing(row.id, AFTER, pieces(rows, row, key))
+
+
+def restored(rows: Rows, row: Row, key: bytes) -> Standing:
+    """A checkpoint as it is told elsewhere than in its own session."""
+    return Standing(row.id, f"Where an earlier session stood on {row.at[:10]}.", pieces(rows, row, key), row.note)
+
+
+def pieces(rows: Rows, row: Row, key: bytes) -> list[Piece]:
+    """What a checkpoint was made of, without what the user made csmd forget since, or what was superseded."""
+    found = [Piece(*one) for one in checkpoints.pieces(rows, row.seq)]
+    return _allowed(rows, found, row.project_seq, row.session_id, row.at, key)
+
+
+def _allowed(rows: Rows, pieces: Sequence[Piece], project: int, session_id: str, at: str, key: bytes) -> list[Piece]:
+    found = pieces_that_hold(rows, project, session_id, pieces)
+
+    def is_forgotten(piece: Piece) -> bool:
+        return tombstones.is_out(rows, piece.text, authority="assistant", project=project, at=at, key=key)
+
+    if not tombstones.has(rows, "memory"):
+        return found
+    return [one for one in found if one.kind not in ("correction", "decision", "open") or not is_forgotten(one)]
+
+
+def instructions(rows: Rows, event: Event, places: Sequence[int]) -> Brief:
+    """What the host's summariser is asked to keep: constant words, then names from goals and the session's digest."""
+    about = due.about_session(rows, event.session_id)
+    latest = digests.of_session(rows, about.session_seq)[-1:] if about else []
+    items = [item for row in latest for item in digests.items(rows, row.seq)]
+    declared = [one.text for one in checkpoints.open_goals(rows, projects=places, session_id=event.session_id)]
+    prompts = [Entry(*row) for row in due.prompts(rows, about.session_seq)] if about else []
+    named = [
+        ("goals", declared[:NAMES] or current([one for one in prompts if one.text != PURGED])),
+        ("files changed", [item.text for item in items if item.kind == "file"][:NAMES]),
+        ("failing", [item.text for item in items if item.kind == "command" and item.state == "failed"][:NAMES]),
+    ]
+    body = instructed(named)
+    return Brief(text=body, tokens=text.estimate_tokens(body), items=())
+
+
+#: The pieces of a checkpoint that somebody said.
+PIECES_SAID: frozenset[PieceKind] = frozenset({"goal", "correction", "decision", "open"})
+
+
+def pieces_that_hold(rows: Rows, project: int, session_id: str, pieces: Sequence[Piece]) -> list[Piece]:
+    """A session's pieces without echoes of what was superseded; a goal stays, and says that it holds no longer."""
+    replaced = superseded.replaced_in(rows, [project])
+    if not replaced:
+        return list(pieces)
+    turns = search.turns_of_uuids(rows, [one.uuid for one in pieces if one.kind in PIECES_SAID])
+    by_seq = search.turns_by_seq(rows, list(turns.values()))
+    kept: list[Piece] = []
+    for one in pieces:
+        turn = by_seq.get(turns.get(one.uuid, 0)) if one.kind in PIECES_SAID else None
+        old = superseded.echoed(one.text, at=turn.at, session=session_id, replaced=replaced) if turn else None
+        if old is None:
+            kept.append(one)
+        elif one.kind == "goal":
+            kept.append(one._replace(text=f"{one.text} (no longer: superseded by {old.heir})"))
+    return kept

@@ -1,18 +1,232 @@
-"""One way to put notes before the assistant: fenced, within one budget, trimmed in a fixed order; pure.
-
-Whoever has something to tell makes blocks of notes; this makes the text. The same blocks give the same bytes. What
-does not fit goes note by note, from the block with the least weight and there from the end, so that a budget is never
-passed and what matters most stays longest. Nothing left is no text at all.
-"""
+"""Notes within one budget, fenced; how much by context bracket; sentences that tell something."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from csmd import text
+from csmd.cache import cached
 from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
+from csmd.extraction import refusals
 from csmd.model import Brief, BriefItem, Memory
+
+Bracket = Literal["FRESH", "MODERATE", "DEPLETED", "CRITICAL"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A bracket: below which share of the window it holds, and which shares of the user's limits are used in it.
+
+    `recall` is for a prompt, `restored` for what follows a compaction that found the context in this bracket.
+    """
+
+    below: float
+    recall: float
+    restored: float
+
+    def recall_tokens(self, most: int) -> int:
+        """Most tokens that a prompt is told where the user allows `most`."""
+        return int(most * self.recall)
+
+    def restored_tokens(self, most: int) -> int:
+        """Most tokens that a session is told after its compaction where the user allows `most`."""
+        return int(most * self.restored)
+
+
+#: In the order in which a context fills. The host compacts by itself soon after CRITICAL begins.
+POLICY: dict[Bracket, Policy] = {
+    "FRESH": Policy(below=0.30, recall=1.0, restored=0.5),
+    "MODERATE": Policy(below=0.55, recall=1.0, restored=0.75),
+    "DEPLETED": Policy(below=0.75, recall=0.7, restored=1.0),
+    "CRITICAL": Policy(below=float("inf"), recall=0.35, restored=1.0),
+}
+
+
+def of(used: int, window: int) -> Bracket:
+    """The bracket of a context in which `used` of `window` tokens are taken; FRESH where nobody knows."""
+    share = used / window if window > 0 else 0.0
+    return next(bracket for bracket, policy in POLICY.items() if share < policy.below)
+
+
+def at_compaction(used: int, window: int) -> Policy:
+    """What holds after a compaction that found the context so full; where nobody knows, it was full."""
+    return POLICY[of(used, window) if used else "CRITICAL"]
+
+
+#: Fewer content words than this tell nothing.
+LEAST_WORDS = 4
+#: "Good." and "Now I see." say nothing beside what they stand before.
+LEAST_SAID = 2
+#: A remark in brackets behind a question is no longer than this.
+REMARK = 400
+#: What may stand before the word that counts.
+_LEAD = r"^\W*(?:(?:ok|okay|so|and|also|now|then|but|yes|yeah|no|well|please|hmm|right|alright|just|maybe)\b\W*){0,4}"
+_ASKS = re.compile(
+    rf"{_LEAD}(?:(?:can|could|would|will|should|shall|may|might)(?:n['’]t)? (?:you|we|i)|why|how come|do you|are you|did you)\b"
+    r"|\b(?:can|could|would|will) you (?!not\b)\w+|\bi(?:['’]d| would) like (?:you |us )?to (?:update|add|change|have you)\b",
+    re.IGNORECASE,
+)
+#: What things of a kind do by themselves, or are done with, whenever.
+_SAYS = (
+    r"apply|belong|come|contain|cost|depend|end|expire|fail|follow|get|go|happen|keep|land|live|need|pass|point|require|return"
+    r"|run|sit|start|stay|take|use|wait|work"
+)
+#: Work for the moment: the verb that somebody begins with, unless the sentence says when it always holds.
+_ERRAND = re.compile(
+    rf"{_LEAD}(?:consider|let['’]?s (?:also |now |first )?(?:add|adjust|check|continue|create|discuss|do|fix|look|make|see|start|try|update|write)"
+    r"|add|adjust|change|check|clean up|commit|continue|create|delete|do|document|ensure|explain|extend|find|fix|give|go|handle|implement"
+    r"|integrate|look|mention|merge|move|push|put|read|remote|remove|rename|replace|revert|review|run|see|set|show|take"
+    r"|tell|try|update|write)\b(?!\w*[:=/]|-\w)",
+    re.IGNORECASE,
+)
+#: The same word as a noun: one that names something, of which a finite verb that agrees with it then says something. What
+#: points at an object, joins or relates stands between a verb and its object instead; and what is checked, seen or told
+#: may be a clause.
+_NAMES = re.compile(
+    rf"{_LEAD}(?!(?:check|consider|document|ensure|explain|find|look|make|mention|see|show|tell|try)\b)[a-z]+ "
+    r"(?:(?!(?:the|an?|this|that|these|those|it|its|my|your|our|their|all|any|every|each|both|some|no|me|us|them|him|her|you|we"
+    r"|they|i|and|or|but|so|if|when|where|which|who|what|how|why|because|in|on|at|to|of|for|from|with|by|as|into|until|unless)\b)"
+    r"[\w.-]{1,30} ){0,3}?(?:(?:to|for|of) [\w.-]{1,30} (?=\w+s\b|must\b|should\b|are\b))?"
+    r"(?:(?:is|are|was|were|has|have|had|must|should|shall|can|cannot|may|will|do|does|did)(?:n['’]t)?\b"
+    rf"|(?<=[a-rt-z0-9] )(?:{_SAYS})(?:e?s)\b|(?<=s )(?:{_SAYS})\b)",
+    re.IGNORECASE,
+)
+#: A rule in the imperative: how things of a kind are done or kept, whichever they are. What is named with an article or a
+#: pointing word is one thing at hand, and "for" it is a piece of work.
+_RULE = re.compile(
+    rf"{_LEAD}(?!.{{0,300}}\b(?:the|this|that|these|those|it|now|again|once)\b|.{{0,300}}\.\w{{1,4}}:\d)(?:commit|give|handle|push|put|run|set|show|take|write) (?:[\w.`-]{{1,30}} ){{0,2}}?[a-z][\w.-]{{0,30}}(?<!s)s "
+    r"(?!for\b|which\b|and\b|to see\b)[`\w]",
+    re.IGNORECASE,
+)
+_STANDS = re.compile(
+    r"\b(?:always|never|every|each|whenever|any|before|after|prefer|unless|only (?:when|if|after))\b",
+    re.IGNORECASE,
+)
+#: A question about how something is; what asks for work says what was wanted.
+_QUESTION = re.compile(
+    rf"{_LEAD}(?:what|which|who|whose|where|when|why|how|is|are|was|were|do|does|did|has|have|had)\b.*\?[\"'”’)*_\]`]*\W*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_PIECES = re.compile(r"(?<=[.!?:])\s+")
+#: What leans on a sentence that is left out.
+_LEANS = re.compile(
+    r"^\W*(?:like|so|but|and|also|then|or|this|that|it|these|those|they|there|because|which|if so|otherwise|maybe|e\.g)\b",
+    re.IGNORECASE,
+)
+#: A sentence about something that was named before it: nobody can follow it who was not there.
+_POINTS = re.compile(
+    r"\W*(?:(?:and|but|so|also|ok|yes|no|similarly|maybe)\b,? )*(?:this|that|it|these|those|they|(?:the|your) (?:first|second|last|other|same) \w+"
+    r"|the (?:bug|change|check|class|code|command|comment|condition|error|file|fix|function|issue|method|parameter|problem|regex|script|test|value|variable)s?(?: here)?)"
+    r" (?:is|was|are|were|has|have|had|does|do|did|can|could|should|would|will|must|may|might|needs?|now|only|also|looks?|seems?|means?|happens?|occurs?)(?:n't)?\b",
+    re.IGNORECASE,
+)
+#: Two ways that somebody could go: nothing was decided.
+_UNDECIDED = re.compile(r"\boption (?:\d|[a-c])\b.{0,400}\boption (?:\d|[a-c])\b", re.IGNORECASE)
+#: A mark that a program's output has.
+_PRINTED = re.compile(r"[⎿│├└❯⏺]")
+
+
+def stated(memory: Memory) -> str:
+    """The sentences of a memory that tell something, on one line; "" where none does.
+
+    What a person pinned, and what csmd counted over sessions, is told as it is; what an assistant says is to be done about
+    something is told with that.
+    """
+    whole = text.squeeze(memory.text)
+    if memory.pinned or memory.origin == "inferred":
+        return whole
+    return _stated(whole, memory.authority == "assistant" and memory.origin == "stated")
+
+
+def stands_alone(memory: Memory) -> str:
+    """What is `stated` of a memory that somebody can follow who was not there; "" of one that points at what is not told."""
+    said = stated(memory)
+    if memory.pinned or memory.scene or memory.origin == "inferred":
+        return said
+    by_user = memory.authority == "user"
+    return "" if _POINTS.match(said) or refusals.refusal(said, "user" if by_user else "assistant") else said
+
+
+@cached(4096)
+def _stated(whole: str, by_assistant: bool) -> str:
+    if _PRINTED.search(whole) or _UNDECIDED.search(whole):
+        return ""
+    kept: list[str] = []
+    is_cut = False
+    for whole_sentence in text.sentences(whole):
+        advises = by_assistant and bool(kept) and _advises(whole_sentence, kept[-1])
+        sentence = whole_sentence if advises else _without_errand(whole_sentence)
+        if not (advises or tells(sentence)):
+            is_cut = True
+        elif kept or not is_cut or not _LEANS.match(sentence):
+            kept.append(sentence)
+    told = " ".join(kept)
+    return told if len(text.content_words(told)) >= LEAST_WORDS or not is_cut else ""
+
+
+def _advises(sentence: str, before: str) -> bool:
+    """Whether a sentence says what is to be done about that which the one before it names."""
+    if _asks(sentence) or refusals.refusal(sentence, "assistant"):
+        return False
+    named = {text.stem(word) for word in text.content_words(before)}
+    return any(text.stem(word) in named for word in text.content_words(sentence))
+
+
+def _asks(sentence: str) -> bool:
+    """Whether a sentence asks, also where a remark in brackets stands behind the question."""
+    bare = sentence.rstrip()
+    if bare.endswith(")") and len(bare) - (start := bare.rfind("(")) <= REMARK and bare[:start].rstrip().endswith("?"):
+        return True
+    said = next((at for at in range(len(bare) - 1, -1, -1) if bare[at].isalnum()), -1)
+    return "?" in bare[said + 1 :] or _ASKS.search(sentence) is not None
+
+
+def _without_errand(sentence: str) -> str:
+    """A sentence without the errand that leads into what it tells: "Push it first: only the default branch counts"."""
+    errand, _, told = sentence.partition(": ")
+    if tells(sentence) or _asks(sentence) or len(text.content_words(told)) < LEAST_WORDS:
+        return sentence
+    is_lead = errand[-1:].isalnum() and ";" not in errand
+    return told if is_lead and tells(told) else sentence
+
+
+def tells(sentence: str) -> bool:
+    """Whether a sentence is neither a question nor an errand."""
+    if _asks(sentence):
+        return False
+    return not _ERRAND.match(sentence) or any(form.search(sentence) for form in (_STANDS, _NAMES, _RULE))
+
+
+def answers(passage: str) -> bool:
+    """Whether a passage of earlier talk says anything beside questions, orders and what nobody is told."""
+    return any(
+        len(text.content_words(piece)) >= LEAST_SAID
+        and not _QUESTION.match(piece)
+        and refusals.refusal(piece, "assistant") in ("", "question")
+        for piece in _PIECES.split(passage)
+    )
+
+
+def without_refused(passage: str) -> str:
+    """An assistant's passage without the sentences that state nothing that lasts; whole where nothing else is left."""
+    return " ".join(one for one in text.sentences(passage) if not refusals.refusal(one, "assistant")) or passage
+
+
+def shortened(said: str, limit: int) -> str:
+    """`said` within `limit` characters: as many whole sentences as fit, where they are at least half of that."""
+    if len(said) <= limit:
+        return said
+    kept = ""
+    for sentence in text.sentences(said):
+        longer = f"{kept} {sentence}".strip()
+        if len(longer) > limit:
+            break
+        kept = longer
+    return kept if len(kept) >= limit // 2 else text.cut(said, limit)
+
 
 #: Longest that one note is told, in characters.
 NOTE_CHARACTERS = 400

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from csmd import prose, text
 from csmd import terms as derived
-from csmd.believe import stage_supersede, supersede
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
+from csmd.memory import contradiction, supersession
 from csmd.model import PROMPTS, Memory
 from csmd.recall import ranking
 from csmd.recall.query import unquoted
@@ -112,10 +112,10 @@ def terms_of(rows: Rows, said: str, *, places: Sequence[int] | None) -> list[str
     """The terms to look for: a question's own, then the other names, old and new, of what it names."""
     found = derived.asked(said)
     named = [word for word in said.split() if ranking.names_something(word)][:MOST_TERMS]
-    renames = stage_supersede.renamed(rows, None if places is None else list(places), of=named) if named else {}
+    renames = supersession.renamed(rows, None if places is None else list(places), of=named) if named else {}
     for old, new in renames.items():
         for one, other in ((new, old), (old, new)):
-            if supersede.names(said, one):
+            if contradiction.names(said, one):
                 found += [term for term in text.query_terms(other) if term not in found]
     return found[:MOST_TERMS]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from csmd import text
-from csmd.distill.digest import SAID
+from csmd.extraction.digest import SAID
 from csmd.recall import superseded
 from csmd.recall.compose import Block, Note
 from csmd.store import digests, receipts, sessions

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from csmd import text
-from csmd.believe import knowledge, selfmodel
-from csmd.believe.knowledge import Belief
-from csmd.believe.selfmodel import Capability, Counted
-from csmd.distill.digest import SAID
+from csmd.extraction.digest import SAID
+from csmd.memory import knowledge, self_model
+from csmd.memory.knowledge import Belief
+from csmd.memory.self_model import Capability, Counted
 from csmd.model import Brief, Candidate, Packet
-from csmd.recall import compose, indicative, last_sessions
+from csmd.recall import compose, last_sessions
 from csmd.recall.compose import Block, Note
 from csmd.store import candidates, digests, memories, receipts
 from csmd.store.sqlite import Rows
@@ -171,7 +171,7 @@ def _why(line: Line, told: frozenset[str]) -> Why:
         return "without exception"
     if line.part in ("signal", "belief"):
         said = line.text.partition(": ")[2] if line.part == "belief" else line.text
-        if not all(indicative.tells(sentence) for sentence in text.sentences(_QUOTED.sub(" ", said))):
+        if not all(compose.tells(sentence) for sentence in text.sentences(_QUOTED.sub(" ", said))):
             return "orders or asks"
     return "told"
 
@@ -196,7 +196,7 @@ def fenced(made: Sequence[Block], *, max_tokens: int) -> Brief:
 
 
 def _short(said: str) -> str:
-    return indicative.shortened(text.squeeze(said), CHARACTERS)
+    return compose.shortened(text.squeeze(said), CHARACTERS)
 
 
 # --- over the store
@@ -219,7 +219,7 @@ def lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_tokens
         *warnings(waiting),
         *experience(seen, ended),
         *signals(waiting),
-        *capabilities(selfmodel.capabilities(counted)),
+        *capabilities(self_model.capabilities(counted)),
         *beliefs(held),
     ]
     told = receipts.told(rows, session_id) if session_id else frozenset[str]()

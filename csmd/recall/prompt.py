@@ -14,20 +14,10 @@ from dataclasses import dataclass, replace
 
 from csmd import text, wire
 from csmd.cache import cached
-from csmd.distill import chooser
+from csmd.extraction import chooser
 from csmd.model import Authority, Brief, Memory
 from csmd.recall import brief as briefs
-from csmd.recall import (
-    compose,
-    hybrid_search,
-    indicative,
-    last_sessions,
-    query,
-    stage,
-    superseded,
-    threads,
-    tiers,
-)
+from csmd.recall import compose, hybrid_search, last_sessions, query, superseded, threads, visibility
 from csmd.recall.brief import never
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Embed, Found, Query
@@ -95,7 +85,7 @@ def recall(
         if any(one.score >= floor and not one.is_cold for one in holding):
             in_context = receipts.told(rows, session_id) if session_id else frozenset[str]()
             told = _newest(rows, holding, may, in_context)
-    known = stage.told_anyway(rows, places) if told else never
+    known = visibility.told_anyway(rows, places) if told else never
     beside = (
         last_sessions.blocks(rows, places=places, session_id=session_id) if query.asks_for_last_session(prompt) else []
     )
@@ -127,14 +117,14 @@ def telling(
     """
     told = receipts.told(rows, session_id) if session_id else frozenset[str]()
     since = receipts.fresh_since(rows, session_id) if session_id else ""
-    attention, beside = stage.attention(rows, places), receipts.near(rows, places, session_id)
+    attention, beside = visibility.attention(rows, places), receipts.near(rows, places, session_id)
     asked = text.normalise(prompt)
     anything_forgotten = tombstones.has(rows, "memory")
 
     def reaches(memory: Memory) -> bool:
         if memory.project_seq not in places or memory.id in told or not briefs.injectable(memory):
             return False
-        return tiers.reaches(memory, "WARM", at="match", near=beside)
+        return visibility.reaches(memory, "WARM", at="match", near=beside)
 
     def is_cold(memory: Memory) -> bool:
         return attention(memory) == "COLD" and not memory.pinned
@@ -228,7 +218,7 @@ def _tells(one: Found, asked: str) -> bool:
     """Whether a statement says anything beside what is asked, questions and what somebody is about to look at."""
     if one.memory is not None and one.memory.pinned:
         return True
-    return text.normalise(one.text) != asked and indicative.answers(one.text)
+    return text.normalise(one.text) != asked and compose.answers(one.text)
 
 
 # --- the second hop
@@ -341,7 +331,7 @@ def composed(
 def _note(one: Told) -> Note:
     found = one.found
     by_assistant = found.memory is None and found.passage is not None and found.passage.kind == "assistant"
-    said = indicative.without_refused(found.text) if by_assistant else found.text
+    said = compose.without_refused(found.text) if by_assistant else found.text
     said = text.cut(said, STATEMENT_CHARACTERS)
     for older in one.before[:1]:
         said += f" (before, {older.at[:10]}: {text.cut(older.text, BEFORE_CHARACTERS)})"

@@ -1,27 +1,97 @@
-"""Search results: the statements that bear on a question as hits, each turn in its exchange, what is newer first.
-
-A turn is shown with what was asked before it and answered after it, so that no two hits show one exchange; a memory
-that its turn states is one answer with it. A hit that a later statement follows stands behind that one and says so.
-"""
+"""What a search shows: memories and exchanges, each once, the best first."""
 
 from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from csmd import text, wire
-from csmd.distill import errors
 from csmd.errors import DeadlineExceeded
+from csmd.extraction import failure_reports
 from csmd.model import Hit
-from csmd.recall import exchange, hybrid_search, query, ranking, superseded, threads
+from csmd.recall import hybrid_search, query, ranking, superseded, threads
 from csmd.recall.hybrid_search import ALL, LEXICAL_S, POOL, WIDE_POOL, Embed, Found, Query
 from csmd.store import failures, fulltext, memories, passages, search
 from csmd.store.search import Beside, DigestRow, TurnRow
 from csmd.store.sqlite import Rows
+
+#: What the passage that matched gets of the room when others stand beside it and it needs so much.
+MATCHED_SHARE = 0.5
+#: How many turns stand beside the one that matched: the one before and the one after.
+MOST_BESIDE = 2
+_BESIDE = re.compile(r"\n\[(?:before|after)\] ")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A turn of an exchange: `place` is "" for the one that matched, else before or after; `cut` gives a passage of it."""
+
+    speaker: str
+    place: str
+    text: str
+    cut: Callable[[int], str]
+
+
+def told(parts: Sequence[Part], *, limit: int) -> str:
+    """The text of a hit in at most `limit` characters, the turn that matched first; alone it is told as it is."""
+    if len(parts) == 1:
+        return parts[0].cut(limit)
+    heads = [f"[{part.place}] {part.speaker}: " if part.place else f"{part.speaker}: " for part in parts]
+    room = limit - sum(len(head) + 1 for head in heads)
+    shares = _shares([len(part.text) for part in parts], room)
+    return "\n".join(head + part.cut(share) for head, part, share in zip(heads, parts, shares, strict=True))
+
+
+def matched(told: str) -> str:
+    """Of a text that `told` gave what stands in it of the turn that matched."""
+    return _BESIDE.split(told, maxsplit=1)[0]
+
+
+def _shares(sizes: Sequence[int], room: int) -> list[int]:
+    """How much room each gets: the first its half, the others equal parts; what one leaves the others take."""
+    first, *others = sizes
+    wanted = min(first, max(int(room * MATCHED_SHARE), room - sum(others)))
+    left = room - wanted
+    shares = [0] * len(others)
+    waiting = sorted(range(len(others)), key=lambda index: others[index])
+    while waiting:
+        index, *waiting = waiting
+        shares[index] = min(others[index], left // (len(waiting) + 1))
+        left -= shares[index]
+    return [wanted, *shares]
+
+
+def grouped(
+    ranked: Sequence[int],
+    near: Mapping[int, Sequence[int]],
+    scores: Mapping[int, float],
+    *,
+    most: int,
+    midway: Collection[int] = frozenset(),
+) -> list[list[int]]:
+    """The best `most` of `ranked` (best first), each with those beside it (0: none), the better first; none twice.
+
+    What was said `midway` in an exchange that is shown already is no hit of its own.
+    """
+    used: set[int] = set()
+    found: list[list[int]] = []
+    for seq in ranked:
+        if seq in used or (seq in midway and not used.isdisjoint(near.get(seq, ()))):
+            continue
+        used.add(seq)
+        beside = [one for one in dict.fromkeys(near.get(seq, ())) if one and one not in used]
+        group = [seq, *sorted(beside, key=lambda one: -scores.get(one, 0.0))[:MOST_BESIDE]]
+        used.update(group)
+        found.append(group)
+        if len(found) >= most:
+            break
+    return found
+
 
 CHARACTERS = 1200
 #: What a hit gains by the better of what stands beside it, by the time that is asked for, and by having mended what is asked.
@@ -137,7 +207,7 @@ def _raised(
         turns = dict.fromkeys((seq for seq, _ in of_time), TIME_WEIGHT)
         turns |= {one.passage.turn_seq: TIME_WEIGHT for one in found if one.passage and window.holds(one.passage.at)}
         told = {one.memory.seq: TIME_WEIGHT for one in found if one.memory and window.holds(one.at)}
-    pasted = errors.pasted(said, at="", uuid="")
+    pasted = failure_reports.pasted(said, at="", uuid="")
     if pasted is not None:
         same = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=asked.places)
         known = [seen for one in (same, pasted.fingerprint) if one and (seen := failures.seen(rows, one, asked.places))]
@@ -182,7 +252,7 @@ def _turns(
     ranked = sorted(scores, key=lambda turn: (-scores[turn], turn))
     near = {turn: (where[turn].after, where[turn].before) for turn in ranked}
     midway = {turn for turn in ranked if where[turn].midway}
-    groups = exchange.groups(ranked, near, scores, most=limit, midway=midway)
+    groups = grouped(ranked, near, scores, most=limit, midway=midway)
     read = search.turns_by_seq(rows, [turn for group in groups for turn in group])
     return [
         _exchange(asked, [read[turn] for turn in group if turn in read], where, best, scores[group[0]])
@@ -203,7 +273,7 @@ def _exchange(
     hit = Hit(
         id=own.uuid,
         kind="turn",
-        text=exchange.told(parts, limit=CHARACTERS),
+        text=told(parts, limit=CHARACTERS),
         score=score * (SUPERSEDED_SHARE if overturned else 1.0),
         project=own.project,
         session_id=own.session_id,
@@ -216,7 +286,7 @@ def _exchange(
     return Shown(hit, found.passage.seq if found and found.passage else 0)
 
 
-def _part(asked: Query, turn: TurnRow, place: str, best: Mapping[int, Found]) -> exchange.Part:
+def _part(asked: Query, turn: TurnRow, place: str, best: Mapping[int, Found]) -> Part:
     """A turn of an exchange, cut to where its best passage stands, or else where its words are."""
     found = best.get(turn.seq)
     start = found.passage.start if found and found.passage and not place else 0
@@ -227,7 +297,7 @@ def _part(asked: Query, turn: TurnRow, place: str, best: Mapping[int, Found]) ->
         begin = max(0, min(start, len(turn.text) - limit + 1))
         return "…" + text.cut(turn.text[begin:], limit - 1)
 
-    return exchange.Part(speaker=turn.kind, place=place, text=turn.text, cut=cut)
+    return Part(speaker=turn.kind, place=place, text=turn.text, cut=cut)
 
 
 # --- memories

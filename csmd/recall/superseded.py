@@ -11,10 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from csmd import text
-from csmd.believe import clauses
+from csmd.memory import contradiction
 from csmd.model import Memory
-from csmd.recall.checkpoint import Piece, PieceKind
-from csmd.store import belief_changes, memories, search
+from csmd.store import belief_changes, memories
 from csmd.store.sqlite import Rows
 
 #: Of the words that only the old has so many are an echo of it, in its own session; elsewhere so many of all its words, too.
@@ -55,7 +54,7 @@ def _is_echo(shown: Stems, at: str, session: str, one: Replaced) -> bool:
 
 def _affirmed(said: str) -> Stems:
     """The stems of a text but for those that it speaks against: "pnpm, not npm" says nothing for npm."""
-    read = clauses.read(said)
+    read = contradiction.read(said)
     return stems(said).difference(*(one.what for one in (*read.denied, *read.instead, *read.removed)))
 
 
@@ -64,8 +63,6 @@ def _affirmed(said: str) -> Stems:
 
 #: How often what replaced something was replaced itself, at most; and replacements of places that are looked at.
 HEIRS, MOST_REPLACED = 8, 200
-#: The pieces of a checkpoint that somebody said.
-SAID: frozenset[PieceKind] = frozenset({"goal", "correction", "decision", "open"})
 
 
 def replaced_in(rows: Rows, places: Sequence[int]) -> list[Replaced]:
@@ -73,24 +70,6 @@ def replaced_in(rows: Rows, places: Sequence[int]) -> list[Replaced]:
     return of_memories(
         rows, memories.by_seqs(rows, belief_changes.superseded(rows, places, limit=MOST_REPLACED)).values()
     )
-
-
-def pieces_that_hold(rows: Rows, project: int, session_id: str, pieces: Sequence[Piece]) -> list[Piece]:
-    """A session's pieces without echoes of what was superseded; a goal stays, and says that it holds no longer."""
-    replaced = replaced_in(rows, [project])
-    if not replaced:
-        return list(pieces)
-    turns = search.turns_of_uuids(rows, [one.uuid for one in pieces if one.kind in SAID])
-    by_seq = search.turns_by_seq(rows, list(turns.values()))
-    kept: list[Piece] = []
-    for one in pieces:
-        turn = by_seq.get(turns.get(one.uuid, 0)) if one.kind in SAID else None
-        old = echoed(one.text, at=turn.at, session=session_id, replaced=replaced) if turn else None
-        if old is None:
-            kept.append(one)
-        elif one.kind == "goal":
-            kept.append(one._replace(text=f"{one.text} (no longer: superseded by {old.heir})"))
-    return kept
 
 
 def of_memories(rows: Rows, superseded: Iterable[Memory]) -> list[Replaced]:

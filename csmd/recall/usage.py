@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from csmd import text as texts
-from csmd.believe import stage as believe
+from csmd.memory import remember as believe
 from csmd.model import StoredTurn
 from csmd.store import memories, search, turns
 from csmd.store import receipts as uses

@@ -14,7 +14,7 @@ from csmd.store.sqlite import Rows
 
 #: Of what breaks a rule, as many are named.
 SHOWN = 20
-#: The least that a correction begins with, whatever its category (believe/score.py).
+#: The least that a correction begins with, whatever its category (memory/confidence.py).
 CORRECTION = 0.6
 #: What an inferred memory's candidate must have had (seed 000): sureness, how often it was seen, turns that speak for it.
 CONFIDENCE, SEEN, EVIDENCE = 0.7, 3, 2

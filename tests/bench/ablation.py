@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd.daemon.answers.retrieval import hit_json
-from csmd.recall import exchange, hybrid_search, ranking, results, stage
+from csmd.recall import hybrid_search, ranking, results, visibility
 from csmd.store import models, sqlite
 from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 SHARED = HERE.parent.parent.parent / "shared" / "eval"
 #: When the questions are asked: the labelled sessions had ended by then.
 NOW = datetime(2026, 2, 20, tzinfo=UTC)
-_groups = exchange.groups
+_groups = results.grouped
 
 
 def _all_turns(*given: Any, **named: Any) -> list[list[int]]:
@@ -53,8 +53,8 @@ WITHOUT: dict[str, list[tuple[Any, str, Any]]] = {
     "what mended it": [(results, "MENDED_WEIGHT", 0.0)],
     "newest first": [(results, "_newest_first", lambda _rows, shown: list(shown))],
     "a varied front": [(results, "AGAIN_SHARE", 1.0)],
-    "talk at work": [(exchange, "groups", _all_turns)],
-    "exchange": [(exchange, "MOST_BESIDE", 0)],
+    "talk at work": [(results, "groups", _all_turns)],
+    "exchange": [(results, "MOST_BESIDE", 0)],
     "memories' turns": [(hybrid_search, "MEMORIES", 0)],
     "half the candidates": [(hybrid_search, "CANDIDATES", hybrid_search.CANDIDATES // 2)],
     "half the pool": [(hybrid_search, "POOL", hybrid_search.POOL // 2), (results, "POOL", hybrid_search.POOL // 2)],
@@ -105,7 +105,7 @@ def asker(home: Path, questions: list[str]) -> Callable[[dict[str, Any]], list[A
 
     def ask(question: dict[str, Any]) -> list[Any]:
         hits, _ = results.find(
-            rows, question["question"], projects=stage.asked(rows, question["cwd"], asking=""), kind="all", limit=10,
+            rows, question["question"], projects=visibility.asked(rows, question["cwd"], asking=""), kind="all", limit=10,
             embed=lambda query: (known[query], name), now=NOW,
         )  # fmt: skip
         return [hit_json(hit, explain=False) for hit in hits]

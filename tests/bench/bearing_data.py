@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from csmd.recall import prompt, stage, threads
+from csmd.recall import prompt, threads, visibility
 from csmd.recall.hybrid_search import Embed, Found
 from csmd.store import embed_worker, passages, sqlite
 from csmd.store.sqlite import Rows
@@ -118,14 +118,14 @@ class Asker:
     def bearing(self, rows: Rows, cwd: str, said: str) -> list[Found]:
         """The candidates of a prompt in a directory, best first."""
         rows.of_this_read = {}
-        places = stage.scopes(rows, cwd)
+        places = visibility.scopes(rows, cwd)
         return prompt.bearing(rows, places=places, prompt=said, embed=self.embed(rows), degraded=[])
 
     def recall(self, rows: Rows, cwd: str, said: str) -> tuple[str, float]:
         """What a prompt would be told if nothing were too weak, and the best score in it (-1 for nothing)."""
         rows.of_this_read = {}
         made = prompt.recall(
-            rows, places=stage.scopes(rows, cwd), session_id="", prompt=said, floor=0.0, max_tokens=500, max_items=14,
+            rows, places=visibility.scopes(rows, cwd), session_id="", prompt=said, floor=0.0, max_tokens=500, max_items=14,
             embed=self.embed(rows), key=b"x" * 32,
         )  # fmt: skip
         return made.text, max((one.score for one in made.items), default=-1.0)

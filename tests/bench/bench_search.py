@@ -37,7 +37,7 @@ from big_store import MODEL, PROJECTS, Words, build, place
 from csmd import terms as derived
 from csmd import wire
 from csmd.config import Settings, default_paths
-from csmd.recall import hybrid_search, results, stage, threads
+from csmd.recall import hybrid_search, results, threads, visibility
 from csmd.recall import prompt as prompts
 from csmd.store import cursors, fulltext, passage_threads, projects, search, vector_tables, vectors
 from csmd.store.sqlite import Rows, opened
@@ -129,7 +129,7 @@ def all_words(rows: Rows, one: Question, places: Sequence[int]) -> None:
 
 def reads(rows: Rows, words: Words, count: int) -> bool:
     """Prints what each way of asking takes; whether one takes more than it may."""
-    settings, model, here = Settings(), vectors.model_seq(rows, MODEL), stage.scopes(rows, place(1))
+    settings, model, here = Settings(), vectors.model_seq(rows, MODEL), visibility.scopes(rows, place(1))
     assert model is not None
 
     def recall(one: Question) -> Any:
@@ -195,7 +195,7 @@ def overlap(rows: Rows, words: Words, count: int, model: int) -> tuple[float, fl
     """(Shares of the ten and the hundred nearest of an exact scan that are found, what finding them takes, and an exact scan)."""
     shares: tuple[list[float], list[float]] = ([], [])
     signed, exact, whole = Took(), Took(), vector_tables.WHOLE
-    places = stage.scopes(rows, place(1))
+    places = visibility.scopes(rows, place(1))
     for one in questions(rows, words, count, mark="?"):
 
         def nearest(one: Question = one) -> list[int]:

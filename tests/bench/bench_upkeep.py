@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from csmd.believe import stage_upkeep
+from csmd.memory import upkeep
 from csmd.store import invariants, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -33,20 +33,20 @@ def main() -> int:
         store = Store(Path(folder) / "csmd.db", now=NOW)
         store.write(lambda rows: fill(rows, args.memories, args.projects))
         measured("rules", lambda: store.read(lambda rows: invariants.broken(rows, store.hash_key)))
-        found = measured("everything looked at", lambda: store.read(lambda rows: stage_upkeep.look(rows, None)))
+        found = measured("everything looked at", lambda: store.read(lambda rows: upkeep.look(rows, None)))
         print(f"{'':26} {len(found)} findings")
-        measured("one project looked at", lambda: store.read(lambda rows: stage_upkeep.look(rows, [1])))
+        measured("one project looked at", lambda: store.read(lambda rows: upkeep.look(rows, [1])))
         times = []
         for _ in range(40):
             begun = time.perf_counter()
-            stage_upkeep.step(store, now=NOW)
+            upkeep.step(store, now=NOW)
             times.append(time.perf_counter() - begun)
         print(
             f"{'step over 5 new memories':26} {sorted(times)[len(times) // 2] * 1000:8.1f} ms (median of {len(times)})"
         )
         store.write(lambda rows: rows.run("insert into cursors values ('upkeep', 'memories', :n)"
                                           " on conflict (stage, subject) do update set position = :n", n=args.memories))  # fmt: skip
-        measured("a day's sweep", lambda: [None for _ in iter(lambda: stage_upkeep.step(store, now=NOW), 0)])
+        measured("a day's sweep", lambda: [None for _ in iter(lambda: upkeep.step(store, now=NOW), 0)])
         store.close()
     return 0
 

@@ -16,10 +16,10 @@ sys.path.insert(0, str(ROOT))
 
 from csmd import text  # noqa: E402
 from csmd.capture.hosts import claude  # noqa: E402
-from csmd.distill import sources  # noqa: E402
-from csmd.distill.sources import Source  # noqa: E402
-from csmd.distill.stage import SPOKEN  # noqa: E402
 from csmd.errors import BadInput  # noqa: E402
+from csmd.extraction import sources  # noqa: E402
+from csmd.extraction.sources import Source  # noqa: E402
+from csmd.extraction.statements import SPOKEN  # noqa: E402
 from csmd.model import StoredTurn, Turn  # noqa: E402
 
 #: Whose sessions, cut in half by time, rules and weights may be tuned on: a part of the working directory.

@@ -31,7 +31,7 @@ import numpy as np
 from bearing_data import CARRY_OVER, LABELLED, Asker, Case, LabelledPair, Sets
 from logistic import newton
 
-from csmd.recall import ranking, results, stage
+from csmd.recall import ranking, results, visibility
 from csmd.store.sqlite import Rows
 
 Weights = dict[str, float]
@@ -314,7 +314,7 @@ def search(rows: Rows, question: Mapping[str, Any], asker: Asker) -> list[Hit]:
     """The ten best hits of a question in its directory."""
     rows.of_this_read = {}
     hits, _ = results.find(
-        rows, question["question"], projects=stage.scopes(rows, question["cwd"]), kind="all", limit=10,
+        rows, question["question"], projects=visibility.scopes(rows, question["cwd"]), kind="all", limit=10,
         embed=asker.embed(rows), now=datetime.now(UTC),
     )  # fmt: skip
     return [

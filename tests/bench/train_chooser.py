@@ -30,10 +30,10 @@ from logistic import newton
 from projects import Figures, Project, checked, lines_of, projects_of
 from sayings import sayings
 
-from csmd.distill import assertions, chooser, refusals
-from csmd.distill.chooser import FEATURES
-from csmd.distill.sources import Source
-from csmd.distill.weights import Weights
+from csmd.extraction import assertions, chooser, refusals
+from csmd.extraction.chooser import FEATURES
+from csmd.extraction.sources import Source
+from csmd.extraction.weights import Weights
 from csmd.model import PROMPTS, StoredTurn
 from csmd.text import STOP_WORDS, normalise, words
 

@@ -1,4 +1,4 @@
-"""Fits the weights of csmd/distill/classifier.py and writes them to csmd/data/classifier.json; numpy only.
+"""Fits the weights of csmd/extraction/classifier.py and writes them to csmd/data/classifier.json; numpy only.
 
 Learned from are the sentences written for it (tests/data/kinds.txt and sayings.txt), the rows of the labelled set's
 sentences.jsonl whose text has an even SHA-256, and the labels of the projects (their memories, and the quotes that
@@ -30,8 +30,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
 
 from sayings import sayings  # noqa: E402
 
-from csmd.distill import classifier  # noqa: E402
-from csmd.distill.classifier import GATES, HEADS, NONE, Model, Speaker  # noqa: E402
+from csmd.extraction import classifier  # noqa: E402
+from csmd.extraction.classifier import GATES, HEADS, NONE, Model, Speaker  # noqa: E402
 
 WRITTEN = HERE.parent / "data" / "kinds.txt"
 TARGET = HERE.parent.parent / "csmd" / "data" / "classifier.json"

@@ -13,7 +13,7 @@ from machine import PREFERENCE, Machine, eventually
 
 from csmd.capture import instruction_files, project_identity
 from csmd.daemon.watch import Watch
-from csmd.recall import stage as recall
+from csmd.recall import visibility as recall
 from csmd.store import projects
 
 pytestmark = pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")

@@ -16,8 +16,8 @@ from csmd.daemon.jobs import Job
 from csmd.daemon.moments import whole
 from csmd.daemon.now import now_iso
 from csmd.dream import page_edits, page_files
-from csmd.recall import stage as recall
-from csmd.recall import stage_brief
+from csmd.recall import session_brief
+from csmd.recall import visibility as recall
 from csmd.store import dreams
 
 KEY = "the config key is database_url, not db_url"
@@ -73,7 +73,7 @@ def test_status_and_brief_tell_what_is_asked_and_what_is_not_read(parts: Any) ->
     assert KEY in memories(parts), "nothing is dropped unasked"
     places = parts.store.read(lambda found: recall.scopes(found, str(parts.machine.project)))
     brief = parts.store.read(
-        lambda found: stage_brief.session_brief(found, places=places, session_id="s2", max_tokens=1200)
+        lambda found: session_brief.session_brief(found, places=places, session_id="s2", max_tokens=1200)
     )
     assert f"- csmd review asks about 1 line that was removed from {name}\n" in brief.text
     assert DECISION.removeprefix("Good. ") in brief.text

@@ -465,12 +465,12 @@ def test_a_start_that_cannot_be_told_in_time_costs_no_prompt_its_answer(
                 "with recursive n (x) as (select 1 union all select x + 1 from n where x < 1000000) select sum(x) from n"
             )
 
-    own = injecting.stage_brief.session_brief
-    monkeypatch.setattr(injecting.stage_brief, "session_brief", slow)
+    own = injecting.session_brief.session_brief
+    monkeypatch.setattr(injecting.session_brief, "session_brief", slow)
     monkeypatch.setattr(injecting, "OWED_S", 0.2)
     why = "The worker cannot read the config: which key does it use for the database url?"
     assert b"database_url" in prompted(parts, server, why, ident="p1")
-    monkeypatch.setattr(injecting.stage_brief, "session_brief", own)
+    monkeypatch.setattr(injecting.session_brief, "session_brief", own)
     told = prompted(parts, server, "Write a poem about the sea.", ident="p2")
     assert b"pathlib" in told and b"database_url" not in told, "it was told already"
 

@@ -12,8 +12,8 @@ import pytest
 from machine import Machine
 
 from csmd import text, wire
-from csmd.believe import stage as believe
-from csmd.believe import stage_speakers
+from csmd.memory import remember as believe
+from csmd.memory import speakers as stage_speakers
 from csmd.model import Project, Statement, Turn
 from csmd.store import activity, invariants, memories, migrate, projects, speakers, turns
 from csmd.store.core import Store

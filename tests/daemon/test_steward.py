@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
-from csmd.believe import stage_gotchas
 from csmd.capture import transcripts
 from csmd.capture import transcripts as capture
 from csmd.daemon import awaited, hosts
@@ -22,6 +21,7 @@ from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso
 from csmd.daemon.steward import FULL_SWEEP_S, LIVE_SWEEP_S
 from csmd.errors import StoreError
+from csmd.memory import failure_links
 from csmd.recall import threads
 from csmd.store import activity, events, models
 
@@ -231,19 +231,19 @@ def test_a_broken_transcript_is_told_and_stops_no_other(parts: Any, unreadable: 
 def test_a_session_whose_failures_cannot_be_gone_through_is_told_and_stops_no_other(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    through = stage_gotchas.go_through
+    through = failure_links.go_through
 
     def fails_on_the_first(store: Any, session: Any, *, now: str) -> int:
         if session.session_id == "s1":
             raise ValueError("a fault of ours")
         return through(store, session, now=now)
 
-    monkeypatch.setattr(stage_gotchas, "go_through", fails_on_the_first)
+    monkeypatch.setattr(failure_links, "go_through", fails_on_the_first)
     machine = parts.machine
     machine.transcript(machine.line("user", PREFERENCE), session="s1")
     machine.transcript(machine.line("user", DECISION, session="s2"), session="s2")
     step(parts)
-    assert [row.session_id for row in stage_gotchas.waiting(parts.store)] == ["s1"]
+    assert [row.session_id for row in failure_links.waiting(parts.store)] == ["s1"]
     assert list(parts.steward.trouble) == ["gotchas of session s1"]
 
 

@@ -14,9 +14,9 @@ import yaml
 from talked import Talk, go_through
 
 from csmd import text
-from csmd.believe import stage as believe
-from csmd.distill import stage_digest
 from csmd.dream import daily
+from csmd.extraction import digest
+from csmd.memory import remember as believe
 from csmd.model import Event, Memory, Project, Provenance, Statement
 from csmd.store import days, dreams, events, forget, memories, projects, purge, purge_files, tombstones, workspaces
 from csmd.store.core import Store
@@ -59,7 +59,7 @@ def talk(store: Store, session: str = "s1", *, project: str = "till", day: int =
 def settle(store: Store, memory: Path, *, now: str = LATER, hours: int = 0) -> int:
     """Distils, digests and writes what is due; how many steps of writing did something."""
     go_through(store)
-    while stage_digest.step(store, now=now):
+    while digest.step(store, now=now):
         pass
     done = 0
     while daily.step(store, memory, now=now, here=lambda at: here(at, hours=hours)):

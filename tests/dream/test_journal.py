@@ -24,11 +24,11 @@ from journalled import (
     undo,
 )
 
-from csmd.believe import stage
 from csmd.daemon.moments import whole
 from csmd.dream import undo as stage_undo
 from csmd.dream import undo as stage_unwriting
 from csmd.errors import CsmdError
+from csmd.memory import remember as stage
 from csmd.model import Project
 from csmd.store import (
     before_images,

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from talked import NOW, Talk, go_through
 
-from csmd.believe import stage_habits
-from csmd.distill import stage_digest, stage_packets
 from csmd.dream import narrator
 from csmd.dream.actions import Fact
+from csmd.extraction import digest, packets
+from csmd.memory import habits as stage_habits
 from csmd.store import purge, tombstones
 from csmd.store.core import Store
 
@@ -50,7 +50,7 @@ def work(store: Store, number: int, *, project: str = "till") -> None:
 
 def told(store: Store) -> list[Fact]:
     go_through(store)
-    while stage_packets.step(store, now=NOW) or stage_digest.step(store, now=NOW):
+    while packets.step(store, now=NOW) or digest.step(store, now=NOW):
         pass
     (project,) = store.read(lambda rows: rows.one("select seq from projects where key = 'till'"))
     return store.read(lambda rows: narrator.facts(rows, project, now=NOW))

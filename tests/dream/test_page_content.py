@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.capture.hosts import claude_environment
-from csmd.distill.scene import REVIEW
 from csmd.dream import page_content, page_differences, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_content import Place
 from csmd.dream.page_format import Page, Read
+from csmd.extraction.statement_context import REVIEW
 from csmd.model import CATEGORIES, Category, Memory, Provenance
-from csmd.recall import indicative
+from csmd.recall import compose
 
 PLACE = Place(seq=1, key="k", name="gull", root="/p/gull")
 WORDS = "amber birch cedar delta ember fjord grove haven inlet jetty knoll larch maple nadir oasis prism quartz ridge slate talon".split()
@@ -41,7 +41,7 @@ def page(known: list[Memory]) -> Page | None:
 
 
 def stands(one: Memory) -> bool:
-    return page_content.may_stand(one) and bool(indicative.stated(one))
+    return page_content.may_stand(one) and bool(compose.stated(one))
 
 
 TAILS = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=30)

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from csmd.believe import stage, stage_review
 from csmd.daemon.moments import whole
 from csmd.dream import page_edits, page_files, page_format, undo
 from csmd.dream.actions import Fact
+from csmd.memory import remember, review_answers
 from csmd.model import Memory, Project, Provenance, Statement, Turn
 from csmd.pauses import Pauses
 from csmd.store import (
@@ -77,7 +77,7 @@ class Home:
         }
         source = Provenance(uuid=f"u {said}", session_id="s1", at=NOW)
         return self.store.write(
-            lambda rows: stage.remember(
+            lambda rows: remember.remember(
                 rows, Statement(text=said, **values), source, project=project, origin=origin, key=self.store.hash_key,
                 pinned=pinned, scope=scope,
             )[0]
@@ -130,8 +130,8 @@ class Home:
     def answer(self, verb: Any) -> None:
         def write(rows: Rows) -> None:
             one = candidates.waiting(rows, projects=None)[0]
-            asked = stage_review.Asked(verb=verb, uuid="cli:1", at=LAST, key=self.store.hash_key)
-            stage_review.of_candidate(rows, one, asked)
+            asked = review_answers.Asked(verb=verb, uuid="cli:1", at=LAST, key=self.store.hash_key)
+            review_answers.of_candidate(rows, one, asked)
 
         self.store.write(write)
 
@@ -441,7 +441,7 @@ def test_a_new_wording_is_an_answer_that_can_be_taken_back(home: Home) -> None:
     home.read()
     last = home.store.read(lambda rows: before_images.last_answer(rows, projects=None))
     assert last is not None and last.answer == "edit"
-    home.store.write(lambda rows: stage_review.undo(rows, last, key=home.store.hash_key, at=LAST))
+    home.store.write(lambda rows: review_answers.undo(rows, last, key=home.store.hash_key, at=LAST))
     assert home.saying("Postgres").id == old.id
 
 
@@ -598,7 +598,7 @@ def test_what_is_forgotten_leaves_a_line_without_its_comment_the_whole_page_besi
     assert postgres.text in home.text(path) and postgres.text in home.text(beside)
 
     def forget(rows: Rows) -> None:
-        stage.forget(rows, postgres, key=home.store.hash_key, now=LATER, by_person=True)
+        remember.forget(rows, postgres, key=home.store.hash_key, now=LATER, by_person=True)
 
     home.store.write(forget)
     assert page_files.withdraw(home.store, home.directory) == 2
@@ -635,7 +635,7 @@ def test_what_is_forgotten_whose_line_was_read_without_its_comment_comes_back_by
     assert "Postgres" in images() and f"m:{postgres.id}" in images()
 
     def forget(rows: Rows) -> None:
-        stage.forget(rows, home.memory(postgres.id), key=home.store.hash_key, now=LAST, by_person=True)
+        remember.forget(rows, home.memory(postgres.id), key=home.store.hash_key, now=LAST, by_person=True)
 
     home.store.write(forget)
     page_files.withdraw(home.store, home.directory)
@@ -659,7 +659,7 @@ def test_a_line_without_its_comment_whose_page_was_read_leaves_it_when_it_is_for
     def forget(rows: Rows) -> None:
         for one in markdown_pages.alive(rows):
             if one.id == postgres.id or ("Releases" in one.text and one.project_seq == postgres.project_seq):
-                stage.forget(rows, one, key=home.store.hash_key, now=LAST, by_person=True)
+                remember.forget(rows, one, key=home.store.hash_key, now=LAST, by_person=True)
 
     home.store.write(forget)
     page_files.withdraw(home.store, home.directory)
@@ -685,7 +685,7 @@ def test_what_is_forgotten_in_a_project_takes_no_line_without_an_id_from_another
     def forget(rows: Rows) -> None:
         for name, said in stands.items():  # as an older dream has left them
             rows.run("update dream_files set after = :said where path = :path", said=said, path=f"memory/{name}")
-        stage.forget(rows, postgres, key=key, now=LATER, by_person=True)
+        remember.forget(rows, postgres, key=key, now=LATER, by_person=True)
 
     home.store.write(forget)
     page_files.withdraw(home.store, home.directory)
@@ -707,7 +707,7 @@ def test_a_line_on_a_projects_page_lifts_nothing_that_was_forgotten_everywhere(h
     assert home.memory(ident).project_seq == 0
     home.write()
     home.store.write(
-        lambda rows: stage.forget(rows, home.memory(ident), key=home.store.hash_key, now=LATER, by_person=True)
+        lambda rows: remember.forget(rows, home.memory(ident), key=home.store.hash_key, now=LATER, by_person=True)
     )
     page_files.withdraw(home.store, home.directory)
     path = page_of(home)
@@ -916,7 +916,7 @@ def test_a_persons_headings_prose_and_the_order_of_both_stay_whatever_is_learnt_
 
     def forget(rows: Rows) -> None:
         for one in (postgres, bob):
-            stage.forget(rows, one, key=home.store.hash_key, now=LAST, by_person=True)
+            remember.forget(rows, one, key=home.store.hash_key, now=LAST, by_person=True)
 
     home.store.write(forget)
     home.write(now=LAST)
@@ -988,7 +988,7 @@ def followed(home: Home, scope: str | None = None) -> tuple[str, str]:
 
         def write(rows: Rows, turn: Turn = turn, statement: Statement = statement, source: Provenance = source) -> str:
             turns.add_turn(rows, turn, text_hash=turn.text, host="claude", project=project, path="")
-            return stage.remember(
+            return remember.remember(
                 rows, statement, source, project=project, origin="stated", key=home.store.hash_key, scope=scope
             )[0]
 

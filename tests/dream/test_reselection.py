@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from recall.test_stage import project, remember, say
+from recall.test_visibility import project, remember, say
 
-from csmd.believe import stage as believe
 from csmd.daemon.moments import whole
-from csmd.distill import stage as distill
 from csmd.dream import reselection
 from csmd.dream.reselection import ENOUGH, Plan, Said, plan
+from csmd.extraction import statements as distill
+from csmd.memory import remember as believe
 from csmd.model import Authority, Memory, Provenance, Statement
 from csmd.store import cursors, dreams, memories
 from csmd.store.core import Store

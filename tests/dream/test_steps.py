@@ -11,12 +11,12 @@ import pytest
 from dreamt import FACTS, SAID, act, at, dream, plan, remember, talk
 from talked import Talk
 
-from csmd.believe import stage as believe
-from csmd.believe import stage_supersede, stage_upkeep
 from csmd.daemon.moments import whole
 from csmd.dream import steps as stage
 from csmd.dream import undo
 from csmd.dream.actions import Action, Fact, Snapshot
+from csmd.memory import remember as believe
+from csmd.memory import supersession, upkeep
 from csmd.model import Memory, Project
 from csmd.recall import results
 from csmd.store import (
@@ -188,7 +188,7 @@ def test_a_dream_that_is_stopped_leaves_what_is_done_and_the_next_one_does_the_r
 def test_what_somebody_took_back_is_not_done_again(store: Store) -> None:
     _, other = doubled(store)
     dream(store, now=NOW)
-    store.write(lambda rows: stage_upkeep.undo(rows, _of(rows, other), now=LATER, by_person=True))
+    store.write(lambda rows: upkeep.undo(rows, _of(rows, other), now=LATER, by_person=True))
     assert dream(store, now=LATER) == 0
     assert read(store, other).tier != "archive"
 
@@ -326,7 +326,7 @@ def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(st
     assert (waiting.status, waiting.memory_ids) == ("needs_review", (old, new))
     assert waiting.text == '"We use Postgres for the job queue" or "We decided against Postgres"'
     act(store, ["2026-04-01"])
-    while stage_upkeep.step(store, now=LATER):
+    while upkeep.step(store, now=LATER):
         pass
     assert [one.id for one in store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9))] == [waiting.id]
     assert store.write(ask) == 0
@@ -363,7 +363,7 @@ def test_what_superseded_a_memory_and_goes_brings_it_back_out_of_the_archive(sto
     act(store, [f"2026-{month:02}-{day:02}" for month in (2, 3) for day in range(1, 29)])
     assert dream(store, now=NOW) == 1
     assert read(store, old).tier == "archive"
-    store.write(lambda rows: stage_supersede.undo(rows, _of(rows, old), by="person", now=LATER))
+    store.write(lambda rows: supersession.undo(rows, _of(rows, old), by="person", now=LATER))
     assert (read(store, old).tier, read(store, old).superseded_by) == ("daily", "")
     assert dream(store, now=LATER) == 0
 

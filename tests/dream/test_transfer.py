@@ -17,12 +17,12 @@ from machine import Machine
 from terminal import Terminal
 
 from csmd import text
-from csmd.believe import stage as believe
-from csmd.believe import stage_supersede
 from csmd.capture import project_identity
 from csmd.cli import render
 from csmd.dream import transfer
 from csmd.errors import BadInput
+from csmd.memory import remember as believe
+from csmd.memory import supersession
 from csmd.model import Link, Memory, Project, Provenance, Statement
 from csmd.store import before_images, belief_changes, exports, failures, memories, projects, topics, workspaces
 from csmd.store.core import Store
@@ -78,7 +78,7 @@ def full(store: Store) -> list[str]:
 
     def more(rows: Rows) -> None:
         known = [memories.by_id(rows, ident) for ident in idents]
-        stage_supersede.by_hand(rows, must(known[0]), must(known[5]), by="person", now=LATER, reason="told")
+        supersession.by_hand(rows, must(known[0]), must(known[5]), by="person", now=LATER, reason="told")
         memories.add_link(
             rows, Link(from_id=idents[1], to_id=idents[2], relationship="relates_to", weight=0.4), now=NOW
         )

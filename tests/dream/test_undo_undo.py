@@ -27,8 +27,10 @@ from journalled import (
 )
 
 from csmd import wire
-from csmd.believe import stage, stage_upkeep, upkeep
 from csmd.errors import BadInput, CsmdError
+from csmd.memory import remember as stage
+from csmd.memory import upkeep as stage_upkeep
+from csmd.memory import upkeep_plan
 from csmd.store import before_images, memories, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -42,7 +44,7 @@ def confirm(rows: Rows, key: bytes, one: str) -> None:
 
 def pin(rows: Rows, key: bytes, one: str) -> None:
     memory = memories.by_id(rows, one)
-    if memory is not None and upkeep.is_alive(memory):
+    if memory is not None and upkeep_plan.is_alive(memory):
         memories.update_belief(rows, stage.aged(rows, replace(memory, pinned=True, decay="permanent", tier="durable")))
 
 

@@ -21,7 +21,6 @@ import pytest
 from machine import Machine, temporary_directory
 
 from csmd import text
-from csmd.believe import stage as believe
 from csmd.capture import transcripts
 from csmd.capture import transcripts as capture
 from csmd.config import Config, Settings, child_environment, default_paths
@@ -29,6 +28,7 @@ from csmd.daemon import repair
 from csmd.daemon.now import now_iso
 from csmd.daemon.steward import Steward
 from csmd.errors import BadInput, Damaged, SchemaTooNew
+from csmd.memory import remember as believe
 from csmd.model import Project, Provenance, Statement, Turn
 from csmd.store import backup, files, fulltext, memories, passages, projects, rebuild, recovery, sqlite, turns, vectors
 from csmd.store.core import Store

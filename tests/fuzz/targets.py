@@ -17,8 +17,8 @@ from csmd import wire
 from csmd.capture import markdown_imports, matter, own
 from csmd.capture.hosts import claude, claude_environment
 from csmd.capture.redact import redact, redact_tree
-from csmd.distill import chooser
 from csmd.errors import BadInput
+from csmd.extraction import chooser
 from csmd.model import StoredTurn, Turn
 from csmd.store.purged import PURGED, Needle, without
 

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd import text
-from csmd.distill.harvest import Stated
-from csmd.distill.work import Entry
+from csmd.extraction.work import Entry, Stated
 from csmd.recall import checkpoint
 from csmd.recall.checkpoint import Captured, Piece
 from csmd.recall.compose import Block, Note
@@ -139,8 +138,8 @@ def test_the_last_turns_are_captured_whole_in_their_order_and_within_their_room(
 
 
 def test_a_summariser_is_asked_for_the_same_in_the_same_words_whatever_a_name_holds() -> None:
-    assert checkpoint.instructions([("files", ())]) == checkpoint.KEEP
-    body = checkpoint.instructions([("files", ("a.py", "<system-reminder>\nb.py")), ("failing", ("x" * 999,))])
+    assert checkpoint.instructed([("files", ())]) == checkpoint.KEEP
+    body = checkpoint.instructed([("files", ("a.py", "<system-reminder>\nb.py")), ("failing", ("x" * 999,))])
     assert body.startswith(checkpoint.KEEP) and "<system-reminder>" not in body and body.count("\n") == 1
     assert len(body) <= len(checkpoint.KEEP) + 1 + checkpoint.NAMED_CHARACTERS
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recall.test_stage import HERE, NOW, THERE, remember, say, state
+from recall.test_visibility import HERE, NOW, THERE, remember, say, state
 from recalled import ordinary
 
 from csmd import terms, text
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
-from csmd.recall import hybrid_search, stage
+from csmd.recall import hybrid_search, visibility
 from csmd.recall.hybrid_search import Found, Query
 from csmd.store import failures, memories, vectors
 from csmd.store.core import Store
@@ -32,7 +32,7 @@ def find(
     store: Store, asked: str, *, root: str | None = HERE, degraded: list[str] | None = None, **more: object
 ) -> list[Found]:
     def look(rows: Rows) -> list[Found]:
-        places = stage.scopes(rows, root) if root else None
+        places = visibility.scopes(rows, root) if root else None
         found = hybrid_search.terms_of(rows, asked, places=places)
         values: dict[str, object] = {"terms": found, "places": places, **more}
         return hybrid_search.find(rows, Query(**values), degraded if degraded is not None else [])  # type: ignore[arg-type]
@@ -173,7 +173,7 @@ def test_a_long_line_of_names_is_followed_a_few_times_only(store: Store) -> None
 
         rows.connection.set_exec_trace(noted)
         try:
-            hybrid_search.terms_of(rows, "why does `svc_0.py` fail?", places=stage.scopes(rows, HERE))
+            hybrid_search.terms_of(rows, "why does `svc_0.py` fail?", places=visibility.scopes(rows, HERE))
         finally:
             rows.connection.set_exec_trace(None)
         return count
@@ -187,16 +187,18 @@ def test_a_long_line_of_names_is_followed_a_few_times_only(store: Store) -> None
 def test_what_was_renamed_is_asked_for_by_all_its_names(store: Store) -> None:
     state(store, "`app.toml` was renamed to `settings.yaml`", 3)
     for one, other in (("app.toml", "settings.yaml"), ("settings.yaml", "app.toml")):
-        found = store.read(lambda rows, one=one: hybrid_search.terms_of(rows, one, places=stage.scopes(rows, HERE)))
+        found = store.read(
+            lambda rows, one=one: hybrid_search.terms_of(rows, one, places=visibility.scopes(rows, HERE))
+        )
         assert set(text.query_terms(other)) <= set(found)
-    elsewhere = store.read(lambda rows: hybrid_search.terms_of(rows, "app.toml", places=stage.scopes(rows, THERE)))
+    elsewhere = store.read(lambda rows: hybrid_search.terms_of(rows, "app.toml", places=visibility.scopes(rows, THERE)))
     assert elsewhere == terms.asked("app.toml")
 
 
 def test_a_name_that_changed_twice_leads_to_the_one_it_has_now(store: Store) -> None:
     state(store, "`app.toml` was renamed to `settings.yaml`", 3)
     state(store, "`settings.yaml` was renamed to `limits.json`", 4)
-    found = store.read(lambda rows: hybrid_search.terms_of(rows, "read app.toml", places=stage.scopes(rows, HERE)))
+    found = store.read(lambda rows: hybrid_search.terms_of(rows, "read app.toml", places=visibility.scopes(rows, HERE)))
     assert set(text.query_terms("limits.json")) <= set(found)
 
 

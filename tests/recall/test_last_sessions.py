@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from recall.test_prompt import note
-from recall.test_stage_brief import HERE, store, told_on
+from recall.test_session_brief import HERE, store, told_on
 
 from csmd.model import Brief
-from csmd.recall import last_sessions, prompt, stage
+from csmd.recall import last_sessions, prompt, visibility
 from csmd.store.core import Store
 
 __all__ = ["store"]
@@ -19,7 +19,7 @@ def told(store: Store, asked: str, session: str = "") -> str:
 def recalled(store: Store, asked: str, session: str = "") -> Brief:
     return store.read(
         lambda rows: prompt.recall(
-            rows, places=stage.scopes(rows, HERE), session_id=session, prompt=asked, floor=0.5, max_tokens=500,
+            rows, places=visibility.scopes(rows, HERE), session_id=session, prompt=asked, floor=0.5, max_tokens=500,
             max_items=12, embed=None, key=store.hash_key,
         )
     )  # fmt: skip

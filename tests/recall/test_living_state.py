@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from recalled import memory
 
-from csmd.believe.knowledge import Belief
-from csmd.believe.selfmodel import Capability
 from csmd.daemon.answers import retrieval
+from csmd.memory.knowledge import Belief
+from csmd.memory.self_model import Capability
 from csmd.model import Candidate, CandidateKind, Packet, State
 from csmd.recall import living_state
 from csmd.recall.living_state import Line

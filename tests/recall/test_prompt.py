@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall.test_brief import words
-from recall.test_stage import HERE, NOW, THERE, project, remember, say, state
+from recall.test_visibility import HERE, NOW, THERE, project, remember, say, state
 from recalled import found, ordinary, passage
 
 from csmd import text
-from csmd.believe import stage as believe
 from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
+from csmd.memory import remember as believe
 from csmd.model import Brief, Provenance, Statement
-from csmd.recall import prompt, stage, threads
+from csmd.recall import prompt, threads, visibility
 from csmd.recall.hybrid_search import Embed, Found
 from csmd.recall.prompt import Told
 from csmd.store import memories, passage_threads, passages, projects, purge_rows, receipts, sessions, vectors
@@ -152,7 +152,7 @@ def told(
 ) -> Brief:
     return store.read(
         lambda rows: prompt.recall(
-            rows, places=stage.scopes(rows, root), session_id=session, prompt=asked, floor=floor, max_tokens=350,
+            rows, places=visibility.scopes(rows, root), session_id=session, prompt=asked, floor=floor, max_tokens=350,
             max_items=most, embed=embed, key=store.hash_key,
         )
     )  # fmt: skip
@@ -458,7 +458,7 @@ def test_what_was_forgotten_is_looked_up_at_once_for_all_that_is_found(store: St
             rows.connection.set_exec_trace(noted)
             try:
                 prompt.recall(
-                    rows, places=stage.scopes(rows, HERE), session_id="s9", prompt=ASKED, floor=EVERYTHING, max_tokens=350,
+                    rows, places=visibility.scopes(rows, HERE), session_id="s9", prompt=ASKED, floor=EVERYTHING, max_tokens=350,
                     max_items=6, embed=None, key=store.hash_key,
                 )  # fmt: skip
             finally:

@@ -15,10 +15,10 @@ from recalled import ordinary
 from talked import Talk, go_through
 
 from csmd import text
-from csmd.believe import stage as believe
 from csmd.capture import project_identity
+from csmd.memory import remember as believe
 from csmd.model import Category, Hit, Project, Provenance, Statement, Turn
-from csmd.recall import ranking, results, stage, threads
+from csmd.recall import ranking, results, threads, visibility
 from csmd.store import failures, memories, passage_threads, projects, turns
 from csmd.store.core import Store
 from csmd.store.search import Narrow
@@ -70,7 +70,7 @@ class Shelf:
     ) -> list[Hit]:
         return self.store.read(
             lambda rows: results.find(
-                rows, query, projects=stage.scopes(rows, root) if root else None, kind=kind, limit=limit, embed=None,
+                rows, query, projects=visibility.scopes(rows, root) if root else None, kind=kind, limit=limit, embed=None,
                 now=NOW, within=Narrow(**narrow),
             )
         )[0]  # fmt: skip

@@ -16,7 +16,7 @@ from recalled import ordinary, passage
 from csmd import text
 from csmd.capture import project_identity
 from csmd.model import Brief, Project, Turn, TurnKind
-from csmd.recall import prompt, stage, threads
+from csmd.recall import prompt, threads, visibility
 from csmd.recall.threads import Pair
 from csmd.store import models, passage_threads, projects, purge_rows, turns, vectors
 from csmd.store.core import Store
@@ -135,7 +135,7 @@ class Home:
         embedder, name = self.embedder, self.name
         return self.store.read(
             lambda rows: prompt.recall(
-                rows, places=stage.scopes(rows, HERE), session_id="s9", prompt=asked, floor=0.0, max_tokens=400,
+                rows, places=visibility.scopes(rows, HERE), session_id="s9", prompt=asked, floor=0.0, max_tokens=400,
                 max_items=8, key=self.store.hash_key,
                 embed=(lambda said: (embedder.embed([said], deadline_s=20)[0], name)) if embedder and name else None,
             )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from csmd import text
-from csmd.believe import stage as believe
+from csmd.memory import remember as believe
 from csmd.model import BriefItem, Event, EventName, Project, Provenance, Statement, Turn, TurnKind
 from csmd.recall import usage
 from csmd.store import events, memories, projects, receipts, turns

@@ -10,11 +10,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from csmd import text
-from csmd.believe import stage as believe
 from csmd.capture import project_identity
 from csmd.errors import BadInput
+from csmd.memory import remember as believe
 from csmd.model import Provenance, Statement, Turn
-from csmd.recall import prompt, results, stage, stage_brief
+from csmd.recall import prompt, results, session_brief, visibility
 from csmd.store import memories, projects, turns, vectors, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -95,15 +95,15 @@ def seen_from(rows: Rows, root: str) -> set[str]:
 
     seen: set[str] = set()
     ids: set[str] = set()
-    for places in (stage.asked(rows, root, asking=root), stage.asked(rows, "", asking=root)):
+    for places in (visibility.asked(rows, root, asking=root), visibility.asked(rows, "", asking=root)):
         for query in SAYINGS:
             hits, degraded = results.find(rows, query, projects=places, kind="all", limit=50, embed=embed)
             assert degraded == []
             seen |= {uuid for hit in hits for uuid in hit.source_uuids}
             ids |= {hit.id for hit in hits if hit.kind == "memory"}
         seen |= {s.uuid for memory in memories.listing(rows, projects=places) for s in memory.provenance}
-    places = stage.scopes(rows, root)
-    made = [stage_brief.session_brief(rows, places=places, session_id="", max_tokens=2000)]
+    places = visibility.scopes(rows, root)
+    made = [session_brief.session_brief(rows, places=places, session_id="", max_tokens=2000)]
     made += [
         prompt.recall(
             rows,
@@ -184,13 +184,13 @@ def test_what_was_said_outside_of_every_wall_is_seen_inside(shelf: Store) -> Non
 def test_a_question_about_a_walled_project_is_refused_from_elsewhere(shelf: Store) -> None:
     def story(rows: Rows) -> None:
         build_walls(rows)
-        acme = stage.scopes(rows, "/clients/acme/shop")
-        assert stage.asked(rows, "/clients/acme/shop", asking="/clients/acme/site") == acme
-        assert stage.asked(rows, "/clients/acme/shop", asking="") == acme
+        acme = visibility.scopes(rows, "/clients/acme/shop")
+        assert visibility.asked(rows, "/clients/acme/shop", asking="/clients/acme/site") == acme
+        assert visibility.asked(rows, "/clients/acme/shop", asking="") == acme
         for asking in ("/clients/bolt/app", "/own/tool", "/nowhere"):
             with pytest.raises(BadInput, match="in the workspace acme"):
-                stage.asked(rows, "/clients/acme/shop", asking=asking)
-        assert stage.asked(rows, "/own/tool", asking="/clients/bolt/app") == stage.scopes(rows, "/own/tool")
+                visibility.asked(rows, "/clients/acme/shop", asking=asking)
+        assert visibility.asked(rows, "/own/tool", asking="/clients/bolt/app") == visibility.scopes(rows, "/own/tool")
         raise _Undone
 
     with pytest.raises(_Undone):

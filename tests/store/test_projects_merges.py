@@ -10,7 +10,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from csmd import text
-from csmd.believe import stage as believe
+from csmd.memory import remember as believe
 from csmd.model import Project, Provenance, Statement, Turn
 from csmd.store import memories, projects, turns, vectors, workspaces
 from csmd.store.core import Store

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from csmd import text
-from csmd.believe import causal, selfmodel
-from csmd.distill import digest, harvest
+from csmd.extraction import digest, work
+from csmd.memory import self_model
 from csmd.model import BriefItem, Candidate, Link, Packet, Provenance, State
 from csmd.store import (  # fmt: skip
     activity,
@@ -142,17 +142,17 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         checkpoints.put(rows, row, [("goal", "a goal", "u00", "", 1)], [("u00", "user", "", given.now, said)])
         checkpoints.add_goal(rows, project=one, session_id="", text="a goal", authority="user", now=given.now)
         session = int(rows.value("select max(seq) from sessions"))
-        item = harvest.Item("goal", "a goal", "u20")
+        item = work.Item("goal", "a goal", "u20")
         told_of = digest.Digest("end", 4, given.now, "Goal: a goal", "answered", 1, 0, 0, (item,))
         digests.replace(rows, session, [told_of], turns=4)
         digests.replace_links(
             rows,
             session,
-            [causal.Link(0, session, "unseen commit", "1a2b3c4", 0.7, ("u20",))],
+            [self_model.Link(0, session, "unseen commit", "1a2b3c4", 0.7, ("u20",))],
             {"unseen commit": "gap"},
         )
         digests.replace_outcomes(
-            rows, session, [selfmodel.Ended("tests", "well", "`pytest` passed", "u20")], at=given.now
+            rows, session, [self_model.Ended("tests", "well", "`pytest` passed", "u20")], at=given.now
         )
         belief_changes.note(rows, "m-u00", "edit", "before", "after", "reason", "user", given.now)
         candidates.put_packets(rows, [PACKET])

@@ -9,18 +9,19 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from csmd import text
-from csmd.believe import knowledge, promote, review, scan, stage_habits, stage_review, stage_upkeep, upkeep
-from csmd.believe.upkeep import Action, Finding
 from csmd.daemon.answers import showing
 from csmd.daemon.answers.memories import memory_json, one, roots
 from csmd.daemon.answers.memories import one as named
 from csmd.daemon.answers.wording import worded
 from csmd.daemon.now import iso_before, now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
-from csmd.distill import stage_packets
 from csmd.errors import BadInput, CsmdError
+from csmd.extraction import packets
+from csmd.memory import habits, knowledge, review, review_answers, upkeep_plan
+from csmd.memory import upkeep as stage_upkeep
+from csmd.memory.upkeep_plan import Action, Finding
 from csmd.model import Candidate, CandidateKind, Memory, Packet
-from csmd.recall import stage as recall
+from csmd.recall import visibility as recall
 from csmd.store import activity, before_images, candidates, cursors, invariants, memories, projects, search
 from csmd.store import before_images as stored
 from csmd.store.before_images import Answer
@@ -113,7 +114,7 @@ def _merge(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         raise BadInput("that memories nearly the same are one, a person says", hint="`csmd merge --near` in a terminal")
     if not params["id"]:
         found = stage_upkeep.alike_in(rows, stored.memories_of_places(rows, places(rows, params)))
-        return _mended(tools, params, upkeep.actions(found, kinds=NEAR if params["near"] else SAME))
+        return _mended(tools, params, upkeep_plan.actions(found, kinds=NEAR if params["near"] else SAME))
     merged, into = (named(rows, params[name], asking=params[ASKING]) for name in ("id", "into"))
     around = {merged.project_seq: projects.everywhere(rows, merged.project_seq)}
     plan = [stage_upkeep.planned_merge(merged, into, everywhere=around, by_person=params["by_person"])]
@@ -155,14 +156,14 @@ def _by_tier(rows: Rows) -> dict[str, int]:
 
 
 def _archive(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    return _mended(tools, params, upkeep.actions(_ageing(tools, rows, params), kinds=STALE))
+    return _mended(tools, params, upkeep_plan.actions(_ageing(tools, rows, params), kinds=STALE))
 
 
 def _backfill(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return _mended(
         tools,
         params,
-        upkeep.actions(
+        upkeep_plan.actions(
             stage_upkeep.ailing_in(rows, stored.memories_of_places(rows, places(rows, params))), kinds=UNEMBEDDED
         ),
     )
@@ -235,7 +236,7 @@ BELIEFS_TOOLS: dict[str, Tool] = {
 
 
 MOST_HABITS = 1_000
-PROFILES = {"default": promote.DEFAULT, "relaxed": promote.RELAXED}
+PROFILES = {"default": habits.DEFAULT, "relaxed": habits.RELAXED}
 #: Of a relaxed promotion a person is the author: csmd neither changes nor withdraws what came of it.
 BY_PERSON = "promoted"
 
@@ -258,7 +259,7 @@ def _packet_json(one: Packet, roots: dict[int, str]) -> dict[str, Any]:
 def _report(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     wanted = places(rows, params)
     found = candidates.waiting(rows, projects=wanted, limit=min(max(params["limit"], 1), MOST_HABITS))
-    plan = {action.candidate.id: action for action in stage_habits.look(rows, projects=wanted, profile=promote.DEFAULT)}
+    plan = {action.candidate.id: action for action in habits.look(rows, projects=wanted, profile=habits.DEFAULT)}
     roots, listed = _roots(rows), []
     for candidate in found:
         action = plan.get(candidate.id)
@@ -271,7 +272,7 @@ def _scan_report(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {
         "kinds": {
             kind: {"made_of": rule.made_of, "authority": rule.authority, "promoted": rule.promoted, "counts": found.get(kind, {})}
-            for kind, rule in scan.KINDS.items()
+            for kind, rule in habits.KINDS.items()
         }
     }  # fmt: skip
 
@@ -280,7 +281,7 @@ def _scan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     """Has the steward look now: a past may be long, and somebody waits for an answer."""
     if not tools.config.settings.stages_candidates:
         raise CsmdError("observing is switched off (stages.candidates)", hint="csmd config set stages.candidates true")
-    left = len(cursors.sessions_behind(rows, stage_packets.STAGE))
+    left = len(cursors.sessions_behind(rows, packets.STAGE))
     tools.steward.poke()
     return {"sessions_left": left, "counts": _counts(rows, None)}
 
@@ -297,14 +298,14 @@ def _promote(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         raise CsmdError("promotion is switched off", hint="type `csmd promote` in a terminal, or set stages.promote")
     wanted, now, key = places(rows, params), now_iso(), tools.store.hash_key
     made: dict[str, str] = {}
-    plan = stage_habits.look(rows, projects=wanted, profile=profile)
+    plan = habits.look(rows, projects=wanted, profile=profile)
     if params["apply"]:
         origin = BY_PERSON if params["profile"] == "relaxed" else memories.INFERRED
         made = tools.store.write(
-            lambda writing: stage_habits.carry_out(
+            lambda writing: habits.carry_out(
                 writing,
                 # What moved since is planned anew: a plan is only as old as its transaction.
-                stage_habits.look(writing, projects=wanted, profile=profile),
+                habits.look(writing, projects=wanted, profile=profile),
                 key=key,
                 now=now,
                 origin=origin,
@@ -468,14 +469,14 @@ def _carried_out(tools: Tools, params: Params, verb: review.Verb, said: str) -> 
         if params["version"] and item.version != params["version"]:
             raise CsmdError(f"{item.id} has changed meanwhile; nothing was done", hint=f"csmd show {item.id}")
         other = one(rows, params["other"], asking=asking) if params["other"] else None
-        asked = stage_review.Asked(
+        asked = review_answers.Asked(
             verb=verb, uuid=f"cli:{secrets.token_hex(8)}", at=at, key=key, text=said, other=other
         )
         if isinstance(item, Memory):
-            return stage_review.of_memory(rows, item, asked), item.text
+            return review_answers.of_memory(rows, item, asked), item.text
         if item.status not in candidates.WAITING:
             raise CsmdError(f"{item.id} is settled already: {item.status}", hint="csmd review")
-        return stage_review.of_candidate(rows, item, asked), item.text
+        return review_answers.of_candidate(rows, item, asked), item.text
 
     answer, about = tools.store.write(write)
     if verb == "drop":
@@ -498,7 +499,7 @@ def _review_undo(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         answer = before_images.last_answer(writing, projects=seen, ident=params["id"])
         if answer is None:
             raise CsmdError("there is no answer to take back", hint="`csmd show ID` tells what was done to a memory")
-        touched = stage_review.undo(writing, answer, key=tools.store.hash_key, at=now_iso())
+        touched = review_answers.undo(writing, answer, key=tools.store.hash_key, at=now_iso())
         return answer, next((found.text for found in touched if found.text), "")
 
     answer, about = tools.store.write(write)

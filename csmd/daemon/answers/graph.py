@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, get_args
 
-from csmd.believe import topics as rule
 from csmd.capture.redact import redact
 from csmd.daemon.answers.memories import memory_json, one, refuse_where_left_out, roots
 from csmd.daemon.answers.showing import brief
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput, CsmdError
+from csmd.memory import topic_tagging as rule
 from csmd.model import Link, Memory, MemoryType
 from csmd.recall import graph
-from csmd.recall import stage as recall
+from csmd.recall import visibility as recall
 from csmd.store import memories, projects, tombstones, topics
 from csmd.store import topics as stored
 from csmd.store.sqlite import Rows

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from csmd.believe import causal, selfmodel
-from csmd.believe.selfmodel import Counted
 from csmd.daemon.answers import sessions as of_sessions
 from csmd.daemon.answers.memories import brief_json
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
-from csmd.distill import stage_digest
 from csmd.errors import BadInput
+from csmd.extraction import digest
+from csmd.memory import self_model
+from csmd.memory.self_model import Counted
 from csmd.model import Memory
 from csmd.recall import living_state
-from csmd.recall import stage as recall
+from csmd.recall import visibility as recall
 from csmd.recall.living_state import Line
 from csmd.store import candidates, digests, failures, memories, search
 from csmd.store import sessions as stored
@@ -42,7 +42,7 @@ def links_of(rows: Rows, session_seq: int, ident: str, *, seen: list[int] | None
             "session": link.from_id if link.to_id == ident else link.to_id,
             "kind": link.kind,
             "rule": link.rule,
-            "reason": causal.reason(link.rule, link.about),
+            "reason": self_model.reason(link.rule, link.about),
             "weight": link.weight,
             "at": link.at,
             "evidence": digests.link_evidence(rows, link.seq),
@@ -79,7 +79,7 @@ def _view(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _distill(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     session = of_sessions.one(rows, params)
-    stage_digest.digest_now(tools.store, rows, session.seq)
+    digest.digest_now(tools.store, rows, session.seq)
     return {"id": session.id, "made": True}
 
 
@@ -94,7 +94,7 @@ def _self(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
                 "name": one.name, "confidence": one.confidence, "well": one.well, "decided": one.decided,
                 "sessions": one.sessions, "since": one.since, "last_at": one.last_at, "evidence": list(one.evidence),
             }
-            for one in selfmodel.capabilities(counted)
+            for one in self_model.capabilities(counted)
         ],
         "drift": [
             {

@@ -10,20 +10,20 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from csmd import text
-from csmd.believe import score, stage_rest, stage_supersede
-from csmd.believe import stage as believe
-from csmd.believe import stage_supersede as superseding
 from csmd.capture import project_identity
 from csmd.capture import stage_purge as purging
 from csmd.capture.redact import redact
 from csmd.daemon.answers.wording import worded
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, meant, places
-from csmd.distill.classifier import classify
 from csmd.errors import BadInput, CsmdError
+from csmd.extraction.classifier import classify
+from csmd.memory import confidence, supersession
+from csmd.memory import remember as believe
+from csmd.memory import supersession as superseding
 from csmd.model import Brief, Memory, Provenance, Statement
-from csmd.recall import file, living_state, prompt, stage_brief, stage_checkpoint
-from csmd.recall import stage as recall
+from csmd.recall import at_work, checkpoint, living_state, prompt, session_brief
+from csmd.recall import visibility as recall
 from csmd.store import activity, forget, memories, projects
 from csmd.store.sqlite import Rows
 
@@ -71,7 +71,7 @@ def memory_json(memory: Memory, *, today: int, root: str) -> dict[str, Any]:
         "authority": memory.authority,
         "origin": memory.origin,
         "confidence": memory.confidence,
-        "attention": score.attention(today=today, hot_until=memory.hot_until, warm_until=memory.warm_until),
+        "attention": confidence.attention(today=today, hot_until=memory.hot_until, warm_until=memory.warm_until),
         "pinned": memory.pinned,
         "scope": memory.scope,
         "project": root,
@@ -177,11 +177,11 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _beside(rows: Rows, made: Memory) -> list[dict[str, Any]]:
     """What a new memory has replaced, may replace, or stands beside; with what is left where only a part was replaced."""
-    found = stage_supersede.beside(rows, made)
+    found = supersession.beside(rows, made)
     told = [("replaced", one) for one in found.replaced]
     told += [("doubtful", one) for one in found.doubtful[:DOUBTFUL]]
     told += [("related", one) for one in found.related[: max(0, RELATED - len(told))]]
-    rests = {one.id: stage_rest.of(rows, one.id) for one in found.replaced}
+    rests = {one.id: supersession.of(rows, one.id) for one in found.replaced}
     return [
         {"id": one.id, "text": one.text, "is": word, "superseded": bool(one.superseded_by),
          "rest": {"id": rest.id, "text": rest.text} if (rest := rests.get(one.id)) else None}
@@ -220,8 +220,8 @@ def _forget(tools: Tools, rows: Rows, params: Params) -> Generator[None, None, d
 def _brief(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     settings = tools.config.settings
     seen = recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0]
-    goals = stage_checkpoint.goals_block(rows, seen, "")
-    made = stage_brief.session_brief(
+    goals = checkpoint.goals_block(rows, seen, "")
+    made = session_brief.session_brief(
         rows,
         places=seen,
         session_id="",
@@ -251,7 +251,7 @@ def _recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _file_recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    made = file.file_recall(
+    made = at_work.file_recall(
         rows,
         params["file"],
         places=recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0],
@@ -330,7 +330,7 @@ def _supersede(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
                 writing, memory, one(writing, new.id, asking=params[ASKING]), by=by, now=now_iso(),
                 key=tools.store.hash_key,
             )  # fmt: skip
-        rest = stage_rest.of(writing, memory.id)
+        rest = supersession.of(writing, memory.id)
         return {
             "id": memory.id, "text": memory.text, "confidence": memory.confidence, "undone": params["undo"],
             "superseded_by": memory.superseded_by, "was_superseded_by": was,

@@ -16,8 +16,8 @@ from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput, CsmdError
 from csmd.model import PROBE_SESSION
-from csmd.recall import bracket, results
-from csmd.recall import stage as recall
+from csmd.recall import compose, results
+from csmd.recall import visibility as recall
 from csmd.store import activity, events, integrity, models, projects, purge, receipts, workspaces
 from csmd.store.activity import Happening
 from csmd.store.purge import Plan
@@ -306,7 +306,7 @@ def _line(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {
         "memories": memories,
         "tokens": tokens,
-        "bracket": bracket.of(used, window),
+        "bracket": compose.of(used, window),
         "line": line(
             memories,
             tokens,
@@ -319,7 +319,7 @@ def _line(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
 
 def filled(used: int, window: int) -> str:
     """How full a context is, in words; "" while that is nothing to look at."""
-    found = bracket.of(used, window)
+    found = compose.of(used, window)
     return "" if found == "FRESH" else f"context {used * 100 // window} % ({found})"
 
 

@@ -19,8 +19,8 @@ from csmd.daemon.now import iso_before, now_here
 from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, places
 from csmd.errors import BadInput
 from csmd.model import Category, Gate, Hit, MemoryType
-from csmd.recall import bracket, last_sessions, living_state, prompt, query, results, usage
-from csmd.recall import stage as recall
+from csmd.recall import compose, last_sessions, living_state, prompt, query, results, usage
+from csmd.recall import visibility as recall
 from csmd.store import activity, failures, memories, receipts, search, turns
 from csmd.store.activity import Composed, Recalled
 from csmd.store.receipts import Item, Receipt
@@ -377,7 +377,7 @@ def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     most, brief = settings.recall_max_tokens, settings.brief_max_tokens
     return {
         "sessions": [
-            {**one, "recall_tokens": bracket.POLICY[one["bracket"]].recall_tokens(most)}
+            {**one, "recall_tokens": compose.POLICY[one["bracket"]].recall_tokens(most)}
             for one in status_known.live(rows, now=datetime.now(UTC), limit=MOST_FILLED, among=seen)
         ],
         "brackets": [
@@ -388,7 +388,7 @@ def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
                 "restored_tokens": policy.restored_tokens(brief),
             }
             for (name, policy), begins in zip(
-                bracket.POLICY.items(), [0.0, *(one.below for one in bracket.POLICY.values())], strict=False
+                compose.POLICY.items(), [0.0, *(one.below for one in compose.POLICY.values())], strict=False
             )
         ],
     }

@@ -20,8 +20,8 @@ from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, meant, places
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, SaidTurn
-from csmd.recall import checkpoint, stage_checkpoint
-from csmd.recall import stage as recall
+from csmd.recall import checkpoint
+from csmd.recall import visibility as recall
 from csmd.store import checkpoints, digests, files, projects, search, sessions, tombstones
 from csmd.store.checkpoints import Goal, Row
 from csmd.store.sessions import Session
@@ -358,7 +358,7 @@ def _create(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     session = _session(rows, params)
     note = text.cut(text.squeeze(redact(params["note"], Counter())), NOTE_CHARACTERS)
     note = purging.permitted_words(rows, note, key=tools.store.hash_key)
-    ident = stage_checkpoint.ask(tools.store, rows, session.seq, now=now_iso(), note=note)
+    ident = checkpoint.ask(tools.store, rows, session.seq, now=now_iso(), note=note)
     if ident is None:
         raise CsmdError(f"nothing is stored of the session {session.id}", hint="`csmd sync` takes in what is on disk")
     tools.steward.hint_of_hook(session.path)  # what its transcript has more is added
@@ -422,7 +422,7 @@ def _row(rows: Rows, ident: str) -> Row:
 
 
 def _about(rows: Rows, row: Row, key: bytes) -> dict[str, Any]:
-    pieces = stage_checkpoint.pieces(rows, row, key)
+    pieces = checkpoint.pieces(rows, row, key)
     goal = next((piece.text for piece in pieces if piece.kind == "goal"), "")
     return {
         "id": row.id, "session_id": row.session_id, "why": row.why, "at": row.at, "asked_at": row.asked_at,
@@ -433,7 +433,7 @@ def _about(rows: Rows, row: Row, key: bytes) -> dict[str, Any]:
 
 
 def _shown(rows: Rows, row: Row, key: bytes) -> dict[str, Any]:
-    standing = stage_checkpoint.restored(rows, row, key)
+    standing = checkpoint.restored(rows, row, key)
     made: Brief = checkpoint.essentials(standing.pieces, ident=standing.id, about=standing.about, note=standing.note)
     session = checkpoints.about_sessions(rows, row.session_seq)
     return {

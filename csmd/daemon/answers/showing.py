@@ -6,14 +6,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from csmd import text
-from csmd.believe import review, score
 from csmd.daemon.answers import insight
 from csmd.daemon.answers.memories import memory_json, one, roots
 from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool, meant
 from csmd.errors import BadInput
+from csmd.memory import confidence, review
 from csmd.model import NEVER, Candidate, Link, Memory
 from csmd.recall import graph
-from csmd.recall import stage as recall
+from csmd.recall import visibility as recall
 from csmd.store import belief_changes, candidates, memories, projects, receipts, search, topics
 from csmd.store.search import TurnRow
 from csmd.store.sqlite import Rows
@@ -37,7 +37,7 @@ def _memory(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     changes = belief_changes.changes_of(rows, memory.id)
     lowered = _lowered(changes)
     confirmed_on = projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10])
-    factors = score.factors(memory, today=today, confirmed_on=confirmed_on, lowered=lowered)
+    factors = confidence.factors(memory, today=today, confirmed_on=confirmed_on, lowered=lowered)
     told, times = receipts.telling(rows, memory.id, limit=TELLINGS)
     return {
         **memory_json(memory, today=today, root=roots(rows).get(memory.project_seq, "")),

@@ -7,8 +7,8 @@ from collections import Counter
 
 from csmd import text
 from csmd.capture.redact import redact
-from csmd.distill.chooser import MOST_CHARACTERS as MOST_CHARACTERS
 from csmd.errors import BadInput
+from csmd.extraction.chooser import MOST_CHARACTERS
 
 _REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
 

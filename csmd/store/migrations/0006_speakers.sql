@@ -1,5 +1,5 @@
 -- Prompts that were stored before it was told which of them a program wrote: who spoke in each is looked at once more
--- (believe/stage_speakers.py).
+-- (memory/speakers.py).
 create table speakers_due (
   turn_seq integer not null references turns (seq) on delete cascade,
   primary key (turn_seq)

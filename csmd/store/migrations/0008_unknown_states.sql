@@ -1,2 +1,2 @@
--- States were guessed from pace, length and single words: what was guessed is unknown (distill/state.py).
+-- States were guessed from pace, length and single words: what was guessed is unknown (extraction/packets.py).
 update packets set frustration = -1, energy = -1, urgency = -1, stance = 'unknown';

@@ -1,0 +1,416 @@
+"""Chooses what of a conversation is worth keeping: passages, weighed by one regression against one bar; pure.
+
+A candidate is a passage: a sentence with those behind it in its section, as many as MOST_WORDS content words allow,
+without the sentences that refusals.py names. FEATURES weigh it, the same for whatever it stands in: a prompt, a message,
+a plan, a commit, a compaction's summary. A turn gives its best passage, and nothing that the session said before.
+
+What is stated in a few words goes a way of its own, for the regression likes length: in a typed prompt each sentence
+that asserts something by itself is a statement (assertions.py), so that two facts are two memories, and a passage that
+names the cause of something needs less than the bar.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple, get_args
+
+from csmd import prose, quotations
+from csmd.cache import cached
+from csmd.extraction import assertions, classifier, refusals
+from csmd.extraction.refusals import Speaker
+from csmd.extraction.sources import Role, Source
+from csmd.extraction.weights import Weights, shipped, squashed
+from csmd.model import PROMPTS, Authority, Statement, StoredTurn
+from csmd.text import content_words, words
+
+#: Most distinct content words of a passage, and of its characters.
+MOST_WORDS, MOST_CHARACTERS = 45, 600
+#: Statements of one turn: a summary of hours states several things, and so may somebody who types them.
+MOST: dict[Role, int] = {"summary": 3}
+MOST_ASSERTED = 3
+#: What agents report is what others said, and is repeated where it counts.
+SILENT: frozenset[Role] = frozenset({"report"})
+#: What plainly names a cause needs so much only, where the bar is higher: a diagnosis is short.
+DIAGNOSED = 0.25
+#: A passage repeats another when it shares more than this of the shorter one's content words.
+SAME = 0.3
+#: So many of them at least: two preferences share a word and nothing else.
+SAME_WORDS = 3
+#: A reply repeats its prompt, where that gave a statement, with this share of its content words.
+ASKED_ALREADY = 0.5
+#: A statement cites the other half of its exchange when it has this share of its content words from there.
+CITES = {"prompt": 0.15, "reply": 0.05}
+#: From this many rows a user's text is something pasted, and its sentences are no assertions of its own.
+DOCUMENT_ROWS = 14
+#: How sure an assertion must be, by how many sentences stand in its prompt: alone it is the point of it.
+CERTAIN = ((1, 0.50), (3, 0.75), (10_000, 0.90))
+#: So many words of the assistant's, in their order, nobody says by chance; a share of them is a quote.
+QUOTED_WORDS, QUOTED_SHARE = 8, 0.6
+#: An order of so few content words that lasts less surely than this is of the moment.
+SHORT_ORDER, LASTING = 5, 0.35
+#: How much of the other half of an exchange is compared with, in characters.
+COMPARED = 20_000
+#: A title that leads into a passage has at most so many content words.
+TITLE_WORDS = 8
+
+
+def _re(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_WORDY = re.compile(r"[^\W\d_]{2,}|\bI\b|(?<=\bI['’])m\b")
+_CODE_LINE = re.compile(
+    r"[{};]\s*$|^[\w.,\[\] ]{1,60} :?= \S{1,80}\(|^from [\w.]{1,80} import |^import [\w.]{1,80}$|^[\w.]{1,80}\([^)]{0,200}\)$"
+)
+_ENDS = re.compile(r"[.!?:…。！？][\"')`*\]]*$")
+#: What names the cause of something, and how it comes about.
+_CAUSE = _re(
+    r"(?:(?:so|and|but|ah|ok(?:ay)?|here|found it)\b[:.!,-]* ){0,2}(?:(?:the|this is the|that['’]s the) )?(?:(?:real|actual|main|underlying) )?"
+    r"(?:root cause|cause|culprit|reason|catch|bug|problem|issue)\b[^.:]{0,40}?(?::| (?:is|was)\b).{20,}"
+)
+#: What begins so goes on about something before it.
+_GOES_ON = _re(r"\W*(?:it|this|that|they|these|those|also|and|but|so|then|however|otherwise)\b")
+#: A title without its number, and one that names a part of a text and nothing that it is about.
+_NUMBERED = _re(r"^\W*(?:(?:step|phase|part|task|issue|fix|bug)\b\W*)?\d*[.:)]*\s*")
+_NO_TITLE = _re(
+    r"\W*(?:(?:the|key|main|other|all|new|current|proposed|your|my|our|next|technical|implementation|design|code|test|file|required|made|and|of)\s+)*"
+    r"(?:root causes?|causes?|context|background|overview|summary|problems?|issues?|solutions?|fix(?:es)?|approach|plan|changes?|results?|findings?|conclusions?"
+    r"|notes?|details?|steps?|files?|verification|tests?|testing|todo|goals?|decisions?|rationale|benefits?|options?|recommendations?|questions?|examples?|usage"
+    r"|before|after|behaviou?r|analysis|review|features?|requirements?|status|implementation|architecture|design|scope|what .*|why .*|how .*|errors?(?: and fixes)?"
+    r"|problem solving)\W*"
+)
+#: What opens a statement or ends it and says nothing once it stands alone.
+_OPENING = _re(
+    r"\W{0,2}(?:(?:ok(?:ay)?|yes|yeah|no|nope|sorry|well|wait|again|done|great|thanks|perfect|cool|right|sure|hi|hey|hello|fyi|btw|by the way|for the record"
+    r"|please|hmm+)\b(?:[,.!:;-]{1,3} | (?:and |but )?(?=(?:please |always |never )?(?:remember|note|keep in mind|don['’]t forget)\b))"
+    r"|(?:so|and|but|also|btw|plus|ah|oh),? |(?:actually|fyi|btw|by the way),? |(?:that['’]s|this is|that is) (?:wrong|not (?:quite )?(?:correct|right|true)|incorrect)[:,;.!–—-]{1,2} "
+    r"|(?:always )?(?:remember(?! (?:when|how|what|why|if)\b)|keep in mind|bear in mind|note(?= that\b)|make a note|(?:do not|don['’]t|never) forget)"
+    r"(?:,|:| that\b:?| this:?| to\b| the fact that\b)? |.{3,200}?[,;.–-] ?(?:and |but |also |oh )?(?:by the way|btw|fyi|for the record),? )(?=\S)"
+)
+_CLOSING = _re(
+    r"(?:[,;]? (?:please|pls|thanks|thank you|thx|merci|danke|gracias)|,? (?:or|right|correct|ok|agreed|no)\?+)[.! ]*$"
+)
+_REMEMBER = _re(
+    r"^(?:\W|\b(?:please|pls|ok|and|also|yes)\b){0,4}(?:always )?(?:remember\b(?! (?:when|how|what|why|if)\b)|keep in mind|bear in mind|(?:do not|don['’]t|never) forget)"
+)
+
+
+class Passage(NamedTuple):
+    """Neighbouring sentences of a turn, from `first` to `last`, as one text with its distinct content words."""
+
+    first: int
+    last: int
+    text: str
+    content: frozenset[str]
+    titled: bool = False
+
+
+class Chosen(NamedTuple):
+    """A statement with its turn and the content words by which it is known again."""
+
+    turn: StoredTurn
+    statement: Statement
+    content: frozenset[str]
+
+
+def choose(
+    sources: Iterable[Source],
+    *,
+    said: Iterable[frozenset[str]] = (),
+    before: str = "",
+    weights: Weights | None = None,
+) -> list[Chosen]:
+    """The statements of a conversation's sources, in order; a prompt's cites the reply that speaks of the same.
+
+    `said` holds the content words of what the session stated before, `before` what the assistant said last; `weights`
+    are those that csmd brings along, unless others are judged.
+    """
+    weights = weights or shipped()
+    chosen: list[Chosen] = []
+    known = list(said)
+    prompt: StoredTurn | None = None
+    gave = False
+    for source in sources:
+        if source.role in SILENT or refusals.NOT_SAID.match(source.turn.text):
+            continue
+        if source.role == "prompt":
+            prompt = source.turn
+        other = None if source.role == "prompt" else prompt
+        found = _of_source(source, other, known, weights, before=before, asked=gave)
+        gave = bool(found) if source.role == "prompt" else gave
+        if source.role == "reply":
+            chosen = [_citing(one, source.turn) if one.turn is prompt else one for one in chosen]
+        if source.role in ("reply", "midway"):
+            before = source.turn.text
+        chosen += found
+        known += [one.content for one in found]
+    return chosen
+
+
+def statements(turn: StoredTurn, *, before: str = "") -> list[Statement]:
+    """The statements of one turn by itself; `before` is what was said before it."""
+    role: Role = "prompt" if turn.kind in PROMPTS else "reply"
+    return [one.statement for one in choose([Source(turn, role)], before=before)]
+
+
+def _of_source(
+    source: Source,
+    prompt: StoredTurn | None,
+    known: Sequence[frozenset[str]],
+    weights: Weights,
+    *,
+    before: str,
+    asked: bool,
+) -> list[Chosen]:
+    """The statements of one source; `asked`: the prompt that it answers gave one."""
+    turn = source.turn
+    if turn.kind not in PROMPTS and turn.kind != "assistant":
+        return []
+    user = turn.kind in PROMPTS  # a program's prompt is worded like a user's
+    outline = read(turn)
+    other = _content(prompt)
+    asserted = _asserted(outline, weights) if user else []
+    found = passages(outline, "user" if user else "assistant")
+    weighed = [(weigh(features(one, user=user, other=other, among=len(found)), weights), one) for one in found]
+    weighed.sort(key=lambda pair: (-pair[0], pair[1].first))
+    candidates = [one for value, one in weighed if value >= (DIAGNOSED if _CAUSE.match(one.text) else weights.bar)]
+    if len(asserted) == 1:  # told with what goes on about it
+        asserted = [one for one in candidates if one.first == asserted[0].first] or asserted
+    most = MOST_ASSERTED if asserted else MOST.get(source.role, 1)
+    candidates = asserted or candidates
+    chosen: list[Chosen] = []
+    for one in candidates:
+        if len(chosen) == most:
+            break
+        if asked and prompt is not None and len(one.content & other) >= ASKED_ALREADY * len(one.content):
+            continue
+        if any(_same(one.content, content) for content in (*known, *(each.content for each in chosen))):
+            continue
+        if user and before and _quotes(one.text, _bare(before)):
+            continue
+        chosen.append(_chosen(turn, one, prompt))
+    return chosen
+
+
+def read(turn: StoredTurn) -> list[prose.Sentence]:
+    """The sentences of a turn; of a prompt without what it quotes."""
+    return prose.outline(quotations.own_words(turn.text) if turn.kind in PROMPTS else turn.text)
+
+
+def _chosen(turn: StoredTurn, one: Passage, prompt: StoredTurn | None) -> Chosen:
+    speaker: Speaker = "user" if turn.kind in PROMPTS else "assistant"
+    authority: Authority = "user" if turn.kind == "user" else "assistant"
+    what = classifier.classify(one.text, speaker=speaker)
+    # Nobody but the user corrects, and nobody who thinks aloud.
+    if what.gate == "correction" and (authority != "user" or refusals.MUSING.match(one.text)):
+        what = classifier.classify(one.text, speaker="assistant")
+    told = trimmed(one.text)
+    statement = Statement(
+        text=told, gate=what.gate, category=what.category, confidence=what.confidence, authority=authority,
+        reasons=what.reasons or ("passage",), also=cited(one.content, prompt, "reply"),
+    )  # fmt: skip
+    return Chosen(turn, statement, frozenset(content_words(told)))
+
+
+def _citing(one: Chosen, reply: StoredTurn) -> Chosen:
+    """A prompt's statement that cites the reply, too, where that speaks of the same."""
+    also = cited(one.content, reply, "prompt")
+    return one._replace(statement=replace(one.statement, also=also)) if also else one
+
+
+def cited(content: frozenset[str], other: StoredTurn | None, role: str) -> tuple[str, ...]:
+    """The uuid of the other half of an exchange when it speaks of the same as what the prompt or the reply states."""
+    if other is None or _share(content, _content(other)) < CITES[role]:
+        return ()
+    return (other.uuid,)
+
+
+# --- candidates
+
+
+def passages(outline: Sequence[prose.Sentence], speaker: Speaker) -> list[Passage]:
+    """The candidates of a turn, in order: the longest that begins with each sentence that may begin one."""
+    stands = [_stands(one, speaker) for one in outline]
+    content = [
+        frozenset(content_words(one.text)) if stand else frozenset() for one, stand in zip(outline, stands, strict=True)
+    ]
+    found = (_from(outline, start, stands, content) for start in range(len(outline)))
+    return [one for one in found if one is not None]
+
+
+def _stands(sentence: prose.Sentence, speaker: Speaker) -> bool:
+    """Whether a sentence may be part of a passage: prose that states something, in no section of steps."""
+    said = sentence.text
+    if len(said) >= prose.MAX_LINE or len(_WORDY.findall(said)) < 3 or _CODE_LINE.search(said):
+        return False
+    is_order = speaker == "user" and refusals.ORDER.match(said) and len(content_words(said)) <= SHORT_ORDER
+    if is_order and assertions.certainty(said, shipped()) < LASTING:
+        return False
+    return not (refusals.refusal(said, speaker) or refusals.POOR_TITLE.search(sentence.title))
+
+
+def _from(
+    outline: Sequence[prose.Sentence], start: int, stands: Sequence[bool], content: Sequence[frozenset[str]]
+) -> Passage | None:
+    first = outline[start]
+    if not stands[start] or (start and _GOES_ON.match(first.text)):
+        return None
+    text, held, last = first.text, content[start], start
+    for at in range(start + 1, len(outline)):
+        one = outline[at]
+        if one.section != first.section:
+            break
+        if stands[at]:
+            between = " " if one.row == outline[last].row or _ENDS.search(text) else "; "
+            if len(held | content[at]) > MOST_WORDS or len(text) + len(one.text) > MOST_CHARACTERS:
+                break
+            text, held, last = f"{text}{between}{one.text}", held | content[at], at
+    if not held or len(held) > MOST_WORDS:
+        return None
+    title = _NUMBERED.sub("", first.title)
+    named = frozenset(content_words(title))
+    titled = bool(refusals.GOOD_TITLE.search(title))
+    if (
+        named - held
+        and len(named) <= TITLE_WORDS
+        and len(held | named) <= MOST_WORDS
+        and not _NO_TITLE.fullmatch(title)
+    ):
+        text, held = f"{title}: {text}", held | named
+    return Passage(start, last, text, held, titled)
+
+
+def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passage]:
+    """What a typed prompt asserts: its sentences that each state something by themselves, in order.
+
+    Of a list most of whose items do, each need be no surer than one that stands alone. More than a turn may give are
+    told together with their neighbours.
+    """
+    if not outline or outline[-1].row >= DOCUMENT_ROWS:
+        return []
+    sure = [assertions.certainty(one.text, weights) if _stands(one, "user") else 0.0 for one in outline]
+    bar = next(bar for size, bar in CERTAIN if len(outline) <= size)
+    listed = sum(one.item >= 0 for one in outline)
+    if 2 * listed > len(outline) and 2 * sum(value >= CERTAIN[0][1] for value in sure) > listed:
+        bar = CERTAIN[0][1]
+    found = [
+        Passage(at, at, one.text, frozenset(content_words(one.text)))
+        for at, (one, value) in enumerate(zip(outline, sure, strict=True))
+        if value >= bar or (value and _REMEMBER.match(one.text))
+    ]
+    while len(found) > MOST_ASSERTED:
+        at = min(range(1, len(found)), key=lambda at: len(found[at - 1].content | found[at].content))
+        one, other = found[at - 1 : at + 1]
+        if len(one.content | other.content) > MOST_WORDS:
+            break
+        between = " " if _ENDS.search(one.text) else "; "
+        found[at - 1 : at + 1] = [
+            Passage(one.first, other.last, f"{one.text}{between}{trimmed(other.text)}", one.content | other.content)
+        ]
+    return [one for one in found if len(one.content) <= MOST_WORDS][:MOST_ASSERTED]
+
+
+def trimmed(text: str) -> str:
+    """`text` as it is told alone: without greetings, asides and the request to keep it at its ends."""
+    said = text
+    for _ in range(4):
+        shorter = _OPENING.sub("", said, count=1) if _OPENING.match(said) else said
+        if shorter == said or len(content_words(shorter)) < 2:
+            break
+        said = shorter
+    shorter = _CLOSING.sub("", said)
+    before, comma, after = shorter.rpartition(", ")
+    if comma and refusals.refusal(after, "user") == "order":  # what is wrong, and what is to be done about it now
+        shorter = before
+    return shorter if len(content_words(shorter)) >= 2 else said
+
+
+def wordings(said: str) -> list[str]:
+    """All that a statement of a text may say, whoever says it: its sentences and passages, whole and trimmed."""
+    outline = prose.outline(said)
+    found = [one.text for one in outline]
+    found += [one.text for speaker in get_args(Speaker) for one in passages(outline, speaker)]
+    return list(dict.fromkeys([*found, *map(trimmed, found)]))
+
+
+# --- weighing
+
+_RAMPS = ((0, 8), (8, 16), (16, 28), (28, 45))
+#: What is counted in a passage, up to three times.
+_COUNTED: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("binding", _re(r"\b(?:must|never|always|only|every|required?|(?:has|have|needs?) to|cannot|can['’]t|don['’]t|do not|no longer)\b")),
+    ("choice", _re(r"\b(?:instead|rather than|prefer\w*|decided|decision|chose|used?|uses|should|keep|not)\b")),
+    ("done", _re(r"\b(?:added|updated|fixed|created|removed|changed|implemented|moved|refactored|renamed|replaced)\b")),
+    ("person", _re(r"\b(?:i|we|our|my)\b")),
+    ("condition", _re(r"\b(?:if|when|whenever|unless|until|before|after|while)\b")),
+    ("request", _re(r"\b(?:please|can you|could you|can we|would you|make sure|check|add|fix|implement|run|create)\b")),
+    ("number", _re(r"\b\d+\b")),
+)  # fmt: skip
+_IDENTIFIER = re.compile(r"\b\w{1,60}_\w|\b[a-z]{1,60}[A-Z]\w|`[^`]{2,80}`|\b[\w-]{1,40}\.[a-z]{1,4}\b|\w\(")
+FEATURES = (
+    "any", "user", *(f"to {high} words" for _, high in _RAMPS), *(name for name, _ in _COUNTED),
+    "identifiers", "dense", "of the prompt", "order", "quotation", "long turn", "long turn's point",
+)  # fmt: skip
+#: A turn of so many candidates is as long as any.
+LONG_TURN = 30
+
+
+def features(one: Passage, *, user: bool, other: frozenset[str], among: int) -> list[float]:
+    """The values of FEATURES, each 0-1, of a candidate `among` so many of its turn; `other` is its prompt's content."""
+    count, long = len(one.content), min(among, LONG_TURN) / LONG_TURN
+    return [
+        1.0,
+        float(user),
+        *((min(count, high) - low) / (high - low) if count > low else 0.0 for low, high in _RAMPS),
+        *(min(3, len(pattern.findall(one.text))) / 3 for _, pattern in _COUNTED),
+        min(1.0, 2 * len(_IDENTIFIER.findall(one.text)) / count),
+        count / max(1, len(words(one.text))),
+        _share(one.content, other),
+        float(refusals.ORDER.match(one.text) is not None),
+        float('"' in one.text),
+        long,
+        long * one.titled,
+    ]
+
+
+def weigh(found: Sequence[float], weights: Weights) -> float:
+    """What a candidate is worth, 0-1."""
+    return squashed(sum(weights.passage[name] * value for name, value in zip(FEATURES, found, strict=True)))
+
+
+# --- sameness
+
+
+def _share(content: frozenset[str], other: frozenset[str]) -> float:
+    return len(content & other) / max(1, len(content))
+
+
+def _same(one: frozenset[str], other: frozenset[str]) -> bool:
+    shared, fewer = len(one & other), min(len(one), len(other))
+    return shared > SAME * fewer and shared >= min(SAME_WORDS, fewer)
+
+
+@cached(64)
+def _content(turn: StoredTurn | None) -> frozenset[str]:
+    return frozenset(content_words(turn.text[:COMPARED])) if turn is not None else frozenset()
+
+
+@cached(8)
+def _bare(said: str) -> str:
+    """A text as its words and nothing else, for finding one in another."""
+    return " ".join(["", *words(said), ""])
+
+
+def _quotes(said: str, other: str) -> bool:
+    """Whether most of a text stands in another, word for word; `other` is bare."""
+    own = words(said)
+    runs = range(len(own) - QUOTED_WORDS + 1)
+    taken = {
+        at + step
+        for at in runs
+        if _bare(" ".join(own[at : at + QUOTED_WORDS])) in other
+        for step in range(QUOTED_WORDS)
+    }
+    return len(taken) > QUOTED_SHARE * len(own)

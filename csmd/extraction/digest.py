@@ -1,0 +1,271 @@
+"""A session's digest: what it was for, what was decided, done, broken and left open; harvested, never paraphrased; pure.
+
+A conversation has one version for each compaction, of everything up to it, and a last one that is made anew while it
+goes on: which versions there are, and their bytes, follow from what is stored alone. Every part has its room, so that
+the whole stays within LIMIT whatever was said.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import PurePath
+from typing import Literal, NamedTuple
+
+from csmd import text
+from csmd.errors import CsmdError
+from csmd.extraction import refusals
+from csmd.extraction import work as harvest
+from csmd.extraction.work import ENTRY, SENTENCE, Entry, Item, Stated, Work, check_of, fold
+from csmd.store import cursors, digests, sessions, tombstones
+from csmd.store.core import Store
+from csmd.store.digests import DIGEST, Waiting
+from csmd.store.purged import PURGED
+from csmd.store.sqlite import Rows
+from csmd.text import amount, cut
+
+Why = Literal["compaction", "end", "settled"]
+Outcome = Literal["failing", "rejected", "corrected", "committed", "checked", "unchecked", "answered", "unanswered"]
+#: Characters of a digest.
+LIMIT = 1500
+#: How many of each are told; `items` keeps more for the stages that compare sessions.
+TOLD = {"decision": 3, "correction": 2, "file": 8, "command": 3, "commit": 3, "open": 4}
+KEPT = 80
+#: From so many corrections and changes turned down a session is one in which the user had to correct.
+AGAIN_AND_AGAIN = 3
+
+#: What an outcome is called; the first whose rule holds, in `_outcome`, is it.
+SAID: dict[Outcome, str] = {
+    "failing": "ended with a failing check",
+    "rejected": "the last change was turned down or corrected",
+    "corrected": "corrected again and again",
+    "committed": "committed",
+    "checked": "checks passed after the last change",
+    "unchecked": "changed, not checked",
+    "answered": "answered, nothing changed",
+    "unanswered": "the last prompt was not answered",
+}
+
+
+class Digest(NamedTuple):
+    """What is told of a session up to an ordinal, and what it is compared by."""
+
+    why: Why
+    upto: int
+    at: str
+    text: str
+    outcome: Outcome
+    prompts: int
+    calls: int
+    tokens: int
+    items: tuple[Item, ...]
+
+
+def versions(
+    entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, cwd: str, why: Why = "settled"
+) -> list[Digest]:
+    """Every version of a session's digest, the first first; `why` is said of the last. None for a session without words.
+
+    A summary inside the conversation stands where a compaction was: what came before it has a version of its own.
+    """
+    ends = [entry.ordinal for entry in entries if entry.kind == "summary"]
+    borders = [end for end in ends if any(entry.ordinal < end for entry in entries)]
+    found: list[Digest] = []
+    for last, border in enumerate([*borders, 0]):
+        part = [entry for entry in entries if entry.ordinal < border] if border else list(entries)
+        reason: Why = why if last == len(borders) else "compaction"
+        made = _digest(part, stated, title=title, cwd=cwd, why=reason)
+        if made is not None:
+            found.append(made)
+    return found
+
+
+def _digest(entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, cwd: str, why: Why) -> Digest | None:
+    prompts = [
+        entry for entry in entries if entry.kind in ("user", "relayed") and not refusals.NOT_SAID.match(entry.text)
+    ]
+    answers = [entry for entry in entries if entry.kind == "assistant" and entry.text.strip()]
+    if not prompts and not answers:
+        return None
+    upto = entries[-1].ordinal
+    work = fold(entries, cwd=cwd)
+    known = [one for one in stated if one.ordinal <= upto]
+    outcome = _outcome(work, known, prompts, answers)
+    goal = harvest.goal(prompts, title, answers)
+    items = [
+        *goal,
+        *harvest.said(known, goal[0].text if goal else ""),
+        *harvest.done(work, cwd),
+        *harvest.named(entries, prompts),
+        *harvest.left_open(work, prompts, answers, is_over=why != "compaction"),
+    ]
+    last = harvest.last(answers)
+    if last is not None:
+        items.append(last)
+    calls, tokens = work.calls, sum(entry.tokens for entry in entries)
+    at = max(entry.at for entry in entries)
+    counted = f"{amount(len(prompts), 'prompt')}, {amount(calls, 'tool call')}, {amount(tokens, 'token')} written"
+    body = _told(items, outcome, work, f"{counted}, {_minute(entries[0].at)} to {_minute(at)}")
+    return Digest(why, upto, at, body, outcome, len(prompts), calls, tokens, tuple(_bounded(items)))
+
+
+def _outcome(work: Work, stated: Sequence[Stated], prompts: Sequence[Entry], answers: Sequence[Entry]) -> Outcome:
+    checks = [ran for ran in work.ran.values() if check_of(ran.command)]
+    latest: dict[str, bool] = {}
+    for ran in sorted(checks, key=lambda one: one.at):
+        latest[check_of(ran.command)] = ran.passed
+    against = [one.ordinal for one in stated if one.gate == "correction" and one.authority == "user"]
+    last = max(work.changed_at, *(one.ordinal for one in work.commits), 0)
+    answer = next(
+        (one.ordinal for one in prompts if one.ordinal > last), 0
+    )  # what is said later is about something else
+    answered = bool(answers) and (not prompts or answers[-1].ordinal > prompts[-1].ordinal)
+    passed_at = max((ran.at for ran in checks if ran.passed), default=0)
+    if not all(latest.values()):
+        return "failing"
+    if work.changed_at and (answer in against or max(work.turned_down, default=0) > last):
+        return "rejected"
+    if work.changed_at and len(against) + len(work.turned_down) >= AGAIN_AND_AGAIN:
+        return "corrected"
+    if any(one.ordinal > work.changed_at for one in work.commits):
+        return "committed"
+    if work.changed_at and passed_at > work.changed_at:
+        return "checked"
+    if work.changed_at:
+        return "unchecked"
+    return "answered" if answered else "unanswered"
+
+
+# --- how it is told
+
+
+def _told(items: Sequence[Item], outcome: Outcome, work: Work, counted: str) -> str:
+    by: dict[str, list[Item]] = {}
+    for item in items:
+        by.setdefault(item.kind, []).append(item)
+    rows: list[str] = [f"Goal: {item.text}" for item in by.get("goal", ())]
+    turned_down = f"; {amount(len(work.rejections), 'call')} turned down" if work.rejections else ""
+    rows.append(f"Outcome: {SAID[outcome]}{turned_down}")
+    rows += _row(
+        "Corrected", [cut(one.text, SENTENCE) for one in by.get("correction", ())], TOLD["correction"], ENTRY * 4
+    )
+    rows += _row("Decided", [cut(one.text, SENTENCE) for one in by.get("decision", ())], TOLD["decision"], ENTRY * 5)
+    files = [f"{one.text} x{one.amount}" if one.amount > 1 else one.text for one in by.get("file", ())]
+    rows += _row(f"Changed {amount(len(files), 'file')}", files, TOLD["file"], 300, between=", ")
+    failed = [
+        one for one in by.get("command", ()) if one.state != "passed" and (check_of(one.text) or one.state == "failed")
+    ]
+    ends = {"mended": "passed in the end", "failed": "failed at the end"}
+    rows += _row(
+        "Failed", [f"`{cut(one.text, 60)}` {one.amount}x, {ends[one.state]}" for one in failed], TOLD["command"], 260
+    )
+    rows += _row("Commits", [one.text for one in by.get("commit", ())][::-1], TOLD["commit"], 260)
+    rows += _row("Open", [one.text for one in by.get("open", ())], TOLD["open"], 300)
+    rows += [f"Last: {item.text}" for item in by.get("last", ())]
+    rows.append(counted)
+    while len("\n".join(rows)) > LIMIT:
+        longest = max(range(len(rows)), key=lambda at: len(rows[at]))
+        rows[longest] = cut(rows[longest], len(rows[longest]) * 3 // 4)
+    return "\n".join(rows)
+
+
+def _minute(at: str) -> str:
+    return at[:16].replace("T", " ")
+
+
+def _row(name: str, parts: Sequence[str], most: int, room: int, *, between: str = " | ") -> list[str]:
+    """A row of a digest with as many parts as it has room for, and how many more there are."""
+    told: list[str] = []
+    for part in parts[:most]:
+        if told and len(between.join([*told, part])) > room:
+            break
+        told.append(part)
+    if not told:
+        return []
+    more = len(parts) - len(told)
+    return [f"{name}: {between.join(told)}" + (f" (+{more})" if more else "")]
+
+
+def _bounded(items: Sequence[Item]) -> Iterator[Item]:
+    """As many items of each kind as are kept."""
+    counts = Counter[str]()
+    for item in items:
+        counts[item.kind] += 1
+        if counts[item.kind] <= KEPT and item.text:
+            yield item
+
+
+#: Sessions in one step, and events looked at for those that have ended since.
+BATCH, EVENTS = 5, 500
+#: What the host's last word on a session makes its last version.
+WHY: dict[str, Why] = {"session_end": "end", "pre_compact": "compaction"}
+
+
+def step(store: Store, *, now: str) -> int:
+    """Digests the next sessions; how many were looked at, 0 when nothing waits. `now` is not part of any digest."""
+    del now
+    heard = _hear(store)
+    found = store.read(lambda rows: digests.waiting(rows, limit=BATCH))
+    made = [(session, _digests(store, session)) for session in found]
+
+    def write(rows: Rows) -> None:
+        for session, versions in made:
+            digests.replace(rows, session.session_seq, versions, turns=session.turns)
+
+    if made:
+        store.write(write)
+    return len(found) or int(heard)
+
+
+def _hear(store: Store) -> bool:
+    """Has the sessions digested again that ended, or are about to be compacted, since events were looked at.
+
+    Whether there may be more. Where nothing ended nothing is written: a write is a commit, and there is an event for
+    every prompt.
+    """
+    after = store.read(lambda rows: cursors.cursor(rows, DIGEST, "events"))
+    last, looked, sessions = store.read(lambda rows: digests.reopened(rows, after=after, limit=EVENTS))
+    if not sessions and looked < EVENTS:
+        return False
+
+    def write(rows: Rows) -> None:
+        for session in sessions:
+            cursors.move_cursor(rows, DIGEST, str(session), 0)
+        cursors.move_cursor(rows, DIGEST, "events", last)
+
+    store.write(write)
+    return looked == EVENTS
+
+
+def digest_now(store: Store, rows: Rows, session_seq: int) -> None:
+    """Digests a session as it is, before it is settled; read from `rows`. The stage looks at it again when it is."""
+    purged = tombstones.purges(rows)
+    made = _made(rows, digests.session(rows, session_seq), store.hash_key)()
+
+    def write(writing: Rows) -> None:
+        if tombstones.purges(writing) != purged:
+            raise CsmdError("something was purged meanwhile, and the digest may quote it", hint="ask again")
+        digests.replace(writing, session_seq, made, turns=0)
+
+    store.write(write)
+
+
+def _digests(store: Store, session: Waiting) -> list[Digest]:
+    return store.read(lambda rows: _made(rows, session, store.hash_key))()
+
+
+def _made(rows: Rows, session: Waiting, key: bytes) -> Callable[[], list[Digest]]:
+    """Reads what a session's digests are made of; what it gives makes them, without the store."""
+    if sessions.is_tampered(rows, text.keyed_hash(PurePath(session.path).name, key)):
+        return list
+    entries = [Entry(*row) for row in digests.entries(rows, session.session_seq)]
+    stated = [Stated(*row) for row in digests.stated(rows, session.session_seq)]
+    return partial(
+        versions,
+        [entry for entry in entries if entry.ordinal <= session.turns and entry.text != PURGED],
+        stated,
+        title=session.title,
+        cwd=session.cwd,
+        why=WHY.get(session.why, "settled"),
+    )

@@ -1,0 +1,589 @@
+"""Errors by their fingerprints, and symptom, cause and refutation as a session tells them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from csmd import text as texts
+from csmd.cache import cached
+from csmd.extraction import refusals, shell_commands
+from csmd.patterns import at_first_use
+
+#: What is looked at of an output: its beginning and its end, where tools say what went wrong.
+HEAD, TAIL = 24_000, 24_000
+#: Characters of a line that is looked at, and of a message, which is one.
+MOST_LINE, MESSAGE = 600, 200
+#: The exit code that is taken where a pipe hid it: most tools say 1.
+HIDDEN = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorSeen:
+    """A failure: what was run, how it ended, the line that says what went wrong; `rule` is the one that found it.
+
+    `exit_code` is -1 where a pipe hid it. `command` is "" for an error that somebody pasted.
+    """
+
+    fingerprint: str
+    command: str
+    exit_code: int
+    message: str
+    at: str
+    uuid: str
+    rule: str
+
+
+class Rule(NamedTuple):
+    """One row of RULES: the group `said` is the message; `programs` are those whose words these are ("" any)."""
+
+    name: str
+    pattern: re.Pattern[str]
+    programs: str = ""
+
+
+def _rule(name: str, pattern: str, programs: str = "") -> Rule:
+    return Rule(name, at_first_use(pattern), programs)
+
+
+_FILE = r"(?:[A-Za-z]:)?[^\s:()\"']{1,200}\.\w{1,12}"
+_SAYS = r"(?!ok\b|note: |warning: |info\b|INFO\b|=== |:? ?#)(?P<said>\S.+)"
+#: Who names a place in a file before what is wrong there, and whoever runs them.
+AT_LINE = "go gcc g++ clang make cmake ninja golangci-lint ruff gofmt shellcheck mise swift cc c++ just"
+#: The surest first. Each is matched at a line's beginning, after marks that tools put before their lines were taken off.
+# fmt: off
+RULES: tuple[Rule, ...] = (
+    # Compilers and linters: file, line, what is wrong.
+    _rule("at_error", rf"(?:\[ERROR\] |e: )?(?:file://)?{_FILE}(?:\(\d+[,:]\d+\)|:?\[?\d+(?:[:,] ?\d+)?\]?)(?: -|:)? (?P<said>(?:error(?: [A-Z]{{2,4}}\d+)?: |cannot |incompatible ).+?)(?: \[/\S+\])?$"),
+    _rule("at_place", rf"(?:vet: )?{_FILE}:\d+:\d+:? {_SAYS}", AT_LINE),
+    _rule("listed", r"\s*\d+:\d+\s+(?P<said>error\s+.+)"),
+    # Programs that ended: the last line of a traceback, a panic, an exception nobody caught.
+    _rule("traceback", r"(?P<said>(?:[A-Za-z_][\w.]{0,100}\.)?(?:[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit|NotFound|Refused)|KeyError|StopIteration|Timeout\w{0,20})(?:: .*)?)$"),
+    _rule("asserted", r"E {2,12}(?P<said>(?:[\w.]{1,100}(?:Error|Exception)\b|assert |Failed: |fixture ).*)"),
+    _rule("panic", r"(?P<said>panic: .+|fatal error: .+|runtime error: .+|thread '[^']{1,80}'.{0,20} panicked at .+)"),
+    _rule("uncaught", r"(?:Exception in thread \"[^\"]{1,80}\" |Caused by: |Unhandled exception\. |\*\* (?=\())(?P<said>[\w.$(]{3,200}.*)"),
+    # Tests that failed.
+    _rule("test", r"\s*(?:●\s(?=\S+ › )|(?:FAIL|×)\s{1,2}(?=\S+ > ))?(?P<said>--- FAIL: \S+|(?:FAILED|ERROR) \S+::\S+.*|test \S+ \.\.\. FAILED|(?:FAIL|ERROR): test\w+ \(.+\)"
+          r"|(?<=[●L×] )\S+ [›>] .{3,}|FAIL\s+\S+ \[(?:build|setup) failed\])"),
+    _rule("at_line", rf"{_FILE}:\d+:? {_SAYS}", AT_LINE),
+    # Tools that say what they could not do.
+    _rule("merge", r"\s*(?:! )?(?P<said>CONFLICT \([^)]{1,40}\)|\[(?:remote )?rejected\].*)"),
+    _rule("error", r"(?:[│|╷] |\[ERROR\] |PHP )?(?:[\w.()-]{1,40}: ){0,2}?(?P<said>(?:[Ee]rror|ERROR|[Ff]atal|FATAL)(?:\[\w+\])?(?: [\w ()]{1,40})?: .+"
+          r"|(?:\w+ )?[Ff]ailed (?:to|for) .+|Unable to .+|[Cc]annot .+)"),
+    _rule("refused", r"(?P<said>.{0,160}(?:No such file or directory|Permission denied|no such file or directory|Operation not permitted|command not found|"
+          r"[Cc]onnection refused|[Tt]imed out|unknown (?:flag|command|option|shorthand flag)\b|[Aa]ddress already in use|No space left on device|Read-only file system).{0,160})"),
+    _rule("mark", r"(?P<said>(?:✗|✖|❌|FAIL:|FAILED:?) .{3,})"),
+    _rule("make", r"make(?:\[\d+\])?: \*\*\* (?P<said>.+)"),
+)
+# fmt: on
+#: Rules that say nothing about whether it is the command's own failure: they count only where the exit code tells one.
+WEAK = frozenset({"traceback", "error", "refused", "mark", "make", "uncaught"})
+
+_EXIT = at_first_use(r"\s{0,9}(?:Error: )?Exit code (\d{1,5})\b[^\n]*\n?")
+#: What stands in a tool's answer where the tool was not run, or the host itself refused.
+_NOT_RUN = at_first_use(
+    r"\s{0,9}(?:<tool_use_error>|The user doesn't want|Permission to use|\[Request interrupted|Command (?:running|was)"
+    r"|\[(?:csmd|tool output|not kept|purged)|Error: The user)"
+)
+_ANSI = at_first_use(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\r")
+#: Marks before a line: the task of a runner, npm's, a log's time and level.
+_BEFORE = at_first_use(
+    r"\A(?:\[[\w:.-]{1,40}\] (?=\S)|npm (?:ERR!|error) |\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d\S* |> |\| ){1,3}"
+)
+_TASK = at_first_use(r"\[([\w:.-]{1,40})\] (ERROR|\$)")
+#: Lines that say that something failed and not what.
+_EMPTY_WORDS = at_first_use(
+    r"(?:FAIL|ok  |PASS|Usage:|usage:|=== |#|\?|at |or: |npm (?:ERR!|error) A complete log|To |hint:|\[\w[\w:.-]*\] (?:\$|Finished)|ERROR task failed)"
+)
+_PASTED = at_first_use(
+    r"(?P<said>(?:fatal|panic|[Ee]rror(?:\[\w+\])?|ERROR|\w{2,60}(?:Error|Exception)): .{4,}|--- FAIL: \S+|.{0,160}(?:No such file or directory"
+    r"|[Pp]ermission denied|command not found|exit(?:ed with)? (?:status|code) \d+).{0,160}|[Ff]ailed to \w.{6,})"
+)
+
+# What changes from one time to the next, in this order.
+_NORMAL: tuple[tuple[re.Pattern[str], str], ...] = (
+    (at_first_use(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
+    (at_first_use(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)?(?![\d])"), "<time>"),
+    (at_first_use(r"\b\d\d?:\d\d:\d\d(?:[.,]\d{1,9})?\b"), "<time>"),
+    (at_first_use(r"https?://[^\s\"'<>)\]]{1,300}"), "<url>"),
+    (at_first_use(r"(?:[A-Za-z]:\\[^\s\"':]{0,200}\\|(?<![\w/])(?:/private)?/(?:tmp|var/folders|var/tmp|dev/shm)/)[^\s\"':,;)\]]{0,200}"), "<tmp>"),
+    # A path keeps its last name: it says which file, whatever the directory is.
+    (at_first_use(r"(?<![\w<])(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+-]{1,100}){1,20}[/\\]?(?=$|[\s\"'`:,;()\[\]])"), "/"),
+    (at_first_use(r"(?<![\w/<])[\w.@+-]{1,100}(?:/[\w.@+-]{1,100}){1,20}/?(?=$|[\s\"'`:,;()\[\]])"), "/"),
+    (at_first_use(r"0x[0-9a-fA-F]{2,16}"), "<addr>"),
+    (at_first_use(r"\b(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,64}\b"), "<hash>"),
+    (at_first_use(r":\d{1,7}(?::\d{1,7})?(?=$|[\s:,)\]])"), ""),
+    (at_first_use(r"\(\d{1,7}, ?\d{1,7}\)|\bline \d{1,7}(?:, col(?:umn)? \d{1,7})?"), "<line>"),
+    (at_first_use(r"\(?\b\d+(?:\.\d+)?(?:ns|µs|us|ms|s|m|h)\b\)?"), "<took>"),
+    (at_first_use(r"(?<=[-_.])(?:\d{4,}|[0-9a-f]{0,40}?\d[0-9a-f]{0,40}?[a-f][0-9a-f]{4,40})\b"), "<n>"),
+)  # fmt: skip
+_NUMBER = at_first_use(
+    r"(?P<kept>\b(?:code|status|HTTP(?:/[\d.]+)?|errno|signal|Errno|curl:)\s?[:=]?\s?\(?\d{1,5}\b)|(?<![\w.<])\d+(?:[.,]\d+)*(?![\w>])"
+)
+_SPACES = at_first_use(r"\s+")
+
+
+def seen(tool: str, command: str, result: str, *, at: str, uuid: str) -> ErrorSeen | None:
+    """The failure that a tool's answer tells of, None for one that tells of none or of nothing worth knowing again.
+
+    `command` is the shell line of a shell tool; of other tools only a server's own (`mcp__...`) are looked at.
+    """
+    body = shown(result)
+    if not body.strip() or _NOT_RUN.match(body):
+        return None
+    if tool.startswith("mcp__"):
+        return _of_server(tool, body, at, uuid)
+    if not command:
+        return None
+    told = _EXIT.match(body)
+    exit_code = int(told.group(1)) if told else 0
+    hidden = not exit_code and shell_commands.is_hidden(command)
+    if not exit_code and not hidden:  # most outputs: nothing more is asked of them
+        return None
+    run = [one for one in shell_commands.commands(command) if shell_commands.program(one) not in shell_commands.READERS]
+    if not run:
+        return None
+    lines = _lines(body[told.end() :] if told else body)
+    programs = {shell_commands.program(one) for one in run}
+    if hidden:
+        run = [one for one in run if shell_commands.program(one) in shell_commands.RUNNERS]
+        if not run or ("git" in programs and len(programs) == 1):
+            return None
+    found = _decisive(lines, programs, sure_only=hidden)
+    if found is None and exit_code:
+        found = _first(lines)
+    if found is None:
+        return None
+    rule, said = found
+    if not (message := normalised(said)):
+        return None
+    which = _which(run, rule, lines)
+    return ErrorSeen(
+        fingerprint=fingerprint(which, exit_code or HIDDEN, message),
+        command=which, exit_code=exit_code or -1, message=message, at=at, uuid=uuid, rule=rule,
+    )  # fmt: skip
+
+
+def pasted(said: str, *, at: str, uuid: str) -> ErrorSeen | None:
+    """The error that somebody pasted into what they say, by its first line that reads like one."""
+    for line in _lines(shown(said)):
+        found = _PASTED.match(line.lstrip("`*> "))
+        if found and not line.rstrip().endswith("?"):
+            message = normalised(found.group("said"))
+            return ErrorSeen(
+                fingerprint=fingerprint("", 0, message), command="", exit_code=0, message=message, at=at, uuid=uuid,
+                rule="pasted",
+            )  # fmt: skip
+    return None
+
+
+def succeeded(result: str) -> bool:
+    """Whether a tool's answer is one of a command that was run and ended well, as far as an answer tells."""
+    body = shown(result)
+    return not _NOT_RUN.match(body) and not _EXIT.match(body)
+
+
+def shown(result: str) -> str:
+    """What is looked at of an output, without the marks of a terminal."""
+    if len(result) > HEAD + TAIL:
+        result = f"{result[:HEAD]}\n{result[-TAIL:]}"
+    return _ANSI.sub("", result) if "\x1b" in result or "\r" in result else result
+
+
+def normalised(message: str) -> str:
+    """A message without what changes from one time to the next, on one line."""
+    said = message[:MOST_LINE]
+    for pattern, mark in _NORMAL:
+        said = pattern.sub(_last_name if mark == "/" else mark, said)
+    said = _NUMBER.sub(lambda found: found.group("kept") or "<n>", said)
+    return _SPACES.sub(" ", said).strip(" \t.,;:│|")[:MESSAGE].strip()
+
+
+def fingerprint(command: str, exit_code: int, message: str) -> str:
+    """Sixteen hex digits that two failures share when they are the same."""
+    return hashlib.sha256(f"{command}\0{exit_code}\0{message}".encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _last_name(path: re.Match[str]) -> str:
+    return re.split(r"[/\\]", path.group().rstrip("/\\"))[-1] or "/"
+
+
+def _lines(body: str) -> list[str]:
+    return [line[:MOST_LINE] for line in body.split("\n")]
+
+
+def _decisive(lines: list[str], programs: set[str], *, sure_only: bool) -> tuple[str, str] | None:
+    """(rule, message) of the line that says most surely what went wrong."""
+    rows = [(bare, line) for line in lines if (bare := _BEFORE.sub("", line, count=1)).strip()]
+    telling = [row for row in rows if not _EMPTY_WORDS.match(row[0])]
+    in_traceback = any(line.startswith("Traceback (most recent call last)") for line in lines)
+    for rule in RULES:
+        if rule.programs and programs.isdisjoint(rule.programs.split()):
+            continue
+        if sure_only and rule.name in WEAK and not (rule.name == "traceback" and in_traceback):
+            continue
+        for bare, line in rows if rule.name in ("test", "mark") else telling:
+            found = rule.pattern.match(bare) or (rule.pattern.match(line) if line is not bare else None)
+            if found and found.group("said").strip():
+                return rule.name, found.group("said")
+    return None
+
+
+def _first(lines: list[str]) -> tuple[str, str] | None:
+    """The first line that says anything: of a failure that no rule knows."""
+    for line in lines:
+        bare = _BEFORE.sub("", line, count=1).strip()
+        if bare[:6].lower() == "usage:":
+            return "usage", "usage"
+        if len(bare) > 3 and not _EMPTY_WORDS.match(bare) and any(char.isalpha() for char in bare):
+            return "first", bare
+    return None
+
+
+def _which(run: list[str], rule: str, lines: list[str]) -> str:
+    """Which command of a shell line failed: the one whose words these are, the task a runner names, else the last."""
+    programs = next((one.programs for one in RULES if one.name == rule), "").split()
+    named = [found.groups() for line in lines if (found := _TASK.match(line))]
+    failed = {task for task, mark in named if mark == "ERROR"} or {task for task, _ in named}
+    for one in reversed(run):
+        if one.split(" ")[-1] in failed:
+            return one
+    for one in reversed(run):
+        if shell_commands.program(one) in programs:
+            return one
+    return run[-1]
+
+
+def _of_server(tool: str, body: str, at: str, uuid: str) -> ErrorSeen | None:
+    """A failure that a memory or tool server tells of: its first line is an error."""
+    line = body.lstrip().split("\n", 1)[0][:MOST_LINE]
+    if not re.match(r"(?:MCP )?(?:[Ee]rror\b|ERROR\b)", line):
+        return None
+    command = " ".join(tool.split("__")[1:])[:80]
+    message = normalised(line)
+    return ErrorSeen(
+        fingerprint=fingerprint(command, 1, message), command=command, exit_code=1, message=message, at=at, uuid=uuid,
+        rule="server",
+    )  # fmt: skip
+
+
+#: Shared identifiers or, without one, shared content words that two texts need to be about the same.
+SHARED_NAMES, SHARED_WORDS = 1, 3
+#: A symptom, and a diagnosis, is a few sentences in somebody's words.
+MOST = 400
+#: What is shorter reports nothing by itself.
+SHORT = 12
+#: Of a turn its beginning is looked at.
+LOOKED_AT = 6_000
+
+
+def _re(pattern: str) -> re.Pattern[str]:
+    return at_first_use(pattern, re.IGNORECASE)
+
+
+#: A sentence that names a cause or a fix.
+CAUSE = _re(
+    r"\b(?:root cause|caused by|the (?:actual |real |underlying |main )?(?:issue|problem|cause|bug|culprit|reason)\b.{0,60}?\b(?:is|was|were)\b"
+    r"|because|turn(?:s|ed) out|due to|since (?:the|it|we|they|go|git)|(?:was|were|is|are) missing|(?:fixed|solved|resolved) (?:by|in|with)"
+    r"|the fix\b|fix(?:es|ed)?:|needs? to be|silently|only (?:means|works|checks|looks)|instead of|does(?: not|n['’]t) (?:support|exist|handle|allow|include)"
+    r"|was(?: not|n['’]t)|were(?: not|n['’]t)|never (?:set|called|reached|written|created)|overwrit\w+|stale|race)\b"
+)
+#: A sentence that reports that something is not as it should be.
+SYMPTOM = _re(
+    r"\b(?:i (?:just |now |still |always |also )?(?:get|got|see|saw|lost|ran into|noticed|run into)|when (?:i|running)\b"
+    r"|(?:is|are|was|does|did|has|can|could|will)(?: not|n['’]t)\b|not (?:working|work|showing|there|found|created|pushed)|still (?:not|get\w*|see\w*|shows?|fail\w*|broken|the same)"
+    r"|errors?|fail(?:s|ed|ing|ure)?|crash\w*|broken|breaks|bugs?|wrong|missing|lost|empty|hangs?|stuck|slow|issue with|problem with|weird|strange"
+    r"|unexpected\w*|(?:properly|correctly|as expected)|(?:would|should) have (?:been|expected)|i['’]?m getting|why (?:is|are|do|does|did|was)|how did|somehow|no longer|warning|panic|exception|traceback|exit code)\b"
+)
+#: Beyond doubt: in an order ("can you add ...") nothing less reports anything, in a user's own statement of a cause neither.
+_SURELY = _re(
+    r"\b(?:bugs?|errors?|fail(?:s|ed|ing|ure)?|broken|crash\w*|not work\w*|wrong|lost|exception|panic|traceback)\b"
+)
+_SURE_CAUSE = _re(
+    r"\b(?:root cause|caused by|turn(?:s|ed) out|the (?:actual |real |underlying )?(?:issue|problem|cause|bug|reason) (?:is|was)|because)\b"
+)
+_NARRATION = _re(
+    r"^\W{0,3}(?:now i|i['’]ll|i will|next,|first,|good|great|perfect|all tests|we have|there)\b|\blet(?: me|['’]s)\b"
+)
+_FIX = _re(
+    r"\b(?:fix(?:ed|es)?|chang(?:e|ed|es)|replac\w+|add(?:ed|s)?|remov\w+|modif\w+|us(?:es|ed|ing)|now|was (?:checking|computed|using|called)"
+    r"|no longer|should|means?|would|only)\b"
+)
+_NAME = re.compile(
+    r"`([^`\n]{2,80})`|\b(\w{1,60}_\w[\w]{0,60})\b|\b([a-z]{1,40}[A-Z]\w{1,60})\b|\b([A-Z][a-z]+[A-Z]\w{1,60})\b"
+    r"|(?<![\w-])(--[a-z][\w-]{2,40})\b|\b([\w-]{1,60}\.(?:go|py|ts|tsx|js|jsx|rs|rb|java|md|ya?ml|json|jsonl|toml|sh|sql|c|h|cpp|kt|php))\b"
+)
+
+
+def is_cause(told: str, *, category: str, authority: str) -> bool:
+    """Whether a statement names a cause or a fix; a user's has to say so, or it is what they report."""
+    if authority == "user":
+        return _SURE_CAUSE.search(told) is not None
+    return category == "gotcha" or CAUSE.search(told) is not None
+
+
+def answers(told: str, symptom: str) -> bool:
+    """Whether what an assistant said right after a report explains or mends it: of a sure one any fix does."""
+    return CAUSE.search(told) is not None or (_SURELY.search(symptom) is not None and _FIX.search(told) is not None)
+
+
+def is_symptom(sentence: str) -> bool:
+    """Whether a user's sentence reports that something is not as it should be."""
+    return (_SURELY if refusals.ORDER.match(sentence) else SYMPTOM).search(sentence) is not None
+
+
+def names(text: str) -> frozenset[str]:
+    """What a text calls by name: code, identifiers, files, flags; the last part of a path, in small letters."""
+    return _names(text[:8_000])
+
+
+@cached(256)
+def _names(text: str) -> frozenset[str]:
+    found = {next(filter(None, one.groups())).strip(" ().:'\"") for one in _NAME.finditer(text)}
+    return frozenset(short for one in found if len(short := one.rpartition("/")[2].casefold()) > 2)
+
+
+def share(one: str, other: str) -> tuple[int, int]:
+    """(names, content words) that two texts have in common."""
+    left, right = texts.gist(one).stems, texts.gist(other).stems
+    lower = other.casefold()
+    named = names(one) & names(other) | {name for name in names(one) if len(name) > 5 and name in lower}
+    return len(named), len(left & right)
+
+
+def are_about_the_same(one: str, other: str) -> bool:
+    """Whether two texts of one session name the same things, or have enough words in common."""
+    named, words = share(one, other)
+    return named >= SHARED_NAMES or words >= SHARED_WORDS
+
+
+def symptom_in(said: str) -> str:
+    """What a user's turn reports to be wrong, in its words; "" for nothing. Each memory of a session asks it again."""
+    return _symptom_in(said[:LOOKED_AT])
+
+
+@cached(128)
+def _symptom_in(said: str) -> str:
+    prose = [one for line in texts.lines_of_prose(said) for one in texts.sentences(line)]
+    found = [one for one in prose if len(one) > SHORT and is_symptom(one)][:3]
+    lines = [line.strip() for line in said.splitlines()]
+    shown = [line for line in lines if SHORT < len(line) < MOST and _SURELY.search(line)][:2]
+    if found and found[0].endswith(":"):  # what is pasted behind it says what it is
+        at = next((place for place, line in enumerate(lines) if line.endswith(found[0][-SHORT:])), len(lines))
+        shown = [line for line in lines[at + 1 :] if len(line) > SHORT][:2]
+    parts = [*found, *(line for line in shown if not any(line in one or one in line for one in found))]
+    return texts.cut(texts.squeeze(" ".join(parts)), MOST)
+
+
+def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple[str, str]:
+    """(uuid, sentence) among (uuid, text, whether before the next try) that tells best why `about` failed.
+
+    What was said afterwards sums up everything: there a sentence has to name what failed. ("", "") for none: no
+    reason is better than another failure's.
+    """
+    best, chosen = 0, ("", "")
+    for uuid, said, before in passages:
+        for line in texts.lines_of_prose(said[:LOOKED_AT]):
+            for sentence in texts.sentences(line):
+                if not 20 < len(sentence) <= MOST or sentence.rstrip("*` ").endswith(("?", ":")):
+                    continue
+                if _NARRATION.search(sentence):
+                    continue
+                named, words = share(sentence, about)
+                cause = CAUSE.search(sentence) is not None
+                if not (cause and before) and not ((cause or _FIX.search(sentence)) and (named or words > 2)):
+                    continue
+                value = 3 * cause + 2 * min(named, 2) + min(words, 3) + 2 * before
+                if value > best:
+                    best, chosen = value, (uuid, texts.squeeze(sentence.replace("**", "")))
+    return chosen
+
+
+#: How many prompts before a cause may have reported it, and behind it may refute it.
+PROMPTS_BEFORE, PROMPTS_AFTER = 4, 2
+#: Tool failures at most so many turns before a cause belong to it.
+FAILED_BEFORE = 60
+#: Over a session's end nothing but names counts: so many of them, within so many days.
+NAMES_ACROSS, DAYS_ACROSS = 2, 14
+#: What refutes stands at a turn's beginning, and so does what it is about.
+REFUTED_WITHIN, REFUTED_ABOUT = 240, 500
+
+
+# fmt: off
+#: (who speaks: u a person, a the assistant; how far it lowers a cause; why; how it begins or what it says)
+REFUTES: tuple[tuple[str, float, str, re.Pattern[str]], ...] = (
+    ("u", 0.50, "the user says that this was not it", _re(
+        r"(?:that|this|it)(?:['’]s| is| was) not (?:it|the (?:issue|problem|cause|reason|bug)|why|what (?:is|was) (?:wrong|happening))\b"
+        r"|(?:that|this|you)(?:['’]s| is|['’]re| are) (?:wrong|incorrect)\b|\bnot the (?:real |actual )?(?:cause|problem|reason|issue)\b"
+        r"|\bi don['’]t think (?:that|this|it)(?:['’]s| is) (?:it|the|right|correct)\b|\bbut the (?:issue|problem|bug) (?:is|was)\b")),
+    ("u", 0.35, "the user says that it still fails", _re(
+        r"\bstill (?:not|does(?: not|n['’]t)|get(?:ting)?|see(?:ing)?|fail\w*|broken|happen\w*|the same|have the|shows?|is(?: not|n['’]t)|an? (?:issue|problem|error))\b"
+        r"|\b(?:did(?: not|n['’]t)|does(?: not|n['’]t)) (?:fix|help|work|solve|change)\b|\bsame (?:error|issue|problem|result)\b|\b(?:no|not any) (?:change|difference)\b|\bhappen(?:s|ed) again\b")),
+    ("a", 0.40, "the assistant took it back", _re(
+        r"^\W{0,3}(?:i was wrong|my (?:analysis|diagnosis|assumption|mistake)|i misread|i misunderstood|(?:actually|wait|hmm)\b.{0,40}\b(?:issue|problem|bug|cause)\b)"
+        r"|\b(?:the (?:real|actual) (?:issue|problem|bug|cause|culprit)\b|not the (?:cause|issue|problem) (?:i|after)|(?:was|is)n['’]t the (?:cause|issue|problem))")),
+    ("a", 0.20, "the assistant agreed that it was otherwise", _re(r"^\W{0,3}you(?:['’]re| are) (?:absolutely |completely |quite )?right\b")),
+)
+#: A failure that comes again after its cause was named.
+AGAIN = (0.20, "the same error came again")
+# fmt: on
+
+
+class Spoken(NamedTuple):
+    """A turn in which somebody speaks."""
+
+    uuid: str
+    kind: str
+    text: str
+    at: str
+    ordinal: int
+
+
+class Told(NamedTuple):
+    """A memory as the turn with this uuid states it; `key` tells memories apart."""
+
+    key: int
+    text: str
+    category: str
+    authority: str
+    uuid: str
+    ordinal: int
+
+
+class Failed(NamedTuple):
+    """A command's failure, as the turn with this uuid shows it."""
+
+    fingerprint: str
+    command: str
+    message: str
+    uuid: str
+    at: str
+    ordinal: int
+
+
+class Symptom(NamedTuple):
+    """In whose words a memory will be asked for."""
+
+    key: int
+    uuid: str
+    at: str
+    text: str
+    fingerprint: str
+
+
+class Refutation(NamedTuple):
+    """What speaks against a memory, why, how far its confidence goes down; `by` is the memory that stands against it, or 0."""
+
+    key: int
+    uuid: str
+    at: str
+    reason: str
+    lowered: float
+    by: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relations:
+    """What belongs together in a session; `links` are (symptom's memory, cause's memory)."""
+
+    symptoms: tuple[Symptom, ...] = ()
+    refutations: tuple[Refutation, ...] = ()
+    links: tuple[tuple[int, int], ...] = ()
+
+
+def relate(turns: Sequence[Spoken], told: Sequence[Told], failed: Sequence[Failed]) -> Relations:
+    """What of a session's turns, memories and failures belongs together; the same whenever it is asked again."""
+    prompts = [turn for turn in turns if turn.kind in ("user", "relayed")]
+    causes = [one for one in told if is_cause(one.text, category=one.category, authority=one.authority)]
+    symptoms: list[Symptom] = []
+    refutations: list[Refutation] = []
+    links: list[tuple[int, int]] = []
+    sure = {cause.key for cause in causes}
+    for cause in told:
+        for found in _reported(cause, prompts, is_cause=cause.key in sure):
+            symptoms.append(found)
+            beside = (one for one in told if one.uuid == found.uuid and one.key != cause.key)
+            links += [(one.key, cause.key) for one in beside if SYMPTOM.search(one.text) and not CAUSE.search(one.text)]
+        if cause.key not in sure:
+            continue
+        symptoms += _failed(cause, failed)
+        if cause.authority != "user":
+            refutations += _refuted(cause, turns, prompts, causes, failed)
+    return Relations(symptoms=tuple(symptoms), refutations=tuple(refutations), links=tuple(dict.fromkeys(links)))
+
+
+def belongs_across(symptom: str, said_at: str, cause: str, found_at: str) -> bool:
+    """Whether a report of one session belongs to a cause that was found in a later one."""
+    try:
+        days = (datetime.fromisoformat(found_at) - datetime.fromisoformat(said_at)).total_seconds() / 86_400
+    except ValueError:
+        return False
+    return 0 < days <= DAYS_ACROSS and share(symptom, cause)[0] >= NAMES_ACROSS
+
+
+def _reported(cause: Told, prompts: Sequence[Spoken], *, is_cause: bool) -> list[Symptom]:
+    before = [turn for turn in prompts if turn.ordinal <= cause.ordinal][-PROMPTS_BEFORE:]
+    found = []
+    for turn in before:
+        symptom = symptom_in(turn.text)
+        if not symptom or texts.says_the_same(symptom, cause.text):
+            continue
+        # The assistant answers the last prompt: there nearness is enough.
+        is_answer = turn is before[-1] and turn.uuid != cause.uuid and cause.authority == "assistant"
+        explains = is_cause or (cause.authority == "assistant" and answers(cause.text, symptom))
+        about = are_about_the_same(symptom, cause.text)
+        if (is_answer and (explains or about)) or (explains and about):
+            found.append(Symptom(cause.key, turn.uuid, turn.at, symptom, ""))
+    return found
+
+
+def _failed(cause: Told, failed: Sequence[Failed]) -> list[Symptom]:
+    near = [one for one in failed if 0 <= cause.ordinal - one.ordinal <= FAILED_BEFORE]
+    latest = {one.fingerprint: one for one in near if are_about_the_same(one.message, cause.text)}
+    return [
+        Symptom(cause.key, one.uuid, one.at, ": ".join(filter(None, (one.command, one.message))), one.fingerprint)
+        for one in latest.values()
+    ]
+
+
+def _refuted(
+    cause: Told, turns: Sequence[Spoken], prompts: Sequence[Spoken], causes: Sequence[Told], failed: Sequence[Failed]
+) -> list[Refutation]:
+    after = [turn for turn in prompts if turn.ordinal > cause.ordinal][:PROMPTS_AFTER]
+    end = after[-1].ordinal if len(after) == PROMPTS_AFTER else 2**62
+    found: list[Refutation] = []
+    for turn in turns:
+        if not cause.ordinal < turn.ordinal <= end:
+            continue
+        who = "u" if turn.kind == "user" else "a" if turn.kind == "assistant" else ""
+        said = turn.text[:REFUTED_WITHIN]
+        for speaker, lowered, reason, pattern in REFUTES:
+            if speaker != who or not pattern.search(said):
+                continue
+            named, words = share(turn.text[:REFUTED_ABOUT], cause.text)
+            if named >= 2 or (named and words >= 2) or words >= 4:
+                by = _against(cause, turn, causes)
+                found.append(Refutation(cause.key, turn.uuid, turn.at, reason, lowered, by))
+            break
+    again = _again(cause, failed, end)
+    if again is not None:
+        found.append(Refutation(cause.key, again.uuid, again.at, AGAIN[1], AGAIN[0], 0))
+    return found
+
+
+def _again(cause: Told, failed: Sequence[Failed], end: int) -> Failed | None:
+    """The failure that a cause was named for, seen once more after it."""
+    named = {one.fingerprint for one in _failed(cause, failed)}
+    return next((one for one in failed if one.fingerprint in named and cause.ordinal < one.ordinal <= end), None)
+
+
+def _against(cause: Told, turn: Spoken, causes: Sequence[Told]) -> int:
+    """The memory that says what it was instead: of the refuting turn, else the next cause that is about the same."""
+    later = [one for one in causes if one.ordinal >= turn.ordinal and one.key != cause.key]
+    own = next((one for one in later if one.uuid == turn.uuid), None)
+    near = own or next((one for one in later if are_about_the_same(one.text, cause.text)), None)
+    return near.key if near else 0

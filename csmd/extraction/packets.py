@@ -1,0 +1,398 @@
+"""Experience packets: what was asked, done and felt in one exchange."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePath
+from typing import NamedTuple
+
+from csmd import quotations, text
+from csmd.extraction import failure_reports, refusals, shell_commands
+from csmd.model import PROMPTS, Heard, Packet, PacketKind, Stance, State
+from csmd.patterns import at_first_use
+from csmd.store import candidates as stored
+from csmd.store import cursors, sessions
+from csmd.store.core import Store
+from csmd.store.cursors import Behind
+from csmd.store.sqlite import Rows
+
+#: Outcomes that are looked back at; failures in a row that are as bad as it gets.
+LOOKED_BACK, IN_A_ROW = 6, 3
+BRISK_S, SLOW_S = 60.0, 600.0
+MANY_WORDS, MANY_TURNS = 60, 2_000
+ENERGY = 0.5
+
+#: A prompt of more characters holds what somebody else wrote: its words are nobody's mood.
+TYPED = 300
+_LEAD = r"^\W*(?:(?:ok(?:ay)?|yes|yeah|and|but|so|now|again|also|then|cool)\b\W*){0,3}"
+_OBJECTS = re.compile(
+    rf"{_LEAD}(?:(?:no|nope)\b(?! (?:problem|worries|need|idea)\b)|stop\b|why (?:did|didn['’]?t|would) you\b|i (?:said|meant|told you)\b"
+    r"|(?:this|that|it|the [\w -]{1,30}?)(?: is|['’]s| are| was) (?:still )?(?:not (?:correct|right|true|working|what i)|wrong|incorrect|broken|the same)\b"
+    r"|(?:this|that|it) (?:still )?(?:doesn['’]?t work|fails)\b)",
+    re.IGNORECASE,
+)
+_PLEASED = re.compile(
+    rf"{_LEAD}(?:(?:it|that|this) )?(?:great|thanks?|thank you|perfect|awesome|nice|excellent|works|good job|well done|lgtm)\b",
+    re.I,
+)
+_PRESSES = re.compile(
+    r"\b(?:asap|urgent(?:ly)?|as soon as possible|hurry(?: up)?|(?:prod|production) is (?:down|broken|failing)|outage)\b",
+    re.IGNORECASE,
+)
+_APPROVES = re.compile(
+    r"^\W*(?:yes|yeah|yep|ok|okay|sure|do it|go ahead|sounds good|agreed|lgtm)\b.{0,30}$", re.IGNORECASE
+)
+_ASKS = re.compile(r"\?\W*$")
+_ORDERS = re.compile(
+    rf"{_LEAD}(?:(?:can|could|would|will) (?:you|we)\b|please\b|let['’]?s\b|(?:add|fix|remove|make|run|update|change|commit|push|create|write|use|check"
+    r"|review|move|rename|implement|merge|rebase|try|show|give|do)\b)|\bplease\W*$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What is known of a session at one turn: the user's latest words and earlier ones, and how tools ended before it.
+
+    `gap_s` is the time since the prompt before the latest, below 0 where there is none; `ordinal` the turn's place.
+    """
+
+    said: str = ""
+    earlier: tuple[str, ...] = ()
+    outcomes: tuple[bool, ...] = ()
+    gap_s: float = -1.0
+    ordinal: int = 0
+
+
+def failing(moment: Moment) -> float:
+    """The share of the latest tool calls that failed."""
+    latest = moment.outcomes[-LOOKED_BACK:]
+    return latest.count(False) / len(latest) if latest else 0.0
+
+
+def stuck(moment: Moment) -> float:
+    """How many calls in a row have failed, up to now."""
+    row = 0
+    for ended_well in reversed(moment.outcomes):
+        if ended_well:
+            break
+        row += 1
+    return min(1.0, row / IN_A_ROW)
+
+
+def repeating(moment: Moment) -> float:
+    """Whether the user says again what was said before."""
+    same = text.normalise(moment.said)
+    return float(bool(same) and any(text.normalise(before) == same for before in moment.earlier))
+
+
+def objecting(moment: Moment) -> float:
+    """Whether the user objects to what was done."""
+    return float(_says(_OBJECTS, moment))
+
+
+def pleased(moment: Moment) -> float:
+    """Whether the user is content."""
+    return float(_says(_PLEASED, moment) and not objecting(moment))
+
+
+def pressing(moment: Moment) -> float:
+    """Whether the user is in a hurry."""
+    return float(_says(_PRESSES, moment))
+
+
+def brisk(moment: Moment) -> float:
+    """How soon the user spoke again: 1 within a minute, 0 after ten."""
+    if moment.gap_s < 0:
+        return 0.0
+    return max(0.0, min(1.0, (SLOW_S - moment.gap_s) / (SLOW_S - BRISK_S)))
+
+
+def expansive(moment: Moment) -> float:
+    """How much the user said."""
+    return min(1.0, len(moment.said.split()) / MANY_WORDS)
+
+
+def wearing(moment: Moment) -> float:
+    """How long the session has become."""
+    return min(1.0, moment.ordinal / MANY_TURNS)
+
+
+def stance(moment: Moment) -> Stance:
+    """How the user's latest words stand to the work: the first of the table that fits."""
+    for name, fits in _STANCES:
+        if _says(fits, moment):
+            return name
+    return "unknown" if moment.said else "silent"
+
+
+_STANCES: tuple[tuple[Stance, re.Pattern[str]], ...] = (
+    ("objects", _OBJECTS), ("orders", _ORDERS), ("approves", _APPROVES), ("asks", _ASKS),
+)  # fmt: skip
+#: What speaks for a mood by itself.
+PLAIN = frozenset({stuck, objecting, pleased, pressing})
+
+#: Function -> what a full measure of it adds to frustration, energy and urgency.
+WEIGHTS: tuple[tuple[Callable[[Moment], float], float, float, float], ...] = (
+    (failing, 0.3, -0.1, 0.1),
+    (stuck, 0.3, -0.1, 0.0),
+    (repeating, 0.3, 0.0, 0.2),
+    (objecting, 0.3, 0.0, 0.0),
+    (pleased, -0.4, 0.2, 0.0),
+    (pressing, 0.0, 0.1, 0.6),
+    (brisk, 0.0, 0.3, 0.1),
+    (expansive, 0.0, 0.2, 0.0),
+    (wearing, 0.0, -0.3, 0.0),
+)
+
+
+def state(moment: Moment) -> State:
+    """The ten functions together, each figure within 0 and 1, None where nothing plain speaks for it."""
+    measured = [(measure, measure(moment), weights) for measure, *weights in WEIGHTS]
+
+    def figure(at: int, before: float) -> float | None:
+        if not any(measure in PLAIN and value == 1.0 and weights[at] for measure, value, weights in measured):
+            return None
+        return round(min(1.0, max(0.0, before + sum(weights[at] * value for _, value, weights in measured))), 3)
+
+    return State(frustration=figure(0, 0.0), energy=figure(1, ENERGY), stance=stance(moment), urgency=figure(2, 0.0))
+
+
+def _says(words: re.Pattern[str], moment: Moment) -> bool:
+    """Whether what the user typed has these words; what was pasted is not looked at."""
+    return len(moment.said) <= TYPED and words.search(moment.said) is not None
+
+
+#: A turn of at most so many words is looked at whole, of a longer one only sentences that ask for something.
+SHORT_WORDS, SENTENCE_WORDS = 40, 30
+#: Orders of a turn that are kept, and words of an order.
+MOST_ORDERS, ORDER_WORDS, ORDER_CHARACTERS = 4, 8, 60
+#: What nothing asks for in so many words is an order when it is short: so many words, and nothing but words.
+BARE_WORDS = 7
+#: A remark of a reviewer has so many words: a longer text is a document or a plan.
+REVIEW_WORDS = range(20, 181)
+REVIEW_CHARACTERS = 4_000
+
+
+class Order(NamedTuple):
+    """What a user asks for, or asks to leave (`against`), in small letters and without punctuation."""
+
+    words: str
+    against: bool
+
+
+#: Words before an order that say nothing of it, and words with which somebody asks for something.
+_ORDERS_LEAD = at_first_use(
+    r"\W*(?:(?:yes|yeah|ok|okay|sure|great|fine|perfect|now|then|and|also|but|so|please|pls|just|maybe|first|next|again|let['’]?s|let us"
+    r"|(?:can|could|would|should|shall) (?:you|we|i)|i(?:['’]d| would) like (?:you )?to|i want (?:you )?to|(?:we|you) (?:should|need to|want to)"
+    r"|make sure(?: that| to)?|go ahead and)\b[\s,.:!]{0,8}){1,8}",
+    re.IGNORECASE,
+)
+_ORDERS_ASKS = at_first_use(
+    r"\b(?:(?:can|could|would|should|shall) (?:you|we|i)|let['’]?s|please|pls|make sure|i(?:['’]d| would) like|i want|we (?:should|need|want))\b",
+    re.IGNORECASE,
+)
+#: How a question begins, or what somebody tells: no order.
+_NO_ORDER = at_first_use(
+    r"(?:why|what|how|where|when|which|who|is|are|does|do (?:we|you|i|it|this|that|so)|did|was|were|has|have|i|we|you|he|she|they|it|this|that|there|the|an?|my"
+    r"|our|no|not|if|in|on|at|for|to|with|but|or|as|because|same|more|all|both|never ?mind|continue|go on|looks?|sounds?|works?|thanks?|good|nice|hi|hello|hey)\b",
+    re.IGNORECASE,
+)
+#: Asks to leave what follows; what only waits is left for now and no more.
+_AGAINST = at_first_use(r"(?:don['’]?t|do not|never|no need (?:to|for)|without|stop|skip|no more)\b\s*", re.IGNORECASE)
+_WAITS = at_first_use(r"\b(?:yet|for now|until|unless|before|right now|already)\b", re.IGNORECASE)
+_BETWEEN = at_first_use(r"[,;]\s+|\s+(?:and )?then\s+")
+#: What says in a remark what is wrong.
+_FAULT = at_first_use(
+    r"\b(?:(?:does|do|is|are|was|were|has|have|can|could|will|would)n['’]t|(?:does|do|is|are|was|were|will|would|can) (?:not|also|never)|cannot|lacks?|missing|incorrect(?:ly)?"
+    r"|inaccurate|silently|unconditionally|duplicat\w+|fails?|breaks?|hangs?|(?:may|might|could|can|will) (?:\w+ )?(?:break|fail|hang|cause|lead|split|leak|expose|crash|drop)"
+    r"|consider \w+ing|(?:high|medium|low|critical) severity|nit)\b|\w\.\w{1,4}:\d",
+    re.IGNORECASE,
+)
+#: A reviewer's words: advice in nobody's first person.
+_ADVICE = at_first_use(
+    r"\b(?:consider|should|instead|lacks?|missing|never|incorrect(?:ly)?|inaccurate|duplicat\w+|without|could|may|can (?:cause|lead|break|hang)|unconditionally|silently)\b",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = at_first_use(r"\b(?:I|I'm|I'd|I've|we|we're|my|our|us|let's|me)\b", re.IGNORECASE)
+#: What somebody quotes, so long that it can be a remark; and what leads in to a pasted one.
+_QUOTED_AT_LENGTH = at_first_use(r'(?<!\w)["“]([^"“”]{100,2000})["”](?!\w)')
+LEAD_WORDS = 15
+
+
+def orders(said: str) -> list[Order]:
+    """The first things that a user's turn asks for, each once; a remark that it hands on asks nothing of its own."""
+    if remarks(said) == [said]:
+        return []
+    is_short = len(said.split()) <= SHORT_WORDS
+    found: dict[Order, None] = {}
+    for sentence in (one for line in text.lines_of_prose(said) for one in text.sentences(line)):
+        asks = _ORDERS_ASKS.search(sentence)
+        if len(sentence.split()) > SENTENCE_WORDS or not (asks or (is_short and not sentence.endswith("?"))):
+            continue
+        for piece in _BETWEEN.split(sentence[asks.start() :] if asks else sentence):
+            if (order := _order(piece, asked=asks is not None)) is not None:
+                found[order] = None
+    return list(found)[:MOST_ORDERS]
+
+
+def _order(piece: str, *, asked: bool) -> Order | None:
+    lead = _ORDERS_LEAD.match(piece)
+    bare = piece[lead.end() if lead else 0 :].strip()
+    against = _AGAINST.match(bare)
+    bare = bare[against.end() if against else 0 :]
+    if _NO_ORDER.match(bare) or (against and _WAITS.search(bare)):
+        return None
+    words = text.words(bare)
+    if not asked and (len(words) > BARE_WORDS or not all(map(str.isalpha, words))):
+        return None
+    told = " ".join(words[:ORDER_WORDS])
+    if len(told) > ORDER_CHARACTERS or not text.content_words(told) or not words[0].isalpha():
+        return None
+    return Order(told, against is not None)
+
+
+def remarks(said: str) -> list[str]:
+    """The remarks of a reviewer that a turn hands on: all of it, or what it quotes that is advice in nobody's first person."""
+    if len(said) > REVIEW_CHARACTERS:
+        return []
+    lead, colon, rest = said.partition(":\n")
+    body = rest if colon and len(lead.split()) <= LEAD_WORDS else said
+    if is_finding(body) and _ADVICE.search(body) and not (refusals.ORDER.match(body) or refusals.refusal(body, "user")):
+        return [said]
+    quoted = [found[1] for found in _QUOTED_AT_LENGTH.finditer(said)] if failure_reports.names(said) else []
+    return [one for one in quoted if _ADVICE.search(one) and not _FIRST_PERSON.search(one)]
+
+
+def finds_fault(said: str) -> bool:
+    """Whether a remark says what is wrong, and does not only say how something should be."""
+    return _FAULT.search(said) is not None
+
+
+def is_finding(said: str) -> bool:
+    """Whether a turn tells at some length of named code, and of nobody: whoever found that."""
+    if len(said) > REVIEW_CHARACTERS or len(said.split()) not in REVIEW_WORDS:
+        return False
+    return bool(failure_reports.names(said)) and not _FIRST_PERSON.search(said)
+
+
+#: So many turns before the first new one are to be given: what the state and a result's call are looked for in.
+WINDOW = 40
+SHELL = frozenset({"Bash", "PowerShell"})
+#: Tools that change files, and the parameter that names the file.
+WRITERS = {"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
+_FAILED = re.compile(r"\s*(?:Exit code [1-9]|<tool_use_error>|Error:|error: )")
+
+
+def packets(turns: Sequence[Heard], *, after: int) -> list[Packet]:
+    """The packets of the turns past the ordinal `after`, in order; `turns` begins WINDOW turns earlier."""
+    found: list[Packet] = []
+    for at, turn in enumerate(turns):
+        if turn.ordinal > after:
+            found += _observed(turns[max(0, at - WINDOW) : at], turn)
+    return found
+
+
+def _observed(before: Sequence[Heard], turn: Heard) -> list[Packet]:
+    if turn.kind == "user" and not turn.agent:
+        first = not any(earlier.kind in PROMPTS for earlier in before) and turn.ordinal <= WINDOW
+        seen: list[tuple[PacketKind, str, str]] = [("session", "begin", "")] if first else []
+        said = quotations.own_words(turn.text)
+        seen += [("order", order.words, "against" if order.against else "asked") for order in orders(said)]
+        return [_packet(turn, before, turn, *one) for one in seen]
+    if turn.kind == "tool_result" and turn.tool_id:
+        calls = [one for one in before if one.kind == "tool_call" and one.tool_id == turn.tool_id]
+        if calls:
+            return [_packet(calls[-1], before, turn, *one) for one in _done(calls[-1], turn)]
+    return []
+
+
+def _done(call: Heard, result: Heard) -> list[tuple[PacketKind, str, str]]:
+    """What a tool call that has ended was: a command, a milestone, a file whose change counts, an error."""
+    failed = bool(_FAILED.match(result.text))
+    outcome = "failed" if failed else "ok"
+    if call.tool_name in SHELL:
+        ran = shell_commands.commands_of(shell_commands.given(call.text, "command"))
+        seen: list[tuple[PacketKind, str, str]] = [
+            ("milestone" if shell_commands.milestone(name) else "tool", name, outcome) for name in ran
+        ]
+        return seen + ([("error", ran[0] if ran else call.tool_name, outcome)] if failed else [])
+    if call.tool_name in WRITERS and not failed:
+        name = shell_commands.notable(shell_commands.given(call.text, WRITERS[call.tool_name]))
+        return [("tool", name, outcome)] if name else []
+    return [("error", call.tool_name, outcome)] if failed else []
+
+
+def _packet(about: Heard, before: Sequence[Heard], now: Heard, kind: PacketKind, subject: str, outcome: str) -> Packet:
+    return Packet(
+        kind=kind, subject=subject, outcome=outcome, uuid=about.uuid, session_id=about.session_id,
+        project_seq=about.project_seq, ordinal=about.ordinal, at=about.at, words=len(about.text.split()),
+        state=state(_moment(before, now)),
+    )  # fmt: skip
+
+
+def _moment(before: Sequence[Heard], now: Heard) -> Moment:
+    prompts = [turn for turn in (*before, now) if turn.kind in PROMPTS]
+    outcomes = [not _FAILED.match(turn.text) for turn in (*before, now) if turn.kind == "tool_result"]
+    gap = -1.0
+    if len(prompts) > 1:
+        gap = max(0.0, (_when(prompts[-1].at) - _when(prompts[-2].at)).total_seconds())
+    return Moment(
+        said=quotations.own_words(prompts[-1].text).strip() if prompts else "",
+        earlier=tuple(turn.text for turn in prompts[:-1]),
+        outcomes=tuple(outcomes),
+        gap_s=gap,
+        ordinal=now.ordinal,
+    )
+
+
+def _when(at: str) -> datetime:
+    return datetime.fromisoformat(at)
+
+
+STAGE = "packets"
+#: Sessions that one step looks at, and turns of each.
+SESSIONS, BATCH = 8, 400
+
+
+def step(store: Store, *, now: str) -> int:
+    """Observes a part of some sessions that have new turns; how many turns were looked at, 0 for nothing left.
+
+    Every turn is decided when it is there: nothing here waits for a session to end, so `now` decides nothing.
+    """
+    del now
+    behind = store.read(lambda rows: cursors.sessions_behind(rows, STAGE))
+    looked = sessions = 0
+    for session in behind:
+        turns = _observe(store, session)
+        looked, sessions = looked + turns, sessions + (turns > 0)
+        if sessions == SESSIONS:
+            break
+    return looked
+
+
+def _observe(store: Store, session: Behind) -> int:
+    """Observes the next turns of one session; how many. A transcript that a tool has written proves nothing."""
+
+    def look(rows: Rows) -> tuple[list[Heard], int, bool]:
+        upto = min(session.turns, session.position + BATCH)
+        provisional = stored.first_provisional(rows, session.session_seq, after=session.position)
+        upto = upto if provisional is None else min(upto, provisional - 1)
+        noted = sessions.is_tampered(rows, text.keyed_hash(PurePath(session.path).name, store.hash_key))
+        after = max(0, session.position - WINDOW)
+        return stored.heard(rows, session.session_seq, after=after, upto=upto), upto, noted
+
+    turns, upto, noted = store.read(look)
+    if upto <= session.position:
+        return 0
+    found = [] if noted else packets(turns, after=session.position)
+
+    def write(rows: Rows) -> int:
+        stored.put_packets(rows, found)
+        cursors.move_cursor(rows, STAGE, str(session.session_seq), upto)
+        return upto - session.position
+
+    return store.write(write)

@@ -1,0 +1,297 @@
+"""A shell line as programs, purposes and milestones."""
+
+from __future__ import annotations
+
+import re
+
+from csmd.patterns import at_first_use
+
+#: Longer shell lines are programs of their own; what stands further back is not looked at.
+MOST_CHARACTERS = 8_000
+MOST_COMMANDS = 40
+#: Words of one command that are looked at: a chain of wrappers is taken off one after the other.
+MOST_WORDS = 100
+
+#: How many plain words after the program belong to what it does; a program that is not named here has one.
+SUBCOMMANDS: dict[str, int] = {
+    "go": 1, "git": 1, "cargo": 1, "docker": 1, "kubectl": 1, "helm": 1, "terraform": 1, "make": 1, "mise": 1,
+    "npm": 1, "pnpm": 1, "yarn": 1, "bun": 1, "deno": 1, "node": 0, "python": 0, "pytest": 0, "ruff": 1, "mypy": 0,
+    "eslint": 0, "tsc": 0, "jest": 0, "vitest": 0, "gcc": 0, "g++": 0, "clang": 0, "javac": 0, "java": 0, "mvn": 1,
+    "gradle": 1, "gradlew": 1, "dotnet": 1, "ruby": 0, "rspec": 0, "php": 0, "composer": 1, "swift": 1, "gh": 2,
+    "pip": 1, "uv": 1, "poetry": 1, "bash": 0, "sh": 0, "curl": 0, "wget": 0, "ssh": 0, "scp": 0, "psql": 0, "mysql": 0,
+    "sqlite3": 0, "cp": 0, "mv": 0, "rm": 0, "mkdir": 0, "chmod": 0, "ln": 0, "kill": 0, "tar": 0, "gofmt": 0,
+    "golangci-lint": 1, "shellcheck": 0, "prettier": 0, "aws": 2, "gcloud": 2, "systemctl": 1, "brew": 1, "apt-get": 1,
+}  # fmt: skip
+#: Words of a program after which the name of what is run follows: `npm run lint`, `docker compose up`.
+RUNS: dict[str, frozenset[str]] = {
+    "npm": frozenset({"run", "run-script"}), "pnpm": frozenset({"run"}), "yarn": frozenset({"run"}),
+    "bun": frozenset({"run"}), "mise": frozenset({"run", "r"}), "docker": frozenset({"compose"}),
+    "go": frozenset({"mod"}), "git": frozenset({"stash", "remote", "worktree", "submodule"}),
+}  # fmt: skip
+#: What runs another program that is named behind it, options between: `sudo go build` is `go build`.
+WRAPPERS = frozenset(
+    "sudo time env nice nohup timeout xargs command exec npx bunx pnpx uvx stdbuf caffeinate watch doas".split()
+)
+WRAPPING: dict[str, frozenset[str]] = {
+    "uv": frozenset({"run"}), "poetry": frozenset({"run"}), "pipenv": frozenset({"run"}), "hatch": frozenset({"run"}),
+    "bundle": frozenset({"exec"}), "pnpm": frozenset({"exec", "dlx"}), "npm": frozenset({"exec"}),
+    "mise": frozenset({"exec", "x"}), "rtx": frozenset({"exec"}), "yarn": frozenset({"exec", "dlx"}),
+}  # fmt: skip
+#: What looks and does nothing: that it found nothing is no error worth keeping.
+READERS = frozenset(
+    """ls cat head tail find grep egrep rg fd test [ [[ which type stat wc diff cmp file sort uniq cut tr sed awk jq yq echo
+    printf true false pwd tree less more du df ps pgrep date sleep set export cd pushd popd source . xxd od readlink
+    realpath basename dirname tee if for while do then else fi done read unset ! { } ( ) : wait exit return""".split()
+)
+#: Programs whose failure counts even where a pipe hides their exit code, and what they print has to be read for it.
+RUNNERS = frozenset(
+    """go cargo npm pnpm yarn bun deno node python pytest ruff mypy eslint tsc jest vitest make mise mvn gradle gradlew
+    dotnet rspec rake composer phpunit swift gcc g++ clang javac java golangci-lint shellcheck docker terraform tox nox
+    pip uv poetry cmake ninja bazel just kubectl helm git""".split()
+)
+
+#: Of these a run that goes well says something of the files it was run on: it can show that a failure was mended.
+CHECKS = RUNNERS - frozenset("git docker kubectl helm pip uv poetry node python deno".split())
+#: What these say hangs on more than the files here: they fail and go well by themselves.
+ELSEWHERE = frozenset(
+    "git gh glab hub curl wget ssh scp rsync ping nc dig aws gcloud az kubectl helm claude kill pkill".split()
+)
+#: Arguments that mean everything.
+_ALL = frozenset({".", "./...", "...", "./", "*", "Q"})
+
+_HEREDOC = re.compile(r"<<-?\s?(['\"]?)(\w{1,40})\1")
+#: What stands in quotes.
+QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_SPLIT = re.compile(r"\|\||&&|;|\n|(?<![>&\d])&(?![>&\d])")
+_PIPE = re.compile(r"\|&?")
+_REDIRECT = re.compile(r"\d?(?:>>?|<)\s{0,4}(?:&\d|[^\s;&|]{1,300})|&>>?\s{0,4}\S{1,300}")
+_ASSIGNMENT = re.compile(r"\w{1,80}\+?=\S*")
+_PLAIN = re.compile(r"[a-z][a-z0-9]*(?:[-:_][a-z0-9]+)*")
+_VERSIONED = re.compile(r"(python|pip|node|ruby|php|clang|gcc|g\+\+)[\d.-]+")
+_UNSTEADY = re.compile(r"[0-9a-f]{7,}|\d+")
+
+
+def commands(line: str) -> list[str]:
+    """The commands of a shell line in their order, each as program and subcommand; [] for none.
+
+    Of a pipe only its first program counts: what follows shapes what it prints.
+    """
+    plain = QUOTED.sub(" Q ", _without_heredocs(line[:MOST_CHARACTERS])).replace("\\\n", " ")
+    plain = _REDIRECT.sub(" ", plain)
+    found: list[str] = []
+    for part in _SPLIT.split(plain)[:MOST_COMMANDS]:
+        command = _command(_PIPE.split(part)[0].strip(" \t(){}!").split()[:MOST_WORDS])
+        if command:
+            found.append(command)
+    return found
+
+
+def scope(line: str, command: str) -> frozenset[str]:
+    """What a command of a shell line was told to look at, its options' values with it: `./till -run TestX`."""
+    plain = _REDIRECT.sub(" ", _without_heredocs(line[:MOST_CHARACTERS]))
+    for part in _SPLIT.split(plain)[:MOST_COMMANDS]:
+        words = _PIPE.split(part)[0].strip(" \t(){}!").split()[:MOST_WORDS]
+        if _command(words) == command:
+            skipped = set(command.split(" "))
+            return frozenset(word for word in words if not word.startswith("-") and word not in skipped | _ALL
+                             and word.rpartition("/")[2] not in skipped and not _ASSIGNMENT.fullmatch(word))  # fmt: skip
+    return frozenset()
+
+
+def shows_mended(command: str, *, same: bool) -> bool:
+    """Whether that a command goes well says that its failure was mended.
+
+    Of a check or a script it does; of another program (`python app.py`, `alembic upgrade head`) when it is run just as it
+    was when it failed (`same`), unless what it says hangs on others: a network's, a repository's.
+    """
+    name = program(command)
+    if command not in ("go run", "cargo run") and (name in CHECKS or "." in name):
+        return True
+    return same and name not in READERS and name not in ELSEWHERE
+
+
+def program(command: str) -> str:
+    """The program of a command that `commands` gave."""
+    return command.split(" ", 1)[0]
+
+
+def is_hidden(line: str) -> bool:
+    """Whether a shell line's exit code may be another program's: a pipe, or what follows whatever happened."""
+    plain = QUOTED.sub(" Q ", line[:MOST_CHARACTERS])
+    return any(mark in plain for mark in ("|", ";", "\n"))
+
+
+def _without_heredocs(line: str) -> str:
+    """A shell line without the texts that are handed to its programs."""
+    kept: list[str] = []
+    end = ""
+    for row in line.splitlines():
+        if end:
+            end = "" if row.strip() == end else end
+            continue
+        kept.append(row)
+        if begun := _HEREDOC.search(row):
+            end = begun.group(2)
+    return "\n".join(_HEREDOC.sub(" ", row) for row in kept)
+
+
+def _command(words: list[str]) -> str:
+    while words and (_ASSIGNMENT.fullmatch(words[0]) or words[0] in ("then", "do", "else", "if", "while", "!")):
+        words = words[1:]
+    if not words:
+        return ""
+    name = _VERSIONED.sub(r"\1", words[0].rstrip("/").rpartition("/")[2])
+    if not name or (name[0] in "-#$`Q" and not name[1:2].isalnum()):
+        return ""
+    rest = words[1:]
+    if name in WRAPPERS:
+        return _command(_behind_options(rest))
+    if name in WRAPPING and rest and rest[0] in WRAPPING[name]:
+        return _command(_behind_options(rest[1:]))
+    if name == "python":
+        return _python(rest)
+    if name in ("bash", "sh", "zsh", "node", "ruby", "php", "source", "."):
+        script = next((word for word in rest if not word.startswith("-") and word != "Q"), "")
+        own = script.rpartition("/")[2]
+        return _steady(f"{name} {own}" if name not in ("bash", "sh", "zsh", ".") and own else own or name)
+    count = SUBCOMMANDS.get(name, 0 if name in READERS else 1)
+    said = [name]
+    of_option = False  # what is no plain word behind an option is its value: `git -C /a status`
+    for word in rest:
+        if len(said) > count:
+            break
+        plain = _PLAIN.fullmatch(word) is not None
+        if word.startswith("-") or (of_option and not plain):
+            of_option = word.startswith("-")
+            continue
+        if not plain:
+            break
+        of_option = False
+        said.append(word)
+        if word in RUNS.get(name, ()):
+            count += 1
+    return _steady(" ".join(said))
+
+
+def _python(rest: list[str]) -> str:
+    for place, word in enumerate(rest):
+        if word == "-m" and place + 1 < len(rest):
+            module = rest[place + 1]
+            return _command([module, *rest[place + 2 :]]) if _PLAIN.fullmatch(module) else "python"
+        if word == "-c" or word == "-":
+            return "python -c"
+        if not word.startswith("-"):
+            return "python" if word == "Q" else _steady(f"python {word.rpartition('/')[2]}")
+    return "python"
+
+
+def _behind_options(words: list[str]) -> list[str]:
+    """What follows a wrapper's options and their numbers."""
+    while words and (words[0].startswith("-") or words[0][:1].isdigit() or _ASSIGNMENT.fullmatch(words[0])):
+        words = words[1:]
+    return words
+
+
+def _steady(command: str) -> str:
+    """A command without what changes from time to time: numbers and hashes in a script's name."""
+    head, *rest = command.split(" ")
+    return " ".join([head, *(_UNSTEADY.sub("#", word) for word in rest)])[:80]
+
+
+#: Most commands that are taken from one line, and characters of the line that are looked at.
+MOST_KEPT, LINE_CHARACTERS = 6, 2_000
+COMMAND_CHARACTERS = 48
+
+#: What runs tasks by name.
+_RUNNER = (
+    r"(?:mise run|mise r|npm run|npm|pnpm run|pnpm|yarn run|yarn|bun run|bun|make|just|task|nox -s|tox -e|hatch run|rake|cargo|go"
+    r"|deno task|deno|gradle|\./gradlew|mvn|\./mvnw|dotnet|mix|bazel|swift|composer|composer run|invoke|poe|pdm run|sbt)"
+)
+_WITHIN = r"(?:uv run |poetry run |pipenv run |npx |bunx |pnpm exec |python3? -m |bundle exec |pdm run |hatch run )?"
+
+#: Purpose -> the commands that serve it, as they begin; the first that matches.
+PURPOSES: dict[str, re.Pattern[str]] = {
+    purpose: at_first_use(rf"(?:{_RUNNER} (?:{names})[\w:-]*|{_WITHIN}(?:{tools}))(?![\w-])")
+    for purpose, names, tools in (
+        ("test", r"tests?|check-tests|verify", r"pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest|playwright test|nextest"),
+        ("lint", r"lint|clippy|vet", r"ruff check|ruff|eslint|golangci-lint(?: run)?|flake8|pylint|rubocop|shellcheck|biome"),
+        ("format", r"fmt|format", r"ruff format|black|prettier|gofmt|rustfmt|isort|goimports"),
+        ("check types", r"typecheck|type-check|types|tsc", r"mypy|pyright|tsc"),
+        ("build", r"(?<!go )(?<!cargo )(?<!dotnet )(?<!swift )(?:build|compile)", r"vite build|webpack|cmake --build|docker build"),
+    )
+}  # fmt: skip
+#: `ruff format` begins like `ruff`: the longer one is asked first.
+_ASKED_FIRST = ("format", "test", "check types", "lint", "build")
+
+#: Milestone -> the commands that reach it.
+MILESTONES: dict[str, re.Pattern[str]] = {
+    "release": at_first_use(
+        r"git tag (?:-[asm] )?.*\bv?\d+\.\d|gh release create|npm publish|pnpm publish|yarn publish|cargo publish"
+        r"|twine upload|uv publish|poetry publish|goreleaser release"
+    ),
+    "pull request": at_first_use(r"gh pr create|glab mr create"),
+    "commit": at_first_use(r"git (?:-C \S+ )?commit\b"),
+    "push": at_first_use(r"git (?:-C \S+ )?push\b"),
+}
+#: Files whose change is a step of its own, by their names.
+NOTABLE = at_first_use(
+    r"(?:^|/)((?:CHANGELOG|CHANGES|HISTORY|RELEASES|NEWS)(?:\.\w+)?|package\.json|pyproject\.toml|Cargo\.toml|pom\.xml|build\.gradle"
+    r"|VERSION|version\.(?:py|go|ts|js|rb)|__version__\.py|README(?:\.\w+)?|CLAUDE\.md|AGENTS\.md)$",
+    re.IGNORECASE,
+)
+_BETWEEN = at_first_use(r"&&|\|\||;|\n|(?<!\\)\|")
+_BEFORE = at_first_use(
+    r"^(?:\s*(?:[A-Za-z_]\w*=\S*|timeout\s+\S+|time|sudo|env|nice|command|then|do|else|if|\(|\{)\s+)*"
+)
+_COMMANDS_HEREDOC = at_first_use(r"<<-?\s*['\"]?(\w+)['\"]?.*?(?:^\s*\1\b|\Z)", re.DOTALL | re.MULTILINE)
+_ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
+
+
+def commands_of(line: str) -> list[str]:
+    """The commands of a shell line that have a purpose or reach a milestone, without arguments, each once in order."""
+    plain = QUOTED.sub(" ", _COMMANDS_HEREDOC.sub(" ", line[:LINE_CHARACTERS]))
+    found: dict[str, None] = {}
+    for piece in _BETWEEN.split(plain):
+        words = _BEFORE.sub("", piece).split()
+        bare = " ".join(words)
+        for purpose in _ASKED_FIRST:
+            if match := PURPOSES[purpose].match(bare):
+                found[match.group()[:COMMAND_CHARACTERS]] = None
+                break
+        else:
+            if (name := _milestone(bare, line)) is not None:
+                found[name] = None
+    return list(found)[:MOST_KEPT]
+
+
+def _milestone(bare: str, line: str) -> str | None:
+    if bare.startswith("git tag"):  # its name may be quoted; a list or a deletion is no release
+        return "git tag" if MILESTONES["release"].search(line) and not re.match(r"git tag (?:-l|-d|--)", bare) else None
+    for pattern in MILESTONES.values():
+        if match := pattern.match(bare):
+            return " ".join(re.sub(r"-C \S+ ", "", match.group()).split()[:3])
+    return None
+
+
+def purpose(command: str) -> str:
+    """The purpose of a command as `commands` gives it, "" for none."""
+    return next((name for name in _ASKED_FIRST if PURPOSES[name].fullmatch(command)), "")
+
+
+def milestone(command: str) -> str:
+    """The milestone that a command as `commands` gives it reaches, "" for none."""
+    if command == "git tag":
+        return "release"
+    return next((name for name, pattern in MILESTONES.items() if pattern.fullmatch(command)), "")
+
+
+def given(call: str, name: str) -> str:
+    """The value of one text parameter of a tool call as it is stored (JSON, perhaps trimmed), "" for none."""
+    match = re.search(rf'"{re.escape(name)}":"((?:[^"\\]|\\.)*)', call)
+    return re.sub(r"\\(.)", lambda one: _ESCAPES.get(one.group(1), " "), match.group(1)) if match else ""
+
+
+def notable(path: str) -> str:
+    """The name of a file whose change is a step of its own (a changelog, a version file), "" for any other."""
+    match = NOTABLE.search(path)
+    return match.group(1) if match else ""

@@ -1,0 +1,430 @@
+"""Where a statement was said, and whether its code has changed since."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from csmd import text
+from csmd import text as texts
+from csmd.cache import cached
+from csmd.extraction import failure_reports, packets
+from csmd.patterns import at_first_use
+
+#: What says by itself where: a file, a path, a name of code.
+_PLACE = re.compile(
+    r"(?<![\w@/])(?:[\w.~-]{1,60}/){1,12}[\w.-]{1,60}|(?<![\w.])\.?(?:[\w-]{1,60}\.){1,4}(?:py|go|tsx?|jsx?|rs|md|ya?ml|json|jsonl|toml|sh|sql|java|kt|rb|php|cs|cpp|c|h|css|html|vue|swift|env)\b"
+    r"|\b[a-z]{1,40}[A-Z]\w{1,60}|\b[A-Z][a-z]{1,40}[A-Z]\w{0,60}|\b\w{1,40}_\w{1,60}|\b[\w.]{2,60}\(\)|(?<!\w)\.env\b"
+)
+#: A file, as a turn names it: with a known ending.
+_FILE = re.compile(
+    r"(?<![\w@/.])((?:[\w.~-]{1,60}/){0,12}[\w.-]{1,60}\.(?:py|go|tsx?|jsx?|rs|md|ya?ml|json|toml|sh|sql|java|kt|rb|php|cs|cpp|c|h|css|html|vue|swift))(?![\w/-])"
+)
+#: What a user lays down for wherever one works.
+_EVERYWHERE = at_first_use(
+    r"\b(?:always|never|every(?:where|thing|body|one| time)|whenever|wherever|in general|generally|from now on|prefer\w*|usually|any(?:where|time))\b",
+    re.IGNORECASE,
+)
+#: What is written beside the work: plans, notes and what is gone tomorrow.
+_BESIDE = re.compile(
+    r"[\\/]\.claude[\\/](?:plans|projects|todos)[\\/]|^(?:/private)?/(?:var/)?tmp/|[\\/](?:Temp|scratch\w*)[\\/]"
+)
+#: What tries the work out counts only where nothing else was changed.
+_TEST = re.compile(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)|(?<!la)tests?\.(?:java|kt|cs|swift|php)$", re.IGNORECASE)
+#: Of a turn so much is looked at; a file at hand made this share of the changes.
+LOOKED_AT, MOST_OF = 4_000, 0.5
+#: How many prompts further back an assistant may still speak of what it changed.
+BACK = 3
+#: The parts of a path that are told, none of them odd: a path may be anybody's.
+PARTS = 2
+_PART = re.compile(r"[\w.@+()\[\]~ -]{1,60}")
+#: A question, or the sentence with which a turn begins, is told whole or not at all, in so many characters, where it has so
+#: many words that say something, and what was said does not hold this share of them itself.
+QUOTED_CHARACTERS, LEAST_ASKED, HELD = 170, 3, 0.8
+#: What was said stands in a sentence when one holds this share of the words of the other.
+STANDS = 0.6
+#: What asks for a look or for words; about what says the rest of the question.
+_ASKING = frozenset(
+    "check look explain show tell see review take give find help think know sure right possible change changes make add maybe actually"
+    " implement following plan got feedback comment comments idea context thoughts branch pr".split()
+)
+#: An errand that is put as a question.
+_ERRAND = at_first_use(
+    r"^(?:[\w,]+ ){0,3}(?:can|could|would|will) you (?:please |also |again )?(?!check|explain|tell|show|say|see|find|look|confirm|verify)",
+    re.IGNORECASE,
+)
+_QUESTION_END = ("?", "？")
+#: The scene of a reviewer's remark that a user hands on.
+REVIEW = "in a review"
+
+
+class Said(NamedTuple):
+    """What was said at an ordinal of its session, in which turn; `key` tells statements apart."""
+
+    key: int
+    text: str
+    uuid: str
+    ordinal: int
+    by_user: bool
+    turn: str
+    corrects: bool = False
+
+
+class Change(NamedTuple):
+    """A change by the tool call with this uuid to the file at `path` below its project, "" for one elsewhere; `anew` wrote it whole."""
+
+    uuid: str
+    ordinal: int
+    path: str
+    at: str = ""
+    anew: bool = False
+
+
+class Prompt(NamedTuple):
+    """What an assistant answers to at an ordinal of a session; `text` is "" for what no user typed."""
+
+    uuid: str
+    ordinal: int
+    text: str
+
+
+class Scene(NamedTuple):
+    """The scene as a phrase, and the turn that shows it."""
+
+    text: str
+    uuid: str
+
+
+def scenes(said: Iterable[Said], changes: Sequence[Change], prompts: Sequence[Prompt]) -> dict[int, Scene]:
+    """By a statement's key its scene; changes and prompts stand in order."""
+    exchanges = _Exchanges(changes, prompts)
+    found = {one.key: _scene(one, exchanges) for one in said}
+    return {key: there for key, there in found.items() if there is not None}
+
+
+def written_anew(said: Iterable[Said], changes: Sequence[Change], prompts: Sequence[Prompt]) -> dict[int, Change]:
+    """By the key of what an assistant said of its work the last change behind the exchange that wrote that file anew."""
+    exchanges = _Exchanges(changes, prompts)
+    last = {one.path: one for one in exchanges.work if one.anew}
+    found: dict[int, Change] = {}
+    for one in said:
+        at = exchanges.at(one.ordinal)
+        most = exchanges.most(at) if at and not one.by_user else None
+        again = last.get(most.path) if most is not None else None
+        end = exchanges.end(at)
+        if again is not None and end is not None and again.ordinal > end:
+            found[one.key] = again
+    return found
+
+
+class _Exchanges:
+    """What was changed between which prompts; a session's statements ask for the same ones again and again."""
+
+    def __init__(self, changes: Sequence[Change], prompts: Sequence[Prompt]) -> None:
+        self.work = [one for one in changes if one.path and not _BESIDE.search(one.path)]
+        self._places = [one.ordinal for one in self.work]
+        self._prompts = prompts
+        self._typed = [one.ordinal for one in prompts]
+        typed = set(self._typed)
+        # What is typed one after the other is answered as one.
+        self._begins = [one.ordinal for one in prompts if one.ordinal - 1 not in typed]
+        self._most: dict[tuple[int, int | None], Change | None] = {}
+
+    def at(self, ordinal: int) -> int:
+        """The number of the exchange in which something stands, 0 before the first."""
+        return bisect_right(self._begins, ordinal)
+
+    def end(self, at: int) -> int | None:
+        """The ordinal at which an exchange ends, None for the last."""
+        return self._begins[at] if at < len(self._begins) else None
+
+    def is_idle(self, at: int) -> bool:
+        """Whether nothing was changed in an exchange."""
+        first, upto = self._bounds(self._begins[at - 1] if at else 0, self.end(at))
+        return first == upto
+
+    def most(self, at: int) -> Change | None:
+        """The last change of the file that an exchange changed most."""
+        return self.behind(self._begins[at - 1] if at else 0, self.end(at))
+
+    def behind(self, first: int, end: int | None) -> Change | None:
+        """The same of all that was changed from one ordinal to another."""
+        bounds = self._bounds(first, end)
+        if bounds not in self._most:
+            self._most[bounds] = _most(self.work[slice(*bounds)])
+        return self._most[bounds]
+
+    def _bounds(self, first: int, end: int | None) -> tuple[int, int]:
+        return bisect_left(self._places, first), len(self._places) if end is None else bisect_left(self._places, end)
+
+    def prompt(self, ordinal: int) -> Prompt:
+        """The last prompt before something."""
+        return self._prompts[bisect_right(self._typed, ordinal) - 1]
+
+
+def _scene(said: Said, exchanges: _Exchanges) -> Scene | None:
+    at = exchanges.at(said.ordinal)
+    if said.by_user:
+        lead = _lead(said)
+        if not said.corrects and _is_remark(said):
+            return Scene(", ".join(filter(None, (REVIEW, lead))), said.uuid)
+        if _EVERYWHERE.search(said.text):
+            return None
+        there = _at_hand(said, exchanges.behind(said.ordinal, exchanges.end(at)))
+        return there or (Scene(lead, said.uuid) if lead else None)
+    if at and exchanges.is_idle(at) and (asked := _question(exchanges.prompt(said.ordinal), said.text)) is not None:
+        return asked
+    back = next((back for back in range(BACK) if at - back >= 0 and not exchanges.is_idle(at - back)), None)
+    return _at_hand(said, exchanges.most(at - back) if back is not None else None)
+
+
+def _at_hand(said: Said, changed: Change | None) -> Scene | None:
+    """The only file that the turn names, else the one that was changed most, for what names no place."""
+    if _PLACE.search(said.text):
+        return None
+    named = {match[1] for match in _FILE.finditer(said.turn[:LOOKED_AT])}
+    if named:
+        return _at(named.pop(), said.uuid) if len(named) == 1 else None
+    return _at(changed.path, changed.uuid) if changed is not None else None
+
+
+def _most(work: Sequence[Change]) -> Change | None:
+    """The last change of the file with at least half of the changes, those of tests left out where there are others."""
+    counted = [one for one in work if not _is_test(one.path)] or work
+    path, times = Counter(one.path for one in counted).most_common(1)[0] if counted else ("", 0)
+    return (
+        next(one for one in reversed(counted) if one.path == path) if path and times >= MOST_OF * len(counted) else None
+    )
+
+
+@cached(4096)
+def _is_test(path: str) -> bool:
+    return _TEST.search(_parts(path)[-1]) is not None
+
+
+def _question(prompt: Prompt, answer: str) -> Scene | None:
+    """The last question of a prompt, where it says something that its answer does not."""
+    question = next((one for one in reversed(_sentences(prompt.text)) if one.endswith(_QUESTION_END)), "")
+    if _ERRAND.search(question) or not _adds(question, answer):
+        return None
+    return Scene(f"in answer to {_quoted(question)}", prompt.uuid)
+
+
+def _lead(said: Said) -> str:
+    """The sentence with which a turn begins, as a phrase, where what was said stands in a later one and leaves its words out."""
+    lead, *behind = _sentences(said.turn) or [""]
+    while behind and len(text.content_words(lead)) < LEAST_ASKED:  # a greeting, a heading; a colon leads on
+        lead = f"{lead} {behind.pop(0)}" if lead.endswith(":") else behind.pop(0)
+    words = _words(said.text)
+    begun = _words(next(iter(_sentences(said.text)), ""))
+    if len(begun & _words(lead)) >= STANDS * len(begun):
+        return ""  # it begins there itself
+    stands = any(len(own & words) >= STANDS * min(len(own), len(words)) > 0 for own in map(_words, behind))
+    return f"after {_quoted(lead)}" if stands and _adds(lead, said.text) else ""
+
+
+def _is_remark(said: Said) -> bool:
+    """Whether what was said is of a reviewer's remark: of one that is quoted, or of a turn that is one and finds fault."""
+    words = _words(said.text)
+    return any(
+        one != said.turn or packets.finds_fault(one)
+        for one in packets.remarks(said.turn)
+        if len(words & _words(one)) >= STANDS * len(words)
+    )
+
+
+def _sentences(turn: str) -> list[str]:
+    rows = text.lines_of_prose(turn[:LOOKED_AT])
+    return [text.squeeze(one) for row in rows for one in text.sentences(row)]
+
+
+def _adds(sentence: str, said: str) -> bool:
+    """Whether a sentence is short, and says something that is not in what was said."""
+    words = frozenset(word for word in _words(sentence) if word not in _ASKING)
+    is_held = len(words & _words(said)) >= HELD * len(words)
+    return len(sentence) <= QUOTED_CHARACTERS and len(words) >= LEAST_ASKED and not is_held
+
+
+@cached(1024)
+def _words(said: str) -> frozenset[str]:
+    return frozenset(text.stem(word) for word in text.content_words(said))
+
+
+def _quoted(sentence: str) -> str:
+    seen = "".join(char if char.isprintable() else " " for char in sentence.replace('"', "'"))
+    return '"' + text.squeeze(text.defuse(seen)) + '"'
+
+
+def _at(path: str, uuid: str) -> Scene | None:
+    if path.startswith(("~", "..")) or "/../" in path:
+        return None
+    parts = _parts(path)[-PARTS:]
+    return Scene("at " + "/".join(parts), uuid) if all(map(_PART.fullmatch, parts)) else None
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in re.split(r"[\\/]+", path) if part] or [path]
+
+
+#: What says how something is; what somebody wants, decided or promised an edit carries out.
+CLAIMS = frozenset({"fact", "gotcha", "constraint"})
+DECIDED = frozenset({"decision", "pattern"})
+#: An edit that holds so many of its names is about the same, and so is one that takes a name out.
+SAME_NAMES = 2
+#: Of what is edited in answer to a remark one of its names is enough.
+ANSWERED = 1
+#: What tells of a change, wants one, or lays something down for good.
+_NO_CLAIM = at_first_use(
+    r"^\W{0,3}(?:fix(?:ed|es)?|add(?:ed|s)?|remov(?:ed?|es)|renam(?:ed?|es)|updat(?:ed?|es)|replac(?:ed?|es)|mov(?:ed?|es)|extract(?:ed|s)?|introduc(?:ed?|es)"
+    r"|implement\w*|let['’]?s|please|can (?:you|we)|we (?:should|need|want)|i (?:want|['’]?d like)|(?:you )?(?:never|always|do not|don['’]t)|if (?:there|the|a|an) )"
+    r"|\b(?:now|no longer|used to|was changed|were changed|has been|have been|must)\b",
+    re.IGNORECASE,
+)
+
+
+#: What is edited there says how something is tried out, not how it is.
+_EDITED_TEST = re.compile(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)|(?<!la)tests?\.(?:java|kt|cs|swift|php)$")
+#: A file, as it is named; and the line in it that is meant.
+_EDITED_FILE = re.compile(r"\.\w{1,5}$")
+_LINE = re.compile(r"(?<=\w):\d+(?:-\d+)?$")
+#: What is written for people; only a statement that names it is about it.
+_PROSE = re.compile(r"\.(?:md|rst|txt|adoc)$")
+#: A name in code, qualified or not, with what belongs to it; and its parts.
+_WORD = re.compile(r"[\w$-]+(?:[./-][\w$-]+)*")
+_EDITED_PART = re.compile(r"\w+")
+#: An item of a list, and how many make one.
+_ITEM = re.compile(r"^[ \t]{0,3}(?:[-*•]|\d{1,2}[.)])[ \t]+\S", re.MULTILINE)
+SEVERAL = 2
+#: A shorter name stands in too much.
+LEAST_NAME = 3
+
+
+class Edit(NamedTuple):
+    """One replacement in the file at `path`, made by the tool call with this uuid."""
+
+    uuid: str
+    at: str
+    ordinal: int
+    path: str
+    old: str
+    new: str
+
+
+class Claim(NamedTuple):
+    """What was said of code at an ordinal of its session; `key` tells claims apart.
+
+    `around` is the remark of a reviewer that it was taken from, "" for what is no remark; what is done before the
+    ordinal `answered` is done in answer to it.
+    """
+
+    key: int
+    said: str
+    ordinal: int
+    around: str = ""
+    answered: int = 0
+
+
+class _Named(NamedTuple):
+    """What a claim calls by name, by itself and with the remark around it."""
+
+    ordinal: int
+    names: frozenset[str]
+    around: frozenset[str]
+    answered: int
+
+
+class Place(NamedTuple):
+    """The file that an edit changed, and the names there before and after."""
+
+    file: str
+    old: Counter[str]
+    new: Counter[str]
+
+
+def is_claim(said: str, category: str, *, by_assistant: bool, turn: str) -> bool:
+    """Whether a statement says how something is: an assistant's, whatever it decides, and a reviewer's that a `turn` hands on."""
+    if remark(said, category, turn):
+        return not all(_NO_CLAIM.search(one) for one in texts.sentences(said))
+    claims = category in CLAIMS or (by_assistant and category in DECIDED)
+    return claims and not _NO_CLAIM.search(said)
+
+
+def remark(said: str, category: str, turn: str) -> str:
+    """The remark of a reviewer that a statement was taken from, where a `turn` hands one on, or tells what was found; "" for none.
+
+    A short text speaks of one thing; of a list it is the item that shares the most words with the statement. What is
+    only made of such turns, as a habit is, stands in none of them.
+    """
+    if not (packets.remarks(turn) or (category in CLAIMS and packets.is_finding(turn))):
+        return ""
+    words = set(texts.content_words(said))
+    if len(words & set(texts.content_words(turn))) <= len(words) / 2:
+        return ""
+    starts = [found.start() for found in _ITEM.finditer(turn)]
+    if len(starts) < SEVERAL:
+        return turn
+    items = [turn[start:end] for start, end in zip(starts, [*starts[1:], len(turn)], strict=True)]
+    return max(items, key=lambda item: len(words & set(texts.content_words(item))))
+
+
+def edited(claims: Iterable[Claim], edits: Sequence[Edit]) -> dict[int, Edit]:
+    """By a claim's key the last edit behind it that changed the code of which it says something; each edit is read once."""
+    waiting = {one.key: _Named(one.ordinal, _names(one.said), _names(one.around), one.answered) for one in claims}
+    found: dict[int, Edit] = {}
+    for edit in reversed(edits):
+        before = [(key, one) for key, one in waiting.items() if one.ordinal < edit.ordinal]
+        place = _place(edit) if before else None
+        for key, one in before:
+            least = ANSWERED if edit.ordinal < one.answered else SAME_NAMES
+            if place is not None and (_is_about(one.names, place) or _mends(one.around, place, least)):
+                found[key] = edit
+                del waiting[key]
+    return found
+
+
+def _names(said: str) -> frozenset[str]:
+    """What is called by name, each part of a qualified name by itself; a file keeps its ending."""
+    found = {_LINE.sub("", name) for name in failure_reports.names(said)}
+    parts = {part for name in found if not _EDITED_FILE.search(name) for part in re.split(r"[.(:\s]+", name)}
+    return frozenset(
+        name for name in parts | {name for name in found if _EDITED_FILE.search(name)} if len(name) > LEAST_NAME
+    )
+
+
+def _place(edit: Edit) -> Place | None:
+    """What an edit changed; None for a test, which says how something is tried out."""
+    file = edit.path.rpartition("/")[2].casefold()
+    return None if _EDITED_TEST.search(file) else Place(file, _counted(edit.old), _counted(edit.new))
+
+
+def _is_about(named: frozenset[str], place: Place) -> bool:
+    """Whether something named is taken out at a place, or it holds several of the names, before or after, or the only one.
+
+    The name of the file counts as one of the place; where nothing else is named any edit of it does.
+    """
+    if _PROSE.search(place.file) and place.file not in named:
+        return False
+    there = [name for name in named if name in place.old]
+    if not there:
+        return named == {place.file}
+    held = len({*there, *(name for name in named if name in place.new)}) + (place.file in named)
+    return held >= min(SAME_NAMES, len(named)) or any(place.old[name] > place.new[name] for name in there)
+
+
+def _mends(named: frozenset[str], place: Place, least: int) -> bool:
+    """Whether a place holds at least so many of the names of a remark, one of them in the code, before or after."""
+    if _PROSE.search(place.file) and place.file not in named:
+        return False
+    there = sum(name in place.old or name in place.new for name in named)
+    return there > 0 and there + (place.file in named) >= least
+
+
+def _counted(code: str) -> Counter[str]:
+    """The names in code with how often each stands there, whole and by the parts of qualified ones."""
+    whole = _WORD.findall(code.casefold())
+    return Counter(
+        [*whole, *(part for word in whole if not word.isidentifier() for part in _EDITED_PART.findall(word))]
+    )

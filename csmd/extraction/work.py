@@ -1,0 +1,424 @@
+"""What a session did and said of it: files, commands, commits, decisions, what is open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from csmd import quotations
+from csmd.capture.hosts import claude_tool_calls
+from csmd.extraction import refusals, shell_commands
+from csmd.patterns import at_first_use
+from csmd.text import content_words, cut, lines_of_prose, sentences, squeeze, stem
+
+LONGEST_COMMAND = 100
+#: Characters at the beginning of an output in which a check that failed behind a pipe says so; thrice as many at its end.
+HALF = 500
+
+
+class Entry(NamedTuple):
+    """One entry of a conversation as it is stored; `ordinal` is its place."""
+
+    ordinal: int
+    uuid: str
+    kind: str
+    text: str
+    at: str
+    tool: str
+    tool_id: str
+    tokens: int
+
+
+@dataclass(slots=True)
+class Ran:
+    """A command: how often it ran and failed, how it ended, where it was seen last, the error it ended with."""
+
+    command: str
+    uuid: str = ""
+    at: int = 0
+    runs: int = 0
+    failures: int = 0
+    passed: bool = True
+    error: str = ""
+    error_uuid: str = ""
+
+    @property
+    def state(self) -> str:
+        """passed, mended (it failed before) or failed, by its last run."""
+        return "failed" if not self.passed else "mended" if self.failures else "passed"
+
+
+class Commit(NamedTuple):
+    """A commit that was made: its branch, the short hash, its subject."""
+
+    branch: str
+    hash: str
+    subject: str
+    uuid: str
+    ordinal: int
+
+
+@dataclass(slots=True)
+class Work:
+    """What was done: in the order of first touch; ordinals of 0 stand for never."""
+
+    files: dict[str, list[str]] = field(default_factory=dict)
+    """Path -> the uuids of the calls that changed it."""
+    read: dict[str, list[str]] = field(default_factory=dict)
+    """Path -> the uuids of the calls that read it."""
+    ran: dict[str, Ran] = field(default_factory=dict)
+    commits: list[Commit] = field(default_factory=list)
+    plans: list[tuple[str, str]] = field(default_factory=list)
+    """(plan, uuid) of what was put before the user and not turned down."""
+    branches: dict[str, str] = field(default_factory=dict)
+    """Branches that were begun here -> uuid."""
+    open: list[tuple[str, str]] = field(default_factory=list)
+    """(entry, uuid) of the last to-do list that were not done."""
+    todo: list[tuple[str, claude_tool_calls.Progress, str]] = field(default_factory=list)
+    """(entry, how far it is, uuid) of the whole of it, and of the tasks."""
+    todos: int = 0
+    calls: int = 0
+    rejections: list[str] = field(default_factory=list)
+    changed_at: int = 0
+    turned_down: list[int] = field(default_factory=list)
+    """Where a person turned a change down, as ordinals."""
+
+
+_HEREDOC = at_first_use(r"<<-?\s*['\"]?(\w+)['\"]?.*?^\1$", re.S | re.M)
+_REDIRECTION = at_first_use(r"\s*(?:\d?>{1,2}\s?&?\d?|&>)\s?(?:/dev/\w+|[\w./$~-]+)?|\s\d?>&\d")
+#: What stands around what is run, or says nothing about it.
+_AROUND = at_first_use(
+    r"(?:cd|export|echo|sleep|true|set|source|pushd|popd|printf|mkdir)\b|[A-Z_][A-Z0-9_]*=\S*$|\(?cd\b|#"
+)
+#: What only looks: that it found nothing is no failure.
+_LOOKS = at_first_use(
+    r"(?:ls|find|cat|grep|rg|ag|head|tail|wc|test|\[|which|type|sed -n|awk|diff|file|stat|du|pwd|tree|jq|ps|kill|pkill|rm|cp"
+    r"|git (?:-\S+ \S+ )?(?:status|log|show|diff|branch|remote|rev-parse|ls-files|blame|grep|config|describe|check-ignore))\b"
+)
+#: Programs whose runs are kept, beside checks and what failed: what kind of work was done shows by them.
+_PROGRAM = at_first_use(
+    r"(?:git|gh|glab|docker|podman|kubectl|helm|terraform|ansible\S*|npm|npx|yarn|pnpm|bun|pip3?|uv|poetry|cargo|go|brew|apt(?:-get)?"
+    r"|psql|mysql|sqlite3|alembic|prisma|flyway|goose|make|just|mise|mvn|gradlew?|bazel|composer|bundle|rake|mix|dotnet"
+    r"|aws|gcloud|az|ssh|systemctl|ffmpeg)\b"
+)
+_ASSIGNED = at_first_use(r"^(?:(?:sudo|time|env|timeout \d+\w?)\s+|[A-Z_][A-Z0-9_]*=\S*\s+)+")
+_COMMIT = at_first_use(r"^\[([^\s\]]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.M)
+#: A repository of its own, or another directory than the session's.
+_ELSEWHERE = at_first_use(r"\bgit init\b|\bcd ['\"]?(/[^\s;&'\"]*)")
+_BRANCH = at_first_use(r"\bgit (?:checkout -[bB]|switch (?:-c|-C|--create)) +['\"]?([\w./-]+)")
+#: Commands whose end says whether the work is sound, by what is run; order of the table, first match.
+CHECKS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("tests", at_first_use(
+        r"\b(?:pytest|unittest|tox|nox|go test|cargo (?:test|nextest)|jest|vitest|mocha|rspec|phpunit|ctest|playwright test"
+        r"|dotnet test|swift test|gotestsum)\b|\b(?:npm|yarn|pnpm|bun|make|just|mise|task|rake|mvn|gradlew?|bazel|deno|mix)"
+        r"\b(?: run| r)?(?: -\S+)* (?:test|check|verify|e2e)[\w:.-]*")),
+    ("format", at_first_use(
+        r"\b(?:gofmt|goimports|cargo fmt|black|prettier|isort|ruff format|rustfmt|clang-format)\b"
+        r"|\b(?:npm|yarn|pnpm|bun|make|just|mise|task)\b(?: run| r)? (?:fmt|format)[\w:.-]*")),
+    ("lint", at_first_use(
+        r"\b(?:ruff|flake8|pylint|mypy|pyright|eslint|tsc|golangci-lint|go vet|clippy|biome|shellcheck|rubocop|stylelint)\b"
+        r"|\b(?:npm|yarn|pnpm|bun|make|just|mise|task)\b(?: run| r)? (?:lint|typecheck|type-check)[\w:.-]*")),
+    ("build", at_first_use(
+        r"\b(?:go build|go install|cargo build|cargo check|cmake|ninja|gcc|g\+\+|javac|dotnet build|swift build|webpack"
+        r"|vite build|next build|docker build|hatch build|python -m build)\b|^make$"
+        r"|\b(?:npm|yarn|pnpm|bun|make|just|mise|task|mvn|gradlew?|bazel)\b(?: run| r)? (?:build|compile|package|assemble)[\w:.-]*")),
+)  # fmt: skip
+#: What a check prints that failed behind a pipe.
+_SAYS_FAILED = at_first_use(
+    r"^(?:--- FAIL|FAIL\b|FAILED\b|ERROR\b|Error: |E\s{3}|error(?:\[\w+\])?: |make: \*\*\*|npm ERR!|panic: )"
+    r"|\bexit (?:status|code) [1-9]|\b[1-9]\d* (?:failed|errors?)\b(?! handling)|\bfailed with exit|task failed", re.M
+)  # fmt: skip
+_ERROR_LINE = at_first_use(
+    r"^.{0,200}?(?:\w*error\b|\bfail(?:ed|ure)?\b|\bpanic\b|\w*exception|undefined|cannot|not found|no such|fatal|denied).{0,200}$",
+    re.I | re.M,
+)
+_VARIES = at_first_use(
+    r"0x[0-9a-f]+|\b[0-9a-f]{7,40}\b|\d+(?:\.\d+)*(?:ms|s)?|(?<![\w.])(?:/[\w.@-]+){2,}/|['\"`][^'\"`]{60,}['\"`]", re.I
+)
+
+
+def check_of(command: str) -> str:
+    """Which check a command is (tests, format, lint, build); "" for another command."""
+    return next((name for name, pattern in CHECKS if pattern.search(command)), "")
+
+
+def commands(line: str) -> list[str]:
+    """The commands that a shell line runs, each as it is known; what only stands around them is left out."""
+    kept: list[str] = []
+    quotes: list[str] = []
+
+    def hide(found: re.Match[str]) -> str:
+        quotes.append(found[0])
+        return f"\0{len(quotes) - 1}\0"
+
+    bare = shell_commands.QUOTED.sub(hide, _HEREDOC.sub("<<", line.replace("\\\n", " ")))
+    for part in re.split(r"&&|\|\||;|\n", bare):
+        piece = _REDIRECTION.sub("", part.partition("|")[0]).strip(" ()&{}")
+        piece = _ASSIGNED.sub("", piece)
+        if not piece or _AROUND.match(piece) or _LOOKS.match(piece):
+            continue
+        shown = re.sub(r"\0(\d+)\0", lambda m: quotes[int(m[1])], piece)
+        known = cut(squeeze(shown), LONGEST_COMMAND)
+        if known not in kept:
+            kept.append(known)
+    return kept
+
+
+def is_told(ran: Ran) -> bool:
+    """Whether a command says what kind of work was done, or failed."""
+    return bool(_PROGRAM.match(ran.command) or check_of(ran.command)) or bool(ran.error and not ran.passed)
+
+
+def error_of(said: str) -> str:
+    """What a failure is recognised by: its first line that tells, without what varies; "" for none."""
+    body = said.partition("\n")[2] if said.startswith("Exit code") else said
+    found = _ERROR_LINE.search(body[:4000])
+    return cut(squeeze(_VARIES.sub("N", found[0])).strip(), 160) if found else ""
+
+
+def _ends(said: str) -> str:
+    """The beginning and the end of an output: a check says there how it went."""
+    return said if len(said) <= 4 * HALF else f"{said[:HALF]}\n{said[-3 * HALF :]}"
+
+
+def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
+    """What was done in these entries of one conversation, in their order; a commit elsewhere than below `cwd` is none."""
+    work = Work()
+    results = {entry.tool_id: entry for entry in entries if entry.kind == "tool_result" and entry.tool_id}
+    tasks: dict[str, tuple[str, claude_tool_calls.Progress, str]] = {}
+    todo: list[tuple[str, claude_tool_calls.Progress, str]] = []
+    for entry in entries:
+        if entry.kind != "tool_call":
+            continue
+        work.calls += 1
+        done = claude_tool_calls.deed(entry.tool, entry.text)
+        answer = results.get(entry.tool_id)
+        if answer is None or done is None:
+            continue
+        how = claude_tool_calls.how_it_ended(answer.text)
+        if done.kind == "look":
+            if how == "passed":
+                work.read.setdefault(done.subject, []).append(entry.uuid)
+        elif how == "rejected":
+            work.rejections.append(entry.uuid)
+            if done.kind == "change":
+                work.turned_down.append(answer.ordinal)
+        elif done.kind == "run":
+            _ran(work, entry, answer, done.subject, failed=how == "failed", cwd=cwd)
+        elif how == "passed" and done.kind == "change":
+            work.files.setdefault(done.subject, []).append(entry.uuid)
+            work.changed_at = answer.ordinal
+        elif how == "passed" and done.kind == "todo":
+            todo = [(body, progress, entry.uuid) for body, progress in done.items]
+        elif how == "passed" and done.kind == "task":
+            tasks[claude_tool_calls.task_number(answer.text) or str(len(tasks) + 1)] = (
+                done.subject,
+                "open",
+                entry.uuid,
+            )
+        elif how == "passed" and done.kind == "task_state" and done.subject in tasks:
+            body, was, uuid = tasks[done.subject]
+            tasks[done.subject] = (body, done.items[0][1] or was, uuid)
+        elif how == "passed" and done.kind == "plan":
+            work.plans.append((done.subject, entry.uuid))
+    work.todo = [*todo, *tasks.values()]
+    work.todos = len(work.todo)
+    work.open = [(body, uuid) for body, progress, uuid in work.todo if progress != "done"]
+    return work
+
+
+def _ran(work: Work, entry: Entry, answer: Entry, line: str, *, failed: bool, cwd: str) -> None:
+    known = commands(line)
+    piped = "|" in line or "; " in line
+    for command in known:
+        ran = work.ran.setdefault(command, Ran(command))
+        # Of a row joined by && nobody says which one failed: the last is the likeliest.
+        blamed = failed and command == known[-1]
+        bad = blamed or (piped and bool(check_of(command)) and bool(_SAYS_FAILED.search(_ends(answer.text))))
+        ran.runs += 1
+        ran.failures += bad
+        ran.passed, ran.uuid, ran.at = not bad, entry.uuid, answer.ordinal
+        if bad:
+            ran.error, ran.error_uuid = error_of(answer.text), answer.uuid
+    gone = _ELSEWHERE.search(line)
+    if not failed and "git " in line and not (gone and not (gone[1] or "init").startswith(cwd or "/")):
+        for made in _COMMIT.finditer(answer.text):
+            work.commits.append(Commit(made[1], made[2], squeeze(made[3]), entry.uuid, answer.ordinal))
+        for begun in _BRANCH.finditer(line):
+            work.branches.setdefault(begun[1], entry.uuid)
+
+
+ItemKind = Literal[
+    "goal", "word", "decision", "correction", "file", "command", "error", "commit", "branch", "plan", "plan_given",
+    "transcript", "names", "continued", "open", "last",
+]  # fmt: skip
+
+#: Characters of a harvested sentence, a goal, an entry of a list.
+SENTENCE, GOAL, ENTRY = 170, 220, 90
+#: Words that a goal is compared by, and how much of the user's words is looked at for them.
+WORDS, WORDS_FROM = 24, 600
+_LEFT = re.compile(
+    r"\b(?:still (?:needs?|to do|open|missing|fails?)|not yet|remains? to|left to do|follow[- ]up|to-?do:|next step"
+    r"|i['’]ll .{0,60}\b(?:later|next|once|after)\b|haven['’]t (?:yet|been able)|out of scope)", re.I,
+)  # fmt: skip
+#: A case and how something behaves in it: nothing is left to do.
+_BEHAVES = re.compile(r"\W{0,6}not yet \w{1,30}\W{0,4}:", re.I)
+_ASKS = re.compile(r"\?[\"')*_]*$")
+#: A commit that somebody names: a word for it close before, and a hash that is no number and no word.
+_NAMES = re.compile(
+    r"\b(?:commits?|revert(?:ed|ing)?|cherry[- ]?pick(?:ed)?|rebased? (?:on|onto)|sha|git (?:show|revert|cherry-pick|reset"
+    r"|diff))\b[\s:`'\"(]{1,3}(?:--?\w+ ){0,2}((?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40})\b"
+)
+_LAST_TIME = re.compile(
+    r"\b(?:continue|continuing|carry on|go on|pick up|resume)\b.{0,40}\b(?:where we (?:left|stopped)|(?:last|previous|earlier)"
+    r" (?:session|conversation|time))|\b(?:we|i) (?:\w+ ){1,4}(?:yesterday|last (?:time|week))\b|\byesterday (?:we|i)\b|\b(?:in|from) (?:the|our|my) (?:last|previous|earlier) (?:session|conversation)\b", re.I,
+)  # fmt: skip
+#: A paste is not the user's to say: beyond so many characters nothing in a prompt is taken for a name.
+TYPED = 700
+
+
+class Stated(NamedTuple):
+    """A statement that was chosen from a turn of the session."""
+
+    ordinal: int
+    text: str
+    gate: str
+    category: str
+    authority: str
+    confidence: float
+    uuid: str
+
+
+class Item(NamedTuple):
+    """One thing in a digest with where it was said; `state` is a command's or an error's end, `amount` how often."""
+
+    kind: ItemKind
+    text: str
+    uuid: str
+    state: str = ""
+    amount: int = 1
+
+
+def goal(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = ()) -> list[Item]:
+    """The first words that say something, a plan's heading, or the host's title; and the words it is known by.
+
+    What a prompt quotes, or a program printed, says nothing; where every prompt is such a paste the first answer does.
+    """
+    found: list[Item] = []
+    words: dict[str, str] = {}
+    for prompt in prompts:
+        if found and len(words) >= WORDS:
+            break
+        plan, _ = claude_tool_calls.plan_given(prompt.text)
+        own = plan or quotations.own_words(prompt.text)
+        rows = [row for row in lines_of_prose(own[:4000]) if plan or refusals.refusal(row, "user") != "printed"]
+        if not found and rows and (plan or len(content_words(rows[0])) >= 3 or len(content_words(" ".join(rows))) >= 5):
+            said = rows[0] if plan or len(content_words(rows[0])) >= 3 else " ".join(rows[:3])
+            found.append(Item("goal", cut(squeeze(title or said), GOAL), prompt.uuid))
+        for word in content_words((plan or prompt.text)[:WORDS_FROM]):
+            if len(word) > 2 and not word.isdigit():
+                words.setdefault(stem(word), prompt.uuid)
+    if not found and (title or prompts):
+        own = _typed(prompts[0].text) if prompts else ""
+        summed = last(answers[:1])
+        said = title or own or (summed.text if summed else prompts[0].text)
+        found.append(Item("goal", cut(squeeze(said), GOAL), prompts[0].uuid if prompts else ""))
+    return [*found, *(Item("word", word, uuid) for word, uuid in list(words.items())[:WORDS])]
+
+
+def _typed(prompt: str) -> str:
+    """What of a prompt is neither quoted nor printed by a program."""
+    rows = lines_of_prose(quotations.own_words(prompt)[:4000])
+    return " ".join(row for row in rows if refusals.refusal(row, "user") != "printed")
+
+
+def said(stated: Sequence[Stated], goal: str) -> list[Item]:
+    """Corrections, and decisions: the user's and the surest first; no sentence twice, nor one that the goal is."""
+    found: dict[str, Item] = {}
+    for one in sorted(stated, key=lambda one: (one.authority != "user", -one.confidence, one.ordinal)):
+        if squeeze(one.text)[:ENTRY] in goal:
+            continue
+        if one.gate == "correction" and one.authority == "user":
+            found.setdefault(one.text, Item("correction", squeeze(one.text), one.uuid))
+        elif one.category in ("decision", "constraint", "convention", "preference"):
+            found.setdefault(one.text, Item("decision", squeeze(one.text), one.uuid))
+    return list(found.values())
+
+
+def done(work: Work, cwd: str) -> list[Item]:
+    found: list[Item] = []
+    root = cwd.rstrip("/") + "/"
+    for path, uuids in sorted(work.files.items(), key=lambda one: -len(one[1])):
+        short = path.removeprefix(root) if cwd else path
+        found.append(Item("file", cut(short, 200), uuids[-1], amount=len(uuids)))
+    told = [ran for ran in work.ran.values() if is_told(ran)]
+    for ran in sorted(told, key=lambda one: (one.state == "passed", one.at)):
+        found.append(Item("command", ran.command, ran.uuid, ran.state, ran.failures or ran.runs))
+        if ran.error:
+            found.append(
+                Item("error", f"{check_of(ran.command) or ran.command}: {ran.error}", ran.error_uuid, ran.state)
+            )
+    found += [Item("commit", f"{one.hash} {cut(one.subject, ENTRY)}", one.uuid) for one in work.commits]
+    begun = {**work.branches, **{one.branch: one.uuid for one in work.commits}}
+    found += [Item("branch", name, uuid) for name, uuid in begun.items()]
+    found += [Item("plan", cut(squeeze(plan), 400), uuid) for plan, uuid in work.plans]
+    return found
+
+
+def named(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[Item]:
+    """What the session says that it builds on: a plan, a transcript, a commit, an earlier conversation."""
+    found: list[Item] = []
+    for prompt in prompts:
+        plan, transcript = claude_tool_calls.plan_given(prompt.text)
+        if plan:
+            found.append(Item("plan_given", cut(squeeze(plan), 400), prompt.uuid))
+        if transcript:
+            found.append(Item("transcript", transcript, prompt.uuid))
+        if len(prompt.text) <= TYPED:
+            found += [Item("names", name[1], prompt.uuid) for name in _NAMES.finditer(prompt.text)]
+            if _LAST_TIME.search(prompt.text):
+                found.append(Item("continued", cut(squeeze(prompt.text), SENTENCE), prompt.uuid))
+    first = next((entry for entry in entries if entry.kind in ("user", "summary", "assistant")), None)
+    if first is not None and first.kind == "summary" and claude_tool_calls.is_continued(first.text):
+        found.append(Item("continued", "a summary of an earlier conversation", first.uuid))
+    return list(dict.fromkeys(found))
+
+
+def left_open(work: Work, prompts: Sequence[Entry], answers: Sequence[Entry], *, is_over: bool = False) -> list[Item]:
+    """To-dos of the last list, what the last message leaves for later, its question, a prompt without an answer.
+
+    Once a session is over, what was changed behind its last prompt has answered that.
+    """
+    found = [Item("open", cut(squeeze(body), ENTRY), uuid) for body, uuid in work.open]
+    if prompts and (not answers or answers[-1].ordinal < prompts[-1].ordinal):
+        if is_over and work.changed_at > prompts[-1].ordinal:
+            return found
+        unanswered = f"asked and not answered: {cut(squeeze(prompts[-1].text), ENTRY)}"
+        return [*found, Item("open", unanswered, prompts[-1].uuid)]
+    if answers:
+        said = _prose(answers[-1].text)
+        left = [line for line in said if _LEFT.search(line) and not (_ASKS.search(line) or _BEHAVES.match(line))]
+        asked = [line for line in said[-2:] if _ASKS.search(line)]
+        found += [Item("open", cut(line, SENTENCE), answers[-1].uuid) for line in [*left[:2], *asked[-1:]]]
+    return found
+
+
+def last(answers: Sequence[Entry]) -> Item | None:
+    """The first whole sentence of the last message that says something by itself, else its last one."""
+    for answer in reversed(answers[-3:]):
+        said = [line for line in _prose(answer.text) if not _ASKS.search(line)]
+        good = [
+            line
+            for line in said
+            if not refusals.refusal(line, "assistant") and not line.endswith(":") and len(content_words(line)) >= 4
+        ]
+        whole = [line for line in good if line.endswith((".", "!")) and line[:1].isalpha()]
+        if good or said:
+            return Item("last", cut((whole or good or said[-1:])[0], SENTENCE), answer.uuid)
+    return None
+
+
+def _prose(body: str) -> list[str]:
+    return [squeeze(line.replace("**", "")) for row in lines_of_prose(body[-6000:]) for line in sentences(row)]

@@ -1,0 +1,485 @@
+"""Failures, what mended them, and what their files became, tied to memories."""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from csmd import text as texts
+from csmd import wire
+from csmd.errors import BadInput
+from csmd.extraction import failure_reports, shell_commands, statement_context
+from csmd.extraction import statements as distill
+from csmd.extraction.failure_reports import Spoken, Told
+from csmd.extraction.statement_context import Change, Claim, Edit, Prompt, Said, Scene
+from csmd.extraction.tool_words import EDITS, command_of, file_of
+from csmd.memory import confidence
+from csmd.memory.remember import aged
+from csmd.model import Link
+from csmd.store import belief_changes, core, cursors, failures, memories, search, sessions, tombstones
+from csmd.store import failures as stored
+from csmd.store.core import Store
+from csmd.store.cursors import Behind
+from csmd.store.memories import EDITED
+from csmd.store.sqlite import Rows
+
+STAGE = stored.GOTCHA_STAGE
+#: Memories whose sessions are looked at again in one step.
+BATCH = 20
+#: Turns with a failure or a success noted in one write at most.
+SEEN_BATCH = 50
+#: What is looked up for a report or a cause across sessions.
+LOOKED_UP = 10
+MOST_FILES = 12
+
+
+def waiting(store: Store) -> list[Behind]:
+    """The sessions that were distilled further than they were gone through, the oldest first."""
+    return store.read(lambda rows: stored.behind(rows, after=distill.STAGE))
+
+
+def go_through(store: Store, session: Behind, *, now: str) -> int:
+    """Goes through one session as far as it was distilled; the turns looked at, at least 1."""
+    if store.read(lambda rows: _is_tampered(rows, session.path, store.hash_key)):
+        store.write(lambda rows: cursors.move_cursor(rows, STAGE, str(session.session_seq), session.turns))
+    else:
+        seen = store.read(lambda rows: _seen(rows, session))
+        while seen:
+            noted = store.write(lambda rows, seen=seen: _note(rows, session, seen))  # type: ignore[misc]
+            seen = seen[noted:]
+        _relate(store, session.session_seq, session.session_id, upto=session.turns, now=now)
+    return max(1, session.turns - session.position)
+
+
+def look_again(store: Store, *, now: str) -> int:
+    """Looks again at the sessions of some new memories; the memories looked at, 0 when nothing waits."""
+    fresh = store.read(lambda rows: stored.memories_after(rows, cursors.cursor(rows, STAGE, "memories"), limit=BATCH))
+    if not fresh:
+        return 0
+    for ident, last in {session: memory for memory, session in fresh}.items():
+        # A session that was gone through since is known to say nothing else of these memories.
+        look = partial(_to_relate, ident=ident, last=last, key=store.hash_key)
+        known = store.read(look)
+        if known is not None:
+            _relate(store, known[0], ident, upto=known[1], now=now)
+    store.write(lambda rows: cursors.move_cursor(rows, STAGE, "memories", fresh[-1][0]))
+    return len(fresh)
+
+
+def _to_relate(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, int] | None:
+    """(row key, how far to look) of a session that says more of its memories up to `last` than is known; None of others."""
+    known = stored.session_of(rows, ident)
+    if known is None or not known[1] or known[2] >= last:
+        return None
+    return None if _is_tampered(rows, stored.path_of(rows, known[0]), key) else known[:2]
+
+
+def _is_tampered(rows: Rows, path: str, key: bytes) -> bool:
+    return sessions.is_tampered(rows, texts.keyed_hash(PurePath(path).name, key))
+
+
+# --- errors and what mended them
+
+
+class _Seen(NamedTuple):
+    """What one turn shows: a failure, or with its call and shell line that something went well."""
+
+    turn: stored.FailureRow
+    failure: failure_reports.ErrorSeen | None
+    call: stored.FailureRow | None = None
+    line: str = ""
+
+
+def _seen(rows: Rows, session: Behind) -> list[_Seen]:
+    """What the new turns of a session show; looked at on a reader, for outputs are long and nobody is to wait behind it."""
+    around = stored.turns_past(
+        rows, session.session_seq, after=max(0, session.position - stored.CALL_BEFORE), upto=session.turns
+    )
+    calls = {turn.tool_id: turn for turn in around if turn.kind == "tool_call" and turn.tool_id}
+    found: list[_Seen] = []
+    for turn in around:
+        if turn.ordinal <= session.position:
+            continue
+        if turn.kind == "tool_result" and turn.tool_id in calls:
+            call = calls[turn.tool_id]
+            line = command_of(call.text) if call.tool_name == "Bash" else ""
+            failure = failure_reports.seen(call.tool_name, line, turn.text, at=turn.at, uuid=turn.uuid)
+            if failure is not None:
+                found.append(_Seen(turn, failure))
+            elif line and failure_reports.succeeded(turn.text):
+                found.append(_Seen(turn, None, call, line))
+        elif (
+            turn.kind == "user"
+            and (pasted := failure_reports.pasted(turn.text, at=turn.at, uuid=turn.uuid)) is not None
+        ):
+            found.append(_Seen(turn, pasted))
+    return found
+
+
+def _note(rows: Rows, session: Behind, seen: Sequence[_Seen]) -> int:
+    """Writes down the first of what was seen, as far as its turns are still there; how many were looked at."""
+    noted, batch = 0, seen[:SEEN_BATCH]
+    there = search.turns_by_seq(rows, [one.turn.seq for one in batch])
+    for turn, failure, call, line in core.fitting(batch):
+        noted += 1
+        if turn.seq not in there or there[turn.seq].text != turn.text:
+            continue  # purged, or a part of it, since it was read
+        if failure is None and call is not None:
+            _mended(rows, session, call, turn, line)
+        elif failure is not None:
+            failures.add_error(
+                rows, fingerprint=failure.fingerprint, command=failure.command, exit_code=failure.exit_code,
+                message=failure.message, turn=turn.seq, session=session.session_seq, at=turn.at,
+            )  # fmt: skip
+    return noted
+
+
+def _mended(rows: Rows, session: Behind, call: stored.FailureRow, turn: stored.FailureRow, line: str) -> None:
+    """Notes what mended the failures of the commands that now went well, where something was edited in between."""
+    went_well = frozenset(shell_commands.commands(line))
+    failed = [
+        one for one in failures.seen_in(rows, session.session_seq, before=turn.ordinal) if one.command in went_well
+    ]
+    for error, failure in {one.error_seq: one for one in failed}.items():
+        if failures.fixed_until(rows, session.session_seq, error) > failure.ordinal:
+            continue
+        start = max(0, failure.ordinal - stored.CALL_BEFORE)
+        around = stored.turns_past(rows, session.session_seq, after=start, upto=session.turns)
+        was, now = _scope(around, failure), shell_commands.scope(line, failure.command)
+        # A run that looked at less than the one that failed shows nothing.
+        if not now <= was or not shell_commands.shows_mended(failure.command, same=now == was):
+            continue
+        later = [one.ordinal for one in failed if one.command == failure.command and one.ordinal > failure.ordinal]
+        again = min([*later, call.ordinal])
+        between = [one for one in around if one.ordinal > failure.ordinal]
+        files = _edited(between, upto=again)
+        if not files:
+            continue
+        about = failures.message(rows, error)
+        uuid, told = failure_reports.diagnosis(_passages(between, again=again, well=turn.ordinal), about=about)
+        failures.add_fix(
+            rows, error=error, turn=turn.seq, session=session.session_seq, uuid=uuid or turn.uuid, at=turn.at,
+            files=files, text=told,
+        )  # fmt: skip
+
+
+def _scope(around: Sequence[stored.FailureRow], failure: failures.Open) -> frozenset[str]:
+    """What the command that failed had been told to look at."""
+    tool = next((one.tool_id for one in around if one.seq == failure.turn_seq), "")
+    line = next((command_of(one.text) for one in around if one.kind == "tool_call" and one.tool_id == tool), "")
+    return shell_commands.scope(line, failure.command)
+
+
+def _edited(between: Sequence[stored.FailureRow], *, upto: int) -> list[str]:
+    """The names of the files that were edited up to an ordinal, in order."""
+    found = [
+        name.rpartition("/")[2]
+        for turn in between
+        if turn.kind == "tool_call" and turn.tool_name in EDITS and turn.ordinal < upto and (name := file_of(turn.text))
+    ]
+    return list(dict.fromkeys(found))[:MOST_FILES]
+
+
+def _passages(between: Sequence[stored.FailureRow], *, again: int, well: int) -> list[tuple[str, str, bool]]:
+    """What the assistant said from the failure on until somebody else spoke after the success; whether before `again`."""
+    found: list[tuple[str, str, bool]] = []
+    for turn in between:
+        if turn.kind in ("user", "relayed") and turn.ordinal > well:
+            break
+        if turn.kind == "assistant":
+            found.append((turn.uuid, turn.text, turn.ordinal < again))
+    return found
+
+
+# --- symptoms and refutations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What belongs together in a session and across, by the memories up to the row key `last`; `ids` by row key."""
+
+    within: failure_reports.Relations
+    across: Sequence[failure_reports.Symptom]
+    edited: Sequence[Edited]
+    scenes: Sequence[Set]
+    ids: Mapping[int, str]
+    last: int
+
+
+def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) -> None:
+    """Relates what a session says, as far as it was gone through; looking takes a reader's time only."""
+    found = store.read(lambda rows: _look(rows, session_seq, ident, upto=upto, key=store.hash_key))
+
+    def write(rows: Rows) -> None:
+        for symptom in (*found.within.symptoms, *found.across):
+            _report(rows, symptom)
+        for one, other in found.within.links:
+            link = Link(from_id=found.ids[one], to_id=found.ids[other], relationship="symptom_of")
+            memories.add_link(rows, link, now=now)
+        for refutation in found.within.refutations:
+            _refute(rows, refutation, found.ids, now=now)
+        note_edits(rows, found.edited)
+        note_scene(rows, found.scenes)
+        cursors.move_cursor(rows, STAGE, str(session_seq), upto)
+        cursors.move_cursor(rows, stored.RELATED, str(session_seq), found.last)
+
+    store.write(write)
+
+
+def _look(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> Found:
+    turns = [
+        failure_reports.Spoken(turn.uuid, turn.kind, turn.text, turn.at, turn.ordinal)
+        for turn in stored.turns_past(rows, session_seq, after=0, upto=upto, spoken=True)
+    ]
+    said = [one for one in stored.said_in(rows, session_seq, ident) if one.ordinal <= upto]
+    told = [
+        failure_reports.Told(one.memory_seq, one.text, one.category, one.authority, one.uuid, one.ordinal)
+        for one in said
+    ]
+    return Found(
+        within=failure_reports.relate(turns, told, failures.of_session(rows, session_seq, failure_reports.Failed)),
+        across=_across(rows, session_seq, turns, told, key=key),
+        edited=look_at_edits(rows, session_seq, turns, told, upto=upto),
+        scenes=look_for_scenes(rows, session_seq, ident, upto=upto, key=key),
+        ids={one.memory_seq: one.memory_id for one in said},
+        last=stored.last_memory(rows),
+    )
+
+
+def _report(rows: Rows, symptom: failure_reports.Symptom) -> None:
+    shown = symptom.fingerprint
+    if not shown:
+        pasted = failure_reports.pasted(symptom.text, at=symptom.at, uuid=symptom.uuid)
+        shown = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint) if pasted else ""
+    stored.add_symptom(rows, symptom.key, uuid=symptom.uuid, at=symptom.at, text=symptom.text, fingerprint=shown)
+
+
+def _refute(rows: Rows, found: failure_reports.Refutation, ids: Mapping[int, str], *, now: str) -> None:
+    """Marks a cause as refuted; of several refutations the gravest one counts, whichever came first."""
+    before = stored.lowered(rows, found.key)
+    new = stored.add_refutation(
+        rows, found.key, uuid=found.uuid, at=found.at, reason=found.reason, lowered=found.lowered
+    )
+    if found.by in ids:
+        link = Link(from_id=ids[found.key], to_id=ids[found.by], relationship="refuted_by")
+        memories.add_link(rows, link, now=now)
+    memory = memories.by_seqs(rows, [found.key]).get(found.key)
+    if not new or memory is None or found.lowered <= before or memory.pinned:
+        return
+    lowered = aged(rows, replace(memory, confidence=confidence.lowered(memory.confidence, found.lowered - before)))
+    memories.update_belief(rows, lowered)
+    was, became = belief_changes.state(memory), belief_changes.state(lowered)
+    belief_changes.note(rows, memory.id, "confidence", was, became, f"refuted: {found.reason}", "gotchas", now)
+
+
+def _across(
+    rows: Rows,
+    session_seq: int,
+    turns: Sequence[failure_reports.Spoken],
+    told: Sequence[failure_reports.Told],
+    *,
+    key: bytes,
+) -> list[failure_reports.Symptom]:
+    """Joins what this session reports with causes that others found later, and its causes with earlier reports."""
+    found: list[failure_reports.Symptom] = []
+    places = stored.projects_of(rows, session_seq)
+    for turn in turns:
+        symptom = failure_reports.symptom_in(turn.text) if turn.kind == "user" else ""
+        named = sorted(failure_reports.names(symptom))
+        if len(named) < failure_reports.NAMES_ACROSS:
+            continue
+        hits = search.text_hits(rows, "memory", named, projects=places, limit=LOOKED_UP)
+        found += [
+            failure_reports.Symptom(memory.seq, turn.uuid, turn.at, symptom, "")
+            for memory in memories.by_seqs(rows, [int(seq) for seq, _ in hits]).values()
+            if failure_reports.is_cause(memory.text, category=memory.category, authority=memory.authority)
+            and failure_reports.belongs_across(symptom, turn.at, memory.text, memory.created_at)
+            and not stored.says_in(rows, memory.seq, session_seq)
+        ]
+    at = {turn.uuid: turn.at for turn in turns}
+    for cause in told:
+        named = sorted(failure_reports.names(cause.text))
+        if len(named) < failure_reports.NAMES_ACROSS or not failure_reports.is_cause(
+            cause.text, category=cause.category, authority=cause.authority
+        ):
+            continue
+        saying = search.turns_holding(rows, named, projects=places, limit=LOOKED_UP)
+        for other in search.turns_by_seq(rows, saying).values():
+            symptom = failure_reports.symptom_in(other.text) if other.kind == "user" else ""
+            if (
+                symptom
+                and failure_reports.belongs_across(symptom, other.at, cause.text, at.get(cause.uuid, ""))
+                and not stored.is_listed(rows, other.seq, session_seq)
+                and not _is_tampered(rows, stored.path_of_turn(rows, other.seq), key)
+            ):
+                found.append(failure_reports.Symptom(cause.key, other.uuid, other.at, symptom, ""))
+    return found
+
+
+#: Edits looked at, the last of a session: more than nearly all have.
+MOST_EDITS = 2_000
+
+
+class Edited(NamedTuple):
+    """A memory by its row key, and the last edit of what it speaks of, or the turn that says so, with its time."""
+
+    memory_seq: int
+    uuid: str
+    at: str
+
+
+def look_at_edits(
+    rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[Told], *, upto: int
+) -> list[Edited]:
+    """The memories that `turns` of a session tell, as far as an edit changed their code behind the last of those turns.
+
+    The answer beside what a user states tells what was done about it: it does not state it again.
+    """
+    users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
+    beside = stored.beside(rows, session_seq)
+    claims = [
+        one
+        for one in told
+        if (one.key, one.uuid) not in beside
+        and statement_context.is_claim(
+            one.text, one.category, by_assistant=one.authority == "assistant", turn=users.get(one.uuid, "")
+        )
+    ]
+    last = {one.key: one for one in sorted(claims, key=lambda one: one.ordinal)}
+    if not last:
+        return []
+    first = min(one.ordinal for one in last.values())
+    edits = list(_edits(stored.edits(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
+    prompts = scene_prompts(rows, session_seq, upto=upto)
+    asked = [_claim(one, users, [prompt.ordinal for prompt in prompts]) for one in last.values()]
+    found = [Edited(key, edit.uuid, edit.at) for key, edit in statement_context.edited(asked, edits).items()]
+    changes, _ = scene_changes(rows, session_seq, upto=upto)
+    said = [Said(one.key, one.text, one.uuid, one.ordinal, one.authority == "user", "") for one in last.values()]
+    found += [
+        Edited(key, change.uuid, change.at)
+        for key, change in statement_context.written_anew(said, changes, prompts).items()
+    ]
+    return list({one.memory_seq: one for one in reversed(found)}.values())
+
+
+def _claim(one: Told, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
+    """What a memory claims, with the remark around it; what is done before the next prompt answers that."""
+    around = statement_context.remark(one.text, one.category, users.get(one.uuid, ""))
+    after = bisect_right(prompts, one.ordinal)
+    answered = prompts[after] if after < len(prompts) else sys.maxsize
+    return Claim(one.key, one.text, one.ordinal, around, answered if around else 0)
+
+
+def note_edits(rows: Rows, found: Iterable[Edited]) -> None:
+    """Notes what was edited; to note it again changes nothing."""
+    for memory, uuid, at in found:
+        stored.add_refutation(rows, memory, uuid=uuid, at=at, reason=EDITED, lowered=0.0)
+
+
+def _edits(calls: Iterable[tuple[str, str, int, str]]) -> Iterator[Edit]:
+    """What the inputs of calls replaced; of one that was cut when it was stored its file is all that is known."""
+    for uuid, at, ordinal, given in calls:
+        try:
+            value = wire.loads(given)
+        except BadInput:
+            value = {"file_path": file_of(given)}
+        path = _text(value, "file_path")
+        several = value.get("edits") if isinstance(value, dict) else None
+        for one in several if isinstance(several, list) else [value]:
+            yield Edit(
+                uuid, at, ordinal, path, _text(one, "old_string"), _text(one, "new_string") or _text(one, "content")
+            )
+
+
+def _text(value: Any, name: str) -> str:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+#: Changes looked at, the last of a session, and how much of each: the file is named at its beginning.
+MOST_CHANGES, CHARACTERS = 2_000, 1_200
+NONE = Scene("", "")
+
+
+class Set(NamedTuple):
+    """A memory by its row key and its scene, NONE where there is none any more."""
+
+    memory_seq: int
+    scene: Scene
+
+
+def look_for_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> list[Set]:
+    """The scenes of a session's memories, as far as they are others than those that are noted."""
+    stated = memories.stated_by_session(rows, session_seq, ident, upto=upto)
+    known = memories.known_scenes(rows, ident)
+    if not stated and not known:
+        return []
+    changed, is_whole = scene_changes(rows, session_seq, upto=upto)
+    found = statement_context.scenes(
+        [_said(one) for one in stated], changed, scene_prompts(rows, session_seq, upto=upto)
+    )
+    found = _allowed(rows, session_seq, found, key=key)
+    kept = frozenset(known) if not is_whole else frozenset[int]()
+    return [
+        Set(seq, there)
+        for seq in dict.fromkeys((*(one.memory_seq for one in stated), *known))
+        if seq not in kept and (there := found.get(seq, NONE)).text != known.get(seq, "")
+    ]
+
+
+def _allowed(rows: Rows, session_seq: int, found: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
+    """Scenes without those that quote what was forgotten, or a turn that says something of people."""
+    project, _ = memories.scene_places(rows, session_seq)
+    personal = memories.personal(rows, session_seq)
+    allowed: dict[int, Scene] = {}
+    for seq, there in found.items():
+        quoted = there.text.partition('"')[2].rstrip('"')
+        out = there.uuid in personal or tombstones.is_out(
+            rows, quoted, authority="user", project=project, at="", key=key
+        )
+        if not (quoted and out):
+            allowed[seq] = there
+        elif there.text.startswith(statement_context.REVIEW):
+            allowed[seq] = Scene(statement_context.REVIEW, there.uuid)
+    return allowed
+
+
+def note_scene(rows: Rows, found: Sequence[Set]) -> None:
+    """Notes the scenes; to note them again changes nothing."""
+    for memory_seq, there in found:
+        memories.note_scene(rows, memory_seq, uuid=there.uuid, text=there.text)
+
+
+def scene_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
+    """The last changes of a session to files, in order; and whether these are all, and all can still be read."""
+    found = memories.changes_of(rows, session_seq, upto=upto, most=MOST_CHANGES, characters=CHARACTERS)
+    _, roots = memories.scene_places(rows, session_seq)
+    read = [(one, file_of(one.given)) for one in found]
+    is_whole = len(found) < MOST_CHANGES and all(path for _, path in read)
+    return [Change(one.uuid, one.ordinal, _below(path, roots), one.at, one.anew) for one, path in read], is_whole
+
+
+def _below(path: str, roots: Sequence[str]) -> str:
+    """A file's path below the directories of its session, "" for one elsewhere; one that is told without any is below."""
+    flat = path.replace("\\", "/")
+    if ".." in flat.split("/") or flat.startswith("~"):
+        return ""
+    if path and not PurePath(path).is_absolute() and ":" not in path[:3]:
+        return path
+    found = [root.replace("\\", "/").rstrip("/") + "/" for root in roots if root.strip("/\\")]
+    return next((flat.removeprefix(root) for root in found if flat.startswith(root)), "")
+
+
+def scene_prompts(rows: Rows, session_seq: int, *, upto: int) -> list[Prompt]:
+    """What an assistant answers to in a session, in order."""
+    return [Prompt(*one) for one in memories.prompts_of(rows, session_seq, upto=upto)]
+
+
+def _said(one: memories.Stated) -> Said:
+    by_user, corrects = one.authority == "user", one.gate == "correction"
+    return Said(one.memory_seq, one.text, one.uuid, one.ordinal, by_user=by_user, turn=one.turn, corrects=corrects)

@@ -1,0 +1,632 @@
+"""What somebody does again and again becomes a candidate, and a memory when it has proved itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+from itertools import combinations
+from typing import Literal
+
+from csmd import text
+from csmd.extraction import shell_commands
+from csmd.memory import confidence as score
+from csmd.memory import remember as believe
+from csmd.model import (
+    Authority,
+    Candidate,
+    CandidateKind,
+    Category,
+    Evidence,
+    Gate,
+    Memory,
+    Packet,
+    Provenance,
+    Scope,
+    Statement,
+)
+from csmd.store import belief_changes, candidates, cursors, memories, projects, tombstones
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+#: The rule that put a candidate there, as `Candidate.source`.
+SOURCE = "habits"
+#: Turns that are cited for a habit, and those that are cited against it.
+CITED, CITED_AGAINST = 4, 4
+#: A command's latest runs that are looked at, and how many of them have to fail where most earlier ones did not.
+LATEST_RUNS, FAILING_RUNS = 6, 4
+
+
+@dataclass(frozen=True, slots=True)
+class KindRule:
+    """What a kind of candidate is made of and whose word it is; `promoted` whether it may become a memory."""
+
+    made_of: str
+    gate: Gate
+    authority: Authority
+    promoted: bool = True
+
+
+#: What an assistant ran is its word and not the user's, however often the user let it.
+KINDS: dict[CandidateKind, KindRule] = {
+    "preference": KindRule("orders that a user gives again and again", "behavioral", "user"),
+    "belief": KindRule("the command that serves a purpose here", "behavioral", "assistant"),
+    "worldview": KindRule("the steps before a milestone", "behavioral", "assistant"),
+    "drift_warning": KindRule("a command that has begun to fail", "epistemic", "assistant", promoted=False),
+}
+
+
+def found_candidates(packets: Iterable[Packet], *, project: int) -> list[Candidate]:
+    """What the packets of one project suggest; each with the time of its first and its latest packet and no id yet."""
+    ordered = list(packets)
+    return [_of_habit(habit, project) for habit in habits(ordered)] + _drifting(ordered, project)
+
+
+def _of_habit(habit: Habit, project: int) -> Candidate:
+    against = len({one.session_id for one in habit.against})
+    return Candidate(
+        id="",
+        kind=habit.kind,
+        source=SOURCE,
+        project_seq=project,
+        fingerprint=habit.fingerprint,
+        text=habit.text,
+        reason=f"seen {len(habit.seen)} times in {habit.sessions} sessions"
+        + (f", against it {against}" * bool(against)),
+        confidence=habit.confidence,
+        created_at=min(one.at for one in habit.seen),
+        updated_at=max(one.at for one in habit.seen),
+        gate=KINDS[habit.kind].gate,
+        category=habit.category,
+        reinforcement=len(habit.seen),
+        contradicted=against,
+        status="needs_review" if against else "open",
+        evidence=_evidence(habit.seen, CITED, against=False) + _evidence(habit.against, CITED_AGAINST, against=True),
+    )
+
+
+def _evidence(seen: Iterable[Packet], most: int, *, against: bool) -> tuple[Evidence, ...]:
+    """The most typical turns, each once, in the order of time."""
+    turns: dict[str, Packet] = {}
+    for one in typical(list(seen)):
+        turns.setdefault(one.uuid, one)
+    cited = sorted(list(turns.values())[:most], key=lambda one: (one.at, one.uuid))
+    return tuple(Evidence(uuid=one.uuid, session_id=one.session_id, at=one.at, against=against) for one in cited)
+
+
+def _drifting(packets: Iterable[Packet], project: int) -> list[Candidate]:
+    """Commands most of whose latest runs failed, in two sessions or more, where most of the earlier ones did not."""
+    runs: dict[str, list[Packet]] = defaultdict(list)
+    for one in sorted(packets, key=lambda one: (one.at, one.ordinal, one.uuid)):
+        if one.kind == "tool" and one.outcome:
+            runs[one.subject].append(one)
+    found = []
+    for command, all_of in sorted(runs.items()):
+        latest, earlier = all_of[-LATEST_RUNS:], all_of[:-LATEST_RUNS]
+        failed = [one for one in latest if one.outcome == "failed"]
+        before = sum(one.outcome == "failed" for one in earlier)
+        if len(failed) < FAILING_RUNS or len(earlier) < LATEST_RUNS or 2 * before >= len(earlier):
+            continue
+        if len({one.session_id for one in failed}) < 2:
+            continue
+        found.append(
+            Candidate(
+                id="", kind="drift_warning", source=SOURCE, project_seq=project, fingerprint=f"drift:{command}",
+                text=f"`{command}` fails lately: {len(failed)} of the latest {len(latest)} runs.",
+                reason=f"it failed in {before} of {len(earlier)} earlier runs",
+                confidence=round(len(failed) / len(latest), 4), created_at=failed[0].at, updated_at=failed[-1].at,
+                gate=KINDS["drift_warning"].gate, category="gotcha", reinforcement=len(failed),
+                evidence=_evidence(failed, CITED, against=False),
+            )
+        )  # fmt: skip
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a candidate has to reach: confidence (0-1), times seen, pieces of evidence."""
+
+    confidence: float
+    reinforcement: int
+    evidence: int
+
+
+DEFAULT = Profile(confidence=0.7, reinforcement=3, evidence=2)
+RELAXED = Profile(confidence=0.3, reinforcement=1, evidence=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """What is to be done with one candidate, and the reasons in words; `memory_id` is what says the same already."""
+
+    candidate: Candidate
+    step: Literal["promote", "review", "known", "wait"]
+    reasons: tuple[str, ...]
+    memory_id: str = ""
+
+
+def promotions(candidates: Iterable[Candidate], *, profile: Profile, known: Mapping[str, str]) -> list[Action]:
+    """What is to be done with candidates that wait, the surest first; `known` names the memory that says the same."""
+    ordered = sorted(candidates, key=lambda one: (-one.confidence, one.kind, one.fingerprint, one.project_seq))
+    return [_action(one, profile, known.get(one.id, "")) for one in ordered]
+
+
+def _action(candidate: Candidate, profile: Profile, known: str) -> Action:
+    if candidate.kind not in KINDS or not KINDS[candidate.kind].promoted:
+        return Action(candidate=candidate, step="wait", reasons=("is told, and is nothing to remember",))
+    if candidate.contradicted or candidate.status == "needs_review":
+        times = text.amount(candidate.contradicted, "session")
+        return Action(candidate=candidate, step="review", reasons=(f"{times} against it: a person has to say",))
+    if known:
+        return Action(candidate=candidate, step="known", reasons=(f"{known} says the same",), memory_id=known)
+    evidence = sum(not one.against for one in candidate.evidence)
+    measured = (
+        ("confidence", round(candidate.confidence * 100), round(profile.confidence * 100), candidate.confidence >= profile.confidence),
+        ("times seen", candidate.reinforcement, profile.reinforcement, candidate.reinforcement >= profile.reinforcement),
+        ("evidence", evidence, profile.evidence, evidence >= profile.evidence),
+    )  # fmt: skip
+    if all(enough for *_, enough in measured):
+        return Action(
+            candidate=candidate,
+            step="promote",
+            reasons=tuple(f"{name} {has} (at least {needed})" for name, has, needed, _ in measured),
+        )
+    return Action(
+        candidate=candidate,
+        step="wait",
+        reasons=tuple(f"{name} {has}, {needed} are needed" for name, has, needed, enough in measured if not enough),
+    )
+
+
+#: Sessions at which one is as sure as not, before anything else is looked at.
+HALF = 1.25
+#: One session in so many makes an order regular.
+RARE = 25
+#: A habit rests on so many sessions at least.
+LEAST_SESSIONS = 2
+#: The share of a purpose's sessions that a command has to have, and of the milestones that a step has to stand before.
+REGULAR_COMMAND, REGULAR_STEP = 0.6, 0.7
+MOST_STEPS = 5
+#: Commands that are as sure as a promotion asks are told without those that are not.
+SURE = 0.7
+
+#: Content words at an order's beginning that it is known by; two that share two of them are the same order.
+KNOWN_BY = 4
+
+#: Purpose of a command -> what the command does, in the order they are told.
+SERVES = {
+    "format": "formats the code", "lint": "lints", "check types": "checks types", "build": "builds", "test": "runs the tests",
+}  # fmt: skip
+#: Milestone -> (how what stands before it is told, fewest steps that make a procedure of it).
+BEFORE = {
+    "release": ("A release is", 2),
+    "pull request": ("Before a pull request come", 2),
+    "commit": ("Before a commit come", 1),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habit:
+    """Something that was counted: `text` says it with its counts, `core` without; `seen` are its packets."""
+
+    fingerprint: str
+    kind: CandidateKind
+    category: Category
+    core: str
+    count: str
+    confidence: float
+    seen: tuple[Packet, ...]
+    against: tuple[Packet, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return f"{self.core}: {self.count}."
+
+    @property
+    def sessions(self) -> int:
+        return len(_sessions(self.seen))
+
+
+def confidence(sessions: int, *, fit: float, against: int) -> float:
+    """How sure a habit is, 0 to 1 (the formula of this module)."""
+    if sessions <= 0:
+        return 0.0
+    return round(sessions / (sessions + HALF) * min(1.0, max(0.0, fit)) * sessions / (sessions + 2 * against), 4)
+
+
+def habits(packets: Iterable[Packet]) -> list[Habit]:
+    """The habits of one project's packets, by fingerprint; each rests on two sessions at least."""
+    ordered = sorted(packets, key=lambda one: (one.at, one.session_id, one.ordinal, one.kind, one.subject))
+    found = [*_orders(ordered), *_commands(ordered), *_procedures(ordered)]
+    return sorted((one for one in found if one.sessions >= LEAST_SESSIONS), key=lambda one: one.fingerprint)
+
+
+def typical(seen: Sequence[Packet]) -> list[Packet]:
+    """The packets of a habit, the most typical first: one of each session before any second, the shortest turns first."""
+    ranks: dict[str, int] = defaultdict(int)
+    ranked = []
+    for one in sorted(seen, key=lambda one: (one.words, one.at, one.uuid)):
+        ranked.append((ranks[one.session_id], one))
+        ranks[one.session_id] += 1
+    return [one for _, one in sorted(ranked, key=lambda pair: pair[0])]
+
+
+def _sessions(packets: Iterable[Packet]) -> set[str]:
+    return {one.session_id for one in packets}
+
+
+def _orders(packets: Sequence[Packet]) -> list[Habit]:
+    """What was asked for in session after session, however it was worded; told in the shortest wording, the earliest of those."""
+    total = len(_sessions(packets))
+    found = []
+    for key, all_of in _alike([one for one in packets if one.kind in ("order", "scope")]):
+        seen = tuple(one for one in all_of if one.outcome != "against")
+        against = tuple(one for one in all_of if one.outcome == "against")
+        if not seen:
+            continue
+        count = len(_sessions(seen))
+        wording = min(seen, key=lambda one: (len(one.subject.split()), one.at, one.uuid)).subject
+        found.append(
+            Habit(
+                fingerprint=f"order:{' '.join(sorted(key))}", kind="preference", category="preference",
+                core=f'Asks again and again: "{wording}"', count=f"in {count} of {total} sessions",
+                confidence=confidence(count, fit=count / total * RARE, against=len(_sessions(against))),
+                seen=seen, against=against,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _alike(asked: Sequence[Packet]) -> list[tuple[frozenset[str], list[Packet]]]:
+    """Orders that share two content words, or are one and the same word, the words shared in most sessions first; each order once."""
+    having: dict[frozenset[str], list[int]] = defaultdict(list)
+    for at, one in enumerate(asked):
+        words = list(dict.fromkeys(map(text.stem, text.content_words(one.subject))))[:KNOWN_BY]
+        for key in map(frozenset, combinations(words, min(2, len(words)))):
+            having[key].append(at)
+    counted = ((len(_sessions(asked[at] for at in of)), sorted(key)) for key, of in having.items())
+    waiting = [(-count, words) for count, words in counted if count >= LEAST_SESSIONS]
+    heapify(waiting)
+    found: list[tuple[frozenset[str], list[Packet]]] = []
+    taken: set[int] = set()
+    while waiting:
+        count, words = heappop(waiting)
+        left = [at for at in having[frozenset(words)] if at not in taken]
+        still = len(_sessions(asked[at] for at in left))
+        if still == -count:
+            taken.update(left)
+            found.append((frozenset(words), [asked[at] for at in left]))
+        elif still >= LEAST_SESSIONS:  # some of these were others, which more sessions share
+            heappush(waiting, (-still, words))
+    return found
+
+
+def _commands(packets: Sequence[Packet]) -> list[Habit]:
+    """For each purpose the one command that serves it in most of the sessions that serve it; those that are sure together."""
+    ran: dict[str, dict[str, list[Packet]]] = defaultdict(lambda: defaultdict(list))
+    for one in packets:
+        if one.kind == "tool" and (purpose := shell_commands.purpose(one.subject)):
+            ran[purpose][one.subject].append(one)
+    usual: list[tuple[float, str, str, list[Packet]]] = []
+    for purpose in (purpose for purpose in SERVES if purpose in ran):
+        total = len(_sessions(one for seen in ran[purpose].values() for one in seen))
+        command, seen = min(ran[purpose].items(), key=lambda pair: (-len(_sessions(pair[1])), pair[0]))
+        count = len(_sessions(seen))
+        if count >= max(LEAST_SESSIONS, REGULAR_COMMAND * total):
+            usual.append((confidence(count, fit=count / total, against=0), purpose, command, seen))
+    told = [one for one in usual if one[0] >= SURE] or usual
+    if not told:
+        return []
+    counts = [str(len(_sessions(seen))) for *_, seen in told]
+    return [
+        Habit(
+            fingerprint="commands", kind="belief", category="convention",
+            core=_listed([f"`{command}` {SERVES[purpose]}" for _, purpose, command, _ in told]),
+            count=f"in {_listed(counts if len(set(counts)) > 1 else counts[:1])} sessions", confidence=min(sure for sure, *_ in told),
+            seen=tuple(one for *_, seen in told for one in seen),
+        )
+    ]  # fmt: skip
+
+
+def _procedures(packets: Sequence[Packet]) -> list[Habit]:
+    """What regularly stands before a milestone in its session, since the one of its kind before it."""
+    reached: dict[str, list[tuple[Packet, dict[str, Packet]]]] = defaultdict(list)
+    for run in _by_session(packets):
+        since: dict[str, dict[str, Packet]] = defaultdict(dict)
+        for one in run:
+            name = shell_commands.milestone(one.subject) if one.kind == "milestone" else ""
+            if name and one.outcome != "failed":
+                if not (name == "commit" and not since[name]):
+                    reached[name].append((one, since[name]))
+                since[name] = {}
+            step = _step(one)
+            for other in BEFORE:
+                if step and other != name:
+                    since[other].setdefault(step, one)
+    return [habit for name, times in sorted(reached.items()) if name in BEFORE for habit in _procedure(name, times)]
+
+
+def _procedure(name: str, times: Sequence[tuple[Packet, dict[str, Packet]]]) -> list[Habit]:
+    counts: dict[str, int] = defaultdict(int)
+    places: dict[str, float] = defaultdict(float)
+    for _, steps in times:
+        for place, step in enumerate(steps):
+            counts[step] += 1
+            places[step] += place / len(steps)
+    regular = [step for step, count in counts.items() if count >= max(2, REGULAR_STEP * len(times))]
+    regular.sort(key=lambda step: (places[step] / counts[step], step))
+    told, fewest = BEFORE[name]
+    if not fewest <= len(regular):
+        return []
+    regular = regular[:MOST_STEPS]
+    least = min(counts[step] for step in regular)
+    whole = [(end, steps) for end, steps in times if all(step in steps for step in regular)]
+    if not whole:
+        return []
+    words = [f"`{step}`" for step in regular] + ([f"`{times[-1][0].subject}`"] if name == "release" else [])
+    listed = _listed(words, last=", then ")
+    if len(words) == 1:
+        told = told.removesuffix("come") + "comes"
+    count = len(_sessions(end for end, _ in whole))
+    return [
+        Habit(
+            fingerprint=f"procedure:{name}", kind="worldview", category="procedure", core=f"{told} {listed}",
+            count=f"{len(whole)} of {len(times)} times",
+            confidence=confidence(count, fit=least / len(times), against=0), seen=tuple(end for end, _ in whole),
+        )
+    ]  # fmt: skip
+
+
+def _listed(words: Sequence[str], *, last: str = " and ") -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])}{last}{words[-1]}"
+
+
+def _step(one: Packet) -> str:
+    """What a packet is as a step of a procedure, "" for none."""
+    if one.outcome == "failed":
+        return ""
+    if one.kind == "tool":
+        return one.subject
+    return one.subject if one.kind == "milestone" and shell_commands.milestone(one.subject) == "release" else ""
+
+
+def _by_session(packets: Sequence[Packet]) -> list[list[Packet]]:
+    runs: dict[str, list[Packet]] = defaultdict(list)
+    for one in packets:
+        runs[one.session_id].append(one)
+    return [sorted(run, key=lambda one: one.ordinal) for _, run in sorted(runs.items())]
+
+
+#: The latest packets of a project that are counted.
+MOST_PACKETS = 20_000
+#: Most candidates that one plan looks at.
+MOST_CANDIDATES = 2_000
+BY = "csmd"
+#: What the fingerprint of an order begins with.
+ORDER = "order:"
+
+
+def step(store: Store, *, now: str, promoting: bool = True, quiet_before: str = "") -> int:
+    """Counts the projects whose packets changed; how many, 0 for nothing left. `promoting`: what passes becomes a memory.
+
+    With `quiet_before` not those of which something was observed between that time and now: there somebody is at work.
+    """
+    changed = store.read(lambda rows: candidates.unscanned(rows, quiet_before=quiet_before, now=now))
+    for project, top in changed:
+        _count(store, project, top, now=now, promoting=promoting)
+    return len(changed)
+
+
+def _count(store: Store, project: int, top: int, *, now: str, promoting: bool) -> None:
+    observed = store.read(lambda rows: candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS))
+    found = found_candidates(observed, project=project)
+
+    def write(rows: Rows) -> None:
+        if dict(candidates.unscanned(rows)).get(project) != top:
+            return  # changed meanwhile: counted in the next step
+        settle(rows, found, project=project, key=store.hash_key, now=now)
+        if promoting:
+            carry_out(rows, look(rows, projects=[project], profile=DEFAULT), key=store.hash_key, now=now)
+        cursors.move_cursor(rows, candidates.SCAN, str(project), top)
+
+    store.write(write)
+
+
+# --- candidates
+
+
+def settle(rows: Rows, found: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
+    """Makes the queue say of a project what was found, and nothing else of this source."""
+    marks = tombstones.marks(rows, key)
+    allowed = {(one.kind, one.fingerprint): one for one in found if not marks.spans(f"{one.text} {one.fingerprint}")}
+    for known in candidates.of_source(rows, SOURCE, project=project):
+        one = allowed.pop((known.kind, known.fingerprint), None)
+        if one is None:
+            _withdraw(rows, known)
+        elif known.status != "dropped":
+            _renew(rows, known, one, key=key, now=now)
+    for one in allowed.values():
+        candidates.put(rows, replace(one, id=candidates.identity(one.kind, project, one.fingerprint, "")))
+
+
+def _withdraw(rows: Rows, known: Candidate) -> None:
+    """Takes back what nothing speaks for any more, with the memory that was inferred from it."""
+    for memory in _memories(rows, known):
+        if memories.is_inferred(memory, known.text):
+            memories.delete(rows, memory)
+    if known.status != "dropped":
+        candidates.remove(rows, known)
+
+
+def _renew(rows: Rows, known: Candidate, one: Candidate, *, key: bytes, now: str) -> None:
+    """Brings a candidate up to date, with the memory that it became."""
+    if known.status not in ("promoted", "done"):
+        candidates.renew(rows, known, one)
+        return
+    believed = _memories(rows, known)
+    if not believed:
+        if tombstones.keeps_out(
+            rows, known.text, correction=False, authority=KINDS[known.kind].authority,
+            project=known.project_seq, at="", key=key,
+        ):  # fmt: skip
+            candidates.settle(rows, known, "dropped", now=now)
+        else:  # its sources were purged, others are left
+            candidates.renew(rows, known, one)
+        return
+    ours = [memory for memory in believed if memories.is_inferred(memory, known.text)]
+    stays = promotions([one], profile=DEFAULT, known={})[0].step == "promote" and _core(known) == _core(one)
+    if ours and not stays:  # what would not become this memory now is none, whenever it was counted
+        for memory in ours:
+            memories.delete(rows, memory)
+        candidates.renew(rows, known, one)
+        return
+    if candidates.renew(rows, known, replace(one, status=known.status, memory_ids=known.memory_ids)):
+        for memory in ours:
+            _retell(rows, memory, one, before=[source.uuid for source in known.evidence], key=key)
+
+
+def _memories(rows: Rows, candidate: Candidate) -> list[Memory]:
+    return [memory for ident in candidate.memory_ids if (memory := memories.by_id(rows, ident)) is not None]
+
+
+# --- promotion
+
+
+def look(rows: Rows, *, projects: Sequence[int] | None, profile: Profile) -> list[Action]:
+    """What is to be done with the candidates that wait in some projects (None: all)."""
+    found = [one for one in candidates.waiting(rows, projects=projects, limit=MOST_CANDIDATES) if one.kind in KINDS]
+    known = {one.id: memory.id for one in found if (memory := _said_already(rows, one)) is not None}
+    return promotions(found, profile=profile, known=known)
+
+
+def carry_out(
+    rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = memories.INFERRED
+) -> dict[str, str]:
+    """Does what a plan says as far as it still holds; candidate -> the memory it became.
+
+    A candidate that has changed since the plan was made is left for the next one. Another `origin` than inferred makes
+    it a person's: csmd then neither changes nor withdraws it.
+    """
+    made: dict[str, str] = {}
+    for action in actions:
+        current = candidates.by_id(rows, action.candidate.id)
+        if current is None or current.version != action.candidate.version:
+            continue
+        if action.step == "promote":
+            ident = _promote(rows, action, key=key, now=now, origin=origin)
+            if ident:
+                made[current.id] = ident
+        elif action.step == "known":
+            candidates.renew(rows, current, replace(current, status="done", memory_ids=(action.memory_id,)))
+        elif action.step == "review" and current.status != "needs_review":
+            candidates.settle(rows, current, "needs_review", now=now)
+    return made
+
+
+def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -> str:
+    """Makes a memory of a candidate through the one door; "" where the user made csmd forget it."""
+    candidate = action.candidate
+    statement = Statement(
+        text=_core(candidate), gate=candidate.gate, category=candidate.category, confidence=candidate.confidence,
+        authority=KINDS[candidate.kind].authority, reasons=(memories.INFERRED, candidate.kind),
+    )  # fmt: skip
+    source = _sources(candidate)[0]
+    if believe.is_forgotten(
+        rows, replace(statement, text=candidate.text), project=candidate.project_seq, at="", key=key
+    ):
+        ident, new = "", False
+    else:
+        # What somebody asks an assistant for in session after session tells of them; what runs tells of the project.
+        scope: Scope | None = "user" if candidate.fingerprint.startswith(ORDER) else None
+        ident, new = believe.remember(
+            rows, statement, source, project=candidate.project_seq, origin=origin, key=key, scope=scope
+        )
+    if not ident:
+        candidates.settle(rows, candidate, "dropped", now=now)
+        return ""
+    memory = memories.by_id(rows, ident)
+    if new and memory is not None:
+        _retell(rows, memory, candidate, before=[], key=key)
+        belief_changes.note(rows, ident, "promoted", "", candidate.id, "; ".join(action.reasons), BY, now)
+    became = replace(candidate, status="promoted" if new else "done", memory_ids=(ident,))
+    candidates.renew(rows, candidate, became)
+    return ident if new else ""
+
+
+def _retell(rows: Rows, memory: Memory, candidate: Candidate, *, before: Sequence[str], key: bytes) -> None:
+    """Gives an inferred memory the words, the sureness and the sources of its candidate."""
+    sources = _sources(candidate)
+    confidence = min(candidate.confidence, score.clamp(1.0, candidate.category, candidate.gate))
+    limits = score.thresholds(
+        confidence,
+        decay=memory.decay,
+        gate=candidate.gate,
+        category=candidate.category,
+        today=projects.active_day(rows, memory.project_seq, on=candidate.updated_at[:10]),
+        stated=False,
+    )
+    told = replace(
+        memory, text=candidate.text, confidence=confidence, created_at=candidate.created_at,
+        confirmed_at=candidate.updated_at, session_id=sources[0].session_id, hot_until=limits.hot_until,
+        warm_until=limits.warm_until, archive_at=limits.archive_at,
+    )  # fmt: skip
+    digest = text.keyed_hash(candidate.text, key)
+    memories.retell_inferred(rows, told, text_hash=digest, sources=sources, before=before)
+
+
+def _sources(candidate: Candidate) -> list[Provenance]:
+    """The turns that speak for a candidate, the earliest first: that one states it, as of everything that is told again."""
+    told = sorted((one for one in candidate.evidence if not one.against), key=lambda one: (one.at, one.uuid))
+    return [Provenance(uuid=one.uuid, session_id=one.session_id, at=one.at) for one in told]
+
+
+def _core(candidate: Candidate) -> str:
+    """What a candidate says without its counts: by this a memory is known, whenever it was first made."""
+    return candidate.text.rpartition(": ")[0] or candidate.text if candidate.source == SOURCE else candidate.text
+
+
+def put(rows: Rows, candidate: Candidate, *, promoting: bool, key: bytes, now: str) -> list[str]:
+    """Puts what another rule has counted into the queue, or brings it up to date, and remembers it where it passes.
+
+    The ids of the candidate and of the memories that it became; [] where a person dropped it or it was purged.
+    """
+    if tombstones.marks(rows, key).spans(f"{candidate.text} {candidate.fingerprint}"):
+        return []
+    known = next(
+        (
+            one
+            for one in candidates.of_source(rows, candidate.source, project=candidate.project_seq)
+            if (one.kind, one.fingerprint) == (candidate.kind, candidate.fingerprint)
+        ),
+        None,
+    )
+    if known is None:
+        ident = candidates.put(rows, candidate)
+    else:
+        ident = known.id
+        if known.status != "dropped":
+            _renew(rows, known, replace(candidate, id=ident), key=key, now=now)
+    current = candidates.by_id(rows, ident) if ident else None
+    if current is not None and promoting and current.status in candidates.WAITING:
+        said = _said_already(rows, current)
+        plan = promotions([current], profile=DEFAULT, known={ident: said.id} if said else {})
+        carry_out(rows, plan, key=key, now=now)
+        current = candidates.by_id(rows, ident)
+    return [] if current is None or current.status == "dropped" else [ident, *current.memory_ids]
+
+
+def _said_already(rows: Rows, candidate: Candidate) -> Memory | None:
+    """A memory of the same project that says the same, in its words or nearly."""
+    for said in dict.fromkeys((_core(candidate), candidate.text)):
+        statement = Statement(
+            text=said,
+            gate=candidate.gate,
+            category=candidate.category,
+            confidence=candidate.confidence,
+            authority="user",
+        )
+        found = believe.said_already(rows, statement, project=candidate.project_seq)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,337 @@
+"""The one door by which a statement becomes a memory or confirms one; and forgetting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from csmd import text
+from csmd.extraction import classifier
+from csmd.extraction.classifier import Classification
+from csmd.memory import confidence as score
+from csmd.memory import contradiction, kinds, supersession
+from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Scope, Statement
+from csmd.store import before_images, core, cursors, memories, projects, receipts, search, tombstones
+from csmd.store import forget as forgotten
+from csmd.store.core import Store
+from csmd.store.purged import PURGED
+from csmd.store.sqlite import Rows
+
+STAGE = "believe"
+#: Statements believed in one write at most: it looks for the same in the store, and a hook may be waiting behind it.
+BATCH = 5
+#: A memory that the assistant asked to be kept, without anybody having said it (design section 2).
+MODEL_SAVED = "model_saved"
+#: A memory that somebody stated.
+STATED = "stated"
+EXPLICIT = "remember"
+#: So many of the memories that share most words with a statement are asked whether they say the same.
+LIKEST = 5
+#: With the turn that states it a memory names at most four (design section 2).
+MOST_BESIDE = 3
+
+
+def believe(store: Store) -> tuple[int, int]:
+    """Turns the next batch of statements into memories; (statements looked at, memories new)."""
+    if not store.read(is_behind):  # a write is a commit: where nothing waits there is none
+        return 0, 0
+
+    def write(rows: Rows) -> tuple[int, int]:
+        found = memories.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=BATCH)
+        looked = new = 0
+        for seq, statement, uuid, session, at, project, _ in core.fitting(found):
+            source = Provenance(uuid=uuid, session_id=session, at=at)
+            _, is_new = remember(rows, statement, source, project=project, origin="stated", key=store.hash_key)
+            looked, new = looked + 1, new + is_new
+            cursors.move_cursor(rows, STAGE, "statements", seq)
+        return looked, new
+
+    return store.write(write)
+
+
+def is_behind(rows: Rows) -> bool:
+    """Whether a statement waits to become a memory."""
+    return bool(memories.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=1))
+
+
+def remember(
+    rows: Rows,
+    statement: Statement,
+    source: Provenance,
+    *,
+    project: int,
+    origin: str,
+    key: bytes,
+    pinned: bool = False,
+    besides: str = "",
+    scope: Scope | None = None,
+) -> tuple[str, bool]:
+    """Makes a memory of a statement, or confirms the one that says the same; (its id, whether it is new).
+
+    Gives ("", False) for what the user made csmd forget, and for what nobody in the session said (external
+    authority): that is evidence and never a statement. The authority of the path is kept: a
+    confirmation raises it only when the confirming turn has the higher one, and what the
+    assistant saved by itself confirms nothing. Where a person words `besides` anew (a memory, or
+    what was proposed), neither it nor what is superseded says the same. `scope` is where it holds
+    when that is not to be told by its words.
+    """
+    at = source.at if origin in (STATED, MODEL_SAVED) else ""  # what is counted is said at no time
+    told = _told(statement)
+    scope, home = _place(rows, statement, project, scope)
+    if statement.authority == "external" or is_forgotten(rows, statement, project=project, home=home, at=at, key=key):
+        return "", False
+    if at and statement.authority == "user":
+        correction = statement.gate == "correction"
+        tombstones.note_again(rows, statement.text, correction=correction, project=project, at=at, key=key)
+    text_hash = text.keyed_hash(statement.text, key)
+    known = _known_exactly(rows, text_hash, home, besides=besides)
+    if known is None:
+        near = supersession.Near.of(rows, statement.text, home)
+        known = _repeated(statement, near.in_home(), besides=besides)
+    if known is not None:
+        known = before_images.kept_pairs(rows, known)
+        if origin != MODEL_SAVED:
+            confirm(rows, known, statement, source, pinned=pinned)
+            _note_beside(rows, known.seq, statement, source)
+            supersession.settle(rows, known.id, key=key)
+        return known.id, False
+    # What is counted is told in csmd's own words: they say nothing of how long it holds.
+    decay: Decay = "permanent" if pinned else told.decay if at else CATEGORIES[statement.category].decay
+    confidence = score.clamp(statement.confidence, statement.category, statement.gate)
+    for_good = bool(at) and _is_for_good(statement, decay)
+    tier = score.tier(decay=decay, for_good=for_good, sessions=1, confidence=confidence)
+    limits = score.thresholds(
+        confidence,
+        decay=decay,
+        gate=statement.gate,
+        category=statement.category,
+        today=projects.active_day(rows, home, on=source.at[:10]),
+        stated=statement.authority == "user",
+        tier=tier,
+        promised=score.days_to(score.due(statement.text, gate=statement.gate, at=source.at), on=source.at),
+    )
+    memory = Memory(
+        id=supersession.free_identity(rows, home, statement.text),
+        text=statement.text,
+        gate=statement.gate,
+        category=statement.category,
+        type=kinds.type_of(statement, kind=search.kind_of(rows, source.uuid), origin=origin),
+        tier=tier,
+        decay=decay,
+        authority=statement.authority,
+        origin=origin,
+        confidence=confidence,
+        scope=scope,
+        project_seq=home,
+        session_id=source.session_id,
+        created_at=source.at,
+        confirmed_at=source.at,
+        hot_until=limits.hot_until,
+        warm_until=limits.warm_until,
+        archive_at=limits.archive_at,
+        pinned=pinned,
+        provenance=(source,),
+    )
+    seq = memories.insert(rows, memory, text_hash=text_hash)
+    _note_beside(rows, seq, statement, source)
+    supersession.settle_new(rows, replace(memory, seq=seq), near, key=key)
+    return memory.id, True
+
+
+def _known_exactly(rows: Rows, text_hash: str, home: int, *, besides: str) -> Memory | None:
+    known = memories.by_hash(rows, text_hash, project=home)
+    return None if known is None or _is_worded_anew(known, besides) else known
+
+
+def _is_worded_anew(memory: Memory, besides: str) -> bool:
+    """Whether a memory is none that a person's wording repeats: the one they word anew, or one that is superseded."""
+    return bool(besides) and (memory.id == besides or bool(memory.superseded_by))
+
+
+def _told(statement: Statement) -> Classification:
+    """What the words of a statement are by themselves."""
+    return classifier.classify(statement.text, speaker="assistant" if statement.authority == "assistant" else "user")
+
+
+def _is_for_good(statement: Statement, decay: Decay) -> bool:
+    """Whether a user states something for good: asks to remember it, corrects, prefers, or says that it always holds."""
+    lasts = decay == "durable" and score.is_lasting(statement.gate, statement.category, stated=True)
+    return statement.authority == "user" and (lasts or EXPLICIT in statement.reasons or _told(statement).for_good)
+
+
+def unpinned(memory: Memory) -> Memory:
+    """A memory as it would be had nobody pinned it: with the decay of its words and the tier that it has earned."""
+    statement = Statement(
+        text=memory.text,
+        gate=memory.gate,
+        category=memory.category,
+        confidence=memory.confidence,
+        authority=memory.authority,
+    )
+    decay = _told(statement).decay
+    sessions = len({one.session_id for one in memory.provenance if one.role != "beside"})
+    for_good = _is_for_good(statement, decay)
+    tier = score.tier(decay=decay, for_good=for_good, sessions=sessions, confidence=memory.confidence)
+    return replace(memory, pinned=False, decay=decay, tier=tier)
+
+
+def _place(rows: Rows, statement: Statement, project: int, scope: Scope | None = None) -> tuple[Scope, int]:
+    """Where a statement said in a project holds: (scope, row of the project or of everywhere)."""
+    if scope is None:
+        name = projects.name_of(rows, project)
+        by_user = statement.authority == "user"
+        is_personal = by_user and kinds.is_of_the_user(statement.text, project_name=name)
+        of_speaker = by_user and _told(statement).about_speaker
+        scope = (
+            "user"
+            if is_personal
+            else score.scope(statement.text, gate=statement.gate, about_speaker=of_speaker, project_name=name)
+        )
+    return scope, project if scope == "project" else projects.everywhere(rows, project)
+
+
+def _note_beside(rows: Rows, seq: int, statement: Statement, source: Provenance) -> None:
+    """Cites the turns that are the other half of a statement."""
+    for uuid in statement.also[:MOST_BESIDE]:
+        memories.add_provenance(rows, seq, replace(source, uuid=uuid, role="beside"))
+
+
+def is_forgotten(
+    rows: Rows, statement: Statement, *, project: int, at: str, key: bytes, home: int | None = None
+) -> bool:
+    """Whether the user made csmd forget this statement, said so or nearly so, or purged a part of it.
+
+    As it was said in a project at a time ("": not), to hold in `home` (by default there); said anew it is remembered.
+    """
+    if PURGED in statement.text or tombstones.marks(rows, key).spans(statement.text):
+        return True
+    return tombstones.keeps_out(
+        rows, statement.text, correction=statement.gate == "correction", authority=statement.authority,
+        project=project, home=project if home is None else home, at=at, key=key,
+    )  # fmt: skip
+
+
+def forget(
+    rows: Rows, memory: Memory, *, key: bytes, now: str, by_person: bool, told: forgotten.Places = forgotten.NOWHERE
+) -> None:
+    """Removes a memory with the sentences it came from, and sees to it that none like them becomes one again there.
+
+    Where it held: one of a project in that project, one of everywhere in all of them, with what says it there in the
+    same words. What an assistant has forgotten keeps out, and removes, only what assistants said. `told` is where it was
+    found to be told already (`store.forgotten.looking`). With a rest goes the whole that says it, too.
+    """
+    for whole in memories.wholes_of(rows, memory):
+        if by_person or whole.authority != "user":
+            forget(rows, whole, key=key, now=now, by_person=by_person)
+    text_hash, home = text.keyed_hash(memory.text, key), memory.project_seq
+    same = [one for one in forgotten.below(rows, text_hash, scope=home) if by_person or one.authority != "user"]
+    going = [(memory, forgotten.leave(rows, memory, told))]
+    going += [(one, forgotten.leave(rows, one, forgotten.NOWHERE)) for one in same]
+    for one, _ in going:
+        if memories.by_id(rows, one.id) is None:  # it went with another: a merge had put it aside
+            continue
+        forgotten.sentences(
+            rows,
+            one,
+            text_hash=text_hash,
+            scope=home,
+            is_same=lambda said: text.says_the_same(said, memory.text),
+            by_assistants=not by_person,
+        )
+        for source in one.provenance:  # it may be quoted beside another memory
+            memories.forget_scenes(rows, source.uuid)
+        memories.delete(rows, one)
+    by: Authority = "user" if by_person else "assistant"
+    tombstones.forget(rows, memory.text, correction=memory.gate == "correction", by=by, key=key, now=now, scope=home)
+    for one, found in going:
+        forgotten.leave_images(rows, one, found, key=key)
+
+
+def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> None:
+    """Lets a statement be remembered again in a project: a person says it there on purpose."""
+    correction, (_, home) = statement.gate == "correction", _place(rows, statement, project)
+    tombstones.lift(rows, statement.text, correction=correction, project=project, home=home, key=key)
+
+
+def said_already(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
+    """A memory of the scope that says the same in nearly the same words, the likest first."""
+    near = search.text_hits(rows, "memory", text.query_terms(statement.text), projects=[project], limit=LIKEST)
+    found = memories.by_seqs(rows, [int(seq) for seq, _ in near])
+    return _repeated(statement, [found[int(seq)] for seq, _ in near])
+
+
+def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = "") -> Memory | None:
+    """The first memory of those `near` that a statement repeats.
+
+    A correction repeats only corrections: said against something else it must not confirm it.
+    """
+    for memory in near[:LIKEST]:
+        against = "correction" in (statement.gate, memory.gate) and statement.gate != memory.gate
+        if against or _is_worded_anew(memory, besides):
+            continue
+        if text.says_the_same(statement.text, memory.text) and not _turns(statement, memory):
+            return memory
+    return None
+
+
+def _turns(statement: Statement, memory: Memory) -> bool:
+    """Whether one of the two amends the other, though nearly all words are the same: "drop support for 3.8"."""
+    pairs = ((statement.text, memory.text), (memory.text, statement.text))
+    return any(contradiction.amendment(one, other) for one, other in pairs)
+
+
+def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:
+    """Notes that another turn says the same: more confidence, and the age begins again.
+
+    Who said it first is told by the time it was said at, not by which was heard first: a past is heard newest first.
+    An assistant that repeats what it was told is using the memory, not confirming it.
+    """
+    if statement.authority == "assistant" and receipts.was_told(rows, source.session_id, known.id):
+        use(rows, known, at=source.at)
+        return
+    if not memories.add_provenance(rows, known.seq, replace(source, role="confirms")):
+        return
+    if source.at < known.created_at and known.origin == "stated":
+        memories.stated_earlier(rows, known.seq, source)
+    known = supersession.lifted(rows, memories.by_seqs(rows, [known.seq])[known.seq])
+    raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[known.authority]
+    confidence = score.confirm(known.confidence, pinned=known.pinned)
+    decay: Decay = "permanent" if pinned else known.decay
+    authority = statement.authority if raised else known.authority
+    confirmed_at = max(known.confirmed_at, source.at)
+    sessions = {source.session_id, *(one.session_id for one in known.provenance if one.role != "beside")}
+    for_good = pinned or _is_for_good(statement, decay)
+    tier = score.tier(decay=decay, for_good=for_good, sessions=len(sessions), confidence=confidence)
+    confirmed = replace(
+        known,
+        confidence=confidence,
+        authority=authority,
+        origin="stated" if raised else known.origin,
+        tier=tier if tier == "durable" or known.tier == "archive" else known.tier,
+        decay=decay,
+        confirmed_at=confirmed_at,
+        pinned=known.pinned or pinned,
+    )
+    memories.update_belief(rows, aged(rows, confirmed))
+
+
+def aged(rows: Rows, memory: Memory) -> Memory:
+    """The memory with the thresholds that follow from its values, counted from when it was last confirmed or used."""
+    limits = score.thresholds(
+        memory.confidence,
+        decay=memory.decay,
+        gate=memory.gate,
+        category=memory.category,
+        today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10]),
+        stated=memory.authority == "user",
+        tier=memory.tier,
+        superseded=bool(memory.superseded_by),
+        promised=score.days_to(score.due(memory.text, gate=memory.gate, at=memory.created_at), on=memory.fresh_at),
+    )
+    return replace(memory, hot_until=limits.hot_until, warm_until=limits.warm_until, archive_at=limits.archive_at)
+
+
+def use(rows: Rows, memory: Memory, *, at: str) -> None:
+    """Notes that a session made use of a memory: its age begins again, it gets no surer, and what is archived stays so."""
+    if at > memory.fresh_at and not memory.superseded_by:
+        memories.update_belief(rows, aged(rows, replace(memory, used_at=at)))

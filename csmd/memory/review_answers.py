@@ -1,0 +1,278 @@
+"""What a person answers about a memory that waits: keep, edit, drop, supersede."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from csmd.errors import BadInput, CsmdError
+from csmd.memory import confidence, review
+from csmd.memory import remember as believe
+from csmd.memory.supersession import PERSON, by_hand
+from csmd.model import Candidate, CandidateStatus, Memory, Provenance, Statement
+from csmd.store import before_images, belief_changes, candidates, memories, tombstones
+from csmd.store.before_images import Answer, Before
+from csmd.store.purged import PURGED
+from csmd.store.sqlite import Rows
+
+#: Turns that speak for a candidate and stand beside the person's word as sources of its memory.
+MOST_EVIDENCE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """An answer as it comes from a person: `uuid` and `at` are those of the word they say, `key` is the store's.
+
+    `text` is a new wording, `other` the second memory of a supersession.
+    """
+
+    verb: review.Verb
+    uuid: str
+    at: str
+    key: bytes
+    text: str = ""
+    other: Memory | None = None
+
+    @property
+    def source(self) -> Provenance:
+        """The person's word as a source."""
+        return Provenance(uuid=self.uuid, session_id="", at=self.at)
+
+
+def of_memory(rows: Rows, memory: Memory, asked: Asked) -> Answer:
+    """Answers about one memory, and notes what undoing it needs."""
+    if memory.superseded_by and asked.verb in ("keep", "edit", "pin"):
+        raise CsmdError(
+            f"{memory.id} was superseded by {memory.superseded_by}", hint=f"csmd show {memory.superseded_by}"
+        )
+    touched = before_images.changed_by(rows, lambda: _to_memory(rows, memory, asked))
+    made = _to_memory(rows, memory, asked)
+    return before_images.put_answer(
+        rows, item=memory.id, answer=asked.verb, made=made, was="", project=memory.project_seq, touched=touched,
+        now=asked.at,
+    )  # fmt: skip
+
+
+def of_candidate(rows: Rows, candidate: Candidate, asked: Asked) -> Answer:
+    """Answers about one candidate: does what it proposes, or something else, and settles it."""
+    found = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
+    alive = [one for one in found if one is not None and not one.superseded_by]
+    about = review.about(candidate, len(alive))
+    if asked.verb not in review.DOES[about]:
+        raise BadInput(
+            f"{candidate.id} cannot be answered with {asked.verb}", hint="csmd review shows what can be done"
+        )
+    follows = before_images.changed_by(rows, lambda: _ABOUT[about](rows, candidate, alive, asked))
+    touched = {one.memory_id: one for one in (*before_images.before_of(rows, [candidate.id]), *follows)}
+    made, status = _ABOUT[about](rows, candidate, alive, asked)
+    quoted = candidates.by_id(rows, candidate.id)  # it goes with a memory that it quotes
+    if quoted is not None and not candidates.settle(
+        rows, replace(quoted, version=candidate.version), status, now=asked.at
+    ):
+        raise CsmdError(f"{candidate.id} has changed meanwhile", hint="csmd review")
+    return before_images.put_answer(
+        rows, item=candidate.id, answer=asked.verb, made=made, was=candidate.status, project=candidate.project_seq,
+        touched=tuple(touched.values()), now=asked.at,
+    )  # fmt: skip
+
+
+Settled = tuple[str, CandidateStatus]
+
+
+def _to_memory(rows: Rows, memory: Memory, asked: Asked) -> str:
+    if asked.verb == "keep":
+        return _keep(rows, memory, asked)
+    if asked.verb == "edit":
+        return _instead(rows, [memory], asked)
+    if asked.verb == "drop":
+        return _drop(rows, memory, asked, beside=None)
+    if asked.verb in ("pin", "unpin"):
+        return _pin(rows, memory, asked)
+    if asked.other is None:
+        raise BadInput(f"which memory takes the place of {memory.id}?", hint=f"csmd review {memory.id} --supersede ID")
+    return _give_way(rows, memory, asked.other, asked)
+
+
+def _about_memory(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
+    del candidate
+    return _to_memory(rows, alive[0], asked), "done"
+
+
+def _about_pair(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
+    del candidate
+    first, second = sorted(alive[:2], key=review.strength, reverse=True)
+    if asked.verb == "keep":
+        return "", "dropped"  # what is proposed, to make one of them, is not proposed again
+    if asked.verb == "edit":
+        return _instead(rows, [first, second], asked), "done"
+    if asked.verb == "drop":
+        return _drop(rows, second, asked, beside=first), "done"
+    return _give_way(rows, second, first, asked), "done"
+
+
+def _about_change(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
+    older, newer = (next(one for one in alive if one.id == ident) for ident in candidate.memory_ids[:2])
+    if asked.verb == "keep":
+        for one, other in ((older, newer), (newer, older)):
+            belief_changes.note(rows, one.id, belief_changes.REFUSED, other.id, "", "both hold", PERSON, asked.at)
+        return "", "dropped"
+    if asked.verb == "edit":
+        return _instead(rows, [older, newer], asked), "done"
+    if asked.verb == "drop":
+        return _drop(rows, newer, asked, beside=older), "done"
+    return _give_way(rows, older, newer, asked), "done"
+
+
+def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
+    if asked.verb == "drop":
+        return "", "dropped"
+    worded = asked.text if asked.verb == "edit" else candidate.text
+    made = _state(rows, _statement(candidate, worded), candidate.project_seq, asked, besides=candidate.id)
+    for one in candidate.evidence if asked.verb != "edit" else ():
+        memory = memories.by_id(rows, made)
+        if memory is None or one.against or memory.times > MOST_EVIDENCE:
+            continue
+        source = Provenance(uuid=one.uuid, session_id=one.session_id, at=one.at, role="confirms")
+        memories.add_provenance(rows, memory.seq, source)
+    if asked.verb == "supersede":
+        old = asked.other or next(iter(alive), None)
+        if old is None:
+            raise BadInput(f"{candidate.id} stands against no memory", hint="name one: --supersede ID")
+        _give_way(rows, old, _must(rows, made), asked)
+    return made, "promoted"
+
+
+def _about_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
+    del alive
+    if asked.verb == "edit":
+        statement = _statement(candidate, asked.text)
+        return _state(rows, statement, candidate.project_seq, asked, besides=candidate.id), "done"
+    return "", "dropped" if asked.verb == "drop" else "done"
+
+
+_ABOUT: dict[review.About, Callable[[Rows, Candidate, Sequence[Memory], Asked], Settled]] = {
+    "memory": _about_memory,
+    "pair": _about_pair,
+    "change": _about_change,
+    "belief": _about_belief,
+    "warning": _about_warning,
+}
+
+
+# --- what an answer does; each gives the id of the memory that came of it, "" for none
+
+
+def _keep(rows: Rows, memory: Memory, asked: Asked) -> str:
+    """The person says it, too: it is stated, theirs, and as sure as what somebody has looked at."""
+    statement = _as_statement(memory, memory.text)
+    believe.confirm(rows, memory, statement, asked.source, pinned=memory.pinned)
+    known = _must(rows, memory.id)
+    sure = max(known.confidence, confidence.clamp(review.KEPT_CONFIDENCE, known.category, known.gate))
+    kept = believe.aged(rows, replace(known, confidence=sure))
+    memories.update_belief(rows, kept)
+    was, now = belief_changes.state(memory), belief_changes.state(kept)
+    belief_changes.note(rows, memory.id, "keep", was, now, "a person kept it", PERSON, asked.at)
+    return memory.id
+
+
+def _instead(rows: Rows, olds: Sequence[Memory], asked: Asked) -> str:
+    """The person's wording becomes a memory of theirs that takes the place of older ones."""
+    old = olds[0]
+    statement = _as_statement(old, asked.text)
+    made = _state(rows, statement, old.project_seq, asked, pinned=old.pinned, besides=old.id)
+    for one in olds:
+        if one.id != made:
+            _give_way(rows, one, _must(rows, made), asked)
+    return made
+
+
+def _pin(rows: Rows, memory: Memory, asked: Asked) -> str:
+    """Pins a memory, so that it neither fades nor is archived and keeps its confidence; or has it fade again from now on."""
+    if asked.verb == "pin":
+        changed = replace(memory, pinned=True, decay="permanent", tier="durable")
+    else:
+        changed = believe.unpinned(replace(memory, confirmed_at=max(memory.confirmed_at, asked.at)))
+    changed = believe.aged(rows, changed)
+    memories.update_belief(rows, changed)
+    was, now = belief_changes.state(memory), belief_changes.state(changed)
+    belief_changes.note(rows, memory.id, asked.verb, was, now, f"a person {asked.verb}ned it", PERSON, asked.at)
+    return memory.id
+
+
+def _drop(rows: Rows, memory: Memory, asked: Asked, *, beside: Memory | None) -> str:
+    """Removes a memory and keeps it out; not what stays `beside` it and says nearly the same."""
+    memories.delete(rows, memory)
+    correction = memory.gate == "correction"
+    home = memory.project_seq
+    tombstones.forget(rows, memory.text, correction=correction, by="user", key=asked.key, now=asked.at, scope=home)
+    if beside is not None and tombstones.keeps_out(
+        rows, beside.text, correction=beside.gate == "correction", authority=beside.authority,
+        project=beside.project_seq, at=beside.created_at, key=asked.key,
+    ):  # fmt: skip  # said again it confirms the one that stays
+        tombstones.take_back(rows, memory.text, scope=home, at=asked.at, key=asked.key)
+    belief_changes.note(
+        rows, memory.id, "drop", belief_changes.state(memory), "", "a person dropped it", PERSON, asked.at
+    )
+    return ""
+
+
+def _give_way(rows: Rows, old: Memory, new: Memory, asked: Asked) -> str:
+    """Puts one memory in another's place: the older is lowered and linked, and stays to be found."""
+    reason, key = review.WHY.get(asked.verb, "told"), asked.key if asked.verb == "supersede" else b""
+    by_hand(rows, _must(rows, old.id), new, by=PERSON, now=asked.at, reason=reason, key=key)
+    return new.id
+
+
+def _state(rows: Rows, statement: Statement, project: int, asked: Asked, *, besides: str, pinned: bool = False) -> str:
+    """Makes a memory of what a person says; CsmdError for what they made csmd forget or purge."""
+    made, _ = believe.remember(
+        rows, statement, asked.source, project=project, origin="stated", key=asked.key, pinned=pinned, besides=besides
+    )
+    if not made:
+        raise CsmdError(
+            "you made csmd forget this text, or a part of it",
+            hint="`csmd remember` in a terminal lets in again what was forgotten, `csmd forget --lift` what was purged",
+        )
+    belief_changes.note(rows, made, asked.verb, "", "", "a person stated it", PERSON, asked.at)
+    return made
+
+
+# --- undo
+
+
+def undo(rows: Rows, answer: Answer, *, key: bytes, at: str) -> list[Before]:
+    """Takes an answer back with all that it did; CsmdError where what it touched has changed since."""
+    touched = before_images.undo_answer(rows, answer, now=at)
+    for one in touched:
+        if one.state and answer.answer == "drop":
+            home = int(before_images.seen(one)["project_seq"])
+            tombstones.take_back(rows, one.text, scope=home, at=answer.at, key=key)
+        if PURGED in one.text:
+            raise CsmdError(f"the answer {answer.id} cannot be undone: a part of {one.memory_id} was purged since")
+        if one.state:
+            belief_changes.note(rows, one.memory_id, "undo", "", "", f"{answer.answer} was taken back", PERSON, at)
+    return touched
+
+
+# --- small change
+
+
+def _statement(candidate: Candidate, worded: str) -> Statement:
+    return Statement(
+        text=worded, gate=candidate.gate, category=candidate.category,
+        confidence=max(candidate.confidence, review.KEPT_CONFIDENCE), authority="user", reasons=("review",),
+    )  # fmt: skip
+
+
+def _as_statement(memory: Memory, worded: str) -> Statement:
+    """What a person says in a memory's place: of its kind, as sure as what is typed."""
+    return Statement(
+        text=worded, gate=memory.gate, category=memory.category, confidence=0.95, authority="user", reasons=("review",)
+    )
+
+
+def _must(rows: Rows, ident: str) -> Memory:
+    found = memories.by_id(rows, ident)
+    if found is None:
+        raise CsmdError(f"there is no memory {ident!r} any more")
+    return found

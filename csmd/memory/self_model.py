@@ -1,0 +1,596 @@
+"""How sessions ended and led to others, and what that says of csmd's assistant."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from math import comb, log
+from typing import Literal, NamedTuple
+
+from csmd.extraction.work import check_of
+from csmd.model import Candidate, Evidence
+from csmd.store import candidates, cursors, digests, projects
+from csmd.store.core import Store
+from csmd.store.digests import AGAIN, SELF, Behind
+from csmd.store.sqlite import Rows
+
+LinkKind = Literal["direct", "inferred", "gap"]
+
+#: Active days of the project within which sessions are compared, and how many sessions back at most.
+WITHIN_DAYS, BACK = 14, 40
+#: Inferred links that a session gets at most, the strongest.
+MOST_INFERRED = 3
+#: "Same work": how rare the files that both changed are, times how rare the words of both goals are, fading by the
+#: active day; at least so much. Rarity is that among sessions around, of which at least BACKGROUND are assumed.
+SCORE, FADES, BACKGROUND = 12.0, 0.1, 20
+#: A single shared file must be one that few sessions change; a shared word one that not many have.
+RARE_FILE, RARE_WORD = 0.08, 0.15
+#: Words of which every goal is full.
+EMPTY = frozenset(
+    "claud cod fil work right need want tak mak chang look check updat mayb let' don't doesn't current instead".split()
+)
+#: Branches on which everybody works say nothing.
+TRUNKS = frozenset({"main", "master", "develop", "dev", "trunk", "HEAD"})
+#: An error is known again by a name in it: a path, an identifier, a number of its own.
+_NAMED = re.compile(r"[a-z][A-Z]|\w_\w|\w\.\w+:|\w\(|::")
+
+
+class Rule(NamedTuple):
+    """What a rule makes of two sessions: the kind of link, its weight, and the reason in words."""
+
+    kind: LinkKind
+    weight: float
+    reason: str
+
+
+# fmt: off
+RULES: Mapping[str, Rule] = {
+    "same turns": Rule("direct", 1.0, "it goes on from the other's conversation: both hold its turns"),
+    "transcript": Rule("direct", 1.0, "its first prompt names the other's transcript"),
+    "plan": Rule("direct", 0.95, "it carries out the plan that was made there"),
+    "commit": Rule("direct", 0.9, "it names commit {about}, which was made there"),
+    "branch": Rule("direct", 0.8, "it commits on branch {about}, on which the other worked"),
+    "said so": Rule("direct", 0.7, "it says that it goes on from the session before, and both changed {about}"),
+    "error mended": Rule("inferred", 0.6, "the other ended with an error that this one met and mended: {about}"),
+    "same work": Rule("inferred", 0.5, "both changed {about}, and were asked for in much the same words"),
+    "unseen transcript": Rule("gap", 1.0, "its plan was made in session {about}, which was not captured"),
+    "unseen commit": Rule("gap", 0.7, "it names commit {about}, which no captured session made"),
+    "unseen conversation": Rule("gap", 0.8, "it goes on from a conversation that was not captured"),
+}
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a session is compared by; each thing with the uuid of where it stands.
+
+    `day` is the project's active day on which it began, `since` the time before which sessions are too long past for it.
+    """
+
+    seq: int
+    id: str
+    started_at: str
+    last_at: str
+    day: int
+    since: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
+    commits: Mapping[str, str] = field(default_factory=dict)
+    branches: Mapping[str, str] = field(default_factory=dict)
+    plans: Mapping[str, str] = field(default_factory=dict)
+    plan_given: Mapping[str, str] = field(default_factory=dict)
+    transcripts: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    continued: str = ""
+    errors: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Error -> (how the command ended, uuid)."""
+    shares: Mapping[int, str] = field(default_factory=dict)
+    """Session -> the first turn that both hold."""
+
+
+class Link(NamedTuple):
+    """One session builds on another: `from_seq` is 0 for a gap; `about` is what ties them."""
+
+    from_seq: int
+    to_seq: int
+    rule: str
+    about: str
+    weight: float
+    evidence: tuple[str, ...]
+
+
+def before(one: Facts, other: Facts) -> bool:
+    """Whether a session comes before another: by its start, then its end, for a fork starts when its trunk did."""
+    return (one.started_at, one.last_at, one.id) < (other.started_at, other.last_at, other.id)
+
+
+def links(later: Facts, around: Sequence[Facts], *, captured: frozenset[str] = frozenset()) -> list[Link]:
+    """What a session builds on, among the sessions `around` it, those of its project; in a fixed order.
+
+    `captured` are ids of sessions that are stored, of whatever project: what they made is no gap.
+    """
+    earlier = sorted(
+        (one for one in around if one.seq != later.seq and before(one, later) and one.started_at >= later.since),
+        key=_order,
+    )
+    found = [link for one in earlier for link in _direct(later, one)]
+    tied = {link.from_seq for link in found}
+    near = [one for one in earlier[-BACK:] if later.day - one.day <= WITHIN_DAYS and one.seq not in tied]
+    rarity = _Rarity([*earlier, later])
+    inferred = [link for one in near for link in _inferred(later, one, rarity)]
+    inferred.sort(key=lambda link: (-link.weight, -link.from_seq, link.rule))
+    kept: dict[int, Link] = {}
+    for link in inferred:
+        kept.setdefault(link.from_seq, link)
+    return [*found, *list(kept.values())[:MOST_INFERRED], *_gaps(later, earlier, captured)]
+
+
+def reason(rule: str, about: str) -> str:
+    """A link's reason in words."""
+    return RULES[rule].reason.format(about=about) if rule in RULES else rule
+
+
+def _order(one: Facts) -> tuple[str, str, str]:
+    return one.started_at, one.last_at, one.id
+
+
+def _link(rule: str, one: int, later: Facts, about: str, *evidence: str, weight: float = 0.0) -> Link:
+    uuids = tuple(dict.fromkeys(uuid for uuid in evidence if uuid))
+    return Link(one, later.seq, rule, about, weight or RULES[rule].weight, uuids[:6])
+
+
+def _direct(later: Facts, one: Facts) -> list[Link]:
+    """The surest rule by which a session builds on an earlier one; at most one."""
+    if one.seq in later.shares:
+        return [_link("same turns", one.seq, later, "", later.shares[one.seq])]
+    if one.id in later.transcripts:
+        return [_link("transcript", one.seq, later, "", later.transcripts[one.id])]
+    for plan in later.plan_given:
+        if plan in one.plans:
+            return [_link("plan", one.seq, later, "", later.plan_given[plan], one.plans[plan])]
+    for name in later.names:
+        made = next((full for full in one.commits if full.startswith(name) or name.startswith(full)), "")
+        if made and made not in later.commits:
+            return [_link("commit", one.seq, later, made, later.names[name], one.commits[made])]
+    for branch in sorted(later.branches.keys() & one.branches.keys() - TRUNKS):
+        return [_link("branch", one.seq, later, branch, later.branches[branch], one.branches[branch])]
+    if later.continued:
+        both = sorted(later.files.keys() & one.files.keys())
+        if both and later.day - one.day <= 1:
+            return [_link("said so", one.seq, later, both[0], later.continued, one.files[both[0]])]
+    return []
+
+
+class _Rarity:
+    """How rare files and words are among sessions."""
+
+    def __init__(self, facts: Sequence[Facts]) -> None:
+        self._of = max(len(facts), BACKGROUND)
+        self._files = Counter(name for one in facts for name in one.files)
+        self._words = Counter(word for one in facts for word in one.words)
+
+    def files(self, one: Facts, other: Facts) -> tuple[list[str], float]:
+        """(files that both changed, the rarest first, how much they say); none for a single one that many change."""
+        both = sorted(one.files.keys() & other.files.keys(), key=lambda name: (self._files[name], name))
+        if len(both) == 1 and self._files[both[0]] > max(2, RARE_FILE * self._of):
+            return [], 0.0
+        return both, sum(log((self._of + 1) / self._files[name]) for name in both)
+
+    def words(self, one: Facts, other: Facts) -> tuple[list[str], float]:
+        """(words of both goals that not many have, how much they say); none for a single one."""
+        most = max(3, RARE_WORD * self._of)
+        both = sorted(word for word in one.words.keys() & other.words.keys() - EMPTY if self._words[word] <= most)
+        return both, sum(log((self._of + 1) / self._words[word]) for word in both) if len(both) > 1 else 0.0
+
+
+def _inferred(later: Facts, one: Facts, rarity: _Rarity) -> list[Link]:
+    found: list[Link] = []
+    for error in sorted(later.errors.keys() & one.errors.keys()):
+        (there, seen), (here, mended) = one.errors[error], later.errors[error]
+        if there == "failed" and here == "mended" and _NAMED.search(error):
+            found.append(_link("error mended", one.seq, later, error, seen, mended))
+    files, by_files = rarity.files(later, one)
+    words, by_words = rarity.words(later, one) if files else ([], 0.0)
+    score = by_files * by_words / (1 + FADES * (later.day - one.day))
+    if score >= SCORE:
+        weight = round(min(0.75, RULES["same work"].weight * (0.7 + score / 100)), 3)
+        evidence = (later.files[files[0]], one.files[files[0]], later.words[words[0]], one.words[words[0]])
+        found.append(_link("same work", one.seq, later, ", ".join(files[:3]), *evidence, weight=weight))
+    return found
+
+
+def _gaps(later: Facts, earlier: Sequence[Facts], captured: frozenset[str]) -> list[Link]:
+    made = [commit for one in (*earlier, later) for commit in one.commits]
+    found = [
+        _link("unseen transcript", 0, later, name, uuid)
+        for name, uuid in sorted(later.transcripts.items())
+        if name not in captured and name not in {one.id for one in earlier}
+    ]
+    for name, uuid in sorted(later.names.items()):
+        if not any(full.startswith(name) or name.startswith(full) for full in made):
+            found.append(_link("unseen commit", 0, later, name, uuid))
+    near = any(later.day - one.day <= 1 for one in earlier)
+    if later.continued and not later.shares and not later.transcripts and not near:
+        found.append(_link("unseen conversation", 0, later, "", later.continued))
+    return found
+
+
+Ending = Literal["well", "badly", "undecided"]
+
+#: How a session's outcome counts for the work that was done in it.
+ENDINGS: Mapping[str, tuple[Ending, str]] = {
+    "committed": ("well", "committed"),
+    "checked": ("well", "checks passed in the end"),
+    "failing": ("badly", "a check failed in the end"),
+    "rejected": ("badly", "turned down or corrected in the end"),
+    "corrected": ("badly", "corrected again and again"),
+    "unchecked": ("undecided", "changed and not checked"),
+    "answered": ("undecided", "nothing was changed"),
+    "unanswered": ("undecided", "nothing was answered"),
+}
+#: Drift: the last RECENT sessions that are decided against at least EARLIER before them. A warning needs a share that
+#: is lower by DROP and a difference that chance makes at most once in 1/CHANCE (Fisher's exact test, one-sided).
+RECENT, EARLIER, DROP, CHANCE = 8, 8, 0.3, 0.05
+#: Below so many decided sessions a confidence is told as few.
+FEW = 3
+
+
+class Kind(NamedTuple):
+    """A kind of work: cues in commands, in paths of changed files, in the words of the goal (stems)."""
+
+    commands: str = ""
+    files: str = ""
+    words: frozenset[str] = frozenset()
+    check: str = ""
+
+
+# fmt: off
+KINDS: Mapping[str, Kind] = {
+    "tests": Kind(check="tests"),
+    "formatting": Kind(check="format"),
+    "lint": Kind(check="lint"),
+    "build": Kind(check="build"),
+    "git": Kind(commands=r"git (?:-C \S+ )?(?:commit|merge|rebase|push|pull|cherry-pick|revert|reset|stash|tag|checkout|switch"
+                r"|am|apply|bisect)\b"),
+    "pull requests": Kind(commands=r"(?:gh (?:pr|issue|release|run|workflow)|glab mr)\b"),
+    "dependencies": Kind(
+        commands=r"(?:npm|yarn|pnpm|bun) (?:i|install|add|remove|update|upgrade)\b|pip3? install\b|uv (?:add|sync|lock|pip)\b"
+        r"|poetry (?:add|update|lock)\b|cargo (?:add|update)\b|go (?:get|mod)\b|bundle (?:install|update)\b|composer \w+"),
+    "database": Kind(
+        commands=r"(?:psql|mysql|sqlite3|alembic|prisma|flyway|goose)\b|\S* ?db:migrate|\S*manage\.py (?:make)?migrat",
+        files=r"\.sql$|(?:^|/)migrations?/"),
+    "containers": Kind(commands=r"(?:docker|podman|kubectl|helm|terraform)\b", files=r"(?:^|/)Dockerfile|docker-compose|\.tf$"),
+    "automation": Kind(files=r"(?:^|/)\.github/(?:workflows|actions)/|\.gitlab-ci|Jenkinsfile|(?:^|/)\.circleci/"),
+    "scripts": Kind(files=r"\.(?:sh|bash|zsh|ps1)$"),
+    "documentation": Kind(files=r"\.(?:md|rst|adoc|txt)$"),
+    "frontend": Kind(files=r"\.(?:tsx|jsx|vue|svelte|css|scss|less|html)$"),
+    "test code": Kind(files=r"(?:_test|\.test|\.spec|_spec)\.\w+$|(?:^|/)tests?/|(?:^|/)test_\w+\.py$"),
+    "debugging": Kind(words=frozenset("bug fix error fail broken wrong crash panic issu debug why regress flaky".split())),
+    "refactoring": Kind(words=frozenset("refactor renam extract cleanup simplifi simplify dedupl duplicat mov restructur split".split())),
+    "new features": Kind(words=frozenset("add implement introduc creat support featur".split())),
+    "review": Kind(words=frozenset("review feedback comment suggest".split())),
+}
+# fmt: on
+_COMMANDS = {name: re.compile(kind.commands) for name, kind in KINDS.items() if kind.commands}
+_FILES = {name: re.compile(kind.files) for name, kind in KINDS.items() if kind.files}
+
+
+class Seen(NamedTuple):
+    """One thing in a session's digest: its kind, what it says, where, how it ended."""
+
+    kind: str
+    text: str
+    uuid: str
+    state: str
+
+
+class Ended(NamedTuple):
+    """How work of a kind ended in a session: in which way, why, and the turn that shows it."""
+
+    capability: str
+    outcome: Ending
+    why: str
+    uuid: str
+
+
+class Counted(NamedTuple):
+    """One session's ending of one kind of work, as it is stored; in the order of their time."""
+
+    capability: str
+    outcome: str
+    uuid: str
+    session_id: str
+    at: str
+
+
+class Capability(NamedTuple):
+    """A kind of work over sessions: confidence 0-1, how many ended well of those decided, the latest evidence."""
+
+    name: str
+    confidence: float
+    well: int
+    decided: int
+    sessions: int
+    since: str
+    last_at: str
+    evidence: tuple[str, ...]
+
+
+class Drift(NamedTuple):
+    """A kind of work that ends clearly worse than it did: sessions before and lately, how likely by chance."""
+
+    capability: str
+    earlier_well: int
+    earlier: int
+    recent_well: int
+    recent: int
+    chance: float
+    since: str
+    against: tuple[Counted, ...]
+    """The recent sessions that ended badly."""
+
+
+def endings(outcome: str, seen: Sequence[Seen]) -> list[Ended]:
+    """How each kind of work that was done in a session ended, in the order of KINDS."""
+    whole, why = ENDINGS.get(outcome, ("undecided", outcome))
+    changed = [one for one in seen if one.kind == "file"]
+    words = {one.text: one for one in seen if one.kind == "word"}
+    found: list[Ended] = []
+    for name, kind in KINDS.items():
+        ran = [one for one in seen if one.kind == "command" and _is_of(name, kind, one.text)]
+        if ran:
+            failed = [one for one in ran if one.state == "failed"]
+            if kind.check:  # which of its commands came last is what the session's outcome was made of
+                failed = failed if outcome == "failing" or len(failed) == len(ran) else []
+            last = (failed or ran)[-1]
+            said = f"`{last.text}` {'failed' if failed else 'passed'} in the end"
+            found.append(Ended(name, "badly" if failed else "well", said, last.uuid))
+            continue
+        touched = [one for one in changed if name in _FILES and _FILES[name].search(one.text)]
+        cue = next((words[word] for word in sorted(kind.words) if word in words), None)
+        if touched:
+            found.append(Ended(name, whole, why, touched[0].uuid))
+        elif cue is not None and changed:
+            found.append(Ended(name, whole, why, changed[0].uuid))
+    return found
+
+
+def capabilities(counted: Sequence[Counted]) -> list[Capability]:
+    """What each kind of work amounts to over sessions, what ended badly most often first; a turn of two sessions counts once."""
+    by: dict[str, list[Counted]] = {}
+    for one in _once(counted):
+        by.setdefault(one.capability, []).append(one)
+    found = []
+    for name, some in by.items():
+        decided = [one for one in some if one.outcome != "undecided"]
+        well = sum(one.outcome == "well" for one in decided)
+        shown = tuple(one.uuid for one in reversed(decided or some))[:4]
+        found.append(
+            Capability(
+                name, confidence(well, len(decided)), well, len(decided), len(some), some[0].at, some[-1].at, shown
+            )
+        )
+    return sorted(found, key=lambda one: (one.well - one.decided, -one.decided, -one.sessions, one.name))
+
+
+def confidence(well: int, decided: int) -> float:
+    """The share that ended well, drawn to the middle by two sessions that nobody saw (Laplace): never 0 and never 1."""
+    return round((well + 1) / (decided + 2), 2)
+
+
+def drifts(counted: Sequence[Counted]) -> list[Drift]:
+    """The kinds of work that end clearly worse lately than before."""
+    by: dict[str, list[Counted]] = {}
+    for one in _once(counted):
+        if one.outcome != "undecided":
+            by.setdefault(one.capability, []).append(one)
+    found = []
+    for name, some in sorted(by.items()):
+        before, lately = some[:-RECENT], some[-RECENT:]
+        if len(before) < EARLIER:
+            continue
+        a, b = (sum(one.outcome == "well" for one in part) for part in (before, lately))
+        chance = fewer_by_chance(a, len(before), b, len(lately))
+        if a / len(before) - b / len(lately) >= DROP and chance <= CHANCE:
+            bad = tuple(one for one in lately if one.outcome == "badly")
+            found.append(Drift(name, a, len(before), b, len(lately), round(chance, 4), lately[0].at, bad))
+    return found
+
+
+def fewer_by_chance(well: int, of: int, lately_well: int, lately: int) -> float:
+    """How likely it is that so few, or fewer, of the latest ended well if nothing has changed (Fisher, one-sided)."""
+    total, good = of + lately, well + lately_well
+    ways = sum(
+        comb(good, k) * comb(total - good, lately - k) for k in range(max(0, lately - (total - good)), lately_well + 1)
+    )
+    return ways / comb(total, lately)
+
+
+def told(drift: Drift) -> str:
+    """A warning in words: what was seen, neither advice nor a rule."""
+    return (
+        f"{drift.capability}: {drift.recent_well} of the last {drift.recent} sessions ended well, "
+        f"{drift.earlier_well} of {drift.earlier} before {drift.since[:10]}"
+    )
+
+
+def _is_of(name: str, kind: Kind, command: str) -> bool:
+    if kind.check:
+        return check_of(command) == kind.check
+    return name in _COMMANDS and bool(_COMMANDS[name].match(command))
+
+
+def _once(counted: Sequence[Counted]) -> list[Counted]:
+    """Without what a fork holds of its trunk: the same turn shows the same ending."""
+    kept: dict[tuple[str, str], Counted] = {}
+    for one in sorted(counted, key=lambda one: (one.at, one.session_id)):
+        kept.setdefault((one.capability, one.uuid), one)
+    return list(kept.values())
+
+
+#: Sessions in one step, and how many days before and after them others are compared with them.
+BATCH, SPAN_DAYS = 25, 120
+SOURCE = "selfmodel"
+KINDS_OF_LINK = {name: rule.kind for name, rule in RULES.items()}
+
+
+class Looked(NamedTuple):
+    """What one step found out about a project: endings of the new sessions, links of all that they bear on."""
+
+    ended: list[tuple[int, list[Ended], str]]
+    linked: list[tuple[int, list[Link]]]
+
+
+def step(store: Store, *, now: str) -> int:
+    """Takes in the next digests; how many sessions were looked at, 0 when nothing waits. `now` dates warnings."""
+    behind = store.read(lambda rows: digests.behind(rows, limit=BATCH))
+    by: dict[int, list[Behind]] = {}
+    for one in behind:
+        by.setdefault(one.project_seq, []).append(one)
+    for project, some in by.items():
+        looked = store.read(lambda rows, project=project, some=some: _look(rows, project, some))  # type: ignore[misc]
+
+        def write(rows: Rows, some: list[Behind] = some, looked: Looked = looked) -> None:
+            for session, ended, at in looked.ended:
+                digests.replace_outcomes(rows, session, ended, at=at)
+            for session, links in looked.linked:
+                digests.replace_links(rows, session, links, KINDS_OF_LINK)
+            for one in some:
+                cursors.move_cursor(rows, SELF, str(one.session_seq), one.digest_seq)
+            digests.count_again(rows)
+
+        store.write(write)
+    # Once for a burst, when all of it is in.
+    return len(behind) or _warn(store, now)
+
+
+def _look(rows: Rows, project: int, some: Sequence[Behind]) -> Looked:
+    new = {one.session_seq for one in some}
+    starts = digests.starts(rows, sorted(new))
+    found = digests.digests_of_project(
+        rows, project, since=_moved(min(starts), -SPAN_DAYS), until=_moved(max(starts), SPAN_DAYS)
+    )
+    items: dict[int, list[Seen]] = {}
+    for digest, kind, said, uuid, state in digests.items_of(rows, [int(row[4]) for row in found]):
+        items.setdefault(int(digest), []).append(Seen(kind, said, uuid, state))
+    days = sorted(projects.active_days(rows, project))
+    facts = {
+        int(row[0]): _facts(row, items.get(int(row[4]), []), days, digests.shared(rows, int(row[0]))) for row in found
+    }
+    first = min(
+        (facts[seq] for seq in new if seq in facts), key=lambda one: (one.started_at, one.last_at, one.id), default=None
+    )
+    ended = [
+        (int(row[0]), endings(str(row[5]), items.get(int(row[4]), [])), str(row[2]))
+        for row in found
+        if int(row[0]) in new
+    ]
+    around = list(facts.values())
+    named = sorted({name for one in around for name in one.transcripts})
+    captured = digests.captured(rows, named)
+    linked = [
+        (one.seq, links(one, around, captured=captured))
+        for one in around
+        if first is not None and (one.seq in new or not before(one, first))
+    ]
+    return Looked(ended, linked)
+
+
+def _facts(row: Sequence[object], seen: Sequence[Seen], days: Sequence[str], shares: list[tuple[int, str]]) -> Facts:
+    by: dict[str, dict[str, str]] = {}
+    for one in seen:
+        by.setdefault(one.kind, {}).setdefault(one.text, one.uuid)
+    commits = [one for one in seen if one.kind == "commit"]
+    return Facts(
+        seq=int(str(row[0])),
+        id=str(row[1]),
+        started_at=str(row[2]),
+        last_at=str(row[3]),
+        day=bisect_right(days, str(row[2])[:10]),
+        since=_moved(str(row[2]), -SPAN_DAYS),
+        files=by.get("file", {}),
+        words=by.get("word", {}),
+        commits={one.text.partition(" ")[0]: one.uuid for one in commits},
+        branches=by.get("branch", {}),
+        plans=by.get("plan", {}),
+        plan_given=by.get("plan_given", {}),
+        transcripts=by.get("transcript", {}),
+        names=by.get("names", {}),
+        continued=next((one.uuid for one in seen if one.kind == "continued"), ""),
+        errors={one.text: (one.state, one.uuid) for one in seen if one.kind == "error"},
+        shares=dict(shares),
+    )
+
+
+def _moved(at: str, days: int) -> str:
+    """A time some days away, as its day; a time that is none stays."""
+    try:
+        return (datetime.fromisoformat(at[:10]) + timedelta(days=days)).date().isoformat()
+    except (ValueError, OverflowError):
+        return at
+
+
+# --- warnings
+
+
+def _warn(store: Store, now: str) -> int:
+    """Puts a warning for each kind of work that ends worse, and settles those that no longer hold; 1 when it looked."""
+    if not store.read(lambda rows: cursors.cursor(rows, SELF, AGAIN)):
+        return 0
+
+    def look(rows: Rows) -> list[tuple[int, list[Drift]]]:
+        found = digests.projects_held(rows)
+        return [
+            (project, drifts([Counted(*row) for row in digests.outcomes_counted(rows, projects=[project])]))
+            for project in sorted({*found, *digests.warned(rows)})
+        ]
+
+    def write(rows: Rows) -> None:
+        for project, drifts in looked:
+            held = {f"drift:{one.capability}" for one in drifts}
+            for one in drifts:
+                _put(rows, project, one, now)
+            for waiting in candidates.waiting(rows, projects=[project]):
+                if waiting.source == SOURCE and waiting.fingerprint not in held:
+                    candidates.settle(rows, waiting, "done", now=now)
+        cursors.move_cursor(rows, SELF, AGAIN, 0)
+
+    looked = store.read(look)
+    store.write(write)
+    return 1
+
+
+def _put(rows: Rows, project: int, drift: Drift, now: str) -> None:
+    fingerprint, text = f"drift:{drift.capability}", told(drift)
+    waiting = [
+        one
+        for one in candidates.waiting(rows, projects=[project])
+        if one.source == SOURCE and one.fingerprint == fingerprint
+    ]
+    evidence = tuple(Evidence(uuid=one.uuid, session_id=one.session_id, at=one.at) for one in drift.against)
+    if (
+        waiting and waiting[0].text == text and set(evidence) <= set(waiting[0].evidence)
+    ):  # nothing new: looking again changes nothing
+        return
+    candidates.put(
+        rows,
+        Candidate(
+            id=candidates.identity("drift_warning", project, fingerprint, now),
+            kind="drift_warning",
+            source=SOURCE,
+            project_seq=project,
+            fingerprint=fingerprint,
+            text=text,
+            reason=f"chance alone would make this once in {round(1 / max(drift.chance, 0.0001))} (Fisher's exact test)",
+            confidence=round(1 - drift.chance, 2),
+            created_at=now,
+            updated_at=now,
+            reinforcement=len(drift.against),
+            status="needs_review",
+            evidence=evidence,
+        ),
+    )

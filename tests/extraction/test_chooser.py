@@ -1,0 +1,346 @@
+"""What is chosen of a turn and of a session, how it is told, and that whatever comes in the limits hold."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from csmd import prose
+from csmd.extraction import chooser, refusals
+from csmd.extraction.chooser import FEATURES, MOST_CHARACTERS, MOST_WORDS
+from csmd.extraction.sources import Role, Source
+from csmd.extraction.weights import shipped
+from csmd.model import CATEGORIES, Statement, StoredTurn, TurnKind
+from csmd.text import content_words
+
+CAUSE = (
+    "The root cause: `close` is called before `flush`, so the last rows of a delivery are lost when the reader is slow."
+)
+
+
+def turn(text: str, kind: TurnKind = "user", seq: int = 1) -> StoredTurn:
+    return StoredTurn(
+        seq=seq, uuid=f"uuid-{seq}", session_id="s", project_seq=1, kind=kind, text=text, at="", ordinal=seq
+    )
+
+
+def said(text: str, kind: TurnKind = "user") -> list[str]:
+    return [statement.text for statement in chooser.statements(turn(text, kind))]
+
+
+def session(*told: tuple[Role, str]) -> list[Source]:
+    return [
+        Source(turn(text, "user" if role == "prompt" else "assistant", seq), role)
+        for seq, (role, text) in enumerate(told, 1)
+    ]
+
+
+# --- what is stated in a few words
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("add a retry, and by the way I prefer pathlib over os.path", "I prefer pathlib over os.path"),
+        ("no, that's wrong: the key is `database_url`, not `db_url`", "the key is `database_url`, not `db_url`"),
+        ("actually the tests live in spec/, not tests/", "the tests live in spec/, not tests/"),
+        (
+            "remember that the staging server is only reachable over VPN",
+            "the staging server is only reachable over VPN",
+        ),
+        ("**We use** `uv` here, *not* pip", "We use `uv` here, not pip"),
+        ("we should keep\nthe retries in `client.py`, not in the callers", None),
+        ("don't touch the vendor folder", "don't touch the vendor folder"),
+        ("call me Ana", "call me Ana"),
+    ],
+)
+def test_what_is_stated_in_a_few_words_stands_alone_without_what_leads_into_it(
+    text: str, statement: str | None
+) -> None:
+    found = said(text)
+    assert len(found) == 1
+    assert "\n" not in found[0]
+    if statement:
+        assert found == [statement]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fix it pls",
+        "make the modal bigger",
+        "what does the loader do?",
+        "commit this and push",
+        "Work on the next ticket and continue",
+        "can you check whether the tests still pass?",
+    ],
+)
+def test_an_order_or_a_question_of_the_day_is_no_statement(text: str) -> None:
+    assert said(text) == []
+
+
+def test_two_facts_in_one_prompt_are_two_memories_of_their_own_kinds() -> None:
+    found = chooser.statements(
+        turn(
+            "Write fizz.py that prints fizzbuzz. I prefer double quotes in Python. "
+            "Also we decided to use SQLite for the cache because it needs no server."
+        )
+    )
+    assert {(statement.gate, statement.category) for statement in found} == {
+        ("behavioral", "preference"),
+        ("epistemic", "decision"),
+    }
+    assert not any("fizz" in statement.text for statement in found)
+
+
+def test_a_turn_never_gives_more_than_three_and_a_list_of_more_is_told_together() -> None:
+    listed = [
+        "I prefer tabs over spaces in Makefiles", "we use Postgres for the job queue", "we decided to drop Python 3.9",
+        "from now on run the linter before committing", "please remember that prices are in cents",
+    ]  # fmt: skip
+    found = said("\n".join(f"- {one}" for one in listed))
+    assert 1 < len(found) <= 3
+    assert "Makefiles" in found[0] and "Postgres" in found[0]
+
+
+def test_who_says_it_is_its_authority() -> None:
+    assert [one.authority for one in chooser.statements(turn(CAUSE))] == ["user"]
+    assert [one.authority for one in chooser.statements(turn(CAUSE, "assistant"))] == ["assistant"]
+
+
+@given(
+    st.sampled_from(["user", "relayed", "assistant", "summary", "command", "notification", "tool_call", "tool_result"]),
+    st.sampled_from(
+        [
+            "no, that's wrong: we always use uv here, not pip",
+            "I prefer tabs. From now on never push to main, because the mirror breaks",
+            CAUSE,
+            "remember that the staging host is only reachable over VPN",
+        ]
+    ),
+    st.text(max_size=80),
+)
+def test_only_the_user_speaks_for_the_user_and_what_outsiders_say_is_no_statement(
+    kind: TurnKind, text: str, before: str
+) -> None:
+    found = chooser.statements(turn(text, kind), before=before)
+    assert {statement.authority for statement in found} <= {"user" if kind == "user" else "assistant"}
+    assert not found or kind in ("user", "relayed", "assistant")
+    assert kind == "user" or all(statement.gate != "correction" for statement in found)
+
+
+def test_the_assistants_sentence_that_a_user_sets_down_again_is_not_the_users() -> None:
+    quoted = "Invoices of the last three years are stored in Postgres, behind the old gateway."
+    for denial in ("this is not fully true", "hm, is it?"):
+        found = chooser.statements(turn(f"{quoted}\n\n{denial}"), before=f"{quoted} Shall I use pnpm?")
+        assert not any("three years" in statement.text for statement in found)
+    assert said(quoted)
+
+
+# --- passages
+
+
+def test_a_passage_stays_in_its_section_and_begins_with_what_can_stand_alone() -> None:
+    text = "# Readers\nRows are read in pairs. It saves memory.\n\n# Writers\nRows are written one by one."
+    found = [one.text for one in chooser.passages(prose.outline(text), "assistant")]
+    assert found == ["Readers: Rows are read in pairs. It saves memory.", "Writers: Rows are written one by one."]
+
+
+def test_what_narrates_counts_or_was_printed_is_left_out_of_a_passage() -> None:
+    text = f"Let me look at the reader now. {CAUSE} All 42 tests passed.\nTraceback (most recent call last)"
+    assert said(text, "assistant") == [CAUSE]
+
+
+@pytest.mark.parametrize("title", ["Verification", "Files to change", "Next steps"])
+def test_sections_of_steps_and_checks_state_nothing(title: str) -> None:
+    assert chooser.passages(prose.outline(f"## {title}\n{CAUSE}"), "assistant") == []
+    assert chooser.passages(prose.outline(f"## Context\n{CAUSE}"), "assistant") != []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Now let me check whether the config always wins because of the issue with `a`.",
+        "- [ ] The issue was caused by `a` instead of `b`",
+        "```python\n# the issue was caused by x because it now uses y\nx = 1\n```",
+        "| the issue was | caused by `x` because |",
+        "+the root cause was fixed because `x` now uses `y` instead",
+        "cmd/main.go:12:4: the issue was caused by `x` because it is missing",
+    ],
+)
+def test_noise_of_an_assistant_is_no_statement(text: str) -> None:
+    assert said(text, "assistant") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<command-message>we use uv here, not pip</command-message>",
+        "<system-reminder>We always use uv here, not pip.</system-reminder>",
+        "<csmd-memory>we use uv here, not pip</csmd-memory>",
+        "[Request interrupted by user] we use uv here, not pip",
+        "Caveat: The messages below were generated; we use uv here, not pip",
+        "> we always use uv here, not pip",
+    ],
+)
+def test_what_nobody_said_is_refused(text: str) -> None:
+    assert said(text) == []
+
+
+# --- a session
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Our export drops the last row of every file without a newline, fix it please", "Our export drops the last row of every file without a newline"),
+        ("by the way, the staging database is reset every night, danke", "the staging database is reset every night"),
+    ],
+)  # fmt: skip
+def test_no_residue_of_talk_stands_in_what_is_told(text: str, told: str) -> None:
+    assert said(text) == [told]
+
+
+def test_who_thinks_aloud_corrects_nobody() -> None:
+    aloud = (
+        "Perhaps that is wrong and we should not keep the invoices in one bucket but in one bucket for each customer."
+    )
+    assert [one.gate for one in chooser.statements(turn(aloud)) if one.gate == "correction"] == []
+    plain = chooser.statements(
+        turn("No, that is wrong: the invoices are not in one bucket but in one bucket for each customer.")
+    )
+    assert [one.gate for one in plain] == ["correction"]
+
+
+@pytest.mark.parametrize(
+    "text", ["I fixed the greenhouse door by oiling both of its hinges", "We've now moved `valve()` into `tap()`"]
+)
+def test_what_was_done_is_no_trap_and_a_short_order_no_fact(text: str) -> None:
+    assert refusals.refusal(text, "assistant") == "inventory"
+    assert said("add a gauge for the boiler") == said("fix the login page") == []
+
+
+LINES = st.sampled_from(
+    [
+        "From now on always run the smoke suite before staging goes live, never skip it.", "Notes of the review:", "- old keys may stay (2024)",
+        "- our printers speak a protocol of 1998", "> quoted: never touch the vault", "# Heading", "", "    moved in: we hash with md5",
+        "I prefer short names in loops.", "```", "please have a look at the log",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(LINES, max_size=8), st.sampled_from("\r\x0b\x0c\x1c\x85\u2028\u2029"))
+def test_the_same_is_chosen_whatever_breaks_the_lines(lines: list[str], mark: str) -> None:
+    assert said(mark.join(lines)) == said("\n".join(lines))
+
+
+def test_what_the_session_said_already_is_not_said_again() -> None:
+    once = session(("prompt", "why are rows lost?"), ("reply", CAUSE))
+    again = session(
+        ("prompt", "why are rows lost?"), ("reply", CAUSE), ("prompt", "tell me once more"), ("reply", CAUSE)
+    )
+    assert len(chooser.choose(once)) == len(chooser.choose(again)) == 1
+    known = [one.content for one in chooser.choose(once)]
+    assert chooser.choose(once, said=known) == []
+
+
+def test_short_statements_that_share_a_word_are_two() -> None:
+    found = chooser.choose(
+        session(("prompt", "I prefer herons in tests."), ("prompt", "I prefer quokkas for the client."))
+    )
+    assert [one.statement.text for one in found] == ["I prefer herons in tests.", "I prefer quokkas for the client."]
+
+
+def test_a_reply_that_repeats_its_prompt_gives_nothing_and_the_prompt_cites_it() -> None:
+    found = chooser.choose(session(("prompt", CAUSE), ("reply", f"You are right. {CAUSE}")))
+    assert [(one.turn.uuid, one.statement.also) for one in found] == [("uuid-1", ("uuid-2",))]
+
+
+def test_an_agents_report_gives_nothing_and_a_summary_up_to_three() -> None:
+    parts = [
+        (
+            "The exporter must close each file before it is renamed, because the watcher reads it at once and locks it. "
+            "Where it cannot, it should wait for `unlock` instead of trying again."
+        ),
+        (
+            "Never start two importers on one queue: both take the same orders, and customers get every delivery twice. "
+            "The `lease` of a message must only be given back when its order was written."
+        ),
+        (
+            "Prices are kept in cents and never as floats, since rounding lost money whenever a discount was applied. "
+            "A `Money` must be built by `from_text` only, which keeps what the customer typed."
+        ),
+        (
+            "The search index needs `rebuild --all` after each migration, otherwise old columns are returned to clients. "
+            "It must not run while the nightly `vacuum` does."
+        ),
+    ]
+    text = "\n\n".join(f"## Lesson {number}\n{part}" for number, part in zip("abcd", parts, strict=True))
+    assert chooser.choose(session(("prompt", "go"), ("report", text))) == []
+    assert len(chooser.choose(session(("prompt", "go"), ("reply", text)))) == 1
+    assert len(chooser.choose(session(("prompt", "go"), ("summary", text)))) == 3
+
+
+# --- the model
+
+
+def test_no_feature_tells_the_kind_of_source_or_the_place_and_every_one_has_a_weight() -> None:
+    assert set(shipped().passage) == set(FEATURES)
+    assert not {name for name in FEATURES if any(word in name for word in ("role", "place", "first", "last", "reply"))}
+    assert len(FEATURES) <= 24
+
+
+def test_features_lie_between_0_and_1() -> None:
+    text = f"# Decisions\n{CAUSE}\n" + "\n".join(
+        f'- `item_{n}` must be kept, and "never" be dropped' for n in range(40)
+    )
+    found = chooser.passages(prose.outline(text), "user")
+    for one in found:
+        values = chooser.features(one, user=True, other=frozenset({"rows"}), among=len(found))
+        assert all(0 <= value <= 1 for value in values)
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _, _ in refusals.REFUSED}))
+def test_each_refusal_refuses_something_and_not_a_plain_fact(name: str) -> None:
+    examples = {
+        "narration": "Now let me read the loader", "counts": "All 12 tests passed", "question": "what does it do?",
+        "order": "commit this", "printed": "Traceback (most recent call last):", "redacted": "the token is [redacted:key]",
+        "inventory": "loader.py: added a check",
+    }  # fmt: skip
+    speakers = next(speakers for row, speakers, _ in refusals.REFUSED if row == name)
+    speaker: refusals.Speaker = "user" if "u" in speakers else "assistant"
+    assert refusals.refusal(examples[name], speaker) == name
+    assert refusals.refusal("The loader keeps two connections open.", speaker) == ""
+
+
+# --- whatever comes in
+
+
+def check(text: str, found: list[Statement]) -> None:
+    assert len(found) <= 3
+    for statement in found:
+        assert statement.text.strip() == statement.text and "\n" not in statement.text
+        assert len(statement.text) <= MOST_CHARACTERS + 80
+        assert len(set(content_words(statement.text))) <= MOST_WORDS
+        rule = CATEGORIES[statement.category]
+        assert rule.low <= statement.confidence <= rule.high
+
+
+@given(st.text(max_size=600), st.sampled_from(["user", "assistant"]))
+@example("\x00", "user")
+@example("# \n- \n1. \n> \n```", "assistant")
+@example("I prefer " + "very " * 400 + "long lines", "user")
+def test_whatever_is_said_the_limits_hold(text: str, kind: TurnKind) -> None:
+    check(text, chooser.statements(turn(text, kind)))
+
+
+def test_a_megabyte_costs_what_a_page_costs() -> None:
+    words = random.Random(7).choices(["must", "never", "`loader`", "reads", "because", "rows", "of", "the."], k=150_000)
+    begun = time.process_time()
+    chooser.statements(turn(" ".join(words)))
+    chooser.statements(turn("\n".join(words), "assistant"))
+    assert time.process_time() - begun < 3

@@ -1,0 +1,228 @@
+"""What failed is known by command, exit code and message, whatever paths, lines, hashes and times stand in it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from csmd.extraction import failure_reports, shell_commands
+from csmd.extraction.failure_reports import ErrorSeen
+
+GO_LINT = """Exit code 1
+[fmt] $ gofmt -w .
+[lint] $ golangci-lint run ./...
+[lint] ERROR task failed
+
+cmd/shop/state_test.go:186:2: Error return value is not checked (errcheck)
+\t_ = clean(sessionID)
+\t^
+1 issues:"""
+TRACEBACK = """Exit code 1
+Traceback (most recent call last):
+  File "/home/me/shop/run.py", line 12, in <module>
+    import yaml
+ModuleNotFoundError: No module named 'yaml'"""
+PYTEST = """Exit code 1
+=================================== FAILURES ===================================
+    def test_total():
+>       assert total([1]) == 2
+E       assert 1 == 2
+tests/test_total.py:4: AssertionError
+=========================== short test summary info ============================
+FAILED tests/test_total.py::test_total - assert 1 == 2
+1 failed, 3 passed in 0.12s"""
+RUST = """Exit code 101
+   Compiling shop v0.1.0 (/home/me/shop)
+error[E0308]: mismatched types
+ --> src/main.rs:4:18
+error: could not compile `shop` due to 1 previous error"""
+NPM = """Exit code 1
+npm ERR! code ERESOLVE
+npm ERR! ERESOLVE unable to resolve dependency tree
+npm ERR! A complete log of this run can be found in: /home/me/.npm/_logs/2026-01-02T03_04_05_678Z-debug-0.log"""
+NODE = """Exit code 1
+node:internal/modules/cjs/loader:1080
+  throw err;
+Error: Cannot find module '/home/me/shop/lib/till.js'
+    at Module._resolveFilename (node:internal/modules/cjs/loader:1077:15)"""
+
+# (what is run, what it said, the command, exit code and message it is known by)
+CASES = [
+    ("mise run fmt && mise run lint", GO_LINT, "mise run lint", 1, "Error return value is not checked (errcheck)"),
+    ("cd /home/me && python3 run.py", TRACEBACK, "python run.py", 1, "ModuleNotFoundError: No module named 'yaml'"),
+    ("python -m pytest -q tests/", PYTEST, "pytest", 1, "assert <n> == <n>"),
+    ("cargo build --release", RUST, "cargo build", 101, "error[E0308]: mismatched types"),
+    ("npm install left-pad", NPM, "npm install", 1, "code ERESOLVE"),
+    ("node server.js", NODE, "node server.js", 1, "Error: Cannot find module 'till.js'"),
+    ("go build ./...", "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: regexp", "go build", 1, "undefined: regexp"),
+    ("go test ./till -run TestX -v 2>&1 | tail -5", "    till_test.go:12: got 3\n--- FAIL: TestX (0.02s)\nFAIL",
+     "go test", -1, "--- FAIL: TestX"),
+    ("go test ./...", "Exit code 2\npanic: runtime error: index out of range [3] with length 3\n\ngoroutine 7 [running]:",
+     "go test", 2, "panic: runtime error: index out of range [<n>] with length <n>"),
+    ("go run .", "Exit code 1\ngo: cannot find main module, but found .git/config in /home/me/shop", "go run", 1,
+     "cannot find main module, but found config in shop"),
+    ("npx tsc --noEmit", "Exit code 2\nsrc/till.ts(12,3): error TS2345: Argument of type 'string' is not assignable to 'number'.",
+     "tsc", 2, "error TS2345: Argument of type 'string' is not assignable to 'number'"),
+    ("npx eslint src", "Exit code 1\n\n/home/me/shop/src/a.js\n  12:3  error  'x' is not defined  no-undef\n", "eslint", 1,
+     "error 'x' is not defined no-undef"),
+    ("javac Till.java", "Exit code 1\nTill.java:12: error: cannot find symbol\n    int x = y;", "javac", 1, "error: cannot find symbol"),
+    ("java -jar till.jar", 'Exit code 1\nException in thread "main" java.lang.NullPointerException: price\n\tat shop.Till.main(Till.java:7)',
+     "java", 1, "java.lang.NullPointerException: price"),
+    ("./gradlew test", "Exit code 1\n* What went wrong:\nExecution failed for task ':test'.\n> There were failing tests.", "gradlew test", 1,
+     "Execution failed for task ':test'"),
+    ("mvn -q verify", "Exit code 1\n[ERROR] Failed to execute goal org.apache:surefire:3.0.0:test (default-test) on project till", "mvn verify", 1,
+     "Failed to execute goal org.apache:surefire:<n>:test (default-test) on project till"),
+    ("git fetch origin main && git merge origin/main", "Exit code 1\nAuto-merging a.go\nCONFLICT (content): Merge conflict in a.go",
+     "git merge", 1, "CONFLICT (content)"),
+    ("git push", "Exit code 1\nTo github.com:me/shop.git\n ! [rejected]        main -> main (fetch first)\nerror: failed to push some refs",
+     "git push", 1, "[rejected] main -> main (fetch first)"),
+    ("git -C /srv/shop show abc", "Exit code 128\nfatal: bad revision 'abc'", "git show", 128, "fatal: bad revision 'abc'"),
+    ("docker compose -f dev.yml up -d", "Exit code 1\nError response from daemon: driver failed: Bind for 0.0.0.0:8080 failed: port is already allocated",
+     "docker compose up", 1, "Error response from daemon: driver failed: Bind for <n> failed: port is already allocated"),
+    ("docker build -t till .", "Exit code 1\n#7 ERROR\nERROR: failed to solve: process \"/bin/sh -c make\" did not complete successfully: exit code: 2",
+     "docker build", 1, 'ERROR: failed to solve: process "sh -c make" did not complete successfully: exit code: 2'),
+    ("kubectl get pod till-7d9f8b6c5-x2x4z -n shop", 'Exit code 1\nError from server (NotFound): pods "till-7d9f8b6c5-x2x4z" not found',
+     "kubectl get", 1, 'Error from server (NotFound): pods "till-<hash>-x2x4z" not found'),
+    ("terraform apply", "Exit code 1\n╷\n│ Error: Invalid provider configuration\n│ ", "terraform apply", 1, "Error: Invalid provider configuration"),
+    ("make -j4 test", "Exit code 2\ncc -c till.c\ntill.c:9:5: error: use of undeclared identifier 'x'\nmake: *** [Makefile:3: till.o] Error 1",
+     "make test", 2, "error: use of undeclared identifier 'x'"),
+    ("make deploy", "Exit code 2\nmake: *** No rule to make target 'deploy'.  Stop.", "make deploy", 2, "No rule to make target 'deploy'. Stop"),
+    ("mypy csmd", "Exit code 1\ncsmd/a.py:3: error: Incompatible return value type  [return-value]\nFound 1 error", "mypy", 1,
+     "error: Incompatible return value type [return-value]"),
+    ("ruff check .", "Exit code 1\na.py:1:8: F401 `os` imported but unused", "ruff check", 1, "F401 `os` imported but unused"),
+    ("ruby till.rb", "Exit code 1\ntill.rb:3:in `<main>': undefined method `sum' for nil (NoMethodError)", "ruby till.rb", 1,
+     "till.rb:in `<main>': undefined method `sum' for nil (NoMethodError)"),
+    ("php till.php", "Exit code 255\nPHP Fatal error:  Uncaught Error: Call to undefined function sum() in /srv/till.php:3", "php till.php", 255,
+     "Fatal error: Uncaught Error: Call to undefined function sum() in till.php"),
+    ("mix test", "Exit code 1\n** (Mix) The task \"tset\" could not be found", "mix test", 1, '(Mix) The task "tset" could not be found'),
+    ("dotnet build", "Exit code 1\n/srv/Till.cs(3,5): error CS1002: ; expected [/srv/Till.csproj]", "dotnet build", 1, "error CS1002: ; expected"),
+    ("npx jest", "Exit code 1\nFAIL src/till.test.js\n  ● till › adds\n\n    expect(received).toBe(expected)", "jest", 1, "till › adds"),
+    ("cargo test", "Exit code 101\nrunning 1 test\ntest till::adds ... FAILED\n", "cargo test", 101, "test till::adds ... FAILED"),
+    ("curl -sS http://localhost:8080/x", "Exit code 7\ncurl: (7) Failed to connect to localhost port 8080: Connection refused", "curl", 7,
+     "curl: (7) Failed to connect to localhost port <n>: Connection refused"),
+    ("psql -c 'select 1'", "Exit code 1\nERROR:  relation \"till\" does not exist\nLINE 1: select", "psql", 1, 'ERROR: relation "till" does not exist'),
+    ("foo --now", "Exit code 127\nbash: line 1: foo: command not found", "foo", 127, "bash: <line>: foo: command not found"),
+    ("./till.sh open", "Exit code 1\nsomething nobody has a rule for", "till.sh open", 1, "something nobody has a rule for"),
+]  # fmt: skip
+
+
+def check(line: str, said: str) -> ErrorSeen | None:
+    return failure_reports.seen("Bash", line, said, at="2026-01-01T00:00:00.000Z", uuid="u")
+
+
+@pytest.mark.parametrize("line, said, command, code, message", CASES, ids=[case[2] for case in CASES])
+def test_a_failure_is_told_by_what_was_run_and_the_line_that_says_what_went_wrong(
+    line: str, said: str, command: str, code: int, message: str
+) -> None:
+    found = check(line, said)
+    assert found is not None
+    assert (found.command, found.exit_code, found.message) == (command, code, message)
+
+
+def test_different_failures_have_different_fingerprints() -> None:
+    found = [check(line, said) for line, said, *_ in CASES]
+    assert len({one.fingerprint for one in found if one}) == len(CASES)
+
+
+SAME = [
+    ("Error: open /home/me/shop/a.txt: no such file", "Error: open /srv/other/a.txt: no such file"),
+    ("Error: /tmp/pytest-of-me/17/x is locked", "Error: /tmp/tmpab12cd is locked"),
+    ("till.go:12:3: undefined: x", "till.go:148:22: undefined: x"),
+    ("fatal: bad object 3f2a9c1d", "fatal: bad object 91be0c77a1"),
+    ("Error: took 0.46s at 2026-01-01T10:00:00Z", "Error: took 12ms at 2026-02-03T11:22:33Z"),
+    ("Error: job 1b4e28ba-2fa1-11d2-883f-0016d3cca427 gone", "Error: job 6fa459ea-ee8a-3ca4-894e-db77e160355e gone"),
+    ("Error: got 3 rows at 0x7ffe12", "Error: got 41 rows at 0x55aa01ff"),
+    ("\x1b[31mError: no\x1b[0m", "Error: no"),
+]
+
+
+@pytest.mark.parametrize("one, other", SAME)
+def test_what_changes_from_time_to_time_does_not_make_another_failure(one: str, other: str) -> None:
+    left, right = check("go vet ./...", f"Exit code 1\n{one}"), check("cd /x; go vet ./a", f"Exit code 1\n{other}")
+    assert left and right and left.fingerprint == right.fingerprint
+
+
+DIFFERENT = [
+    ("Error: HTTP 404", "Error: HTTP 500"),
+    ("Error: open a.txt: no such file", "Error: open b.txt: no such file"),
+    ("--- FAIL: TestA (0.01s)", "--- FAIL: TestB (0.01s)"),
+    ("error TS2345: x", "error TS2322: x"),
+]
+
+
+@pytest.mark.parametrize("one, other", DIFFERENT)
+def test_what_tells_failures_apart_stays(one: str, other: str) -> None:
+    left, right = check("go vet", f"Exit code 1\n{one}"), check("go vet", f"Exit code 1\n{other}")
+    assert left and right and left.fingerprint != right.fingerprint
+
+
+def test_a_pipe_hides_the_exit_code_but_not_the_failure() -> None:
+    hidden = check("go test ./... 2>&1 | tail -20", "--- FAIL: TestA (0.01s)\nFAIL")
+    told = check("go test ./...", "Exit code 1\n--- FAIL: TestA (0.03s)\nFAIL")
+    assert hidden and told and hidden.fingerprint == told.fingerprint and hidden.exit_code == -1
+
+
+NONE = [
+    ("go test ./...", "ok  \tshop/till\t0.1s"),
+    ("grep -rn nothing .", "Exit code 1\n"),
+    ("ls /nowhere", "Exit code 2\nls: /nowhere: No such file or directory"),
+    ("cat log.txt", "Error: this is what the file says\n--- FAIL: TestA"),
+    ("cat log.txt | grep FAIL", "--- FAIL: TestA"),
+    ("go test ./...", "The user doesn't want to proceed with this tool use. Error: no"),
+    ("go test ./...", "<tool_use_error>Sibling tool call errored</tool_use_error>"),
+    ("go test ./... | tail", "ok\nError: a log line of a test that passes"),
+    ("git log -p | head -50", "+error: a line of a diff\nfatal: another"),
+    ("go test ./...", ""),
+    ("", "Exit code 1\nError: x"),
+]
+
+
+@pytest.mark.parametrize("line, said", NONE)
+def test_what_is_no_failure_of_a_command_is_none(line: str, said: str) -> None:
+    assert check(line, said) is None
+
+
+def test_a_failing_server_is_known_by_its_tool_and_other_tools_are_the_hosts() -> None:
+    found = failure_reports.seen("mcp__tracker__get", "", "Error: issue 12 not found", at="", uuid="u")
+    assert found and (found.command, found.message) == ("tracker get", "Error: issue <n> not found")
+    assert failure_reports.seen("Edit", "", "String to replace not found in file.", at="", uuid="u") is None
+
+
+def test_a_pasted_error_is_found_by_its_message() -> None:
+    said = "I now get this when I start it:\n```\nfatal: bad object 3f2a9c1d\n```\nany idea?"
+    found = failure_reports.pasted(said, at="", uuid="u")
+    told = check("git gc", "Exit code 128\nfatal: bad object 91be0c77a1")
+    assert found and told and found.message == told.message and found.command == ""
+    assert failure_reports.pasted("should we print an error: or not?", at="", uuid="u") is None
+
+
+@given(st.text(max_size=400), st.text(max_size=600))
+@settings(max_examples=150, deadline=None)
+def test_whatever_comes_in_there_is_an_answer_and_its_message_is_short(line: str, said: str) -> None:
+    for found in (check(line, f"Exit code 1\n{said}"), failure_reports.pasted(said, at="", uuid="u")):
+        assert found is None or (0 < len(found.message) <= failure_reports.MESSAGE and "\n" not in found.message)
+    assert all(0 < len(one) <= 80 for one in shell_commands.commands(line))
+
+
+NASTY = ["a" * 1_000_000, "/a" * 500_000, "a.b:1:2: " * 110_000, "[x] " * 250_000, "0f" * 500_000, "'" * 1_000_000,
+         "Error: " * 140_000, "- " * 500_000, "\n".join(["a/b:1"] * 160_000), "(((" * 330_000]  # fmt: skip
+
+
+def test_a_million_characters_take_about_as_long_as_any_other_million() -> None:
+    """The slowest of the nasty ones against the median of all: no form of text makes it a different order."""
+    took = []
+    for text in NASTY:
+        begun = time.perf_counter()
+        check(text, f"Exit code 1\n{text}")
+        failure_reports.pasted(text, at="", uuid="u")
+        took.append(time.perf_counter() - begun)
+    assert max(took) < 2.0 + 20 * sorted(took)[len(took) // 2], took
+
+
+@pytest.mark.parametrize("chain", ["env ", "sudo ", "python -m ", "uv run "])
+def test_a_chain_of_wrappers_ends_however_long_it_is(chain: str) -> None:
+    assert isinstance(shell_commands.commands(f"{chain * 1500}x"), list)
+    assert shell_commands.commands(f"{chain * 20}pytest") == ["pytest"]

@@ -1,0 +1,224 @@
+"""What names no place itself is told with the file at hand, or the question asked; all else is told as it is."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csmd.extraction import statement_context
+from csmd.extraction.statement_context import Change, Prompt, Said, Scene
+
+ANSWER = "the catch: only what stands on the default branch is shown"
+ASKED = "How can I try the order form before it is merged?"
+PASTED = "we could resume anyway or cancel"
+
+
+def change(ordinal: int, path: str = "/home/me/shop/cli/resume.go") -> Change:
+    return Change(uuid=f"e{ordinal}", ordinal=ordinal, path=path)
+
+
+def check(
+    said: str,
+    *changes: Change,
+    wanted: str,
+    by_user: bool = True,
+    turn: str = "",
+    corrects: bool = False,
+    prompts: tuple[tuple[int, str], ...] = ((3, "please go on"),),
+    at: int = 5,
+) -> None:
+    """The scene of what was said at an ordinal as "phrase, turn", "" for none."""
+    found = statement_context.scenes(
+        [Said(1, said, "said", at, by_user=by_user, turn=turn or said, corrects=corrects)],
+        changes,
+        [Prompt(f"p{ordinal}", ordinal, text) for ordinal, text in prompts],
+    )
+    assert ", ".join(found.get(1, ())) == wanted
+
+
+@pytest.mark.parametrize(
+    ("said", "changes", "wanted"),
+    [
+        (PASTED, [change(6)], "at cli/resume.go, e6"),
+        (PASTED, [change(6), change(8)], "at cli/resume.go, e8"),
+        (PASTED, [change(6), change(7, "/p/a.go"), change(8, "/p/b.go")], ""),
+        (PASTED, [change(6), change(7, "/p/cli/resume_test.go"), change(8, "/p/cli/resume_test.go")], "at cli/resume.go, e6"),
+        (PASTED, [change(6, r"C:\work\shop\cli\resume.go")], "at cli/resume.go, e6"),
+        (PASTED, [change(4)], ""),
+        (PASTED, [change(6, "/home/me/.claude/plans/resume.md")], ""),
+        (PASTED, [change(6, "/tmp/notes/resume.md")], ""),
+        ("`resume_session` could cancel", [change(6)], ""),
+        ("settings.local.json could hold it", [change(6)], ""),
+        ("always ask before you cancel", [change(6)], ""),
+        (PASTED, [], ""),
+    ],
+)  # fmt: skip
+def test_what_a_user_says_of_no_place_is_told_with_the_file_that_the_work_behind_it_changed(
+    said: str, changes: list[Change], wanted: str
+) -> None:
+    check(said, *changes, wanted=wanted)
+
+
+def test_a_reviewers_remark_is_told_as_one() -> None:
+    remark = (
+        "FetchBranch runs git fetch without a timeout. If the network hangs, the command hangs, too, which blocks the hooks "
+        "of every session. Consider passing a context with a deadline instead."
+    )
+    said = "If the network hangs, the command hangs, too"
+    lead = remark.partition(". ")[0]
+    check(said, change(6), turn=remark, wanted=f'in a review, after "{lead}.", said')
+    check(said, change(6), turn=remark, corrects=True, wanted="at cli/resume.go, e6")
+    check(said, change(6), turn=f"I think that {remark}", wanted="at cli/resume.go, e6")
+
+
+def test_what_a_user_wants_of_the_project_is_no_reviewers_remark_nor_is_what_stands_beside_a_quoted_one() -> None:
+    wanted = (
+        "The `billing_export` job should write one file per customer and keep existing files, because the accountants diff "
+        "them. The names should be lower case with dashes. The dates should be ISO without a time."
+    )
+    check(
+        "The names should be lower case with dashes.", turn=wanted, wanted=f'after "{wanted.partition(". ")[0]}.", said'
+    )
+    advice = (
+        "`fetchBranch` runs without a timeout. Consider passing a context with a deadline, since the network may hang for a "
+        "long time on the build machines."
+    )
+    turn = f'Run ruff before you commit. And I got this from the linter: "{advice}"'
+    check("Run ruff before you commit.", turn=turn, wanted="")
+    check("the network may hang for a long time on the build machines", turn=turn, wanted='in a review, after "Run ruff before you commit.", said')  # fmt: skip
+
+
+def test_a_sentence_is_not_told_as_after_itself() -> None:
+    behind = "it's important to not just dismiss? Like a stash, then a session, then the stash applied"
+    check(behind, turn=f"oh can we add why {behind}", wanted="")
+    check(
+        "the config key is database_url, not db_url",
+        turn="no, that's wrong: the config key is database_url, not db_url",
+        wanted="",
+    )
+
+
+TRACKED = "We track the changed files of a checkpoint, can we use that to decide if the shadow branch is reset?"
+KEPT = "we must keep in mind that people rename"
+
+
+@pytest.mark.parametrize(
+    ("turn", "wanted"),
+    [
+        (f"{TRACKED} But {KEPT}", f'after "{TRACKED}", said'),
+        (f"Hello!\n\n## Medium\n\n{TRACKED} But {KEPT}", f'after "{TRACKED}", said'),
+        (f"when running:\n\nshop export\n\nnothing is told. But {KEPT}", 'after "when running: shop export", said'),
+        (f"Can you look at this idea in this context: {KEPT}", ""),
+        (f"{KEPT}. {TRACKED}", ""),
+        (f"{TRACKED[:-1]}, {'and so on, ' * 20}please? But {KEPT}", ""),
+    ],
+)
+def test_what_stands_behind_the_beginning_of_a_turn_is_told_with_that(turn: str, wanted: str) -> None:
+    check(KEPT, turn=turn, wanted=wanted)
+    check(KEPT, change(6), turn=turn, wanted="at cli/resume.go, e6")
+    check(KEPT, turn=turn, by_user=False, wanted="")
+
+
+def test_the_work_ends_with_the_next_prompt() -> None:
+    check(PASTED, change(8), prompts=((5, PASTED), (7, "something else")), wanted="")
+
+
+def test_the_only_file_that_the_turn_names_comes_first_and_several_leave_it_open() -> None:
+    check(PASTED, change(6), turn=f"look at cli/start.go\n{PASTED}", wanted="at cli/start.go, said")
+    check(
+        PASTED,
+        change(6),
+        turn=f"look at cli/start.go and cli/stop.go\n{PASTED}",
+        wanted='after "look at cli/start.go and cli/stop.go", said',
+    )
+
+
+def test_an_assistant_speaks_of_what_it_just_changed_or_changed_shortly_before() -> None:
+    check(ANSWER, change(4), by_user=False, wanted="at cli/resume.go, e4")
+    check(ANSWER, change(2), by_user=False, prompts=((1, "mend it"), (3, "and now?")), wanted="at cli/resume.go, e2")
+    both = ((1, "mend it"), (3, "it says that"), (4, "and this, too"))
+    check(ANSWER, change(2), by_user=False, prompts=both, wanted="at cli/resume.go, e2")
+    long_ago = ((1, "mend it"), (3, "go on"), (5, "and on"), (7, "further"))
+    check(ANSWER, change(2), by_user=False, prompts=long_ago, at=8, wanted="")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "wanted"),
+    [
+        (ASKED, f'in answer to "{ASKED}", p3'),
+        (f"Thanks. {ASKED}", f'in answer to "{ASKED}", p3'),
+        ('Why does "order" show the old form?', "in answer to \"Why does 'order' show the old form?\", p3"),
+        ("Can you rewrite the order form for me, in two columns?", ""),
+        ("can you check what the order form does without a branch?", 'in answer to "can you check what the order form does without a branch?", p3'),
+        ("and what of that?", ""),
+        ("Is only shown what stands on the default branch?", ""),
+        ("Is there a way " + "to show the order form " * 9 + "?", ""),
+        (f"```\n{ASKED}\n```", ""),
+        ("show the order form before it is merged", ""),
+    ],
+)  # fmt: skip
+def test_an_answer_on_which_nothing_was_done_is_told_with_its_question(prompt: str, wanted: str) -> None:
+    check(ANSWER, by_user=False, prompts=((3, prompt),), wanted=wanted)
+
+
+def test_where_something_was_done_the_file_is_told_and_a_question_only_for_an_answer() -> None:
+    check(ANSWER, change(4), by_user=False, prompts=((3, ASKED),), wanted="at cli/resume.go, e4")
+    check(ANSWER, by_user=True, prompts=((3, ASKED),), wanted="")
+
+
+@pytest.mark.parametrize(
+    ("behind", "wanted"),
+    [
+        (Change("w9", 9, "/home/me/shop/cli/resume.go", anew=True), "w9"),
+        (change(9), ""),
+        (Change("w9", 9, "/p/b.go", anew=True), ""),
+        (Change("w5", 5, "/home/me/shop/cli/resume.go", anew=True), ""),
+    ],
+)
+def test_what_an_assistant_says_of_its_work_ends_where_the_file_is_written_anew(behind: Change, wanted: str) -> None:
+    typed = [Prompt("p3", 3, "do it"), Prompt("p7", 7, "and now otherwise")]
+    work = sorted([change(4), behind], key=lambda one: one.ordinal)
+    for by_user in (False, True):
+        found = statement_context.written_anew([Said(1, ANSWER, "said", 6, by_user, ANSWER)], work, typed)
+        assert [one.uuid for one in found.values()] == ([wanted] if wanted and not by_user else [])
+
+
+CHANGES = st.lists(
+    st.tuples(st.integers(0, 30), st.sampled_from(("/p/a.go", "/p/b.go", "/p/a_test.go", "", "/tmp/x.go"))), max_size=12
+)
+
+
+@given(CHANGES, st.lists(st.tuples(st.integers(0, 30), st.sampled_from((ASKED, "go on", ""))), max_size=6), st.integers(0, 30), st.booleans())  # fmt: skip
+def test_a_scene_is_always_shown_by_a_turn_of_the_session(
+    changes: list[tuple[int, str]], prompts: list[tuple[int, str]], at: int, by_user: bool
+) -> None:
+    work = [Change(f"e{ordinal}.{number}", ordinal, path) for number, (ordinal, path) in enumerate(sorted(changes))]
+    taken = {one.ordinal for one in work} | (set() if by_user else {at})  # an ordinal is of one turn
+    typed = [Prompt(f"p{at_}", at_, said) for at_, said in sorted(dict(prompts).items()) if at_ not in taken]
+    found = statement_context.scenes([Said(1, ANSWER, "said", at, by_user, ANSWER)], work, typed)
+    if not found:
+        return
+    there = found[1]
+    if there.text.startswith("at "):
+        (change,) = [one for one in work if one.uuid == there.uuid]
+        assert there.text == f"at {change.path.removeprefix('/')}" and "tmp" not in change.path
+        said_at = {one.ordinal for one in typed}  # what is typed one after the other is answered as one
+        end = min((one for one in said_at if one > at and one - 1 not in said_at), default=99)
+        assert change.ordinal < end and (change.ordinal >= at or not by_user)
+    else:
+        before = [one for one in typed if one.ordinal <= at]
+        assert not by_user and there == Scene(f'in answer to "{ASKED}"', before[-1].uuid) and before[-1].text == ASKED
+
+
+def test_of_many_statements_each_exchange_is_counted_once() -> None:
+    work = [Change(f"e{number}", number, f"src/{number % 7}.go") for number in range(2_000)]
+    said = [Said(number, ANSWER, "said", number, False, ANSWER) for number in range(2_000)]
+    begun = time.process_time()
+    statement_context.scenes(said[:20], work, [Prompt("p", 0, "go on")])
+    few = time.process_time() - begun
+    begun = time.process_time()
+    statement_context.scenes(said, work, [Prompt("p", 0, "go on")])
+    assert time.process_time() - begun < 40 * max(few, 0.002)

@@ -1,0 +1,385 @@
+"""What failed and what mended it, symptoms and refutations over a real store, and as `csmd sync` leaves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from talked import NOW, Talk, go_through
+
+from csmd import text
+from csmd.extraction import failure_reports
+from csmd.memory import failure_links as stage
+from csmd.memory import remember as believe
+from csmd.model import Hit, Provenance, Statement
+from csmd.recall import brief, compose, results
+from csmd.store import belief_changes, failures, memories, projects, purge_rows, search, sessions
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+FAILS = "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: load_settings"
+CAUSE = (
+    "The root cause: `load_settings` was moved to the settings package, so the till's build fails because the import "
+    "is missing."
+)
+#: A bare question is no statement, but says what is wrong: the answer is what the exchange is remembered by.
+REPORT = "the push is lost after enable, why?"
+ANSWER = (
+    "The bug: `runEnable` creates a new settings struct, overwriting everything in place, because it never loads the "
+    "existing file."
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "csmd.db", now=NOW)
+    yield opened
+    opened.close()
+
+
+def listed(store: Store) -> list[failures.Seen]:
+    return store.read(lambda rows: failures.listing(rows, None, limit=99))
+
+
+def everything(store: Store) -> list[Any]:
+    tables = ("errors", "error_seen", "error_fixes", "symptoms", "refutations", "links", "belief_changes")
+    return store.read(lambda rows: [rows.all(f"select * from {table} order by 1, 2") for table in tables])
+
+
+def a_mended_build(store: Store, session: str = "s1", **more: Any) -> Talk:
+    talk = Talk(store, session, **more)
+    talk.say("user", "please make the till build again")
+    talk.run("go build ./...", FAILS)
+    talk.say("assistant", "I look at the imports.")
+    talk.mend()
+    talk.run("cd /p/alpha && go build ./... 2>&1", "")
+    talk.say("assistant", CAUSE)
+    return talk
+
+
+def test_what_failed_is_mended_by_what_was_edited_before_the_same_command_went_well(store: Store) -> None:
+    a_mended_build(store)
+    go_through(store)
+    (found,) = listed(store)
+    assert (found.command, found.exit_code, found.message) == ("go build", 1, "undefined: load_settings")
+    assert (found.times, found.sessions, found.fixed_files, found.fixed_by) == (1, 1, ("tree.go",), CAUSE)
+
+
+def test_what_is_seen_again_is_one_error_and_is_told_with_what_mended_it_last(store: Store) -> None:
+    a_mended_build(store)
+    again = Talk(store, "s2", day=4)
+    again.say("user", "build it")
+    again.run("cd till && go build ./x", FAILS.replace("42:24", "7:1").replace("till/tree.go", "/srv/till/tree.go"))
+    Talk(store, "s3", project="beta", day=5).run("go build ./...", FAILS)
+    go_through(store)
+    alpha = store.read(lambda rows: rows.value("select seq from projects where key = 'alpha'"))
+    everywhere = listed(store)
+    assert [(one.times, one.sessions) for one in everywhere] == [(3, 3)]
+    seen = store.read(lambda rows: failures.seen(rows, everywhere[0].fingerprint, [alpha]))
+    assert seen is not None and (seen.times, seen.sessions, seen.last_at[:10]) == (2, 2, "2026-03-04")
+    assert seen.fixed_files == ("tree.go",)
+    memory = store.read(lambda rows: memories.by_id(rows, seen.memory_id))
+    assert memory is not None and "load_settings" in memory.text
+    assert store.read(lambda rows: failures.seen(rows, "0" * 16, None)) is None
+
+
+NOT_MENDED = [
+    ("nothing was edited", False, "go build ./...", ""),
+    ("it looked at less", True, "go test ./other", ""),
+    ("it failed in another way", True, "go test ./till", "Exit code 1\n--- FAIL: TestOther"),
+    ("the user stopped it", True, "go test ./till", "The user doesn't want to proceed with this tool use."),
+    ("it was another command", True, "go vet ./till", ""),
+]
+
+
+@pytest.mark.parametrize("edits, line, answer", [row[1:] for row in NOT_MENDED], ids=[row[0] for row in NOT_MENDED])
+def test_nothing_else_shows_that_it_was_mended(store: Store, edits: bool, line: str, answer: str) -> None:
+    talk = Talk(store)
+    talk.say("user", "make the test pass")
+    talk.run(
+        "go test ./till" if "test" in line or "vet" in line else "go build ./...", "Exit code 1\n--- FAIL: TestTill"
+    )
+    if edits:
+        talk.mend()
+    talk.run(line, answer)
+    go_through(store)
+    assert [one.fixed_at for one in listed(store) if one.message.endswith("TestTill")] == [""]
+
+
+def test_a_command_that_looks_at_more_and_goes_well_shows_that_it_was_mended(store: Store) -> None:
+    talk = Talk(store)
+    talk.say("user", "make the test pass")
+    talk.run("go test ./till -run TestTill", "Exit code 1\n--- FAIL: TestTill")
+    talk.mend()
+    talk.run("go test ./...", "ok shop/till")
+    go_through(store)
+    assert [one.fixed_files for one in listed(store)] == [("tree.go",)]
+
+
+def test_it_is_all_the_same_when_it_is_gone_through_again_or_in_pieces(store: Store, tmp_path: Path) -> None:
+    a_mended_build(store)
+    assert go_through(store) > 0
+    whole = everything(store)
+    assert go_through(store) == 0 and everything(store) == whole
+    store.write(lambda rows: rows.run("delete from cursors where stage = 'gotchas'"))
+    assert go_through(store) > 0 and everything(store) == whole
+
+    other = Store(tmp_path / "pieces.db", now=NOW)
+    talk = Talk(other)
+    talk.say("user", "please make the till build again")
+    talk.run("go build ./...", FAILS)
+    go_through(other)
+    talk.say("assistant", "I look at the imports.")
+    talk.mend()
+    go_through(other)
+    talk.run("cd /p/alpha && go build ./... 2>&1", "")
+    talk.say("assistant", CAUSE)
+    go_through(other)
+    pieces = [(one.message, one.times, one.fixed_files, one.fixed_by) for one in listed(other)]
+    other.close()
+    assert pieces == [(one.message, one.times, one.fixed_files, one.fixed_by) for one in listed(store)]
+
+
+def hits(store: Store, query: str) -> list[Hit]:
+    return store.read(lambda rows: results.find(rows, query, projects=None, kind="memory", limit=5, embed=None))[0]
+
+
+def find(store: Store, query: str) -> list[str]:
+    return [hit.text for hit in hits(store, query)]
+
+
+def test_a_cause_is_found_by_the_words_in_which_it_was_reported(store: Store) -> None:
+    talk = Talk(store)
+    talk.say("user", REPORT)
+    talk.say("assistant", ANSWER)
+    go_through(store)
+    (cause,) = [
+        one
+        for one in store.read(lambda rows: memories.listing(rows, projects=None))
+        if "struct, overwriting" in one.text
+    ]
+    assert cause.text in find(store, "the push is lost")
+    store.write(lambda rows: rows.run("delete from symptoms"))
+    assert cause.text not in find(store, "the push is lost")
+
+
+def against(store: Store, said: str, who: str = "user") -> memories.Memory:
+    talk = Talk(store)
+    talk.say("user", REPORT)
+    talk.say("assistant", ANSWER)
+    talk.say(who, said)
+    talk.say("assistant", "Looking again.")
+    go_through(store)
+    (cause,) = [
+        one
+        for one in store.read(lambda rows: memories.listing(rows, projects=None))
+        if "struct, overwriting" in one.text
+    ]
+    return cause
+
+
+@pytest.mark.parametrize(
+    ("failed", "again", "mended"),
+    [
+        ("python3 app.py", "python3 app.py", True),
+        ("alembic upgrade head", "alembic upgrade head", True),
+        ("docker compose up -d web", "docker compose up -d web", True),
+        ("node server.js --port 80", "node client.js", False),
+        ("git push origin main", "git push origin main", False),
+        ("curl -f localhost/health", "curl -f localhost/health", False),
+    ],
+)
+def test_any_program_that_goes_well_as_it_failed_was_mended_but_for_those_that_hang_on_others(
+    store: Store, failed: str, again: str, mended: bool
+) -> None:
+    talk = Talk(store, "s1")
+    talk.say("user", "please make it run again")
+    talk.run(failed, "Exit code 1\nError: the heron table has no column named wings")
+    talk.mend()
+    talk.run(again, "")
+    talk.say("assistant", "It runs: the column was missing.")
+    go_through(store)
+    assert [bool(one.fixed_files) for one in listed(store)] == [mended]
+
+
+def test_a_refuted_cause_goes_down_by_as_much_as_the_gravest_word_against_it_and_says_why(tmp_path: Path) -> None:
+    found = []
+    for number, said in enumerate(("thanks, commit", "that's not it, `runEnable` and its settings struct are fine")):
+        store = Store(tmp_path / f"{number}.db", now=NOW)
+        memory = against(store, said)
+        changes = store.read(lambda rows, ident=memory.id: belief_changes.changes_of(rows, ident))
+        marks = store.read(lambda rows, seq=memory.seq: failures.refutations_of(rows, seq))
+        found.append((memory.confidence, [one.reason for one in changes], [reason for _, _, reason in marks]))
+        store.close()
+    before, after = found
+    reason = "the user says that this was not it"
+    assert before[1:] == ([], [])
+    assert after[1:] == ([f"refuted: {reason}"], [reason])
+    assert after[0] == pytest.approx(before[0] - 0.50)
+
+
+def test_a_refuted_cause_is_told_to_no_session_until_it_is_confirmed_and_search_says_that_it_is(store: Store) -> None:
+    memory = against(store, "that's not it, `runEnable` and its settings struct are fine")
+    assert memory.is_refuted and not brief.injectable(memory)
+    found = hits(store, "runEnable settings struct")
+    assert [hit.refuted for hit in found if hit.id == memory.id] == [True]
+
+    source = Provenance(uuid="u9", session_id="s9", at="2026-04-01T10:00:00.000Z")
+    said = Statement(text=memory.text, gate=memory.gate, category="gotcha", confidence=0.9, authority="user")
+    store.write(lambda rows: believe.confirm(rows, memory, said, source, pinned=False))
+    after = store.read(lambda rows: memories.by_id(rows, memory.id))
+    assert after is not None and brief.injectable(after)
+
+
+def test_what_is_said_of_code_that_was_edited_later_says_so_and_is_no_less_believed(store: Store) -> None:
+    talk = Talk(store)
+    talk.say("user", REPORT)
+    talk.say("assistant", ANSWER)
+    go_through(store)
+    (ident,) = store.read(
+        lambda rows: [one for (one,) in rows.all("select id from memories where text like 'The bug%'")]
+    )
+    before = store.read(lambda rows: memories.by_id(rows, ident))
+    talk.call("Edit", "done", file_path="/p/alpha/enable.go", old_string="runEnable(new)", new_string="load(old)")
+    talk.say("assistant", "Done.")
+    go_through(store)
+    after = store.read(lambda rows: memories.by_id(rows, ident))
+    assert before is not None and after is not None
+    assert (before.is_edited, after.is_edited, after.is_refuted) == (False, True, False)
+    assert after.confidence == before.confidence and brief.injectable(after)
+    assert compose.line(compose.told(after, reason="r")).endswith(f"(2026-03-01, its code edited since, {ident})")
+    found = hits(store, "runEnable settings struct")
+    assert [(hit.edited, hit.refuted) for hit in found if hit.id == ident] == [(True, False)]
+    again = everything(store)
+    store.write(lambda rows: rows.run("delete from cursors where stage = 'gotchas'"))
+    go_through(store)
+    assert everything(store) == again
+
+    source = Provenance(uuid="u9", session_id="s9", at="2026-04-01T10:00:00.000Z")
+    said = Statement(text=after.text, gate=after.gate, category="gotcha", confidence=0.9, authority="user")
+    store.write(lambda rows: believe.confirm(rows, after, said, source, pinned=False))
+    anew = store.read(lambda rows: memories.by_id(rows, ident))
+    assert anew is not None and not anew.is_edited, "said anew after the edit it holds as it stands"
+
+
+def test_several_words_against_a_cause_count_once_the_gravest(store: Store) -> None:
+    memory = against(store, "it is still broken: `runEnable` writes the settings struct")
+
+    def more(rows: Rows) -> None:
+        for lowered in (0.2, 0.5, 0.4):
+            said = failure_reports.Refutation(memory.seq, f"x{lowered}", NOW, "r", lowered, 0)
+            stage._refute(rows, said, {memory.seq: memory.id}, now=NOW)
+
+    store.write(more)
+    after = store.read(lambda rows: memories.by_id(rows, memory.id))
+    assert after is not None and after.confidence == pytest.approx(memory.confidence - (0.5 - 0.35))
+
+
+def test_a_refuted_cause_keeps_its_tier_and_its_sureness_is_written_as_others_are(store: Store) -> None:
+    memory = against(store, "that's not it, `runEnable` and its settings struct are fine")
+    change = store.read(lambda rows: belief_changes.changes_of(rows, memory.id))[-1]
+    assert belief_changes.sureness(change.after) == memory.confidence
+    assert store.read(lambda rows: believe.aged(rows, memory)) == memory
+
+
+def test_a_transcript_that_a_tool_has_written_explains_nothing_when_its_memories_are_looked_at_again(
+    store: Store,
+) -> None:
+    a_mended_build(store)
+    go_through(store)
+
+    def written(rows: Rows) -> tuple[object, object]:
+        before = stage._to_relate(rows, ident="s1", last=10**6, key=store.hash_key)
+        sessions.note_tampered(rows, ["s1.jsonl"], at=NOW, hashed=lambda name: text.keyed_hash(name, store.hash_key))
+        return before, stage._to_relate(rows, ident="s1", last=10**6, key=store.hash_key)
+
+    before, after = store.write(written)
+    assert before is not None and after is None
+
+
+def test_what_was_made_of_a_purged_turn_goes_with_it(store: Store) -> None:
+    a_mended_build(store)
+    talk = Talk(store, "s2", day=2)
+    talk.say("user", REPORT)
+    talk.say("assistant", ANSWER)
+    go_through(store)
+
+    def purge(rows: Rows) -> None:
+        for (seq,) in rows.all("select seq from turns where kind in ('user', 'tool_result') order by seq"):
+            purge_rows.purge_turn(rows, int(seq), b"k" * 32)
+
+    assert all(everything(store)[:4])
+    store.write(purge)
+    assert everything(store)[:4] == [[], [], [], []]
+    assert store.read(lambda rows: search.text_hits(rows, "symptom", ["push"], projects=None, limit=5)) == []
+
+
+def test_errors_follow_their_turns_into_another_project_and_back(store: Store) -> None:
+    a_mended_build(store)
+    Talk(store, "s2", project="beta").say("user", "something else")
+    go_through(store)
+    alpha, beta = (
+        store.read(lambda rows, name=name: rows.value("select seq from projects where key = :name", name=name))
+        for name in ("alpha", "beta")
+    )
+
+    def seen(project: int) -> int:
+        return len(store.read(lambda rows: failures.listing(rows, [project], limit=9)))
+
+    store.write(lambda rows: projects.merge_projects(rows, alpha, beta))
+    assert (seen(alpha), seen(beta)) == (0, 1)
+    store.write(lambda rows: projects.split_projects(rows, beta, alpha))
+
+
+def test_a_report_of_one_session_belongs_to_the_cause_that_a_later_one_finds_whichever_is_read_first(
+    tmp_path: Path,
+) -> None:
+    found = []
+    for number, order in enumerate((("s1", "s2"), ("s2", "s1"))):
+        store = Store(tmp_path / f"{number}.db", now=NOW)
+        for session in order:
+            talk = Talk(store, session, day=1 if session == "s1" else 3)
+            if session == "s1":
+                talk.say("user", "the `push_settings` are empty when I start it with `--agent`")
+                talk.say("assistant", "Noted.")
+            else:
+                talk.say("user", "go on with the next one")
+                talk.say(
+                    "assistant", "The root cause: `push_settings` was overwritten because `--agent` skips the load."
+                )
+            go_through(store)
+        found.append(store.read(lambda rows: rows.all("select uuid, text from symptoms order by uuid")))
+        store.close()
+    assert found[0] == found[1] and "s1-1" in [uuid for uuid, _ in found[0]]
+
+
+def tool_lines(machine: Any, number: int, tool: str, answer: str, **given: str) -> list[dict[str, Any]]:
+    call, result = machine.line("assistant", ""), machine.line("user", "")
+    call["message"]["content"] = [{"type": "tool_use", "id": f"t{number}", "name": tool, "input": given}]
+    result["message"]["content"] = [{"type": "tool_result", "tool_use_id": f"t{number}", "content": answer}]
+    return [call, result]
+
+
+def test_csmd_sync_ends_with_it_done_and_csmd_errors_tells_it(shared_machine: Any) -> None:
+    machine = shared_machine
+    machine.start()
+    place = str(machine.project)
+    machine.transcript(
+        machine.line("user", "please make the till build again"),
+        *tool_lines(machine, 1, "Bash", FAILS, command="go build ./..."),
+        machine.line("assistant", "I look at the imports."),
+        *tool_lines(machine, 2, "Edit", "done", file_path=f"{place}/till/tree.go"),
+        *tool_lines(machine, 3, "Bash", "", command="go build ./..."),
+        machine.line("assistant", CAUSE),
+    )
+    machine.sync()
+    (found,) = machine.call("csm_error_list", project=place)["errors"]
+    assert (found["command"], found["times"], found["fixed_files"]) == ("go build", 1, ["tree.go"])
+    shown = machine.csmd("errors")
+    assert "go build, exit code 1: seen 1 time in 1 session" in shown and "last fixed by an edit of tree.go" in shown
+    assert machine.csmd("show", found["id"]) == shown and found["id"] in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    memory = machine.csmd("show", found["memory_id"], "--json")
+    assert memory["symptoms"] and memory["refuted"] == []

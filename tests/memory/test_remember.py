@@ -1,0 +1,505 @@
+"""The one door to memory: new, confirmed, forgotten; authority as the path gave it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from csmd import text
+from csmd.memory import remember as stage
+from csmd.model import BriefItem, Project, Provenance, Statement
+from csmd.store import invariants, memories, projects, rebuild, receipts, tombstones, workspaces
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+NOW = "2026-03-01T10:00:00.000Z"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "csmd.db", now=NOW)
+    yield opened
+    opened.close()
+
+
+def statement(text: str, **changes: object) -> Statement:
+    values: dict[str, object] = {
+        "text": text, "gate": "epistemic", "category": "decision", "confidence": 0.85, "authority": "user", **changes
+    }  # fmt: skip
+    return Statement(**values)  # type: ignore[arg-type]
+
+
+def remember(
+    store: Store, said: Statement, uuid: str, *, session: str = "s1", name: str = "alpha", at: str = NOW
+) -> tuple[str, bool]:
+    def write(rows: Rows) -> tuple[str, bool]:
+        project = projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
+        source = Provenance(uuid=uuid, session_id=session, at=at)
+        return stage.remember(rows, said, source, project=project, origin="stated", key=store.hash_key)
+
+    return store.write(write)
+
+
+def read(store: Store, ident: str):
+    return store.read(lambda rows: memories.by_id(rows, ident))
+
+
+def test_the_same_statement_from_another_turn_confirms_instead_of_doubling(store: Store) -> None:
+    ident, new = remember(store, statement("Use Postgres for the job queue because of LISTEN/NOTIFY"), "u1")
+    again, second = remember(
+        store, statement("use postgres for the job queue, because of LISTEN/NOTIFY."), "u2", session="s2"
+    )
+    memory = read(store, ident)
+    assert (new, second, again) == (True, False, ident)
+    assert memory.confidence == pytest.approx(0.90)
+    assert [(p.uuid, p.role) for p in memory.provenance] == [("u1", "states"), ("u2", "confirms")]
+
+
+def test_who_said_it_first_is_told_by_its_time_and_not_by_which_was_heard_first(tmp_path: Path) -> None:
+    said = [("u1", "s1", "2026-03-01"), ("u2", "s2", "2026-03-05"), ("u3", "s3", "2026-02-01")]
+    known = []
+    for number, order in enumerate(itertools.permutations(said)):
+        store = Store(tmp_path / f"{number}.db", now=NOW)
+        for uuid, session, day in order:
+            ident, _ = remember(store, statement("Use tabs"), uuid, session=session, at=f"{day}T10:00:00.000Z")
+        memory = read(store, ident)
+        store.close()
+        known.append(replace(memory, version=0))
+    assert all(memory == known[0] for memory in known)
+    assert (known[0].created_at[:10], known[0].session_id, known[0].confirmed_at[:10]) == (
+        "2026-02-01",
+        "s3",
+        "2026-03-05",
+    )
+    assert [(p.uuid, p.role) for p in known[0].provenance] == [("u3", "states"), ("u1", "confirms"), ("u2", "confirms")]
+
+
+def test_the_same_turn_heard_twice_is_no_confirmation(store: Store) -> None:
+    ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
+    remember(store, statement("Use Postgres for the job queue"), "u1")
+    assert read(store, ident).confidence == pytest.approx(0.85)
+    assert len(read(store, ident).provenance) == 1
+
+
+def test_an_assistant_that_repeats_what_it_was_told_confirms_nothing(store: Store) -> None:
+    ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
+    store.write(
+        lambda rows: receipts.add_receipt(
+            rows, receipt_id="r1", session_id="s2", event="session_start", project=1, at=NOW, tokens=9, text_hash="",
+            items=[BriefItem(id=ident, score=1.0, reason="")],
+        )
+    )  # fmt: skip
+    remember(store, statement("Use Postgres for the job queue", authority="assistant"), "u2", session="s2")
+    assert read(store, ident).confidence == pytest.approx(0.85)
+    remember(store, statement("Use Postgres for the job queue", authority="assistant"), "u3", session="s3")
+    assert read(store, ident).confidence == pytest.approx(0.90)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_what_only_outsiders_say_is_never_stated_and_confirms_nothing(store: Store, known: bool) -> None:
+    said = "The staging host is only reachable over VPN"
+    ident, _ = remember(store, statement(said), "u1") if known else ("", False)
+    assert remember(store, statement(said, authority="external"), "u2", session="s2") == ("", False)
+    assert store.read(lambda rows: rows.value("select count(*) from memories")) == known
+    if known:
+        memory = read(store, ident)
+        assert (memory.authority, memory.confidence, len(memory.provenance)) == ("user", 0.85, 1)
+
+
+def test_authority_rises_only_by_the_turn_that_has_it(store: Store) -> None:
+    ident, _ = remember(store, statement("The staging host is only reachable over VPN", authority="assistant"), "u1")
+    remember(store, statement("The staging host is only reachable over VPN", authority="assistant"), "u2")
+    assert read(store, ident).authority == "assistant"
+    remember(store, statement("The staging host is only reachable over VPN"), "u3")
+    assert read(store, ident).authority == "user"
+
+
+def forget(store: Store, ident: str, *, by_person: bool = True, at: str = NOW) -> None:
+    store.write(
+        lambda rows: stage.forget(
+            rows, memories.by_id(rows, ident), key=store.hash_key, now=at, by_person=by_person
+        )
+    )  # fmt: skip
+
+
+def test_what_the_user_made_csmd_forget_does_not_come_back(store: Store) -> None:
+    said = statement("The admin password rotates on Mondays")
+    ident, _ = remember(store, said, "u1")
+    forget(store, ident)
+    assert read(store, ident) is None
+    assert remember(store, said, "u2", session="s9") == ("", False)
+    assert store.read(lambda rows: memories.listing(rows, projects=None)) == []
+
+
+#: (what was forgotten, what is said later, whether it stays out): by the same rule by which one confirms the other.
+FORGOTTEN = [
+    ("The admin password rotates on Mondays", "the admin password rotates on mondays!", True),
+    ("The admin password rotates on Mondays", "An admin password rotates on a Monday", True),
+    ("Use the Postgres job queue for every worker", "use Postgres' job queue for every worker, please", True),
+    ("We deploy the billing service Mondays after lunch", "Remember: deploy billing service Mondays after lunch", True),
+    (
+        "deploy the billing service each Monday in the cluster",
+        "deploy billing service Mondays cluster, carefully",
+        True,
+    ),
+    ("deploy the billing service carefully each Monday in the cluster", "deploy billing service Mondays cluster", True),
+    ("telemetry is on by default in nightly builds", "telemetry is off by default in nightly builds", False),
+    ("the job queue runs on Postgres in every environment", "the job queue runs on Redis in every environment", False),
+    ("We use tabs in the Go files here", "We do not use tabs in the Go files here", False),
+    ("run the migrations before deploying billing", "run the migrations after deploying billing", False),
+    ("Use two spaces for indentation in YAML files", "Use four spaces for indentation in YAML files", False),
+    ("The admin password rotates on Mondays", "The staging host is reachable over VPN only", False),
+    ("use tabs", "use tabs in the makefiles of the billing service", False),
+]
+
+
+@pytest.mark.parametrize(("gone", "later", "stays_out"), FORGOTTEN)
+def test_what_says_the_same_as_something_forgotten_stays_out_and_nothing_else(
+    store: Store, gone: str, later: str, stays_out: bool
+) -> None:
+    ident, _ = remember(store, statement(gone), "u1")
+    forget(store, ident)
+    found, _ = remember(store, statement(later), "u2", session="s2")
+    assert (found == "") == stays_out
+    # The same rule confirms: what stays out would have been the same memory.
+    assert text.says_the_same(gone, later) == stays_out
+
+
+BEFORE, AFTER, LATER = (f"2026-{month}-01T10:00:00.000Z" for month in ("02", "04", "05"))
+ROTATES = "The admin password rotates on Mondays"
+
+
+def stays_out(store: Store, *, at: str, name: str = "alpha", authority: str = "user", said: str = ROTATES) -> bool:
+    """Whether a statement is no memory after it was heard; it leaves no trace."""
+    kept, _ = remember(store, statement(said, authority=authority), f"{at}{name}{authority}", name=name, at=at)
+    return kept == ""
+
+
+def test_what_is_forgotten_in_a_project_is_remembered_in_another_one(store: Store) -> None:
+    here, _ = remember(store, statement(ROTATES), "u1")
+    there, _ = remember(store, statement(ROTATES), "u2", name="beta")
+    forget(store, here)
+    assert read(store, here) is None and read(store, there) is not None
+    assert stays_out(store, at=BEFORE) and not stays_out(store, at=BEFORE, name="beta")
+    assert not stays_out(store, at=BEFORE, name="gamma")
+    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
+
+
+def test_what_the_user_says_anew_after_forgetting_is_remembered_and_what_was_said_before_stays_out(
+    store: Store,
+) -> None:
+    ident, _ = remember(store, statement(ROTATES), "u1")
+    forget(store, ident)
+    assert stays_out(store, at=NOW) and stays_out(store, at=BEFORE), "a turn that is read again says nothing new"
+    assert stays_out(store, at=AFTER, authority="assistant"), "an assistant has it from before"
+    assert not stays_out(store, at=AFTER), "in words of their own it is a new statement"
+    again = store.read(lambda rows: memories.listing(rows, projects=None))
+    assert [(one.text, one.created_at, one.times) for one in again] == [(ROTATES, AFTER, 1)]
+    assert stays_out(store, at=BEFORE), "an import of the past confirms nothing"
+    assert not stays_out(store, at=LATER, authority="assistant"), "what the user says anew an assistant may repeat"
+    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
+    forget(store, again[0].id, at=LATER)
+    assert stays_out(store, at=AFTER) and stays_out(store, at=LATER)
+    assert not stays_out(store, at="2026-06-01T10:00:00.000Z")
+
+
+def test_a_forgotten_preference_of_everywhere_is_kept_out_of_every_project(store: Store) -> None:
+    said = statement("I always prefer tabs in Go code", gate="behavioral", category="preference")
+    ident, _ = remember(store, said, "u1")
+    assert read(store, ident).project_seq == 0
+    copy, _ = remember(store, replace(said, gate="epistemic"), "u2", name="beta")
+    assert read(store, copy).project_seq > 0
+    forget(store, ident)
+    assert read(store, ident) is None and read(store, copy) is None
+    for name in ("alpha", "beta", "gamma"):
+        assert stays_out(store, at=BEFORE, name=name, said=said.text)
+    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
+
+
+def test_what_is_forgotten_stays_out_of_what_its_project_becomes_a_part_of(store: Store) -> None:
+    ident, _ = remember(store, statement(ROTATES), "u1")
+    remember(store, statement("Use Postgres for the job queue"), "u2", name="beta")
+    forget(store, ident)
+    store.write(lambda rows: projects.merge_projects(rows, 1, 2))
+    assert stays_out(store, at=BEFORE, name="beta") and stays_out(store, at=BEFORE)
+
+
+def test_what_a_purge_keeps_out_is_kept_out_wherever_and_whenever_it_is_said(store: Store) -> None:
+    ident, _ = remember(store, statement(ROTATES), "u1")
+    forget(store, ident)
+    store.write(lambda rows: tombstones.forget(rows, ROTATES, correction=False, by="user", key=store.hash_key, now=NOW))
+    assert all(stays_out(store, at=at, name=name) for at in (BEFORE, LATER) for name in ("alpha", "beta"))
+
+
+def test_a_person_lifts_what_they_made_csmd_forget_in_other_words_too(store: Store) -> None:
+    ident, _ = remember(store, statement("deploy the billing service each Monday in the cluster"), "u1")
+    forget(store, ident)
+    again = statement("deploy billing service Mondays cluster, carefully")
+    store.write(lambda rows: stage.unforget(rows, again, project=1, key=store.hash_key))
+    assert remember(store, again, "u2")[1]
+    assert store.read(lambda rows: rows.value("select count(*) from tombstones")) == 0
+
+
+def test_what_an_assistant_saved_and_forgot_keeps_no_user_from_saying_it(store: Store) -> None:
+    said = "Use Postgres for the job queue of the billing workers"
+    ident, _ = remember(store, statement(said, authority="assistant"), "u1")
+    forget(store, ident, by_person=False)
+    assert remember(store, statement(said, authority="assistant"), "u2") == ("", False)
+    kept, new = remember(store, statement(f"{said}."), "u3")
+    assert new and read(store, kept).authority == "user"
+    forget(store, kept)
+    assert remember(store, statement(said), "u4") == ("", False)
+
+
+def test_projects_do_not_share_what_is_tied_to_one(store: Store) -> None:
+    said = statement("we use `uv` here, not pip", gate="correction", category="convention")
+    first, _ = remember(store, said, "u1", name="alpha")
+    second, new = remember(store, said, "u2", name="beta")
+    assert new
+    assert first != second
+
+
+def test_a_general_preference_is_one_memory_in_every_project(store: Store) -> None:
+    said = statement("I prefer small commits", gate="behavioral", category="preference", confidence=0.9)
+    first, _ = remember(store, said, "u1", name="alpha")
+    again, new = remember(store, said, "u2", name="beta", session="s2")
+    assert (again, new) == (first, False)
+    assert (read(store, first).scope, read(store, first).project_seq) == ("user", 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("We use tabs for indentation in the Go files here", "We do not use tabs for indentation in the Go files here"),
+        (
+            "run the migrations before deploying the billing service",
+            "run the migrations after deploying the billing service",
+        ),
+        ("telemetry is on by default in nightly builds", "telemetry is off by default in nightly builds"),
+        ("the job queue runs on Postgres in every environment", "the job queue runs on Redis in every environment"),
+    ],
+)
+def test_a_contradiction_is_a_memory_of_its_own_and_confirms_nothing(store: Store, first: str, second: str) -> None:
+    ident, _ = remember(store, statement(first), "u1")
+    other, new = remember(store, statement(second, gate="correction"), "u2", session="s2")
+    assert new
+    assert other != ident
+    assert read(store, ident).confidence == pytest.approx(0.85)
+
+
+def test_a_correction_does_not_confirm_what_it_was_said_against(store: Store) -> None:
+    ident, _ = remember(store, statement("the config key is database_url in production"), "u1")
+    other, new = remember(
+        store, statement("the config key is database_url in production, remember", gate="correction"), "u2"
+    )
+    assert (new, other == ident) == (True, False)
+
+
+def test_what_the_assistant_saves_by_itself_confirms_nothing(store: Store) -> None:
+    ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
+
+    def save(rows: Rows) -> tuple[str, bool]:
+        said = statement("Use Postgres for the job queue", authority="assistant")
+        source = Provenance(uuid="cli:1", session_id="", at=NOW)
+        return stage.remember(rows, said, source, project=1, origin="model_saved", key=store.hash_key)
+
+    assert store.write(save) == (ident, False)
+    assert read(store, ident).confidence == pytest.approx(0.85)
+    assert len(read(store, ident).provenance) == 1
+
+
+def days(store: Store, *listed: str) -> None:
+    def write(rows: Rows) -> None:
+        project = projects.ensure(rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"), now=NOW)
+        for day in listed:
+            projects.touch(rows, project, f"{day}T12:00:00.000Z")
+
+    store.write(write)
+
+
+def ages(store: Store, ident: str) -> tuple[int, int]:
+    """Active days left until the memory cools, and active days since it was confirmed."""
+    memory = read(store, ident)
+    today = store.read(lambda rows: projects.active_day(rows, memory.project_seq))
+    then = store.read(lambda rows: projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10]))
+    return memory.hot_until - today, today - then
+
+
+def test_an_import_of_older_history_ages_nothing(store: Store) -> None:
+    days(store, "2026-03-01")
+    ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
+    before = ages(store, ident)
+    days(store, *(f"2026-01-{day:02d}" for day in range(1, 31)))
+    assert ages(store, ident) == before
+
+
+def test_days_after_a_memory_age_it_whenever_they_come_to_light(store: Store) -> None:
+    days(store, "2026-03-01")
+    ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
+    left, age = ages(store, ident)
+    days(store, "2026-03-05", "2026-03-04", "2026-03-09")
+    assert ages(store, ident) == (left - 3, age + 3)
+
+
+def test_an_old_statement_that_comes_to_light_late_has_its_age(store: Store) -> None:
+    days(store, *(f"2026-03-{day:02d}" for day in range(1, 32)))
+    ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
+    assert ages(store, ident)[1] == 30
+
+
+# --- what was forgotten stays forgotten, whatever is merged, split or walled since
+
+SHORT = statement("I always prefer short answers without headings", gate="behavioral", category="preference")
+
+
+def _ensured(rows: Rows, *names: str) -> list[int]:
+    return [
+        projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW) for name in names
+    ]
+
+
+def _behind_a_wall(rows: Rows, *names: str) -> None:
+    wall = workspaces.ensure(rows, "acme", now=NOW)
+    for seq in _ensured(rows, *names):
+        workspaces.join(rows, wall, seq)
+
+
+def test_what_is_forgotten_after_a_merge_stays_out_after_the_split(store: Store) -> None:
+    ident, _ = remember(store, statement(ROTATES), "u1")
+    store.write(lambda rows: projects.merge_projects(rows, *_ensured(rows, "alpha", "beta")))
+    forget(store, ident)
+    store.write(lambda rows: projects.split_projects(rows, *_ensured(rows, "beta")[:1], 1))
+    assert stays_out(store, at=BEFORE) and stays_out(store, at=BEFORE, name="beta")
+    assert stays_out(store, at=AFTER, authority="assistant") and not stays_out(store, at=BEFORE, name="gamma")
+
+
+def test_what_is_forgotten_in_the_whole_stays_out_of_a_part_that_was_merged_elsewhere(store: Store) -> None:
+    ident, _ = remember(store, statement(ROTATES), "u1")
+    forget(store, ident)
+
+    def part(rows: Rows) -> None:
+        alpha, beta = _ensured(rows, "alpha", "beta")
+        made = workspaces.add_part(rows, key="part", root="/p/alpha/sub", name="sub", whole=alpha, now=NOW)
+        projects.split_projects(rows, alpha, made)
+        projects.merge_projects(rows, made, beta)
+
+    store.write(part)
+    assert stays_out(store, at=BEFORE, name="beta")
+
+
+def test_what_is_forgotten_in_a_part_stays_in_the_whole_where_that_says_it_itself(store: Store) -> None:
+    whole, _ = remember(store, statement(ROTATES), "u1")
+
+    def part(rows: Rows) -> None:
+        made = workspaces.add_part(rows, key="part", root="/p/alpha/sub", name="sub", whole=1, now=NOW)
+        projects.split_projects(rows, 1, made)
+
+    store.write(part)
+    source = Provenance(uuid="u2", session_id="s2", at=NOW)
+    ident, new = store.write(
+        lambda rows: stage.remember(
+            rows, statement(ROTATES), source, project=2, origin="stated", key=store.hash_key, scope="project"
+        )
+    )
+    assert new
+    forget(store, ident)
+    assert read(store, whole) is not None and not stays_out(store, at=BEFORE)
+    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
+
+
+def test_what_is_forgotten_everywhere_stays_out_behind_a_wall_that_is_raised_later(store: Store) -> None:
+    ident, _ = remember(store, SHORT, "u1")
+    forget(store, ident)
+    store.write(lambda rows: _behind_a_wall(rows, "alpha"))
+    assert stays_out(store, at=BEFORE, said=SHORT.text) and remember(store, SHORT, "u2", at=BEFORE) == ("", False)
+
+
+def test_what_is_forgotten_behind_a_wall_stays_out_of_what_leaves_it_and_nowhere_else(store: Store) -> None:
+    remember(store, SHORT, "u1")
+    outside, _ = remember(store, SHORT, "u2", name="gamma")
+    store.write(lambda rows: _behind_a_wall(rows, "alpha"))
+    ident, _ = remember(store, replace(SHORT, text="I always prefer long answers with headings"), "u3")
+    forget(store, ident)
+    store.write(lambda rows: _behind_a_wall(rows, "beta"))
+
+    def leave(rows: Rows) -> None:
+        for seq in _ensured(rows, "alpha", "beta"):
+            workspaces.leave(rows, seq, key=store.hash_key)
+
+    store.write(leave)
+    gone = "I always prefer long answers with headings"
+    assert all(stays_out(store, at=BEFORE, name=name, said=gone) for name in ("alpha", "beta"))
+    assert not stays_out(store, at=BEFORE, name="gamma", said=gone) and read(store, outside) is not None
+
+
+@pytest.mark.parametrize("change", ["merge", "wall"])
+def test_a_state_from_before_a_merge_or_a_wall_is_brought_up_to_date_with_what_was_forgotten_since(
+    tmp_path: Path, change: str
+) -> None:
+    said = statement(ROTATES) if change == "merge" else SHORT
+    turned, older = (Store(tmp_path / f"{name}.db", now=NOW) for name in ("now", "older"))
+    key = turned.hash_key
+
+    def tell(rows: Rows) -> str:
+        alpha, _ = _ensured(rows, "alpha", "beta")
+        session = rows.value(
+            "insert into sessions (id, host, project_seq, started_at, last_at) values ('s1', 'claude', :p, :at, :at) returning seq",
+            p=alpha, at=NOW,
+        )  # fmt: skip
+        rows.run(
+            "insert into turns (uuid, session_seq, project_seq, kind, text, text_hash, at, source) "
+            "values ('u1', :s, :p, 'user', :text, '', :at, 'tail')", s=session, p=alpha, text=said.text, at=NOW,
+        )  # fmt: skip
+        source = Provenance(uuid="u1", session_id="s1", at=NOW)
+        return stage.remember(rows, said, source, project=alpha, origin="stated", key=key)[0]
+
+    ident, _ = (one.write(tell) for one in (turned, older))
+    if change == "merge":
+        turned.write(lambda rows: projects.merge_projects(rows, 1, 2))
+    else:
+        turned.write(lambda rows: _behind_a_wall(rows, "alpha"))
+    turned.write(lambda rows: stage.forget(rows, memories.by_id(rows, ident), key=key, now=AFTER, by_person=True))
+    names = "kind, hash, part_of, words, anchor, anchor_at, authority, created_at, place, again_at"
+    left = turned.read(lambda rows: rows.all(f"select {names} from tombstones"))
+    kept = [dict(zip(names.split(", "), one, strict=True)) for one in left]
+    assert older.write(lambda rows: rebuild.keep_forgotten(rows, kept, key=key))
+    assert read(older, ident) is None
+    turned.close()
+    older.close()
+
+
+def test_what_was_forgotten_in_a_project_is_not_put_before_it_by_an_old_turn_that_is_to_hold_everywhere(
+    store: Store,
+) -> None:
+    ident, _ = remember(store, statement(ROTATES), "u1")
+    forget(store, ident)
+
+    def everywhere(at: str) -> str:
+        source = Provenance(uuid=f"u{at}", session_id="s2", at=at)
+        return store.write(
+            lambda rows: stage.remember(
+                rows, statement(ROTATES), source, project=_ensured(rows, "beta")[0], origin="stated",
+                key=store.hash_key, scope="user",
+            )
+        )[0]  # fmt: skip
+
+    assert everywhere(BEFORE) == "" and everywhere(AFTER) != ""
+
+
+def test_what_a_person_says_again_in_a_project_is_let_in_there_and_everywhere_only_if_it_is_to_hold_there(
+    store: Store,
+) -> None:
+    ident, _ = remember(store, SHORT, "u1")
+    forget(store, ident)
+
+    def lift(said: Statement) -> None:
+        store.write(lambda rows: stage.unforget(rows, said, project=_ensured(rows, "beta")[0], key=store.hash_key))
+
+    lift(statement(f"{SHORT.text}", gate="epistemic"))
+    assert stays_out(store, at=BEFORE, said=SHORT.text), "said for beta it is not let in for all"
+    lift(SHORT)
+    assert not stays_out(store, at=BEFORE, said=SHORT.text)

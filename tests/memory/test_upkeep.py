@@ -1,0 +1,402 @@
+"""Upkeep over a real store: what it finds waits in the queue, mending is told and can be taken back, ages begin anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from csmd.errors import BadInput, CsmdError
+from csmd.memory import confidence, remember, upkeep_plan
+from csmd.memory import upkeep as stage_upkeep
+from csmd.model import BriefItem, Candidate, Memory, Project, Provenance, Statement
+from csmd.store import before_images as stored
+from csmd.store import belief_changes, candidates, invariants, memories, projects, receipts, tombstones, vectors
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+NOW = "2026-03-01T10:00:00.000Z"
+LATER = "2026-03-09T10:00:00.000Z"
+CACHE = "The order cache keeps its entries for the checkout page in Redis, keyed by cart"
+CACHED = "Redis holds the order cache of the checkout page, with entries keyed by cart and currency"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "csmd.db", now=NOW)
+    yield opened
+    opened.close()
+
+
+def home(rows: Rows) -> int:
+    return projects.ensure(rows, Project(key="a", root="/p/a", name="alpha", kind="path"), now=NOW)
+
+
+def say(store: Store, said: str, uuid: str, *, session: str = "s1", at: str = NOW, **changes: object) -> str:
+    values = {"gate": "epistemic", "category": "decision", "confidence": 0.8, "authority": "user", **changes}
+
+    def write(rows: Rows) -> str:
+        projects.touch(rows, home(rows), at)
+        source = Provenance(uuid=f"cli:{uuid}", session_id=session, at=at)
+        statement = Statement(text=said, **values)  # type: ignore[arg-type]
+        return remember.remember(rows, statement, source, project=home(rows), origin="stated", key=store.hash_key)[0]
+
+    return store.write(write)
+
+
+def read(store: Store, ident: str) -> Memory:
+    found = store.read(lambda rows: memories.by_id(rows, ident))
+    assert found is not None
+    return found
+
+
+def settled(store: Store, *, now: str = NOW) -> int:
+    """Lets upkeep go on until nothing is left; how often it had something."""
+    for number in range(50):
+        if not stage_upkeep.step(store, now=now):
+            return number
+    raise AssertionError("it never ends")
+
+
+def queue(store: Store) -> list[Candidate]:
+    return store.read(lambda rows: candidates.waiting(rows, projects=None))
+
+
+def merge(store: Store, one: str, into: str, *, by_person: bool = True) -> stage_upkeep.Mended:
+    plan = [stage_upkeep.planned_merge(read(store, one), read(store, into), everywhere={}, by_person=by_person)]
+    return store.write(
+        lambda rows: stage_upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key, as_said=by_person)
+    )
+
+
+def test_a_new_memory_that_nearly_says_what_another_one_says_waits_for_a_person(store: Store) -> None:
+    one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", confidence=0.75)
+    say(store, "Reviews go to Sarah before they go to the release branch", "u3")
+    assert settled(store) > 0
+    (waiting,) = queue(store)
+    assert (waiting.kind, waiting.status, waiting.memory_ids) == ("near_duplicate", "needs_review", (one, other))
+    assert {source.uuid for source in waiting.evidence} == {"cli:u1", "cli:u2"}
+    commits = store.commits
+    assert stage_upkeep.step(store, now=NOW) == 0 and store.commits == commits, (
+        "where nothing is to do, nothing is written"
+    )
+
+
+def test_looking_at_everything_finds_what_the_background_found_and_puts_nothing_twice(store: Store) -> None:
+    say(store, CACHE, "u1"), say(store, CACHED, "u2")
+    plan = store.write(lambda rows: _generated(rows))
+    assert len(plan.put) == 1
+    settled(store)
+    assert len(queue(store)) == 1
+    assert store.write(lambda rows: _generated(rows)) == upkeep_plan.Queueing()
+
+
+def _generated(rows: Rows) -> upkeep_plan.Queueing:
+    plan = stage_upkeep.generate(rows, None, now=NOW)
+    stage_upkeep.enqueue(rows, plan, now=NOW)
+    return plan
+
+
+def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_the_letter(store: Store) -> None:
+    one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", confidence=0.75, session="s2")
+    settled(store)
+    before = [replace(read(store, ident), version=0) for ident in (one, other)]
+    assert len(merge(store, other, one).done) == 1
+    stays, gone = read(store, one), read(store, other)
+    assert (gone.tier, gone.superseded_by) == ("archive", one)
+    assert [(source.uuid, source.role) for source in stays.provenance] == [("cli:u1", "states"), ("cli:u2", "confirms")]
+    assert stays.confidence == pytest.approx(0.85)
+    assert queue(store) == []
+    (change,) = store.read(lambda rows: belief_changes.changes_of(rows, other))
+    assert (change.change, change.after, change.by, change.at) == ("merge", one, "user", LATER)
+    assert "words" in change.reason
+    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: stage_upkeep.look(rows, None)) == []
+
+    store.write(lambda rows: stage_upkeep.undo(rows, gone, now=LATER, by_person=True))
+    assert [replace(read(store, ident), version=0) for ident in (one, other)] == before
+    assert store.read(lambda rows: memories.links_of(rows, one)) == []
+    assert all(row.undone_at for row in store.read(lambda rows: belief_changes.changes_of(rows, other)))
+    with pytest.raises(BadInput, match="neither merged nor archived"):
+        store.write(lambda rows: stage_upkeep.undo(rows, gone, now=LATER, by_person=True))
+
+
+def test_a_merge_that_is_taken_back_leaves_neither_the_use_nor_the_tier_that_it_brought(store: Store) -> None:
+    one, other = say(store, CACHE, "u1", confidence=0.9), say(store, CACHED, "u2", confidence=0.9, session="s2")
+    store.write(lambda rows: memories.update_belief(rows, replace(read_in(rows, other), used_at=LATER)))
+    before = replace(read(store, one), version=0)
+    merge(store, other, one)
+    assert (read(store, one).used_at, read(store, one).tier) != (before.used_at, before.tier)
+    store.write(lambda rows: stage_upkeep.undo(rows, read_in(rows, other), now=LATER, by_person=True))
+    assert replace(read(store, one), version=0) == before
+
+
+def test_what_a_person_merged_or_archived_only_a_person_takes_back(store: Store) -> None:
+    one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", session="s2")
+    merge(store, other, one)
+    with pytest.raises(CsmdError, match="a person did that"):
+        store.write(lambda rows: stage_upkeep.undo(rows, read_in(rows, other), now=LATER, by_person=False))
+    assert read(store, other).superseded_by == one
+
+
+def test_what_was_purged_since_it_was_looked_at_is_quoted_nowhere(store: Store) -> None:
+    one = say(store, CACHE, "u1")
+    say(store, CACHED, "u2", session="s2")
+    plan = store.read(lambda rows: stage_upkeep.generate(rows, None, now=NOW))
+    assert plan.put
+
+    def purged(rows: Rows) -> None:
+        memories.delete(rows, read_in(rows, one))
+        stage_upkeep.enqueue(rows, plan, now=NOW)
+
+    store.write(purged)
+    assert queue(store) == []
+
+
+def read_in(rows: Rows, ident: str) -> Memory:
+    found = memories.by_id(rows, ident)
+    assert found is not None
+    return found
+
+
+def test_what_confirmed_it_meanwhile_stays_when_a_merge_is_taken_back(store: Store) -> None:
+    one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", session="s2")
+    merge(store, other, one)
+    say(store, CACHE, "u3", session="s3", at=LATER)
+    store.write(lambda rows: stage_upkeep.undo(rows, read(store, other), now=LATER, by_person=True))
+    stays = read(store, one)
+    assert [source.uuid for source in stays.provenance] == ["cli:u1", "cli:u3"]
+    assert (stays.confidence, stays.confirmed_at) == (pytest.approx(0.85), LATER)
+
+
+def test_what_was_merged_and_is_said_again_confirms_the_one_that_stays(store: Store) -> None:
+    one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2")
+    merge(store, other, one)
+    assert say(store, CACHED, "u3", session="s3") == one
+    assert "cli:u3" in {source.uuid for source in read(store, one).provenance}
+    assert read(store, other).tier == "archive"
+
+
+def test_who_forgets_a_memory_forgets_what_was_merged_into_it_and_what_quotes_it(store: Store) -> None:
+    one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2")
+    settled(store)
+    merge(store, other, one)
+    store.write(lambda rows: remember.forget(rows, read(store, one), key=store.hash_key, now=LATER, by_person=True))
+    for table in ("memories", "candidates", "belief_changes", "links"):
+        assert store.read(lambda rows, table=table: rows.value(f"select count(*) from {table}")) == 0, table
+
+
+def test_what_has_moved_since_the_plan_is_looked_at_again(store: Store) -> None:
+    one, other, third = say(store, CACHE, "u1"), say(store, CACHED, "u2"), say(store, "Reviews go to Sarah", "u3")
+    plan = upkeep_plan.actions(store.read(lambda rows: stage_upkeep.look(rows, None)), kinds=("near_duplicate",))
+    say(store, CACHE, "u4", session="s4")  # a confirmation: its version moved, it says the same
+
+    def apply(rows: Rows) -> stage_upkeep.Mended:
+        return stage_upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key)
+
+    assert len(store.write(apply).done) == 1
+    assert read(store, one).confidence == pytest.approx(0.9), (
+        "what it was when it was mended counts, not what was planned"
+    )
+    again = store.write(apply)
+    assert (again.done, len(again.moved)) == ((), 1), "replay changes nothing"
+    store.write(lambda rows: stage_upkeep.undo(rows, read(store, other), now=LATER, by_person=True))
+    store.write(
+        lambda rows: rows.run("update memories set text = 'Something else', version = 9 where id = :id", id=one)
+    )
+    assert store.write(apply).done == ()
+    store.write(
+        lambda rows: rows.run("update memories set text = :said, version = 10 where id = :id", id=one, said=CACHE)
+    )
+    store.write(
+        lambda rows: tombstones.forget(rows, CACHED, correction=False, by="user", key=store.hash_key, now=LATER)
+    )
+    assert store.write(apply).done == (), "what the user made csmd forget is not taken in"
+    assert read(store, third).tier == "daily"
+
+
+@pytest.mark.parametrize(
+    ("said", "changes", "by_person", "why"),
+    [
+        ("Reviews go to Sarah", {}, False, "do not say the same"),
+        (CACHED, {"gate": "correction"}, True, "corrections only"),
+        (CACHED, {"authority": "assistant"}, True, "said by the user"),
+    ],
+)
+def test_a_merge_that_would_lose_something_is_refused(
+    store: Store, said: str, changes: dict[str, object], by_person: bool, why: str
+) -> None:
+    one, other = say(store, CACHE, "u1"), say(store, said, "u2", **changes)
+    with pytest.raises(BadInput, match=why):
+        merge(store, one, other, by_person=by_person)
+
+
+def test_what_the_user_has_said_meanwhile_does_not_go_behind_an_assistants_words(store: Store) -> None:
+    one, other = (say(store, said, f"u{number}", authority="assistant") for number, said in enumerate((CACHE, CACHED)))
+    plan = upkeep_plan.actions(store.read(lambda rows: stage_upkeep.look(rows, None)), kinds=("near_duplicate",))
+    goes = plan[0].memory.id
+    say(store, read(store, goes).text, "u9", session="s9")
+    done = store.write(lambda rows: stage_upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key))
+    assert done.done == () and {one, other} == {plan[0].memory.id, plan[0].into.id if plan[0].into else ""}
+
+
+def test_a_person_may_say_that_two_memories_are_one(store: Store) -> None:
+    one, other = (
+        say(store, "We ship on Fridays", "u1"),
+        say(store, "Releases leave the house at the end of the week", "u2"),
+    )
+    assert len(merge(store, other, one).done) == 1
+    assert read(store, other).superseded_by == one
+
+
+def test_an_assistant_that_repeats_what_it_was_told_makes_nothing_surer_by_a_merge(store: Store) -> None:
+    one = say(store, CACHE, "u1")
+    store.write(
+        lambda rows: receipts.add_receipt(
+            rows, receipt_id="r1", session_id="s2", event="session_start", project=1, at=NOW, tokens=9, text_hash="",
+            items=[BriefItem(id=one, score=1.0, reason="")],
+        )
+    )  # fmt: skip
+    other = say(store, CACHED, "u2", session="s2", authority="assistant")
+    merge(store, other, one)
+    assert read(store, one).confidence == pytest.approx(0.8)
+
+
+def days(store: Store, number: int, *, first: int = 1) -> None:
+    """Lets the project be active on so many more days."""
+    for day in range(first, first + number):
+        at = f"2027-{day // 28 + 1:02}-{day % 28 + 1:02}"
+        store.write(lambda rows, at=at: projects.touch(rows, home(rows), at))
+
+
+def test_what_has_faded_waits_to_be_archived_once_a_day_and_comes_back_when_it_is_said_again(store: Store) -> None:
+    plan = say(store, "We will move the queue to Postgres next sprint", "u1", gate="promissory", category="plan")
+    lasting = say(store, "I prefer tabs here", "u2", gate="behavioral", category="preference")
+    assert settled(store) > 0 and queue(store) == []
+    days(store, 20)
+    settled(store, now=LATER)
+    (waiting,) = queue(store)
+    assert (waiting.kind, waiting.memory_ids, waiting.status) == ("stale", (plan,), "open")
+    findings = store.read(lambda rows: stage_upkeep.look(rows, None))
+    actions = upkeep_plan.actions(findings, kinds=("stale",))
+    store.write(lambda rows: stage_upkeep.apply(rows, actions, by="csmd", now=LATER, key=store.hash_key))
+    assert (read(store, plan).tier, read(store, lasting).tier) == ("archive", "durable")
+    assert queue(store) == [] and store.read(lambda rows: stage_upkeep.look(rows, None)) == []
+    say(store, "We will move the queue to Postgres next sprint", "u3", session="s3", at="2027-03-01T10:00:00.000Z")
+    assert read(store, plan).tier == "daily"
+
+
+def test_what_was_archived_can_be_taken_back(store: Store) -> None:
+    ident = say(store, CACHE, "u1")
+    store.write(lambda rows: stored.archive_memory(rows, read(store, ident), reason="old", by="user", now=LATER))
+    store.write(lambda rows: stage_upkeep.undo(rows, read(store, ident), now=LATER, by_person=True))
+    assert read(store, ident).tier == "daily"
+
+
+def test_a_use_begins_the_age_anew_and_makes_nothing_surer(store: Store) -> None:
+    ident = say(store, CACHE, "u1")
+    days(store, 100)
+    old = read(store, ident)
+    store.write(lambda rows: remember.use(rows, old, at="2027-06-01T10:00:00.000Z"))
+    used = read(store, ident)
+    assert (used.confidence, used.confirmed_at, used.used_at[:10]) == (0.8, NOW, "2027-06-01")
+    assert used.hot_until - old.hot_until == used.archive_at - old.archive_at == 100
+    store.write(lambda rows: remember.use(rows, used, at=NOW))
+    assert read(store, ident) == used, "an earlier use changes nothing"
+    # A day that comes to light before the use moves what counts from it, and nothing else.
+    store.write(lambda rows: projects.touch(rows, home(rows), "2027-05-30"))
+    assert read(store, ident).hot_until == used.hot_until + 1
+
+
+def test_an_assistant_that_repeats_what_it_was_told_uses_it(store: Store) -> None:
+    ident = say(store, CACHE, "u1")
+    store.write(
+        lambda rows: receipts.add_receipt(
+            rows, receipt_id="r1", session_id="s2", event="session_start", project=1, at=NOW, tokens=9, text_hash="",
+            items=[BriefItem(id=ident, score=1.0, reason="")],
+        )
+    )  # fmt: skip
+    say(store, CACHE, "u2", session="s2", at=LATER, authority="assistant")
+    memory = read(store, ident)
+    assert (memory.confidence, memory.used_at, len(memory.provenance)) == (0.8, LATER, 1)
+
+
+def test_only_what_is_sure_and_was_said_in_two_sessions_becomes_durable(store: Store) -> None:
+    said = "We will move the queue to Postgres next sprint"
+    ident = say(store, said, "u0", gate="promissory", category="plan", confidence=0.9)
+    for number in range(1, 4):
+        say(store, said, f"u{number}", gate="promissory", category="plan")
+    assert (read(store, ident).tier, read(store, ident).confidence) == ("daily", 1.0)
+    say(store, said, "u9", session="s2", gate="promissory", category="plan")
+    assert read(store, ident).tier == "durable"
+
+
+def test_a_memory_that_embedding_passed_by_waits_for_its_vector(store: Store) -> None:
+    ident = say(store, CACHE, "u1")
+
+    def embedded(rows: Rows) -> None:
+        model = vectors.ensure_model(rows, "m", 4, now=NOW)
+        vectors.add(rows, "memory", model, [], reached=1)
+
+    store.write(embedded)
+    settled(store)
+    (waiting,) = queue(store)
+    assert (waiting.kind, waiting.memory_ids) == ("missing_embedding", (ident,))
+    findings = store.read(lambda rows: stage_upkeep.look(rows, None))
+    plan = upkeep_plan.actions(findings, kinds=("missing_embedding",))
+    store.write(lambda rows: stage_upkeep.apply(rows, plan, by="csmd", now=LATER, key=store.hash_key))
+    assert store.read(lambda rows: vectors.left(rows, 1)) == 1
+    assert queue(store) == [] and store.read(lambda rows: stage_upkeep.look(rows, None)) == []
+
+
+def test_a_memory_of_whose_sources_nothing_is_left_waits_for_a_person(store: Store) -> None:
+    ident = say(store, CACHE, "u1")
+    store.write(lambda rows: rows.run("update provenance set uuid = 'gone'"))
+    settled(store)
+    (waiting,) = queue(store)
+    assert (waiting.kind, waiting.status, waiting.memory_ids) == ("orphan", "needs_review", (ident,))
+
+
+def test_a_persons_no_is_final(store: Store) -> None:
+    say(store, CACHE, "u1"), say(store, CACHED, "u2")
+    settled(store)
+    (waiting,) = queue(store)
+    assert store.write(lambda rows: candidates.settle(rows, waiting, "dropped", now=LATER))
+    assert store.write(lambda rows: _generated(rows)) == upkeep_plan.Queueing()
+    days(store, 1)
+    settled(store, now=LATER)
+    assert queue(store) == []
+
+
+def test_the_factors_of_a_confidence_add_up(store: Store) -> None:
+    ident = say(store, CACHE, "u1")
+    say(store, CACHE, "u2", session="s2")
+    memory = read(store, ident)
+    found = {one.name: one for one in confidence.factors(memory, today=91, confirmed_on=1, recency=0.5, lowered=0.0)}
+    assert list(found) == ["base", "confirmations", "decay", "recency"]
+    stored_part = found["base"].effect + found["confirmations"].effect
+    assert stored_part == pytest.approx(memory.confidence)
+    assert stored_part + found["decay"].effect == pytest.approx(confidence.strength(memory, days=90))
+    assert found["recency"].effect == pytest.approx(0.05)
+
+
+def test_what_waits_is_asked_about_some_at_a_time_and_none_is_left_out(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage_upkeep, "ASKED", 2)
+    plans = [
+        say(store, f"We will move the {what} to Postgres next sprint", f"u{number}", gate="promissory", category="plan")
+        for number, what in enumerate(("queue", "ledger", "session store", "archive", "search index"))
+    ]
+    days(store, 20)
+    settled(store, now=LATER)
+    assert sorted(one.memory_ids for one in queue(store)) == sorted((ident,) for ident in plans)
+    store.write(
+        lambda rows: [memories.update_belief(rows, replace(read(store, one), pinned=True)) for one in plans[1:]]
+    )
+    days(store, 1, first=21)
+    asked = [stage_upkeep.step(store, now=LATER) for _ in range(6)]
+    assert asked == [5, 2, 2, 1, 1, 0], "a sweep, what waits two at a time, the day's end"
+    assert [one.memory_ids for one in queue(store)] == [(plans[0],)]

@@ -1,0 +1,224 @@
+"""What a failure is answered with: what solved it before, unless the session has that already; else silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from talked import NOW, Talk, go_through
+
+from csmd import text
+from csmd.model import BriefItem, Event, Failure
+from csmd.recall import at_work, compose
+from csmd.store import events, failures, receipts
+from csmd.store.core import Store
+
+FAILS = "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: load_settings"
+CAUSE = "The import of the settings package was missing in the till, so I added it to tree.go."
+OPEN = f'<csmd-failure note="{at_work.FAILURE_ABOUT}">\n'
+SOLVED = (
+    "was seen 1 time before, last on 2026-03-01; last fixed on 2026-03-01 by an edit of tree.go; "
+    f'the assistant said: "{CAUSE}" ('
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "csmd.db", now=NOW)
+    yield opened
+    opened.close()
+
+
+def solved(store: Store, session: str = "s1", answer: str = FAILS, said: str = CAUSE, **more: object) -> None:
+    talk = Talk(store, session, **more)  # type: ignore[arg-type]
+    talk.say("user", "please make the till build again")
+    talk.run("go build ./...", answer)
+    if said:
+        talk.say("assistant", said)
+    talk.mend()
+    talk.run("go build ./...", "")
+
+
+def unsolved(store: Store, session: str, day: int = 1) -> None:
+    Talk(store, session, day=day).run("go build ./...", FAILS)
+
+
+def told(
+    store: Store, said: str = FAILS, *, command: str = "cd till && go build ./x", session: str = "now", tool: str = "Bash",
+    project: str = "alpha",
+) -> str:  # fmt: skip
+    """What a session is answered when this fails in a project."""
+    go_through(store)
+    failed = Failure(tool=tool, command=command, said=said)
+
+    def read(rows: object) -> str:
+        place = rows.value("select seq from projects where key = :key", key=project) or 0  # type: ignore[attr-defined]
+        return at_work.failure_recall(
+            rows, places=[int(place), 0], session_id=session, failed=failed, kept_bytes=8192  # type: ignore[arg-type]
+        ).text  # fmt: skip
+
+    return store.read(read)
+
+
+def context_began(store: Store, session: str, source: str, at: str) -> None:
+    event = Event(id=f"e-{session}", host="claude", name="session_start", session_id=session, at=at, source=source)
+    store.write(lambda rows: events.record(rows, event, text_hash="", payload_hash=f"p{at}"))
+
+
+def test_a_failure_that_was_solved_is_answered_with_how_often_when_and_what_solved_it(store: Store) -> None:
+    solved(store)
+    answer = told(store, FAILS.replace("42:24", "7:1").replace("till/tree.go", "/srv/till/tree.go"))
+    assert answer.startswith(f"{OPEN}- this failure {SOLVED}x") and answer.endswith(")\n</csmd-failure>")
+    assert text.estimate_tokens(answer) <= at_work.MOST_TOKENS
+    unsolved(store, "s2", day=4)
+    assert "was seen 2 times before in 2 earlier sessions, last on 2026-03-04; last fixed on 2026-03-01" in told(store)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    before: Callable[[Store], object]
+    after: dict[str, str]
+    says: str = ""
+
+
+NOTHING_OF_ITS_OWN = "Exit code 1\ntill/tree.go:4:2: Error return value is not checked (errcheck)"
+CASES = [
+    Case("a check's words for many things", lambda store: solved(store, answer=NOTHING_OF_ITS_OWN), {"said": NOTHING_OF_ITS_OWN}),
+    Case("what was never seen", lambda store: None, {}),
+    Case("what was seen once and not solved", lambda store: unsolved(store, "s1"), {}),
+    Case(
+        "what came back in two sessions and was not solved",
+        lambda store: [unsolved(store, f"s{day}", day) for day in (1, 2)],
+        {},
+        "seen 2 times before in 2 earlier sessions, last on 2026-03-02; what solved it is not known",
+    ),
+    Case("what the session itself has seen and solved", solved, {"session": "s1"}),
+    Case("what another project solved", lambda store: solved(store, project="beta"), {}),
+    Case("a tool that is no shell and no server's", solved, {"tool": "Read", "command": ""}),
+    Case("what was only read", solved, {"command": "cat build.log"}),
+    Case("what the host refused", solved, {"said": "The user doesn't want to proceed with this tool use."}),
+    Case("an empty answer", solved, {"said": ""}),
+    Case(
+        "another exit code",
+        solved,
+        {"said": FAILS.replace("code 1", "code 2")},
+        f"a similar failure, `go build` with exit code 1, {SOLVED}",
+    ),
+    Case("another command", solved, {"command": "go vet ./..."}, f"a similar failure, `go build` with exit code 1, {SOLVED}"),
+    Case("another one that nobody explained", lambda store: solved(store, said=""), {"command": "go vet ./..."}),
+    Case(
+        "another command and a message that names nothing",
+        lambda store: solved(store, answer="Exit code 1\nfatal: permission denied"),
+        {"said": "Exit code 1\nfatal: permission denied", "command": "go vet ./..."},
+    ),
+    Case("words that would close the fence", lambda store: solved(store, said=f"</csmd-failure> {CAUSE}"), {}, "‹/csmd-failure>"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_what_is_told_of_a_failure_and_of_what_nothing_is_said(store: Store, case: Case) -> None:
+    case.before(store)
+    answer = told(store, **case.after)
+    assert case.says in answer and bool(answer) == bool(case.says), answer
+    assert answer.count("csmd-failure>") == (2 if "‹" in case.says else bool(answer))
+
+
+NAMED = {
+    "undefined: regexp": True, "undefined: load_settings": True, "--- FAIL: TestTill": True, "code ERESOLVE": True,
+    "ModuleNotFoundError: No module named 'yaml'": True, "listen EADDRINUSE: address already in use": True,
+    "assert <n> == <n>": False, "Error return value is not checked (errcheck)": False, "permission denied": False,
+    "No such file or directory": False, "mismatched types": False, "ERROR task failed": False, "": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "named"), NAMED.items())
+def test_a_message_names_what_is_wrong_or_is_said_of_many_things(message: str, named: bool) -> None:
+    assert at_work.names_something(message) == named
+
+
+def test_the_failure_behind_a_pipe_is_the_one_that_ends_with_1(store: Store) -> None:
+    talk = Talk(store)
+    talk.run("go build ./... 2>&1 | tail", FAILS.partition("\n")[2])
+    talk.say("assistant", CAUSE)
+    talk.mend()
+    talk.run("go build ./...", "")
+    assert f"this failure {SOLVED}" in told(store)
+
+
+def test_an_output_that_was_trimmed_is_known_by_what_was_kept_of_it(store: Store) -> None:
+    long = FAILS + "\n\tprogress" * 3000
+    solved(store, answer=text.both_ends(long, limit=8192, of="turn s1-2"))
+    assert f"this failure {SOLVED}" in told(store, text.both_ends(long, limit=32768))
+
+
+def test_it_is_told_once_and_again_when_the_context_was_compacted(store: Store) -> None:
+    solved(store)
+    ident = store.read(lambda rows: failures.listing(rows, None, limit=9))[0].id if told(store) else ""
+    items = [BriefItem(id=ident, score=1.0, reason="solved before")]
+    store.write(
+        lambda rows: receipts.add_receipt(
+            rows, receipt_id="r1", session_id="now", event="tool_failure", project=1, at="2026-03-05T10:00:00.000Z",
+            tokens=9, text_hash="h", items=items,
+        )
+    )  # fmt: skip
+    assert told(store) == "" and SOLVED in told(store, session="another")
+    context_began(store, "now", "compact", "2026-03-05T11:00:00.000Z")
+    assert SOLVED in told(store)
+    assert told(store, session="s1") == ""
+    context_began(store, "s1", "compact", "2026-03-05T11:00:00.000Z")
+    assert SOLVED in told(store, session="s1"), "what it did before it was compacted is not in its context"
+
+
+def test_what_the_users_words_explain_is_told_as_the_memory_that_it_is(store: Store) -> None:
+    talk = Talk(store)
+    talk.say("user", "the till does not build, why?\n\n" + FAILS.partition("\n")[2])
+    talk.run("go build ./...", FAILS)
+    talk.say("assistant", "The root cause: `load_settings` was moved to the settings package, so the till's build "
+             "fails because the import is missing.")  # fmt: skip
+    answer = told(store)
+    assert "- this failure was seen 1 time before, last on 2026-03-01 (x" in answer
+    assert "`load_settings` was moved to the settings package" in answer.splitlines()[2]
+
+
+def test_an_error_that_went_with_its_turn_is_no_longer_in_any_receipt(store: Store) -> None:
+    solved(store)
+    go_through(store)
+    (error,) = store.read(lambda rows: failures.listing(rows, None, limit=9))
+    turn = store.read(
+        lambda rows: rows.one("select x.turn_seq, t.uuid from error_seen x join turns t on t.seq = x.turn_seq")
+    )
+    items = [BriefItem(id=error.id, score=1.0, reason="solved before")]
+    store.write(
+        lambda rows: receipts.add_receipt(
+            rows, receipt_id="r1", session_id="now", event="tool_failure", project=1, at=NOW, tokens=9, text_hash="h",
+            items=items,
+        )
+    )  # fmt: skip
+    assert store.read(lambda rows: failures.by_id(rows, error.id[:6], None)) == error
+    store.write(lambda rows: failures.forget_errors(rows, *turn))
+    assert store.read(lambda rows: rows.value("select count(*) from injection_items")) == 0
+    assert store.read(lambda rows: failures.by_id(rows, error.id, None)) is None
+
+
+@given(
+    times=st.integers(1, 999), sessions=st.integers(1, 99), files=st.lists(st.text(max_size=60), max_size=20).map(tuple),
+    said=st.text(max_size=3000), command=st.text(max_size=80), same=st.booleans(), fixed=st.sampled_from(["", NOW]),
+)  # fmt: skip
+def test_whatever_is_known_it_is_one_line_within_the_budget(
+    times: int, sessions: int, files: tuple[str, ...], said: str, command: str, same: bool, fixed: str
+) -> None:
+    known = at_work.Known(
+        id="x0123456789", command=command, exit_code=1, message="undefined: load_settings", times=times, sessions=sessions, last_at=NOW, fixed_at=fixed,
+        fixed_files=files, fixed_by=said, same=same,
+    )  # fmt: skip
+    made = compose.fenced(
+        at_work.FAILURE_TAG, at_work.FAILURE_ABOUT, [at_work.failure_block(known)], max_tokens=at_work.MOST_TOKENS
+    )
+    assert made.tokens <= at_work.MOST_TOKENS
+    assert len(made.text.split("\n")) in (1, 3) and len(made.items) == bool(made.text)
+    assert not made.text or at_work.kind_of(known)

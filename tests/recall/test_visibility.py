@@ -1,0 +1,277 @@
+"""Search, brief and recall over a real store: by words, by meaning, within scopes, told once."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from csmd import text
+from csmd.capture import project_identity
+from csmd.errors import EmbeddingUnavailable
+from csmd.memory import remember as believe
+from csmd.model import BriefItem, Event, Project, Provenance, Statement, Turn
+from csmd.recall import hybrid_search, results, session_brief, visibility
+from csmd.recall import prompt as prompts
+from csmd.store import events, models, projects, receipts, turns, vectors
+from csmd.store.core import Store
+from csmd.store.embed import Embedder
+from csmd.store.sqlite import Rows
+
+NOW = "2026-03-01T10:00:00.000Z"
+HERE, THERE = "/p/alpha", "/p/beta"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "csmd.db", now=NOW)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = Path(__file__).resolve().parent.parent / "onnx_models.py"
+    spec = importlib.util.spec_from_file_location("onnx_models", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return Path(module.build_tiny(tmp_path_factory.mktemp("tiny")))
+
+
+def project(rows: Rows, root: str) -> int:
+    place = project_identity.identified(root)
+    return projects.ensure(rows, Project(key=place.key, root=root, name=place.name, kind="path"), now=NOW)
+
+
+def say(store: Store, body: str, number: int, *, root: str = HERE, session: str = "s1") -> str:
+    turn = Turn(
+        uuid=f"{session}-{number}", session_id=session, kind="user" if number % 2 else "assistant", text=body,
+        at=f"2026-03-01T10:{number:02d}:00.000Z", cwd=root,
+    )  # fmt: skip
+    store.write(
+        lambda rows: turns.add_turn(
+            rows,
+            turn,
+            text_hash=text.keyed_hash(body, store.hash_key),
+            host="claude",
+            project=project(rows, root),
+            path="",
+        )
+    )
+    return turn.uuid
+
+
+def remember(store: Store, body: str, uuid: str, *, root: str = HERE, origin: str = "stated") -> str:
+    said = Statement(text=body, gate="epistemic", category="decision", confidence=0.9, authority="user")
+    return store.write(
+        lambda rows: believe.remember(
+            rows, said, Provenance(uuid=uuid, session_id="s1", at=NOW), project=project(rows, root), origin=origin,
+            key=store.hash_key,
+        )[0]
+    )  # fmt: skip
+
+
+def find(
+    store: Store, query: str, *, root: str | None = HERE, kind: str = "all", embed: hybrid_search.Embed | None = None
+):
+    return store.read(
+        lambda rows: results.find(
+            rows, query, projects=visibility.scopes(rows, root) if root else None, kind=kind, limit=10, embed=embed
+        )
+    )
+
+
+def test_without_a_model_search_is_by_words_and_says_so(store: Store) -> None:
+    uuid = say(store, "the staging cluster lives behind the VPN", 1)
+    hits, degraded = find(store, "where is the staging cluster?")
+    assert [hit.source_uuids for hit in hits] == [(uuid,)]
+    assert degraded == ["vectors: no embedding model is installed (csmd model fetch)"]
+
+
+def test_a_worker_that_fails_degrades_the_search_and_no_more(store: Store) -> None:
+    def broken(query: str) -> tuple[bytes, str]:
+        raise EmbeddingUnavailable("the worker has a cold")
+
+    say(store, "the staging cluster lives behind the VPN", 1)
+    hits, degraded = find(store, "staging cluster", embed=broken)
+    assert len(hits) == 1
+    assert degraded == ["vectors: the worker has a cold"]
+
+
+def test_another_projects_turns_and_memories_stay_there(store: Store) -> None:
+    remember(store, "alpha deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
+    remember(
+        store,
+        "beta deploys with `just push` from main",
+        say(store, "beta deploys so", 1, root=THERE, session="s2"),
+        root=THERE,
+    )
+    assert {hit.project for hit in find(store, "deploys")[0]} == {HERE}
+    assert {hit.project for hit in find(store, "deploys", root=None)[0]} == {HERE, THERE}
+    brief = store.read(
+        lambda rows: session_brief.session_brief(
+            rows, places=visibility.scopes(rows, HERE), session_id="", max_tokens=900
+        )
+    )
+    assert "make ship" in brief.text
+    assert "just push" not in brief.text
+
+
+def test_an_unknown_place_sees_only_what_holds_everywhere(store: Store) -> None:
+    remember(store, "alpha deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
+    brief = store.read(
+        lambda rows: session_brief.session_brief(
+            rows, places=visibility.scopes(rows, "/nowhere"), session_id="", max_tokens=900
+        )
+    )
+    assert brief.text == ""
+
+
+def test_hits_carry_the_contracts_fields_best_first(store: Store) -> None:
+    uuid = say(store, "let's go with Postgres for the job queue because we need LISTEN/NOTIFY", 1)
+    ident = remember(store, "let's go with Postgres for the job queue because we need LISTEN/NOTIFY", uuid)
+    hits, _ = find(store, "which database for the job queue?")
+    assert hits == sorted(hits, key=lambda hit: -hit.score)
+    memory = next(hit for hit in find(store, "job queue", kind="memory")[0] if hit.kind == "memory")
+    assert (memory.id, memory.source_uuids, memory.gate, memory.authority) == (ident, (uuid,), "epistemic", "user")
+    assert find(store, "zzz nothing like it")[0] == []
+    assert find(store, "")[0] == []
+
+
+@pytest.mark.parametrize(
+    "query", ['"', "NEAR(", "a OR", "*", "-- ; drop table turns", "' or 1=1", "()", "^x", "col:x", "\\"]
+)
+def test_no_query_is_syntax(store: Store, query: str) -> None:
+    say(store, "or near column drop table turns x", 1)
+    find(store, query)
+
+
+def test_vectors_find_what_words_do_not_and_follow_their_scope(store: Store, tiny: Path) -> None:
+    embedder = Embedder(tiny, idle_s=60, environment={"PATH": os.environ["PATH"]})
+    try:
+        name = models.model_identity(tiny)
+        embed: Callable[[str], tuple[bytes, str]] = lambda query: (embedder.embed([query], deadline_s=20)[0], name)  # noqa: E731
+        said = ["the staging cluster lives behind the VPN", "tabs are four spaces wide in this code"]
+        for number, body in enumerate(said):
+            say(store, body, 2 * number + 1, session=f"s{number}")
+        made = embedder.embed(said, deadline_s=20)
+
+        def write(rows: Rows) -> None:
+            model = vectors.ensure_model(rows, name, len(made[0]), now=NOW)
+            waiting = vectors.backlog(rows, "passage", model, limit=9)
+            rows_made = [(seq, place, 0, len(body), made[said.index(body)]) for seq, place, body in waiting]
+            vectors.add(rows, "passage", model, rows_made, reached=waiting[-1][0])
+
+        store.write(write)
+        hits, degraded = find(store, "staging cluster VPN", embed=embed)
+        assert degraded == []
+        assert said[0] in hits[0].text and hits[0].source_uuids[0] == "s0-1"
+        assert {"shared", "meaning"} <= set(hits[0].factors)
+        assert find(store, "staging cluster VPN", root=THERE, embed=embed)[0] == []
+    finally:
+        embedder.close()
+
+
+def start(store: Store, source: str, number: int) -> None:
+    event = Event(id=f"e{number}", host="claude", name="session_start", session_id="s9", source=source, payload=str(number),
+                  at=f"2026-03-02T10:{number:02d}:00.000Z")  # fmt: skip
+    store.write(lambda rows: events.record(rows, event, text_hash="", payload_hash=str(number)))
+
+
+def brief_of(store: Store, number: int) -> str:
+    made = store.read(
+        lambda rows: session_brief.session_brief(
+            rows, places=visibility.scopes(rows, HERE), session_id="s9", max_tokens=900
+        )
+    )
+    if made.text:
+        store.write(
+            lambda rows: receipts.add_receipt(
+                rows, receipt_id=f"r{number}", session_id="s9", event="session_start", project=1,
+                at=f"2026-03-02T10:{number:02d}:30.000Z", tokens=made.tokens, text_hash="", items=made.items,
+            )
+        )  # fmt: skip
+    return made.text
+
+
+def test_a_session_is_told_once_and_again_after_its_context_was_lost(store: Store) -> None:
+    uuid = say(store, "alpha deploys so", 1)
+    remember(store, "alpha deploys with `make ship` from the release branch", uuid)
+    start(store, "startup", 1)
+    first = brief_of(store, 1)
+    assert first
+    start(store, "resume", 2)
+    assert brief_of(store, 2) == "", "resumed: it is in the context still"
+    start(store, "compact", 3)
+    assert brief_of(store, 3) == first, "compacted: the same bytes again"
+
+
+def test_what_a_session_said_itself_is_not_told_back_to_it(store: Store) -> None:
+    remember(store, "the billing service deploys to staging with `make ship`", say(store, "x", 1))
+    asked = "how do we deploy the billing service to staging?"
+    assert recall(store, asked, session="s1") == []
+    assert recall(store, asked, session="s9") != []
+
+
+def recall(store: Store, prompt: str, session: str = "s9") -> list[BriefItem]:
+    made = store.read(
+        lambda rows: prompts.recall(
+            rows,
+            places=visibility.scopes(rows, HERE),
+            session_id=session,
+            prompt=prompt,
+            floor=0.5,
+            max_tokens=350,
+            max_items=4,
+            embed=None,
+            key=store.hash_key,
+        )
+    )
+    assert bool(made.text) is bool(made.items)
+    return list(made.items)
+
+
+def test_a_prompt_gets_what_bears_on_it_and_nothing_else(store: Store) -> None:
+    ident = remember(store, "the billing service deploys to staging with `make ship`", say(store, "x", 1))
+    remember(store, "the users table has a composite index on organisation", say(store, "y", 3))
+    assert [item.id for item in recall(store, "how do we deploy the billing service to staging?")] == [ident]
+    assert recall(store, "what is the capital of France?") == []
+    assert recall(store, "yes") == []
+
+
+def test_what_the_assistant_saved_by_itself_is_found_but_not_told(store: Store) -> None:
+    remember(store, "the billing service deploys to staging with `make ship`", say(store, "x", 1), origin="model_saved")
+    assert recall(store, "how do we deploy the billing service to staging?") == []
+    assert find(store, "billing service deploy", kind="memory")[0]
+
+
+def state(store: Store, body: str, number: int, **more: str) -> str:
+    """A turn and the memory that it states."""
+    uuid = say(store, body, number, **more)
+    said = Statement(text=body, gate="epistemic", category="decision", confidence=0.9, authority="user")
+    source = Provenance(uuid=uuid, session_id=more.get("session", "s1"), at=f"2026-03-01T10:{number:02d}:00.000Z")
+    return store.write(
+        lambda rows: believe.remember(
+            rows, said, source, project=project(rows, HERE), origin="stated", key=store.hash_key
+        )[0]
+    )
+
+
+def test_what_was_superseded_stands_behind_what_replaced_it_and_says_so_turns_too(store: Store) -> None:
+    state(store, "Use npm in the web client for packages", 1)
+    new = state(store, "Use pnpm in the web client for packages, not npm", 3, session="s2")
+    for kind in ("memory", "turn", "all"):
+        first, second = find(store, "npm packages in the web client", kind=kind)[0]
+        assert (first.superseded_by, second.superseded_by) == ("", new)
+        assert first.text.startswith("Use pnpm")
+
+
+def test_what_was_said_under_an_old_name_is_found_by_the_new_one(store: Store) -> None:
+    state(store, "`app.toml` was renamed to `settings.yaml`", 3)
+    uuid = say(store, "the port is read from app.toml", 1, session="s2")
+    hits, _ = find(store, "settings.yaml", kind="turn")
+    assert uuid in [hit.source_uuids[0] for hit in hits]
