@@ -9,19 +9,17 @@ import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csmd.capture.hosts import claude_environment
 from csmd.daemon import alarm, notice
 from csmd.daemon.alarm import Note, Seen
+from csmd.daemon.context import Context
 from csmd.daemon.now import iso, now_iso
 from csmd.errors import CsmdError
 from csmd.store import events as unheard
 from csmd.store import files
 from csmd.store.sqlite import Rows
-
-if TYPE_CHECKING:
-    from csmd.daemon.steward import Steward
 
 EVERY_S = 5.0
 #: For so long after the last write sessions are looked at.
@@ -37,9 +35,9 @@ MOST_NOTED = 20
 class Alarms:
     """Owns what is amiss and since when; the steward steps it, anybody may ask what is `shown`."""
 
-    def __init__(self, steward: Steward) -> None:
-        self._steward = steward
-        self._notices = notice.Notices(steward.config.paths.run_dir)
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._notices = notice.Notices(context.config.paths.run_dir)
         self._lock = threading.Lock()
         self._since: dict[str, str] = {}
         self._of_hooks: dict[str, str] = {}
@@ -52,7 +50,7 @@ class Alarms:
 
     def shown(self) -> list[dict[str, str]]:
         """What is amiss now: `what`, `do`, `since`, worst first."""
-        store = self._steward.store
+        store = self._context.store
         raised = ["damaged"] if store.refuses else ["disk"] if store.refusing else []
         raised += ["spool"] if self._is_stuck() else []
         with self._lock:
@@ -66,19 +64,19 @@ class Alarms:
             return False
         self._next = now + EVERY_S
         self._look_at_spool(now)
-        store = self._steward.store
+        store = self._context.store
         if store.commits != self._commits:
             self._commits, self._changed_at = store.commits, now
         changed = now - self._changed_at <= SETTLED_S  # what was too fresh to be judged is looked at again
         if not store.refuses and not store.refusing and (changed or self._of_hooks):
             self._look_at_sessions(now - self._began)
-        if (told := self.shown()) and self._steward.config.settings.alarm_desktop:
+        if (told := self.shown()) and self._context.config.settings.alarm_desktop:
             self._notices.show(told[0]["what"], told[0]["do"])
         return False
 
     def _look_at_spool(self, now: float) -> None:
-        steward = self._steward
-        waiting = [path for path in files.spooled_paths(steward.config.paths.home) if path not in steward.left_alone]
+        context = self._context
+        waiting = [path for path in files.spooled_paths(context.config.paths.home) if path not in context.left_alone]
         oldest = waiting[0].name if waiting else ""
         if oldest != self._oldest:
             self._oldest, self._oldest_at = oldest, now
@@ -89,7 +87,7 @@ class Alarms:
 
     def _look_at_sessions(self, uptime_s: float) -> None:
         """Notes the sessions that no hook reported, takes back what says nothing any more, and draws the conclusion."""
-        store, paths = self._steward.store, self._steward.config.paths
+        store, paths = self._context.store, self._context.config.paths
         folders, installed = installation(paths.install_record)
         now = datetime.now(UTC)
         # The daemon's age is counted by the clock that nobody sets.

@@ -9,14 +9,12 @@ import logging
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from csmd.daemon.context import Context
 from csmd.daemon.now import now_iso
 from csmd.errors import StoreError
 from csmd.store import activity, backup
-
-if TYPE_CHECKING:
-    from csmd.daemon.steward import Steward
 
 log = logging.getLogger(__name__)
 
@@ -24,35 +22,35 @@ log = logging.getLogger(__name__)
 LOOK_S = 600.0
 
 
-def daily(steward: Steward) -> bool:
+def daily(context: Context) -> bool:
     """Makes the backup that is due, if one is; StoreError when the disk has no room for it."""
-    database, hours = steward.config.paths.database, steward.config.settings.backup_every_h
-    if not hours or not _is_due(steward, database, hours):
+    database, hours = context.config.paths.database, context.config.settings.backup_every_h
+    if not hours or not _is_due(context, database, hours):
         return False
     if not backup.has_room(database):
         raise StoreError(
             "none was made, the disk is too full", hint="free some space, or set backup.every_h: 0 to do without"
         )
-    made = make(steward, None)
+    made = make(context, None)
     log.info("the daily backup is made, %d bytes", made["bytes"])
     return True
 
 
-def make(steward: Steward, target: Path | None) -> dict[str, Any]:
+def make(context: Context, target: Path | None) -> dict[str, Any]:
     """Makes a backup, at `target` or among the others, of which the oldest go; what it holds."""
-    database = steward.config.paths.database
+    database = context.config.paths.database
     place = target or backup.place_of(database, now=now_iso())
     if target is not None and target.exists():
         raise StoreError(f"{target} is there already", hint="name a file that is not")
-    made = backup.make(database, place, stop=lambda: steward.stopping)
-    removed = 0 if target else backup.rotate(database, keep=steward.config.settings.backup_keep)
+    made = backup.make(database, place, stop=lambda: context.stopping)
+    removed = 0 if target else backup.rotate(database, keep=context.config.settings.backup_keep)
     return {"path": str(made.path), "bytes": made.bytes, "counts": made.counts, "removed": removed}
 
 
-def _is_due(steward: Steward, database: Path, hours: int) -> bool:
+def _is_due(context: Context, database: Path, hours: int) -> bool:
     newest = next(iter(backup.listed(database)), None)
     if newest is None:
-        since = steward.store.read(activity.born)
+        since = context.store.read(activity.born)
         begun = datetime.fromisoformat(since) if since else datetime.now(UTC)
     else:
         begun = backup.made_at(newest) or datetime.fromtimestamp(0, UTC)

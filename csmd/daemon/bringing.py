@@ -10,46 +10,44 @@ import stat
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from csmd.capture import project_identity
 from csmd.capture.hosts import claude_environment
+from csmd.daemon.context import Context
+from csmd.daemon.job import Job
 from csmd.daemon.now import now_iso
 from csmd.dream import transfer
 from csmd.errors import BadInput, ConfigError, StoreError
 from csmd.store import exports, files, projects, tombstones, workspaces
 from csmd.store.sqlite import Rows
 
-if TYPE_CHECKING:
-    from csmd.daemon.jobs import Job
-    from csmd.daemon.steward import Steward
-
 #: What an import of transcripts counts, and another one has none of.
 NO_TURNS = {"files": 0, "turns_new": 0, "turns_known": 0, "bad_lines": 0, "redactions": 0}
 
 
-def read(steward: Steward, job: Job) -> Generator[None, None, bool]:
+def read(context: Context, job: Job) -> Generator[None, None, bool]:
     """Takes in memories where the job's path holds such; False, and nothing done, where it holds transcripts."""
     path = Path(job.path)
     memories = transfer.found_in(path)
     if memories is not None:
         with transfer.opened(memories) as file:
-            yield from _parcel(steward, job, file)
+            yield from _parcel(context, job, file)
         return True
     notes = transfer.notes_in(path)
     if notes:
-        yield from _notes(steward, job, notes)
+        yield from _notes(context, job, notes)
     return bool(notes)
 
 
-def _parcel(steward: Steward, job: Job, file: BinaryIO) -> Iterator[None]:
+def _parcel(context: Context, job: Job, file: BinaryIO) -> Iterator[None]:
     taken = transfer.Taken()
     vouched = bool(job.order.get("by_person"))
     named = str(job.order.get("project") or job.order.get("asking") or "")
     here = project_identity.marked(project_identity.identified(named)) if named else None
-    for done in transfer.take_in(steward.store, file, vouched=vouched, now=now_iso(), taken=taken, here=here):
+    for done in transfer.take_in(context.store, file, vouched=vouched, now=now_iso(), taken=taken, here=here):
         job.progress.update(step="taking in memories", done=done)
-        _go_on(steward)
+        _go_on(context)
         yield
     job.result.update(
         {**NO_TURNS, "files": 1, "redactions": taken.redactions.total(), "memories_known": taken.known,
@@ -59,12 +57,12 @@ def _parcel(steward: Steward, job: Job, file: BinaryIO) -> Iterator[None]:
     )  # fmt: skip
 
 
-def _notes(steward: Steward, job: Job, notes: list[Path]) -> Iterator[None]:
+def _notes(context: Context, job: Job, notes: list[Path]) -> Iterator[None]:
     taken = transfer.NotesTaken()
-    project = _project(steward, job, notes[0].parent)
-    for done in transfer.take_in_notes(steward.store, notes, project=project, now=now_iso(), taken=taken):
+    project = _project(context, job, notes[0].parent)
+    for done in transfer.take_in_notes(context.store, notes, project=project, now=now_iso(), taken=taken):
         job.progress.update(step="reading notes", done=done, total=len(notes))
-        _go_on(steward)
+        _go_on(context)
         yield
     job.result.update(
         {**NO_TURNS, "files": taken.files, "redactions": taken.redactions.total(), "memories_known": taken.known,
@@ -72,18 +70,18 @@ def _notes(steward: Steward, job: Job, notes: list[Path]) -> Iterator[None]:
     )  # fmt: skip
 
 
-def _project(steward: Steward, job: Job, folder: Path) -> int:
+def _project(context: Context, job: Job, folder: Path) -> int:
     """The project that notes are about: the one that is named, else the one whose memory directory it is."""
     named = str(job.order.get("project", ""))
     if named:
         place = project_identity.identified(named)
-        return steward.store.write(lambda rows: projects.ensure(rows, project_identity.marked(place), now=now_iso()))
+        return context.store.write(lambda rows: projects.ensure(rows, project_identity.marked(place), now=now_iso()))
     whose = folder.parent.name if folder.name == "memory" else folder.name
 
     def known(rows: Rows) -> set[int]:
         return {seq for path, seq in workspaces.directories(rows) if claude_environment.folder_name(path) == whose}
 
-    found = steward.store.read(known)
+    found = context.store.read(known)
     if len(found) != 1:
         raise BadInput(
             f"{folder}: which project are these notes about?", hint="name it: csmd import DIR --project PATH"
@@ -94,16 +92,16 @@ def _project(steward: Steward, job: Job, folder: Path) -> int:
 # --- out
 
 
-def write(steward: Steward, job: Job) -> Iterator[None]:
+def write(context: Context, job: Job) -> Iterator[None]:
     """Writes the memories of the job's places into its directory, which is made, or empty, or holds an earlier export."""
     began, directory = time.monotonic(), Path(job.path)
     _make_room(directory)
     total = 0
-    for total in transfer.export(steward.store, directory, job.order["places"]):
+    for total in transfer.export(context.store, directory, job.order["places"]):
         job.progress.update(step="writing", done=total)
-        _go_on(steward)
+        _go_on(context)
         yield
-    every, forgotten = steward.store.read(lambda rows: (len(exports.seqs(rows, None)), tombstones.number(rows)))
+    every, forgotten = context.store.read(lambda rows: (len(exports.seqs(rows, None)), tombstones.number(rows)))
     job.result.update(
         path=str(directory / transfer.NAME), memories=total, project=job.order["project"], elsewhere=every - total,
         forgotten=forgotten, took_s=round(time.monotonic() - began, 3), degraded=[],
@@ -124,6 +122,6 @@ def _make_room(directory: Path) -> None:
     files.make_private(directory)
 
 
-def _go_on(steward: Steward) -> None:
-    if steward.stopping:
+def _go_on(context: Context) -> None:
+    if context.stopping:
         raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")

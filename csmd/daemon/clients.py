@@ -10,53 +10,38 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csmd import text
 from csmd.capture.redact import storable_path
 from csmd.config import Config, child_environment
+from csmd.daemon.context import Context
 from csmd.daemon.now import iso, now_iso
 from csmd.errors import ConfigError, CsmdError
 from csmd.store import events, files, tombstones
 from csmd.store.sqlite import Rows
 
-if TYPE_CHECKING:
-    from csmd.daemon.steward import Steward
-
 IN_USE_DAYS = 30
 SETTLE_AGAIN_S = 86_400.0
-#: Directories that hooks may name before somebody looks.
-MOST_WAITING = 32
 CHILD_PATIENCE_S = 5.0
 
 
 class Clients:
     """Owns the child that settles the hooks, and what hooks named since it was last looked at."""
 
-    def __init__(self, steward: Steward) -> None:
-        self._steward = steward
-        self._named: dict[str, None] = {}
-        self._lock = threading.Lock()
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._settled: dict[str, float] = {}
         self._child: subprocess.Popen[bytes] | None = None
 
-    def named(self, transcript: str) -> None:
-        """A hook has named a transcript outside of every known directory; cheap, from any thread."""
-        with self._lock:
-            if len(self._named) < MOST_WAITING:
-                self._named[transcript] = None
-
     def look(self) -> bool:
         """Notes the directories that hooks named; whether there was one."""
-        with self._lock:
-            named, self._named = list(self._named), {}
         found = False
-        for transcript in named:
+        for transcript in self._context.take_elsewhere():
             found |= self._note(transcript)
         return found
 
@@ -65,11 +50,11 @@ class Clients:
         if folder is None or not is_config_dir(folder):
             return False
         real = folder.resolve()
-        for known in self._steward.config.assistant_dirs:
+        for known in self._context.config.assistant_dirs:
             if known.resolve() == real:  # by another name, a link's
-                self._steward.hint(str(known / "projects" / inside))
+                self._context.hint(str(known / "projects" / inside))
                 return True
-        store, path = self._steward.store, storable_path(str(folder))
+        store, path = self._context.store, storable_path(str(folder))
 
         def note(rows: Rows) -> None:
             events.note_elsewhere(rows, tombstones.listed_path(rows, path, key=store.hash_key), at=now_iso())
@@ -86,15 +71,15 @@ class Clients:
             self._child = None
             if code:
                 raise CsmdError(f"`csmd hooks settle` ended with exit code {code}; run it to see why")
-        steward = self._steward
-        old = too_old(steward.config, steward.store.read(versions))
+        context = self._context
+        old = too_old(context.config, context.store.read(versions))
         due = [version for version in old if now - self._settled.get(version, -SETTLE_AGAIN_S) >= SETTLE_AGAIN_S]
         if not due:
             return False
         self._settled.update(dict.fromkeys(due, now))
         self._child = subprocess.Popen(
             [sys.executable, "-P", "-m", "csmd", "hooks", "settle"],
-            cwd=str(steward.config.paths.home),
+            cwd=str(context.config.paths.home),
             env=child_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

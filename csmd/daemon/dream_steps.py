@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from csmd.daemon import backups
+from csmd.daemon.context import Context
+from csmd.daemon.edited import Edited
 from csmd.daemon.now import here, now_iso
 from csmd.dream import daily, narrator, page_files, steps, undo
 from csmd.dream import reselection as stage_reselection
@@ -20,9 +21,6 @@ from csmd.store import backup, dream_evidence, dreams, reselection
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 
-if TYPE_CHECKING:
-    from csmd.daemon.steward import Steward
-
 
 @dataclass(frozen=True, slots=True)
 class Night:
@@ -31,8 +29,9 @@ class Night:
     With `confirmed` a person has agreed to what it does.
     """
 
-    steward: Steward
+    context: Context
     dream: Dream
+    edited: Edited
     awaited: bool = False
     confirmed: bool = False
     now: Callable[[], str] = now_iso
@@ -65,28 +64,28 @@ def _counted(rows: Rows, project: int, now: str) -> Sequence[Fact]:
 
 def _read_edits(night: Night) -> Iterator[None]:
     if night.awaited:
-        yield from night.steward.edited.read_at_once()
+        yield from night.edited.read_at_once()
     else:
-        night.steward.edited.read_settled()
+        night.edited.read_settled()
     yield
 
 
 def _write_pages(night: Night) -> Generator[None]:
-    store, now = night.steward.store, night.now()
+    store, now = night.context.store, night.now()
     found = yield from counted(store.read, now=now)
     facts = [fact for here in found.values() for fact in here]
-    directory = night.steward.config.paths.memory
+    directory = night.context.config.paths.memory
     for _ in page_files.write(store, directory, dream_seq=night.dream.seq, now=now, facts=facts):
         yield  # page by page: others come first, and whoever lost the lock writes no more
     yield
 
 
-def rewritten(steward: Steward, paths: Sequence[str]) -> Generator[None]:
+def rewritten(context: Context, edited: Edited, paths: Sequence[str]) -> Generator[None]:
     """Reads the edits of pages, by their paths below the home, and writes these pages as they should be now."""
     if not paths:
         return
-    yield from steward.edited.read_at_once()
-    store, paths_of = steward.store, steward.config.paths
+    yield from edited.read_at_once()
+    store, paths_of = context.store, context.config.paths
     found = yield from counted(store.read, now=now_iso())
     facts = [fact for here in found.values() for fact in here]
     only = {
@@ -99,21 +98,21 @@ def rewritten(steward: Steward, paths: Sequence[str]) -> Generator[None]:
 
 
 def _consolidate(night: Night) -> Generator[None]:
-    store, now = night.steward.store, night.now()
+    store, now = night.context.store, night.now()
     facts = yield from counted(store.read, now=now)
-    promoting = night.steward.config.settings.stages_promote
+    promoting = night.context.config.settings.stages_promote
     yield from steps.batches(store, night.dream, now=now, key=store.hash_key, facts=facts, promoting=promoting)
 
 
 def _archive_days(night: Night) -> Iterator[None]:
-    paths, seq, store = night.steward.config.paths, night.dream.seq, night.steward.store
+    paths, seq, store = night.context.config.paths, night.dream.seq, night.context.store
     yield
     for _ in daily.archive(store, paths.home, paths.memory, seq, now=night.now(), here=night.here):
         yield
 
 
 def _forget_old(night: Night) -> Iterator[None]:
-    store, settings = night.steward.store, night.steward.config.settings
+    store, settings = night.context.store, night.context.config.settings
     known = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
     old = undo.outlived(known, now=night.now(), keep_days=settings.dream_keep_days, every_h=settings.dream_every_h)
     while store.write(lambda rows: dreams.forget(rows, old, most=FORGOTTEN)):
@@ -123,12 +122,12 @@ def _forget_old(night: Night) -> Iterator[None]:
 
 def _choose_anew(night: Night) -> Generator[None]:
     """A copy of the database first; where most memories would be archived, nothing is done and a person is asked."""
-    store, database = night.steward.store, night.steward.config.paths.database
+    store, database = night.context.store, night.context.config.paths.database
     if not backup.has_room(database):
         raise StoreError(
             "old memories are not chosen anew: there is no room for a backup", hint="free some space on that disk"
         )
-    backups.make(night.steward, None)
+    backups.make(night.context, None)
     yield
     found = yield from stage_reselection.planned(store.read, key=store.hash_key)
     if found.needs_person and not night.confirmed:

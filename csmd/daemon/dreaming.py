@@ -16,13 +16,15 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csmd.capture.redact import redact
-from csmd.daemon import jobs, machine
+from csmd.daemon import machine
+from csmd.daemon.context import Context
 from csmd.daemon.dream_lock import DreamLock
 from csmd.daemon.dream_steps import AGAIN, AGAIN_STEPS, STEPS, Night, rewritten
-from csmd.daemon.jobs import Job
+from csmd.daemon.edited import Edited
+from csmd.daemon.job import Job, carried_out
 from csmd.daemon.moments import a_moment, whole
 from csmd.daemon.now import now_iso
 from csmd.dream import gates, undo
@@ -33,9 +35,6 @@ from csmd.errors import CsmdError
 from csmd.store import dreams, reselection
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
-
-if TYPE_CHECKING:
-    from csmd.daemon.steward import Steward
 
 #: How often the gates are asked.
 LOOK_S = 60.0
@@ -51,15 +50,16 @@ WHEN = "`csmd dream status` says who dreams"
 class Dreaming:
     """Owns the dream under way and its lock; the steward's thread steps it, others ask for one."""
 
-    def __init__(self, steward: Steward) -> None:
-        self._steward = steward
-        self.lock = DreamLock(steward.config.paths.dream_lock)
+    def __init__(self, context: Context, edited: Edited) -> None:
+        self._edited = edited
+        self._context = context
+        self.lock = DreamLock(context.config.paths.dream_lock)
         self._job: Job | None = None
         """The dream that is to be, or is under way."""
         self._batches: Generator[None] | None = None
         self._is_awaited = False
         self._ordering = threading.Lock()
-        self._heard = self._went_on = time.monotonic()
+        self._went_on = time.monotonic()
         self._next_look = self._next_beat = 0.0
         self._reselection_due = True
         """Whether memories of an older csmd may wait to be chosen anew."""
@@ -68,14 +68,10 @@ class Dreaming:
 
     # --- from any thread
 
-    def hear(self) -> None:
-        """Something was heard of a session."""
-        self._heard = time.monotonic()
-
     @property
     def is_urgent(self) -> bool:
         """Whether somebody waits for the dream under way and no session is at work that it would slow down."""
-        return self._job is not None and self._is_awaited and time.monotonic() - self._heard >= AT_WORK_S
+        return self._job is not None and self._is_awaited and time.monotonic() - self._context.heard_at >= AT_WORK_S
 
     @property
     def is_under_way(self) -> bool:
@@ -89,7 +85,7 @@ class Dreaming:
 
     def alone_since(self, at: float) -> bool:
         """Whether a dream is under way and nothing was heard of a session since a monotonic time: what is new is its own."""
-        return self._batches is not None and self._heard < at
+        return self._batches is not None and self._context.heard_at < at
 
     def order(self, why: str, *, awaited: bool, confirmed: bool = False) -> Job:
         """A dream as soon as may be; the one under way where there is one, which goes on at once when it is `awaited`."""
@@ -98,9 +94,9 @@ class Dreaming:
             if self._job is None:
                 self._went_on = time.monotonic()
                 self._job = Job(id=secrets.token_hex(8), kind="dream", order={"why": why, "confirmed": confirmed})
-                self._steward.list_job(self._job)
+                self._context.list_job(self._job)
             job = self._job
-        self._steward.poke()
+        self._context.poke()
         return job
 
     def verdict(self, rows: Rows) -> Verdict:
@@ -138,9 +134,11 @@ class Dreaming:
         if at >= self._next_beat:
             self._next_beat = at + BEAT_S
             self.lock.beat(datetime.now(UTC))  # that it was lost, the dream's next batch finds
-        if not self._is_awaited and at - self._heard < AT_WORK_S:
+        if not self._is_awaited and at - self._context.heard_at < AT_WORK_S:
             return False
-        self._batches = self._batches or jobs.batches(self._steward, self._job)
+        self._batches = self._batches or carried_out(
+            self._job, self.dream(self._job), log_file=self._context.config.paths.log_file
+        )
         self._went_on = time.monotonic()
         if a_moment(self._batches):
             self._batches = self._job = None
@@ -158,7 +156,7 @@ class Dreaming:
 
     def dream(self, job: Job) -> Generator[None]:
         """The dream itself, a batch at a time; CsmdError when another one dreams, or took the lock meanwhile."""
-        began, store = time.monotonic(), self._steward.store
+        began, store = time.monotonic(), self._context.store
         if held := self._held(datetime.now(UTC)):
             raise CsmdError(held, hint=WHEN)
         dream = store.write(lambda rows: self._begin(rows, str(job.order["why"])))
@@ -168,7 +166,11 @@ class Dreaming:
                 raise CsmdError(dreams_already(other), hint=WHEN)
             try:
                 night = Night(
-                    self._steward, dream, awaited=self._is_awaited, confirmed=bool(job.order.get("confirmed"))
+                    self._context,
+                    dream,
+                    self._edited,
+                    awaited=self._is_awaited,
+                    confirmed=bool(job.order.get("confirmed")),
                 )
                 for name, step in (AGAIN_STEPS if dream.why == AGAIN else STEPS).items():
                     job.progress.update(step=name)
@@ -187,13 +189,13 @@ class Dreaming:
         if other := self.lock.take(datetime.now(UTC)):
             raise CsmdError(dreams_already(other), hint=WHEN)
         job.progress.update(step="undoing")
-        store, home = self._steward.store, self._steward.config.paths.home
+        store, home = self._context.store, self._context.config.paths.home
         try:
             found = yield from stage_undo.undo(
                 store, str(job.order["dream"]), home=home, now=now_iso(), key=store.hash_key
             )
             # What somebody has edited since is kept: the lines beside the edit follow what is believed now.
-            yield from rewritten(self._steward, [one.item for one in found.kept if one.why == EDITED])
+            yield from rewritten(self._context, self._edited, [one.item for one in found.kept if one.why == EDITED])
         finally:
             self.lock.leave()
         job.result.update(
@@ -214,7 +216,7 @@ class Dreaming:
         """Notes how a dream ended: it was done, cancelled as the daemon stops, or failed and why."""
 
         def end(state: dreams.State, error: str = "") -> None:
-            self._steward.store.write(lambda rows: dreams.end(rows, dream.seq, state=state, error=error, now=now_iso()))
+            self._context.store.write(lambda rows: dreams.end(rows, dream.seq, state=state, error=error, now=now_iso()))
 
         try:
             yield
@@ -228,9 +230,9 @@ class Dreaming:
 
     def _reselects(self) -> bool:
         """Whether the memories of an older csmd wait to be chosen anew; asked of the rows until they do not."""
-        if self._reselection_due and self._steward.config.settings.stages_distill:
-            failed = self._steward.store.read(lambda rows: next(iter(dreams.history(rows, limit=1)), None))
-            self._reselection_due = self._steward.store.read(reselection.is_due)
+        if self._reselection_due and self._context.config.settings.stages_distill:
+            failed = self._context.store.read(lambda rows: next(iter(dreams.history(rows, limit=1)), None))
+            self._reselection_due = self._context.store.read(reselection.is_due)
             # What failed for want of room, say, is not tried every minute.
             lately = (
                 failed is not None
@@ -245,9 +247,9 @@ class Dreaming:
 
     def _look(self, at: float) -> Verdict:
         """What the gates say; the rows are asked only when something was stored since they were, or the clock was set."""
-        store, now = self._steward.store, datetime.now(UTC)
+        store, now = self._context.store, datetime.now(UTC)
         commits, known = store.commits, self._known
-        since = gates.counted_from(now, known[2].last_at, self._steward.config.settings.dream_every_h) if known else ""
+        since = gates.counted_from(now, known[2].last_at, self._context.config.settings.dream_every_h) if known else ""
         if known is None or known[:2] != (commits, since):
             seen, since = store.read(lambda rows: (self._asked(rows, found := self._since(rows, now)), found))
             known = self._known = (commits, since, seen)
@@ -255,12 +257,12 @@ class Dreaming:
 
     def _since(self, rows: Rows, now: datetime) -> str:
         done = dreams.last(rows)
-        return gates.counted_from(now, done.begun_at if done else "", self._steward.config.settings.dream_every_h)
+        return gates.counted_from(now, done.begun_at if done else "", self._context.config.settings.dream_every_h)
 
     def _asked(self, rows: Rows, since: str) -> Seen:
         done, undone = dreams.last(rows), dreams.last(rows, state="undone")
         latest = next(iter(dreams.history(rows, limit=1)), None)
-        most = self._steward.config.settings.dream_tier_max
+        most = self._context.config.settings.dream_tier_max
         return Seen(
             now=datetime.now(UTC),
             last_at=done.begun_at if done else "",
@@ -278,7 +280,7 @@ class Dreaming:
         )
 
     def _walk(self, seen: Seen, now: datetime, at: float) -> Verdict:
-        settings = self._steward.config.settings
+        settings = self._context.config.settings
         chosen = Chosen(
             on=settings.stages_dream, every_h=settings.dream_every_h, sessions=settings.dream_sessions,
             quiet_min=settings.dream_quiet_min, on_battery=settings.dream_on_battery,
@@ -286,7 +288,7 @@ class Dreaming:
         return gates.walk(
             chosen,
             replace(
-                seen, now=now, calm_s=max(at - self._heard, 0.0), load=machine.load_per_core(),
+                seen, now=now, calm_s=max(at - self._context.heard_at, 0.0), load=machine.load_per_core(),
                 on_mains=machine.on_mains(), holder=self._held(now),
             ),
         )  # fmt: skip
@@ -314,9 +316,9 @@ def told(rows: Rows, dream: Dream) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def resume(steward: Steward) -> None:
+def resume(context: Context) -> None:
     """Ends what a killed daemon left: a dream was broken off, and the next one plans anew; what was undone gets its files back."""
-    store, home = steward.store, steward.config.paths.home
+    store, home = context.store, context.config.paths.home
     store.write(lambda rows: dreams.interrupted(rows, now=now_iso()))
     # Where the disk does not take them `csmd status` says so, and the next reading of the pages tries again.
-    steward.guard("undo", lambda: whole(undo.finish(store, home=home, now=now_iso())) > 0)
+    context.guard("undo", lambda: whole(undo.finish(store, home=home, now=now_iso())) > 0)

@@ -12,16 +12,14 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from csmd.capture import instruction_files as capture
+from csmd.daemon import reading
+from csmd.daemon.context import Context
 from csmd.daemon.moments import whole
 from csmd.daemon.now import here, iso, now_iso
 from csmd.dream import daily, page_edits, page_files, undo
 from csmd.pauses import Pauses
-
-if TYPE_CHECKING:
-    from csmd.daemon.steward import Steward
 
 #: Settled is what has not changed for longer than the steward takes to sweep the transcripts of those at work.
 LOOK_S, SETTLED_S = 60.0, 40.0
@@ -32,8 +30,8 @@ MOST = 500
 class Edited:
     """Owns the stamps by which a changed page is known; only the steward's thread uses it."""
 
-    def __init__(self, steward: Steward) -> None:
-        self._steward = steward
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._next = 0.0
         self._seen: capture.Stamp = ()
         self._read: capture.Stamp = ()
@@ -60,14 +58,14 @@ class Edited:
         stamp = capture.stamp(map(str, self._pages()))
         if stamp == self._read:
             return False
-        if stamp != self._seen or self._steward.backlog or self._steward.somebody_waits():
+        if stamp != self._seen or self._context.backlog or self._context.somebody_waits():
             self._seen, self._next = stamp, now + SETTLED_S
             return False
         return self.read() > 0
 
     def _withdraw(self) -> int:
         """Takes what was forgotten out of all that csmd wrote, of the days some in a step; in how many places it was looked for."""
-        store, directory = self._steward.store, self._steward.config.paths.memory
+        store, directory = self._context.store, self._context.config.paths.memory
         days = daily.withdraw(store, directory, now=now_iso(), here=here)
         self._forgotten |= days > 0  # more may be left
         return page_files.withdraw(store, directory) + days
@@ -83,10 +81,10 @@ class Edited:
 
     def read_at_once(self) -> Generator[None, None, int]:
         """Reads them for somebody who waits, behind what those at work have written into their transcripts by now."""
-        steward = self._steward
-        steward.sweep(full=False)
-        for path in steward.take_hints():
-            while steward.look_at(path, most_pieces=1).more:
+        context = self._context
+        reading.sweep(context, full=False)
+        for path in context.take_hints():
+            while reading.look_at(context, path, most_pieces=1).more:
                 yield
             yield
         return self.read()
@@ -94,17 +92,17 @@ class Edited:
     def read(self) -> int:
         """Reads what people did to the pages now; how many edits."""
         stamp = capture.stamp(map(str, self._pages()))
-        store, directory = self._steward.store, self._steward.config.paths.memory
+        store, directory = self._context.store, self._context.config.paths.memory
         # What undoing a dream has left half done is no edit.
-        whole(undo.finish(store, home=self._steward.config.paths.home, now=now_iso()))
+        whole(undo.finish(store, home=self._context.config.paths.home, now=now_iso()))
         done = page_edits.step(store, directory, now=now_iso(), key=store.hash_key, pauses=self._away())
         self._read = stamp
         return done
 
     def _away(self) -> Pauses:
         """When nobody heard what tools wrote: in pauses, and when a session was last at work that the user leaves out."""
-        spans = list(self._steward.pauses().spans)
-        for path in list(self._steward.excluded):
+        spans = list(self._context.pauses().spans)
+        for path in list(self._context.excluded):
             with suppress(OSError):
                 last = datetime.fromtimestamp(path.stat().st_mtime, UTC)
                 spans.append((iso(last), iso(last + timedelta(seconds=1))))
@@ -118,5 +116,5 @@ class Edited:
         return list(islice(found, MOST))
 
     def _places(self) -> tuple[Path, ...]:
-        directory = self._steward.config.paths.memory
+        directory = self._context.config.paths.memory
         return directory, directory / "projects", directory / "topics"

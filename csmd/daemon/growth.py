@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from csmd.daemon.context import Context
 from csmd.store import activity
-
-if TYPE_CHECKING:
-    from csmd.daemon.steward import Steward
 
 #: How often it is looked whether a day has begun.
 EVERY_S = 900.0
@@ -16,13 +14,13 @@ EVERY_S = 900.0
 LAST_DAYS = 14
 
 
-def step(steward: Steward, now: float) -> None:
+def step(context: Context, now: float) -> None:
     """Notes today's size when it is time to look, at the monotonic time `now`."""
-    if now < steward.next_size:
+    if now < context.next_size:
         return
-    steward.next_size = now + EVERY_S
+    context.next_size = now + EVERY_S
     today = datetime.now(UTC).date().isoformat()
-    steward.guard("size of the day", lambda: steward.store.write(lambda rows: activity.note_size(rows, today)))
+    context.guard("size of the day", lambda: context.store.write(lambda rows: activity.note_size(rows, today)))
 
 
 def growth(noted: list[tuple[str, int]], *, used: int, today: date) -> dict[str, Any]:

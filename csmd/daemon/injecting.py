@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from csmd import text
 from csmd.capture import transcripts as capture
 from csmd.capture.hosts import claude, claude_environment
 from csmd.config import Config
+from csmd.daemon.context import Context
 from csmd.errors import DeadlineExceeded
 from csmd.model import Brief, Event
 from csmd.recall import at_work, checkpoint, living_state, prompt, session_brief
@@ -20,9 +20,6 @@ from csmd.recall import visibility as recall
 from csmd.recall.compose import Note
 from csmd.store import receipts
 from csmd.store.sqlite import Rows
-
-if TYPE_CHECKING:
-    from csmd.daemon.tools import Tools
 
 #: Longest that a prompt's vector may take; the words alone answer after that.
 QUERY_VECTOR_S = 0.12
@@ -53,7 +50,7 @@ class Made:
 
 
 def compose(
-    rows: Rows, config: Config, tools: Tools, event: Event, left_s: float, *, beside: Brief | None = None
+    rows: Rows, config: Config, context: Context, event: Event, left_s: float, *, beside: Brief | None = None
 ) -> tuple[Brief, int]:
     """What an event's session is told, and the project whose row it is; `left_s` until nobody waits.
 
@@ -76,10 +73,10 @@ def compose(
         def brief(room: int, goals: Sequence[Note], before: str) -> Brief:
             return session_brief.session_brief(
                 rows, places=places, session_id=session, max_tokens=room, goals=goals, blocks=blocks, before=before,
-                today=event.at[:10], besides=besides, key=tools.store.hash_key,
+                today=event.at[:10], besides=besides, key=context.store.hash_key,
             )  # fmt: skip
 
-        opened = checkpoint.opening(rows, event, places, key=tools.store.hash_key, max_tokens=most, brief=brief)
+        opened = checkpoint.opening(rows, event, places, key=context.store.hash_key, max_tokens=most, brief=brief)
         # After a compaction, and on resume: what is known of the files that it was at.
         files = at_work.file_block(rows, places=places, session_id=session, named="", besides=besides)
         return at_work.together(opened, files, max_tokens=most), places[0]
@@ -105,14 +102,14 @@ def compose(
         floor=settings.recall_floor,
         max_tokens=most,
         max_items=settings.recall_max_items,
-        embed=tools.query_vector(deadline_s=patience, start=False),
-        key=tools.store.hash_key,
+        embed=context.query_vector(deadline_s=patience, start=False),
+        key=context.store.hash_key,
     )
     files = at_work.file_block(rows, places=places, session_id=event.session_id, named=event.text)
     return at_work.together(recalled, files, max_tokens=most), places[0]
 
 
-def composed(rows: Rows, config: Config, tools: Tools, event: Event, left_s: float) -> Made:
+def composed(rows: Rows, config: Config, context: Context, event: Event, left_s: float) -> Made:
     """All that an event's answer tells; that it was composed, and how long it took, is noted, also where it is nothing.
 
     Without time or room for both, what a start is owed waits for the next prompt.
@@ -121,13 +118,13 @@ def composed(rows: Rows, config: Config, tools: Tools, event: Event, left_s: flo
 
     def told(asked: Event, beside: Brief | None = None) -> tuple[Brief, int]:
         began = time.monotonic()
-        made = compose(rows, config, tools, asked, until - began, beside=beside)
-        tools.steward.noted.composed(asked, made[0], time.monotonic() - began)
+        made = compose(rows, config, context, asked, until - began, beside=beside)
+        context.noted.composed(asked, made[0], time.monotonic() - began)
         return made
 
     own, project = told(event)
     made = Made(event, project, own)
-    start = tools.steward.owed.of(event.session_id) if event.name == "prompt" else None
+    start = context.owed.of(event.session_id) if event.name == "prompt" else None
     if start is None:
         return made
     try:  # what was slow once may be again: the prompt's own answer does not wait for it

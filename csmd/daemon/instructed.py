@@ -13,15 +13,12 @@ import threading
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from csmd import config
 from csmd.capture import instruction_files as capture
+from csmd.daemon.context import Context
 from csmd.daemon.now import iso, now_iso
 from csmd.store import projects
-
-if TYPE_CHECKING:
-    from csmd.daemon.steward import Steward
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +36,8 @@ NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
 class Instructed:
     """Owns the set of what is to be read again, and which directories each project's instructions lie in."""
 
-    def __init__(self, steward: Steward) -> None:
-        self._steward = steward
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._lock = threading.Lock()
         self._visited: dict[str, None] = {}
         self._touched: dict[str, None] = {}
@@ -52,7 +49,7 @@ class Instructed:
         with self._lock:
             if directory and len(self._visited) < MOST_WAITING:
                 self._visited[directory] = None
-        self._steward.poke()
+        self._context.poke()
 
     def touch(self, path: str) -> None:
         """Says that a file has changed, which may be an instruction file or one of thousands that are none."""
@@ -61,13 +58,13 @@ class Instructed:
             with self._lock:
                 if len(self._touched) < MOST_WAITING:
                     self._touched[path] = None
-            self._steward.poke()
+            self._context.poke()
 
     def _imported(self, path: str) -> bool:
         """Whether an imported file may lie there: in a directory that one was read from, and no bookkeeping."""
         folder = path.rpartition("/")[0]
         known = list(self._folders.values())
-        own = folder in {str(place) for place in self._steward.config.assistant_dirs}
+        own = folder in {str(place) for place in self._context.config.assistant_dirs}
         return not own and not path.endswith(".jsonl") and any(folder in folders for folders in known)
 
     def folders(self) -> list[Path]:
@@ -107,11 +104,11 @@ class Instructed:
     def sweep(self) -> int:
         """Reads those of every project that had a session lately; how many files have changed."""
         since = iso(datetime.now(UTC) - timedelta(days=RECENT_DAYS))
-        recent = self._steward.store.read(lambda rows: projects.projects_since(rows, since))[:MOST_PROJECTS]
+        recent = self._context.store.read(lambda rows: projects.projects_since(rows, since))[:MOST_PROJECTS]
         for key in self._folders.keys() - set(recent):
             del self._folders[key]
             self._stamps.pop(key, None)
-        found = sum(self._refresh(*place) for place in recent if not self._steward.stopping)
+        found = sum(self._refresh(*place) for place in recent if not self._context.stopping)
         for place in reversed(recent):
             self._at_work(place)
         return found
@@ -120,7 +117,7 @@ class Instructed:
         return bool(folders & changed) or any(folder.startswith(f"{root}/.claude/") for folder in changed)
 
     def _place(self, directory: str) -> tuple[int, str] | None:
-        return capture.project_of(self._steward.store, directory)
+        return capture.project_of(self._context.store, directory)
 
     def _refresh(self, seq: int, root: str) -> int:
         """Reads one project's when its files look changed; one that is not on this machine keeps what was known."""
@@ -132,17 +129,17 @@ class Instructed:
             if known is not None and capture.stamp(path for path, *_ in known) == known:
                 return True
             if root and Path(root).is_dir():
-                changed, folders, marks = capture.refresh(self._steward.store, seq, root, self.user(), now=now_iso())
+                changed, folders, marks = capture.refresh(self._context.store, seq, root, self.user(), now=now_iso())
                 self._folders[seq, root] = folders
                 self._stamps[seq, root] = capture.stamp(marks)
             return True
 
-        self._steward.guard("instructions", read, about=root)
+        self._context.guard("instructions", read, about=root)
         return changed
 
     def user(self) -> capture.User:
         """Whose files these are."""
-        return user_of(self._steward.config)
+        return user_of(self._context.config)
 
 
 def user_of(settings: config.Config) -> capture.User:

@@ -10,20 +10,23 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
 
 from csmd.capture import transcripts
 from csmd.capture import transcripts as capture
-from csmd.daemon import backfill, backups, bringing, purging, scanning, summary
+from csmd.daemon import backfill, backups, bringing, purging, reading, replay, scanning
 from csmd.daemon.backfill import Past
-from csmd.errors import ConfigError, CsmdError, EmbeddingUnavailable, StoreError
+from csmd.daemon.context import Context
+from csmd.daemon.dreaming import Dreaming
+from csmd.daemon.edited import Edited
+from csmd.daemon.instructed import Instructed
+from csmd.daemon.job import Job, carried_out
+from csmd.daemon.reindex import Reindex
+from csmd.daemon.stages import Stages
+from csmd.errors import ConfigError, EmbeddingUnavailable, StoreError
 from csmd.recall import threads
 from csmd.store import activity, cursors, models, vectors
-
-if TYPE_CHECKING:
-    from csmd.daemon.steward import Steward
 
 log = logging.getLogger(__name__)
 
@@ -32,105 +35,86 @@ FIRST_TEXT_S = 60.0
 """How long a new model may take to load."""
 
 
-@dataclass(slots=True)
-class Job:
-    """Work somebody waits for; `progress` is for people, `result` for the caller."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What jobs set to work besides the store."""
 
-    id: str
-    kind: Literal["import", "sync", "model", "purge", "scan", "backup", "export", "dream", "undo"]
-    path: str = ""
-    with_vectors: bool = True
-    recent: int = 0
-    """So many sessions of each project, the newest, and the rest in the background; 0: all."""
-    order: dict[str, Any] = field(default_factory=dict)
-    """What a purge, a scan or an export is about, the name of a model; never shown and never logged."""
-    state: Literal["waiting", "running", "done", "failed"] = "waiting"
-    progress: dict[str, Any] = field(default_factory=dict)
-    result: dict[str, Any] = field(default_factory=dict)
-    error: str = ""
-    hint: str = ""
+    instructed: Instructed
+    edited: Edited
+    reindex: Reindex
+    stages: Stages
+    dreaming: Dreaming
 
 
-def batches(steward: Steward, job: Job) -> Generator[None]:
+def batches(context: Context, parts: Parts, job: Job) -> Generator[None]:
     """Does a job, a batch for each step of the generator; its state says how it ended."""
-    job.state = "running"
-    try:
-        if job.kind == "model":
-            _use_model(steward, job)
-        elif job.kind == "purge":
-            yield from purging.run(steward, job)
-        elif job.kind == "scan":
-            yield from scanning.run(steward, job)
-        elif job.kind == "dream":
-            yield from steward.dreaming.dream(job)
-        elif job.kind == "undo":
-            yield from steward.dreaming.undo(job)
-        elif job.kind == "backup":
-            job.progress.update(step="copying")
-            job.result.update(backups.make(steward, Path(job.path) if job.path else None))
-        elif job.kind == "export":
-            yield from bringing.write(steward, job)
-        else:
-            yield from _take_in(steward, job)
-        job.state = "done"
-    except CsmdError as error:
-        job.error, job.hint, job.state = error.what, error.hint, "failed"
-    except Exception as error:
-        log.exception("job %s failed", job.kind)
-        job.error, job.hint, job.state = (
-            f"a bug: {type(error).__name__}",
-            f"see {steward.config.paths.log_file}",
-            "failed",
-        )
-    summary.of_job(job)
+    return carried_out(job, _work(context, parts, job), log_file=context.config.paths.log_file)
 
 
-def _take_in(steward: Steward, job: Job) -> Iterator[None]:
+def _work(context: Context, parts: Parts, job: Job) -> Generator[None]:
+    if job.kind == "model":
+        _use_model(context, job)
+    elif job.kind == "purge":
+        yield from purging.run(context, job)
+    elif job.kind == "scan":
+        yield from scanning.run(context, job)
+    elif job.kind == "undo":
+        yield from parts.dreaming.undo(job)
+    elif job.kind == "backup":
+        job.progress.update(step="copying")
+        job.result.update(backups.make(context, Path(job.path) if job.path else None))
+    elif job.kind == "export":
+        yield from bringing.write(context, job)
+    else:
+        yield from _take_in(context, parts, job)
+
+
+def _take_in(context: Context, parts: Parts, job: Job) -> Iterator[None]:
     started = time.monotonic()
-    before = _counts(steward)
-    brought = job.kind == "import" and (yield from bringing.read(steward, job))
-    paths = [] if brought else (yield from _read_all(steward, job))
-    steward.instructed.sweep()
+    before = _counts(context)
+    brought = job.kind == "import" and (yield from bringing.read(context, job))
+    paths = [] if brought else (yield from _read_all(context, job))
+    parts.instructed.sweep()
     # Whoever syncs has every transcript read by now; an import reads what is elsewhere.
-    reading = steward.edited.read if job.kind == "sync" else steward.edited.read_settled
-    steward.guard("pages", lambda: reading() > 0)
+    reading = parts.edited.read if job.kind == "sync" else parts.edited.read_settled
+    context.guard("pages", lambda: reading() > 0)
     job.progress.update(step="distilling")
-    for _ in steward.stages.distilling(force=True):
-        _go_on(steward)
+    for _ in parts.stages.distilling(force=True):
+        _go_on(context)
         yield
-    for _ in steward.stages.settle():
-        _go_on(steward)
+    for _ in parts.stages.settle():
+        _go_on(context)
         yield
     if job.kind == "sync":
-        yield from _reindex(steward, job)
-    degraded = (yield from _embed_all(steward, job)) if job.with_vectors else []
-    _go_on(steward)
-    steward.store.checkpoint(truncate=True)
-    after = _counts(steward)
+        yield from _reindex(context, parts.reindex, job)
+    degraded = (yield from _embed_all(context, parts, job)) if job.with_vectors else []
+    _go_on(context)
+    context.store.checkpoint(truncate=True)
+    after = _counts(context)
     mine = {f"transcript {path}" for path in paths}
     troubled = [
-        what for what in steward.trouble if what in mine or what.startswith(("distilling", "spooled", "passages"))
+        what for what in context.trouble if what in mine or what.startswith(("distilling", "spooled", "passages"))
     ]
     job.result.update(
         memories_new=after["memories"] - before["memories"],
         vectors=after["vectors"] - before["vectors"],
         took_s=round(time.monotonic() - started, 3),
-        degraded=[*(f"{what}: {steward.trouble[what]}" for what in sorted(troubled)), *degraded],
+        degraded=[*(f"{what}: {context.trouble[what]}" for what in sorted(troubled)), *degraded],
     )
 
 
-def _counts(steward: Steward) -> dict[str, int]:
-    return steward.store.read(activity.counts)
+def _counts(context: Context) -> dict[str, int]:
+    return context.store.read(activity.counts)
 
 
-def _go_on(steward: Steward) -> None:
-    if steward.stopping:
+def _go_on(context: Context) -> None:
+    if context.stopping:
         raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")
 
 
-def _read_all(steward: Steward, job: Job) -> Generator[None, None, list[str]]:
-    steward.replay_spool()
-    sessions, later = _sessions(steward, job)
+def _read_all(context: Context, job: Job) -> Generator[None, None, list[str]]:
+    replay.replay(context)
+    sessions, later = _sessions(context, job)
     total, files, bytes_all = transcripts.Tail(), 0, 0
     began = time.monotonic()
     for number, past in enumerate(sessions):
@@ -139,17 +123,17 @@ def _read_all(steward: Steward, job: Job) -> Generator[None, None, list[str]]:
         for one in past.files:
             left = True
             while left:
-                _go_on(steward)
-                report = steward.look_at(Path(one.path), strict=True, most_pieces=1)
+                _go_on(context)
+                report = reading.look_at(context, Path(one.path), strict=True, most_pieces=1)
                 for name in ("turns_new", "turns_known", "bad_lines", "redactions"):
                     setattr(total, name, getattr(total, name) + getattr(report, name))
                 bytes_all += report.bytes_read
                 left = report.more
                 job.progress.update(bytes=bytes_all)
                 yield
-            steward.backlog.drop(one.path)
+            context.backlog.drop(one.path)
             files += 1
-    _go_on(steward)
+    _go_on(context)
     job.progress.update(done=len(sessions), total=len(sessions))
     job.result.update(
         files=files,
@@ -159,22 +143,22 @@ def _read_all(steward: Steward, job: Job) -> Generator[None, None, list[str]]:
         redactions=total.redactions,
     )
     if job.recent:
-        steward.backlog.fill(later)
+        context.backlog.fill(later)
         # In the background there are rests between: until it is under way, that is its pace.
-        steward.backlog.note(read=bytes_all, took_s=(time.monotonic() - began) * (1 + backfill.REST))
-        job.result.update(left=steward.backlog.shown())
+        context.backlog.note(read=bytes_all, took_s=(time.monotonic() - began) * (1 + backfill.REST))
+        job.result.update(left=context.backlog.shown())
     return [one.path for past in sessions for one in past.files]
 
 
-def _sessions(steward: Steward, job: Job) -> tuple[list[Past], list[Past]]:
+def _sessions(context: Context, job: Job) -> tuple[list[Past], list[Past]]:
     """What the job reads, and what of the rest has grown: that is left to the background."""
     if job.kind == "import":
         root = job.path if Path(job.path).is_dir() else str(Path(job.path).parent)
         return backfill.in_order(capture.listed(Path(job.path)), [root]), []
-    roots = [str(root) for root in steward.roots()]
-    known = steward.store.read(cursors.known_positions)
+    roots = [str(root) for root in context.roots()]
+    known = context.store.read(cursors.known_positions)
     found = {one.path: one for root in roots for one in capture.listed(Path(root))}
-    for path in [*map(str, steward.take_hints()), *known]:
+    for path in [*map(str, context.take_hints()), *known]:
         if path not in found and (one := capture.look(path)):
             found[path] = one
     sessions = backfill.in_order(found.values(), roots)
@@ -188,9 +172,9 @@ def _sessions(steward: Steward, job: Job) -> tuple[list[Past], list[Past]]:
     )
 
 
-def _reindex(steward: Steward, job: Job) -> Iterator[None]:
+def _reindex(context: Context, reindex: Reindex, job: Job) -> Iterator[None]:
     """Gives what was stored before passages its passages; what hinders it is told in `trouble`."""
-    parts = steward.reindex.finish()
+    parts = reindex.finish()
     done, left = 0, True
 
     def go_on() -> bool:
@@ -201,52 +185,52 @@ def _reindex(steward: Steward, job: Job) -> Iterator[None]:
         return left
 
     while left:
-        _go_on(steward)
-        steward.guard("passages", go_on)
+        _go_on(context)
+        context.guard("passages", go_on)
         job.progress.update(step="indexing", done=done)
         yield
 
 
-def _embed_all(steward: Steward, job: Job) -> Generator[None, None, list[str]]:
+def _embed_all(context: Context, parts: Parts, job: Job) -> Generator[None, None, list[str]]:
     """Embeds what waits; what hindered it."""
-    name = steward.model_name()
+    name = context.model_name()
     if name is None:
-        yield from _link_all(steward, job)
+        yield from _link_all(context, parts, job)
         return [NO_MODEL]
-    model = steward.store.read(lambda rows: vectors.model_seq(rows, name))
-    total = steward.store.read(lambda rows: vectors.left(rows, model))
+    model = context.store.read(lambda rows: vectors.model_seq(rows, name))
+    total = context.store.read(lambda rows: vectors.left(rows, model))
     done = 0
     try:
-        while not steward.stopping and (made := steward.stages.embed_some()):
+        while not context.stopping and (made := parts.stages.embed_some()):
             done += made
             job.progress.update(step="embedding", done=done, total=max(done, total))
             yield
     except EmbeddingUnavailable as error:
         return [f"vectors: {error.what}"]
-    yield from _link_all(steward, job)
+    yield from _link_all(context, parts, job)
     return []
 
 
-def _link_all(steward: Steward, job: Job) -> Generator[None]:
+def _link_all(context: Context, parts: Parts, job: Job) -> Generator[None]:
     """Links what waits into threads."""
-    done, total = 0, steward.store.read(lambda rows: threads.waiting(rows, model=steward.model_name()))
-    while not steward.stopping and (made := steward.stages.link_some()):
+    done, total = 0, context.store.read(lambda rows: threads.waiting(rows, model=context.model_name()))
+    while not context.stopping and (made := parts.stages.link_some()):
         done += made
         job.progress.update(step="linking", done=done, total=max(done, total))
         yield
 
 
-def _use_model(steward: Steward, job: Job) -> None:
+def _use_model(context: Context, job: Job) -> None:
     """Copies a model in and works with it; here, so that no batch of the steward's is under way with the old one."""
-    config = steward.config
+    config = context.config
     job.progress.update(step="copying")
     chosen = str(job.order.get("name", ""))
     directory = models.add_model(Path(job.path), config.paths.models, name=chosen or config.settings.embed_model)
     models.choose(config.paths.models, chosen)
-    steward.embedder.use(directory)
+    context.embedder.use(directory)
     job.progress.update(step="loading")
     try:
-        dim = len(steward.embedder.embed(["a first text"], deadline_s=FIRST_TEXT_S)[0])
+        dim = len(context.embedder.embed(["a first text"], deadline_s=FIRST_TEXT_S)[0])
     except EmbeddingUnavailable as error:
         raise ConfigError(f"the model in {job.path} does not load: {error.what}", hint=error.hint) from error
     job.result.update(model=models.model_identity(directory), dim=dim)

@@ -8,13 +8,10 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from csmd.daemon.context import Context
 from csmd.errors import StoreError
 from csmd.store import passage_index, vectors
-
-if TYPE_CHECKING:
-    from csmd.daemon.steward import Steward
 
 #: How long a step goes on: what happens meanwhile waits so long at most.
 SLICE_S = 0.2
@@ -26,8 +23,8 @@ MB = 1_000_000
 class Reindex:
     """Owns the way of a store from an index of turns to one of passages; only the steward's thread uses it."""
 
-    def __init__(self, steward: Steward) -> None:
-        self._steward = steward
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._needed = 0
         """Bytes that the index of passages will take, by that of turns; 0 while it was not looked at."""
         self._through = False
@@ -35,9 +32,9 @@ class Reindex:
     def step(self) -> int:
         """Goes on for a moment, or until somebody waits; how many turns or parts were gone through."""
         total, until = 0, time.monotonic() + SLICE_S
-        while not self._steward.stopping and (done := self._part()):
+        while not self._context.stopping and (done := self._part()):
             total += done
-            if time.monotonic() >= until or self._steward.somebody_waits():
+            if time.monotonic() >= until or self._context.somebody_waits():
                 break
         return total
 
@@ -50,13 +47,13 @@ class Reindex:
         """One write; 0 when nothing is left to be done now. StoreError where the disk has no room for it."""
         if self._through:
             return 0
-        store = self._steward.store
+        store = self._context.store
         filled, until = store.read(passage_index.progress)
         if filled < until:
             if not filled:
                 self._look_for_room()
             return store.write(passage_index.fill)
-        name = self._steward.model_name()
+        name = self._context.model_name()
         if name is not None:
             model = store.read(lambda rows: vectors.model_seq(rows, name))
             if store.read(lambda rows: vectors.is_any_left(rows, model)):
@@ -66,7 +63,7 @@ class Reindex:
         return done
 
     def _look_for_room(self) -> None:
-        store = self._steward.store
+        store = self._context.store
         self._needed = self._needed or store.read(passage_index.room_needed)
         free = shutil.disk_usage(store.path.parent).free
         if free < self._needed + FREE_BYTES:

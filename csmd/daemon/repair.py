@@ -21,7 +21,7 @@ from csmd.capture import transcripts as capture
 from csmd.capture.project_identity import Places
 from csmd.capture.redact import choose_words
 from csmd.config import Config
-from csmd.daemon import logs, reading
+from csmd.daemon import context, logs, reading
 from csmd.daemon.entry import configuration, explaining
 from csmd.daemon.now import now_iso
 from csmd.daemon.run import alone
@@ -135,7 +135,7 @@ def _lost(made: rebuild.Found, *, key_lost: bool) -> list[str]:
 
 def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
     """Every transcript: those of the assistant, csmd's own session files, and those that were imported from elsewhere."""
-    listed = [path for root in reading.roots(config) for path in capture.transcripts(root)]
+    listed = [path for root in context.transcript_roots(config) for path in capture.transcripts(root)]
     known = [Path(path) for rows in sources for path in recovery.paths_read(rows)]
     return list(dict.fromkeys([*listed, *(path for path in known if path.is_file())]))
 
@@ -143,7 +143,7 @@ def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
 def _read_all(config: Config, store: Store, paths: list[Path]) -> list[str]:
     """Takes in every transcript from its beginning; which could not be read, in words."""
     troubled = 0
-    leave_out = reading.excludes(config, PauseFile(config.paths.pauses))
+    leave_out = context.excludes(config, PauseFile(config.paths.pauses))
     for path in paths:
         try:
             reading.read(store, config, path, leave_out=leave_out)

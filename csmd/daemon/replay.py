@@ -15,20 +15,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csmd.capture import transcripts as capture
 from csmd.capture.redact import redact
 from csmd.daemon import hosts, injecting
+from csmd.daemon.context import Context
 from csmd.daemon.now import iso, now_iso
 from csmd.errors import BadInput, StoreError
 from csmd.model import Event
 from csmd.store import activity, files, receipts
 from csmd.store.sqlite import Rows
 from csmd.text import amount
-
-if TYPE_CHECKING:
-    from csmd.daemon.steward import Steward
 
 log = logging.getLogger(__name__)
 
@@ -46,16 +44,16 @@ class Begun:
     event: Event | None = None
 
 
-def replay(steward: Steward) -> bool:
+def replay(context: Context) -> bool:
     """Takes in every spooled event, the oldest first; whether there was any."""
     found = False
     taken = 0
-    waiting = [path for path in files.spooled_paths(steward.config.paths.home) if path not in steward.left_alone]
+    waiting = [path for path in files.spooled_paths(context.config.paths.home) if path not in context.left_alone]
     for group in groups(waiting):
-        if steward.stopping:
+        if context.stopping:
             break
-        for begun in [_begin(steward, path) for path in group]:
-            done = steward.guard("spooled event", partial(_finish, steward, begun), about=begun.path.name)
+        for begun in [_begin(context, path) for path in group]:
+            done = context.guard("spooled event", partial(_finish, context, begun), about=begun.path.name)
             found, taken = found or done, taken + done
     if taken:
         log.info("took in %s that hooks kept while nobody answered", amount(taken, "event"))
@@ -79,56 +77,56 @@ def groups(waiting: list[Path]) -> Iterator[list[Path]]:
         yield group
 
 
-def _begin(steward: Steward, path: Path) -> Begun:
+def _begin(context: Context, path: Path) -> Begun:
     """Reads an event and queues its write; what is wrong with it comes to light when it is finished."""
     try:
-        return _submit(steward, path, files.read_spooled(path))
+        return _submit(context, path, files.read_spooled(path))
     except Exception as error:  # noqa: BLE001 - raised again by `_finish`, in its turn
         failed: Future[Any] = Future()
         failed.set_exception(error)
         return Begun(path, "", failed)
 
 
-def _finish(steward: Steward, begun: Begun) -> bool:
+def _finish(context: Context, begun: Begun) -> bool:
     path = begun.path
     try:
         is_owed = begun.written.result()
     except FileNotFoundError:
         return False
     except BadInput as error:
-        _quarantine(steward, path, error.what)
+        _quarantine(context, path, error.what)
     except (OSError, StoreError):
         if path.is_file():
             raise  # the disk or the database: it waits
-        _quarantine(steward, path, "not a file")
+        _quarantine(context, path, "not a file")
     except Exception:
         # A bug of ours or no memory: not the event's fault, so it stays, and is tried again by the next daemon.
-        steward.left_alone.add(path)
+        context.left_alone.add(path)
         raise
     else:
-        steward.hint_of_hook(begun.transcript)
+        context.hint_of_hook(begun.transcript)
         if begun.event is not None:
-            steward.owed.unread(begun.event)
+            context.owed.unread(begun.event)
             if is_owed:
-                steward.owed.owe(begun.event)
+                context.owed.owe(begun.event)
         path.unlink(missing_ok=True)
     return True
 
 
-def _submit(steward: Steward, path: Path, left: files.Spooled) -> Begun:
+def _submit(context: Context, path: Path, left: files.Spooled) -> Begun:
     """Queues the write of one event, or the count of one that nobody understands."""
-    store = steward.store
+    store = context.store
     if left.host not in hosts.DECODERS:
         return Begun(path, "", store.submit(lambda rows: activity.count(rows, [(hosts.UNKNOWN, 1)]), wait=True))
     decoded = hosts.decode(
-        left.host, left.body, steward.excludes, name=left.name, event_id=left.id, at=_moment(left.at_ns)
+        left.host, left.body, context.excludes, name=left.name, event_id=left.id, at=_moment(left.at_ns)
     )
     if isinstance(decoded, BadInput):
         raise decoded
     event, redacted = decoded
     if event is None:
         return Begun(path, "", store.submit(lambda rows: activity.count(rows, list(redacted.items())), wait=True))
-    place, room = store.read(lambda rows: capture.place_of(rows, event)), steward.config.settings.capture_session_bytes
+    place, room = store.read(lambda rows: capture.place_of(rows, event)), context.config.settings.capture_session_bytes
 
     def write(rows: Rows) -> bool:
         """Whether nobody told its session anything at its start."""
@@ -140,20 +138,20 @@ def _submit(steward: Steward, path: Path, left: files.Spooled) -> Begun:
     return Begun(path, event.transcript_path, written, event)
 
 
-def _quarantine(steward: Steward, path: Path, reason: str) -> None:
+def _quarantine(context: Context, path: Path, reason: str) -> None:
     data = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
     files.quarantine(
-        steward.config.paths.quarantine,
+        context.config.paths.quarantine,
         source=redact(str(path), Counter()),
         reason=redact(reason, Counter()),
         data=data,
         now=now_iso(),
     )
-    steward.store.write(lambda rows: activity.count(rows, [("bad events", 1)]))
+    context.store.write(lambda rows: activity.count(rows, [("bad events", 1)]))
     try:
         path.unlink(missing_ok=True)
     except OSError:
-        steward.left_alone.add(path)  # a directory, say: not ours to remove, and noted once is enough
+        context.left_alone.add(path)  # a directory, say: not ours to remove, and noted once is enough
 
 
 def _moment(at_ns: int) -> str:

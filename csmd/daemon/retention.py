@@ -6,16 +6,14 @@ A batch is one transaction; what remains is done in the steward's next steps, so
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csmd.config import Settings
+from csmd.daemon.context import Context
 from csmd.daemon.now import iso
 from csmd.store import checkpoints, events, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-
-if TYPE_CHECKING:
-    from csmd.daemon.steward import Steward
 
 MB = 1_000_000
 #: A marker of `csmd doctor` that is as old was left by one that was killed.
@@ -26,15 +24,15 @@ EVERY_S = 900.0
 BATCH_TURNS = 100
 
 
-def step(steward: Steward, now: float) -> bool:
+def step(context: Context, now: float) -> bool:
     """Drops one batch when it is time to look, at the monotonic time `now`; whether more may be due at once."""
-    if steward.next_retention is None:  # a start is for catching up
-        steward.next_retention = now + EVERY_S
-    if now < steward.next_retention:
+    if context.next_retention is None:  # a start is for catching up
+        context.next_retention = now + EVERY_S
+    if now < context.next_retention:
         return False
-    store, settings = steward.store, steward.config.settings
-    dropped = steward.guard("retention", lambda: drop_some(store, settings, now=datetime.now(UTC)))
-    steward.next_retention = now if dropped else now + EVERY_S
+    store, settings = context.store, context.config.settings
+    dropped = context.guard("retention", lambda: drop_some(store, settings, now=datetime.now(UTC)))
+    context.next_retention = now if dropped else now + EVERY_S
     return dropped
 
 

@@ -116,22 +116,13 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
         ending.callback(embedder.close)
         started, meter = time.monotonic(), Meter()
 
-        def model_name() -> str | None:
-            return tools.model_name()
-
-        steward = Steward(store, config, embedder, model_name=model_name)
-        purging.resume(steward)
-        dreaming.resume(steward)
+        steward = Steward(store, config, embedder)
+        purging.resume(steward.context)
+        dreaming.resume(steward.context)
         watch = Watch(steward.hint, steward.instructed.touch)
-        steward.is_watched = lambda: not watch.trouble and watch.roots == sorted(steward.roots())
+        steward.is_watched = lambda: not watch.trouble and watch.roots == sorted(steward.context.roots())
         path = socket_path(paths.home)
-        tools = Tools(
-            store,
-            config,
-            embedder,
-            steward,
-            lambda rows: status(rows, config, store, embedder, steward, watch, meter, tools.model_name(), started),
-        )
+        tools = Tools(steward, lambda rows: status(rows, steward, watch, meter, started))
         server = Server(path, store, config, embedder, steward, tools, ended=stop.set)
         steward.ask_server = server.ask
         server.start()
@@ -160,12 +151,15 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
         paths.stopped_mark.unlink(missing_ok=True)
         paths.hung_mark.unlink(missing_ok=True)
         files.write_atomic(paths.endpoint, f"{path}\n".encode())
-        watch.follow(steward.roots(), alone=steward.instructed.folders())
+        watch.follow(steward.context.roots(), alone=steward.instructed.folders())
         steward.start()
-        words = "search by words and meaning" if tools.model_name() else "search by words: no embedding model"
-        on = steward.pauses().current(now_iso())
+        words = "search by words and meaning" if steward.context.model_name() else "search by words: no embedding model"
+        on = steward.context.pauses().current(now_iso())
         log.info(
-            "listening, directories of transcripts: %d, %s%s", len(steward.roots()), words, ", paused" if on else ""
+            "listening, directories of transcripts: %d, %s%s",
+            len(steward.context.roots()),
+            words,
+            ", paused" if on else "",
         )
         if started_by() != "detached":  # else it is our stderr
             paths.complaint.unlink(missing_ok=True)
@@ -177,7 +171,7 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
         while not stop.wait(LOOK_S):
             meter.usage(os.getpid())  # so that `csmd status` can say what it cost lately
             if watch.follow(
-                steward.roots(), alone=steward.instructed.folders()
+                steward.context.roots(), alone=steward.instructed.folders()
             ):  # a directory that appeared: its transcripts are read at once
                 steward.sweep_soon()
         if server.failure:
@@ -212,7 +206,7 @@ class _StopMark:
 
 def _end_threads(server: Server, steward: Steward, watch: Watch) -> None:
     server.stop()
-    steward.stop()
+    steward.context.stop()
     server.join()
     watch.close()
     if steward.ident is not None:

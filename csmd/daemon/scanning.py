@@ -8,18 +8,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csmd import wire
 from csmd.capture import redact as redaction
 from csmd.capture import transcripts as capture
-from csmd.daemon import purging
+from csmd.daemon import purging, replay
+from csmd.daemon.context import Context
+from csmd.daemon.job import Job
 from csmd.errors import BadInput, StoreError
 from csmd.store import purge, purge_files
-
-if TYPE_CHECKING:
-    from csmd.daemon.jobs import Job
-    from csmd.daemon.steward import Steward
 
 #: Places that are listed one by one; the others are counted.
 LISTED = 500
@@ -27,22 +25,22 @@ LISTED = 500
 LINES_AT_ONCE = 2000
 
 
-def run(steward: Steward, job: Job) -> Iterator[None]:
+def run(context: Context, job: Job) -> Iterator[None]:
     """Looks through the database, csmd's files and, when asked, the assistant's transcripts."""
     started = time.monotonic()
     fix, report = bool(job.order.get("fix")), _Report()
     if fix:
-        steward.replay_spool()
+        replay.replay(context)
     for number, (table, column) in enumerate(purge.WAYS):
         job.progress.update(step="scanning", done=number, total=len(purge.WAYS))
-        yield from _column(steward, table, column, report, fix=fix)
+        yield from _column(context, table, column, report, fix=fix)
     job.progress.update(step="files")
-    _files(steward, report, fix=fix)
+    _files(context, report, fix=fix)
     yield
     if fix and report.fixed:
-        yield from purging.cleanse(steward, job)
+        yield from purging.cleanse(context, job)
     if job.order.get("transcripts"):
-        yield from _transcripts(steward, job, report)
+        yield from _transcripts(context, job, report)
     job.result.update(
         secrets=sum(report.kinds.values()),
         kinds=dict(sorted(report.kinds.items())),
@@ -77,14 +75,14 @@ def _redact(said: str) -> tuple[str, dict[str, int]]:
     return redaction.redact(said, counts), dict(counts)
 
 
-def _column(steward: Steward, table: str, column: str, report: _Report, *, fix: bool) -> Iterator[None]:
+def _column(context: Context, table: str, column: str, report: _Report, *, fix: bool) -> Iterator[None]:
     way, _ = purge.WAYS[table, column]
     if way in purge.OF_PATHS:
         return  # paths of transcripts are kept as they are: a cursor has to find its file again
-    store, key = steward.store, steward.store.hash_key
+    store, key = context.store, context.store.hash_key
     after: int | None = 0
     while after is not None:
-        purging.go_on(steward)
+        purging.go_on(context)
         start = after
         part = store.read(lambda rows, start=start: purge.texts_after(rows, table, column, start))  # type: ignore[misc]
         for seq, said in part:
@@ -105,8 +103,8 @@ def _column(steward: Steward, table: str, column: str, report: _Report, *, fix: 
         yield
 
 
-def _files(steward: Steward, report: _Report, *, fix: bool) -> None:
-    paths, key = steward.config.paths, steward.store.hash_key
+def _files(context: Context, report: _Report, *, fix: bool) -> None:
+    paths, key = context.config.paths, context.store.hash_key
     for path, way in purge_files.listed(paths.home, paths.log_dir):
         try:
             texts = (
@@ -127,15 +125,15 @@ def _hits(said: str) -> tuple[str, int]:
     return redacted, sum(kinds.values())
 
 
-def _transcripts(steward: Steward, job: Job, report: _Report) -> Iterator[None]:
+def _transcripts(context: Context, job: Job, report: _Report) -> Iterator[None]:
     """Counts what the assistant's own transcripts hold, by decoded strings as when they are read."""
-    listed = [path for root in steward.roots() for path in capture.transcripts(root)]
+    listed = [path for root in context.roots() for path in capture.transcripts(root)]
     for number, path in enumerate(listed):
         job.progress.update(step="transcripts", done=number, total=len(listed))
         kinds: Counter[str] = Counter()
         with contextlib.suppress(OSError):
             for _ in _lines(path, kinds):
-                purging.go_on(steward)
+                purging.go_on(context)
                 yield
         if kinds:
             report.transcripts.append({"path": str(path), "secrets": sum(kinds.values()), "kinds": dict(kinds)})

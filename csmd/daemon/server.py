@@ -198,7 +198,7 @@ class Server(threading.Thread):
             counted = self.store.submit(lambda rows: activity.count(rows, [(hosts.UNKNOWN, 1)]))
             self._then(counted, waiting, lambda _: self._done(waiting))
             return
-        at, left_out = now_iso(), self.steward.excludes
+        at, left_out = now_iso(), self.steward.context.excludes
 
         def decode(_: Rows | None = None) -> Decoded | BadInput:
             return hosts.decode(request.host, request.body, left_out, name=request.name, event_id=request.id, at=at)
@@ -255,7 +255,9 @@ class Server(threading.Thread):
         if event.name == "prompt" and not event.by_user:
             return None
         return self.store.submit_read(
-            lambda rows: injecting.composed(rows, self.config, self.tools, event, left), lane="hook", deadline_s=left
+            lambda rows: injecting.composed(rows, self.config, self.steward.context, event, left),
+            lane="hook",
+            deadline_s=left,
         )
 
     def _note_bad(self, rows: Rows, request: Request, reason: str) -> None:
@@ -272,12 +274,12 @@ class Server(threading.Thread):
     def _recorded(self, waiting: Waiting, event: Event, new: bool, early: Future[Made] | None) -> None:
         """The event is on the disk: now it may be answered."""
         waiting.stored = True
-        self.steward.hint_of_hook(event.transcript_path)
+        self.steward.context.hint_of_hook(event.transcript_path)
         if event.name in claude.INJECTING and event.failure is None:
             self._warm()
             self.steward.instructed.visit(event.cwd)
         if new and event.name == "session_start":
-            self.steward.owed.owe(event)
+            self.steward.context.owed.owe(event)
         # A start, a clearing or a compaction changes what the session has been told: composed after its commit.
         read = (early or self._look_up(waiting, event)) if new else None
         if read is None:
@@ -303,7 +305,7 @@ class Server(threading.Thread):
         def tell() -> None:
             self._done(waiting, body)
             if made.settles:
-                self.steward.owed.settle(event.session_id, by=event.id)
+                self.steward.context.owed.settle(event.session_id, by=event.id)
 
         if is_late():
             self._done(waiting)

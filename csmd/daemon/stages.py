@@ -10,11 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from csmd.capture import project_identity
 from csmd.daemon import easing, embedding
+from csmd.daemon.context import Context
+from csmd.daemon.dreaming import Dreaming
 from csmd.daemon.now import here, iso
+from csmd.daemon.reindex import Reindex
 from csmd.dream import daily
 from csmd.extraction import digest, packets, tool_words
 from csmd.extraction import statements as distill
@@ -22,9 +24,6 @@ from csmd.memory import failure_links, habits, self_model, speakers, topic_taggi
 from csmd.memory import remember as believe
 from csmd.recall import checkpoint, threads, usage
 from csmd.store.cursors import Behind
-
-if TYPE_CHECKING:
-    from csmd.daemon.steward import Steward
 
 #: What the stages have left is looked at again so often, even where nothing was stored meanwhile.
 LOOK_S = 300.0
@@ -40,96 +39,98 @@ MOST_PASSES = 3
 
 
 #: A part of what a stage has left, with whether what is still going on is to be looked at, too; how much was looked at.
-Step = Callable[["Steward", bool], int]
+Step = Callable[["Stages", bool], int]
 
 
-def _checkpoints(steward: Steward, _: bool) -> int:
-    settings = steward.config.settings
+def _checkpoints(stages: Stages, _: bool) -> int:
+    settings = stages.context.config.settings
     days = settings.checkpoint_keep_days
     since = iso(datetime.now(UTC) - timedelta(days=days)) if days else ""
-    return checkpoint.step(steward.store, since=since, distilling=settings.stages_distill)
+    return checkpoint.step(stages.context.store, since=since, distilling=settings.stages_distill)
 
 
-def _worktrees(steward: Steward, _: bool) -> int:
-    return project_identity.step(steward.store, now=iso(datetime.now(UTC)))
+def _worktrees(stages: Stages, _: bool) -> int:
+    return project_identity.step(stages.context.store, now=iso(datetime.now(UTC)))
 
 
-def _speakers(steward: Steward, _: bool) -> int:
-    return speakers.step(steward.store, now=iso(datetime.now(UTC)))
+def _speakers(stages: Stages, _: bool) -> int:
+    return speakers.step(stages.context.store, now=iso(datetime.now(UTC)))
 
 
-def _believe(steward: Steward, _: bool) -> int:
-    return believe.believe(steward.store)[0]
+def _believe(stages: Stages, _: bool) -> int:
+    return believe.believe(stages.context.store)[0]
 
 
-def _gotchas(steward: Steward, force: bool) -> int:
+def _gotchas(stages: Stages, force: bool) -> int:
     """One session that can be gone through: one that fails is told, and stands before no other."""
     now, looked = iso(datetime.now(UTC)), 0
 
     def one(session: Behind) -> bool:
         nonlocal looked
-        looked = failure_links.go_through(steward.store, session, now=now)
+        looked = failure_links.go_through(stages.context.store, session, now=now)
         return True
 
-    for session in failure_links.waiting(steward.store):
-        if steward.guard("gotchas of session", lambda: one(session), about=session.session_id, strict=force):  # noqa: B023
+    for session in failure_links.waiting(stages.context.store):
+        if stages.context.guard("gotchas of session", lambda: one(session), about=session.session_id, strict=force):  # noqa: B023
             return looked
-    return failure_links.look_again(steward.store, now=now)
+    return failure_links.look_again(stages.context.store, now=now)
 
 
-def _habits(steward: Steward, force: bool) -> int:
+def _habits(stages: Stages, force: bool) -> int:
     """Without `force` a project in which somebody is at work, or a job reads, waits: it would be counted with every turn."""
-    settings, now = steward.config.settings, datetime.now(UTC)
+    settings, now = stages.context.config.settings, datetime.now(UTC)
     if not settings.stages_candidates:
         return 0
     quiet = "" if force else iso(now - timedelta(seconds=QUIET_S))
-    observed = packets.step(steward.store, now=iso(now))
-    if observed or steward.is_read_for_somebody:
+    observed = packets.step(stages.context.store, now=iso(now))
+    if observed or stages.context.is_read_for_somebody:
         return observed
-    return habits.step(steward.store, now=iso(now), promoting=settings.stages_promote, quiet_before=quiet)
+    return habits.step(stages.context.store, now=iso(now), promoting=settings.stages_promote, quiet_before=quiet)
 
 
-def _tool_words(steward: Steward, force: bool) -> int:
+def _tool_words(stages: Stages, force: bool) -> int:
     now = datetime.now(UTC)
-    return tool_words.step(steward.store, quiet_before=iso(now if force else now - timedelta(seconds=QUIET_S)))
+    return tool_words.step(stages.context.store, quiet_before=iso(now if force else now - timedelta(seconds=QUIET_S)))
 
 
-def _digests(steward: Steward, _: bool) -> int:
-    if not steward.config.settings.stages_distill:
+def _digests(stages: Stages, _: bool) -> int:
+    if not stages.context.config.settings.stages_distill:
         return 0
     now = iso(datetime.now(UTC))
-    return digest.step(steward.store, now=now) or self_model.step(steward.store, now=now)
+    return digest.step(stages.context.store, now=now) or self_model.step(stages.context.store, now=now)
 
 
-def _daily(steward: Steward, _: bool) -> int:
+def _daily(stages: Stages, _: bool) -> int:
     """A folder that nobody can write to is told in `csmd status`, and no sync fails by it."""
     done = 0
 
     def write() -> bool:
         nonlocal done
-        done = daily.step(steward.store, steward.config.paths.memory, now=iso(datetime.now(UTC)), here=here)
+        done = daily.step(
+            stages.context.store, stages.context.config.paths.memory, now=iso(datetime.now(UTC)), here=here
+        )
         return done > 0
 
-    if steward.config.settings.stages_daily:
-        steward.guard("daily files", write)
+    if stages.context.config.settings.stages_daily:
+        stages.context.guard("daily files", write)
     return done
 
 
-def _uses(steward: Steward, _: bool) -> int:
+def _uses(stages: Stages, _: bool) -> int:
     """Never sooner than the time of a receipt is over: what is not used yet may be."""
     now = datetime.now(UTC)
     answered, still, over = (iso(now - timedelta(seconds=ago)) for ago in (usage.LAG_S, usage.STILL_S, usage.OVER_S))
-    return usage.step(steward.store, answered=answered, still=still, over=over)
+    return usage.step(stages.context.store, answered=answered, still=still, over=over)
 
 
-def _upkeep(steward: Steward, _: bool) -> int:
-    return upkeep.step(steward.store, now=iso(datetime.now(UTC)))
+def _upkeep(stages: Stages, _: bool) -> int:
+    return upkeep.step(stages.context.store, now=iso(datetime.now(UTC)))
 
 
-def _topics(steward: Steward, force: bool) -> int:
+def _topics(stages: Stages, force: bool) -> int:
     # A dream puts memories aside by the hundred: to look anew after every few would take longer than the dream.
-    changing = bool(steward.backlog) or steward.dreaming.is_under_way
-    return topic_tagging.step(steward.store, force=force, reading=changing)
+    changing = bool(stages.context.backlog) or stages.dreaming.is_under_way
+    return topic_tagging.step(stages.context.store, force=force, reading=changing)
 
 
 #: What follows distillation, in this order: each reads what those before it have written.
@@ -155,8 +156,9 @@ GUARDED = ("distill", *AFTER_DISTILLING, "passages", "embed", "threads")
 class Stages:
     """Owns how far the stages have come; only the steward's thread uses it."""
 
-    def __init__(self, steward: Steward) -> None:
-        self._steward = steward
+    def __init__(self, context: Context, reindex: Reindex, dreaming: Dreaming) -> None:
+        self.context, self.dreaming = context, dreaming
+        self._reindex = reindex
         self._through = -1
         """The store's commits when every stage was through with it."""
         self._next_look = self._went = 0.0
@@ -166,32 +168,32 @@ class Stages:
 
     def go_through(self, now: float, *, at_job: bool) -> tuple[bool, bool]:
         """Distils, believes and embeds what the store holds since they were through; (whether it did, whether it embedded)."""
-        stored, began = self._steward.store.commits, time.monotonic()
+        stored, began = self.context.store.commits, time.monotonic()
         if stored == self._through and now < self._next_look and not at_job:  # a job may bring a model
             return False, False
-        if began < self._went + DREAMT_S and self._steward.dreaming.alone_since(self._went) and not at_job:
+        if began < self._went + DREAMT_S and self.dreaming.alone_since(self._went) and not at_job:
             return False, False
         self._went = began
         self._open, rested = False, now >= self._next_look
-        worked = self._steward.guard("distill", lambda: self.distill() > 0)
+        worked = self.context.guard("distill", lambda: self.distill() > 0)
         for name in AFTER_DISTILLING:
-            worked |= self._steward.guard(name, lambda name=name: self.carry(name) > 0)  # type: ignore[misc]
-        worked |= not at_job and self._steward.guard("passages", lambda: self._steward.reindex.step() > 0)
+            worked |= self.context.guard(name, lambda name=name: self.carry(name) > 0)  # type: ignore[misc]
+        worked |= not at_job and self.context.guard("passages", lambda: self._reindex.step() > 0)
         # A job embeds by itself, or was asked not to.
-        embedded = not at_job and self._steward.guard("embed", lambda: self.embed_some() > 0)
-        worked |= not (at_job or embedded) and self._steward.guard("threads", lambda: self.link_some() > 0)
-        failed = any(what.startswith(GUARDED) for what in list(self._steward.trouble))
-        more = self._steward.backlog or self._steward.stopping
+        embedded = not at_job and self.context.guard("embed", lambda: self.embed_some() > 0)
+        worked |= not (at_job or embedded) and self.context.guard("threads", lambda: self.link_some() > 0)
+        failed = any(what.startswith(GUARDED) for what in list(self.context.trouble))
+        more = self.context.backlog or self.context.stopping
         through = not (at_job or worked or embedded or self._open or more)
         # After a rest what was stored behind a burst's back goes back, too.
         if through and stored - self._eased > (easing.FEW_COMMITS if rested else easing.BURST_COMMITS):
-            through = self._steward.guard("easing", self._ease)
+            through = self.context.guard("easing", self._ease)
         self._through, self._next_look = stored if through else -1, now + (AGAIN_S if failed else LOOK_S)
         return worked, embedded
 
     def _ease(self) -> bool:
-        easing.ease(self._steward.store)
-        self._eased = self._steward.store.commits
+        easing.ease(self.context.store)
+        self._eased = self.context.store.commits
         return False  # which was a commit, and others may have come meanwhile
 
     def distill(self) -> int:
@@ -199,23 +201,23 @@ class Stages:
         found = 0
         for count in self.distilling(force=False):
             found += count
-            if found and self._steward.somebody_waits():
+            if found and self.context.somebody_waits():
                 break
         return found
 
     def distilling(self, *, force: bool) -> Iterator[int]:
         """Distils session by session what is decided; with `force` also a message somebody may still be at work on."""
-        if not self._steward.config.settings.stages_distill:
+        if not self.context.config.settings.stages_distill:
             return
         now = datetime.now(UTC)
         quiet = iso(now - timedelta(seconds=QUIET_S))
-        for session in distill.behind(self._steward.store):
-            if self._steward.stopping:
+        for session in distill.behind(self.context.store):
+            if self.context.stopping:
                 break
-            if session.path in self._steward.half_read or session.path in self._steward.backlog:
+            if session.path in self.context.half_read or session.path in self.context.backlog:
                 self._open = True  # how it goes on is known already, but not to the store
                 continue
-            if not force and self._steward.waits_for_others(session):
+            if not force and self.context.waits_for_others(session):
                 self._open = True
                 continue
             # A last turn that is still to come (the clock was set back) would keep its session open until it has.
@@ -225,18 +227,18 @@ class Stages:
 
             def one(session: Behind = session, settled: bool = settled) -> bool:
                 nonlocal found
-                found = distill.distill(self._steward.store, session, settled=settled)
+                found = distill.distill(self.context.store, session, settled=settled)
                 return True
 
-            self._steward.guard("distilling session", one, about=session.session_id, strict=force)
+            self.context.guard("distilling session", one, about=session.session_id, strict=force)
             yield found
 
     def carry(self, name: str) -> int:
         """Has one stage go through all that waits, or a part of it when somebody waits; how much was looked at."""
         total = 0
-        while not self._steward.stopping and (looked := AFTER_DISTILLING[name](self._steward, False)):
+        while not self.context.stopping and (looked := AFTER_DISTILLING[name](self, False)):
             total += looked
-            if self._steward.somebody_waits():
+            if self.context.somebody_waits():
                 break
         return total
 
@@ -249,19 +251,19 @@ class Stages:
         for passed in range(MOST_PASSES):
             found = 0
             for name, step in AFTER_DISTILLING.items():
-                while looked := step(self._steward, True):
+                while looked := step(self, True):
                     found += looked
                     yield looked
                     # A day's file is written anew for each line of a session at work.
-                    if (passed or name == "daily") and self._steward.somebody_waits():
+                    if (passed or name == "daily") and self.context.somebody_waits():
                         break
             if not found:
                 return
 
     def embed_some(self) -> int:
         """Embeds one small batch: memories before passages; 0 when nothing waits or no model is there."""
-        return embedding.embed_some(self._steward, rows_at_once=EMBED_TEXTS)
+        return embedding.embed_some(self.context, rows_at_once=EMBED_TEXTS)
 
     def link_some(self) -> int:
         """Links the next passages into their threads, after their vectors where a model is there; 0 when none waits."""
-        return threads.step(self._steward.store, model=self._steward.model_name())
+        return threads.step(self.context.store, model=self.context.model_name())

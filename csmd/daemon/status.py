@@ -7,44 +7,32 @@ import time
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import csmd
 from csmd import wire
 from csmd.capture.redact import redact
-from csmd.config import Config, started_by
+from csmd.config import started_by
 from csmd.daemon import backups, hosts, status_known
 from csmd.daemon.now import iso, now_iso
+from csmd.daemon.steward import Steward
 from csmd.daemon.usage import Meter
+from csmd.daemon.watch import Watch
 from csmd.errors import StoreError
 from csmd.pauses import Pauses
 from csmd.store import files
-from csmd.store.core import Store
 from csmd.store.sqlite import REPAIR_HINT, Rows
-
-if TYPE_CHECKING:
-    from csmd.daemon.steward import Steward
-    from csmd.daemon.watch import Watch
-    from csmd.store.embed import Embedder
 
 NO_MODEL = "vectors: no embedding model is installed, search is by words alone (csmd model fetch)"
 
 
-def status(
-    rows: Rows,
-    config: Config,
-    store: Store,
-    embedder: Embedder,
-    steward: Steward,
-    watch: Watch,
-    meter: Meter,
-    model: str | None,
-    started: float,
-) -> dict[str, Any]:
-    """The daemon's state; `model` is the embedding model's identity, `started` monotonic."""
+def status(rows: Rows, steward: Steward, watch: Watch, meter: Meter, started: float) -> dict[str, Any]:
+    """The daemon's state; `started` is monotonic."""
+    context = steward.context
+    config, store, embedder, model = context.config, context.store, context.embedder, context.model_name()
     database, now = config.paths.database, datetime.now(UTC)
     spooled = files.spooled_paths(config.paths.home)
-    degraded = [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(steward.trouble.items())]
+    degraded = [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(context.trouble.items())]
     try:
         known = status_known.known(rows, config, model, now=now, key=store.hash_key)
         known |= {"dream": steward.dreaming.shown(rows)}
@@ -76,17 +64,17 @@ def status(
         "memories": known["memories"],
         "counters": known["counters"],
         "corrected": known["corrected"],
-        "excluded": {"events": known["counters"].get(hosts.EXCLUDED, 0), "transcripts": len(steward.excluded)},
-        "paused": paused(steward.excludes.pauses(), now_iso()),
+        "excluded": {"events": known["counters"].get(hosts.EXCLUDED, 0), "transcripts": len(context.excluded)},
+        "paused": paused(context.excludes.pauses(), now_iso()),
         "last_event": known["last_event"],
         "last_read": known["last_read"],
         "spool": _spool(spooled),
         "jobs": [
             {"kind": job.kind, "state": job.state, **job.progress}
-            for job in list(steward.jobs.values())
+            for job in list(context.jobs.values())
             if job.state in ("waiting", "running") and job.kind != "dream"
         ],
-        "backfill": steward.backlog.shown(),
+        "backfill": context.backlog.shown(),
         "projects": known["projects"],
         "live": known["live"],
         "told": known["told"],

@@ -9,16 +9,12 @@ import logging
 import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
 
+from csmd.daemon.context import Context
 from csmd.daemon.now import now_iso
 from csmd.store import activity
 from csmd.store.pauses import PauseFile
 from csmd.text import amount
-
-if TYPE_CHECKING:
-    from csmd.daemon.jobs import Job
-    from csmd.daemon.steward import Steward
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +27,6 @@ TOLD = (
     ("paused turns", "turn", " left out in a pause"), ("excluded events", "event", " left out"),
     ("bad lines", "line", " that could not be read"), ("bad events", "event", " that could not be read"),
 )  # fmt: skip
-#: What a job's line tells of its result.
-RESULTS = (
-    ("files", "file"), ("turns_new", "new turn"), ("memories_new", "new memory"), ("vectors", "vector"),
-    ("secrets", "secret"), ("fixed", "place"), ("bytes", "byte"), ("dim", "dimension"), ("left", "trace"),
-)  # fmt: skip
 
 
 class Hourly:
@@ -46,12 +37,12 @@ class Hourly:
         self._since = ""
         self._then: Mapping[str, int] | None = None
 
-    def step(self, steward: Steward, now: float) -> bool:
+    def step(self, context: Context, now: float) -> bool:
         """Writes the line that is due at the monotonic time `now`; whether there was one."""
         if now < self._next:
             return False
         self._next = now + HOUR_S
-        found = steward.store.read(lambda rows: {**activity.counters(rows), **activity.counts(rows)})
+        found = context.store.read(lambda rows: {**activity.counters(rows), **activity.counts(rows)})
         then, since, self._then, self._since = self._then, self._since, found, f"{datetime.now(UTC).astimezone():%H:%M}"
         if then is None:
             return False
@@ -60,20 +51,6 @@ class Hourly:
         if parts:
             log.info("since %s: %s", since, ", ".join(parts))
         return bool(parts)
-
-
-def of_job(job: Job) -> None:
-    """Writes how a job ended; nothing for a sync that found nothing new."""
-    if job.state == "failed":
-        log.warning("%s failed; whoever asked was told why", job.kind)
-        return
-    result: dict[str, Any] = job.result
-    found = {name: len(value) if isinstance(value := result.get(name), list) else value for name, _ in RESULTS}
-    parts = [amount(value, word) for name, word in RESULTS if isinstance(value := found[name], int) and value]
-    if job.kind == "sync" and not (found["turns_new"] or found["memories_new"]):
-        return
-    took = f" in {result['took_s']:.1f} s" if "took_s" in result else ""
-    log.info("%s: %s%s", job.kind, ", ".join(parts) or "done", took)
 
 
 def look_at(pauses: PauseFile) -> bool:

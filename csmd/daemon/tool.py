@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csmd import wire
+from csmd.config import Config
+from csmd.daemon.alarming import Alarms
+from csmd.daemon.context import Context
+from csmd.daemon.dreaming import Dreaming
+from csmd.daemon.edited import Edited
 from csmd.errors import BadInput
 from csmd.recall import visibility as recall
-from csmd.store.core import Lane
+from csmd.store.core import Lane, Store
+from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
-
-if TYPE_CHECKING:
-    from csmd.daemon.tools import Tools
 
 Params = Mapping[str, Any]
 REQUIRED = object()
@@ -22,6 +25,32 @@ ASKING = "asking"
 #: The parameters of what can be asked of one project or, with "", of all.
 PLACE: Mapping[str, tuple[type, Any]] = {"project": (str, ""), ASKING: (str, "")}
 QUERY_VECTOR_S = 8.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a tool may use of the running daemon; `status` tells what `csmd status` shows."""
+
+    context: Context
+    dreaming: Dreaming
+    edited: Edited
+    alarms: Alarms
+    status: Callable[[Rows], Any]
+
+    @property
+    def store(self) -> Store:
+        """The daemon's store."""
+        return self.context.store
+
+    @property
+    def config(self) -> Config:
+        """The daemon's settings."""
+        return self.context.config
+
+    @property
+    def embedder(self) -> Embedder:
+        """The worker that makes vectors."""
+        return self.context.embedder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +63,7 @@ class Tool:
     summary: str
     mutates: bool
     parameters: Mapping[str, tuple[type, Any]]
-    run: Callable[[Tools, Any, Params], Any]
+    run: Callable[[ToolContext, Any, Params], Any]
     lane: Lane | None = "main"
     """The reader it runs on; None: it asks the store nothing and is answered at once."""
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any
 
-from csmd.config import Config
 from csmd.daemon.answers import (
     beliefs,
     dreams,
@@ -25,26 +24,20 @@ from csmd.daemon.answers import (
 )
 from csmd.daemon.moments import whole
 from csmd.daemon.steward import Steward
-from csmd.daemon.tool import Params, Tool, checked
+from csmd.daemon.tool import Params, Tool, ToolContext, checked
 from csmd.errors import BadInput
-from csmd.recall import hybrid_search
-from csmd.store import models
-from csmd.store.core import Lane, Store
-from csmd.store.embed import Embedder
+from csmd.store.core import Lane
 from csmd.store.sqlite import Rows
 
 
 class Tools:
     """The registry bound to a running daemon's parts."""
 
-    def __init__(
-        self, store: Store, config: Config, embedder: Embedder, steward: Steward, status: Callable[[Rows], Any]
-    ) -> None:
-        self.store = store
-        self.config = config
-        self.embedder = embedder
-        self.steward = steward
-        self.status = status
+    def __init__(self, steward: Steward, status: Callable[[Rows], Any]) -> None:
+        self.given = ToolContext(
+            context=steward.context, dreaming=steward.dreaming, edited=steward.edited,
+            alarms=steward.alarms, status=status,
+        )  # fmt: skip
 
     def lane(self, name: str) -> Lane | None:
         """The reader a tool runs on, None when it needs none; BadInput for an unknown tool."""
@@ -58,27 +51,11 @@ class Tools:
         """Runs one in steps, where its answer takes long: each may have a transaction of its own."""
         tool = _tool(name)
         given, began = checked(name, tool, params), time.monotonic()
-        result = tool.run(self, rows, given)
+        result = tool.run(self.given, rows, given)
         if isinstance(result, Generator):
             result = yield from result
-        self.steward.noted.answered(name, given, result, time.monotonic() - began)
+        self.given.context.noted.answered(name, given, result, time.monotonic() - began)
         return result
-
-    def query_vector(self, *, deadline_s: float, start: bool) -> hybrid_search.Embed | None:
-        """How a query becomes a vector, or None when no model is installed."""
-        name = self.model_name()
-        if name is None:
-            return None
-
-        def vector(query: str) -> tuple[bytes, str]:
-            return self.embedder.embed([query], deadline_s=deadline_s, start=start)[0], name
-
-        return vector
-
-    def model_name(self) -> str | None:
-        """The identity of the embedding model in use, or None."""
-        directory = models.installed(self.config.paths.models, self.config.settings.embed_model)
-        return None if directory is None else models.model_identity(directory)
 
 
 def _tool(name: str) -> Tool:
@@ -87,7 +64,7 @@ def _tool(name: str) -> Tool:
     return TOOLS[name]
 
 
-def _list_tools(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _list_tools(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     return {"tools": [{"name": name, "summary": tool.summary, "mutates": tool.mutates} for name, tool in TOOLS.items()]}
 
 

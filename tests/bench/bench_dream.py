@@ -111,9 +111,9 @@ def daemon() -> Iterator[tuple[Store, Steward, Tools]]:
             files.make_private(folder)
         store = Store(paths.database, now=now_iso())
         embedder = Embedder(None, idle_s=60, environment=child_environment())
-        steward = Steward(store, config, embedder, model_name=lambda: "")
+        steward = Steward(store, config, embedder)
         try:
-            yield store, steward, Tools(store, config, embedder, steward, lambda rows: {})
+            yield store, steward, Tools(steward, lambda rows: {})
         finally:
             embedder.close()
             store.close()
@@ -134,7 +134,7 @@ def replayed(
             if number in due:
                 costs.append(dreamt(steward, did))
         if dreaming and notes:
-            keep(steward.config.paths.memory, notes)
+            keep(steward.context.config.paths.memory, notes)
         if dreaming:
             print(f"{'actions':44} {', '.join(f'{kind} {count}' for kind, count in sorted(did.items())) or 'none'}")
         alive = store.read(lambda rows: before_images.memories_of_places(rows, None))
@@ -169,7 +169,7 @@ def begun(path: Path) -> str:
 
 def taken_in(steward: Steward, path: Path) -> None:
     """Reads a transcript and lets everything follow."""
-    job = steward.submit(Job(id=path.stem, kind="import", path=str(path), with_vectors=False))
+    job = steward.context.submit(Job(id=path.stem, kind="import", path=str(path), with_vectors=False))
     while job.state not in ("done", "failed"):
         steward.step(0.0)
     if job.state == "failed":
@@ -209,17 +209,17 @@ def late(store: Store) -> str:
 
 def days_told(steward: Steward) -> None:
     """The daily files as they are when the last session has ended."""
-    now = late(steward.store)
-    while daily.step(steward.store, steward.config.paths.memory, now=now, here=datetime.fromisoformat):
+    now = late(steward.context.store)
+    while daily.step(steward.context.store, steward.context.config.paths.memory, now=now, here=datetime.fromisoformat):
         pass
 
 
 def dreamt(steward: Steward, did: Counter[str]) -> float:
     """The CPU of a dream in the steps of the daemon's."""
-    store, now = steward.store, late(steward.store)
+    store, now = steward.context.store, late(steward.context.store)
     began = time.process_time()
     dream = store.write(lambda rows: dreams.begin(rows, why="bench", sessions=0, now=now))
-    night = Night(steward, dream, now=lambda: now, here=datetime.fromisoformat)
+    night = Night(steward.context, dream, steward.edited, now=lambda: now, here=datetime.fromisoformat)
     for step in STEPS.values():
         for _ in step(night):
             pass

@@ -57,11 +57,11 @@ def costs(tree: Path, after: Callable[[Store], None] = lambda _: None) -> dict[s
         return submit(store, one, wait=wait)
 
     def carried(name: str, step: stages.Step) -> stages.Step:
-        def one(steward: Steward, force: bool) -> int:
+        def one(known: stages.Stages, force: bool) -> int:
             nonlocal at
             was, at = at, name
             with Clock(found[name], found[was]):
-                looked = step(steward, force)
+                looked = step(known, force)
             at = was
             return looked
 
@@ -75,10 +75,10 @@ def costs(tree: Path, after: Callable[[Store], None] = lambda _: None) -> dict[s
         store = Store(config.paths.database, now=now_iso())
         embedder = Embedder(None, idle_s=60, environment={})
         try:
-            steward = Steward(store, config, embedder, model_name=lambda: None)
+            steward = Steward(store, config, embedder)
             job = jobs.Job(id="bench", kind="import", path=str(tree), with_vectors=False)
             with mock.patch.object(Store, "submit", timed), mock.patch.object(stages, "AFTER_DISTILLING", steps):
-                work = jobs.batches(steward, job)
+                work = jobs.batches(steward.context, steward.parts, job)
                 while job.state in ("waiting", "running"):
                     was, at = at, CAPTURE if job.progress.get("step", "reading") == "reading" else DISTILL
                     if at != was:  # each pays for its own log

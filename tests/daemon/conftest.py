@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ class Parts:
 
     def serve(self, *, status: Callable[[Any], Any] = lambda rows: {}, expect_failure: bool = False) -> Server:
         """A server that listens."""
-        self.tools.status = status
+        self.tools.given = replace(self.tools.given, status=status)
         made = Server(
             self.path, self.store, self.machine.config(), self.embedder, self.steward, self.tools, ended=self.ended.set
         )
@@ -58,6 +58,7 @@ class Parts:
 def parts(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
     """The parts in a new home; a step of the steward is one batch, however fast the machine is."""
     monkeypatch.setattr("csmd.daemon.steward.SLICE_S", 0.0)
+    monkeypatch.setattr("csmd.daemon.reading.SLICE_S", 0.0)
     monkeypatch.setattr("csmd.daemon.moments.MOMENT_S", 0.0)
     paths, config = machine.paths, machine.config()
     for folder in (paths.home, paths.run_dir, paths.spool, paths.models):
@@ -65,8 +66,8 @@ def parts(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
     store = Store(paths.database, now=now_iso())
     installed = models.installed(paths.models, config.settings.embed_model)
     embedder = Embedder(installed, idle_s=60, environment=child_environment())
-    steward = Steward(store, config, embedder, model_name=lambda: tools.model_name())
-    tools = Tools(store, config, embedder, steward, lambda rows: {})
+    steward = Steward(store, config, embedder)
+    tools = Tools(steward, lambda rows: {})
     made = Parts(
         machine=machine, store=store, embedder=embedder, steward=steward, tools=tools, path=paths.run_dir / "t.sock"
     )

@@ -15,7 +15,7 @@ import pytest
 
 from csmd.capture.hosts import claude_environment
 from csmd.config import base_interpreter, has_desktop
-from csmd.daemon import alarm, notice
+from csmd.daemon import alarm, notice, reading
 from csmd.daemon.alarm import Note, Seen
 from csmd.daemon.now import iso
 from csmd.errors import StoreError
@@ -173,7 +173,7 @@ class Story:
         for _ in range(3):
             self.now += 6
             self.parts.steward.step(self.now)
-        assert "alarms" not in self.parts.steward.trouble, self.parts.steward.trouble
+        assert "alarms" not in self.parts.steward.context.trouble, self.parts.steward.context.trouble
         by_words = {what: key for key, what in WORDS.items()}
         return [by_words[one["what"]] for one in self.parts.steward.alarms.shown()]
 
@@ -246,7 +246,7 @@ def test_an_alarm_outlives_a_restart(story: Story) -> None:
     story.session("s1")
     assert story.step() == ["gone"]
     since = story.parts.steward.alarms.shown()[0]["since"]
-    story.parts.steward.alarms = Alarms(story.parts.steward)
+    story.parts.steward.alarms = Alarms(story.parts.steward.context)
     assert story.step() == ["gone"]
     assert story.parts.steward.alarms.shown()[0]["since"] == since
 
@@ -379,7 +379,7 @@ def test_sessions_of_before_the_daemon_raise_nothing(parts: Any) -> None:
 
 def test_while_events_wait_in_the_spool_nobody_is_taken_for_unheard(story: Story) -> None:
     story.put_hooks({})
-    story.parts.steward.look_at(story.session("s1"))
+    reading.look_at(story.parts.steward.context, story.session("s1"))
     story.event("SessionStart", "s1")
     story.now += 6
     story.parts.steward.alarms.step(story.now)
@@ -487,7 +487,7 @@ def test_where_no_note_can_be_made_memory_has_to_do(desktop: Path, tmp_path: Pat
 
 
 def test_a_notice_can_be_switched_off(parts: Any, desktop: Path) -> None:
-    parts.steward.config = parts.machine.config(alarm_desktop=False)
+    parts.steward.context.config = parts.machine.config(alarm_desktop=False)
     story = Story(parts)
     story.put_hooks({})
     story.session("s1")

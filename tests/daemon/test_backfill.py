@@ -25,7 +25,7 @@ from csmd.capture import transcripts as pieces
 from csmd.capture.exclude import Excludes
 from csmd.capture.transcripts import OnDisk
 from csmd.config import child_environment
-from csmd.daemon import backfill
+from csmd.daemon import backfill, reading
 from csmd.daemon.alarming import SETTLED_S
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import now_iso
@@ -138,16 +138,16 @@ def until_still(parts: Any, now: float = START) -> None:
 
 def test_install_waits_for_each_projects_last_sessions_and_the_rest_follows(parts: Any) -> None:
     turns = past(parts.machine, projects=3, sessions=4)
-    job = parts.steward.submit(Job(id="j", kind="sync", with_vectors=False, recent=2))
+    job = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False, recent=2))
     until_done(parts, job)
     assert sessions(parts) == {f"p{project}s{number}" for project in range(3) for number in range(2)}
     assert known(parts)["memories"] == 6, "what is in is distilled"
     assert (job.result["files"], job.result["left"]["sessions_left"]) == (6, 6)
-    shown = parts.steward.backlog.shown()
+    shown = parts.steward.context.backlog.shown()
     assert shown == job.result["left"] and shown["bytes_left"] > 0 and shown["eta_s"] is not None
     until_still(parts)
     assert (known(parts)["turns"], known(parts)["memories"]) == (turns, 12)
-    assert parts.steward.backlog.shown() is None
+    assert parts.steward.context.backlog.shown() is None
 
 
 def test_the_background_goes_newest_first_across_projects_and_is_counted(parts: Any) -> None:
@@ -156,12 +156,12 @@ def test_the_background_goes_newest_first_across_projects_and_is_counted(parts: 
     for _ in range(100):
         if not parts.steward.step(START):
             break
-        shown = parts.steward.backlog.shown()
+        shown = parts.steward.context.backlog.shown()
         met.append((sorted(sessions(parts)), shown and (shown["sessions_left"], shown["sessions_done"])))
     assert met[0] == (["p0s0"], (7, 1))
     assert met[1] == (["p0s0", "p1s0"], (6, 2))
     assert met[2][0] == ["p0s0", "p0s1", "p1s0"]
-    assert parts.steward.backlog.shown() is None and known(parts)["sessions"] == 8
+    assert parts.steward.context.backlog.shown() is None and known(parts)["sessions"] == 8
 
 
 def test_what_happens_now_goes_before_the_past(parts: Any) -> None:
@@ -172,16 +172,16 @@ def test_what_happens_now_goes_before_the_past(parts: Any) -> None:
     parts.steward.hint(str(live))
     parts.steward.step(START)
     assert "live" in sessions(parts) and len(sessions(parts)) <= 3
-    assert parts.steward.backlog.shown()["sessions_left"] >= 17
+    assert parts.steward.context.backlog.shown()["sessions_left"] >= 17
 
 
 def test_sync_takes_in_all_of_it_and_leaves_no_past_behind(parts: Any) -> None:
     turns = past(parts.machine, projects=2, sessions=6)
     parts.steward.step(START)
-    job = parts.steward.submit(Job(id="j", kind="sync", with_vectors=False))
+    job = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False))
     until_done(parts, job)
     assert (known(parts)["turns"], known(parts)["memories"], job.result["files"]) == (turns, 12, 12)
-    assert not parts.steward.backlog and "left" not in job.result
+    assert not parts.steward.context.backlog and "left" not in job.result
 
 
 def test_a_sub_agents_transcript_is_read_with_its_session(parts: Any) -> None:
@@ -189,7 +189,7 @@ def test_a_sub_agents_transcript_is_read_with_its_session(parts: Any) -> None:
     past(machine, projects=1, sessions=5)
     agent = {**machine.line("user", "Look at it.", session="p0s4"), "isSidechain": True, "agentId": "a1"}
     machine.transcript(agent, session="agent-a1", folder=machine.assistant / "projects/-p0/p0s4/subagents")
-    job = parts.steward.submit(Job(id="j", kind="sync", with_vectors=False, recent=1))
+    job = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False, recent=1))
     until_done(parts, job)
     assert job.result["files"] == 2, "the session counts as the newest by its sub-agent"
     assert sessions(parts) >= {"p0s4"} and "p0s0" not in sessions(parts)
@@ -205,21 +205,21 @@ def test_the_background_rests_and_whoever_comes_ends_its_rest(parts: Any, monkey
         parts.steward.hint(str(machine.transcript(machine.line("user", PREFERENCE, session="live"), session="live")))
         eventually(lambda: "live" in sessions(parts))
         assert known(parts)["sessions"] <= 4
-        job = parts.steward.submit(Job(id="j", kind="sync", with_vectors=False))
+        job = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False))
         eventually(lambda: job.state == "done")
         assert known(parts)["turns"] == turns + 1
     finally:
-        parts.steward.stop()
+        parts.steward.context.stop()
         parts.steward.join(30)
 
 
 def test_what_the_user_leaves_out_is_no_past(parts: Any) -> None:
     machine = parts.machine
     past(machine, projects=1, sessions=6)
-    parts.steward.excludes = Excludes(projects=(str(machine.project),))
+    parts.steward.context.excludes = Excludes(projects=(str(machine.project),))
     until_still(parts)
-    assert len(parts.steward.excluded) == 6
-    assert parts.steward.sweep(full=True) == 0
+    assert len(parts.steward.context.excluded) == 6
+    assert reading.sweep(parts.steward.context, full=True) == 0
 
 
 def test_half_a_session_is_not_distilled(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +243,7 @@ def test_a_steward_that_comes_after_another_finds_what_that_one_left(parts: Any)
     for _ in range(4):
         parts.steward.step(START)
     assert 0 < known(parts)["turns"] < turns
-    parts.steward = Steward(parts.store, parts.machine.config(), parts.embedder, model_name=lambda: None)
+    parts.steward = Steward(parts.store, parts.machine.config(), parts.embedder)
     until_still(parts)
     assert (known(parts)["turns"], known(parts)["memories"]) == (turns, 12)
 
@@ -310,14 +310,14 @@ def test_memory_of_a_burst_is_given_back_and_everything_goes_on(parts: Any, monk
 
 DAEMON = """
 import os, sys
-from csmd.daemon import steward
-steward.SLICE_S = 0
-read = steward.Steward.read_backlog
+from csmd.daemon import reading, steward
+steward.SLICE_S = reading.SLICE_S = 0
+read = reading.read_backlog
 seen = []
-def some(self):
+def some(context):
     seen.append(1)
-    return len(seen) < 8 and read(self)
-steward.Steward.read_backlog = some
+    return len(seen) < 8 and read(context)
+reading.read_backlog = some
 from csmd.daemon.__main__ import main
 sys.argv[1:] = []
 sys.exit(main())
@@ -377,7 +377,7 @@ def taken_in(root: Path, home: Path, order: Any, *, distilled_after_each: bool) 
         files.make_private(folder)
     store = Store(machine.paths.database, now=now_iso())
     embedder = Embedder(None, idle_s=60, environment=child_environment())
-    steward = Steward(store, machine.config(), embedder, model_name=lambda: None)
+    steward = Steward(store, machine.config(), embedder)
     try:
         left = EVALUATION_BYTES
         chosen = []
@@ -388,7 +388,7 @@ def taken_in(root: Path, home: Path, order: Any, *, distilled_after_each: bool) 
                 left -= size
         for one in order(chosen):
             for file in one.files:
-                while steward.look_at(Path(file.path), most_pieces=1).more:
+                while reading.look_at(steward.context, Path(file.path), most_pieces=1).more:
                     pass
             if distilled_after_each:
                 list(steward.stages.distilling(force=True))
@@ -467,7 +467,7 @@ def test_a_full_disk_is_told_once_and_the_backlog_waits_for_it(parts: Any) -> No
     parts.store.write(lambda rows: rows.all(f"pragma max_page_count = {rows.value('pragma page_count')}"))
     steps = [steward.step(START + TICK_S * number) for number in range(9)]
     assert not any(steps[1:]), "it does not go on at once"
-    assert len([what for what in steward.trouble if what.startswith("transcript ")]) == 1
+    assert len([what for what in steward.context.trouble if what.startswith("transcript ")]) == 1
     parts.store.write(lambda rows: rows.all("pragma max_page_count = 100000"))
     until_still(parts, START + TICK_S * 9)
-    assert not steward.trouble and parts.store.read(activity.counts)["sessions"] == 30
+    assert not steward.context.trouble and parts.store.read(activity.counts)["sessions"] == 30

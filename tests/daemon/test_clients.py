@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from machine import PREFERENCE, Machine, eventually
 
-from csmd.daemon import clients
+from csmd.daemon import clients, context
 from csmd.daemon.now import iso
 from csmd.daemon.steward import LIVE_SWEEP_S
 
@@ -45,14 +45,14 @@ def other_directory(machine: Machine, name: str = ".claude-work") -> Path:
 def test_a_hook_that_names_another_directory_is_not_followed_but_told(parts: Any) -> None:
     folder = other_directory(parts.machine)
     path = parts.machine.conversation(folder=folder / "projects" / "-project")
-    parts.steward.hint_of_hook(str(path))
-    parts.steward.hint_of_hook(str(parts.machine.root / "never" / "projects" / "-p" / "s.jsonl"))
-    parts.steward.hint_of_hook("/etc/projects/-p/s.jsonl")
+    parts.steward.context.hint_of_hook(str(path))
+    parts.steward.context.hint_of_hook(str(parts.machine.root / "never" / "projects" / "-p" / "s.jsonl"))
+    parts.steward.context.hint_of_hook("/etc/projects/-p/s.jsonl")
     parts.steward.step(START)
     known = parts.call("csm_clients")
     assert known["elsewhere"] == [str(folder)]
     assert known["directories"] == [str(parts.machine.assistant)]
-    (warning,) = clients.warnings(known, parts.steward.config)
+    (warning,) = clients.warnings(known, parts.steward.context.config)
     assert str(folder) in warning and f"csmd install --config-dir {folder}" in warning
     assert parts.store.read(lambda rows: rows.value("select count(*) from turns")) == 0
 
@@ -62,7 +62,7 @@ def test_a_directory_of_somebody_elses_is_not_noted(parts: Any) -> None:
     if os.getuid() != 0:
         pytest.skip("only root can give a directory away")
     os.chown(folder, 12345, 12345)
-    parts.steward.hint_of_hook(str(folder / "projects" / "-p" / "s.jsonl"))
+    parts.steward.context.hint_of_hook(str(folder / "projects" / "-p" / "s.jsonl"))
     parts.steward.step(START)
     assert parts.call("csm_clients")["elsewhere"] == []
 
@@ -73,7 +73,7 @@ def test_a_known_directory_by_another_name_is_followed(parts: Any) -> None:
     (parts.machine.root / "link").symlink_to(parts.machine.assistant)
     before = parts.store.read(lambda rows: rows.value("select count(*) from turns"))
     parts.machine.transcript(parts.machine.line("user", PREFERENCE))
-    parts.steward.hint_of_hook(str(parts.machine.root / "link" / "projects" / "-project" / "s1.jsonl"))
+    parts.steward.context.hint_of_hook(str(parts.machine.root / "link" / "projects" / "-project" / "s1.jsonl"))
     parts.steward.step(START)
     parts.steward.step(START)
     assert parts.store.read(lambda rows: rows.value("select count(*) from turns")) == before + 1
@@ -82,8 +82,8 @@ def test_a_known_directory_by_another_name_is_followed(parts: Any) -> None:
 
 def test_what_hooks_name_between_two_looks_is_bounded(parts: Any) -> None:
     for number in range(1000):
-        parts.steward.hint_of_hook(f"/nowhere/{number}/projects/-p/s.jsonl")
-    assert len(parts.steward.clients._named) == clients.MOST_WAITING
+        parts.steward.context.hint_of_hook(f"/nowhere/{number}/projects/-p/s.jsonl")
+    assert len(parts.steward.context.take_elsewhere()) == context.MOST_ELSEWHERE
 
 
 def today(machine: Machine, version: str, days_ago: float = 0.0) -> Path:
@@ -116,13 +116,13 @@ def test_an_older_client_has_the_newer_events_taken_out_once_a_day(parts: Any) -
     assert parts.steward.clients._child is None
     parts.steward.hint(str(today(parts.machine, "2.0.77")))
     parts.steward.step(START + LIVE_SWEEP_S)
-    (warning,) = clients.warnings(parts.call("csm_clients"), parts.steward.config)
+    (warning,) = clients.warnings(parts.call("csm_clients"), parts.steward.context.config)
     assert "2.0.77" in warning and "PostCompact" in warning
     child = parts.steward.clients._child
     assert child is not None and child.args[1:] == ["-P", "-m", "csmd", "hooks", "settle"]
     child.wait(30)  # no daemon answers it here
     parts.steward.step(START + 3 * LIVE_SWEEP_S)
-    assert "hooks settle" in parts.steward.trouble["hooks"]
+    assert "hooks settle" in parts.steward.context.trouble["hooks"]
     parts.steward.step(START + 4 * LIVE_SWEEP_S)
     assert parts.steward.clients._child is None
     parts.steward.step(START + clients.SETTLE_AGAIN_S + 4 * LIVE_SWEEP_S)
@@ -158,15 +158,15 @@ def test_the_settings_are_settled_by_the_daemon_and_status_says_so(machine: Mach
 def test_a_directory_whose_name_was_purged_is_not_noted_by_it_again(parts: Any) -> None:
     folder = other_directory(parts.machine, "secret-client-work")
     transcript = str(folder / "projects" / "-p" / "s.jsonl")
-    parts.steward.hint_of_hook(transcript)
+    parts.steward.context.hint_of_hook(transcript)
     parts.steward.step(START)
     assert parts.call("csm_clients")["elsewhere"] == [str(folder)]
     job = parts.call("csm_privacy_purge", what="secret-client-work", kind="text", by_person=True)["job"]
     for _ in range(200):
         parts.steward.step(START)
-        if parts.steward.jobs[job].state in ("done", "failed"):
+        if parts.steward.context.jobs[job].state in ("done", "failed"):
             break
-    parts.steward.hint_of_hook(transcript)
+    parts.steward.context.hint_of_hook(transcript)
     parts.steward.step(START)
     assert parts.call("csm_clients")["elsewhere"] == []
     names = parts.store.read(lambda rows: [path for (path,) in rows.all("select path from elsewhere")])

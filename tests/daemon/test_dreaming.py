@@ -105,11 +105,11 @@ def test_one_that_began_by_itself_stands_still_while_a_session_is_at_work_and_on
 ) -> None:
     own = with_sessions(parts)
     assert own.step(at(1), idle=True)
-    own.hear()
+    parts.steward.context.heard_at = time.monotonic()
     now = time.monotonic()
     assert not own.step(now + AT_WORK_S - 1, idle=True)
     assert own.step(now + AT_WORK_S + 1, idle=True)
-    own.hear()
+    parts.steward.context.heard_at = time.monotonic()
     job = own.order("asked for", awaited=True)
     assert job.order["why"] == "by itself", "there is one at a time: whoever asks waits for it"
     assert own.step(time.monotonic(), idle=False) and not own.is_urgent, "it goes on, and makes room"
@@ -120,7 +120,7 @@ def test_one_that_began_by_itself_stands_still_while_a_session_is_at_work_and_on
 def test_every_other_job_and_every_hint_comes_before_a_dream(parts: Any) -> None:
     own = with_sessions(parts)
     ordered = own.order("asked for", awaited=True)
-    sync = parts.steward.submit(Job(id="j", kind="sync", with_vectors=False))
+    sync = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False))
     while sync.state != "done":
         parts.steward.step(at(0))
         assert ordered.state == "waiting"
@@ -144,14 +144,14 @@ def test_beside_hints_that_never_end_one_that_is_awaited_goes_on_and_one_that_is
     monkeypatch.setattr(dreaming, "SHARE_S", 0.0)
     for _ in range(20):
         parts.steward.hint(path)
-        assert parts.steward.somebody_waits() and not own.is_overdue
+        assert parts.steward.context.somebody_waits() and not own.is_overdue
         parts.steward.step(at(0))
     assert dreamt(parts) == []
     job = own.order("asked for", awaited=True)
-    read, steps = parts.steward.take_hints, 0
-    monkeypatch.setattr(parts.steward, "take_hints", lambda: [*read(), *(parts.steward.hint(path) or ())])
+    read, steps = parts.steward.context.take_hints, 0
+    monkeypatch.setattr(parts.steward.context, "take_hints", lambda: [*read(), *(parts.steward.hint(path) or ())])
     while job.state != "done" and steps < 500:
-        assert parts.steward.step(at(0)) and parts.steward.somebody_waits(), "the next hint is there already"
+        assert parts.steward.step(at(0)) and parts.steward.context.somebody_waits(), "the next hint is there already"
         steps += 1
     assert job.state == "done"
 
@@ -177,7 +177,7 @@ def test_what_a_dream_stores_wakes_the_stages_once_when_it_has_ended(
     assert distilled[settled:] and all(distilled[settled:])
     own.order("asked for", awaited=True)
     parts.steward.step(at(0)), parts.steward.step(at(0))
-    own.hear()
+    parts.steward.context.heard_at = time.monotonic()
     looked = len(distilled)
     parts.store.write(lambda rows: None)
     parts.steward.step(at(0))
@@ -245,7 +245,7 @@ def test_a_daemon_that_stops_cancels_it_and_a_killed_one_left_it_failed(parts: A
     assert dreamt(parts) == [("by itself", "cancelled")] and not parts.machine.paths.dream_lock.exists()
     assert parts.call("csm_dream_status")["last"] is None
     parts.store.write(lambda rows: dreams.begin(rows, why="by itself", sessions=1, now=now_iso()))
-    dreaming.resume(parts.steward)
+    dreaming.resume(parts.steward.context)
     assert dreamt(parts)[0] == ("by itself", "failed")
     assert parts.call("csm_dream_status")["latest"]["error"] == dreams.KILLED
 
@@ -265,7 +265,7 @@ def test_an_undo_that_was_killed_is_finished_at_the_next_start(parts: Any) -> No
         dreams.mark_file(rows, file, kept="", now=now_iso())
 
     parts.store.write(killed)
-    dreaming.resume(parts.steward)
+    dreaming.resume(parts.steward.context)
     assert not page.exists() and dreamt(parts) == [("by itself", "undone")]
 
 

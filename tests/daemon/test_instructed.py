@@ -12,6 +12,7 @@ import pytest
 from machine import PREFERENCE, Machine, eventually
 
 from csmd.capture import instruction_files, project_identity
+from csmd.daemon import reading
 from csmd.daemon.watch import Watch
 from csmd.recall import visibility as recall
 from csmd.store import projects
@@ -88,8 +89,8 @@ def test_of_many_directories_those_of_the_projects_at_work_last_are_watched(
         parts.machine.transcript(
             machine.line("user", "Look.", session=name, cwd=str(machine.root / name)), session=name
         )
-    parts.steward.sweep(full=True)
-    while parts.steward.read_backlog():
+    reading.sweep(parts.steward.context, full=True)
+    while reading.read_backlog(parts.steward.context):
         pass
     instructed = parts.steward.instructed
     for name in ("one", "two"):
@@ -220,8 +221,8 @@ def test_of_merged_directories_only_what_each_of_them_says_is_told_anyway(parts:
             machine.line("assistant", "It is done.", session=folder.name, cwd=str(folder)),
             session=folder.name,
         )
-    parts.steward.sweep(full=True)
-    while parts.steward.read_backlog():
+    reading.sweep(parts.steward.context, full=True)
+    while reading.read_backlog(parts.steward.context):
         pass
     parts.call("csm_project_merge", source=str(clone), into=str(into), by_person=True)
 

@@ -85,7 +85,7 @@ def test_an_edit_while_a_session_was_at_work_that_is_left_out_waits_for_a_person
     page = written(parts)
     silent = parts.machine.paths.home / "left-out.jsonl"
     silent.write_text("{}\n")
-    parts.steward.excluded.add(silent)
+    parts.steward.context.excluded.add(silent)
     page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
     assert parts.steward.edited.read() == 1
     assert NEW not in memories(parts), "what its tools wrote, nobody heard"
@@ -99,7 +99,7 @@ def test_whoever_syncs_or_asks_for_a_dream_has_the_pages_read_at_once(parts: Any
     whole(read_edits(parts, awaited=True))
     assert NEW in memories(parts)
     page.write_text(page.read_text() + f"- {NEWER}\n")
-    job = parts.steward.submit(Job(id="j", kind="sync", with_vectors=False))
+    job = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False))
     while job.state not in ("done", "failed"):
         parts.steward.step(0.0)
     assert NEWER in memories(parts), job.error
@@ -119,7 +119,9 @@ def test_what_a_tool_has_just_written_is_nobodys_edit_however_soon_a_dream_is_as
 
 def read_edits(parts: Any, *, awaited: bool) -> Generator[None]:
     dream = parts.store.write(lambda rows: dreams.begin(rows, why="asked for", sessions=0, now=now_iso()))
-    yield from STEPS["reading what people edited"](Night(parts.steward, dream, awaited=awaited))
+    yield from STEPS["reading what people edited"](
+        Night(parts.steward.context, dream, parts.steward.edited, awaited=awaited)
+    )
 
 
 def test_a_dream_by_itself_and_an_import_read_nothing_that_has_just_been_written(
@@ -136,7 +138,7 @@ def test_what_was_forgotten_when_the_daemon_was_killed_leaves_the_pages_after_th
     page = written(parts)
     parts.store.write(lambda rows: rows.run("delete from memories where text = :text", text=KEY))
     assert KEY in page.read_text()
-    assert edited.Edited(parts.steward).step(0.0) is True
+    assert edited.Edited(parts.steward.context).step(0.0) is True
     assert KEY not in page.read_text()
 
 

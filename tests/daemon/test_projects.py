@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from csmd.daemon import reading
 from csmd.errors import BadInput, CsmdError
 
 GENERAL = "I prefer short answers, always."
@@ -41,9 +42,9 @@ def done(parts: Any, tool: str, **params: Any) -> Any:
     ident = parts.call(tool, **params)["job"]
     for _ in range(500):
         parts.steward.step(1000.0)
-        if parts.steward.jobs[ident].state in ("done", "failed"):
+        if parts.steward.context.jobs[ident].state in ("done", "failed"):
             break
-    job = parts.steward.jobs[ident]
+    job = parts.steward.context.jobs[ident]
     assert job.state == "done", job
     return job.result
 
@@ -273,8 +274,8 @@ def test_a_session_that_went_behind_a_wall_shows_nothing_of_it_outside(parts: An
         machine.line("assistant", "The quokka it is.", session="both", uuid="u3", cwd=str(walled)),
         session="both",
     )
-    parts.steward.sweep(full=True)
-    while parts.steward.read_backlog():
+    reading.sweep(parts.steward.context, full=True)
+    while reading.read_backlog(parts.steward.context):
         pass
     list(parts.steward.stages.distilling(force=True))
     parts.steward.stages.carry("believe")
@@ -289,7 +290,7 @@ def test_a_session_that_went_behind_a_wall_shows_nothing_of_it_outside(parts: An
 
 def purged(parts: Any, place: Path) -> dict[str, Any]:
     """A purge of a project that is carried out in the test's process."""
-    job = parts.steward.jobs[parts.call("csm_privacy_purge", what=str(place), by_person=True)["job"]]
+    job = parts.steward.context.jobs[parts.call("csm_privacy_purge", what=str(place), by_person=True)["job"]]
     while job.state in ("waiting", "running"):
         parts.steward._advance_job()
     assert job.state == "done", job.error

@@ -14,6 +14,6 @@ def test_a_purge_empties_what_functions_keep_of_texts(parts: Any) -> None:
     job = parts.call("csm_privacy_purge", what="vault opens", kind="text", by_person=True)["job"]
     for _ in range(200):
         parts.steward.step(1000.0)
-        if parts.steward.jobs[job].state in ("done", "failed"):
+        if parts.steward.context.jobs[job].state in ("done", "failed"):
             break
     assert ranking.stems(said) == first and ranking.stems(said) is not first

@@ -65,7 +65,7 @@ def through(steward: Any) -> None:
 def read(steward: Any) -> bool:
     """Waits for the reader, where it is at work; whether it was."""
     was = steward.rehearsing.is_reading
-    steward.store.read(lambda rows: None, lane="main")
+    steward.context.store.read(lambda rows: None, lane="main")
     return bool(was)
 
 

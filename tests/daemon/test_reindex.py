@@ -44,7 +44,7 @@ def test_an_old_store_is_brought_over_by_the_steward(old_parts: Any) -> None:
     assert old_tables(old_parts) and hits(old_parts, "turn") == 12 and hits(old_parts, "passage") == 0
     settle(old_parts)
     assert old_tables(old_parts) == [] and hits(old_parts, "turn") == 0 and hits(old_parts, "passage") == 12
-    assert "passages" not in old_parts.steward.trouble
+    assert "passages" not in old_parts.steward.context.trouble
 
 
 def test_without_room_nothing_begins_and_status_says_so_until_there_is(
@@ -52,28 +52,28 @@ def test_without_room_nothing_begins_and_status_says_so_until_there_is(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=10**12, free=99_000_000))
     settle(old_parts)
-    assert "free on the disk" in old_parts.steward.trouble["passages"]
+    assert "free on the disk" in old_parts.steward.context.trouble["passages"]
     assert old_parts.store.read(passage_index.progress)[0] == 0 and hits(old_parts, "turn") == 12
     monkeypatch.undo()
     old_parts.steward.step(5000.0)
     settle(old_parts)
-    assert "passages" not in old_parts.steward.trouble and hits(old_parts, "passage") == 12
+    assert "passages" not in old_parts.steward.context.trouble and hits(old_parts, "passage") == 12
 
 
 def test_with_a_model_the_old_index_stays_until_every_passage_has_a_vector_and_sync_waits_for_both(
     old_parts: Any, tiny_model: Path
 ) -> None:
-    job = old_parts.steward.submit(Job(id="m", kind="model", path=str(tiny_model)))
+    job = old_parts.steward.context.submit(Job(id="m", kind="model", path=str(tiny_model)))
     while job.state not in ("done", "failed"):
         old_parts.steward.step(1.0)
-    sync = old_parts.steward.submit(Job(id="s", kind="sync"))
+    sync = old_parts.steward.context.submit(Job(id="s", kind="sync"))
     while sync.state not in ("done", "failed"):
         if old_parts.store.read(lambda rows: vectors.left(rows, 2)):
             assert hits(old_parts, "turn") == 12
         old_parts.steward.step(1.0)
     assert sync.state == "done" and sync.result["degraded"] == []
     assert hits(old_parts, "passage") == 12
-    name = old_parts.steward.model_name()
+    name = old_parts.steward.context.model_name()
     model = old_parts.store.read(lambda rows: vectors.model_seq(rows, name))
     assert old_parts.store.read(lambda rows: passages.is_full(rows, [1, 2], model=model))
     assert old_parts.store.read(lambda rows: vectors.left(rows, model)) == 0

@@ -360,7 +360,7 @@ def knowing(parts: Any) -> Server:
     while parts.steward.step(1000.0):
         pass
     server: Server = parts.serve()
-    server.steward.excludes = Excludes()  # nothing is asked of the disk: the hooks' reader is free to be held
+    server.steward.context.excludes = Excludes()  # nothing is asked of the disk: the hooks' reader is free to be held
     return server
 
 
@@ -482,7 +482,7 @@ def test_a_start_that_was_stored_and_not_answered_is_owed_once_the_spool_says_so
     start = start_of("new", parts)
     with reader_held(parts.store, "hook"):
         assert ask(server.path, event_frames("SessionStart", start, ident="e" * 32, deadline_ms=900)) == [b"ok", b""]
-    parts.steward.owed = Owed()  # as after a restart
+    parts.steward.context.owed = Owed()  # as after a restart
     in_the_spool(parts, "SessionStart", start, ident="e" * 32)
     assert b"database_url" in prompted(parts, server, "Write a poem about the sea.", ident="f" * 32)
     assert prompted(parts, server, "Write another one.", ident="a" * 32) == b""
@@ -492,7 +492,7 @@ def in_the_spool(parts: Any, event: str, payload: dict[str, str], *, ident: str)
     """A hook that had left puts its event into the spool, and the steward takes it in."""
     place = parts.machine.paths.spool / f"{ident}.event"
     place.write_bytes(f"csmd-spool 1 {ident} claude {event} {time.time_ns()}\n".encode() + json.dumps(payload).encode())
-    assert replay(parts.steward)
+    assert replay(parts.steward.context)
     assert not place.exists()
 
 
@@ -517,7 +517,7 @@ def test_a_hook_that_is_about_to_leave_is_answered_and_what_was_not_stored_by_th
 
 def test_how_far_a_job_is_and_the_state_are_told_while_the_other_readers_and_the_writer_are_busy(parts: Any) -> None:
     server: Server = parts.serve()
-    job = parts.steward.submit(Job(id="j", kind="sync"))
+    job = parts.steward.context.submit(Job(id="j", kind="sync"))
     with reader_held(parts.store, "hook", "main"), holding(parts.store.submit):
         status, body = ask(server.path, call_frames("csm_job", {"id": job.id}))
         assert (status, json.loads(body)["state"]) == (b"ok", "waiting")
@@ -565,9 +565,9 @@ def test_a_directory_that_does_not_answer_holds_up_neither_the_socket_nor_the_wr
 
     if left_out is None or left_out:
         monkeypatch.setattr(project_identity, "identify", hangs)
-        server.steward.excludes = Excludes(projects=left_out or ())
+        server.steward.context.excludes = Excludes(projects=left_out or ())
     else:
-        server.steward.excludes = Excludes(is_off=hangs_too)
+        server.steward.context.excludes = Excludes(is_off=hangs_too)
     with peer(server.path) as dealer:
         dealer.send_multipart(
             event_frames("UserPromptSubmit", {**PAYLOAD, "prompt": "x", "cwd": "/dead/mount"}, ident="d")

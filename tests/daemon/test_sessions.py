@@ -45,7 +45,7 @@ def test_a_session_whose_transcript_is_deleted_keeps_all_that_was_said(parts: Pa
     assert parts.call("csm_session_show", id="s1")["transcript"] == "gone"
     told = parts.store.read(lambda rows: kept.transcripts(rows, parts.machine.config()))
     assert (told["sessions"], told["gone"]) == (1, 1)
-    assert parts.steward.trouble == {}
+    assert parts.steward.context.trouble == {}
 
 
 def test_a_session_is_shown_with_what_came_of_it(parts: Parts) -> None:

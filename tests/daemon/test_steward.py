@@ -15,7 +15,7 @@ from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
 from csmd.capture import transcripts
 from csmd.capture import transcripts as capture
-from csmd.daemon import awaited, hosts
+from csmd.daemon import awaited, hosts, reading
 from csmd.daemon.awaited import PROVISIONAL_S
 from csmd.daemon.jobs import Job
 from csmd.daemon.now import iso
@@ -62,11 +62,11 @@ def test_a_step_takes_what_was_written_to_memories(parts: Any) -> None:
     texts = " ".join(row["text"] for row in parts.call("csm_memory_list")["memories"])
     assert "pathlib over os.path" in texts and "database_url" in texts and "LISTEN/NOTIFY" in texts
     assert not parts.steward.step(START), "nothing is left to do"
-    assert parts.steward.trouble == {}
+    assert parts.steward.context.trouble == {}
 
 
 def test_a_daemon_that_goes_on_takes_the_mark_of_a_hung_one_away(parts: Any) -> None:
-    mark = parts.steward.config.paths.hung_mark
+    mark = parts.steward.context.config.paths.hung_mark
     mark.parent.mkdir(parents=True, exist_ok=True)
     asked: list[Any] = []
     parts.steward.ask_server = lambda answered: asked.append(answered) or answered()
@@ -104,7 +104,7 @@ def test_a_transcript_imported_from_elsewhere_is_swept_like_the_others(parts: An
     machine = parts.machine
     away = machine.root / "elsewhere"
     machine.transcript(machine.line("user", "One."), folder=away)
-    job = parts.steward.submit(Job(id="j", kind="import", path=str(away)))
+    job = parts.steward.context.submit(Job(id="j", kind="import", path=str(away)))
     step(parts)
     assert (job.state, job.result["turns_new"]) == ("done", 1)
     machine.transcript(machine.line("user", "Two."), folder=away)
@@ -221,11 +221,11 @@ def test_a_broken_transcript_is_told_and_stops_no_other(parts: Any, unreadable: 
     parts.steward.hint(str(unreadable))
     parts.steward.hint(str(unreadable.with_name("pipe.jsonl")))
     step(parts, START + 1)
-    assert list(parts.steward.trouble) == [f"transcript {unreadable}"]
+    assert list(parts.steward.context.trouble) == [f"transcript {unreadable}"]
     assert (known(parts)["turns"], known(parts)["memories"]) == (1, 1)
     unreadable.unlink()
     step(parts, START + FULL_SWEEP_S + 1)
-    assert parts.steward.trouble == {}, "what is gone troubles nobody"
+    assert parts.steward.context.trouble == {}, "what is gone troubles nobody"
 
 
 def test_a_session_whose_failures_cannot_be_gone_through_is_told_and_stops_no_other(
@@ -244,13 +244,13 @@ def test_a_session_whose_failures_cannot_be_gone_through_is_told_and_stops_no_ot
     machine.transcript(machine.line("user", DECISION, session="s2"), session="s2")
     step(parts)
     assert [row.session_id for row in failure_links.waiting(parts.store)] == ["s1"]
-    assert list(parts.steward.trouble) == ["gotchas of session s1"]
+    assert list(parts.steward.context.trouble) == ["gotchas of session s1"]
 
 
 def test_a_scan_that_is_asked_for_is_left_to_the_background(parts: Any) -> None:
     machine = parts.machine
     path = machine.transcript(*(machine.line("user", said) for said in (PREFERENCE, DECISION)))
-    parts.steward.guard("reading", lambda: parts.steward.look_at(path) is not None)
+    parts.steward.context.guard("reading", lambda: reading.look_at(parts.steward.context, path) is not None)
     assert parts.call("csm_belief_scan")["sessions_left"] == 1
     step(parts)
     assert parts.call("csm_belief_scan")["sessions_left"] == 0
@@ -258,7 +258,7 @@ def test_a_scan_that_is_asked_for_is_left_to_the_background(parts: Any) -> None:
 
 def test_a_job_says_what_it_could_not_read_and_does_the_rest(parts: Any, unreadable: Path) -> None:
     parts.machine.conversation()
-    job = parts.steward.submit(Job(id="j", kind="sync", with_vectors=False))
+    job = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False))
     step(parts)
     assert (job.state, job.result["files"], job.result["turns_new"]) == ("done", 2, 6)
     assert [row.partition(": ")[0] for row in job.result["degraded"]] == [f"transcript {unreadable}"]
@@ -271,31 +271,31 @@ def test_trouble_is_told_until_it_is_over_and_the_same_is_logged_once(
         raise StoreError("the disk is full")
 
     for _ in range(3):
-        assert parts.steward.guard("writing", fail) is False
-    assert parts.steward.trouble == {"writing": "the disk is full"}
+        assert parts.steward.context.guard("writing", fail) is False
+    assert parts.steward.context.trouble == {"writing": "the disk is full"}
     assert len(caplog.records) == 1
-    assert parts.steward.guard("writing", lambda: True) is True
-    assert parts.steward.trouble == {}
+    assert parts.steward.context.guard("writing", lambda: True) is True
+    assert parts.steward.context.trouble == {}
     with pytest.raises(StoreError):
-        parts.steward.guard("writing", fail, strict=True)
+        parts.steward.context.guard("writing", fail, strict=True)
 
 
 def test_a_model_that_does_not_load_ends_its_job_and_nothing_else(parts: Any, tiny_model: Path, tmp_path: Path) -> None:
     broken = models.add_model(tiny_model, tmp_path / "copied", name="broken")
     (broken / "model.onnx").write_bytes(b"no model")
     parts.machine.conversation()
-    job = parts.steward.submit(Job(id="j", kind="model", path=str(broken)))
+    job = parts.steward.context.submit(Job(id="j", kind="model", path=str(broken)))
     step(parts)
     assert (job.state, "does not load" in job.error) == ("failed", True), job
-    sync = parts.steward.submit(Job(id="k", kind="sync"))
+    sync = parts.steward.context.submit(Job(id="k", kind="sync"))
     step(parts)
     assert (sync.state, sync.result["turns_known"] + sync.result["turns_new"] <= 6) == ("done", True)
     assert any(row.startswith("vectors: ") for row in sync.result["degraded"])
     assert known(parts)["memories"] == 3
-    good = parts.steward.submit(Job(id="l", kind="model", path=str(tiny_model)))
+    good = parts.steward.context.submit(Job(id="l", kind="model", path=str(tiny_model)))
     step(parts)
     assert (good.state, good.result["dim"]) == ("done", 64), good
-    assert known(parts)["vectors"] == 9 and not any("embed" in what for what in parts.steward.trouble)
+    assert known(parts)["vectors"] == 9 and not any("embed" in what for what in parts.steward.context.trouble)
 
 
 # --- jobs
@@ -311,9 +311,9 @@ def test_an_import_tells_what_it_brought_and_a_second_brings_nothing(parts: Any,
         session="b",
         folder=tree / "-q",
     )
-    parts.steward.submit(Job(id="m", kind="model", path=str(tiny_model)))
-    first = parts.steward.submit(Job(id="i", kind="import", path=str(tree)))
-    again = parts.steward.submit(Job(id="k", kind="import", path=str(tree)))
+    parts.steward.context.submit(Job(id="m", kind="model", path=str(tiny_model)))
+    first = parts.steward.context.submit(Job(id="i", kind="import", path=str(tree)))
+    again = parts.steward.context.submit(Job(id="k", kind="import", path=str(tree)))
     step(parts)
     assert first.result.pop("took_s") > 0 and first.result.pop("vectors") == known(parts)["vectors"] > 0
     assert first.result == {
@@ -325,7 +325,7 @@ def test_an_import_tells_what_it_brought_and_a_second_brings_nothing(parts: Any,
         "degraded": [],
     }  # fmt: skip
     assert first.progress["step"] == "linking"
-    assert parts.store.read(lambda rows: threads.waiting(rows, model=parts.steward.model_name())) == 0
+    assert parts.store.read(lambda rows: threads.waiting(rows, model=parts.steward.context.model_name())) == 0
 
 
 def test_the_same_turns_under_another_path_are_known(parts: Any) -> None:
@@ -335,7 +335,7 @@ def test_the_same_turns_under_another_path_are_known(parts: Any) -> None:
     copy = machine.root / "copy"
     copy.mkdir()
     (copy / path.name).write_bytes(path.read_bytes())
-    job = parts.steward.submit(Job(id="i", kind="import", path=str(copy), with_vectors=False))
+    job = parts.steward.context.submit(Job(id="i", kind="import", path=str(copy), with_vectors=False))
     before = parts.call("csm_memory_list")
     step(parts)
     assert (job.result["turns_new"], job.result["turns_known"], job.result["memories_new"]) == (0, 6, 0)
@@ -354,8 +354,8 @@ def test_what_was_forgotten_does_not_come_back_by_any_way(parts: Any) -> None:
     (copy / path.name).write_bytes(path.read_bytes())
     machine.transcript(machine.line("user", CORRECTION, session="s9"), session="s9")
     machine.transcript(machine.line("user", CORRECTION, session="s8"), session="s8", folder=copy)
-    parts.steward.submit(Job(id="i", kind="import", path=str(copy), with_vectors=False))
-    parts.steward.submit(Job(id="k", kind="sync", with_vectors=False))
+    parts.steward.context.submit(Job(id="i", kind="import", path=str(copy), with_vectors=False))
+    parts.steward.context.submit(Job(id="k", kind="sync", with_vectors=False))
     step(parts)
     assert {row["id"] for row in parts.call("csm_memory_list")["memories"]} == {row["id"] for row in listed} - {
         gone["id"]
@@ -370,7 +370,7 @@ def test_sync_is_idempotent_and_settles_what_is_still_under_way(parts: Any) -> N
     )
     step(parts)
     for number in range(3):
-        job = parts.steward.submit(Job(id=f"k{number}", kind="sync", with_vectors=False))
+        job = parts.steward.context.submit(Job(id=f"k{number}", kind="sync", with_vectors=False))
         before = known(parts) if number else {}
         step(parts)
         assert job.state == "done"
@@ -379,8 +379,8 @@ def test_sync_is_idempotent_and_settles_what_is_still_under_way(parts: Any) -> N
 
 def test_a_job_does_not_end_as_done_when_the_daemon_stops(parts: Any) -> None:
     parts.machine.conversation()
-    job = parts.steward.submit(Job(id="j", kind="sync", with_vectors=False))
-    parts.steward.stop()
+    job = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False))
+    parts.steward.context.stop()
     step(parts)
     assert (job.state, job.error) == ("failed", "the daemon is stopping")
 
@@ -388,7 +388,7 @@ def test_a_job_does_not_end_as_done_when_the_daemon_stops(parts: Any) -> None:
 def test_while_a_long_job_runs_what_happens_now_becomes_memory(parts: Any, tiny_model: Path) -> None:
     """In each of its three parts: reading, distilling, embedding."""
     machine = parts.machine
-    parts.steward.submit(Job(id="m", kind="model", path=str(tiny_model)))
+    parts.steward.context.submit(Job(id="m", kind="model", path=str(tiny_model)))
     step(parts)
     tree = machine.root / "tree"
     for number in range(40):
@@ -397,7 +397,7 @@ def test_while_a_long_job_runs_what_happens_now_becomes_memory(parts: Any, tiny_
         # A second old: somebody may still be at work on it, so that only the job itself distils it.
         recent = [{**line, "timestamp": ago(1)} for line in lines]
         machine.transcript(*recent, session=f"t{number}", folder=tree)
-    job = parts.steward.submit(Job(id="j", kind="import", path=str(tree)))
+    job = parts.steward.context.submit(Job(id="j", kind="import", path=str(tree)))
     for number, (part, word) in enumerate((("reading", "heron"), ("distilling", "bittern"), ("embedding", "egret"))):
         while job.progress.get("step") != part:
             assert parts.steward.step(START)
@@ -420,10 +420,10 @@ def test_a_job_that_is_stopped_half_way_is_not_done(parts: Any) -> None:
     machine = parts.machine
     for session in "abc":
         machine.conversation(session)
-    job = parts.steward.submit(Job(id="j", kind="sync", with_vectors=False))
+    job = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False))
     parts.steward.step(START)
     assert job.state == "running"
-    parts.steward.stop()
+    parts.steward.context.stop()
     step(parts)
     assert (job.state, job.error) == ("failed", "the daemon is stopping")
 
@@ -438,11 +438,11 @@ def test_an_event_that_meets_a_fault_of_ours_is_left_in_the_spool(parts: Any, mo
         spool(machine, "UserPromptSubmit", "a1", 600, prompt=PREFERENCE)
         step(parts)
     assert [path.name for path in machine.spooled()] == ["a1.event"]
-    assert parts.steward.trouble == {"spooled event a1.event": "MemoryError"}
+    assert parts.steward.context.trouble == {"spooled event a1.event": "MemoryError"}
     assert not machine.paths.quarantine.exists() and parts.store.read(activity.counters) == {}
-    parts.steward.left_alone.clear()  # as in the next daemon
+    parts.steward.context.left_alone.clear()  # as in the next daemon
     step(parts)
-    assert (machine.spooled(), known(parts)["events"], parts.steward.trouble) == ([], 1, {})
+    assert (machine.spooled(), known(parts)["events"], parts.steward.context.trouble) == ([], 1, {})
 
 
 def test_a_spooled_event_of_a_host_nobody_understands_is_dropped_and_counted(parts: Any) -> None:
@@ -454,11 +454,11 @@ def test_a_spooled_event_of_a_host_nobody_understands_is_dropped_and_counted(par
 
 
 def test_only_the_latest_jobs_are_remembered_and_a_waiting_one_always(parts: Any) -> None:
-    waiting = parts.steward.submit(Job(id="waiting", kind="sync", with_vectors=False))
+    waiting = parts.steward.context.submit(Job(id="waiting", kind="sync", with_vectors=False))
     for number in range(40):
-        parts.steward.submit(Job(id=f"j{number}", kind="sync", state="done"))
-    assert len(parts.steward.jobs) <= 23
-    assert parts.steward.jobs["waiting"] is waiting
+        parts.steward.context.submit(Job(id=f"j{number}", kind="sync", state="done"))
+    assert len(parts.steward.context.jobs) <= 23
+    assert parts.steward.context.jobs["waiting"] is waiting
 
 
 def test_the_thread_ends_when_it_is_told_to(parts: Any) -> None:
@@ -469,7 +469,7 @@ def test_the_thread_ends_when_it_is_told_to(parts: Any) -> None:
     machine.transcript(machine.line("user", "I prefer tabs over spaces in Makefiles."))
     parts.steward.hint(str(machine.assistant / "projects" / "-project" / "s1.jsonl"))
     eventually(lambda: known(parts)["turns"] == 7)
-    parts.steward.stop()
+    parts.steward.context.stop()
     parts.steward.join(30)
     assert not parts.steward.is_alive()
     assert parts.steward not in threading.enumerate()
@@ -490,7 +490,7 @@ def test_a_huge_transcript_is_read_in_pieces_and_what_happens_now_is_served_betw
     monkeypatch.setattr(transcripts, "READ_BYTES", 1000)
     machine, steward = parts.machine, parts.steward
     huge = machine.transcript(*(machine.line("user", f"number {n}", session="huge") for n in range(60)), session="huge")
-    steward.submit(Job(id="j", kind="import", path=str(huge)))
+    steward.context.submit(Job(id="j", kind="import", path=str(huge)))
     steward.step(0.0)
     small = machine.conversation("small")
     steward.hint(str(small))

@@ -96,7 +96,7 @@ def used() -> Iterator[Used]:
     config, made = machine.config(backup_every_h=0), Used(machine=machine)
     store = Store(machine.paths.database, now=now_iso())
     embedder = Embedder(None, idle_s=1, environment=child_environment())
-    steward = Steward(store, config, embedder, model_name=lambda: None)
+    steward = Steward(store, config, embedder)
 
     clock = itertools.count(1e9, 1e4)
 

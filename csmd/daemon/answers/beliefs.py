@@ -6,7 +6,7 @@ import secrets
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csmd import text
 from csmd.daemon.answers import showing
@@ -14,7 +14,7 @@ from csmd.daemon.answers.memories import memory_json, one, roots
 from csmd.daemon.answers.memories import one as named
 from csmd.daemon.answers.wording import worded
 from csmd.daemon.now import iso_before, now_iso
-from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
+from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, places
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import packets
 from csmd.memory import habits, knowledge, review, review_answers, upkeep_plan
@@ -26,10 +26,6 @@ from csmd.store import activity, before_images, candidates, cursors, invariants,
 from csmd.store import before_images as stored
 from csmd.store.before_images import Answer
 from csmd.store.sqlite import Rows
-
-if TYPE_CHECKING:
-    from csmd.daemon.tools import Tools
-
 
 #: What a merge of all that is found merges; with what is only nearly the same.
 SAME: tuple[CandidateKind, ...] = ("duplicate",)
@@ -65,7 +61,7 @@ def _roots(rows: Rows) -> dict[int, str]:
     return {seq: root for seq, root, *_ in activity.project_counts(rows)}
 
 
-def _generate(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _generate(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     made = stage_upkeep.generate(rows, places(rows, params), now=now_iso())
     if not params["dry_run"]:
         tools.store.write(lambda writing: stage_upkeep.enqueue(writing, made, now=now_iso()))
@@ -81,13 +77,13 @@ def _generate(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _detect(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _detect(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     roots = _roots(rows)
     found = stage_upkeep.alike_in(rows, stored.memories_of_places(rows, places(rows, params)))
     return {"duplicates": [_finding(finding, roots) for finding in found]}
 
 
-def _mended(tools: Tools, params: Params, plan: Sequence[Action], *, as_said: bool = False) -> dict[str, Any]:
+def _mended(tools: ToolContext, params: Params, plan: Sequence[Action], *, as_said: bool = False) -> dict[str, Any]:
     """What was done of a plan, or would be. It was made on a reader: hooks do not wait for it, and what has moved is left."""
     by = "user" if params.get("by_person") else "assistant"
     if params["dry_run"]:
@@ -95,7 +91,7 @@ def _mended(tools: Tools, params: Params, plan: Sequence[Action], *, as_said: bo
     done = tools.store.write(
         lambda rows: stage_upkeep.apply(rows, plan, by=by, now=now_iso(), key=tools.store.hash_key, as_said=as_said)
     )
-    tools.steward.poke()
+    tools.context.poke()
     return {
         "dry_run": False,
         "actions": [_action(action) for action in done.done],
@@ -103,7 +99,7 @@ def _mended(tools: Tools, params: Params, plan: Sequence[Action], *, as_said: bo
     }
 
 
-def _merge(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _merge(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     if params["undo"]:
         return _undo(tools, rows, params)
     if bool(params["id"]) != bool(params["into"]):
@@ -121,7 +117,7 @@ def _merge(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return _mended(tools, params, plan, as_said=params["by_person"])
 
 
-def _undo(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _undo(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     ident = named(rows, params["undo"], asking=params[ASKING]).id
 
     def write(writing: Rows) -> tuple[Memory, Memory]:
@@ -135,12 +131,12 @@ def _undo(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {"dry_run": False, "undone": memory.id, "text": memory.text, "from": into.id if into.id != memory.id else ""}
 
 
-def _ageing(tools: Tools, rows: Rows, params: Params) -> list[Finding]:
+def _ageing(tools: ToolContext, rows: Rows, params: Params) -> list[Finding]:
     found = stage_upkeep.ailing_in(rows, stored.memories_of_places(rows, places(rows, params)))
     return [finding for finding in found if finding.kind == "stale"]
 
 
-def _archive_report(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _archive_report(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     roots = _roots(rows)
     return {
         "stale": [_finding(finding, roots) for finding in _ageing(tools, rows, params)],
@@ -155,11 +151,11 @@ def _by_tier(rows: Rows) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _archive(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _archive(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     return _mended(tools, params, upkeep_plan.actions(_ageing(tools, rows, params), kinds=STALE))
 
 
-def _backfill(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _backfill(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     return _mended(
         tools,
         params,
@@ -169,7 +165,7 @@ def _backfill(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     )
 
 
-def _beliefs(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _beliefs(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     roots = _roots(rows)
     found = knowledge.beliefs(memories.listing(rows, projects=places(rows, params)))
     by_kind = {kind: [one for one in found if one.kind == kind] for kind, _ in knowledge.KINDS}
@@ -187,7 +183,7 @@ def _beliefs(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _governance(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _governance(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     broken = invariants.broken(rows, tools.store.hash_key)
     return {
         "holds": not broken,
@@ -241,7 +237,7 @@ PROFILES = {"default": habits.DEFAULT, "relaxed": habits.RELAXED}
 BY_PERSON = "promoted"
 
 
-def _packets(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _packets(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     found = candidates.latest_packets(
         rows, projects=places(rows, params), limit=min(max(params["limit"], 1), MOST_HABITS)
     )
@@ -256,7 +252,7 @@ def _packet_json(one: Packet, roots: dict[int, str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _report(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _report(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     wanted = places(rows, params)
     found = candidates.waiting(rows, projects=wanted, limit=min(max(params["limit"], 1), MOST_HABITS))
     plan = {action.candidate.id: action for action in habits.look(rows, projects=wanted, profile=habits.DEFAULT)}
@@ -267,7 +263,7 @@ def _report(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {"counts": _counts(rows, wanted), "candidates": listed}
 
 
-def _scan_report(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _scan_report(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     found = _counts(rows, places(rows, params))
     return {
         "kinds": {
@@ -277,16 +273,16 @@ def _scan_report(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _scan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _scan(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     """Has the steward look now: a past may be long, and somebody waits for an answer."""
     if not tools.config.settings.stages_candidates:
         raise CsmdError("observing is switched off (stages.candidates)", hint="csmd config set stages.candidates true")
     left = len(cursors.sessions_behind(rows, packets.STAGE))
-    tools.steward.poke()
+    tools.context.poke()
     return {"sessions_left": left, "counts": _counts(rows, None)}
 
 
-def _promote(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _promote(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     profile = PROFILES.get(params["profile"])
     if profile is None:
         raise BadInput(f"a profile is default or relaxed, not {params['profile']!r}")
@@ -311,7 +307,7 @@ def _promote(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
                 origin=origin,
             )
         )
-        tools.steward.poke()
+        tools.context.poke()
     roots = _roots(rows)
     return {
         "profile": asdict(profile),
@@ -368,7 +364,7 @@ MOST_WAITING = 1000
 NEAR_IN_REVIEW = 3
 
 
-def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _list(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     wanted = places(rows, params)
     asking = params[ASKING] or params["project"]
     waiting = candidates.waiting(rows, projects=wanted, statuses=("needs_review",), limit=MOST_WAITING)
@@ -432,14 +428,14 @@ def _near(rows: Rows, memory: Memory, asking: str) -> list[dict[str, Any]]:
     ][:NEAR_IN_REVIEW]
 
 
-def _answer(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _answer(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     verb = _verb(params["verb"])
     _by_person(params, "answer what waits for one")
     said = worded(params["text"]) if verb == "edit" else ""
     return _carried_out(tools, params, verb, said)
 
 
-def _edit(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _edit(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     _by_person(params, "change the wording of a memory")
     memory = one(rows, params["id"], asking=params[ASKING])
     if not params["text"].strip() or text.squeeze(params["text"]) == memory.text:
@@ -450,7 +446,7 @@ def _edit(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     }
 
 
-def _pin(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _pin(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     verb: review.Verb = "unpin" if params["undo"] else "pin"
     _by_person(params, f"{verb} a memory")
     memory = one(rows, params["id"], asking=params[ASKING])
@@ -460,7 +456,7 @@ def _pin(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {**_carried_out(tools, asked, verb, ""), "changed": True}
 
 
-def _carried_out(tools: Tools, params: Params, verb: review.Verb, said: str) -> dict[str, Any]:
+def _carried_out(tools: ToolContext, params: Params, verb: review.Verb, said: str) -> dict[str, Any]:
     """Does it and notes it, in one transaction; refused where what it is about has changed since it was shown."""
     key, at, asking = tools.store.hash_key, now_iso(), params[ASKING]
 
@@ -480,8 +476,8 @@ def _carried_out(tools: Tools, params: Params, verb: review.Verb, said: str) -> 
 
     answer, about = tools.store.write(write)
     if verb == "drop":
-        tools.steward.edited.forget()
-    tools.steward.poke()
+        tools.edited.forget()
+    tools.context.poke()
     return {"answer": answer.id, "id": answer.item, "verb": verb, "made": answer.made, "text": said or about}
 
 
@@ -491,7 +487,7 @@ def _item(rows: Rows, ident: str, *, asking: str) -> Memory | Candidate:
     return one(rows, ident, asking=asking)
 
 
-def _review_undo(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _review_undo(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     _by_person(params, "take an answer back")
     seen = recall.seen(rows, asking=params[ASKING])
 
@@ -503,7 +499,7 @@ def _review_undo(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         return answer, next((found.text for found in touched if found.text), "")
 
     answer, about = tools.store.write(write)
-    tools.steward.poke()
+    tools.context.poke()
     return {"answer": answer.id, "id": answer.item, "verb": answer.answer, "text": about, "undone": True}
 
 

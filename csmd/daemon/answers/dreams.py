@@ -11,13 +11,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csmd.capture.hosts.claude_environment import INDEX
 from csmd.daemon import dream_steps, dreaming
-from csmd.daemon.jobs import Job
+from csmd.daemon.job import Job
 from csmd.daemon.now import now_iso
-from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, meant, places
+from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, meant, places
 from csmd.dream import page_content, page_files, reselection, steps, undo
 from csmd.dream.actions import Action, Tally, after
 from csmd.dream.undo import Did
@@ -26,19 +26,16 @@ from csmd.store import activity, dream_evidence, dreams
 from csmd.store.dream_evidence import Place
 from csmd.store.sqlite import Rows
 
-if TYPE_CHECKING:
-    from csmd.daemon.tools import Tools
-
 MOST = 1000
 #: Seconds for which a preview compares vectors: whoever asked waits, and a dream has all the time there is.
 COMPARING_S = 3.0
 
 
-def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    return tools.steward.dreaming.shown(rows)
+def _status(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
+    return tools.dreaming.shown(rows)
 
 
-def _plan(tools: Tools, rows: Rows, params: Params) -> steps.Steps[dict[str, Any]]:
+def _plan(tools: ToolContext, rows: Rows, params: Params) -> steps.Steps[dict[str, Any]]:
     """The plan over all projects, what may be seen of it: planning changes nothing and is no dream."""
     seen, roots = places(rows, params), {seq: root for seq, root, *_ in activity.project_counts(rows)}
     now = now_iso()
@@ -67,7 +64,7 @@ def _plan(tools: Tools, rows: Rows, params: Params) -> steps.Steps[dict[str, Any
         after={one.id: one for action in plan.actions for one in after(action, lambda memory: memory)},
     )  # fmt: skip
     return {
-        "verdict": tools.steward.dreaming.shown(rows)["verdict"],
+        "verdict": tools.dreaming.shown(rows)["verdict"],
         "did": dict(sorted(Counter(one.kind for one in actions).items())),
         "actions": [_action(one, roots) for one in actions],
         "projects": [_tally(one, roots) for one in tallies],
@@ -110,20 +107,20 @@ def _tally(one: Tally, roots: dict[int, str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _run(tools: Tools, rows: Rows, params: Params) -> steps.Steps[dict[str, Any]]:
-    verdict = tools.steward.dreaming.verdict(rows)
+def _run(tools: ToolContext, rows: Rows, params: Params) -> steps.Steps[dict[str, Any]]:
+    verdict = tools.dreaming.verdict(rows)
     if params["dry_run"]:
         plan = yield from _plan(tools, rows, {**params, "project": ""})
         return {"dry_run": True, "due": verdict.ok, **plan}
     if reasons := verdict.closed(forced=params["force"]):
         helps = "`csmd dream run --force` dreams all the same" if not params["force"] else "csmd dream status"
         raise CsmdError(f"no dream now: {', '.join(dict.fromkeys(reasons))}", hint=helps)
-    return {"dry_run": False, "job": tools.steward.dreaming.order("asked for", awaited=True).id}
+    return {"dry_run": False, "job": tools.dreaming.order("asked for", awaited=True).id}
 
 
-def _again(tools: Tools, rows: Rows, params: Params) -> steps.Steps[dict[str, Any]]:
+def _again(tools: ToolContext, rows: Rows, params: Params) -> steps.Steps[dict[str, Any]]:
     if not params["dry_run"]:
-        job = tools.steward.dreaming.order(dream_steps.AGAIN, awaited=True, confirmed=params["yes"])
+        job = tools.dreaming.order(dream_steps.AGAIN, awaited=True, confirmed=params["yes"])
         return {"dry_run": False, "job": job.id}
     seen = places(rows, {**params, "project": ""})
     found = yield from reselection.planned(lambda run: run(rows), key=tools.store.hash_key)
@@ -144,7 +141,7 @@ def _again(tools: Tools, rows: Rows, params: Params) -> steps.Steps[dict[str, An
     }  # fmt: skip
 
 
-def _diff(tools: Tools, rows: Rows, params: Params) -> steps.Steps[dict[str, Any]]:
+def _diff(tools: ToolContext, rows: Rows, params: Params) -> steps.Steps[dict[str, Any]]:
     dream = _named(rows, params["id"])
     seen = places(rows, {**params, "project": ""})
     did: list[dict[str, Any]] = []
@@ -160,18 +157,18 @@ def _did(one: Did) -> dict[str, Any]:
     return {**asdict(one), "evidence": list(one.evidence), "purged": one.purged}
 
 
-def _history(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _history(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     limit = min(max(params["limit"], 1), MOST)
     return {"dreams": [dreaming.told(rows, one) for one in dreams.history(rows, limit=limit)]}
 
 
-def _undo(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _undo(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     dream = _named(rows, params["id"])
     wanted = undo.undoing(rows, dream.id)
     if params["dry_run"]:
         return {"dry_run": True, "dreams": [dreaming.told(rows, one) for one in wanted]}
     job = Job(id=secrets.token_hex(8), kind="undo", order={"dream": dream.id})
-    return {"dry_run": False, "job": tools.steward.submit(job).id}
+    return {"dry_run": False, "job": tools.context.submit(job).id}
 
 
 def _named(rows: Rows, typed: str) -> dreams.Dream:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from csmd.capture.redact import redact
 from csmd.daemon.answers.memories import memory_json, one, refuse_where_left_out, roots
 from csmd.daemon.answers.showing import brief
 from csmd.daemon.now import now_iso
-from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
+from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, places
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import topic_tagging as rule
 from csmd.model import Link, Memory, MemoryType
@@ -24,9 +24,6 @@ from csmd.recall import visibility as recall
 from csmd.store import memories, projects, tombstones, topics
 from csmd.store import topics as stored
 from csmd.store.sqlite import Rows
-
-if TYPE_CHECKING:
-    from csmd.daemon.tools import Tools
 
 MOST = 200
 #: A link of an assistant weighs so much at most.
@@ -37,20 +34,20 @@ def _said_by(params: Params) -> str:
     return topics.PERSON if params["by_person"] else topics.ASSISTANT
 
 
-def _allowed(tools: Tools, params: Params) -> None:
+def _allowed(tools: ToolContext, params: Params) -> None:
     if not params["by_person"]:
         refuse_where_left_out(tools, {"project": "", **params})
 
 
-def _tag(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _tag(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     return _tagged(tools, rows, params, weight=1.0)
 
 
-def _untag(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _untag(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     return _tagged(tools, rows, params, weight=0.0)
 
 
-def _tagged(tools: Tools, rows: Rows, params: Params, *, weight: float) -> dict[str, Any]:
+def _tagged(tools: ToolContext, rows: Rows, params: Params, *, weight: float) -> dict[str, Any]:
     _allowed(tools, params)
     found = one(rows, params["id"], asking=params[ASKING])
     name = rule.name_of(redact(params["topic"], Counter()))
@@ -75,7 +72,7 @@ def _tagged(tools: Tools, rows: Rows, params: Params, *, weight: float) -> dict[
     return tools.store.write(write)
 
 
-def _link(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _link(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     _allowed(tools, params)
     asking, relationship = params[ASKING], params["relationship"].strip().casefold().replace(" ", "_").replace("-", "_")
     origin, target = (one(rows, params[name], asking=asking) for name in ("from", "to"))
@@ -129,7 +126,7 @@ def _shown(rows: Rows, found: Sequence[Memory]) -> list[dict[str, Any]]:
     return [memory_json(m, today=days[m.project_seq], root=places_of.get(m.project_seq, "")) for m in ordered]
 
 
-def _by_topic(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _by_topic(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     name = rule.name_of(params["topic"])
     found = topics.members(rows, name, places(rows, params))
     shown = _shown(rows, list(memories.by_seqs(rows, list(found)).values()))
@@ -140,7 +137,7 @@ def _by_topic(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     }
 
 
-def _by_type(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _by_type(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     if params["type"] not in get_args(MemoryType):
         raise BadInput(f"{params['type']!r} is no type of memory", hint=f"one of {', '.join(get_args(MemoryType))}")
     found = [m for m in memories.listing(rows, projects=places(rows, params)) if m.type == params["type"]]
@@ -151,7 +148,7 @@ def _by_type(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     }
 
 
-def _topics(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _topics(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     places_of = roots(rows)
     found = topics.listing(rows, places(rows, params))
     return {
@@ -162,14 +159,14 @@ def _topics(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     }
 
 
-def _stats(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _stats(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     seen = places(rows, params)
     counted = stored.graph_counts(rows, seen)
     edges = {name: counted.pop(name) for name in ("relates_to", "tagged", "produced")}
     return {**counted, "relationships": sum(edges.values()), "edges": edges, "links": stored.relationships(rows, seen)}
 
 
-def _related(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _related(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     memory = one(rows, params["id"], asking=params[ASKING])
     seen = recall.seen(rows, asking=params[ASKING])
     drawn: dict[int, list[tuple[str, float, bool]]] = {}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csmd.daemon.answers import sessions as of_sessions
 from csmd.daemon.answers.memories import brief_json
-from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
+from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, places
 from csmd.errors import BadInput
 from csmd.extraction import digest
 from csmd.memory import self_model
@@ -19,10 +19,6 @@ from csmd.store import candidates, digests, failures, memories, search
 from csmd.store import sessions as stored
 from csmd.store.digests import Row
 from csmd.store.sqlite import Rows
-
-if TYPE_CHECKING:
-    from csmd.daemon.tools import Tools
-
 
 PREVIEW = "counted from how sessions ended; a preview, not durable truth"
 #: Links of a session that are told at most.
@@ -69,7 +65,7 @@ def _shown(rows: Rows, params: Params) -> dict[str, Any]:
     }
 
 
-def _view(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _view(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     if params["id"]:
         return _shown(rows, params)
     found = digests.latest(rows, projects=places(rows, params), limit=min(max(params["limit"], 1), 200))
@@ -77,13 +73,13 @@ def _view(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {"digests": [{"session": named[row.session_seq], **_digest(row)} for row in found]}
 
 
-def _distill(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _distill(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     session = of_sessions.one(rows, params)
     digest.digest_now(tools.store, rows, session.seq)
     return {"id": session.id, "made": True}
 
 
-def _self(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _self(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     among = places(rows, params)
     counted = [Counted(*row) for row in digests.outcomes_counted(rows, projects=among)]
     return {
@@ -133,7 +129,7 @@ def _lines(rows: Rows, params: Params) -> list[Line]:
     return living_state.lines(rows, places=places)
 
 
-def _told(tools: Tools, lines: list[Line]) -> dict[str, Any]:
+def _told(tools: ToolContext, lines: list[Line]) -> dict[str, Any]:
     made = living_state.fenced(living_state.blocks(lines), max_tokens=living_state.MAX_TOKENS)
     return {
         "note": living_state.LABEL,
@@ -143,11 +139,11 @@ def _told(tools: Tools, lines: list[Line]) -> dict[str, Any]:
     }
 
 
-def _preview(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _preview(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     return _told(tools, _lines(rows, params))
 
 
-def _debug(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _debug(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     lines = _lines(rows, params)
     return {
         **_told(tools, lines),
@@ -181,7 +177,7 @@ LIVING_STATE_TOOLS: dict[str, Tool] = {
 MOST = 200
 
 
-def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _list(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     if not params["id"]:
         found = failures.listing(rows, places(rows, params), limit=min(max(params["limit"], 1), MOST))
         return {"errors": [_errors_shown(rows, one) for one in found]}

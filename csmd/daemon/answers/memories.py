@@ -7,7 +7,7 @@ import secrets
 from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csmd import text
 from csmd.capture import project_identity
@@ -15,7 +15,7 @@ from csmd.capture import stage_purge as purging
 from csmd.capture.redact import redact
 from csmd.daemon.answers.wording import worded
 from csmd.daemon.now import now_iso
-from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, meant, places
+from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, ToolContext, meant, places
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction.classifier import classify
 from csmd.memory import confidence, supersession
@@ -26,10 +26,6 @@ from csmd.recall import at_work, checkpoint, living_state, prompt, session_brief
 from csmd.recall import visibility as recall
 from csmd.store import activity, forget, memories, projects
 from csmd.store.sqlite import Rows
-
-if TYPE_CHECKING:
-    from csmd.daemon.tools import Tools
-
 
 #: Memories that are named beside a new one: those that it may replace, and those that only speak of the same.
 DOUBTFUL, RELATED = 5, 2
@@ -42,7 +38,7 @@ def lines_of(uuids: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(uuid.partition("/")[0] for uuid in uuids))[:4]
 
 
-def _memories(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _memories(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     days: dict[int, int] = {}
     places_of = roots(rows)
     listed = []
@@ -108,16 +104,16 @@ def _typed(rows: Rows, ident: str, *, key: bytes, asking: str) -> Memory:
     raise BadInput(what, hint=f"{', '.join(says)} say that" if says else "`csmd search` finds the id of what they say")
 
 
-def refuse_where_left_out(tools: Tools, params: Params) -> None:
+def refuse_where_left_out(tools: ToolContext, params: Params) -> None:
     """CsmdError where the user has csmd look away: what a model saves there is no more to be kept than what is said."""
-    if tools.steward.pauses().current(now_iso()):
+    if tools.context.pauses().current(now_iso()):
         raise CsmdError("csmd is paused: nothing is kept that no person states", hint="`csmd resume` in a terminal")
     places = [place for place in (params["project"], params[ASKING]) if place]
-    if tools.steward.excludes.place(*places) or tools.steward.excludes.off(*places):
+    if tools.context.excludes.place(*places) or tools.context.excludes.off(*places):
         raise CsmdError("the user has left this directory out: nothing is kept that no person states")
 
 
-def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _remember(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     taken: Counter[str] = Counter()
     body = worded(params["text"], taken)
     if not params["by_person"]:
@@ -161,7 +157,7 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         return made, new, _beside(writing, made) if made and new else [], home
 
     made, new, beside, home = tools.store.write(write)
-    tools.steward.poke()
+    tools.context.poke()
     if made is None:
         if by_person:
             raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
@@ -170,7 +166,7 @@ def _remember(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         "id": made.id, "new": new, "text": statement.text, "authority": statement.authority,
         "project": place.root if place and made.project_seq == home else "",
         "workspace": projects.name_of(rows, made.project_seq) if made.project_seq != home or not place else "",
-        "redacted": sorted(taken), "paused": bool(tools.steward.pauses().current(now)),
+        "redacted": sorted(taken), "paused": bool(tools.context.pauses().current(now)),
         "beside": beside, "waits": made.origin == "model_saved",
     }  # fmt: skip
 
@@ -189,7 +185,7 @@ def _beside(rows: Rows, made: Memory) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _forget(tools: Tools, rows: Rows, params: Params) -> Generator[None, None, dict[str, Any]]:
+def _forget(tools: ToolContext, rows: Rows, params: Params) -> Generator[None, None, dict[str, Any]]:
     found = _typed(rows, params["id"], key=tools.store.hash_key, asking=params[ASKING])
     told = yield from forget.looking(rows, found)
 
@@ -208,8 +204,8 @@ def _forget(tools: Tools, rows: Rows, params: Params) -> Generator[None, None, d
         return memory, [other for other in same if recall.is_seen(writing, other.project_seq, asking=params[ASKING])]
 
     memory, elsewhere = tools.store.write(write)
-    tools.steward.edited.forget()
-    tools.steward.poke()
+    tools.edited.forget()
+    tools.context.poke()
     places_of = roots(rows)
     return {
         "id": memory.id, "text": memory.text, "forgotten": True, "project": places_of.get(memory.project_seq, ""),
@@ -217,7 +213,7 @@ def _forget(tools: Tools, rows: Rows, params: Params) -> Generator[None, None, d
     }  # fmt: skip
 
 
-def _brief(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _brief(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     settings = tools.config.settings
     seen = recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0]
     goals = checkpoint.goals_block(rows, seen, "")
@@ -234,7 +230,7 @@ def _brief(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return brief_json(tools, made)
 
 
-def _recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _recall(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     settings = tools.config.settings
     made = prompt.recall(
         rows,
@@ -244,13 +240,13 @@ def _recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         floor=settings.recall_floor,
         max_tokens=settings.recall_max_tokens,
         max_items=settings.recall_max_items,
-        embed=tools.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
+        embed=tools.context.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
         key=tools.store.hash_key,
     )
     return brief_json(tools, made)
 
 
-def _file_recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _file_recall(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     made = at_work.file_recall(
         rows,
         params["file"],
@@ -261,9 +257,9 @@ def _file_recall(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return brief_json(tools, made)
 
 
-def brief_json(tools: Tools, made: Brief) -> dict[str, Any]:
+def brief_json(tools: ToolContext, made: Brief) -> dict[str, Any]:
     """An injection as `--json` shows it; its tokens counted exactly where the tokenizer's data is there. While csmd is paused there is none."""
-    if tools.steward.pauses().current(now_iso()):
+    if tools.context.pauses().current(now_iso()):
         return {
             "text": "",
             "tokens": 0,
@@ -306,7 +302,7 @@ MEMORY_TOOLS: dict[str, Tool] = {
 }  # fmt: skip
 
 
-def _supersede(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _supersede(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     if not params["new"] and not params["undo"]:
         raise BadInput("csm_memory_supersede needs the memory that holds", hint="give new=ID, or undo=true")
     old = one(rows, params["old"], asking=params[ASKING])

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csmd import text
 from csmd.capture import project_identity
 from csmd.capture.hosts import claude_environment
 from csmd.daemon import backups, clients, summary
 from csmd.daemon import status as state
-from csmd.daemon.jobs import Job
+from csmd.daemon.job import Job
 from csmd.daemon.now import now_iso
-from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, places
+from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, places
 from csmd.errors import BadInput, CsmdError
 from csmd.model import PROBE_SESSION
 from csmd.recall import compose, results
@@ -23,11 +23,8 @@ from csmd.store.activity import Happening
 from csmd.store.purge import Plan
 from csmd.store.sqlite import Rows
 
-if TYPE_CHECKING:
-    from csmd.daemon.tools import Tools
 
-
-def _import(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _import(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     path = Path(params["path"])
     if not path.is_absolute() or not path.exists():
         raise BadInput(f"{path}: no such file or directory")
@@ -37,7 +34,7 @@ def _import(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     )
 
 
-def _export(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _export(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     path = Path(params["path"])
     if not path.is_absolute():
         raise BadInput(f"{path}: a directory is named by its whole path")
@@ -45,18 +42,18 @@ def _export(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return _job(tools, Job(id=secrets.token_hex(8), kind="export", path=str(path), order=order))
 
 
-def _sync(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _sync(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     job = Job(id=secrets.token_hex(8), kind="sync", with_vectors=params["vectors"], recent=max(0, params["recent"]))
     return _job(tools, job)
 
 
-def _job(tools: Tools, job: Job) -> dict[str, Any]:
-    tools.steward.submit(job)
+def _job(tools: ToolContext, job: Job) -> dict[str, Any]:
+    tools.context.submit(job)
     return {"job": job.id}
 
 
-def _look_at_job(tools: Tools, rows: None, params: Params) -> dict[str, Any]:
-    job = tools.steward.jobs.get(params["id"])
+def _look_at_job(tools: ToolContext, rows: None, params: Params) -> dict[str, Any]:
+    job = tools.context.jobs.get(params["id"])
     if job is None:
         raise BadInput(f"there is no job {params['id']!r}; the daemon may have been restarted", hint="run it again")
     return {
@@ -68,7 +65,7 @@ def _look_at_job(tools: Tools, rows: None, params: Params) -> dict[str, Any]:
     }
 
 
-def _model_add(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _model_add(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     source = Path(params["path"])
     models.check_model_dir(source)
     return _job(tools, Job(id=secrets.token_hex(8), kind="model", path=str(source), order={"name": params["name"]}))
@@ -98,7 +95,7 @@ WORK_TOOLS: dict[str, Tool] = {
 }  # fmt: skip
 
 
-def _plan(tools: Tools, rows: Rows, params: Params) -> Plan:
+def _plan(tools: ToolContext, rows: Rows, params: Params) -> Plan:
     typed = str(params["what"])
     place = _project_key(rows, typed) if typed.startswith("/") else ""
     return purge.resolve_plan(rows, typed, key=tools.store.hash_key, kind=params["kind"], project_key=place)
@@ -116,26 +113,26 @@ def _by_person(params: Params, verb: str) -> None:
         raise CsmdError(f"only a person at a terminal can {verb}", hint="type it in a terminal")
 
 
-def _purge(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _purge(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     if not params["dry_run"]:
         _by_person(params, "have csmd purge something")
     seen = None if params["by_person"] else recall.seen(rows, asking=params[ASKING])  # a wall hides its projects' names
     order = {"plan": _plan(tools, rows, params), "dry_run": params["dry_run"], "seen": seen}
-    return {"job": tools.steward.submit(Job(id=secrets.token_hex(8), kind="purge", order=order)).id}
+    return {"job": tools.context.submit(Job(id=secrets.token_hex(8), kind="purge", order=order)).id}
 
 
-def _lift(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _lift(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     _by_person(params, "let in again what was purged")
     plan = _plan(tools, rows, params)
     gone = tools.store.write(lambda writing: purge.lift_purge(writing, plan, key=tools.store.hash_key))
     return {"what": plan.what, "about": plan.about, "lifted": gone}
 
 
-def _scan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _scan(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     if params["fix"]:
         _by_person(params, "have csmd change what it holds")  # copies of the database go, and that cannot be undone
     order = {"fix": params["fix"], "transcripts": params["transcripts"]}
-    return {"job": tools.steward.submit(Job(id=secrets.token_hex(8), kind="scan", order=order)).id}
+    return {"job": tools.context.submit(Job(id=secrets.token_hex(8), kind="scan", order=order)).id}
 
 
 PRIVACY_TOOLS: dict[str, Tool] = {
@@ -154,12 +151,12 @@ PRIVACY_TOOLS: dict[str, Tool] = {
 }  # fmt: skip
 
 
-def _make(tools: Tools, rows: None, params: Params) -> dict[str, Any]:
-    job = tools.steward.submit(Job(id=secrets.token_hex(8), kind="backup", path=params["path"]))
+def _make(tools: ToolContext, rows: None, params: Params) -> dict[str, Any]:
+    job = tools.context.submit(Job(id=secrets.token_hex(8), kind="backup", path=params["path"]))
     return {"job": job.id}
 
 
-def _list(tools: Tools, rows: None, params: Params) -> dict[str, Any]:
+def _list(tools: ToolContext, rows: None, params: Params) -> dict[str, Any]:
     return {"backups": backups.listing(tools.config.paths.database)}
 
 
@@ -171,33 +168,33 @@ UPKEEP_TOOLS: dict[str, Tool] = {
 }  # fmt: skip
 
 
-def _check(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _check(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     if not params["indexes"]:
         return {"problems": integrity.structure(rows) or integrity.content(rows)}
     # FTS5's own check is a statement that writes nothing but wants the writer.
     return {"problems": tools.store.write(integrity.integrity)}
 
 
-def _shape(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _shape(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     return integrity.shape(rows)
 
 
-def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _status(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     result: dict[str, Any] = tools.status(rows)
     return result
 
 
-def _clients(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _clients(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     return clients.told(rows, tools.config)
 
 
-def _alarms(tools: Tools, rows: None, params: Params) -> dict[str, Any]:
-    return {"alarms": tools.steward.alarms.shown()}
+def _alarms(tools: ToolContext, rows: None, params: Params) -> dict[str, Any]:
+    return {"alarms": tools.alarms.shown()}
 
 
-def _pauses(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
-    summary.look_at(tools.steward.pauses)
-    return {"paused": state.paused(tools.steward.pauses(), now_iso())}
+def _pauses(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
+    summary.look_at(tools.context.pauses)
+    return {"paused": state.paused(tools.context.pauses(), now_iso())}
 
 
 STATE_TOOLS: dict[str, Tool] = {
@@ -220,14 +217,14 @@ STATE_TOOLS: dict[str, Tool] = {
 MOST_TURNS = 10
 
 
-def _take(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _take(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     """Found by words alone: that a vector is made for it is the worker's business, and may take a while."""
     session = params["id"]
     word = session.removeprefix(PROBE_SESSION)
     if word == session or not word.isalpha():
         raise BadInput(f"{session!r} is no marker of `csmd doctor`")
     if not events.is_probe_there(rows, session):
-        tools.steward.poke()  # it may wait in the spool
+        tools.context.poke()  # it may wait in the spool
         return {"found": [], "removed": 0}
     hits, _ = results.find(rows, word, projects=None, kind="turn", limit=MOST_TURNS, embed=None)
     found = [hit.text for hit in hits if hit.session_id == session]
@@ -250,7 +247,7 @@ TEXT_CHARACTERS = 1000
 BACK = 20_000
 
 
-def _tail(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _tail(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     seen, last = places(rows, params), activity.positions(rows)
     if not params["cursor"]:
         limit = min(max(params["last"], 0), MOST)
@@ -299,7 +296,7 @@ def _item(one: Happening) -> dict[str, Any]:
     }
 
 
-def _line(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _line(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     memories, tokens = receipts.injected(rows, params["id"])
     model, used = receipts.filled(rows, params["id"])
     window = claude_environment.window(model, used)
@@ -311,7 +308,7 @@ def _line(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
             memories,
             tokens,
             is_recording=not (tools.store.refuses or tools.store.refusing),
-            is_paused=tools.steward.pauses().current(now_iso()) is not None,
+            is_paused=tools.context.pauses().current(now_iso()) is not None,
             filled=filled(used, window),
         ),
     }

@@ -8,19 +8,16 @@ from __future__ import annotations
 import hashlib
 from dataclasses import asdict
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csmd.capture import project_identity
 from csmd.daemon.now import now_iso
-from csmd.daemon.tool import REQUIRED, Params, Tool
+from csmd.daemon.tool import REQUIRED, Params, Tool, ToolContext
 from csmd.errors import BadInput, CsmdError
 from csmd.store import disk, projects, workspaces
 from csmd.store.projects import Moved
 from csmd.store.sqlite import Rows
 from csmd.store.workspaces import Listed
-
-if TYPE_CHECKING:
-    from csmd.daemon.tools import Tools
 
 #: Who asks must be a person at a terminal.
 PERSON: dict[str, tuple[type, Any]] = {"by_person": (bool, False)}
@@ -33,7 +30,7 @@ class _Rehearsed(Exception):
         self.moved = moved
 
 
-def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _list(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     return {
         "projects": [_shown(row) for row in workspaces.listing(rows)],
         "workspaces": [
@@ -55,7 +52,7 @@ def _shown(row: Listed) -> dict[str, Any]:
     }
 
 
-def _alias(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _alias(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     _need_person(params, f"csmd project alias {params['place']}")
     place = project_identity.identified(_path(params["place"]))
 
@@ -80,7 +77,7 @@ def _alias(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return tools.store.write(write)
 
 
-def _merge(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _merge(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     _need_person(params, f"csmd project merge {params['source']} {params['into']}")
 
     def write(writing: Rows) -> Moved:
@@ -97,7 +94,7 @@ def _merge(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return _moved(tools, params, write)
 
 
-def _split(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _split(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     _need_person(params, f"csmd project split {params['whole']} {params['place']}")
     path = _path(params["place"])
     place = project_identity.identified(path).place
@@ -132,7 +129,7 @@ def _done(params: Params, moved: Moved) -> Moved:
     return moved
 
 
-def _moved(tools: Tools, params: Params, write: Any) -> dict[str, Any]:
+def _moved(tools: ToolContext, params: Params, write: Any) -> dict[str, Any]:
     try:
         moved = tools.store.write(write)
     except _Rehearsed as rehearsal:
@@ -140,7 +137,7 @@ def _moved(tools: Tools, params: Params, write: Any) -> dict[str, Any]:
     return {**asdict(moved), "dry_run": params["dry_run"]}
 
 
-def _workspace(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _workspace(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     name, places = params["name"], [place for place in params["places"].split("\n") if place]
     _need_person(params, f"csmd project workspace {name} PATH...")
     if not name.strip() or len(name) > NAME_LIMIT or not name.isprintable():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from csmd import text
 from csmd.capture import instruction_files
@@ -16,7 +16,7 @@ from csmd.daemon.answers import sessions as of_sessions
 from csmd.daemon.answers.memories import lines_of
 from csmd.daemon.instructed import user_of
 from csmd.daemon.now import iso_before, now_here
-from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, places
+from csmd.daemon.tool import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, ToolContext, places
 from csmd.errors import BadInput
 from csmd.model import Category, Gate, Hit, MemoryType
 from csmd.recall import compose, last_sessions, living_state, prompt, query, results, usage
@@ -27,10 +27,6 @@ from csmd.store.receipts import Item, Receipt
 from csmd.store.search import Narrow
 from csmd.store.sqlite import Rows
 
-if TYPE_CHECKING:
-    from csmd.daemon.tools import Tools
-
-
 KINDS = ("all", "memory", "turn", "session")
 #: What only memories have -> what it may be.
 OF_MEMORIES: dict[str, tuple[str, ...]] = {
@@ -40,7 +36,7 @@ OF_MEMORIES: dict[str, tuple[str, ...]] = {
 }
 
 
-def _search(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _search(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     if not any(map(str.isalnum, params["query"])):
         raise BadInput("there is nothing to search for", hint="give words to look for: csmd search retry policy")
     now = now_here()
@@ -53,7 +49,7 @@ def _search(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
         projects=projects,
         kind=kind,
         limit=min(max(params["limit"], 1), 200),
-        embed=tools.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
+        embed=tools.context.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
         now=now,
         within=Narrow(
             since=within.since,
@@ -113,7 +109,7 @@ WEEK_S = 7 * 86_400
 UNSEEN = ("gone", "hidden")
 
 
-def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _list(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     where, session = places(rows, params), _session(rows, params["session"])
     limit = min(max(params["limit"], 1), MOST_RECEIPTS_LISTED)
     found = receipts.listing(rows, projects=where, session_id=session, limit=limit) if session is not None else []
@@ -145,7 +141,7 @@ def _session(rows: Rows, typed: str) -> str | None:
     return found[0] if found else None
 
 
-def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _show(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     seen = recall.seen(rows, asking=params[ASKING])
     found = [one for one in _found(rows, params) if seen is None or one.project_seq in seen]
     if not found and (params["id"] or params["session"]):
@@ -260,7 +256,7 @@ def _turn_of(rows: Rows, ident: str) -> str:
     return found[0][1] if len({uuid.partition("/")[0] for _, uuid in found}) == 1 else ident
 
 
-def _get(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _get(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     """The whole text of what was shown cut: of a memory, an error, a turn, or all that one injection told."""
     ident, seen = params["id"].strip(), recall.seen(rows, asking=params[ASKING])
     found = thing(rows, ident, seen) if ident else {"state": "gone"}
@@ -300,9 +296,9 @@ RECEIPTS_TOOLS: dict[str, Tool] = {
 MOST_DAYS, MOST_NOTED = 90, 1000
 
 
-def _log(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _log(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     since = _since(params)
-    found = [*_late(tools.steward.noted.waiting()[0], since), *activity.composed_since(rows, since)]
+    found = [*_late(tools.context.noted.waiting()[0], since), *activity.composed_since(rows, since)]
     by_event = {
         event: _sums([one for one in found if one.event == event]) for event in sorted({one.event for one in found})
     }
@@ -321,9 +317,9 @@ def _sums(found: Sequence[Composed]) -> dict[str, Any]:
     }
 
 
-def _report(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _report(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     since = _since(params)
-    found = [*_late(tools.steward.noted.waiting()[1], since), *activity.recalled_since(rows, since)]
+    found = [*_late(tools.context.noted.waiting()[1], since), *activity.recalled_since(rows, since)]
     return {
         "since": since,
         "kinds": {
@@ -372,7 +368,7 @@ NOTED_TOOLS: dict[str, Tool] = {
 MOST_FILLED = 50
 
 
-def _status(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _status(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     settings, seen = tools.config.settings, places(rows, params)
     most, brief = settings.recall_max_tokens, settings.brief_max_tokens
     return {
@@ -402,7 +398,7 @@ FILLING_TOOLS: dict[str, Tool] = {
 }  # fmt: skip
 
 
-def _build(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _build(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     if params["mode"] not in ("host", "seed"):
         raise BadInput(f"mode is host or seed, not {params['mode']!r}")
     user = user_of(tools.config)
@@ -429,12 +425,12 @@ def _build(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     }
 
 
-def _scan(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _scan(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     folder = instruction_files.memory_folder(_directory(rows, params), user_of(tools.config))
     return {"folder": str(folder), "files": [asdict(memo) for memo in instruction_files.scan(folder)]}
 
 
-def _load(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _load(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     folder = instruction_files.memory_folder(_directory(rows, params), user_of(tools.config))
     return {
         "folder": str(folder),

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csmd import text
 from csmd.capture import own, project_identity
@@ -17,7 +17,7 @@ from csmd.capture.own import EntryKind, Loaded
 from csmd.capture.redact import redact
 from csmd.daemon.answers import memories, showing, wording
 from csmd.daemon.now import now_iso
-from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, meant, places
+from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, meant, places
 from csmd.errors import BadInput, CsmdError
 from csmd.model import Brief, SaidTurn
 from csmd.recall import checkpoint
@@ -27,11 +27,8 @@ from csmd.store.checkpoints import Goal, Row
 from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows
 
-if TYPE_CHECKING:
-    from csmd.daemon.tools import Tools
 
-
-def _list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _list(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     limit = min(max(params["limit"], 1), 1000)
     found = sessions.listing(rows, projects=places(rows, params), limit=limit)
     return {"sessions": [_session_json(session) for session in found]}
@@ -66,7 +63,7 @@ def one(rows: Rows, params: Params) -> Session:
     return session
 
 
-def _show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _show(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     session = one(rows, params)
     seen = recall.seen(rows, asking=params[ASKING])  # a session that wandered was behind a wall for a while
     return {
@@ -111,7 +108,7 @@ def _usage(rows: Rows, session: Session) -> dict[str, Any]:
     }
 
 
-def _rollover(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _rollover(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     session = one(rows, params)
     return {"id": session.id, "project": session.project, "last_at": session.last_at, **_usage(rows, session)}
 
@@ -121,7 +118,7 @@ def _last_digest(rows: Rows, session_seq: int) -> str:
     return found[-1].text if found else ""
 
 
-def _turn(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _turn(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     found = search.turns_like(rows, params["id"]) if params["id"] else []
     lines = {uuid.partition("/")[0] for _, uuid in found}  # a line with several parts is one to who types its beginning
     if len(lines) > 1 and params["id"] not in lines:
@@ -142,7 +139,7 @@ def _conversation(rows: Rows, session: Session, params: Params) -> list[SaidTurn
     return sessions.conversation(rows, session.seq, projects=recall.seen(rows, asking=params[ASKING]))
 
 
-def _transcript(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _transcript(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     session = one(rows, params)
     turns = [_turn_json(turn) for turn in _conversation(rows, session, params)]
     return {**_session_json(session), "conversation": turns}
@@ -159,7 +156,7 @@ def _turn_json(turn: SaidTurn) -> dict[str, Any]:
     }
 
 
-def _export(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _export(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     session = one(rows, params)
     if session.parent:
         raise CsmdError(
@@ -209,17 +206,17 @@ SESSIONS_TOOLS: dict[str, Tool] = {
 }  # fmt: skip
 
 
-Run = Callable[["Tools", Rows, Params], dict[str, Any]]
+Run = Callable[["ToolContext", Rows, Params], dict[str, Any]]
 
 
 def _write(kind: EntryKind) -> Run:
-    def run(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+    def run(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
         return _append(tools, rows, params, kind, params["text"], parent=params.get("parent", ""))
 
     return run
 
 
-def _summarise(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _summarise(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     known = _loaded(tools, rows, params)
     asked = [name for name in params["replaces"].replace(",", " ").split() if name]
     names = asked or [message.uuid for message in known.messages]
@@ -229,13 +226,20 @@ def _summarise(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return _append(tools, rows, params, "summary", params["text"], names=names)
 
 
-def _tombstone(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _tombstone(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     _must_have(_loaded(tools, rows, params), [params["uuid"]], params["id"])
     return {**_append(tools, rows, params, "tombstone", "", names=[params["uuid"]]), "tombstoned": params["uuid"]}
 
 
 def _append(
-    tools: Tools, rows: Rows, params: Params, kind: EntryKind, body: str, *, parent: str = "", names: Sequence[str] = ()
+    tools: ToolContext,
+    rows: Rows,
+    params: Params,
+    kind: EntryKind,
+    body: str,
+    *,
+    parent: str = "",
+    names: Sequence[str] = (),
 ) -> dict[str, Any]:
     ident = files.check_session_id(params["id"])
     path = _path(tools, rows, params)
@@ -255,7 +259,7 @@ def _append(
         at=now_iso(), key=tools.store.hash_key, by_person=params.get("by_person", False), names=names,
     )  # fmt: skip
     files.append_lines(path, written)
-    tools.steward.hint(str(path))
+    tools.context.hint(str(path))
     return {"id": ident, "uuid": uuid, "parent": parent, "path": str(path)}
 
 
@@ -265,7 +269,7 @@ def _must_have(loaded: Loaded, names: Sequence[str], ident: str) -> None:
             raise BadInput(f"{ident} has no message {name[:60]!r}", hint=f"`csmd session load {ident}` shows them")
 
 
-def _found(tools: Tools, rows: Rows, params: Params) -> Path | None:
+def _found(tools: ToolContext, rows: Rows, params: Params) -> Path | None:
     """The session's file, None for none; BadInput for one behind a wall that who asks is not behind."""
     ident = files.check_session_id(params["id"])
     found = files.session_file(tools.config.paths.sessions, ident)
@@ -281,33 +285,33 @@ def _no_file(ident: str) -> BadInput:
     )
 
 
-def _path(tools: Tools, rows: Rows, params: Params) -> Path:
+def _path(tools: ToolContext, rows: Rows, params: Params) -> Path:
     """The session's file, or where it will be: in the folder of the project it is begun in."""
     folder = claude_environment.folder_name(params.get("project") or "/")
     new = tools.config.paths.sessions / folder / f"{params['id']}{files.SESSION_SUFFIX}"
     return _found(tools, rows, params) or new
 
 
-def _cwd(tools: Tools, ident: str) -> str:
+def _cwd(tools: ToolContext, ident: str) -> str:
     """The project that a session was begun in; "/" for one that was begun nowhere."""
     found = files.session_file(tools.config.paths.sessions, ident)
     return (found and own.begun_in(files.session_lines(found), session=ident)) or "/"
 
 
-def _loaded(tools: Tools, rows: Rows, params: Params, *, texts: bool = False) -> Loaded:
+def _loaded(tools: ToolContext, rows: Rows, params: Params, *, texts: bool = False) -> Loaded:
     found = _found(tools, rows, params)
     lines = files.session_lines(found) if found else ()
     return own.load(lines, session=params["id"], key=tools.store.hash_key, texts=texts)
 
 
-def _load(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _load(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     if _found(tools, rows, params) is None:
         raise _no_file(params["id"])
     loaded = _loaded(tools, rows, params, texts=True)
     return {"id": params["id"], **asdict(loaded)}
 
 
-def _where(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _where(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     path = _path(tools, rows, params)
     return {"id": params["id"], "path": str(path), "exists": path.is_file()}
 
@@ -354,15 +358,15 @@ SESSION_FILES_TOOLS: dict[str, Tool] = {
 NOTE_CHARACTERS = 400
 
 
-def _create(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _create(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     session = _session(rows, params)
     note = text.cut(text.squeeze(redact(params["note"], Counter())), NOTE_CHARACTERS)
     note = purging.permitted_words(rows, note, key=tools.store.hash_key)
     ident = checkpoint.ask(tools.store, rows, session.seq, now=now_iso(), note=note)
     if ident is None:
         raise CsmdError(f"nothing is stored of the session {session.id}", hint="`csmd sync` takes in what is on disk")
-    tools.steward.hint_of_hook(session.path)  # what its transcript has more is added
-    tools.steward.poke()
+    tools.context.hint_of_hook(session.path)  # what its transcript has more is added
+    tools.context.poke()
     made = tools.store.write(lambda fresh: _shown(fresh, _row(fresh, ident), tools.store.hash_key))
     return {**made, "made": True}
 
@@ -377,14 +381,14 @@ def _session(rows: Rows, params: Params) -> sessions.Session:
     return found[0]
 
 
-def _checkpoints_list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _checkpoints_list(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     session = _session(rows, params).id if params["session"] else ""
     limit = min(max(params["limit"], 1), 1000)
     found = checkpoints.listing(rows, projects=places(rows, params), session_id=session, limit=limit)
     return {"checkpoints": [_about(rows, row, tools.store.hash_key) for row in found]}
 
 
-def _checkpoints_show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _checkpoints_show(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     row = _one(rows, params)
     shown = _shown(rows, row, tools.store.hash_key)
     if params["raw"]:
@@ -393,7 +397,7 @@ def _checkpoints_show(tools: Tools, rows: Rows, params: Params) -> dict[str, Any
     return shown
 
 
-def _restore(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _restore(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     row, now = _one(rows, params), now_iso()
     named = _session(rows, params) if params["session"] else None
     if named is not None and named.project_seq != row.project_seq:  # a wall may stand between the two
@@ -465,7 +469,7 @@ CHECKPOINTS_TOOLS: dict[str, Tool] = {
 }  # fmt: skip
 
 
-def _set(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _set(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     body, key, now = wording.worded(params["text"]), tools.store.hash_key, now_iso()
     by_person = params["by_person"]
     if not by_person:
@@ -494,7 +498,7 @@ def _set(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     return {**_json(made, {**memories.roots(rows), **fresh}), "new": new}
 
 
-def _goals_list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _goals_list(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     roots = memories.roots(rows)
     return {
         "goals": [
@@ -503,7 +507,7 @@ def _goals_list(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
     }
 
 
-def _done(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _done(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     ident = params["id"]
     found = [
         one

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csmd import text
 from csmd.daemon.answers import insight
 from csmd.daemon.answers.memories import memory_json, one, roots
-from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool, meant
+from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool, ToolContext, meant
 from csmd.errors import BadInput
 from csmd.memory import confidence, review
 from csmd.model import NEVER, Candidate, Link, Memory
@@ -18,10 +18,6 @@ from csmd.store import belief_changes, candidates, memories, projects, receipts,
 from csmd.store.search import TurnRow
 from csmd.store.sqlite import Rows
 
-if TYPE_CHECKING:
-    from csmd.daemon.tools import Tools
-
-
 #: Turns on each side of the one that states a memory, and characters of each.
 AROUND, AROUND_CHARACTERS = 2, 240
 PASSAGE = 600
@@ -30,7 +26,7 @@ TELLINGS = 3
 BESIDE = 3
 
 
-def _memory(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _memory(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     asking = params[ASKING]
     memory = one(rows, params["id"], asking=asking)
     today = projects.active_day(rows, memory.project_seq)
@@ -265,7 +261,7 @@ def candidate_json(rows: Rows, candidate: Candidate, *, asking: str) -> dict[str
     }
 
 
-def _candidate(tools: Tools, rows: Rows, params: Params) -> dict[str, Any]:
+def _candidate(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     found = find_candidate(rows, params["id"], asking=params[ASKING])
     return candidate_json(rows, found, asking=params[ASKING])
 

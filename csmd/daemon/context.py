@@ -1,0 +1,219 @@
+"""What the daemon's parts share: the store, settings and model, the jobs and hints that wait, what is in trouble."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from csmd.capture.exclude import Excludes
+from csmd.config import Config
+from csmd.daemon import logs
+from csmd.daemon.backlog import Backlog
+from csmd.daemon.job import Job
+from csmd.daemon.noted import Noted
+from csmd.daemon.owed import Owed
+from csmd.errors import CsmdError, StoreError
+from csmd.recall import hybrid_search
+from csmd.store import disk, models
+from csmd.store.core import Store
+from csmd.store.cursors import Behind
+from csmd.store.embed import Embedder
+from csmd.store.pauses import PauseFile
+
+log = logging.getLogger(__name__)
+
+#: Transcripts outside of every known directory that hooks may name before somebody looks.
+MOST_ELSEWHERE = 32
+
+
+def transcript_roots(config: Config) -> list[Path]:
+    """The directories with transcripts, those that exist."""
+    folders = [*(folder / "projects" for folder in config.assistant_dirs), config.paths.sessions]
+    return [path for path in folders if path.is_dir()]
+
+
+def excludes(config: Config, pauses: PauseFile) -> Excludes:
+    """What the user wants left out."""
+    settings = config.settings
+    return Excludes(
+        projects=settings.privacy_exclude, files=settings.files_left_out, is_off=disk.is_off, pauses=pauses
+    )  # fmt: skip
+
+
+class Context:
+    """Owns what waits for the background thread; hints and jobs come from any thread, the rest is that thread's own."""
+
+    def __init__(self, store: Store, config: Config, embedder: Embedder) -> None:
+        self.store = store
+        self.config = config
+        self.embedder = embedder
+        self.jobs: dict[str, Job] = {}
+        self.trouble: dict[str, str] = {}
+        self.pauses = PauseFile(config.paths.pauses)
+        self.excludes = excludes(config, self.pauses)
+        self.excluded: set[Path] = set()
+        """Transcripts of projects that the user wants left out, as far as they were met."""
+        self.left_alone: set[Path] = set()
+        """What lies in the spool, is no event and cannot be removed."""
+        self.half_read: set[str] = set()
+        """Transcripts of which a piece was read and the next is still to be."""
+        self.backlog = Backlog()
+        self.noted = Noted(store)
+        self.owed = Owed()
+        self.reads: Job | None = None
+        """The job that reads, the latest first: what a transcript's words are worth is known when all are read."""
+        self.live: set[str] = set()
+        """Transcripts that were hinted at meanwhile: they do not wait for it."""
+        self.heard_at = time.monotonic()
+        """When something was last heard of a session."""
+        self.read_until = self.next_size = 0.0
+        self.next_retention: float | None = None
+        self.wake = threading.Event()
+        self._queue: deque[Job] = deque()
+        self._hints: dict[str, None] = {}
+        self._elsewhere: dict[str, None] = {}
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+
+    # --- what comes in, from any thread
+
+    def hint(self, path: str) -> None:
+        """Says that a transcript may have changed; cheap."""
+        self.heard_at = time.monotonic()
+        with self._lock:
+            self._hints[path] = None
+        self.wake.set()
+
+    def hint_of_hook(self, path: str) -> None:
+        """Says the same in a hook's name, which anybody can use: only of what lies where the assistant writes."""
+        self.heard_at = time.monotonic()
+        place = os.path.normpath(path)
+        if any(Path(place).is_relative_to(folder / "projects") for folder in self.config.assistant_dirs):
+            self.hint(place)
+        elif path:
+            with self._lock:
+                if len(self._elsewhere) < MOST_ELSEWHERE:
+                    self._elsewhere[path] = None
+
+    def poke(self) -> None:
+        """Asks for a step now."""
+        self.wake.set()
+
+    def submit(self, job: Job) -> Job:
+        """Queues a job; its state is looked up by its id."""
+        self.list_job(job)
+        with self._lock:
+            self._queue.append(job)
+        self.wake.set()
+        return job
+
+    def list_job(self, job: Job) -> None:
+        """Has a job's state found by its id; the oldest that have ended are forgotten."""
+        with self._lock:
+            for done in [known.id for known in self.jobs.values() if known.state in ("done", "failed")][:-20]:
+                del self.jobs[done]
+            self.jobs[job.id] = job
+
+    def stop(self) -> None:
+        """Ends after the batch at hand."""
+        self._stopping.set()
+        self.wake.set()
+
+    # --- what waits
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the batch at hand is the last."""
+        return self._stopping.is_set()
+
+    @property
+    def hinted(self) -> bool:
+        """Whether a transcript was hinted at that nobody has read since."""
+        return bool(self._hints)
+
+    def take_job(self) -> Job | None:
+        """The job that waited longest, which waits no longer; None for none."""
+        with self._lock:
+            self.reads = self._queue.popleft() if self._queue else None
+        return self.reads
+
+    def take_hints(self) -> list[Path]:
+        """The transcripts that were hinted at since it was last asked."""
+        with self._lock:
+            hints, self._hints = list(self._hints), {}
+        return [Path(path) for path in hints]
+
+    def take_elsewhere(self) -> list[str]:
+        """The transcripts outside of every known directory that hooks have named since it was last asked."""
+        with self._lock:
+            named, self._elsewhere = list(self._elsewhere), {}
+        return named
+
+    def somebody_waits(self) -> bool:
+        """Whether what happens now stands behind a backlog."""
+        return self.hinted or (self.reads is None and bool(self._queue))
+
+    @property
+    def is_read_for_somebody(self) -> bool:
+        """Whether a job is still at reading transcripts."""
+        return self.reads is not None and self.reads.progress.get("step") == "reading"
+
+    def waits_for_others(self, session: Behind) -> bool:
+        """Whether a tool call that wrote this transcript may stand in one that is still to be read."""
+        if not self.is_read_for_somebody:
+            self.live.clear()
+            return False
+        return session.path not in self.live
+
+    # --- where and with what
+
+    def roots(self) -> list[Path]:
+        """The directories with transcripts, those that exist."""
+        return transcript_roots(self.config)
+
+    def model_name(self) -> str | None:
+        """The identity of the embedding model in use, or None."""
+        directory = models.installed(self.config.paths.models, self.config.settings.embed_model)
+        return None if directory is None else models.model_identity(directory)
+
+    def query_vector(self, *, deadline_s: float, start: bool) -> hybrid_search.Embed | None:
+        """How a query becomes a vector, or None when no model is installed."""
+        name = self.model_name()
+        if name is None:
+            return None
+
+        def vector(query: str) -> tuple[bytes, str]:
+            return self.embedder.embed([query], deadline_s=deadline_s, start=start)[0], name
+
+        return vector
+
+    def guard(self, what: str, work: Callable[[], bool], *, about: str = "", strict: bool = False) -> bool:
+        """One of the four catch-alls: a failing part is logged, shown in status, and the others go on.
+
+        `what` is of our words and goes to the log; `about`, which file or session, is shown in status only.
+        With `strict` a StoreError is raised all the same: somebody waits, and the next part would fare no better.
+        """
+        place = f"{what} {about}" if about else what
+        try:
+            result = bool(work())
+        except Exception as error:
+            if strict and isinstance(error, StoreError):
+                raise
+            known = isinstance(error, CsmdError | OSError)
+            trouble = (
+                error.what if isinstance(error, CsmdError) else getattr(error, "strerror", "") or type(error).__name__
+            )
+            # The same trouble at every tick is one line in the log, not a thousand.
+            if self.trouble.get(place) != trouble:
+                said = logs.kind_of(error)
+                log.warning("%s: %s; `csmd status` says where", what, said, exc_info=None if known else error)
+            self.trouble[place] = trouble
+            return False
+        if self.trouble.pop(place, None):
+            log.info("%s: well again", what)
+        return result
