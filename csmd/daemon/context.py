@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 from csmd.capture.exclude import Excludes
@@ -16,6 +17,7 @@ from csmd.daemon import logs
 from csmd.daemon.backlog import Backlog
 from csmd.daemon.job import Job
 from csmd.daemon.noted import Noted
+from csmd.daemon.now import now_iso
 from csmd.daemon.owed import Owed
 from csmd.errors import CsmdError, StoreError
 from csmd.recall import hybrid_search
@@ -27,6 +29,8 @@ from csmd.store.pauses import PauseFile
 
 log = logging.getLogger(__name__)
 
+#: Else who read the pauses before they changed could put what was known then in place of the new.
+_LOOKING = threading.Lock()
 #: Transcripts outside of every known directory that hooks may name before somebody looks.
 MOST_ELSEWHERE = 32
 
@@ -43,6 +47,20 @@ def excludes(config: Config, pauses: PauseFile) -> Excludes:
     return Excludes(
         projects=settings.privacy_exclude, files=settings.files_left_out, is_off=disk.is_off, pauses=pauses
     )  # fmt: skip
+
+
+def look_at_pauses(pauses: PauseFile) -> bool:
+    """Reads the pauses again; a change is told."""
+    with _LOOKING:
+        changed = pauses.look()
+    if not changed:
+        return False
+    on = pauses().current(now_iso())
+    end = (
+        f"until {datetime.fromisoformat(on[1]).astimezone():%Y-%m-%d %H:%M}" if on and on[1] else "until it is resumed"
+    )
+    log.info("paused %s: nothing is captured", end) if on else log.info("not paused")
+    return True
 
 
 class Context:

@@ -18,7 +18,7 @@ from csmd.daemon import backfill, backups, growth, jobs, reading, replay, retent
 from csmd.daemon.alarming import Alarms
 from csmd.daemon.awaited import Awaited
 from csmd.daemon.clients import Clients
-from csmd.daemon.context import Context
+from csmd.daemon.context import Context, look_at_pauses
 from csmd.daemon.dreaming import Dreaming
 from csmd.daemon.edited import Edited
 from csmd.daemon.instructed import Instructed
@@ -103,7 +103,7 @@ class Steward(threading.Thread):
     def step(self, now: float) -> bool:
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
         self.context.guard("mark", self._take_away_mark)
-        self.context.guard("pauses", lambda: summary.look_at(self.context.pauses))
+        self.context.guard("pauses", lambda: look_at_pauses(self.context.pauses))
         self.context.guard("alarms", lambda: self.alarms.step(now))
         if self.context.store.refuses:  # nothing can be taken in: hooks spool, and status says why
             self.context.trouble.clear()
@@ -138,7 +138,7 @@ class Steward(threading.Thread):
         if (worked and not at_job) or self.context.store.commits - self._commits_seen > 200:
             self._commits_seen = self.context.store.commits
             self.context.guard("checkpoint", lambda: bool(self.context.store.checkpoint()))
-        self.context.guard("summary", lambda: self._hourly.step(self.context, now))
+        self.context.guard("summary", lambda: self._hourly.step(self.context.store, now))
         self.context.guard("notes", lambda: self.context.noted.step(now))
         busy = at_job or worked or embedded or self.context.somebody_waits()
         if not at_job and (self.dreaming.is_overdue or not self.context.somebody_waits()):

@@ -6,20 +6,15 @@ Numbers and words of ours only; an hour in which nothing happened has no line.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from csmd.daemon.context import Context
-from csmd.daemon.now import now_iso
 from csmd.store import activity
-from csmd.store.pauses import PauseFile
+from csmd.store.core import Store
 from csmd.text import amount
 
 log = logging.getLogger(__name__)
 
-#: Else who read the pauses before they changed could put what was known then in place of the new.
-_LOOKING = threading.Lock()
 HOUR_S = 3600.0
 #: What an hour's line tells, in this order: a count or counter, one of it, what of it.
 TOLD = (
@@ -37,12 +32,12 @@ class Hourly:
         self._since = ""
         self._then: Mapping[str, int] | None = None
 
-    def step(self, context: Context, now: float) -> bool:
+    def step(self, store: Store, now: float) -> bool:
         """Writes the line that is due at the monotonic time `now`; whether there was one."""
         if now < self._next:
             return False
         self._next = now + HOUR_S
-        found = context.store.read(lambda rows: {**activity.counters(rows), **activity.counts(rows)})
+        found = store.read(lambda rows: {**activity.counters(rows), **activity.counts(rows)})
         then, since, self._then, self._since = self._then, self._since, found, f"{datetime.now(UTC).astimezone():%H:%M}"
         if then is None:
             return False
@@ -51,17 +46,3 @@ class Hourly:
         if parts:
             log.info("since %s: %s", since, ", ".join(parts))
         return bool(parts)
-
-
-def look_at(pauses: PauseFile) -> bool:
-    """Reads the pauses again; a change is told."""
-    with _LOOKING:
-        changed = pauses.look()
-    if not changed:
-        return False
-    on = pauses().current(now_iso())
-    end = (
-        f"until {datetime.fromisoformat(on[1]).astimezone():%Y-%m-%d %H:%M}" if on and on[1] else "until it is resumed"
-    )
-    log.info("paused %s: nothing is captured", end) if on else log.info("not paused")
-    return True

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -123,15 +122,14 @@ def test_an_hour_is_one_line_and_an_hour_of_nothing_none(machine: Machine, caplo
     files.make_private(machine.home)
     store = Store(machine.paths.database, now=now_iso())
 
-    context: Any = SimpleNamespace(store=store)
     try:
         hourly = Hourly()
         caplog.set_level("INFO")
-        assert [hourly.step(context, now) for now in (0.0, 1.0, HOUR_S)] == [False, False, False]
+        assert [hourly.step(store, now) for now in (0.0, 1.0, HOUR_S)] == [False, False, False]
         store.write(lambda rows: activity.count(rows, [("bad lines", 2), ("redacted api-key", 9)]))
-        assert hourly.step(context, HOUR_S + 1) is False
-        assert hourly.step(context, 2 * HOUR_S) is True
-        assert hourly.step(context, 3 * HOUR_S) is False
+        assert hourly.step(store, HOUR_S + 1) is False
+        assert hourly.step(store, 2 * HOUR_S) is True
+        assert hourly.step(store, 3 * HOUR_S) is False
         assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
             "2 lines that could not be read"
         ]

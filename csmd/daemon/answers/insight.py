@@ -11,11 +11,10 @@ from csmd.errors import BadInput
 from csmd.extraction import digest
 from csmd.memory import self_model
 from csmd.memory.self_model import Counted
-from csmd.model import Memory
 from csmd.recall import living_state
 from csmd.recall import visibility as recall
 from csmd.recall.living_state import Line
-from csmd.store import candidates, digests, failures, memories, search
+from csmd.store import candidates, digests, failures, memories
 from csmd.store import sessions as stored
 from csmd.store.digests import Row
 from csmd.store.sqlite import Rows
@@ -205,20 +204,6 @@ def _errors_shown(rows: Rows, one: failures.Seen) -> dict[str, Any]:
         "fixed_uuid": one.fixed_uuid,
         "memory_id": one.memory_id,
         "memory": memory.text if memory else "",
-    }
-
-
-def gotcha_json(rows: Rows, memory: Memory, *, asking: str) -> dict[str, Any]:
-    """In whose words a memory was asked for, and what was said against it, as far as who asks may see it."""
-    reported = failures.symptoms_of(rows, [memory.seq]).get(memory.seq, [])
-    against = failures.refutations_of(rows, memory.seq)
-    turns = search.turns_of_uuids(rows, [uuid for uuid, *_ in [*reported, *against]])
-    places = {seq: turn.project_seq for seq, turn in search.turns_by_seq(rows, list(turns.values())).items()}
-    seen = {uuid for uuid, seq in turns.items() if seq in places and recall.is_seen(rows, places[seq], asking=asking)}
-    reasons = {reason: (uuid, at) for uuid, at, reason in against if uuid in seen}  # of each the last time
-    return {
-        "symptoms": [{"uuid": uuid, "at": at, "text": said} for uuid, at, said in reported if uuid in seen],
-        "refuted": [{"uuid": uuid, "at": at, "reason": reason} for reason, (uuid, at) in reasons.items()],
     }
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from csmd import text
 from csmd.capture import project_identity
 from csmd.capture.hosts import claude_environment
-from csmd.daemon import backups, clients, summary
+from csmd.daemon import backups, clients
 from csmd.daemon import status as state
+from csmd.daemon.context import look_at_pauses
 from csmd.daemon.job import Job
 from csmd.daemon.now import now_iso
 from csmd.daemon.tool import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, places
@@ -193,7 +194,7 @@ def _alarms(tools: ToolContext, rows: None, params: Params) -> dict[str, Any]:
 
 
 def _pauses(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    summary.look_at(tools.context.pauses)
+    look_at_pauses(tools.context.pauses)
     return {"paused": state.paused(tools.context.pauses(), now_iso())}
 
 

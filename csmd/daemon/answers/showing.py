@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Any
 
 from csmd import text
-from csmd.daemon.answers import insight
 from csmd.daemon.answers.memories import memory_json, one, roots
 from csmd.daemon.tool import ASKING, REQUIRED, Params, Tool, ToolContext, meant
 from csmd.errors import BadInput
@@ -14,7 +13,7 @@ from csmd.memory import confidence, review
 from csmd.model import NEVER, Candidate, Link, Memory
 from csmd.recall import graph
 from csmd.recall import visibility as recall
-from csmd.store import belief_changes, candidates, memories, projects, receipts, search, topics
+from csmd.store import belief_changes, candidates, failures, memories, projects, receipts, search, topics
 from csmd.store.search import TurnRow
 from csmd.store.sqlite import Rows
 
@@ -24,6 +23,20 @@ PASSAGE = 600
 TELLINGS = 3
 #: Memories about the same that are shown beside one.
 BESIDE = 3
+
+
+def gotcha_json(rows: Rows, memory: Memory, *, asking: str) -> dict[str, Any]:
+    """In whose words a memory was asked for, and what was said against it, as far as who asks may see it."""
+    reported = failures.symptoms_of(rows, [memory.seq]).get(memory.seq, [])
+    against = failures.refutations_of(rows, memory.seq)
+    turns = search.turns_of_uuids(rows, [uuid for uuid, *_ in [*reported, *against]])
+    places = {seq: turn.project_seq for seq, turn in search.turns_by_seq(rows, list(turns.values())).items()}
+    seen = {uuid for uuid, seq in turns.items() if seq in places and recall.is_seen(rows, places[seq], asking=asking)}
+    reasons = {reason: (uuid, at) for uuid, at, reason in against if uuid in seen}  # of each the last time
+    return {
+        "symptoms": [{"uuid": uuid, "at": at, "text": said} for uuid, at, said in reported if uuid in seen],
+        "refuted": [{"uuid": uuid, "at": at, "reason": reason} for reason, (uuid, at) in reasons.items()],
+    }
 
 
 def _memory(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
@@ -67,7 +80,7 @@ def _memory(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
         },
         "superseded": _superseded(rows, memory, asking=asking),
         "changes": [_change(change) for change in changes],
-        **insight.gotcha_json(rows, memory, asking=asking),
+        **gotcha_json(rows, memory, asking=asking),
     }
 
 
