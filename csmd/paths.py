@@ -58,7 +58,7 @@ class Paths:
 
     @property
     def pauses(self) -> Path:
-        """From when to when nothing is captured (csmd/pauses.py); outlives every database."""
+        """From when to when nothing is captured (csmd/exclusions.py); outlives every database."""
         return self.home / "pauses.json"
 
     @property

@@ -1,18 +1,262 @@
-"""Text as csmd sees it: normalised, split, counted, cut and fenced; pure functions over str."""
+"""What texts are made of and what two of them share: words, stems, dates, sentences, gists; pure.
+
+Other languages than English: pairs of letters stand for words in Chinese, Japanese and Korean, since nothing marks where
+one ends. Russian and German: a word is asked for by its beginning, without its ending; of a German compound also by its
+parts, which the index has as tails.
+"""
 
 from __future__ import annotations
 
+import calendar
+import contextlib
 import hashlib
 import hmac
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from itertools import chain
 from typing import NamedTuple
 
-from csmd import languages
 from csmd.cache import cached
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"
+_RUN = re.compile(f"[{_CJK}]+")
+#: What the index would take for a part of the run beside it.
+_BESIDE = re.compile(f"(?<=[{_CJK}])[A-Za-z0-9]+|[A-Za-z0-9]+(?=[{_CJK}])")
+_CYRILLIC = re.compile("[\u0400-\u04ff]{4,40}")
+_LATIN = re.compile("[A-Za-zÄÖÜäöüß]{4,40}")
+#: A long word with a capital, as German writes its compounds.
+_COMPOUND = re.compile(r"[A-ZÄÖÜ][a-zäöüß]{9,40}\b")
+#: A part of a compound has so many letters, and as many come before or after it.
+LEAST_PART = 5
+#: Of so many different compounds in a text the tails are taken: a list of words would otherwise grow tenfold.
+MOST_COMPOUNDS = 500
+LEAST_STEM = 3
+
+_RUSSIAN_STOP = frozenset(
+    """без более бы был была были было быть вам вас ведь весь вот все всего всех вы где да даже для до его если есть еще
+    ещё же за зачем здесь из или им их как какая какие какой какую когда кто куда ли лишь мне может можно мы на над надо нам
+    нас наш не него нее нет ни них но ну об однако он она они оно от очень по под после потом потому почему при про раз
+    раньше сейчас сколько со так также такой там те тем теперь то тогда того тоже только том тут ты уже хотя чего чей чем через
+    что чтобы эта эти это этого этой этом этот""".split()
+)
+_GERMAN_STOP = frozenset(
+    """aber alle als also am an auch auf aus bei beim bin bis bist da damit dann das dass dein dem den denn der des die dies
+    diese diesem diesen dieser dieses doch dort du durch ein eine einem einen einer eines er es etwas euch für gegen gibt
+    hab habe haben hat hatte hatten hier ich ihm ihn ihr ihre im in ins ist ja jede jeder jedes jetzt kann kein keine können
+    man mein mich mir mit muss müssen nach nicht noch nun nur ob oder ohne schon sehr sein seine seit sich sie sind so soll
+    sollen über um und uns unser unsere unter viel viele vom von vor wann war waren warum was weil welche welchem welchen
+    welcher welches wenn wer werden wie wieder wieviel wir wird wo wurde wurden zu zum zur zwischen dürfen""".split()
+)
+#: Words of both languages, or of a shell, which tell neither.
+_SHARED = frozenset(
+    "in an am im so was war man die also hat hab den bin da um es du des dem vom war on ob ja wo".split()
+)
+_ENGLISH = frozenset(
+    "the is are do does did we why how what when where which of to and for with it be not on our".split()
+)
+# fmt: off
+_RUSSIAN_ENDINGS = tuple(sorted(
+    """иями ями ами ией иям ием иях ого его ому ему ыми ими ешь ете ите ала яла ила ало ило али или ать ять еть ить ует
+    уют ают яют ает яет ующ ах ях ов ев ей ой ий ый ая яя ое ее ые ие ую юю ом ем ам ям ию ия ии ет ит ут ют ат ят ал ил ел
+    ть ны на но а я о е ы и у ю ь й""".split(), key=len, reverse=True))
+_GERMAN_ENDINGS = tuple(sorted("ungen innen enen ern est sten ten ung en er em es et st te e n s t".split(), key=len, reverse=True))
+# fmt: on
+
+
+def derived(said: str) -> Iterator[str]:
+    """What the index has of a text beside its words: pairs of letters, words beside them, the tails of compounds."""
+    if not said.isascii():
+        for run in _RUN.findall(said):
+            yield from pairs(run)
+        yield from _BESIDE.findall(said)
+    for word in list(dict.fromkeys(_COMPOUND.findall(said)))[:MOST_COMPOUNDS]:
+        yield from (word[at:] for at in range(LEAST_PART - 1, len(word) - LEAST_PART + 1))
+
+
+def pairs(run: str) -> Iterator[str]:
+    """Every two letters that stand beside each other; a single letter is itself."""
+    return (run[at : at + 2] for at in range(max(1, len(run) - 1)))
+
+
+def in_pairs(word: str) -> list[str]:
+    """A word with Chinese, Japanese or Korean letters as pairs of them and what stands beside; [] for any other word."""
+    if word.isascii() or not _RUN.search(word):
+        return []
+    return [*(pair for run in _RUN.findall(word) for pair in pairs(run)), *_BESIDE.findall(word)]
+
+
+def asked_pairs(question: str, words: list[str]) -> list[str] | None:
+    """The terms for a question in one of these languages in the place of its `words`; None for any other question.
+
+    A term that ends with `*` is the beginning of a word.
+    """
+    german = _is_german(question)
+    if not german and question.isascii():
+        return None
+    found: dict[str, None] = {}
+    for word in words:
+        if _CYRILLIC.fullmatch(word):
+            if word not in _RUSSIAN_STOP:
+                found.update(
+                    {word: None, f"{_stem(word.removesuffix('ся').removesuffix('сь'), _RUSSIAN_ENDINGS)}*": None}
+                )
+        elif german and _LATIN.fullmatch(word):
+            if word not in _GERMAN_STOP:
+                found.update({word: None, f"{_stem(word, _GERMAN_ENDINGS)}*": None})
+                found.update((part, None) for part in _parts(word))
+        elif not (german and word in _GERMAN_STOP) and word not in _RUSSIAN_STOP:
+            found[word] = None
+    return list(found)
+
+
+def _is_german(question: str) -> bool:
+    words = set(re.findall(r"[a-zäöüß]+", question.lower()))
+    umlauts = any(letter in "äöüß" for word in words for letter in word)
+    return len((words & _GERMAN_STOP) - _SHARED) + umlauts > len(words & _ENGLISH)
+
+
+def _stem(word: str, endings: tuple[str, ...]) -> str:
+    for ending in endings:
+        if word.endswith(ending) and len(word) - len(ending) >= LEAST_STEM:
+            return word[: -len(ending)]
+    return word
+
+
+def _parts(word: str) -> Iterator[str]:
+    """What may be the parts of a compound: its beginnings as they are, its ends without their ending."""
+    if len(word) < 2 * LEAST_PART:
+        return
+    for at in range(LEAST_PART, len(word) - LEAST_PART + 1):
+        yield word[:at]
+        yield f"{_stem(word[at:], _GERMAN_ENDINGS)}*" if len(word) - at > LEAST_PART + 1 else word[at:]
+
+
+#: A hump in a name, and a name with one; plurals of capitals (URLs, IDs) have none.
+_HUMP = re.compile(r"[A-Z](?<=[a-z].)|[A-Z]{2}[a-z]{2}")
+_HUMPED = re.compile(
+    r"(?<![A-Za-z0-9])(?=[A-Za-z0-9]{4,80}(?![A-Za-z0-9]))[A-Za-z0-9]*?(?:[a-z][A-Z]|[A-Z]{2}[a-z]{2})[A-Za-z0-9]*"
+)
+_CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+#: Names of several words: paths, dotted, kebab and snake names, each with its parts.
+_NAME = re.compile(r"(?<![^\W_])[^\W_]++(?:[./:\\_-]{1,3}[^\W_]++)+")
+_SEPARATOR = re.compile(r"[./:\\_-]+")
+MOST_PARTS = 12
+MOST_TERMS = 60
+#: Who says "by Feb 16" means the next one; what would be later than so many days was one that is past.
+HALF_A_YEAR = 183
+
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        ("january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
+         "september sep sept", "october oct", "november nov", "december dec"), 1
+    )
+    for name in names.split()
+}  # fmt: skip
+_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_DATE = re.compile(
+    r"\b(?P<y>\d{4})-(?P<m>\d{2})(?:-(?P<d>\d{2}))?\b"
+    rf"|\b(?P<mn>{_MONTH})\.?\s(?P<md>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s(?P<my>\d{{4}})\b)?"
+    rf"|\b(?P<dd>\d{{1,2}})(?:st|nd|rd|th|\.)?\s(?:of\s)?(?P<dn>{_MONTH})\b\.?(?:,?\s(?P<dy>\d{{4}})\b)?"
+    rf"|\b(?:in|of|since|during|late|early|mid)[\s-](?P<on>{_MONTH})\b(?:,?\s(?P<oy>\d{{4}})\b)?",
+    re.IGNORECASE,
+)
+
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def indexed(said: str, at: str) -> str:
+    """What the full-text index reads of a text that was said `at` a time (ISO, "" for none): it, and what is derived."""
+    more = [*_days(at[:10])]
+    if _HUMP.search(said):
+        more += [" ".join(_CAMEL.findall(name)) for name in dict.fromkeys(_HUMPED.findall(said))]
+    more += derived(said)
+    return f"{said}\n{' '.join(more)}" if more else said
+
+
+def asked_terms(question: str) -> list[str]:
+    """The distinct terms a question is looked for by: its words, its names whole and in parts, its days; at most 60.
+
+    A term of several words is a phrase. Where it says nothing but stop words, these are what is looked for.
+    """
+    found: dict[str, None] = {}
+    left: list[str] = []
+    at = 0
+    for named in _DATE.finditer(question):
+        days = _asked_days(named)
+        if days:
+            found.update((day, None) for day in days)
+            left.append(question[at : named.start()])
+            at = named.end()
+    rest = " ".join([*left, question[at:]])
+    words = query_terms(rest)
+    other = asked_pairs(question, words)
+    found.update((term, None) for term in (words if other is None else other))
+    found.update((name, None) for name in _whole_names(rest))
+    if not found:
+        found.update((word, None) for word in words_of(question))
+    return list(found)[:MOST_TERMS]
+
+
+def _days(day: str) -> Iterator[str]:
+    """A day as the index has it: whole, without its year, its month with and without the year."""
+    if _DAY.fullmatch(day):
+        year, month, number = day.split("-")
+        yield from (f"d{year}{month}{number}", f"d{month}{number}", f"m{year}{month}", f"m{month}")
+
+
+def _asked_days(named: re.Match[str]) -> list[str]:
+    part = named.groupdict()
+    name = part["mn"] or part["dn"] or part["on"]
+    month = _MONTHS[name.lower()] if name else int(part["m"])
+    number = int(part["d"] or part["md"] or part["dd"] or 0)
+    year = part["y"] or part["my"] or part["dy"] or part["oy"] or ""
+    if not 1 <= month <= 12 or number > 31:
+        return []
+    if number:
+        return [f"d{year}{month:02}{number:02}", *([f"{name.lower()} {number}"] if name else [])]
+    return [f"m{year}{month:02}", *([name.lower()] if name and len(name) > 3 else [])]
+
+
+def date_terms(said: str, since: str) -> list[tuple[int, int, str]]:
+    """The days that a text names which was said on a day: (start, end, ISO day), as they stand in it.
+
+    Of a month its last; without a year the next within half a year.
+    """
+    found = []
+    for one in _DATE.finditer(said):
+        part = one.groupdict()
+        name, year = part["mn"] or part["dn"] or part["on"], part["y"] or part["my"] or part["dy"] or part["oy"]
+        month, number = (
+            _MONTHS[name.lower()] if name else int(part["m"]),
+            int(part["d"] or part["md"] or part["dd"] or 0),
+        )
+        with contextlib.suppress(ValueError):  # the 31st of June, or a month that only looks like one
+            begun = date.fromisoformat(since)
+            years = [int(year)] if year else [begun.year, begun.year + 1]
+            days = [date(in_year, month, number or calendar.monthrange(in_year, month)[1]) for in_year in years]
+            named = [day for day in days if year or begun <= day <= begun + timedelta(days=HALF_A_YEAR)]
+            found += [(one.start(), one.end(), day.isoformat()) for day in named]
+    return found
+
+
+def _whole_names(question: str) -> Iterator[str]:
+    """Names of several words as phrases: whole, a path's last part, and CamelCase as its parts."""
+    for found in _NAME.finditer(question):
+        name = found.group().lower()
+        parts = _SEPARATOR.split(name)
+        if len(parts) <= MOST_PARTS and sum(len(part) > 1 and part not in STOP_WORDS for part in parts) > 1:
+            yield name
+            last = re.split(r"[/\\]", name)[-1]
+            if last != name and _SEPARATOR.search(last):
+                yield last
+    for found in _HUMPED.finditer(question):
+        yield " ".join(_CAMEL.findall(found.group())).lower()
+
 
 #: Words that say nothing about a text's subject; dropped from queries and overlaps (facts: retrieval).
 STOP_WORDS = frozenset(
@@ -33,7 +277,6 @@ SAME_SHARE = 0.8
 GIST_KEPT = 600
 
 _WORD = re.compile(r"[^\W_]+(?:[_'][^\W_]+)*", re.UNICODE)
-_CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SPACE = re.compile(r"\s+")
 #: A tag of any kind, however its bracket and slash are written.
 _TAG = re.compile(r"[<＜﹤]\s{0,9}+[/／∕⁄]?\s{0,9}+\w[\w-]{0,40}+")
@@ -65,7 +308,7 @@ def keyed_hash(text: str, key: bytes) -> str:
     return hmac.new(key, normalise(text).encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:32]
 
 
-def words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
     """Every word of `text`, case folded, in order; identifiers stay whole."""
     if text.isascii():  # its words are the same small, and most texts are
         return _WORD.findall(text.lower())
@@ -74,7 +317,7 @@ def words(text: str) -> list[str]:
 
 def content_words(text: str) -> list[str]:
     """The words that say something, in order: numbers, and words that are neither stop words nor single letters."""
-    return content_of(words(text))
+    return content_of(words_of(text))
 
 
 def content_of(every: Iterable[str]) -> list[str]:
@@ -93,7 +336,7 @@ def _terms_of(word: str) -> tuple[str, ...]:
     folded = word.lower()  # as the full-text index has it: ß stays ß
     if word.isalpha() and word.isascii() and (word[1:] or word).islower():  # it has no parts
         return (folded,) if len(folded) > 1 and folded not in STOP_WORDS else ()
-    if pairs := languages.in_pairs(folded):
+    if pairs := in_pairs(folded):
         return tuple(pairs)
     found = [folded] if len(folded) > 1 and folded not in STOP_WORDS else []
     parts = [part.casefold() for part in _CAMEL.findall(word)]
@@ -131,7 +374,7 @@ def gist(text: str) -> Gist:
 def _gist(text: str) -> Gist:
     turns: list[str] = []
     others: list[str] = []
-    for word in words(text.replace("\u2019", "'")):
+    for word in words_of(text.replace("\u2019", "'")):
         if not turns_round(word):
             others.append(word)
         else:

@@ -9,14 +9,13 @@ from dataclasses import replace
 from believed import memory
 from hypothesis import strategies as st
 
-from csmd.daemon.moments import whole
 from csmd.dream import steps
 from csmd.dream.actions import DreamPlan, Fact, Snapshot
 from csmd.dream.consolidation import planning
 from csmd.memory import remember as believe
 from csmd.model import Memory, Project, Provenance, Statement
 from csmd.store import dreams, projects
-from csmd.store.core import Store
+from csmd.store.core import Store, whole
 from csmd.store.sqlite import Rows
 
 #: What says the same in other words, more of the same, something else, or the opposite.

@@ -33,7 +33,7 @@ from typing import Any
 import csmd
 
 #: What is loaded before anything is forked: both programs, and what a command imports when it needs it.
-PROGRAMS = ("csmd.daemon.run", "csmd.daemon.entry", "csmd.cli.main", "csmd.client", "zmq", "psutil")
+PROGRAMS = ("csmd.daemon.run", "csmd.daemon.run", "csmd.cli.main", "csmd.client", "zmq", "psutil")
 MOST_BYTES = 1 << 17
 FILES = 4
 

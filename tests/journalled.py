@@ -8,15 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from csmd.daemon.moments import whole
 from csmd.dream import undo as stage_undo
 from csmd.memory import remember as stage
 from csmd.memory import upkeep as stage_upkeep
 from csmd.memory import upkeep_plan
 from csmd.memory.supersession import by_hand
 from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
-from csmd.store import belief_changes, candidates, dreams, invariants, memories, projects, receipts, search, topics
-from csmd.store.core import Store
+from csmd.store import belief_changes, candidates, dreams, integrity, memories, projects, receipts, search, topics
+from csmd.store.core import Store, whole
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 
@@ -140,7 +139,7 @@ def found_by_words(store: Store) -> list[Any]:
 
 
 def sound(store: Store) -> dict[str, Any]:
-    return store.read(lambda rows: invariants.broken(rows, store.hash_key))
+    return store.read(lambda rows: integrity.broken(rows, store.hash_key))
 
 
 def memory_of(rows: Rows, ident: str) -> Memory:

@@ -12,7 +12,7 @@ import outdated
 from machine import LIMIT_S, Daemon, Machine
 
 from csmd import text
-from csmd.store import before_images, integrity, invariants, memories
+from csmd.store import before_images, integrity, memories
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, opened
 
@@ -85,7 +85,7 @@ def age(machine: Machine) -> None:
 def looked_at(machine: Machine) -> list[Any]:
     with opened(machine.paths.database, readonly=False) as rows:
         key = rows.value("select value from meta where key = 'hash_key'")
-        assert integrity.integrity(rows) == [] and invariants.broken(rows, key) == {}
+        assert integrity.integrity(rows) == [] and integrity.broken(rows, key) == {}
         return plain(image(rows))
 
 

@@ -20,15 +20,15 @@ import pytest
 
 import csmd
 from csmd import client, wire
-from csmd.capture import redact
-from csmd.capture.hosts import claude
 from csmd.cli.main import main as command_line
 from csmd.config import Settings
-from csmd.daemon import alarm, awaited, injecting, run, server, stages, steward
-from csmd.daemon.tool import REQUIRED
-from csmd.daemon.tools import TOOLS
+from csmd.daemon import health, injection, run, server, stages, steward
+from csmd.daemon.tools.registry import REQUIRED
+from csmd.daemon.tools.table import TOOLS
 from csmd.doctor import examine
+from csmd.hosts.claude import transcript
 from csmd.installer import plan, registration, service
+from csmd.privacy import redaction
 from csmd.store import core, migrate, text_columns
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -196,8 +196,8 @@ def test_every_key_of_the_configuration_is_documented_with_its_default() -> None
 
 def test_every_kind_of_secret_is_documented() -> None:
     rows = table(ROOT / "docs" / "security.md", "kind", columns=2)
-    kinds = dict.fromkeys(rule.kind for rule in redact.RULES)
-    assert [row[0].strip("`") for row in rows] == [*kinds, *redact.OTHER_KINDS]
+    kinds = dict.fromkeys(rule.kind for rule in redaction.RULES)
+    assert [row[0].strip("`") for row in rows] == [*kinds, *redaction.OTHER_KINDS]
     assert len(rows) >= 30
 
 
@@ -214,7 +214,7 @@ def test_every_event_and_script_is_documented() -> None:
 
 def test_every_alarm_is_documented_with_what_to_do() -> None:
     rows = table(ROOT / "docs" / "operations.md", "alarm", columns=3)
-    assert [row[:2] for row in rows] == [[one.what, one.do] for one in alarm.ALARMS]
+    assert [row[:2] for row in rows] == [[one.what, one.do] for one in health.ALARMS]
 
 
 def test_everything_that_a_hook_tells_the_user_is_documented() -> None:
@@ -259,7 +259,7 @@ def test_the_deadlines_in_the_documents_are_those_of_the_code() -> None:
             f"| `csmd start` | {service.START_PATIENCE_S:g} s for the first answer |",
             f"| `csmd stop` | {service.STOP_PATIENCE_S:g} s for the process to be gone |",
             f"keeps {server.MARGIN_S * 1000:g} ms",
-            f"more than {injecting.QUERY_VECTOR_S * 1000:g} ms on a prompt's vector",
+            f"more than {injection.QUERY_VECTOR_S * 1000:g} ms on a prompt's vector",
             f"longer than {run.SOCKET_PATH_LIMIT} bytes",
             f"at most {wire.MAX_NAME_BYTES} bytes each",
             f"at most {wire.MAX_BODY_BYTES >> 20} MiB",
@@ -269,12 +269,12 @@ def test_the_deadlines_in_the_documents_are_those_of_the_code() -> None:
             f"{hook['PATIENCE_S']:g} s for the others",
             f"not ended after {hook['INPUT_PATIENCE_S']:g} s",
             f"within the last {hook['HUNG_FOR_S']:g} s",
-            f"at most {claude.ANSWER_LIMIT_UNITS:,} UTF-16 units",
+            f"at most {transcript.ANSWER_LIMIT_UNITS:,} UTF-16 units",
             f"{registration.EVENTS['SessionStart']} s for SessionStart and {registration.EVENTS['Stop']} s for the others",
         ],
         "architecture.md": [
             f"every {steward.LIVE_SWEEP_S:g} s, all of them every {steward.FULL_SWEEP_S / 60:g} min",
-            f"older than {awaited.PROVISIONAL_S / 60:g} min",
+            f"older than {stages.PROVISIONAL_S / 60:g} min",
             f"batch of {stages.EMBED_TEXTS} rows",
             f"at most {core.GROUP_LIMIT})",
         ],

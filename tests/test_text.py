@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd import terms
+from csmd import text as terms
 from csmd import text as texts
 
 ANY = st.text(st.characters() | st.sampled_from(list(" \n\t.,`<>-'\"AaßİﬁΣ\ud800\0\u2028")), max_size=200)
@@ -46,7 +46,7 @@ def test_a_hash_needs_its_key_and_any_text_has_one(text: str) -> None:
 
 
 def test_words_keep_identifiers_whole_and_queries_take_them_apart() -> None:
-    assert texts.words("Don't call getUserName() in my_module.py, v2!") == [
+    assert texts.words_of("Don't call getUserName() in my_module.py, v2!") == [
         "don't",
         "call",
         "getusername",
@@ -200,7 +200,7 @@ def test_no_word_is_lost_or_made_up_by_taking_text_apart(text: str) -> None:
     line = texts.squeeze(text)
     assert not any(mark in line for mark in "\n\r\t")
     assert "".join(texts.sentences(line)).replace(" ", "") == line.replace(" ", "")
-    assert set(texts.words(" ".join(texts.lines_of_prose(text)))) <= set(texts.words(text))
+    assert set(texts.words_of(" ".join(texts.lines_of_prose(text)))) <= set(texts.words_of(text))
     assert all(row == row.strip() or row.strip() for row in texts.lines_of_prose(text))
 
 
@@ -282,7 +282,7 @@ HOSTILE = ["words that wrap ", "words that wrap and wrap and wrap and wrap and w
 WORK: list[Callable[[str], Any]] = [
     texts.lines_of_prose, texts.sentences, texts.without_code, texts.query_terms, texts.strip_fenced, texts.defuse, texts.normalise,
     lambda text: texts.chunks(text, limit=1000), lambda text: texts.passage(text, ["words", "a"], limit=300),
-    lambda text: texts.without_spans(text, "<r>", "</r>"), terms.asked, lambda text: terms.indexed(text, "2026-02-03"),
+    lambda text: texts.without_spans(text, "<r>", "</r>"), terms.asked_terms, lambda text: terms.indexed(text, "2026-02-03"),
 ]  # fmt: skip
 
 

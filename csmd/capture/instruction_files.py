@@ -12,16 +12,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from csmd import text, wire
-from csmd.capture import markdown_imports, matter, project_identity
-from csmd.capture.hosts import claude_environment
-from csmd.capture.markdown_imports import JS_SPACE
-from csmd.capture.redact import redact
+from csmd import matter, text, wire
+from csmd.capture import markdown_imports, project_identity
 from csmd.errors import BadInput
+from csmd.hosts.claude import environment
+from csmd.matter import JS_SPACE
+from csmd.privacy.fingerprints import clean
+from csmd.privacy.redaction import redact
 from csmd.store import files, projects, tombstones
 from csmd.store import projects as rows_of
 from csmd.store.core import Store
-from csmd.store.purged import clean
 
 Kind = Literal["Managed", "User", "Project", "Local", "AutoMem"]
 
@@ -287,16 +287,14 @@ def _rules(reading: _Reading, folder: str, kind: Kind, root: str) -> None:
 
 def _index(folder: str, disk: Disk) -> Instruction | None:
     """The index of the assistant's own memory, cut as the host cuts it."""
-    path = f"{folder}/{claude_environment.INDEX}"
+    path = f"{folder}/{environment.INDEX}"
     data = disk.read(path)
     if data is None:
         return None
     _, body = matter.split(data.decode("utf-8", "replace").removeprefix("\ufeff"))
     content = markdown_imports.without_comments(body).strip("".join(JS_SPACE))
     return (
-        Instruction(path=path, kind="AutoMem", content=claude_environment.cut_index(content), root=folder)
-        if content
-        else None
+        Instruction(path=path, kind="AutoMem", content=environment.cut_index(content), root=folder) if content else None
     )
 
 
@@ -449,7 +447,7 @@ def _memories(start: str, user: User, chosen: list[dict[str, Any]]) -> tuple[str
         if isinstance(named, str) and named.startswith(("/", "~/")):
             return (posixpath.normpath(posixpath.join(user.home, named[2:]) if named[0] == "~" else named),)
     main = os.path.realpath(project_identity.identified(start).root)
-    return tuple(f"{config}/projects/{claude_environment.folder_name(main)}/memory" for config in user.configs)
+    return tuple(f"{config}/projects/{environment.folder_name(main)}/memory" for config in user.configs)
 
 
 def _settings(start: str, user: User) -> list[dict[str, Any]]:
@@ -576,11 +574,11 @@ def memory_folder(directory: str, user: User) -> Path:
     return next((folder for folder in places if folder.is_dir()), places[0])
 
 
-def scan(folder: Path) -> list[claude_environment.Memo]:
+def scan(folder: Path) -> list[environment.Memo]:
     """The files of a memory directory but its index, the newest first, at most MOST_FILES."""
     found: list[tuple[float, str, int]] = []
     for entry in _names(str(folder)):
-        if entry.folder or not entry.name.endswith(".md") or entry.name == claude_environment.INDEX:
+        if entry.folder or not entry.name.endswith(".md") or entry.name == environment.INDEX:
             continue
         try:
             path = _instructions_inside(folder, entry.name)
@@ -589,10 +587,10 @@ def scan(folder: Path) -> list[claude_environment.Memo]:
         except (OSError, BadInput):
             continue
     memos = []
-    for at, name, size in sorted(found, key=lambda row: (-row[0], row[1]))[: claude_environment.MOST_FILES]:
+    for at, name, size in sorted(found, key=lambda row: (-row[0], row[1]))[: environment.MOST_FILES]:
         data = _beginning(folder / name)
         if data is not None:
-            memos.append(claude_environment.memo(name, data, modified=_moment(at), size=size))
+            memos.append(environment.memo(name, data, modified=_moment(at), size=size))
     return memos
 
 
@@ -602,7 +600,7 @@ def load_memo(folder: Path, name: str) -> str:
     data = _beginning(path, MAX_BYTES)
     if data is None:
         raise BadInput(f"{name}: there is no such file in {folder}", hint="`csmd memdir scan` lists them")
-    return claude_environment.body(data)
+    return environment.body(data)
 
 
 def _instructions_inside(folder: Path, name: str) -> Path:
@@ -616,7 +614,7 @@ def _instructions_inside(folder: Path, name: str) -> Path:
     return path
 
 
-def _beginning(path: Path, limit: int = claude_environment.READ_BYTES) -> bytes | None:
+def _beginning(path: Path, limit: int = environment.READ_BYTES) -> bytes | None:
     try:
         with files.open_regular(path) as file:
             return file.read(limit)

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from csmd.cache import cached
+from csmd.matter import JS_SPACE
 from csmd.text import without_spans
-
-#: White space as the host's language has it; Python's differs in U+001C to U+001F and U+0085.
-JS_SPACE = tuple("\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff")  # fmt: skip
 
 _SPECIAL = re.compile(r"[\\`*_\[\]!<]")
 _RUN = re.compile(r"`+")

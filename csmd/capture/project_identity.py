@@ -14,10 +14,10 @@ from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from csmd import wire
-from csmd.capture.hosts.claude import SHELL
-from csmd.capture.redact import redact
 from csmd.errors import BadInput
+from csmd.hosts.claude.transcript import SHELL
 from csmd.model import Project
+from csmd.privacy.redaction import redact
 from csmd.store import cursors, disk, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows

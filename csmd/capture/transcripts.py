@@ -1,4 +1,8 @@
-"""Transcripts are found, read from their cursor, redacted and written as turns, each exactly once."""
+"""What `csmd doctor` sends through the hook: a turn that says nothing but the one word that names its session.
+
+Such a turn is stored and found like any other, but it is nobody's: it is never distilled nor counted, and goes again.
+Because the name and the word must be the same, nothing that somebody said can be kept out of capture this way.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +17,39 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from csmd import text, wire
-from csmd.capture import probe, project_identity
-from csmd.capture import stage_purge as purging
-from csmd.capture.exclude import Excludes, Withheld
-from csmd.capture.fields import EPOCH, moment_of
-from csmd.capture.hosts import claude, claude_environment
-from csmd.capture.hosts.claude import Reading
-from csmd.capture.own import ReadLine
+from csmd.capture import project_identity
+from csmd.capture import purged_words as purging
 from csmd.capture.project_identity import Places
-from csmd.capture.redact import redact, storable_path
 from csmd.errors import BadInput, TooLarge
-from csmd.model import Event, Project, Turn
-from csmd.pauses import Pauses
+from csmd.exclusions import Excludes, Pauses, Withheld
+from csmd.hosts.adapter import EPOCH, moment_of
+from csmd.hosts.claude import environment, transcript
+from csmd.hosts.claude.transcript import Reading
+from csmd.hosts.own import ReadLine
+from csmd.model import PROBE_SESSION, PROBE_TEXT, Event, Project, Turn
+from csmd.privacy.fingerprints import Marks
+from csmd.privacy.redaction import redact, storable_path
 from csmd.store import activity, cursors, events, files, projects, sessions, tombstones, turns
 from csmd.store import events as client_versions
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.files import Notes
-from csmd.store.purged import Marks
 from csmd.store.sqlite import Rows
+
+
+def is_probe(event: Event) -> bool:
+    """Whether an event is one of `csmd doctor`, by what it says alone: also one that waited in the spool."""
+    word = event.session_id.removeprefix(PROBE_SESSION)
+    if word == event.session_id or not (word.isascii() and word.isalpha() and word.islower()):
+        return False
+    said = PROBE_TEXT.format(event=event.name, word=word)
+    return event.text == said and not (event.agent_id or event.transcript_path)
+
+
+def unanswered(event: Event) -> Event:
+    """The event; one of `csmd doctor` as nobody's, so that no memory is looked up for it."""
+    return replace(event, by_user=False) if is_probe(event) else event
+
 
 READ_BYTES = 4 * 1024 * 1024
 
@@ -309,7 +327,7 @@ class Source:
 
 def store_piece(
     store: Store,
-    reading: claude.Reading,
+    reading: transcript.Reading,
     early: dict[str, str],
     news: list[tuple[str, int]],
     state: FileState,
@@ -339,7 +357,7 @@ def store_piece(
         def write(
             rows: Rows,
             batch: list[Turn] = batch,
-            left: list[claude.Left] = left,
+            left: list[transcript.Left] = left,
             spent: list[sessions.Spent] = spent,
             begin: int = begin,
             last: bool = end is None,
@@ -361,7 +379,7 @@ def store_piece(
                 next_left = next(leaving)
             sessions.note_usage(rows, spent)
             if source.hosts_own:
-                client_versions.note_versions(rows, claude_environment.latest(batch))
+                client_versions.note_versions(rows, environment.latest(batch))
             if last:
                 for session, title in reading.titles.items():
                     if turns.set_title(rows, session, title):
@@ -399,7 +417,7 @@ def _note_tampered(rows: Rows, turn: Turn, key: bytes) -> None:
     sessions.note_tampered(rows, turn.writes, at=turn.at, hashed=lambda name: text.keyed_hash(name, key))
 
 
-def _leave(rows: Rows, left: claude.Left, key: bytes) -> None:
+def _leave(rows: Rows, left: transcript.Left, key: bytes) -> None:
     turns.unqueue(
         rows,
         left.session_id,
@@ -411,7 +429,7 @@ def _leave(rows: Rows, left: claude.Left, key: bytes) -> None:
 
 
 def _store_turn(rows: Rows, turn: Turn, source: Source, marks: Marks, key: bytes, now: str) -> bool:
-    if turn.answers and not claude.may_answer(sessions.tools_called(rows, turn.answers)):
+    if turn.answers and not transcript.may_answer(sessions.tools_called(rows, turn.answers)):
         return False
     _note_tampered(rows, turn, key)
     turn, place, listed = purging.permitted_turn(turn, source.places.of(turn.cwd), source.path, marks)
@@ -420,7 +438,7 @@ def _store_turn(rows: Rows, turn: Turn, source: Source, marks: Marks, key: bytes
         rows,
         turn,
         text_hash=text.keyed_hash(turn.text, key),
-        host=claude.HOST,
+        host=transcript.HOST,
         project=home.seq,
         directory=home.directory,
         path=listed,
@@ -459,8 +477,8 @@ class OnDisk:
 def decode_event(body: bytes, *, name: str, event_id: str, at: str) -> tuple[Event | None, Counter[str]]:
     """The event in a hook's payload and what was redacted in it; BadInput when it is malformed."""
     counts: Counter[str] = Counter()
-    event = claude.event(body, name=name, event_id=event_id, at=at, counts=counts)
-    return None if event is None else probe.unanswered(event), counts
+    event = transcript.event(body, name=name, event_id=event_id, at=at, counts=counts)
+    return None if event is None else unanswered(event), counts
 
 
 def place_of(rows: Rows, event: Event) -> Project | None:
@@ -468,7 +486,7 @@ def place_of(rows: Rows, event: Event) -> Project | None:
 
     For `record`: what the disk is asked before the write is submitted does not hold up the writer.
     """
-    if claude.event_turn(event) is None or probe.is_probe(event):
+    if transcript.event_turn(event) is None or is_probe(event):
         return None
     start = started_in(Path(event.transcript_path)) if event.transcript_path else ""
     return project_identity.entering(rows, project_identity.identified(event.cwd, start=start))
@@ -494,8 +512,8 @@ def record(
         return False
     event = permitted
     text_hash = text.keyed_hash(event.text, key) if event.text else ""
-    turn = claude.event_turn(event)
-    if turn is not None and probe.is_probe(event):
+    turn = transcript.event_turn(event)
+    if turn is not None and is_probe(event):
         return events.add_probe(rows, turn, text_hash=text_hash)
     payload_hash = text.keyed_hash(event.payload, key)
     if not events.record(rows, event, text_hash=text_hash, payload_hash=payload_hash):
@@ -571,7 +589,7 @@ def started_in(path: Path) -> str:
     """The directory in which a transcript's session began; "" when there is no such file yet, or it is a pipe."""
     try:
         with files.open_regular(path) as file:
-            return claude.started_in(file.read(BEGINNING_BYTES))
+            return transcript.started_in(file.read(BEGINNING_BYTES))
     except (OSError, ValueError):
         return ""
 
@@ -594,7 +612,7 @@ def tail(
     most_pieces: int | None = None,
     stop: Callable[[], bool] = lambda: False,
     excludes: Excludes = Excludes(),  # noqa: B008 - frozen
-    read_line: ReadLine = claude.read_line,
+    read_line: ReadLine = transcript.read_line,
 ) -> Tail:
     """Reads a transcript from its cursor to its last whole line; turns and cursor move together.
 
@@ -626,25 +644,25 @@ def tail(
         )
         if start.reason == "unchanged":
             return report
-        places = Places(claude.started_in(beginning))
-        started, home = claude.started_in(beginning), places.of("")
+        places = Places(transcript.started_in(beginning))
+        started, home = transcript.started_in(beginning), places.of("")
         roots = project_identity.roots(home)
         report.excluded = excludes.place(started, *roots)
         if report.excluded:
             return report
         # What is marked is read and left out, so that it stays out when the mark is taken away.
         report.excluded = excludes.off(started, home.place, *roots)
-        warmup, hosts_own = claude.is_warmup(beginning), read_line is claude.read_line
+        warmup, hosts_own = transcript.is_warmup(beginning), read_line is transcript.read_line
         source_of = Source(path=name, places=places, room=session_limit, silent=warmup, hosts_own=hosts_own)
         withheld = Withheld(excludes=excludes)
-        file.seek(max(0, start.position - claude.BEFORE_BYTES))
-        before = file.read(min(start.position, claude.BEFORE_BYTES))
-        claude.remember(before, withheld)
+        file.seek(max(0, start.position - transcript.BEFORE_BYTES))
+        before = file.read(min(start.position, transcript.BEFORE_BYTES))
+        transcript.remember(before, withheld)
         leaving = Leaving(
-            excludes=excludes, place_of=places.of, off=report.excluded, began=claude.times_in(beginning)[0],
-            latest=claude.times_in(before)[1], written_at=moment_of(info.st_mtime),
+            excludes=excludes, place_of=places.of, off=report.excluded, began=transcript.times_in(beginning)[0],
+            latest=transcript.times_in(before)[1], written_at=moment_of(info.st_mtime),
         )  # fmt: skip
-        early = claude.Reading(titles=leaving.early(claude.titles_in(beginning)))
+        early = transcript.Reading(titles=leaving.early(transcript.titles_in(beginning)))
         bad_before = known.bad_lines if known and start.position else 0
         counted = known.bad_lines if known and not start.position else 0
         for number, (lines, position) in enumerate(pieces(file, start.position, stop)):
@@ -701,8 +719,8 @@ def _parse(
     now: str,
     withheld: Withheld,
     read_line: ReadLine,
-) -> tuple[claude.Reading, int]:
-    reading = claude.Reading(withheld=withheld)
+) -> tuple[transcript.Reading, int]:
+    reading = transcript.Reading(withheld=withheld)
     bad = 0
     for offset, line in lines:
         try:

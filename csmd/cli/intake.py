@@ -115,7 +115,7 @@ def model_fetch(which: str | None, as_json: bool) -> None:
 
 
 def _fetch_command(folder: Path, name: str) -> list[str]:
-    return [sys.executable, "-P", "-m", "csmd.store.embed_worker", "--fetch", str(folder), "--model", name]
+    return [sys.executable, "-P", "-m", "csmd.embedding.worker", "--fetch", str(folder), "--model", name]
 
 
 @model.command("add")

@@ -12,14 +12,14 @@ from typing import Any
 
 import click
 
-from csmd import client, pauses
+from csmd import client, exclusions
 from csmd.cli import render
 from csmd.cli.verb import ask, here, json_option, looking, out, person_is_there
 from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
+from csmd.exclusions import Pauses
 from csmd.installer import foreign_files
 from csmd.paths import Paths
-from csmd.pauses import Pauses
 from csmd.text import amount
 
 #: Places that are shown one by one.
@@ -227,7 +227,7 @@ def _work(tool: str, params: dict[str, Any]) -> dict[str, Any]:
 def pause(length: str, as_json: bool) -> None:
     """Capture nothing and tell nobody anything. What is said meanwhile stays left out, also later."""
     now = datetime.now(UTC)
-    end = _iso(now + timedelta(seconds=pauses.seconds(length))) if length else ""
+    end = _iso(now + timedelta(seconds=exclusions.pause_seconds(length))) if length else ""
     with _changing(default_paths()) as (known, save):
         made = known.begun(_iso(now), end=end)
         save(made)
@@ -270,7 +270,7 @@ def _changing(paths: Paths) -> Iterator[tuple[Pauses, Any]]:
 
 def _read(path: Path) -> Pauses:
     try:
-        return pauses.parse(path.read_bytes(), where=str(path))
+        return exclusions.parse_pauses(path.read_bytes(), where=str(path))
     except FileNotFoundError:
         return Pauses()
     except OSError as error:
@@ -279,7 +279,7 @@ def _read(path: Path) -> Pauses:
 
 def _write(path: Path, made: Pauses) -> None:
     try:
-        foreign_files.write_whole(path, pauses.written(made))
+        foreign_files.write_whole(path, exclusions.written_pauses(made))
     except OSError as error:
         raise CsmdError(f"{path}: {error.strerror}; nothing was changed", hint="make room on that disk") from error
 

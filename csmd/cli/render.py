@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csmd import terms
+from csmd import text
 from csmd import text as texts
 from csmd.model import AUTHORITY_RANK, GATE_PRIORITY
 from csmd.text import amount
@@ -378,8 +378,8 @@ def degraded(out: Console, reasons: list[str]) -> None:
 def described(rows: list[tuple[str, str]]) -> None:
     """Lines with a label each, in the terminal's width."""
     out = console()
-    for name, text in rows:
-        labelled(out, name, text)
+    for name, word in rows:
+        labelled(out, name, word)
 
 
 #: Relationship -> what it is from the memory it begins at, and from the one it leads to.
@@ -636,12 +636,12 @@ def show_turn(value: dict[str, Any]) -> None:
     out = console()
     print_text(out, value["text"] or "(nothing is kept of its text)", most=40)
     out.print()
-    for name, text in (
+    for name, word in (
         ("turn", f"{value['id']}, {value['kind'].replace('_', ' ')}"),
         ("said", f"{when(value['at'])} in {value['project'] or 'no project'}"),
         ("session", f"csmd session transcript {value['session_id']}"),
     ):
-        labelled(out, name, text)
+        labelled(out, name, word)
     near = value.get("around", {"before": [], "after": []})
     for title, turns in (("Before it", near["before"]), ("After it", near["after"])):
         if turns:
@@ -659,13 +659,13 @@ def show_candidate(value: dict[str, Any]) -> None:
     out = console()
     print_text(out, value["text"], most=20, style="bold")
     out.print()
-    for name, text in (
+    for name, word in (
         ("id", f"{value['id']}: {value['kind'].replace('_', ' ')}, {value['status'].replace('_', ' ')}"),
         ("why", value["reason"]),
         ("holds", value["project"] or "everywhere"),
         ("sure", f"{value['confidence'] * 100:.0f} %, seen {many(value['reinforcement'], 'time')}"),
     ):
-        labelled(out, name, text)
+        labelled(out, name, word)
     show_about(out, value["memories"])
     show_evidence(out, value["evidence"], most=MOST_SHOWN)
     if value["status"] in ("open", "needs_review"):
@@ -711,7 +711,7 @@ def show_hits(value: dict[str, Any], *, explain: bool) -> None:
         print_text(out, f"nothing found for {value['query']!r}")
     elif not value["close"]:
         print_text(out, "nothing close was found; the nearest:")
-    asked = terms.asked(value["query"])
+    asked = text.asked_terms(value["query"])
     places = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
     for number, hit in enumerate(value["hits"], 1):
         session = f"session {hit['session_id'][:8]}" if hit["kind"] == "turn" else ""

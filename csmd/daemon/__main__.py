@@ -7,8 +7,7 @@ import sys
 
 from csmd.config import default_paths, started_by
 from csmd.daemon import logs
-from csmd.daemon.entry import configuration, explaining
-from csmd.daemon.run import run
+from csmd.daemon.run import configuration, explaining, run
 
 
 def main() -> int:

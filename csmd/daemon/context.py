@@ -1,4 +1,8 @@
-"""What the daemon's parts share: the store, settings and model, the jobs and hints that wait, what is in trouble."""
+"""What a session's start was not told in time is owed to it: its next prompt brings it, once.
+
+A busy machine, a daemon that is only starting and a hook that left a moment too early cost a session nothing but the
+place where its brief stands. Kept in memory: after a restart the spool tells of the starts that nobody answered.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +10,156 @@ import logging
 import os
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from csmd.capture.exclude import Excludes
+from csmd import text
 from csmd.config import Config
 from csmd.daemon import logs
 from csmd.daemon.backlog import Backlog
+from csmd.daemon.clock import iso_before, now_iso
 from csmd.daemon.job import Job
-from csmd.daemon.noted import Noted
-from csmd.daemon.now import now_iso
-from csmd.daemon.owed import Owed
+from csmd.embedding import supervisor
+from csmd.embedding.supervisor import Embedder
 from csmd.errors import CsmdError, StoreError
+from csmd.exclusions import Excludes, PauseFile
+from csmd.model import Brief, Event
 from csmd.recall import hybrid_search
-from csmd.store import disk, models
+from csmd.store import activity, disk
+from csmd.store.activity import Composed, Recalled
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
-from csmd.store.embed import Embedder
-from csmd.store.pauses import PauseFile
+
+#: So many sessions that started last are known.
+MOST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A session's last start, and the event whose answer told what it was owed; "" while none did."""
+
+    event: Event
+    told_by: str = ""
+
+
+class Owed:
+    """Owns which starts were not told anything yet; from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._starts: OrderedDict[str, _Start] = OrderedDict()
+
+    def owe(self, start: Event) -> None:
+        """Notes a start that nobody was told of yet; not one before another of its session, nor one that was told since."""
+        with self._lock:
+            known = self._starts.get(start.session_id)
+            if known is not None and (known.event.at > start.at or known.event.id == start.id):
+                return
+            self._starts[start.session_id] = _Start(start)
+            self._starts.move_to_end(start.session_id)
+            while len(self._starts) > MOST:
+                self._starts.popitem(last=False)
+
+    def settle(self, session_id: str, *, by: str) -> None:
+        """Notes that the answer to an event told a session's start all that there was to tell."""
+        with self._lock:
+            if session_id in self._starts:
+                self._starts[session_id] = _Start(self._starts[session_id].event, told_by=by)
+
+    def unread(self, event: Event) -> None:
+        """Takes back what the answer to an event settled: its hook had left."""
+        with self._lock:
+            known = self._starts.get(event.session_id)
+            if known is not None and known.told_by == event.id:
+                self._starts[event.session_id] = _Start(known.event)
+
+    def of(self, session_id: str) -> Event | None:
+        """The start that a session's next prompt is to be told; None for nothing."""
+        with self._lock:
+            known = self._starts.get(session_id)
+            return None if known is None or known.told_by else known.event
+
+
+#: Written down so often at most, kept so long; with more waiting the oldest goes: a disk may be full for days.
+EVERY_S, KEPT_S, MOST_WAITING = 60.0, 90 * 86_400, 2_000
+#: The tools that look something up for somebody: (kind, the parameter with the words, what is counted in the answer).
+ASKED: Mapping[str, tuple[str, str, str]] = {
+    "csm_memory_search": ("search", "query", "hits"),
+    "csm_memory_recall": ("recall", "prompt", "items"),
+}
+
+
+class Noted:
+    """Owns what is not written down yet; from any thread."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._composed: deque[Composed] = deque(maxlen=MOST_WAITING)
+        self._recalled: deque[Recalled] = deque(maxlen=MOST_WAITING)
+        self._next = 0.0
+
+    def composed(self, event: Event, brief: Brief, took_s: float) -> None:
+        """Notes what was composed for an event, and of a prompt that it was looked for."""
+        made = Composed(
+            at=event.at, session_id=event.session_id, event=event.name, chosen=len(brief.items), cut=brief.cut,
+            tokens=brief.tokens, degraded=len(brief.degraded), ms=round(took_s * 1000),
+        )  # fmt: skip
+        with self._lock:
+            self._composed.append(made)
+        if event.name == "prompt":
+            self._asked("prompt", event.text, [item.score for item in brief.items], took_s)
+
+    def answered(self, tool: str, params: Mapping[str, Any], result: Mapping[str, Any], took_s: float) -> None:
+        """Notes what a tool found, where it is one that looks something up."""
+        if tool in ASKED:
+            kind, words, found = ASKED[tool]
+            self._asked(kind, str(params[words]), [float(one["score"]) for one in result[found]], took_s)
+
+    def _asked(self, kind: str, words: str, scores: Sequence[float], took_s: float) -> None:
+        asked = Recalled(
+            at=now_iso(), kind=kind, query_hash=text.keyed_hash(words, self._store.hash_key), results=len(scores),
+            top=max(scores, default=0.0), ms=round(took_s * 1000),
+        )  # fmt: skip
+        with self._lock:
+            self._recalled.append(asked)
+
+    def waiting(self) -> tuple[list[Composed], list[Recalled]]:
+        """What is not written down yet, the latest first."""
+        with self._lock:
+            return list(reversed(self._composed)), list(reversed(self._recalled))
+
+    def step(self, now: float) -> bool:
+        """Writes down what waits when it is time to, at the monotonic time `now`; nothing follows from it."""
+        if now >= self._next:
+            self._next = now + EVERY_S
+            self.write()
+        return False
+
+    def write(self) -> bool:
+        """Writes down what waits; whether there was any."""
+        with self._lock:
+            composed, recalled = list(self._composed), list(self._recalled)
+        if not composed and not recalled:
+            return False
+        before, key = iso_before(KEPT_S), self._store.hash_key
+        self._store.write(lambda rows: activity.add_lookups(rows, composed, recalled, before=before, key=key))
+        with self._lock:  # what came meanwhile stands behind what was written
+            _drop(self._composed, composed)
+            _drop(self._recalled, recalled)
+        return True
+
+
+def _drop(waiting: deque[Any], written: Sequence[object]) -> None:
+    """Lets go of what was written; the oldest of it may have gone meanwhile for want of room."""
+    done = set(map(id, written))
+    while waiting and id(waiting[0]) in done:
+        waiting.popleft()
+
 
 log = logging.getLogger(__name__)
 
@@ -196,8 +330,8 @@ class Context:
 
     def model_name(self) -> str | None:
         """The identity of the embedding model in use, or None."""
-        directory = models.installed(self.config.paths.models, self.config.settings.embed_model)
-        return None if directory is None else models.model_identity(directory)
+        directory = supervisor.installed(self.config.paths.models, self.config.settings.embed_model)
+        return None if directory is None else supervisor.model_identity(directory)
 
     def query_vector(self, *, deadline_s: float, start: bool) -> hybrid_search.Embed | None:
         """How a query becomes a vector, or None when no model is installed."""

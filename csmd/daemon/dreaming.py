@@ -1,40 +1,454 @@
-"""When the daemon dreams, and the dream as a job: its steps (dream_steps.py), a batch at a time, after all that is urgent.
+"""The dream lock's file: who dreams, beside the markdown, where every daemon that shares that directory sees it.
 
-The gates are asked once a minute while the steward is idle, the rows only when something was stored since. A dream
-that begins by itself stands still while a session is at work, one that a person waits for rests then as long as each
-batch took. Other jobs, hooks and hints come first in either case; beside hints that never end, one that is awaited has
-its moment all the same. Whatever ends a dream, its row says how, and the lock is left.
+One that is new is made with O_EXCL. A stale one is taken over under a mark that is named after the very holder that is
+given up, so that of two that try one wins. The file is known by its descriptor from then on: a heartbeat goes into
+what was taken and never into what took its place, and only what is one's own is removed.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
 import secrets
+import socket
+import stat
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from csmd.capture.redact import redact
-from csmd.daemon import machine
+from csmd.capture import instruction_files as capture
+from csmd.config import boot_id
+from csmd.daemon import housekeeping, machine, reading
+from csmd.daemon.clock import here, iso, now_iso
 from csmd.daemon.context import Context
-from csmd.daemon.dream_lock import DreamLock
-from csmd.daemon.dream_steps import AGAIN, AGAIN_STEPS, STEPS, Night, rewritten
-from csmd.daemon.edited import Edited
 from csmd.daemon.job import Job, carried_out
-from csmd.daemon.moments import a_moment, whole
-from csmd.daemon.now import now_iso
-from csmd.dream import gates, undo
+from csmd.dream import daily, gates, narrator, page_edits, page_files, steps, undo
+from csmd.dream import gates as holders
+from csmd.dream import reselection as stage_reselection
 from csmd.dream import undo as stage_undo
+from csmd.dream.actions import Fact, Kind, Phase
 from csmd.dream.gates import Chosen, Holder, Seen, Verdict
 from csmd.dream.undo import EDITED
-from csmd.errors import CsmdError
-from csmd.store import dreams, reselection
+from csmd.errors import ConfigError, CsmdError, StoreError
+from csmd.exclusions import Pauses
+from csmd.privacy.redaction import redact
+from csmd.store import backup, dreams, files
+from csmd.store.core import a_moment, whole
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
+
+MOST_BYTES = 4096
+#: A mark that is older was left by one that was killed while it took over.
+MARK_S = 60.0
+#: Whoever loses looks again, at the one who won.
+TRIES = 3
+NOBODY_KNOWN = Holder(host="somebody", boot="", pid=0, start=0.0, beat="", token="")
+
+
+class DreamLock:
+    """Owns the lock while this process has it; `host` and `boot` are this machine's unless a test moves it."""
+
+    def __init__(self, path: Path, *, host: str = "", boot: str | None = None) -> None:
+        self.path = path
+        self._host = host or socket.gethostname()
+        self._boot = boot_id() if boot is None else boot
+        self._descriptor = -1
+        self._mine: Holder | None = None
+
+    def holder(self, now: datetime) -> Holder | None:
+        """Who holds it at `now`, None for nobody; a stale one is nobody, and so is a missing directory."""
+        return self._judged(now)[0]
+
+    def _judged(self, now: datetime) -> tuple[Holder | None, bytes | None]:
+        """(who holds it, what its file says): (None, bytes) for a stale one, (None, None) where there is no file."""
+        said, written = self._read()
+        if said is None:
+            return None, None
+        found = holders.read(said)
+        if found is None:  # somebody is at writing it, or it is none of ours
+            return (NOBODY_KNOWN if holders.heard_of(iso(written), now) else None), said
+        gone = holders.stale(found, host=self._host, boot=self._boot, started=machine.started, now=now)
+        return (None if gone else found), said
+
+    def take(self, now: datetime) -> Holder | None:
+        """Takes it; None when it is ours, else who has it. ConfigError where it cannot be made or is not one's own."""
+        with self._explained():
+            directory(self.path.parent)
+            for _ in range(TRIES):
+                if self._create(now):
+                    return None
+                other, said = self._judged(now)
+                if other is not None:
+                    return other
+                if said is not None and self._take_over(said, now):
+                    return None
+            return self.holder(now) or NOBODY_KNOWN
+
+    def beat(self, now: datetime) -> bool:
+        """A sign of life; False when the lock is not ours any more, and whoever dreams has to end."""
+        if self._mine is None or not self.is_mine():
+            return False
+        self._mine = self._held(now, token=self._mine.token)
+        try:
+            os.pwrite(self._descriptor, holders.text(self._mine), 0)
+            os.fsync(self._descriptor)
+        except OSError:  # a shared folder from which the file is gone
+            return False
+        return self.is_mine()
+
+    def is_mine(self) -> bool:
+        """Whether the file is still the one that was taken here."""
+        if self._descriptor < 0:
+            return False
+        try:
+            mine, there = os.fstat(self._descriptor), self.path.stat(follow_symlinks=False)
+        except OSError:
+            return False
+        return (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)
+
+    def leave(self) -> None:
+        """Lets go of it; what is not ours any more stays."""
+        if self._descriptor < 0:
+            return
+        try:
+            if self.is_mine():
+                with contextlib.suppress(OSError):
+                    self.path.unlink()
+        finally:
+            with contextlib.suppress(OSError):
+                os.close(self._descriptor)
+            self._descriptor, self._mine = -1, None
+
+    def _held(self, now: datetime, *, token: str) -> Holder:
+        pid = os.getpid()
+        return Holder(
+            host=self._host, boot=self._boot, pid=pid, start=machine.start_token(pid), beat=iso(now), token=token
+        )
+
+    def _create(self, now: datetime) -> bool:
+        try:
+            descriptor = self._made(self.path)
+        except FileExistsError:
+            return False
+        self._keep(descriptor, now)
+        return True
+
+    def _made(self, path: Path) -> int:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+    def _keep(self, descriptor: int, now: datetime) -> None:
+        self._descriptor, self._mine = descriptor, self._held(now, token=secrets.token_hex(8))
+        os.pwrite(descriptor, holders.text(self._mine), 0)
+        os.fsync(descriptor)
+
+    def _take_over(self, said: bytes, now: datetime) -> bool:
+        """Puts a file of ours in the place of a stale one that said this; False when somebody else did, or is at it."""
+        mark = self.path.with_name(f"{self.path.name}.over-{hashlib.sha256(said).hexdigest()[:12]}")
+        try:
+            mark.mkdir(mode=0o700)
+        except FileExistsError:
+            with contextlib.suppress(OSError):
+                if abs(time.time() - mark.stat().st_mtime) > MARK_S:
+                    mark.rmdir()
+            return False
+        temp = self.path.with_name(f"{self.path.name}.{secrets.token_hex(6)}.tmp")
+        try:
+            # Inside the mark nobody else replaces this very holder; whoever came first has done so already.
+            if self._read()[0] != said:
+                return False
+            self._keep(self._made(temp), now)
+            temp.replace(self.path)
+            return True
+        finally:
+            temp.unlink(missing_ok=True)
+            mark.rmdir()
+
+    def _read(self) -> tuple[bytes | None, datetime]:
+        """The file's content, None where there is none, and when it was written; ConfigError for what is not ours."""
+        nothing = datetime.fromtimestamp(0).astimezone()
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            return None, nothing
+        except OSError as error:
+            raise _not_ours(self.path) from error
+        try:
+            info = os.fstat(descriptor)
+            if not stat.S_ISREG(info.st_mode) or info.st_uid != os.getuid():
+                raise _not_ours(self.path)
+            return os.read(descriptor, MOST_BYTES), datetime.fromtimestamp(info.st_mtime).astimezone()
+        finally:
+            os.close(descriptor)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.leave()
+            said = f"{error.filename or self.path}: {error.strerror or error}"
+            raise ConfigError(said, hint=f"make {self.path.parent} writable and see that its disk has room") from error
+
+
+def directory(path: Path) -> Path:
+    """The memory directory, made and private; a link of the user's own, to a folder that machines share, is followed."""
+    if path.is_symlink() and path.lstat().st_uid == os.getuid():
+        return files.make_private(path.resolve())
+    return files.make_private(path)
+
+
+def _not_ours(path: Path) -> ConfigError:
+    return ConfigError(f"{path} is not a file of yours", hint=f"move {path} away")
+
+
+#: Settled is what has not changed for longer than the steward takes to sweep the transcripts of those at work.
+PAGES_LOOK_S, SETTLED_S = 60.0, 40.0
+#: More pages than anybody reads; beyond it the next dream looks at all.
+MOST_EDITED = 500
+
+
+class Edited:
+    """Owns the stamps by which a changed page is known; only the steward's thread uses it."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._next = 0.0
+        self._seen: capture.Stamp = ()
+        self._read: capture.Stamp = ()
+        self._forgotten = True
+        """Whether a line is to leave the pages; also where a daemon was killed before it could see to that."""
+
+    def forget(self) -> None:
+        """Says that a memory is no more, from any thread: its line leaves pages and days in the next step."""
+        self._forgotten = True
+
+    def step(self, now: float) -> bool:
+        """Looks whether a page has changed, and reads those that have not changed since the look before."""
+        if self._forgotten:
+            self._forgotten = False
+            try:
+                if self._withdraw():
+                    return True
+            except OSError:
+                self._forgotten = True  # until the disk takes it
+                raise
+        if now < self._next:
+            return False
+        self._next = now + PAGES_LOOK_S
+        stamp = capture.stamp(map(str, self._pages()))
+        if stamp == self._read:
+            return False
+        if stamp != self._seen or self._context.backlog or self._context.somebody_waits():
+            self._seen, self._next = stamp, now + SETTLED_S
+            return False
+        return self.read() > 0
+
+    def _withdraw(self) -> int:
+        """Takes what was forgotten out of all that csmd wrote, of the days some in a step; in how many places it was looked for."""
+        store, directory = self._context.store, self._context.config.paths.memory
+        days = daily.withdraw(store, directory, now=now_iso(), here=here)
+        self._forgotten |= days > 0  # more may be left
+        return page_files.withdraw(store, directory) + days
+
+    def read_settled(self) -> int:
+        """Reads them for a dream or an import, but not while one has just changed: who ran the tool that did is told soon."""
+        since = time.time() - SETTLED_S
+        for path in self._files():
+            with suppress(OSError):
+                if since < path.stat().st_ctime < since + 2 * SETTLED_S:
+                    return 0
+        return self.read()
+
+    def read_at_once(self) -> Generator[None, None, int]:
+        """Reads them for somebody who waits, behind what those at work have written into their transcripts by now."""
+        context = self._context
+        reading.sweep(context, full=False)
+        for path in context.take_hints():
+            while reading.look_at(context, path, most_pieces=1).more:
+                yield
+            yield
+        return self.read()
+
+    def read(self) -> int:
+        """Reads what people did to the pages now; how many edits."""
+        stamp = capture.stamp(map(str, self._pages()))
+        store, directory = self._context.store, self._context.config.paths.memory
+        # What undoing a dream has left half done is no edit.
+        whole(undo.finish(store, home=self._context.config.paths.home, now=now_iso()))
+        done = page_edits.step(store, directory, now=now_iso(), key=store.hash_key, pauses=self._away())
+        self._read = stamp
+        return done
+
+    def _away(self) -> Pauses:
+        """When nobody heard what tools wrote: in pauses, and when a session was last at work that the user leaves out."""
+        spans = list(self._context.pauses().spans)
+        for path in list(self._context.excluded):
+            with suppress(OSError):
+                last = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+                spans.append((iso(last), iso(last + timedelta(seconds=1))))
+        return Pauses(tuple(spans))
+
+    def _pages(self) -> list[Path]:
+        return [*self._places(), *self._files()]
+
+    def _files(self) -> list[Path]:
+        found = (path for place in self._places() if place.is_dir() for path in sorted(place.glob("*.md")))
+        return list(islice(found, MOST_EDITED))
+
+    def _places(self) -> tuple[Path, ...]:
+        directory = self._context.config.paths.memory
+        return directory, directory / "projects", directory / "topics"
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """What the steps of one dream share; `now` and `here` say what time it is, `awaited` whether somebody asked for it.
+
+    With `confirmed` a person has agreed to what it does.
+    """
+
+    context: Context
+    dream: Dream
+    edited: Edited
+    awaited: bool = False
+    confirmed: bool = False
+    now: Callable[[], str] = now_iso
+    here: daily.Here = here
+
+
+Step = Callable[[Night], Iterator[None]]
+#: Actions of old dreams that one write forgets, with the pages that they wrote: hooks wait behind it.
+FORGOTTEN = 50
+
+
+#: Who counts facts in one project, for a plan to go by: (rows, the project's row key, now).
+COUNTING: tuple[Callable[[Rows, int, str], Sequence[Fact]], ...] = (
+    lambda rows, project, now: narrator.facts(rows, project, now=now),
+)
+
+
+def counted(read: steps.Read, *, now: str) -> steps.Steps[steps.Facts]:
+    """What is counted over journal and packets, by project."""
+    found: dict[int, Sequence[Fact]] = {}
+    for place in read(dreams.dream_places):
+        found[place.seq] = read(partial(_counted, project=place.seq, now=now))
+        yield
+    return found
+
+
+def _counted(rows: Rows, project: int, now: str) -> Sequence[Fact]:
+    return [fact for count in COUNTING for fact in count(rows, project, now)]
+
+
+def _read_edits(night: Night) -> Iterator[None]:
+    if night.awaited:
+        yield from night.edited.read_at_once()
+    else:
+        night.edited.read_settled()
+    yield
+
+
+def _write_pages(night: Night) -> Generator[None]:
+    store, now = night.context.store, night.now()
+    found = yield from counted(store.read, now=now)
+    facts = [fact for here in found.values() for fact in here]
+    directory = night.context.config.paths.memory
+    for _ in page_files.write(store, directory, dream_seq=night.dream.seq, now=now, facts=facts):
+        yield  # page by page: others come first, and whoever lost the lock writes no more
+    yield
+
+
+def rewritten(context: Context, edited: Edited, paths: Sequence[str]) -> Generator[None]:
+    """Reads the edits of pages, by their paths below the home, and writes these pages as they should be now."""
+    if not paths:
+        return
+    yield from edited.read_at_once()
+    store, paths_of = context.store, context.config.paths
+    found = yield from counted(store.read, now=now_iso())
+    facts = [fact for here in found.values() for fact in here]
+    only = {
+        str((paths_of.home / path).relative_to(paths_of.memory))
+        for path in paths
+        if path.startswith(f"{paths_of.memory.name}/")
+    }
+    for _ in page_files.write(store, paths_of.memory, dream_seq=0, now=now_iso(), facts=facts, only=only):
+        yield
+
+
+def _consolidate(night: Night) -> Generator[None]:
+    store, now = night.context.store, night.now()
+    facts = yield from counted(store.read, now=now)
+    promoting = night.context.config.settings.stages_promote
+    yield from steps.batches(store, night.dream, now=now, key=store.hash_key, facts=facts, promoting=promoting)
+
+
+def _archive_days(night: Night) -> Iterator[None]:
+    paths, seq, store = night.context.config.paths, night.dream.seq, night.context.store
+    yield
+    for _ in daily.archive(store, paths.home, paths.memory, seq, now=night.now(), here=night.here):
+        yield
+
+
+def _forget_old(night: Night) -> Iterator[None]:
+    store, settings = night.context.store, night.context.config.settings
+    known = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
+    old = undo.outlived(known, now=night.now(), keep_days=settings.dream_keep_days, every_h=settings.dream_every_h)
+    while store.write(lambda rows: dreams.forget(rows, old, most=FORGOTTEN)):
+        yield
+    yield
+
+
+def _choose_anew(night: Night) -> Generator[None]:
+    """A copy of the database first; where most memories would be archived, nothing is done and a person is asked."""
+    store, database = night.context.store, night.context.config.paths.database
+    if not backup.has_room(database):
+        raise StoreError(
+            "old memories are not chosen anew: there is no room for a backup", hint="free some space on that disk"
+        )
+    housekeeping.make_backup(night.context, None)
+    yield
+    found = yield from stage_reselection.planned(store.read, key=store.hash_key)
+    if found.needs_person and not night.confirmed:
+        store.write(dreams.settle)
+        raise CsmdError(
+            f"choosing old memories anew would archive {len(found.archived)} of {len(found.kept) + len(found.archived)}",
+            hint="`csmd distill --again --dry-run` shows them; `csmd distill --again --yes` does it",
+        )
+    yield from stage_reselection.batches(store, night.dream, found, now=night.now(), key=store.hash_key)
+    store.write(dreams.settle)
+
+
+#: Why a dream chooses old memories anew, and what such a one does in place of STEPS.
+AGAIN = "choosing old memories anew"
+AGAIN_STEPS: Mapping[str, Step] = {
+    "reading what people edited": _read_edits,
+    AGAIN: _choose_anew,
+    "writing pages": _write_pages,
+}
+#: What a dream does, in this order: a name that people are shown, and a generator that stops after each batch. What
+#: people edited is read back before anything is planned, and what is changed goes into the markdown before the last step.
+STEPS: Mapping[str, Step] = {
+    "reading what people edited": _read_edits,
+    "consolidating": _consolidate,
+    "writing pages": _write_pages,
+    "archiving days": _archive_days,
+    "forgetting old dreams": _forget_old,
+}
+#: The phase of a dream in which an action is done.
+PHASES: Mapping[Kind, Phase] = {
+    "merge": "consolidate", "strengthen": "consolidate", "supersede": "consolidate", "ask": "consolidate", "lift": "consolidate", "promote": "consolidate",
+    "raise": "consolidate", "archive": "prune",
+}  # fmt: skip
+
 
 #: How often the gates are asked.
 LOOK_S = 60.0
@@ -115,8 +529,8 @@ class Dreaming:
                 {"gate": answer.gate, "open": answer.is_open, "reason": answer.reason} for answer in verdict.answers
             ],
             "running": {"id": job.result.get("id", ""), **job.progress} if job else None,
-            "last": told(rows, done) if done else None,
-            "latest": told(rows, latest) if latest else None,
+            "last": dream_told(rows, done) if done else None,
+            "latest": dream_told(rows, latest) if latest else None,
         }
 
     # --- on the steward's thread
@@ -199,7 +613,7 @@ class Dreaming:
         finally:
             self.lock.leave()
         job.result.update(
-            dreams=store.read(lambda rows: [told(rows, one) for one in found.dreams]), items=list(found.items), files=list(found.files),
+            dreams=store.read(lambda rows: [dream_told(rows, one) for one in found.dreams]), items=list(found.items), files=list(found.files),
             kept=[asdict(one) for one in found.kept],
         )  # fmt: skip
 
@@ -232,7 +646,7 @@ class Dreaming:
         """Whether the memories of an older csmd wait to be chosen anew; asked of the rows until they do not."""
         if self._reselection_due and self._context.config.settings.stages_distill:
             failed = self._context.store.read(lambda rows: next(iter(dreams.history(rows, limit=1)), None))
-            self._reselection_due = self._context.store.read(reselection.is_due)
+            self._reselection_due = self._context.store.read(dreams.is_due)
             # What failed for want of room, say, is not tried every minute.
             lately = (
                 failed is not None
@@ -307,7 +721,7 @@ def dreams_already(holder: Holder) -> str:
     return f"{holder.named} dreams already"
 
 
-def told(rows: Rows, dream: Dream) -> dict[str, Any]:
+def dream_told(rows: Rows, dream: Dream) -> dict[str, Any]:
     """A dream for the rim, with how many actions of each kind it did."""
     return {
         "id": dream.id, "why": dream.why, "state": dream.state, "begun_at": dream.begun_at, "ended_at": dream.ended_at,
@@ -316,7 +730,7 @@ def told(rows: Rows, dream: Dream) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def resume(context: Context) -> None:
+def resume_dreams(context: Context) -> None:
     """Ends what a killed daemon left: a dream was broken off, and the next one plans anew; what was undone gets its files back."""
     store, home = context.store, context.config.paths.home
     store.write(lambda rows: dreams.interrupted(rows, now=now_iso()))

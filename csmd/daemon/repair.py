@@ -19,16 +19,15 @@ from typing import Any
 from csmd import wire
 from csmd.capture import transcripts as capture
 from csmd.capture.project_identity import Places
-from csmd.capture.redact import choose_words
 from csmd.config import Config
 from csmd.daemon import context, logs, reading
-from csmd.daemon.entry import configuration, explaining
-from csmd.daemon.now import now_iso
-from csmd.daemon.run import alone
+from csmd.daemon.clock import now_iso
+from csmd.daemon.run import alone, configuration, explaining
 from csmd.errors import BadInput, Damaged, StoreError
-from csmd.store import activity, backup, files, integrity, rebuild, recovery, sqlite
+from csmd.exclusions import PauseFile
+from csmd.privacy.redaction import choose_words
+from csmd.store import activity, backup, files, integrity, recovery, sqlite
 from csmd.store.core import Store
-from csmd.store.pauses import PauseFile
 from csmd.store.sqlite import Rows
 
 NOTHING_READ = (
@@ -87,27 +86,27 @@ def _rebuilt(config: Config, scratch: Path, workshop: Path, report: dict[str, An
         paths = _transcripts(config, [rows for rows in (damaged, copy) if rows])
         store = opened.enter_context(closing(Store(new, now=now_iso())))
         made = store.write(
-            lambda rows: rebuild.rebuild(rows, damaged=damaged, copy=copy, key=key, new_key=store.hash_key)
+            lambda rows: recovery.rebuild(rows, damaged=damaged, copy=copy, key=key, new_key=store.hash_key)
         )
         before = store.read(activity.counts)
         report.update(
             backup=str(sound) if copy else "",
             read=_few(made.rows), from_backup=_few(made.filled), stubs=made.stubs,
-            without_transcript=store.read(rebuild.without_turn),
+            without_transcript=store.read(recovery.without_turn),
             lost=_lost(made, key_lost=key is None and damaged is not None) + ([] if damaged or copy else [NOTHING_READ]),
         )  # fmt: skip
     if dry_run:
         report["transcripts"] = len(paths)
         return new
     with closing(Store(new, now=now_iso())) as store:  # anew: its key is another one now
-        last = store.read(rebuild.last_turn)
-        for project, cwd in store.read(rebuild.nameless_projects):
+        last = store.read(recovery.last_turn)
+        for project, cwd in store.read(recovery.nameless_projects):
             place = Places("").of(cwd)
-            store.write(lambda rows, seq=project, place=place: rebuild.name_project(rows, seq, place))  # type: ignore[misc]
+            store.write(lambda rows, seq=project, place=place: recovery.name_project(rows, seq, place))  # type: ignore[misc]
         report["lost"] += _read_all(config, store, paths)
-        store.write(lambda rows: rebuild.put_in_order(rows, new_after=last, hurt=made.hurt))
-        store.write(rebuild.leave_stubs)
-        report["forgotten_again"] = store.write(lambda rows: rebuild.keep_forgotten(rows, [], key=store.hash_key))
+        store.write(lambda rows: recovery.put_in_order(rows, new_after=last, hurt=made.hurt))
+        store.write(recovery.leave_stubs)
+        report["forgotten_again"] = store.write(lambda rows: recovery.keep_forgotten(rows, [], key=store.hash_key))
         after = store.read(activity.counts)
         report["from_transcripts"] = {"turns": after["turns"] - before["turns"], "files": len(paths)}
         report["counts"] = after
@@ -119,7 +118,7 @@ def _few(rows: dict[str, int]) -> dict[str, int]:
     return {name: rows.get(name, 0) for name in ("turns", "memories", "statements", "tombstones", "sessions")}
 
 
-def _lost(made: rebuild.Found, *, key_lost: bool) -> list[str]:
+def _lost(made: recovery.Found, *, key_lost: bool) -> list[str]:
     """What could not be read, in words; what transcripts bring back is still among it."""
     lost = [
         f"{table}: {number} places could not be read, {made.filled.get(table, 0)} rows came from the backup"
@@ -174,7 +173,7 @@ def restore(config: Config, source: str, *, dry_run: bool = False) -> dict[str, 
         with closing(Store(new, now=now_iso())) as store:
             same = key in (None, store.hash_key)
             kept = tombstones if same else []
-            gone = store.write(lambda rows: rebuild.keep_forgotten(rows, kept, key=store.hash_key))
+            gone = store.write(lambda rows: recovery.keep_forgotten(rows, kept, key=store.hash_key))
             store.cleanse()
             report = {
                 "from": str(chosen), "counts": store.read(activity.counts), "dry_run": dry_run,

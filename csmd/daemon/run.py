@@ -1,42 +1,183 @@
-"""The daemon's life: lock, open, migrate, listen, wait for a signal, drain.
-
-The instance lock is taken before the socket is bound: a second bind on the same path succeeds
-and silently steals it (facts: dependencies section 3). Signal handlers set a flag only.
-"""
+"""How a process of the daemon's begins and ends: with the recorded configuration, its errors on stderr."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import logging
 import os
 import secrets
 import select
 import signal
+import socket
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import filelock
 
 import csmd
 from csmd import wire
-from csmd.capture.redact import choose_words
-from csmd.config import Config, boot_id, child_environment, started_by, take_notify_socket
-from csmd.daemon import dreaming, easing, logs, purging
-from csmd.daemon.machine import start_token
-from csmd.daemon.notify import Notify, watching
-from csmd.daemon.now import now_iso
+from csmd.config import Config, boot_id, child_environment, default_paths, load, started_by, take_notify_socket
+from csmd.daemon import dreaming, logs, stages, tasks
+from csmd.daemon.clock import now_iso
+from csmd.daemon.machine import Meter, start_token
 from csmd.daemon.server import Server
 from csmd.daemon.status import status
 from csmd.daemon.steward import Steward
-from csmd.daemon.tools import Tools
-from csmd.daemon.usage import Meter
+from csmd.daemon.tools.table import Tools
 from csmd.daemon.watch import Watch
-from csmd.errors import AlreadyRunning, ConfigError, CsmdError, Damaged
+from csmd.embedding import supervisor
+from csmd.errors import AlreadyRunning, ConfigError, CsmdError, Damaged, Refused
 from csmd.paths import Paths
-from csmd.store import embed, files, models
+from csmd.privacy.redaction import choose_words, redact
+from csmd.store import files
 from csmd.store.core import Store
+
+#: What a disk says that is full, broken or not to be written: no fault of ours.
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+
+
+def configuration() -> Config:
+    """The configuration in force, with the assistant's directories that `csmd install` recorded."""
+    paths = default_paths()
+    record = files.read_json(paths.install_record) or {}
+    recorded = record.get("assistant_dirs")
+    extra = tuple(Path(str(folder)) for folder in recorded) if isinstance(recorded, list) else ()
+    return load(paths=paths, extra_dirs=extra)
+
+
+def explaining(work: Callable[[], None], *, also: Path | None = None) -> int:
+    """Does what a process is for; the exit code. What stops it is said on stderr, and to the file `also`.
+
+    A service manager has our stderr for itself: there `csmd start` finds in that file why the daemon ended.
+    """
+    try:
+        work()
+    except CsmdError as error:
+        _say(redact(error.what, Counter()), error.hint, also)
+        return error.exit_code
+    except OSError as error:
+        if error.errno not in DISK:
+            raise
+        place = error.filename or "the home"
+        _say(
+            f"{place}: {error.strerror}",
+            "free some space, or make that directory writable; hooks spool meanwhile",
+            also,
+        )
+        return 1
+    return 0
+
+
+def _say(what: str, hint: str, also: Path | None) -> None:
+    said = f"csmd: {what}\n" + (f"  try: {hint}\n" if hint else "")
+    sys.stderr.write(said)
+    if also is not None:
+        with suppress(OSError, CsmdError):  # that no file can be written is often what is told
+            files.write_atomic(also, said.encode("utf-8", "replace"))
+
+
+#: A write that takes longer than this is no write any more.
+WRITER_PATIENCE_S = 600.0
+#: Of the manager's patience: how often it is told, and how long the socket's thread may take to answer.
+TELL, ANSWER = 1 / 4, 1 / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """The manager's socket (a path, or @ and an abstract name); "" for none."""
+
+    address: str
+
+    def tell(self, *state: str) -> None:
+        """Sends assignments as sd_notify(3) has them; a manager that is gone hears nothing, and that harms nobody."""
+        if not self.address:
+            return
+        place = "\0" + self.address[1:] if self.address.startswith("@") else self.address
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
+            out.settimeout(1.0)
+            out.connect(place)
+            out.send("\n".join(state).encode("utf-8", "replace"))
+
+
+@dataclass(slots=True)
+class Part:
+    """Something that must not stand still: `ask` has it call back, `patience_s` is how long that may take."""
+
+    ask: Callable[[Callable[[], None]], None]
+    patience_s: float
+    asked_at: float | None = None
+    """When the question that is still open was put; monotonic."""
+
+    def _answered(self) -> None:
+        self.asked_at = None
+
+    def stands_still(self, now: float) -> bool:
+        """Whether the open question is older than it may be; where none is open, one is put."""
+        if self.asked_at is None:
+            self.asked_at = now
+            self.ask(self._answered)
+        # It may have answered at once, on this thread or its own.
+        since = self.asked_at
+        return since is not None and now - since > self.patience_s
+
+
+def ask_writer(store: Store, answered: Callable[[], None]) -> None:
+    """Has the store's writer call back when it comes by; one that refuses for damage is as it should be."""
+    try:
+        store.submit(lambda _: None).add_done_callback(lambda _: answered())
+    except Damaged:
+        answered()
+    except Refused:
+        return  # its queue is full: asked already, and not answered
+
+
+class Watchdog(threading.Thread):
+    """Owns the thread that tells the manager every few seconds that csmd is alive, as long as every part is."""
+
+    def __init__(self, notify: Notify, patience_s: float, parts: Mapping[str, Part]) -> None:
+        super().__init__(name="csmd-watchdog")
+        self._notify = notify
+        self._every_s = patience_s * TELL
+        self._parts = parts
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        while not self._stopping.is_set():
+            self.step(time.monotonic())
+            self._stopping.wait(self._every_s)
+
+    def step(self, now: float) -> str:
+        """Tells the manager what is so at the monotonic time `now`; the parts that stand still, by name."""
+        stuck = ", ".join([name for name, part in self._parts.items() if part.stands_still(now)])
+        self._notify.tell(f"STATUS={stuck} stands still" if stuck else "WATCHDOG=1")
+        return stuck
+
+    def stop(self) -> None:
+        """Ends the thread and waits for it."""
+        self._stopping.set()
+        self.join()
+
+
+def watching(
+    notify: Notify, patience_s: float, *, server: Callable[[Callable[[], None]], None], store: Store
+) -> Watchdog:
+    """The watchdog of a daemon, for a manager of that patience; not yet started."""
+    return Watchdog(
+        notify,
+        patience_s,
+        {
+            "the socket's thread": Part(server, patience_s * ANSWER),
+            "the writer": Part(lambda answered: ask_writer(store, answered), WRITER_PATIENCE_S),
+        },
+    )
+
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +204,7 @@ def socket_path(home: Path) -> Path:
 def run(config: Config) -> None:
     """Runs the daemon until SIGTERM or SIGINT; AlreadyRunning when another one serves this home."""
     os.umask(0o077)
-    easing.few_arenas()
+    stages.few_arenas()
     sys.setswitchinterval(GIVE_WAY_S)
     address, patience_s = take_notify_socket()
     with alone(config.paths):
@@ -111,14 +252,14 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
         ending.callback(_last_checkpoint, store)
         if store.migrated:
             log.info("migrated: %s", ", ".join(store.migrated))
-        directory = models.installed(paths.models, config.settings.embed_model)
-        embedder = embed.Embedder(directory, idle_s=config.settings.embed_idle_s, environment=child_environment())
+        directory = supervisor.installed(paths.models, config.settings.embed_model)
+        embedder = supervisor.Embedder(directory, idle_s=config.settings.embed_idle_s, environment=child_environment())
         ending.callback(embedder.close)
         started, meter = time.monotonic(), Meter()
 
         steward = Steward(store, config, embedder)
-        purging.resume(steward.context)
-        dreaming.resume(steward.context)
+        tasks.resume_purge(steward.context)
+        dreaming.resume_dreams(steward.context)
         watch = Watch(steward.hint, steward.instructed.touch)
         steward.is_watched = lambda: not watch.trouble and watch.roots == sorted(steward.context.roots())
         path = socket_path(paths.home)

@@ -1,14 +1,14 @@
-"""The socket: frames in, replies out; owns every zmq socket of the daemon, on one thread.
+"""Requests whose answer is not ready yet, each answered once; a hook is sent off before it leaves by itself.
 
-Nothing here waits for the disk: a write or a search is handed to the store's threads, whose
-callbacks put the next step into `_inbox` and wake the loop. An event is acknowledged after
-its commit, an injecting one after its receipt's.
+A hook without an answer takes the daemon for hung, and hooks are then silent for a while. So one that is about to leave
+is told how it stands: what is stored is acknowledged, what is not it is to spool; a replay is known by its id.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import socket
 import threading
@@ -16,30 +16,93 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import zmq
 
 from csmd import wire
+from csmd.capture import decoding
 from csmd.capture import transcripts as capture
-from csmd.capture.hosts import claude
+from csmd.capture.decoding import Decoded
 from csmd.config import Config
-from csmd.daemon import hosts, injecting
-from csmd.daemon.hosts import Decoded
-from csmd.daemon.injecting import Made
-from csmd.daemon.moments import Ended, a_moment
-from csmd.daemon.now import now_iso
+from csmd.daemon import injection
+from csmd.daemon.clock import now_iso
+from csmd.daemon.injection import Made
 from csmd.daemon.steward import Steward
-from csmd.daemon.tools import TOOLS, Tools
-from csmd.daemon.waiting import Waiting, WaitingRoom
+from csmd.daemon.tools.table import TOOLS, Tools
+from csmd.embedding.supervisor import Embedder
 from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
+from csmd.hosts.claude import transcript
 from csmd.model import Event, Project
 from csmd.store import activity, files
-from csmd.store.core import Lane, Store
-from csmd.store.embed import Embedder
+from csmd.store.core import Ended, Lane, Precedence, Store, a_moment
 from csmd.store.sqlite import Rows
 from csmd.wire import Reply, Request
+
+#: A hook is sent off so long before its deadline.
+LAST_S = 0.008
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A request whose answer is not ready yet; `until` is monotonic, `stored` says that its event is on the disk."""
+
+    identity: bytes
+    request: Request
+    until: float
+    stored: bool = False
+    answered: bool = False
+
+
+class WaitingRoom:
+    """Owns who waits; for the socket's thread alone. The background gives way while a hook is inside."""
+
+    def __init__(self, send: Callable[[bytes, Reply], None], precedence: Precedence) -> None:
+        self._send = send
+        self._precedence = precedence
+        self._inside: dict[int, Waiting] = {}
+        self._next_leaves = math.inf
+
+    def __len__(self) -> int:
+        return len(self._inside)
+
+    def take_in(self, waiting: Waiting) -> None:
+        """Has a request wait, unless it was answered already."""
+        if not waiting.answered:
+            self._inside[id(waiting)] = waiting
+            if waiting.request.verb == "event":
+                self._precedence.say(answering=True)
+
+    def answer(self, waiting: Waiting, reply: Reply) -> None:
+        """Sends a request its one answer; one that is made after a hook was sent off goes nowhere."""
+        self._inside.pop(id(waiting), None)
+        if not waiting.answered:
+            waiting.answered = True
+            self._send(waiting.identity, reply)
+            if waiting.request.verb == "event":
+                self._precedence.say(answering=any(one.request.verb == "event" for one in self._inside.values()))
+
+    def patience_ms(self) -> int | None:
+        """Until the first hook has to be sent off; None while none waits."""
+        hooks = [one.until for one in self._inside.values() if one.request.verb == "event"]
+        self._next_leaves = min(hooks, default=math.inf) - LAST_S
+        return max(0, math.ceil((self._next_leaves - time.monotonic()) * 1000)) if hooks else None
+
+    def send_off(self, now: float) -> None:
+        """Answers the hooks that are about to leave at the monotonic time `now`."""
+        if now < self._next_leaves:
+            return
+        for waiting in list(self._inside.values()):
+            if waiting.request.verb == "event" and now >= waiting.until - LAST_S:
+                self.answer(waiting, Reply(status="ok" if waiting.stored else "retry"))
+
+    def turn_away(self) -> None:
+        """Answers everybody with `retry`."""
+        for waiting in list(self._inside.values()):
+            self.answer(waiting, Reply(status="retry"))
+
 
 log = logging.getLogger(__name__)
 
@@ -193,15 +256,15 @@ class Server(threading.Thread):
         request = waiting.request
         if not request.id:
             raise BadInput("an event has no id")  # it is what makes a replay known
-        if request.host not in hosts.DECODERS:
+        if request.host not in decoding.DECODERS:
             # Acknowledged: in the spool nobody would understand it either.
-            counted = self.store.submit(lambda rows: activity.count(rows, [(hosts.UNKNOWN, 1)]))
+            counted = self.store.submit(lambda rows: activity.count(rows, [(decoding.UNKNOWN, 1)]))
             self._then(counted, waiting, lambda _: self._done(waiting))
             return
         at, left_out = now_iso(), self.steward.context.excludes
 
         def decode(_: Rows | None = None) -> Decoded | BadInput:
-            return hosts.decode(request.host, request.body, left_out, name=request.name, event_id=request.id, at=at)
+            return decoding.decode(request.host, request.body, left_out, name=request.name, event_id=request.id, at=at)
 
         lane: Lane = "main" if len(request.body) > DECODED_HERE_BYTES else "hook"
         # Whether a project is left out, the disk tells; in a pause nobody asks.
@@ -250,12 +313,12 @@ class Server(threading.Thread):
     def _look_up(self, waiting: Waiting, event: Event) -> Future[Made] | None:
         """Starts composing what the event's answer may inject; None where nothing is to be injected."""
         left = waiting.until - time.monotonic() - MARGIN_S - RECEIPT_S
-        if event.name not in claude.INJECTING or not self.config.settings.stages_inject or left <= 0:
+        if event.name not in transcript.INJECTING or not self.config.settings.stages_inject or left <= 0:
             return None
         if event.name == "prompt" and not event.by_user:
             return None
         return self.store.submit_read(
-            lambda rows: injecting.composed(rows, self.config, self.steward.context, event, left),
+            lambda rows: injection.composed(rows, self.config, self.steward.context, event, left),
             lane="hook",
             deadline_s=left,
         )
@@ -275,7 +338,7 @@ class Server(threading.Thread):
         """The event is on the disk: now it may be answered."""
         waiting.stored = True
         self.steward.context.hint_of_hook(event.transcript_path)
-        if event.name in claude.INJECTING and event.failure is None:
+        if event.name in transcript.INJECTING and event.failure is None:
             self._warm()
             self.steward.instructed.visit(event.cwd)
         if new and event.name == "session_start":
@@ -297,7 +360,7 @@ class Server(threading.Thread):
         """Notes what will be told and tells it; the hook may leave at any moment, and what nobody read is not noted."""
         if event.name == "session_start":
             self.steward.expect(made.project)
-        body = claude.answer(event.name, made.text)
+        body = transcript.answer(event.name, made.text)
 
         def is_late() -> bool:
             return time.monotonic() > waiting.until - MARGIN_S
@@ -317,14 +380,14 @@ class Server(threading.Thread):
         def note(rows: Rows) -> None:
             if is_late():  # it stood behind others: raised, so that nothing of it is stored
                 raise DeadlineExceeded("the hook has left")
-            injecting.note(rows, made, key=self.store.hash_key)
+            injection.note(rows, made, key=self.store.hash_key)
 
         def noted(_: None) -> None:
             if not is_late():
                 tell()
                 return
             # The commit took too long: without this the session would never be told what it did not read.
-            undone = self.store.submit(lambda rows: injecting.take_back(rows, event))
+            undone = self.store.submit(lambda rows: injection.take_back(rows, event))
             self._then(undone, waiting, lambda _: self._done(waiting), otherwise=Reply(status="ok"))
 
         self._then(self.store.submit(note), waiting, noted, otherwise=Reply(status="ok"))

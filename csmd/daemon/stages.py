@@ -1,29 +1,206 @@
-"""What the store holds and the stages have not gone through: statements, memories and vectors are made of it.
+"""After a burst of work its memory goes back to the system: the daemon stays for weeks, and is asked for little.
 
-Nothing is asked where nothing was stored since: five questions every five seconds would be most of what an idle
-daemon costs. A session that somebody may be at work in is looked at again at every step, what failed after a while.
-What a dream stores is gone through when it has ended: to look after each of its writes would take longer than the dream.
+What SQLite keeps of pages for the next question and what the allocator keeps of freed memory would stay for good.
 """
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
+from csmd import text
+from csmd.cache import cached
 from csmd.capture import project_identity
-from csmd.daemon import easing, embedding
+from csmd.daemon.clock import here, iso, now_iso
 from csmd.daemon.context import Context
 from csmd.daemon.dreaming import Dreaming
-from csmd.daemon.now import here, iso
-from csmd.daemon.reindex import Reindex
 from csmd.dream import daily
-from csmd.extraction import digest, packets, tool_words
+from csmd.errors import StoreError
+from csmd.extraction import digest, packets, statements
 from csmd.extraction import statements as distill
 from csmd.memory import failure_links, habits, self_model, speakers, topic_tagging, upkeep
 from csmd.memory import remember as believe
 from csmd.recall import checkpoint, threads, usage
+from csmd.store import events, passage_index, vectors
+from csmd.store.core import Store
 from csmd.store.cursors import Behind
+
+#: glibc's name for how many pools there may be.
+M_ARENA_MAX = -8
+#: Fewer commits are a day's work as it comes, and not a burst.
+BURST_COMMITS = 500
+#: Fewer than these leave nothing to give back.
+FEW_COMMITS = 10
+
+
+def ease(store: Store) -> None:
+    """Lets go of what is not needed to wait."""
+    store.shrink()
+    gc.collect()
+    _trim()
+
+
+def few_arenas() -> None:
+    """Keeps the allocator to two pools: with one for each of a hundred threads freed memory is spread, and stays."""
+    choose = _of_libc("mallopt")
+    if choose is not None:
+        choose(M_ARENA_MAX, 2)
+
+
+def _trim() -> None:
+    trim = _of_libc("malloc_trim")
+    if trim is not None:
+        trim(0)
+
+
+@cached(16)
+def _of_libc(name: str) -> ctypes._NamedFuncPointer | None:
+    """A function of the allocator, where it has that: glibc does, others give freed memory back by themselves."""
+    try:
+        found: ctypes._NamedFuncPointer = getattr(ctypes.CDLL(None), name)
+    except (AttributeError, OSError):
+        return None
+    return found
+
+
+#: How long a hook's turn waits for the transcript before it is judged.
+PROVISIONAL_S = 120.0
+#: Turns that one read or write looks at (each takes a millisecond at most), and such parts of a sweep.
+LOOKED_AT, PARTS = 20, 10
+
+
+class Awaited:
+    """Owns the place from which the next sweep goes on; only the steward's thread uses it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._after = events.FIRST
+
+    def close(self) -> bool:
+        """Ends the wait of those that the transcript has passed by; whether there were any."""
+        before = iso(datetime.now(UTC) - timedelta(seconds=PROVISIONAL_S))
+        closed = False
+        for _ in range(PARTS):
+            closed |= self._part(before)
+            if self._after == events.FIRST:
+                break
+        return closed
+
+    def _part(self, before: str) -> bool:
+        after = self._after
+        over, self._after = self._store.read(lambda rows: events.over(rows, before=before, after=after, most=LOOKED_AT))
+        return bool(over) and any(self._store.write(lambda rows: events.close_provisional(rows, over)))
+
+
+#: A memory is embedded in parts of so many characters, at most so many; a passage is short enough to be one.
+PART_CHARACTERS, MOST_PARTS = 1000, 12
+
+
+def embed_waiting(context: Context, *, rows_at_once: int) -> int:
+    """Embeds the next rows, memories before passages; 0 when nothing waits or no model is there."""
+    store = context.store
+    name = context.model_name()
+    if name is None:
+        return 0
+    known = store.read(lambda rows: vectors.model_seq(rows, name))
+    if not store.read(lambda rows: vectors.is_any_left(rows, known)):
+        return 0
+    if known is None:
+        dim = len(context.embedder.embed(["dimension"], deadline_s=None)[0])
+        known = store.write(lambda rows: vectors.ensure_model(rows, name, dim, now=now_iso()))
+    model = known
+    for kind in vectors.KINDS:
+        waiting = store.read(lambda rows, kind=kind: vectors.backlog(rows, kind, model, limit=rows_at_once))  # type: ignore[misc]
+        if waiting:
+            _embed_rows(context, kind, model, waiting, texts_at_once=rows_at_once)
+            return len(waiting)
+    return 0
+
+
+def _embed_rows(
+    context: Context, kind: str, model: int, waiting: list[tuple[int, int, str]], *, texts_at_once: int
+) -> None:
+    parts = [(seq, project, *part) for seq, project, body in waiting for part in _parts(kind, body)]
+    made: list[tuple[int, int, int, int, bytes]] = []
+    for at in range(0, len(parts), texts_at_once):
+        batch = parts[at : at + texts_at_once]
+        found = context.embedder.embed([row[4] for row in batch], deadline_s=None)
+        made += [(*row[:4], vector) for row, vector in zip(batch, found, strict=True)]
+    reached, said = waiting[-1][0], {seq: body for seq, _, body in waiting}
+    context.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached, said=said))
+
+
+def _parts(kind: str, body: str) -> list[tuple[int, int, str]]:
+    """(start, end, what is embedded) of a row's parts: a passage's words stand in one line."""
+    if kind == "passage":
+        return [(0, len(body), " ".join(body.split()))]
+    return [(start, end, body[start:end]) for start, end in text.chunks(body, limit=PART_CHARACTERS)[:MOST_PARTS]]
+
+
+#: How long a step goes on: what happens meanwhile waits so long at most.
+SLICE_S = 0.2
+#: What is left free on the disk besides.
+FREE_BYTES = 100_000_000
+MB = 1_000_000
+
+
+class Reindex:
+    """Owns the way of a store from an index of turns to one of passages; only the steward's thread uses it."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._needed = 0
+        """Bytes that the index of passages will take, by that of turns; 0 while it was not looked at."""
+        self._through = False
+
+    def step(self) -> int:
+        """Goes on for a moment, or until somebody waits; how many turns or parts were gone through."""
+        total, until = 0, time.monotonic() + SLICE_S
+        while not self._context.stopping and (done := self._part()):
+            total += done
+            if time.monotonic() >= until or self._context.somebody_waits():
+                break
+        return total
+
+    def finish(self) -> Iterator[int]:
+        """Gives every turn its passages, a part at a time, for who waits for it."""
+        while done := self._part():
+            yield done
+
+    def _part(self) -> int:
+        """One write; 0 when nothing is left to be done now. StoreError where the disk has no room for it."""
+        if self._through:
+            return 0
+        store = self._context.store
+        filled, until = store.read(passage_index.progress)
+        if filled < until:
+            if not filled:
+                self._look_for_room()
+            return store.write(passage_index.fill)
+        name = self._context.model_name()
+        if name is not None:
+            model = store.read(lambda rows: vectors.model_seq(rows, name))
+            if store.read(lambda rows: vectors.is_any_left(rows, model)):
+                return 0
+        done = store.write(passage_index.drop_turn_index)
+        self._through = not done
+        return done
+
+    def _look_for_room(self) -> None:
+        store = self._context.store
+        self._needed = self._needed or store.read(passage_index.room_needed)
+        free = shutil.disk_usage(store.path.parent).free
+        if free < self._needed + FREE_BYTES:
+            raise StoreError(
+                f"past sessions are not indexed anew: that takes {(self._needed + FREE_BYTES) / MB:.0f} MB free on the disk "
+                f"of {store.path.parent}, and {free / MB:.0f} MB are; search goes on as before, and it is tried again",
+                hint="free some space on that disk",
+            )
+
 
 #: What the stages have left is looked at again so often, even where nothing was stored meanwhile.
 LOOK_S = 300.0
@@ -90,7 +267,9 @@ def _habits(stages: Stages, force: bool) -> int:
 
 def _tool_words(stages: Stages, force: bool) -> int:
     now = datetime.now(UTC)
-    return tool_words.step(stages.context.store, quiet_before=iso(now if force else now - timedelta(seconds=QUIET_S)))
+    return statements.tool_words_step(
+        stages.context.store, quiet_before=iso(now if force else now - timedelta(seconds=QUIET_S))
+    )
 
 
 def _digests(stages: Stages, _: bool) -> int:
@@ -186,13 +365,13 @@ class Stages:
         more = self.context.backlog or self.context.stopping
         through = not (at_job or worked or embedded or self._open or more)
         # After a rest what was stored behind a burst's back goes back, too.
-        if through and stored - self._eased > (easing.FEW_COMMITS if rested else easing.BURST_COMMITS):
+        if through and stored - self._eased > (FEW_COMMITS if rested else BURST_COMMITS):
             through = self.context.guard("easing", self._ease)
         self._through, self._next_look = stored if through else -1, now + (AGAIN_S if failed else LOOK_S)
         return worked, embedded
 
     def _ease(self) -> bool:
-        easing.ease(self.context.store)
+        ease(self.context.store)
         self._eased = self.context.store.commits
         return False  # which was a commit, and others may have come meanwhile
 
@@ -262,7 +441,7 @@ class Stages:
 
     def embed_some(self) -> int:
         """Embeds one small batch: memories before passages; 0 when nothing waits or no model is there."""
-        return embedding.embed_some(self.context, rows_at_once=EMBED_TEXTS)
+        return embed_waiting(self.context, rows_at_once=EMBED_TEXTS)
 
     def link_some(self) -> int:
         """Links the next passages into their threads, after their vectors where a model is there; 0 when none waits."""

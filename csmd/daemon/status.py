@@ -1,27 +1,151 @@
-"""Everything `csmd status` shows; it answers whatever the database is like."""
+"""How long the assistant keeps its transcripts, and how many sessions csmd keeps that have none any more."""
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections import Counter
-from datetime import UTC, datetime
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import csmd
 from csmd import wire
-from csmd.capture.redact import redact
-from csmd.config import started_by
-from csmd.daemon import backups, hosts, status_known
-from csmd.daemon.now import iso, now_iso
+from csmd.capture import decoding
+from csmd.config import Config, started_by
+from csmd.daemon import health, housekeeping
+from csmd.daemon.clock import iso, now_iso
+from csmd.daemon.machine import Meter
 from csmd.daemon.steward import Steward
-from csmd.daemon.usage import Meter
 from csmd.daemon.watch import Watch
+from csmd.dream import page_edits
 from csmd.errors import StoreError
-from csmd.pauses import Pauses
-from csmd.store import files
+from csmd.exclusions import Pauses
+from csmd.hosts.claude import environment
+from csmd.privacy.redaction import redact
+from csmd.recall import compose
+from csmd.store import activity, files, receipts, sessions, speakers, vectors
 from csmd.store.sqlite import REPAIR_HINT, Rows
+
+SETTINGS_BYTES = 1_000_000
+#: Projects whose own settings are looked at, the latest first.
+MOST_PROJECTS = 100
+
+
+def transcripts_kept(rows: Rows, config: Config) -> dict[str, Any]:
+    """What `csmd status` says of transcripts; looks at the disk. `projects` are those with a number of their own."""
+    days = {str(folder): _days(str(folder)) for folder in config.assistant_dirs}
+    roots = [root for _, root, *_ in activity.project_counts(rows)[:MOST_PROJECTS] if root and Path(root).is_dir()]
+    own = {root: min(_days(folder, root) for folder in days) for root in roots} if days else {}
+    usual = min(days.values(), default=environment.CLEANUP_DAYS)
+    named = sessions.transcript_paths(rows)
+    missing = [seq for seq, path in named if not os.path.exists(path)]  # noqa: PTH110 - thousands, at each status
+    return {
+        "days": usual,
+        "by_directory": days,
+        "by_project": {root: number for root, number in own.items() if number != usual},
+        "sessions": len(named),
+        # Not the one that a hook has just opened: the assistant writes its transcript a moment later.
+        "gone": sessions.read_among(rows, missing),
+    }
+
+
+def _days(folder: str, project: str = "") -> int:
+    places = environment.settings_files(folder, platform=sys.platform, project=project)
+    found = environment.cleanup_days([files.read_small(place, SETTINGS_BYTES) for place in places])
+    return environment.CLEANUP_DAYS if found is None else found
+
+
+#: A session without a turn for this long is nobody's any more.
+LIVE = timedelta(hours=1)
+WEEK = timedelta(days=7)
+MOST_LIVE = 5
+
+
+def known_of_rows(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
+    """What the rows tell at `now`; `model` is the embedding model's identity. StoreError where they cannot be read."""
+    counters, known_clients = activity.counters(rows), health.clients_told(rows, config)
+    figures = housekeeping.retention_figures(rows, config.settings, counters)
+    return {
+        "waiting": vectors.left(rows, vectors.model_seq(rows, model)) if model else 0,
+        "counts": activity.known(rows),
+        "memories": _memories(activity.memories_by(rows)),
+        "counters": counters,
+        "corrected": speakers.corrected(rows, counters),
+        "last_event": activity.last_event(rows),
+        "last_read": activity.last_read(rows),
+        "live": live_sessions(rows, now=now, limit=MOST_LIVE),
+        "projects": [
+            {"root": root, "name": title, "sessions": number, "memories": count, "last": last}
+            for _, root, title, number, count, last in activity.project_counts(rows)
+        ],
+        "told": asdict(receipts.told_since(rows, iso(now - WEEK))),
+        "transcripts": transcripts_kept(rows, config),
+        "storage": {
+            **figures,
+            "growth": housekeeping.growth(
+                activity.size_list(rows), used=figures["used_bytes"], today=now.astimezone(UTC).date()
+            ),
+        },
+        "clients": known_clients,
+        "pages": page_edits.told(rows, config.paths.memory, key=key),
+        "warnings": [
+            *housekeeping.retention_warnings(rows, config.settings),
+            *health.client_warnings(known_clients, config),
+        ],
+    }
+
+
+def nothing_known() -> dict[str, Any]:
+    """What is told when no row can be read."""
+    return {
+        "waiting": 0,
+        "counts": dict.fromkeys(dict(activity.COUNTED), 0),
+        "memories": _memories([]),
+        "counters": {},
+        "corrected": None,
+        "last_event": {},
+        "last_read": "",
+        "live": [],
+        "projects": [],
+        "told": asdict(receipts.Uses(0, 0, 0, 0, 0)),
+        "dream": None,
+        "transcripts": None,
+        "storage": {},
+        "clients": None,
+        "pages": None,
+        "warnings": [],
+    }
+
+
+def live_sessions(rows: Rows, *, now: datetime, limit: int, among: list[int] | None = None) -> list[dict[str, Any]]:
+    """The sessions that go on, the latest first: how many tokens each has in its context, of how many, and its bracket."""
+    return [_live(*row) for row in sessions.live(rows, since=iso(now - LIVE), limit=limit, projects=among)]
+
+
+def _memories(found: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
+    gates: Counter[str] = Counter()
+    tiers: Counter[str] = Counter()
+    for gate, tier, amount in found:
+        gates[gate] += amount
+        tiers[tier] += amount
+    return {"by_gate": dict(gates), "by_tier": dict(tiers)}
+
+
+def _live(session: str, project: str, model: str, last: str, tokens: int) -> dict[str, Any]:
+    window = environment.window(model, tokens)
+    return {
+        "session": session,
+        "project": project,
+        "model": model,
+        "last": last,
+        "tokens": tokens,
+        "window": window,
+        "bracket": compose.of(tokens, window),
+    }
+
 
 NO_MODEL = "vectors: no embedding model is installed, search is by words alone (csmd model fetch)"
 
@@ -34,10 +158,10 @@ def status(rows: Rows, steward: Steward, watch: Watch, meter: Meter, started: fl
     spooled = files.spooled_paths(config.paths.home)
     degraded = [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(context.trouble.items())]
     try:
-        known = status_known.known(rows, config, model, now=now, key=store.hash_key)
+        known = known_of_rows(rows, config, model, now=now, key=store.hash_key)
         known |= {"dream": steward.dreaming.shown(rows)}
     except StoreError as error:
-        known = status_known.nothing()
+        known = nothing_known()
         degraded.insert(0, f"database: {error.what}")
     if store.damage:
         degraded.insert(0, f"database: {store.damage}; nothing is taken in, hooks spool ({REPAIR_HINT})")
@@ -64,7 +188,7 @@ def status(rows: Rows, steward: Steward, watch: Watch, meter: Meter, started: fl
         "memories": known["memories"],
         "counters": known["counters"],
         "corrected": known["corrected"],
-        "excluded": {"events": known["counters"].get(hosts.EXCLUDED, 0), "transcripts": len(context.excluded)},
+        "excluded": {"events": known["counters"].get(decoding.EXCLUDED, 0), "transcripts": len(context.excluded)},
         "paused": paused(context.excludes.pauses(), now_iso()),
         "last_event": known["last_event"],
         "last_read": known["last_read"],
@@ -88,7 +212,7 @@ def status(rows: Rows, steward: Steward, watch: Watch, meter: Meter, started: fl
             "wal_bytes": _size(database.with_name(database.name + "-wal")),
             **known["storage"],
             "commits": store.commits,
-            **backups.shown(database),
+            **housekeeping.backups_shown(database),
         },
         "log": str(config.paths.log_file),
         "degraded": [*degraded, *known["warnings"]],

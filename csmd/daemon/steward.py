@@ -14,20 +14,16 @@ import time
 from collections.abc import Callable, Generator
 
 from csmd.config import Config
-from csmd.daemon import backfill, backups, growth, jobs, reading, replay, retention, summary
-from csmd.daemon.alarming import Alarms
-from csmd.daemon.awaited import Awaited
-from csmd.daemon.clients import Clients
+from csmd.daemon import backlog, housekeeping, logs, reading, tasks
 from csmd.daemon.context import Context, look_at_pauses
-from csmd.daemon.dreaming import Dreaming
-from csmd.daemon.edited import Edited
-from csmd.daemon.instructed import Instructed
-from csmd.daemon.rehearsing import Rehearsing
-from csmd.daemon.reindex import Reindex
-from csmd.daemon.stages import Stages
+from csmd.daemon.dreaming import Dreaming, Edited
+from csmd.daemon.health import Alarms, Clients
+from csmd.daemon.housekeeping import Instructed
+from csmd.daemon.injection import Rehearsing
+from csmd.daemon.stages import Awaited, Reindex, Stages
+from csmd.embedding.supervisor import Embedder
 from csmd.store import files
 from csmd.store.core import Store
-from csmd.store.embed import Embedder
 
 log = logging.getLogger(__name__)
 
@@ -56,11 +52,11 @@ class Steward(threading.Thread):
         self.stages = Stages(context, self.reindex, self.dreaming)
         self.awaited = Awaited(store)
         self.rehearsing = Rehearsing(store, context.poke)
-        self.parts = jobs.Parts(
+        self.parts = tasks.Parts(
             instructed=self.instructed, edited=self.edited, reindex=self.reindex,
             stages=self.stages, dreaming=self.dreaming,
         )  # fmt: skip
-        self._hourly = summary.Hourly()
+        self._hourly = logs.Hourly()
         self._job: Generator[None] | None = None
         """The job under way."""
         self._next_live = self._next_full = self._next_backup = 0.0
@@ -92,7 +88,7 @@ class Steward(threading.Thread):
             pause = TICK_S
             if busy:  # what somebody waits for goes on at once
                 urgent = self._job is not None or self.dreaming.is_urgent or self.context.somebody_waits()
-                pause = 0.0 if urgent else (time.monotonic() - began) * backfill.REST
+                pause = 0.0 if urgent else (time.monotonic() - began) * backlog.REST
             if pause:
                 self.context.wake.wait(pause)
                 self.context.wake.clear()
@@ -108,7 +104,7 @@ class Steward(threading.Thread):
         if self.context.store.refuses:  # nothing can be taken in: hooks spool, and status says why
             self.context.trouble.clear()
             return self._advance_job() or self.context.guard("dream", lambda: self.dreaming.step(now, idle=False))
-        worked = self.context.guard("spool", lambda: replay.replay(self.context))
+        worked = self.context.guard("spool", lambda: reading.replay(self.context))
         worked |= self.context.guard("rehearsal", lambda: self.rehearsing.step(now))
         self.context.guard("directories", self.clients.look)
         at_job = self._advance_job()
@@ -128,8 +124,8 @@ class Steward(threading.Thread):
             self.context.guard("unfinished spool files", self._clear_unfinished)
             self.context.guard("hooks", lambda: self.clients.settle(now))
         worked |= not at_job and reading.read_backlog(self.context)
-        worked |= not at_job and retention.step(self.context, now)
-        growth.step(self.context, now)
+        worked |= not at_job and housekeeping.retention_step(self.context, now)
+        housekeeping.growth_step(self.context, now)
         if self.instructed.waiting():
             worked |= self.context.guard("instructions", lambda: self.instructed.step() > 0)
         worked |= not at_job and self.context.guard("pages", lambda: self.edited.step(now))
@@ -144,8 +140,8 @@ class Steward(threading.Thread):
         if not at_job and (self.dreaming.is_overdue or not self.context.somebody_waits()):
             busy |= self.context.guard("dream", lambda: self.dreaming.step(now, idle=not busy))
         if not busy and now >= self._next_backup:
-            self._next_backup = now + backups.LOOK_S
-            self.context.guard("backup", lambda: backups.daily(self.context))
+            self._next_backup = now + housekeeping.LOOK_S
+            self.context.guard("backup", lambda: housekeeping.daily_backup(self.context))
         return busy
 
     def _take_away_mark(self) -> bool:
@@ -160,7 +156,7 @@ class Steward(threading.Thread):
     def _advance_job(self) -> bool:
         """Does batches of the job under way for a moment, or of the next one; whether there was one."""
         if self._job is None and (job := self.context.take_job()):
-            self._job = jobs.batches(self.context, self.parts, job)
+            self._job = tasks.batches(self.context, self.parts, job)
         if self._job is None:
             return False
         begun = time.monotonic()

@@ -13,11 +13,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from csmd.capture.redact import redact
 from csmd.dream import narrator
 from csmd.extraction.digest import SAID
+from csmd.privacy.redaction import redact
 from csmd.recall import brief
-from csmd.recall.last_sessions import without_courtesy
+from csmd.recall.brief import without_courtesy
 from csmd.store import cursors, days, digests, dreams, files, tombstones
 from csmd.store.core import Store
 from csmd.store.days import Ending, Told

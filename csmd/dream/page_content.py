@@ -9,20 +9,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 
-from csmd import text
-from csmd.capture.hosts.claude_environment import INDEX, INDEX_LINES, INDEX_UNITS
+from csmd import markdown, text
 from csmd.dream import actions, narrator, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_format import Item, Page, Read, Section
 from csmd.extraction import statement_context
+from csmd.hosts.claude.environment import INDEX, INDEX_LINES, INDEX_UNITS
+from csmd.markdown import PROJECTS, TOPICS, USER, of_project
 from csmd.memory import review
 from csmd.model import Category, Gate, Memory
-from csmd.pagename import PROJECTS as PROJECTS
-from csmd.pagename import TOPICS as TOPICS
-from csmd.pagename import USER as USER
-from csmd.pagename import of_project
-from csmd.pagename import short as short
-from csmd.pagename import slug as slug
 from csmd.recall import brief, compose
 from csmd.recall.brief import TWIN_OVERLAP, injectable
 
@@ -562,7 +557,7 @@ def index(pages: Sequence[Page], was: Read = NOBODYS) -> Page:
     room = INDEX_LINES - around.count("\n") - SPARE_LINES
     units, shown = INDEX_UNITS - len(around.encode()) - SPARE_BYTES, 0
     for row in rows:
-        units -= len(f"- {page_format.plain(row.text)}\n".encode())
+        units -= len(f"- {markdown.plain(row.text)}\n".encode())
         if shown >= room or units < 0:
             break
         shown += 1

@@ -11,11 +11,10 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from csmd import text
-from csmd.capture.exclude import NOT_KEPT
-from csmd.dream import page_format
+from csmd import markdown, text
 from csmd.dream.page_content import COUNTED
 from csmd.dream.page_format import Item, Read
+from csmd.exclusions import NOT_KEPT
 
 #: A truncation: a larger share of a page's lines gone at once, and at least so many; or the file itself.
 SHARE_GONE, LEAST_GONE = 0.3, 4
@@ -75,8 +74,8 @@ class _Side:
             for _, item in read.lines():
                 if item.id:
                     side.at.setdefault(item.id, set()).add(path)
-                    side.named.setdefault(page_format.key(item.text), item.id)
-                    side.said.setdefault(item.id, {})[path] = page_format.key(item.text)
+                    side.named.setdefault(markdown.key(item.text), item.id)
+                    side.said.setdefault(item.id, {})[path] = markdown.key(item.text)
         return side
 
 
@@ -114,7 +113,7 @@ Known = tuple[str, str, Item]
 def _recognised(read: Read, before: _Side) -> list[Known]:
     found: list[Known] = []
     for heading, item in read.lines():
-        ident = item.id or before.named.get(page_format.key(item.text), "")
+        ident = item.id or before.named.get(markdown.key(item.text), "")
         if ident:
             found.append((ident, heading, item))
     return found
@@ -131,9 +130,9 @@ def _page(
         was = before.said.get(ident)
         if was is None:
             back.append(ident)  # csmd wrote it once: put back by hand, or by a copy of the store
-        elif page_format.key(item.text) not in was.values():
+        elif markdown.key(item.text) not in was.values():
             twin = ident in changed_once or any(
-                i == ident and page_format.key(o.text) in was.values() for i, _, o in known
+                i == ident and markdown.key(o.text) in was.values() for i, _, o in known
             )
             line = Line(heading=heading, text=item.text, id="" if twin else ident)
             (added if twin else changed).append(line)
@@ -141,7 +140,7 @@ def _page(
     counted = {_kind(item.text): item.text for heading, item in old.lines() if not item.id}
     seen: set[str] = set()
     for heading, item in new.lines():
-        if item.id or page_format.key(item.text) in before.named or page_format.key(item.text) in old.said:
+        if item.id or markdown.key(item.text) in before.named or markdown.key(item.text) in old.said:
             continue
         if _kind(item.text) in counted:
             seen.add(_kind(item.text))
@@ -164,7 +163,7 @@ def _page(
 
 
 def _once(found: Sequence[Line]) -> list[Line]:
-    return list({(line.heading, page_format.key(line.text)): line for line in found}.values())
+    return list({(line.heading, markdown.key(line.text)): line for line in found}.values())
 
 
 def _kind(said: str) -> str:

@@ -11,22 +11,22 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from csmd import text
-from csmd.capture.hosts.claude_environment import INDEX
+from csmd import markdown, text
 from csmd.dream import page_content, page_differences, page_files, page_format
 from csmd.dream.page_content import Place
 from csmd.dream.page_differences import Edits, Line
 from csmd.dream.page_format import Item, Page, Read, Section
 from csmd.errors import CsmdError
+from csmd.exclusions import Pauses
 from csmd.extraction.chooser import MOST_CHARACTERS
+from csmd.hosts.claude.environment import INDEX
 from csmd.memory import remember as believe
 from csmd.memory import review_answers
 from csmd.model import Candidate, Category, Evidence, Gate, Memory, Provenance, Scope, Statement
-from csmd.pauses import Pauses
+from csmd.privacy.fingerprints import PURGED, Marks
 from csmd.store import candidates, files, markdown_pages, memories, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.markdown_pages import Call, PageRow
-from csmd.store.purged import PURGED, Marks
 from csmd.store.sqlite import Rows
 
 #: How sure a line is that a person wrote, and how sure is what an assistant wrote in a person's place.
@@ -55,7 +55,7 @@ class Taking:
         self._path = page.row.path
         self._call = _writer(rows, directory, page.row)
         self._is_theirs = self._call is None and not unheard
-        self._is_topic = self._path.startswith(page_content.TOPICS)
+        self._is_topic = self._path.startswith(markdown.TOPICS)
 
     def take(self, done: Edits) -> int:
         """Does what a person did to the page; how many edits."""
@@ -66,9 +66,9 @@ class Taking:
         for line in (*done.changed, *done.new):
             stands_for = self._said(line) if _says_something(line.text) else None
             if stands_for is None:
-                own.append(f"- {page_format.plain(line.text)}")
+                own.append(f"- {markdown.plain(line.text)}")
             else:
-                made[line.id, page_format.key(line.text)] = stands_for
+                made[line.id, markdown.key(line.text)] = stands_for
         for ident in done.gone:
             self._gone(ident)
         for ident in done.back if self._is_theirs else ():
@@ -81,16 +81,16 @@ class Taking:
         if not self._page.is_there:
             markdown_pages.remove_page(self._rows, self._path)
             return done.number
-        before = {page_format.key(item.text): item.id for _, item in self._page.base.lines() if item.id}
+        before = {markdown.key(item.text): item.id for _, item in self._page.base.lines() if item.id}
 
         def known(item: Item) -> Item:
-            named = made.get((item.id, page_format.key(item.text))) or made.get(("", page_format.key(item.text)))
-            return replace(item, id=named or item.id or before.get(page_format.key(item.text), ""))
+            named = made.get((item.id, markdown.key(item.text))) or made.get(("", markdown.key(item.text)))
+            return replace(item, id=named or item.id or before.get(markdown.key(item.text), ""))
 
         moved = set(own)
 
         def stays(item: Item, heading: str) -> Item | None:
-            is_moved = page_content.is_ours(heading) and f"- {page_format.plain(item.text)}" in moved
+            is_moved = page_content.is_ours(heading) and f"- {markdown.plain(item.text)}" in moved
             return None if is_moved else known(item)
 
         sections = [
@@ -98,7 +98,7 @@ class Taking:
             for one in new.sections
             if one.heading != page_format.OWN
         ]
-        there = {f"- {page_format.plain(item.text)}" for one in sections for item in one.items}
+        there = {f"- {markdown.plain(item.text)}" for one in sections for item in one.items}
         page = Page(
             path=self._path, head=new.head, title=new.title, top=self._theirs(new.top),
             sections=tuple(self._with_theirs(one) for one in sections),
@@ -117,7 +117,7 @@ class Taking:
 
     def _theirs(self, blocks: Sequence[str]) -> tuple[str, ...]:
         """What is a person's: an editor may have taken csmd's mark off what csmd says."""
-        return tuple(one for one in blocks if page_format.key(one) not in self._page.base.said)
+        return tuple(one for one in blocks if markdown.key(one) not in self._page.base.said)
 
     def _with_theirs(self, section: Section) -> Section:
         kept = self._theirs([note.text for note in section.notes])
@@ -226,7 +226,7 @@ class Taking:
 
     def _place(self, line: Line) -> Place:
         """Whose line it is: the page's, or of a theme's page the project's under whose heading it stands."""
-        everywhere = self._where[page_content.USER]
+        everywhere = self._where[markdown.USER]
         if not self._is_topic:
             return self._where.get(self._path) or self._merged_into() or everywhere
         return self._where.get(page_content.linked(line.heading), everywhere)
@@ -384,11 +384,11 @@ def _look(directory: Path, path: str, row: PageRow, purged: Marks) -> _Page:
 
 
 def _words(read: Read) -> list[str]:
-    return [page_format.key(item.text) for _, item in read.lines()]
+    return [markdown.key(item.text) for _, item in read.lines()]
 
 
 def _distance(new: Read, base: Read) -> int:
-    left, right = ({(one.id, page_format.key(one.text)) for _, one in read.lines()} for read in (new, base))
+    left, right = ({(one.id, markdown.key(one.text)) for _, one in read.lines()} for read in (new, base))
     return len(left ^ right)
 
 

@@ -10,19 +10,19 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import Literal, NamedTuple
 
-from csmd import text, wire
-from csmd.capture.hosts.claude_environment import INDEX
-from csmd.capture.redact import redact
+from csmd import markdown, text, wire
 from csmd.dream import page_content, page_differences, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_content import Beside, Place
 from csmd.dream.page_format import Page, Read
+from csmd.hosts.claude.environment import INDEX
 from csmd.model import Memory
+from csmd.privacy.fingerprints import Marks, clean
+from csmd.privacy.redaction import redact
 from csmd.recall import threads
 from csmd.store import dreams, failures, files, markdown_pages, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.markdown_pages import PageRow
-from csmd.store.purged import Marks, clean
 from csmd.store.sqlite import Rows
 
 Do = Literal["begin", "write", "remove", "read"]
@@ -61,9 +61,7 @@ def change(path: str, before: str | None, after: str | None, *, why_gone: str = 
 
 def _lines(said: str) -> dict[str, str]:
     """The lines of a page: by the memory, or the words, what each says."""
-    return {
-        item.id or page_format.key(item.text): page_format.key(item.text) for _, item in page_format.read(said).lines()
-    }
+    return {item.id or markdown.key(item.text): markdown.key(item.text) for _, item in page_format.read(said).lines()}
 
 
 #: Where no memory is to become another.
@@ -143,7 +141,7 @@ def standing(
         place.path: max((one.confirmed_at for one in of.get(seq, ())), default="") for seq, place in open_ones.items()
     }
     common = [page for page in made if page.path in latest]
-    common.sort(key=lambda page: (page.path == page_content.USER, latest[page.path], page.path), reverse=True)
+    common.sort(key=lambda page: (page.path == markdown.USER, latest[page.path], page.path), reverse=True)
     return [*made, *themed, page_content.index([*common, *themed], was(known.get(INDEX)))]
 
 
@@ -208,7 +206,7 @@ def _paged(known: Mapping[str, PageRow]) -> tuple[dict[str, str], dict[str, page
     paths: dict[str, str] = {}
     paged: dict[str, page_content.Paged] = {}
     for path, row in sorted(known.items()):
-        if path.startswith(page_content.TOPICS):
+        if path.startswith(markdown.TOPICS):
             read = was(row)
             name, of = str(read.head.get("name", "")), read.head.get("topics")
             paths[name] = path
@@ -221,8 +219,8 @@ def _paged(known: Mapping[str, PageRow]) -> tuple[dict[str, str], dict[str, page
 
 def _topic_path(name: str, taken: Collection[str]) -> str:
     """Where a new theme's page goes; one of the same name in a file keeps it."""
-    path = f"{page_content.TOPICS}{page_content.slug(name)}.md"
-    return path if path not in taken else f"{path.removesuffix('.md')}-{page_content.short(name)}.md"
+    path = f"{markdown.TOPICS}{markdown.slug(name)}.md"
+    return path if path not in taken else f"{path.removesuffix('.md')}-{markdown.short(name)}.md"
 
 
 class _Known(NamedTuple):
@@ -293,7 +291,7 @@ def _known(rows: Rows, pages: Collection[PageRow]) -> _Known:
         for body in (row.text, row.also):
             for _, item in page_format.read(body).lines():
                 for place in places:
-                    named.setdefault(item.id, {}).setdefault(place, set()).add(page_format.key(item.text))
+                    named.setdefault(item.id, {}).setdefault(place, set()).add(markdown.key(item.text))
     bare = named.pop("", {})
     missing = markdown_pages.missing_lines(rows, list(named))
     gone: dict[int | None, set[str]] = {}
@@ -403,7 +401,7 @@ def changes(
 
 def _theirs(rows: Rows, one: Wanted, row: PageRow | None) -> frozenset[int]:
     """The projects on a theme's page, as it will be, or was where it goes."""
-    if not one.path.startswith(page_content.TOPICS):
+    if not one.path.startswith(markdown.TOPICS):
         return frozenset()
     said = one.text if one.text is not None else row.text if row else ""
     return markdown_pages.projects_of(rows, [item.id for _, item in page_format.read(said).lines() if item.id])
@@ -430,7 +428,7 @@ def planned(
     there = {page.path for page in made}
     for path in sorted(known.keys() - there):
         left = page_format.has_theirs(page_format.read(known[path].text), page_content.is_ours)
-        is_topic = path.startswith(page_content.TOPICS)
+        is_topic = path.startswith(markdown.TOPICS)
         why = "the theme is hardly spoken of" if is_topic else "nothing is known of it any more"
         into = f"{ARCHIVE}{path}" if is_topic or left else ""
         wanted.append(Wanted(path=path, text=None, reason=why, into=into))
@@ -514,7 +512,7 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
     Of a theme's page no line that has gone behind a wall since: that is of no project alone.
     """
     walled = {seq for seq, *_, is_walled in store.read(markdown_pages.page_places) if is_walled}
-    if not row.path.startswith(page_content.TOPICS):
+    if not row.path.startswith(markdown.TOPICS):
         walled = set()
     alive = {memory.id for memory in store.read(markdown_pages.alive) if memory.project_seq not in walled}
     read = page_format.read(row.text)

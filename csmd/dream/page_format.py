@@ -7,12 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from csmd.capture import matter
-from csmd.pageline import BULLET, ID
-from csmd.pageline import key as key
-from csmd.pageline import meant as meant
-from csmd.pageline import plain as plain
-from csmd.pageline import same as same
+from csmd import matter
+from csmd.markdown import BULLET, ID, key, meant, plain
 
 #: What a person writes under it is theirs to the last line of a list, never read.
 OWN = "Your own notes"

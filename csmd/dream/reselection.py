@@ -14,12 +14,12 @@ from csmd.extraction import statements as distill
 from csmd.memory import kinds
 from csmd.memory import remember as believe
 from csmd.model import Memory, Provenance, Statement
+from csmd.privacy.fingerprints import PURGED
 from csmd.store import before_images, belief_changes, cursors, dreams, memories, search, turns
-from csmd.store import reselection as stored
+from csmd.store import dreams as stored
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.dreams import Dream
-from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 from csmd.text import content_words, stem
 

@@ -18,16 +18,15 @@ from csmd import text
 from csmd.dream import actions, consolidation
 from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot, after, alive
 from csmd.dream.consolidation import joined, planning
-from csmd.memory import doubts, habits, kinds, supersession, upkeep
+from csmd.memory import habits, kinds, supersession, upkeep
 from csmd.memory import remember as believe
 from csmd.memory.contradiction import SURE
 from csmd.model import Memory
 from csmd.store import before_images as upkept
 from csmd.store import belief_changes, candidates, dreams, memories, projects, tombstones
-from csmd.store import dream_evidence as stored
+from csmd.store import dreams as stored
 from csmd.store.core import Store
-from csmd.store.dream_evidence import Place
-from csmd.store.dreams import Dream
+from csmd.store.dreams import Dream, Place
 from csmd.store.sqlite import Rows
 
 T = TypeVar("T")
@@ -48,7 +47,7 @@ READ, COMPARED, BATCH, TRIES = 100, 10, 3, 2
 Near = Callable[[Rows, Place, Sequence[int]], set[tuple[int, int]]]
 
 
-def planned(read: Read, *, now: str, facts: Facts, near: Near = stored.near) -> Steps[DreamPlan]:
+def planned(read: Read, *, now: str, facts: Facts, near: Near = stored.near_pairs) -> Steps[DreamPlan]:
     """What a dream would do now, everywhere; `facts` are those of each project, by its row key.
 
     Comparing vectors takes longest: `near` may compare only some, where the caller waits.
@@ -56,7 +55,7 @@ def planned(read: Read, *, now: str, facts: Facts, near: Near = stored.near) -> 
     plans: list[DreamPlan] = []
     changed: dict[str, Memory] = {}
     lifted: dict[int, dict[str, Memory]] = defaultdict(dict)
-    for place in read(stored.places):
+    for place in read(stored.dream_places):
         seen = yield from looked(read, place, now=now, facts=facts)
         pairs = yield from compared(read, place, _alive(seen), near=near)
         held = {**seen.memories, **lifted[place.everywhere]}
@@ -72,7 +71,7 @@ def looked(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapsho
     """What a scope's dream is planned from, but for the pairs whose vectors are near."""
     here = tuple(facts.get(place.seq, ()))
     parts: list[_Part] = []
-    for seqs in _parts(read(partial(stored.held, place=place)), READ):
+    for seqs in _parts(read(partial(stored.held_memories, place=place)), READ):
         parts.append(read(partial(_part, place=place, seqs=seqs)))
         yield
     taken_out = read(stored.undone_raises)
@@ -80,7 +79,7 @@ def looked(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapsho
     days = read(lambda rows: {one: tuple(projects.active_days(rows, one)) for one in (place.seq, place.everywhere)})
     dropped = read(upkept.dropped_pairs)
     known = read(lambda rows: candidates.of_source(rows, actions.SOURCE, project=place.seq))
-    asked = read(partial(stored.asked, place=place, source=doubts.SOURCE))
+    asked = read(partial(stored.dream_asked, place=place, source=supersession.DOUBT_SOURCE))
     yield
     abroad = yield from _abroad(read, place)
     decided = [one.decided for one in parts]
@@ -114,8 +113,8 @@ class _Part:
 
 def _part(rows: Rows, place: Place, seqs: Sequence[int]) -> _Part:
     return _Part(
-        memories={memory.id: memory for memory in stored.still(rows, seqs)},
-        topics=stored.topics(rows, place, seqs), told=stored.told(rows, seqs),
+        memories={memory.id: memory for memory in stored.still_held(rows, seqs)},
+        topics=stored.dream_topics(rows, place, seqs), told=stored.dream_told(rows, seqs),
         by_assistants=stored.by_assistants(rows, seqs), decided=stored.decided(rows, place, seqs),
     )  # fmt: skip
 
@@ -166,7 +165,9 @@ def _candidate_id(fact: Fact) -> str:
     return candidates.identity(one.kind, one.project_seq, one.fingerprint, "") if one else ""
 
 
-def compared(read: Read, place: Place, seqs: Sequence[int], *, near: Near = stored.near) -> Steps[set[tuple[int, int]]]:
+def compared(
+    read: Read, place: Place, seqs: Sequence[int], *, near: Near = stored.near_pairs
+) -> Steps[set[tuple[int, int]]]:
     """The pairs of row keys whose vectors are near."""
     found: set[tuple[int, int]] = set()
     for some in _parts(seqs, COMPARED):
@@ -198,7 +199,7 @@ def batches(store: Store, dream: Dream, *, now: str, key: bytes, facts: Facts, p
     Where it is closed between two steps, what is done stays, and the next dream plans the rest.
     """
     done = 0
-    for place in store.read(stored.places):
+    for place in store.read(stored.dream_places):
         near: set[tuple[int, int]] = set()
         known: set[int] = set()
         for _ in range(TRIES):
@@ -273,7 +274,7 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
         return [made.id]
     if action.kind == "ask" and other is not None:
         at = belief_changes.stated_at(rows, other)
-        asked = doubts.ask(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
+        asked = supersession.ask_about(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
         return [asked] if asked else []
     changed = after(action, partial(believe.aged, rows))
     if action.kind == "merge":

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
 from csmd import text, wire
-from csmd.capture.hosts import claude_environment
-from csmd.capture.hosts.claude_environment import Memo
 from csmd.capture.project_identity import normal_remote
-from csmd.capture.redact import redact
 from csmd.errors import BadInput
+from csmd.hosts.claude import environment
+from csmd.hosts.claude.environment import Memo
 from csmd.memory import remember as believe
 from csmd.memory import supersession
 from csmd.memory.remember import MODEL_SAVED
@@ -38,6 +37,7 @@ from csmd.model import (
     Statement,
     Tier,
 )
+from csmd.privacy.redaction import redact
 from csmd.store import disk, exports, files, memories, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -572,7 +572,7 @@ def _blocks(body: str) -> Iterator[str]:
 
 def is_note(name: str) -> bool:
     """Whether a file of a memory directory is one of its notes, and not its index."""
-    return name.endswith(".md") and name != claude_environment.INDEX and not name.startswith(".")
+    return name.endswith(".md") and name != environment.INDEX and not name.startswith(".")
 
 
 NOTES_AT_ONCE = 5
@@ -597,7 +597,7 @@ def notes_in(path: Path) -> list[Path]:
     if not path.is_dir() or any(path.glob("*.jsonl")):
         return []
     found = [one for one in path.glob("*.md") if is_note(one.name) and one.is_file()]
-    return sorted(found, key=lambda one: (-one.stat().st_mtime, one.name))[: claude_environment.MOST_FILES]
+    return sorted(found, key=lambda one: (-one.stat().st_mtime, one.name))[: environment.MOST_FILES]
 
 
 def take_in_notes(store: Store, notes: Sequence[Path], *, project: int, now: str, taken: NotesTaken) -> Iterator[int]:
@@ -615,11 +615,11 @@ def take_in_notes(store: Store, notes: Sequence[Path], *, project: int, now: str
 def _read(path: Path, taken: NotesTaken) -> list[tuple[Statement, Provenance]]:
     """What a note says, redacted, with where it stands; what is odd in it is noted."""
     with files.open_regular(path) as file:
-        data, info = file.read(claude_environment.READ_BYTES), os.fstat(file.fileno())
+        data, info = file.read(environment.READ_BYTES), os.fstat(file.fileno())
     modified = datetime.fromtimestamp(info.st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
-    found = claude_environment.memo(path.name, data, modified=modified, size=info.st_size)
+    found = environment.memo(path.name, data, modified=modified, size=info.st_size)
     taken.problems += [f"{path.name}: {problem}" for problem in found.problems]
-    body = redact(claude_environment.body(data), taken.redactions)
+    body = redact(environment.body(data), taken.redactions)
     said = []
     for statement in statements(found, body):
         name = hashlib.sha256(f"{path}\n{statement.text}".encode("utf-8", "replace")).hexdigest()[:24]

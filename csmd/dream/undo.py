@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 from csmd.errors import CsmdError
 from csmd.memory.remember import aged
+from csmd.privacy.fingerprints import PURGED, Marks, clean
 from csmd.store import (
     before_images,
     belief_changes,
     candidates,
-    dream_evidence,
     dreams,
     files,
     markdown_pages,
@@ -29,7 +29,6 @@ from csmd.store import dreams as dream_journal
 from csmd.store.before_images import Before
 from csmd.store.core import Store
 from csmd.store.dreams import Change, ChangedFile, ChangedRow, Dream
-from csmd.store.purged import PURGED, Marks, clean
 from csmd.store.sqlite import Rows
 
 #: The states of dreams that can be undone: what a killed or cancelled one did is in its journal, too.
@@ -407,10 +406,10 @@ def _rows_back(rows: Rows, *, keys: Sequence[int], now: str, key: bytes) -> None
 def _not_again(rows: Rows, change: Change, *, now: str) -> None:
     """Notes on what an action rested on that it was undone, where no audit of what it changed tells: no dream does it again."""
     if change.kind == "lift":
-        about, note, after = change.evidence, dream_evidence.NOT_LIFTED, ""
+        about, note, after = change.evidence, dreams.NOT_LIFTED, ""
     elif change.kind == "ask":
         about = change.evidence[1::-1]  # the newer comes first there
-        note, after = dream_evidence.NOT_ASKED, ":".join(about)
+        note, after = dreams.NOT_ASKED, ":".join(about)
     else:
         return
     for ident in about:

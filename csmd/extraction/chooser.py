@@ -18,12 +18,12 @@ from typing import NamedTuple, get_args
 
 from csmd import prose, quotations
 from csmd.cache import cached
-from csmd.extraction import assertions, classifier, refusals
+from csmd.extraction import classifier, refusals
 from csmd.extraction.refusals import Speaker
 from csmd.extraction.sources import Role, Source
 from csmd.extraction.weights import Weights, shipped, squashed
 from csmd.model import PROMPTS, Authority, Statement, StoredTurn
-from csmd.text import content_words, words
+from csmd.text import content_words, words_of
 
 #: Most distinct content words of a passage, and of its characters.
 MOST_WORDS, MOST_CHARACTERS = 45, 600
@@ -246,7 +246,7 @@ def _stands(sentence: prose.Sentence, speaker: Speaker) -> bool:
     if len(said) >= prose.MAX_LINE or len(_WORDY.findall(said)) < 3 or _CODE_LINE.search(said):
         return False
     is_order = speaker == "user" and refusals.ORDER.match(said) and len(content_words(said)) <= SHORT_ORDER
-    if is_order and assertions.certainty(said, shipped()) < LASTING:
+    if is_order and refusals.certainty(said, shipped()) < LASTING:
         return False
     return not (refusals.refusal(said, speaker) or refusals.POOR_TITLE.search(sentence.title))
 
@@ -290,7 +290,7 @@ def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passa
     """
     if not outline or outline[-1].row >= DOCUMENT_ROWS:
         return []
-    sure = [assertions.certainty(one.text, weights) if _stands(one, "user") else 0.0 for one in outline]
+    sure = [refusals.certainty(one.text, weights) if _stands(one, "user") else 0.0 for one in outline]
     bar = next(bar for size, bar in CERTAIN if len(outline) <= size)
     listed = sum(one.item >= 0 for one in outline)
     if 2 * listed > len(outline) and 2 * sum(value >= CERTAIN[0][1] for value in sure) > listed:
@@ -366,7 +366,7 @@ def features(one: Passage, *, user: bool, other: frozenset[str], among: int) -> 
         *((min(count, high) - low) / (high - low) if count > low else 0.0 for low, high in _RAMPS),
         *(min(3, len(pattern.findall(one.text))) / 3 for _, pattern in _COUNTED),
         min(1.0, 2 * len(_IDENTIFIER.findall(one.text)) / count),
-        count / max(1, len(words(one.text))),
+        count / max(1, len(words_of(one.text))),
         _share(one.content, other),
         float(refusals.ORDER.match(one.text) is not None),
         float('"' in one.text),
@@ -400,12 +400,12 @@ def _content(turn: StoredTurn | None) -> frozenset[str]:
 @cached(8)
 def _bare(said: str) -> str:
     """A text as its words and nothing else, for finding one in another."""
-    return " ".join(["", *words(said), ""])
+    return " ".join(["", *words_of(said), ""])
 
 
 def _quotes(said: str, other: str) -> bool:
     """Whether most of a text stands in another, word for word; `other` is bare."""
-    own = words(said)
+    own = words_of(said)
     runs = range(len(own) - QUOTED_WORDS + 1)
     taken = {
         at + step

@@ -18,10 +18,10 @@ from csmd.errors import CsmdError
 from csmd.extraction import refusals
 from csmd.extraction import work as harvest
 from csmd.extraction.work import ENTRY, SENTENCE, Entry, Item, Stated, Work, check_of, fold
+from csmd.privacy.fingerprints import PURGED
 from csmd.store import cursors, digests, sessions, tombstones
 from csmd.store.core import Store
 from csmd.store.digests import DIGEST, Waiting
-from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 from csmd.text import amount, cut
 

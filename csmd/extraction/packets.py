@@ -246,7 +246,7 @@ def _order(piece: str, *, asked: bool) -> Order | None:
     bare = bare[against.end() if against else 0 :]
     if _NO_ORDER.match(bare) or (against and _WAITS.search(bare)):
         return None
-    words = text.words(bare)
+    words = text.words_of(bare)
     if not asked and (len(words) > BARE_WORDS or not all(map(str.isalpha, words))):
         return None
     told = " ".join(words[:ORDER_WORDS])

@@ -13,7 +13,7 @@ from dataclasses import replace
 from heapq import merge
 from typing import Literal, NamedTuple
 
-from csmd.capture.hosts import claude_tool_calls
+from csmd.hosts.claude import tool_calls
 from csmd.model import PROMPTS, StoredTurn, TurnKind
 
 Role = Literal["prompt", "midway", "reply", "plan", "commit", "report", "summary"]
@@ -79,16 +79,16 @@ def called(turn: StoredTurn, tool: str, result: StoredTurn | None) -> Source | N
 
     The turn is the one in which the words are.
     """
-    if result is None or tool not in claude_tool_calls.CALLS:
+    if result is None or tool not in tool_calls.CALLS:
         return None
-    role, said = claude_tool_calls.CALLS[tool]
+    role, said = tool_calls.CALLS[tool]
     text = said(turn.text, result.text)
     return _source(result if role == "report" else replace(turn, ordinal=result.ordinal), role, text) if text else None
 
 
 _BESIDE: dict[TurnKind, tuple[Role, Callable[[str], str]]] = {
-    "notification": ("report", claude_tool_calls.notified),
-    "summary": ("summary", claude_tool_calls.summary),
+    "notification": ("report", tool_calls.notified),
+    "summary": ("summary", tool_calls.summary),
 }
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from csmd import quotations
-from csmd.capture.hosts import claude_tool_calls
 from csmd.extraction import refusals, shell_commands
+from csmd.hosts.claude import tool_calls
 from csmd.patterns import at_first_use
 from csmd.text import content_words, cut, lines_of_prose, sentences, squeeze, stem
 
@@ -76,7 +76,7 @@ class Work:
     """Branches that were begun here -> uuid."""
     open: list[tuple[str, str]] = field(default_factory=list)
     """(entry, uuid) of the last to-do list that were not done."""
-    todo: list[tuple[str, claude_tool_calls.Progress, str]] = field(default_factory=list)
+    todo: list[tuple[str, tool_calls.Progress, str]] = field(default_factory=list)
     """(entry, how far it is, uuid) of the whole of it, and of the tasks."""
     todos: int = 0
     calls: int = 0
@@ -187,17 +187,17 @@ def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
     """What was done in these entries of one conversation, in their order; a commit elsewhere than below `cwd` is none."""
     work = Work()
     results = {entry.tool_id: entry for entry in entries if entry.kind == "tool_result" and entry.tool_id}
-    tasks: dict[str, tuple[str, claude_tool_calls.Progress, str]] = {}
-    todo: list[tuple[str, claude_tool_calls.Progress, str]] = []
+    tasks: dict[str, tuple[str, tool_calls.Progress, str]] = {}
+    todo: list[tuple[str, tool_calls.Progress, str]] = []
     for entry in entries:
         if entry.kind != "tool_call":
             continue
         work.calls += 1
-        done = claude_tool_calls.deed(entry.tool, entry.text)
+        done = tool_calls.deed(entry.tool, entry.text)
         answer = results.get(entry.tool_id)
         if answer is None or done is None:
             continue
-        how = claude_tool_calls.how_it_ended(answer.text)
+        how = tool_calls.how_it_ended(answer.text)
         if done.kind == "look":
             if how == "passed":
                 work.read.setdefault(done.subject, []).append(entry.uuid)
@@ -213,7 +213,7 @@ def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
         elif how == "passed" and done.kind == "todo":
             todo = [(body, progress, entry.uuid) for body, progress in done.items]
         elif how == "passed" and done.kind == "task":
-            tasks[claude_tool_calls.task_number(answer.text) or str(len(tasks) + 1)] = (
+            tasks[tool_calls.task_number(answer.text) or str(len(tasks) + 1)] = (
                 done.subject,
                 "open",
                 entry.uuid,
@@ -311,7 +311,7 @@ def goal(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = ()) ->
     for prompt in prompts:
         if found and len(words) >= WORDS:
             break
-        plan, _ = claude_tool_calls.plan_given(prompt.text)
+        plan, _ = tool_calls.plan_given(prompt.text)
         own = plan or quotations.own_words(prompt.text)
         rows = [row for row in lines_of_prose(own[:4000]) if plan or refusals.refusal(row, "user") != "printed"]
         if not found and rows and (plan or len(content_words(rows[0])) >= 3 or len(content_words(" ".join(rows))) >= 5):
@@ -371,7 +371,7 @@ def named(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[Item]:
     """What the session says that it builds on: a plan, a transcript, a commit, an earlier conversation."""
     found: list[Item] = []
     for prompt in prompts:
-        plan, transcript = claude_tool_calls.plan_given(prompt.text)
+        plan, transcript = tool_calls.plan_given(prompt.text)
         if plan:
             found.append(Item("plan_given", cut(squeeze(plan), 400), prompt.uuid))
         if transcript:
@@ -381,7 +381,7 @@ def named(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[Item]:
             if _LAST_TIME.search(prompt.text):
                 found.append(Item("continued", cut(squeeze(prompt.text), SENTENCE), prompt.uuid))
     first = next((entry for entry in entries if entry.kind in ("user", "summary", "assistant")), None)
-    if first is not None and first.kind == "summary" and claude_tool_calls.is_continued(first.text):
+    if first is not None and first.kind == "summary" and tool_calls.is_continued(first.text):
         found.append(Item("continued", "a summary of an earlier conversation", first.uuid))
     return list(dict.fromkeys(found))
 

@@ -1,17 +1,235 @@
-"""csmd's entries in the assistant's own files, hooks, server and status line: merged in and taken out as edits of the text."""
+"""Small edits of JSON text that leave every other byte alone: find a member, cut items out, append one.
+
+Works on text that was parsed before, so it need not find mistakes, and only on the levels it is asked for, so
+nesting is no concern. New text takes on the file's own indent, line ends and spacing as far as it shows them.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from csmd import wire
 from csmd.errors import BadInput, ConfigError
-from csmd.installer import foreign_files, json_edits
-from csmd.installer.json_edits import Edit, Item
+from csmd.installer import foreign_files
+
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
+_UNIT = "  "
+_BOM = "\ufeff"
+
+#: (start, end, new text)
+Edit = tuple[int, int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A member or element: `start` (of its key, if any), `value` and `end` are offsets in the text."""
+
+    key: str
+    start: int
+    value: int
+    end: int
+
+
+def json_root(text: str) -> int:
+    """Where the outermost object begins."""
+    return text.index("{")
+
+
+def json_items(text: str, at: int) -> list[Item]:
+    """What stands directly in the object or list that begins at `at`; an element's key is empty."""
+    return list(_items(text, at))
+
+
+def _items(text: str, at: int) -> Iterator[Item]:
+    keyed, depth, key, start, value = text[at] == "{", 0, "", -1, -1
+    for token in _TOKEN.finditer(text, at):
+        mark = token.group()
+        if mark in ("{", "["):
+            depth += 1
+            if depth == 2:
+                value = token.start()
+        elif mark in ("}", "]"):
+            depth -= 1
+            if depth == 0:
+                return
+        elif depth != 1 or mark in (":", ","):
+            continue
+        elif keyed and start < 0:
+            key, start = wire.loads(mark), token.start()
+            continue
+        else:
+            value = token.start()
+        if depth == 1 and value >= 0:
+            yield Item(key=key, start=start if keyed else value, value=value, end=token.end())
+            key, start, value = "", -1, -1
+
+
+def member(text: str, at: int, key: str) -> Item | None:
+    """The member `key` of the object that begins at `at`; the last one where it is doubled, as parsers do."""
+    return next((item for item in reversed(json_items(text, at)) if item.key == key), None)
+
+
+def edited(text: str, edits: Iterable[Edit]) -> str:
+    """`text` with `edits` made; they must not overlap."""
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def cuts(found: list[Item], gone: list[bool]) -> list[Edit]:
+    """The edits that take the items marked in `gone` out of a container, which keeps at least one (or has none)."""
+    if True not in gone or False not in gone:
+        return []
+    first = gone.index(False)
+    edits = [(found[0].start, found[first].start, "")] if first else []
+    return edits + [(found[n - 1].end, found[n].end, "") for n in range(first + 1, len(found)) if gone[n]]
+
+
+def without_member(text: str, at: int, key: str) -> str:
+    """`text` without the member `key` of the object that begins at `at`."""
+    found = json_items(text, at)
+    last = member(text, at, key)
+    if found == [last]:
+        return text[: at + 1] + text[text.index("}", found[0].end) :]
+    return edited(text, cuts(found, [item == last for item in found]))
+
+
+def value_at(text: str, path: Sequence[str]) -> Any:
+    """The value at `path` below the outermost object of `text`; None where there is none, or nothing is said."""
+    found = _found(text, path)
+    return None if found is None else wire.loads(text[found.value : found.end])
+
+
+def with_member(text: str, path: Sequence[str], value: Any) -> str:
+    """`text` with `value` at `path` below its outermost object; objects on the way that are missing are made.
+
+    What is there already and equal keeps its bytes, another value gives way. BadInput where something else than an
+    object stands on the way. A text that says nothing becomes an object.
+    """
+    if not text.removeprefix(_BOM).strip(" \t\r\n"):
+        bom = _BOM if text.startswith(_BOM) else ""
+        return f"{bom}{wire.pretty(_nested(path, value))}\n"
+    found = _found(text, path)
+    if found is not None:
+        same = wire.loads(text[found.value : found.end]) == value
+        return text if same else edited(text, [(found.value, found.end, render_in_place(text, found, value))])
+    at = json_root(text)
+    for depth, key in enumerate(path):
+        on_the_way = member(text, at, key)
+        if on_the_way is None:
+            return append(text, at, key, _nested(path[depth + 1 :], value))
+        if text[on_the_way.value] != "{":
+            raise BadInput(f"{'.'.join(path[: depth + 1])} is not an object")
+        at = on_the_way.value
+    raise AssertionError("a path of no key")
+
+
+def without_path(text: str, path: Sequence[str]) -> str:
+    """`text` without the member at `path`; objects on the way that hold nothing else go with it."""
+    for depth in range(len(path), 0, -1):
+        found = _found(text, path[:depth])
+        if found is None:
+            return text
+        parent = _found(text, path[: depth - 1])
+        at = json_root(text) if parent is None else parent.value
+        if depth == 1 or len(json_items(text, at)) > 1:
+            return without_member(text, at, path[depth - 1])
+    return text
+
+
+def _found(text: str, path: Sequence[str]) -> Item | None:
+    """The member at `path` below the outermost object; None for the object itself, too."""
+    found: Item | None = None
+    for key in path:
+        at = found.value if found else text.find("{")
+        found = member(text, at, key) if at >= 0 and text[at] == "{" else None
+        if found is None:
+            return None
+    return found
+
+
+def _nested(path: Sequence[str], value: Any) -> Any:
+    for key in reversed(path):
+        value = {key: value}
+    return value
+
+
+def append(text: str, at: int, key: str | None, value: Any) -> str:
+    """`text` with `value` (under `key` in an object) at the end of the container that begins at `at`."""
+    found = json_items(text, at)
+    name = "" if key is None else wire.dumps(key) + (":" if _is_tight(text) else ": ")
+    if not found:
+        end = text.index("}" if text[at] == "{" else "]", at)
+        if not _is_spread(text):
+            return text[: at + 1] + name + _render(text, value, None) + text[end:]
+        outer = _newline(text) + _indent_of_line(text, at)
+        inner = outer + _unit(text)
+        return text[: at + 1] + inner + name + _render(text, value, inner) + outer + text[end:]
+    last = found[-1]
+    if len(found) > 1:
+        between = text[found[-2].end : last.start]
+    else:
+        between = "," + (text[at + 1 : last.start] or ("" if _is_tight(text) else " "))
+    spread = _newline(text) + between.rpartition("\n")[2] if "\n" in between else None
+    return text[: last.end] + between + name + _render(text, value, spread) + text[last.end :]
+
+
+def render_in_place(text: str, item: Item, value: Any) -> str:
+    """`value` as text to stand where `item`'s value stands."""
+    spread = "\n" in text[item.value : item.end]
+    return _render(text, value, _newline(text) + _indent_of_line(text, item.value) if spread else None)
+
+
+def _render(text: str, value: Any, line_start: str | None) -> str:
+    """`value` on lines of its own that begin with `line_start`, or on one line when that is None."""
+    lines = wire.pretty(value).split("\n")
+    if line_start is not None:
+        unit = _unit(text)
+        bare = [line.lstrip(" ") for line in lines]
+        return line_start.join(
+            unit * ((len(line) - len(rest)) // 2) + rest for line, rest in zip(lines, bare, strict=True)
+        )
+    if _is_tight(text):
+        return wire.dumps(value)
+    return "".join(line.strip() + " " * line.endswith(",") for line in lines)
+
+
+def _gap(text: str) -> str | None:
+    """What stands before the outermost object's first member, None when it is empty."""
+    found = json_items(text, json_root(text))
+    return text[json_root(text) + 1 : found[0].start] if found else None
+
+
+def _is_spread(text: str) -> bool:
+    """Whether the file is written over several lines; an empty object takes on the common form."""
+    gap = _gap(text)
+    return gap is None or "\n" in gap
+
+
+def _is_tight(text: str) -> bool:
+    """Whether no space follows a key's colon."""
+    found = json_items(text, json_root(text))
+    return bool(found) and text[found[0].value - 1] == ":"
+
+
+def _unit(text: str) -> str:
+    gap = _gap(text)
+    return gap.rpartition("\n")[2] if gap and "\n" in gap else _UNIT
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _indent_of_line(text: str, at: int) -> str:
+    line = text[text.rfind("\n", 0, at) + 1 : at].removeprefix(_BOM)
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
 
 #: Event -> seconds that the assistant grants the hook; known to every version since 1.0.85.
 EVENTS: Mapping[str, int] = {
@@ -65,15 +283,15 @@ def plan_merge(
         return f"{bom}{wire.pretty(hooks_json(interpreter, home, events))}\n".encode()
     text = _without(text, home, where, keep=(interpreter, events))
     for event in events:
-        root, group = json_edits.root(text), _group(interpreter, home, event)
+        root, group = json_root(text), _group(interpreter, home, event)
         hooks = _hooks(text, where)
-        groups = json_edits.member(text, hooks.value, event) if hooks else None
+        groups = member(text, hooks.value, event) if hooks else None
         if hooks is None:
-            text = json_edits.append(text, root, "hooks", {event: [group]})
+            text = append(text, root, "hooks", {event: [group]})
         elif groups is None:
-            text = json_edits.append(text, hooks.value, event, [group])
+            text = append(text, hooks.value, event, [group])
         elif not _has_ours(text, groups, home):
-            text = json_edits.append(text, groups.value, None, group)
+            text = append(text, groups.value, None, group)
     return text.encode()
 
 
@@ -122,11 +340,9 @@ def _shell_words(command: str) -> list[str]:
 
 def _hooks(text: str, where: str) -> Item | None:
     """The member `hooks`; ConfigError when it is not an object of lists."""
-    hooks = json_edits.member(text, json_edits.root(text), "hooks")
+    hooks = member(text, json_root(text), "hooks")
     if hooks is not None:
-        fine = text[hooks.value] == "{" and all(
-            text[event.value] == "[" for event in json_edits.items(text, hooks.value)
-        )
+        fine = text[hooks.value] == "{" and all(text[event.value] == "[" for event in json_items(text, hooks.value))
         if not fine:
             raise ConfigError(f"{where}: `hooks` is not an object of lists", hint="correct it, then run this again")
     return hooks
@@ -134,13 +350,13 @@ def _hooks(text: str, where: str) -> Item | None:
 
 def _handlers(text: str, group: Item) -> Item | None:
     """The list of handlers in a group of an event, None where a group has another shape."""
-    found = json_edits.member(text, group.value, "hooks") if text[group.value] == "{" else None
+    found = member(text, group.value, "hooks") if text[group.value] == "{" else None
     return found if found is not None and text[found.value] == "[" else None
 
 
 def _has_ours(text: str, event: Item, home: Path) -> bool:
-    lists = [_handlers(text, group) for group in json_edits.items(text, event.value)]
-    handlers = [handler for found in lists if found for handler in json_edits.items(text, found.value)]
+    lists = [_handlers(text, group) for group in json_items(text, event.value)]
+    handlers = [handler for found in lists if found for handler in json_items(text, found.value)]
     return any(_is_ours(wire.loads(text[handler.value : handler.end]), home) for handler in handlers)
 
 
@@ -161,11 +377,11 @@ def _without(
 
     def prune(container: Item, goes: Callable[[Item], bool]) -> bool:
         """Whether everything in `container` goes; else what goes of it is added to `edits`."""
-        items = json_edits.items(text, container.value)
+        items = json_items(text, container.value)
         gone = [goes(item) for item in items]
         if items and all(gone):
             return True
-        edits.extend(json_edits.cuts(items, gone))
+        edits.extend(cuts(items, gone))
         return False
 
     def handler_goes(handler: Item, event: str) -> bool:
@@ -177,7 +393,7 @@ def _without(
         kept.add(event)
         wanted = _handler(keep[0], home, event)
         if value != wanted:
-            edits.append((handler.value, handler.end, json_edits.render_in_place(text, handler, wanted)))
+            edits.append((handler.value, handler.end, render_in_place(text, handler, wanted)))
         return False
 
     def group_goes(group: Item, event: str) -> bool:
@@ -188,8 +404,8 @@ def _without(
         return prune(event, lambda group: group_goes(group, event.key))
 
     if prune(hooks, event_goes):
-        return json_edits.without_member(text, json_edits.root(text), "hooks")
-    return json_edits.edited(text, edits)
+        return without_member(text, json_root(text), "hooks")
+    return edited(text, edits)
 
 
 NAME = "csmd"
@@ -222,16 +438,16 @@ def merge_server(before: bytes | None, home: Path, where: str = ".claude.json") 
         return f"{bom}{wire.pretty({KEY: {NAME: entry(home)}})}\n".encode()
     servers = _servers(text, where)
     if servers is None:
-        return json_edits.append(text, json_edits.root(text), KEY, {NAME: entry(home)}).encode()
+        return append(text, json_root(text), KEY, {NAME: entry(home)}).encode()
     ours = _ours(text, servers, home)
     if not ours:
-        taken = json_edits.member(text, servers.value, NAME) is not None
-        return (text if taken else json_edits.append(text, servers.value, NAME, entry(home))).encode()
-    items = json_edits.items(text, servers.value)
-    edits = json_edits.cuts(items, [item in ours[1:] for item in items])
+        taken = member(text, servers.value, NAME) is not None
+        return (text if taken else append(text, servers.value, NAME, entry(home))).encode()
+    items = json_items(text, servers.value)
+    edits = cuts(items, [item in ours[1:] for item in items])
     if _needs_change(wire.loads(text[ours[0].value : ours[0].end]), home):
-        edits.append((ours[0].value, ours[0].end, json_edits.render_in_place(text, ours[0], entry(home))))
-    return json_edits.edited(text, edits).encode()
+        edits.append((ours[0].value, ours[0].end, render_in_place(text, ours[0], entry(home))))
+    return edited(text, edits).encode()
 
 
 def removal(current: bytes, home: Path, where: str = ".claude.json") -> bytes:
@@ -240,12 +456,12 @@ def removal(current: bytes, home: Path, where: str = ".claude.json") -> bytes:
     servers = _servers(text, where) if text.removeprefix(BOM).strip() else None
     if servers is None:
         return current
-    items, ours = json_edits.items(text, servers.value), _ours(text, servers, home)
+    items, ours = json_items(text, servers.value), _ours(text, servers, home)
     if not ours:
         return current
     if len(ours) == len(items):
-        return json_edits.without_member(text, json_edits.root(text), KEY).encode()
-    return json_edits.edited(text, json_edits.cuts(items, [item in ours for item in items])).encode()
+        return without_member(text, json_root(text), KEY).encode()
+    return edited(text, cuts(items, [item in ours for item in items])).encode()
 
 
 def is_registered(current: bytes | None, home: Path) -> bool:
@@ -268,7 +484,7 @@ def _ours(text: str, servers: Item, home: Path) -> list[Item]:
         words = [value.get("command"), *(value["args"] if isinstance(value.get("args"), list) else ())]
         return script in words
 
-    found = json_edits.items(text, servers.value)
+    found = json_items(text, servers.value)
     return [item for item in found if runs(wire.loads(text[item.value : item.end]))]
 
 
@@ -279,7 +495,7 @@ def _needs_change(value: dict[str, Any], home: Path) -> bool:
 
 
 def _servers(text: str, where: str) -> Item | None:
-    servers = json_edits.member(text, json_edits.root(text), KEY)
+    servers = member(text, json_root(text), KEY)
     if servers is not None and text[servers.value] != "{":
         raise ConfigError(f"{where}: `{KEY}` is not an object", hint="correct it, then run this again")
     return servers
@@ -321,27 +537,27 @@ def merge_status_line(text: str, interpreter: str, home: Path) -> str:
 
     `text` is a JSON object. Merging what was merged changes nothing.
     """
-    found = json_edits.member(text, json_edits.root(text), MEMBER)
+    found = member(text, json_root(text), MEMBER)
     wanted = value(interpreter, home)
     if found is None:
-        return json_edits.append(text, json_edits.root(text), MEMBER, wanted)
+        return append(text, json_root(text), MEMBER, wanted)
     there = wire.loads(text[found.value : found.end])
     if not is_ours(there, home) or there == wanted:
         return text
-    return json_edits.edited(text, [(found.value, found.end, json_edits.render_in_place(text, found, wanted))])
+    return edited(text, [(found.value, found.end, render_in_place(text, found, wanted))])
 
 
 def remove(text: str, home: Path) -> str:
     """The settings without our status line; a foreign one stays."""
-    found = json_edits.member(text, json_edits.root(text), MEMBER)
+    found = member(text, json_root(text), MEMBER)
     if found is None or not is_ours(wire.loads(text[found.value : found.end]), home):
         return text
-    return json_edits.without_member(text, json_edits.root(text), MEMBER)
+    return without_member(text, json_root(text), MEMBER)
 
 
 def is_foreign(text: str, home: Path) -> bool:
     """Whether these settings have a status line that is not this home's."""
-    found = json_edits.member(text, json_edits.root(text), MEMBER)
+    found = member(text, json_root(text), MEMBER)
     return found is not None and not is_ours(wire.loads(text[found.value : found.end]), home)
 
 

@@ -17,7 +17,7 @@ from csmd.extraction import failure_reports, shell_commands, statement_context
 from csmd.extraction import statements as distill
 from csmd.extraction.failure_reports import Spoken, Told
 from csmd.extraction.statement_context import Change, Claim, Edit, Prompt, Said, Scene
-from csmd.extraction.tool_words import EDITS, command_of, file_of
+from csmd.extraction.statements import EDITS, command_of, file_of
 from csmd.memory import confidence
 from csmd.memory.remember import aged
 from csmd.model import Link

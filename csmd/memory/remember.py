@@ -11,10 +11,10 @@ from csmd.extraction.classifier import Classification
 from csmd.memory import confidence as score
 from csmd.memory import contradiction, kinds, supersession
 from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Scope, Statement
+from csmd.privacy.fingerprints import PURGED
 from csmd.store import before_images, core, cursors, memories, projects, receipts, search, tombstones
 from csmd.store import forget as forgotten
 from csmd.store.core import Store
-from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
 STAGE = "believe"

@@ -10,9 +10,9 @@ from csmd.memory import confidence, review
 from csmd.memory import remember as believe
 from csmd.memory.supersession import PERSON, by_hand
 from csmd.model import Candidate, CandidateStatus, Memory, Provenance, Statement
+from csmd.privacy.fingerprints import PURGED
 from csmd.store import before_images, belief_changes, candidates, memories, tombstones
 from csmd.store.before_images import Answer, Before
-from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
 #: Turns that speak for a candidate and stand beside the person's word as sources of its memory.

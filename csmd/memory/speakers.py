@@ -7,8 +7,8 @@ with the next turn; a turn that is looked at twice is found as it was left.
 from __future__ import annotations
 
 from csmd import quotations
-from csmd.capture.hosts import claude, claude_tool_calls
 from csmd.extraction import shell_commands
+from csmd.hosts.claude import tool_calls, transcript
 from csmd.model import Memory
 from csmd.store import activity, memories, speakers
 from csmd.store.core import Store
@@ -40,11 +40,11 @@ def _look(rows: Rows, now: str) -> int:
 
 
 def _is_of_program(rows: Rows, prompt: Prompt) -> bool:
-    if claude.prompt_kind(prompt.text) == "notification":
+    if transcript.prompt_kind(prompt.text) == "notification":
         return True
     if len(prompt.text) < LEAST_PROMPT:
         return False
-    calls = speakers.handed_over(rows, prompt, tools=claude_tool_calls.AGENTS)
+    calls = speakers.handed_over(rows, prompt, tools=tool_calls.AGENTS)
     return any(shell_commands.given(call, "prompt").strip() == prompt.text for call in calls)
 
 

@@ -1,7 +1,4 @@
-"""The rest of a memory of which a part was replaced: a memory of its own, in the same words, from the same turns.
-
-The whole memory is superseded and keeps its text; its rest is linked with it, and goes when the whole holds again.
-"""
+"""Where no rule may tell whether one memory replaces another, a person is asked; an answer is final."""
 
 from __future__ import annotations
 
@@ -10,11 +7,50 @@ from dataclasses import dataclass, replace
 
 from csmd import text
 from csmd.errors import BadInput
-from csmd.memory import confidence, contradiction, doubts, kinds
+from csmd.memory import confidence, contradiction, kinds, review, upkeep_plan
 from csmd.memory import confidence as score
-from csmd.model import AUTHORITY_RANK, Link, Memory
-from csmd.store import belief_changes, memories, projects, search, tombstones
+from csmd.model import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
+from csmd.store import belief_changes, candidates, memories, projects, search, tombstones
 from csmd.store.sqlite import Rows
+
+DOUBT_SOURCE = review.CHANGE
+
+
+def say_what_stands(rows: Rows, old: Memory, new: Memory, found: contradiction.Replacement, *, at: str) -> None:
+    """Asks a person about a memory that certainly is spoken against, by who may not replace it."""
+    reason = (
+        f"speaks against {old.id} ({', '.join(found.reasons)}), which stands: {contradiction.stands(pinned=old.pinned)}"
+    )
+    ask_about(rows, old, new, reason=reason, sure=found.confidence, at=at)
+
+
+def ask_about(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: str) -> str:
+    """Asks a person which of two memories holds; the candidate's id, that of one that waits already, "" where it was answered."""
+    fingerprint = f"{old.id}:{new.id}"
+    for waiting in candidates.waiting_of(rows, [(old.project_seq, "stale", fingerprint)]):
+        return waiting.id
+    source = new.provenance[0]
+    return candidates.put(
+        rows,
+        Candidate(
+            id=candidates.identity("stale", old.project_seq, fingerprint, at),
+            kind="stale",
+            source=DOUBT_SOURCE,
+            project_seq=old.project_seq,
+            fingerprint=fingerprint,
+            text=f"{upkeep_plan.quote(old)} or {upkeep_plan.quote(new)}",
+            reason=reason,
+            confidence=sure,
+            gate=old.gate,
+            category=old.category,
+            created_at=at,
+            updated_at=at,
+            status="needs_review",
+            memory_ids=(old.id, new.id),
+            evidence=(Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at, against=True),),
+        ),
+    )
+
 
 LEFT = "left"
 
@@ -241,9 +277,9 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
             continue
         if not found.is_certain:
             if _may(memory, other) and other.authority == "user":
-                doubts.ask(rows, memory, other, reason=contradiction.UNSURE, sure=found.how.confidence, at=then[0])
+                ask_about(rows, memory, other, reason=contradiction.UNSURE, sure=found.how.confidence, at=then[0])
         elif not _may(memory, other):
-            doubts.say_what_stands(rows, memory, other, found.how, at=then[0])
+            say_what_stands(rows, memory, other, found.how, at=then[0])
         else:
             replaced |= {*found.parts}
             if best is None or then > best[0]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from csmd import text
 from csmd.errors import BadInput
-from csmd.memory import doubts, upkeep_plan
+from csmd.memory import supersession, upkeep_plan
 from csmd.memory.remember import aged
 from csmd.memory.upkeep_plan import Action, Finding
 from csmd.model import Candidate, Memory
@@ -128,7 +128,7 @@ def _holds(rows: Rows, one: Candidate) -> bool:
     found = [memory for ident in one.memory_ids if (memory := memories.by_id(rows, ident)) is not None]
     if len(found) != len(one.memory_ids) or not all(upkeep_plan.is_alive(memory) for memory in found):
         return False
-    if one.source == doubts.SOURCE:
+    if one.source == supersession.DOUBT_SOURCE:
         return True  # which of the two holds only a person tells
     if one.kind in PAIRS:
         return _alike(found[0], found[1]) is not None

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from csmd import text
-from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
 from csmd.extraction import failure_reports, shell_commands
-from csmd.extraction.tool_words import EDITS, file_of
+from csmd.extraction.statements import EDITS, file_of
+from csmd.hosts.claude.transcript import ANSWER_LIMIT_UNITS
 from csmd.model import Brief, Category, Failure, Memory
 from csmd.recall import brief, compose, prompt, visibility
 from csmd.recall.brief import injectable

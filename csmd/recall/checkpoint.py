@@ -11,19 +11,19 @@ from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 from csmd import text
-from csmd.capture.hosts import claude_tool_calls
-from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
 from csmd.extraction import refusals
 from csmd.extraction import work as harvest
 from csmd.extraction.work import ENTRY, SENTENCE, Entry, Item, Ran, Stated, Work, check_of, fold
+from csmd.hosts.claude import tool_calls
+from csmd.hosts.claude.transcript import ANSWER_LIMIT_UNITS
 from csmd.model import Brief, Event
-from csmd.recall import superseded, visibility
+from csmd.privacy.fingerprints import PURGED
+from csmd.recall import threads, visibility
 from csmd.recall.compose import Block, Note, fenced
 from csmd.store import checkpoints, cursors, digests, receipts, search, sessions, tombstones
 from csmd.store import checkpoints as due
 from csmd.store.checkpoints import AGAIN, Row
 from csmd.store.core import Store
-from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 from csmd.text import content_words, cut, defuse, sentences, squeeze
 
@@ -70,7 +70,7 @@ _PART = re.compile(r"(?<=[.!?;:]) |,? (?:and|then|and then) (?=\w)|, ")
 
 def sets_task(said: str) -> bool:
     """Whether a prompt gives its session something new to do; a plan that is handed over does."""
-    if claude_tool_calls.plan_given(said)[0]:
+    if tool_calls.plan_given(said)[0]:
         return True
     body = squeeze(said[:LOOKED_AT])
     words = len(content_words(body))
@@ -606,7 +606,7 @@ PIECES_SAID: frozenset[PieceKind] = frozenset({"goal", "correction", "decision",
 
 def pieces_that_hold(rows: Rows, project: int, session_id: str, pieces: Sequence[Piece]) -> list[Piece]:
     """A session's pieces without echoes of what was superseded; a goal stays, and says that it holds no longer."""
-    replaced = superseded.replaced_in(rows, [project])
+    replaced = threads.replaced_in(rows, [project])
     if not replaced:
         return list(pieces)
     turns = search.turns_of_uuids(rows, [one.uuid for one in pieces if one.kind in PIECES_SAID])
@@ -614,7 +614,7 @@ def pieces_that_hold(rows: Rows, project: int, session_id: str, pieces: Sequence
     kept: list[Piece] = []
     for one in pieces:
         turn = by_seq.get(turns.get(one.uuid, 0)) if one.kind in PIECES_SAID else None
-        old = superseded.echoed(one.text, at=turn.at, session=session_id, replaced=replaced) if turn else None
+        old = threads.echoed(one.text, at=turn.at, session=session_id, replaced=replaced) if turn else None
         if old is None:
             kept.append(one)
         elif one.kind == "goal":

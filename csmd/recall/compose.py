@@ -9,8 +9,8 @@ from typing import Literal
 
 from csmd import text
 from csmd.cache import cached
-from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
 from csmd.extraction import refusals
+from csmd.hosts.claude.transcript import ANSWER_LIMIT_UNITS
 from csmd.model import Brief, BriefItem, Memory
 
 Bracket = Literal["FRESH", "MODERATE", "DEPLETED", "CRITICAL"]

@@ -12,14 +12,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 from csmd import prose, text
-from csmd import terms as derived
+from csmd import text as derived
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.memory import contradiction, supersession
 from csmd.model import PROMPTS, Memory
 from csmd.recall import ranking
 from csmd.recall.query import unquoted
 from csmd.recall.ranking import Asked, Match
-from csmd.store import fulltext, memories, passage_index, passage_threads, passages, search, vectors
+from csmd.store import fulltext, memories, passage_index, passages, search, vectors
 from csmd.store import search as narrowing
 from csmd.store.passages import Passage
 from csmd.store.search import Narrow, TurnRow
@@ -110,7 +110,7 @@ class Pool:
 
 def terms_of(rows: Rows, said: str, *, places: Sequence[int] | None) -> list[str]:
     """The terms to look for: a question's own, then the other names, old and new, of what it names."""
-    found = derived.asked(said)
+    found = derived.asked_terms(said)
     named = [word for word in said.split() if ranking.names_something(word)][:MOST_TERMS]
     renames = supersession.renamed(rows, None if places is None else list(places), of=named) if named else {}
     for old, new in renames.items():
@@ -150,7 +150,7 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
     degraded += pool.degraded
     best = _best(pool.memory_words, pool.memory_meaning, MEMORIES)
     stated = _stated(rows, best, query.places)
-    places = passage_threads.places(rows, sorted({*pool.words, *pool.meaning, *(seq for _, seq in stated)}))
+    places = passages.passage_places(rows, sorted({*pool.words, *pool.meaning, *(seq for _, seq in stated)}))
     places |= {seq: (passage.turn_seq, passage.session_seq) for seq, passage in unfilled.items()}
     near = _around(pool.words, pool.meaning, places)
     chosen = _thinned(pool, near, {seq for _, seq in stated})
@@ -168,7 +168,7 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[Found]:
     sessions = {places[seq][1] for seq in read}
     around = _around(
         shared, pool.meaning | cosines, {seq: at for seq, at in places.items() if at[1] in sessions},
-        passage_threads.lengths(rows, sessions, most=ranking.BEST_OF_SESSION),
+        passages.passage_lengths(rows, sessions, most=ranking.BEST_OF_SESSION),
     )  # fmt: skip
     with_meaning = query.vector is not None
     found = []
@@ -192,7 +192,7 @@ def _bm25(pool: Pool, seq: int, memory: Memory | None) -> float:
 
 def asked_of(rows: Rows, query: Query, degraded: list[str]) -> Asked:
     """The stems of a question with how rare each is in the home; a word that was not counted in time is common."""
-    of = passage_threads.last(rows)
+    of = passages.last_looked_at(rows)
     counts = dict.fromkeys((term for term in query.terms if " " not in term), of)
     try:
         for term in counts:  # at most COUNTED rows each: they need no deadline of their own, which is a thread
@@ -201,7 +201,7 @@ def asked_of(rows: Rows, query: Query, degraded: list[str]) -> Asked:
         degraded.append("words: counting stopped at the deadline of the read")
     return Asked(
         rarity={text.stem(term): ranking.rarity(count, of) for term, count in counts.items()},
-        sessions=passage_threads.sessions(rows, query.places),
+        sessions=passages.passage_sessions(rows, query.places),
     )
 
 

@@ -16,8 +16,8 @@ from csmd import text, wire
 from csmd.cache import cached
 from csmd.extraction import chooser
 from csmd.model import Authority, Brief, Memory
+from csmd.recall import brief, compose, hybrid_search, query, threads, visibility
 from csmd.recall import brief as briefs
-from csmd.recall import compose, hybrid_search, last_sessions, query, superseded, threads, visibility
 from csmd.recall.brief import never
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Embed, Found, Query
@@ -86,9 +86,7 @@ def recall(
             in_context = receipts.told(rows, session_id) if session_id else frozenset[str]()
             told = _newest(rows, holding, may, in_context)
     known = visibility.told_anyway(rows, places) if told else never
-    beside = (
-        last_sessions.blocks(rows, places=places, session_id=session_id) if query.asks_for_last_session(prompt) else []
-    )
+    beside = brief.blocks(rows, places=places, session_id=session_id) if query.asks_for_last_session(prompt) else []
     made = composed(told, prompt=prompt, max_tokens=max_tokens, max_items=max_items, known=known, beside=beside)
     return replace(made, degraded=tuple(sorted(set(degraded))))
 
@@ -157,7 +155,7 @@ def telling(
         )
         stated = memories.stated_in(rows, [one.passage.uuid for one in found if one.passage])
         near = [one for of in stated.values() for one in of] + [one.memory for one in found if one.memory]
-        replaced = superseded.of_memories(rows, {one.id: one for one in near if one.superseded_by}.values())
+        replaced = threads.of_memories(rows, {one.id: one for one in near if one.superseded_by}.values())
         kept: list[Found] = []
         unasked: dict[int, Found] = {}
         for one in found:
@@ -165,14 +163,11 @@ def telling(
                 continue
             of_turn = stated.get(one.passage.uuid, []) if one.passage else []
             own = [one.memory] if one.memory else [each for each in of_turn if hybrid_search.states(one.text, each)]
-            heirs = [heir for memory in own if memory.superseded_by and (heir := superseded.heir(rows, memory))]
+            heirs = [heir for memory in own if memory.superseded_by and (heir := threads.heir(rows, memory))]
             if any(memory.superseded_by for memory in own):
                 warm = [heir for heir in heirs if reaches(heir) and not is_cold(heir)]
                 kept += [replace(one, memory=heir, passage=None) for heir in warm]
-            elif (
-                not own
-                and superseded.echoed(one.text, at=one.at, session=one.session_id, replaced=replaced) is not None
-            ):
+            elif not own and threads.echoed(one.text, at=one.at, session=one.session_id, replaced=replaced) is not None:
                 continue
             elif all(map(reaches, own)) and _tells(one, asked):
                 if any(map(is_cold, own)):

@@ -33,7 +33,7 @@ TELLING_WORDS = 4
 BEST_OF_SESSION = 3
 #: What a passage's two parts, words and meaning, count when the pool is thinned out.
 WORDS_SHARE, NEAR_SHARE, SESSION_SHARE = 0.4, 0.3, 0.3
-#: A vector of unit length times this, as int8 (store/embed_worker.py).
+#: A vector of unit length times this, as int8 (embedding/worker.py).
 VECTOR_SCALE = 127 / 0.25
 #: Words that are as rare as can be beyond which more of them say nothing further.
 MOST_SHARED = 3.0

@@ -14,7 +14,7 @@ from csmd import text, wire
 from csmd.errors import DeadlineExceeded
 from csmd.extraction import failure_reports
 from csmd.model import Hit
-from csmd.recall import hybrid_search, query, ranking, superseded, threads
+from csmd.recall import hybrid_search, query, ranking, threads
 from csmd.recall.hybrid_search import ALL, LEXICAL_S, POOL, WIDE_POOL, Embed, Found, Query
 from csmd.store import failures, fulltext, memories, passages, search
 from csmd.store.search import Beside, DigestRow, TurnRow
@@ -351,7 +351,7 @@ def _heirs(rows: Rows, asked: Query, found: Sequence[Found]) -> dict[tuple[int, 
     heirs = {
         one.key: replace(one, passage=None, memory=heir)
         for one in found
-        if one.memory and one.memory.superseded_by and (heir := superseded.heir(rows, one.memory))
+        if one.memory and one.memory.superseded_by and (heir := threads.heir(rows, one.memory))
         if heir.id not in known and (asked.places is None or heir.project_seq in asked.places)
     }
     seqs = [heir.memory.seq for heir in heirs.values() if heir.memory]

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from csmd import text
 from csmd.model import Brief, Memory
+from csmd.recall import brief, compose, prompt, ranking, threads, visibility
 from csmd.recall import brief as briefs
-from csmd.recall import compose, last_sessions, prompt, ranking, threads, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Found
 from csmd.store import markdown_pages, memories, passages, projects, receipts
@@ -66,9 +66,7 @@ def session_brief(
     # What was said later on what is told comes with it, whatever its own tier.
     missing = {newer.memory for newer in followed.values()} - {one.id for one, _ in candidates}
     candidates += [(one, attention(one)) for one in lasting if one.id in missing]
-    found = [
-        one for one in last_sessions.ended(rows, places=places, session_id=session_id) if one.session_id not in told
-    ]
+    found = [one for one in brief.ended(rows, places=places, session_id=session_id) if one.session_id not in told]
     anyway, said = visibility.told_anyway(rows, places), visibility.known([before] if before else [])
     found = [
         replace(one, items=tuple(item for item in one.items if item[0] != "goal" or not said.says(item[1])))
@@ -76,8 +74,8 @@ def session_brief(
     ]
     beside = briefs.Beside(
         goals=tuple(one for one in goals if one.id not in told),
-        ended=last_sessions.notes(found),
-        left=last_sessions.open_ends(found),
+        ended=brief.notes(found),
+        left=brief.open_ends(found),
         blocks=(*blocks, *_removed(rows, places, told)),
     )
     return briefs.composed_brief(

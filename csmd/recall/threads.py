@@ -1,24 +1,106 @@
-"""Threads: from each passage to what was said later on the same matter, found when it is stored.
+"""What no longer holds: what stands in its place, and what repeats it in other words or at the side of it, an echo.
 
-A changed rule is told in the old rule's words: a passage is compared with those that share its words or stand near it in
-meaning, and with what was said right before those, for a decision often follows the question that names its subject. No
-cue words decide and nothing is withheld: a thread says what to tell first, with the older as "before".
+A decision that was overturned has its own memory, which says so. What was said around it has none: the assistant's
+"okay, I will use Redis", the order that a session began with, a checkpoint's pieces. They are told from what they say:
+the words that what was superseded has for itself, none of what replaced it, and said before that was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from csmd import terms as derived
 from csmd import text
+from csmd import text as derived
 from csmd.cache import cached
+from csmd.memory import contradiction
 from csmd.model import Memory
 from csmd.recall import hybrid_search, ranking
-from csmd.store import cursors, fulltext, passage_threads, passages, search, vectors
+from csmd.store import belief_changes, cursors, fulltext, memories, passages, search, vectors
 from csmd.store.core import Store
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
+
+#: Of the words that only the old has so many are an echo of it, in its own session; elsewhere so many of all its words, too.
+OWN_SHARE, WHOLE_SHARE = 0.5, 0.5
+
+Stems = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replaced:
+    """Something superseded, and what (`heir`, its id) holds in its place since `since`; `sessions` are those that state it."""
+
+    text: str
+    heir: str
+    heir_text: str
+    since: str
+    sessions: frozenset[str]
+
+
+def known_stems(said: str) -> Stems:
+    """The stems of what a text says."""
+    return frozenset(text.stem(word) for word in text.content_words(said))
+
+
+def echoed(said: str, *, at: str, session: str, replaced: Sequence[Replaced]) -> Replaced | None:
+    """The first of these that a text of a session and time repeats, with nothing of what replaced it; None for none."""
+    shown = known_stems(said) if replaced else frozenset()
+    return next((one for one in replaced if _is_echo(shown, at, session, one)), None)
+
+
+def _is_echo(shown: Stems, at: str, session: str, one: Replaced) -> bool:
+    old, new = known_stems(one.text), _affirmed(one.heir_text)
+    own = old - new
+    if at >= one.since or not own or shown & (new - old) or len(shown & own) < OWN_SHARE * len(own):
+        return False
+    return session in one.sessions or len(shown & old) >= WHOLE_SHARE * len(old)
+
+
+def _affirmed(said: str) -> Stems:
+    """The stems of a text but for those that it speaks against: "pnpm, not npm" says nothing for npm."""
+    read = contradiction.read(said)
+    return known_stems(said).difference(*(one.what for one in (*read.denied, *read.instead, *read.removed)))
+
+
+# --- over the store
+
+
+#: How often what replaced something was replaced itself, at most; and replacements of places that are looked at.
+HEIRS, MOST_REPLACED = 8, 200
+
+
+def replaced_in(rows: Rows, places: Sequence[int]) -> list[Replaced]:
+    """What was superseded in these places, the latest first."""
+    return of_memories(
+        rows, memories.by_seqs(rows, belief_changes.superseded(rows, places, limit=MOST_REPLACED)).values()
+    )
+
+
+def of_memories(rows: Rows, superseded: Iterable[Memory]) -> list[Replaced]:
+    """Superseded memories with what holds in their place."""
+    return [
+        Replaced(
+            text=one.text,
+            heir=found.id,
+            heir_text=found.text,
+            since=found.confirmed_at,
+            sessions=frozenset(source.session_id for source in one.provenance if source.session_id),
+        )
+        for one in superseded
+        if (found := heir(rows, one)) is not None
+    ]
+
+
+def heir(rows: Rows, memory: Memory) -> Memory | None:
+    """What holds at the end of a line of replacements; None where that is gone, or the line has no end."""
+    found: Memory | None = memory
+    for _ in range(HEIRS):
+        if found is None or not found.superseded_by:
+            return found
+        found = memories.by_id(rows, found.superseded_by)
+    return None
+
 
 STAGE = "threads"
 #: Passages of one step.
@@ -112,8 +194,8 @@ def waiting(rows: Rows, *, model: str | None) -> int:
     """How many passages have not been looked at."""
     seq = _model(rows, model)
     reached = cursors.cursor(rows, STAGE, str(seq or 0))
-    again = len(passage_threads.again(rows, seq or 0))
-    return again + passage_threads.count_after(rows, reached, until=_until(rows, seq))
+    again = len(passages.look_again_at(rows, seq or 0))
+    return again + passages.count_after(rows, reached, until=_until(rows, seq))
 
 
 def _model(rows: Rows, model: str | None) -> int | None:
@@ -122,14 +204,14 @@ def _model(rows: Rows, model: str | None) -> int | None:
 
 def _until(rows: Rows, model: int | None) -> int:
     """The last passage that can be looked at: with a model, the last that has its vector."""
-    return passage_threads.last(rows) if model is None else cursors.cursor(rows, "embed-passage", str(model))
+    return passages.last_looked_at(rows) if model is None else cursors.cursor(rows, "embed-passage", str(model))
 
 
 def _links(rows: Rows, name: str | None) -> tuple[list[tuple[int, int, float]], list[int]]:
     model = _model(rows, name)
     after = cursors.cursor(rows, STAGE, str(model or 0))
-    seqs = passage_threads.again(rows, model or 0)[:BATCH]
-    seqs = seqs or passage_threads.after(rows, after, until=_until(rows, model), limit=BATCH)
+    seqs = passages.look_again_at(rows, model or 0)[:BATCH]
+    seqs = seqs or passages.after_passage(rows, after, until=_until(rows, model), limit=BATCH)
     found: list[tuple[int, int, float]] = []
     looking = Looking(rows, model)
     for seq in seqs:
@@ -142,8 +224,8 @@ def _links(rows: Rows, name: str | None) -> tuple[list[tuple[int, int, float]], 
 
 def _save(rows: Rows, links: Sequence[tuple[int, int, float]], model: int, looked: Sequence[int]) -> None:
     for older, newer, sure in links:
-        passage_threads.link(rows, older, newer, sure, most=MOST)
-    if not passage_threads.looked_again(rows, model, looked):
+        passages.link_passages(rows, older, newer, sure, most=MOST)
+    if not passages.looked_again(rows, model, looked):
         cursors.move_cursor(rows, STAGE, str(model), max(looked[-1], cursors.cursor(rows, STAGE, str(model))))
 
 
@@ -162,7 +244,7 @@ def ends(
             links |= {seq: [] for seq in unread}
             links |= {
                 seq: _competing(of) if rivals else of
-                for seq, of in passage_threads.newer(rows, unread, least=KEPT, sure=SURE, most=FOLLOWED).items()
+                for seq, of in passages.newer_than(rows, unread, least=KEPT, sure=SURE, most=FOLLOWED).items()
             }
         further: dict[int, list[tuple[int, float]]] = {}
         for start, of in ends.items():
@@ -186,7 +268,7 @@ def followers(rows: Rows, seqs: Sequence[int]) -> dict[int, set[int]]:
         if not (unread := sorted(set().union(*found.values()) - links.keys())):
             break
         links |= {seq: [] for seq in unread}
-        links |= passage_threads.newer(rows, unread, least=SURE, sure=SURE, most=FOLLOWED)
+        links |= passages.newer_than(rows, unread, least=SURE, sure=SURE, most=FOLLOWED)
         for of in found.values():
             of |= {newer for seq in of for newer, _ in links[seq]}
     return {start: of - {start} for start, of in found.items()}
@@ -239,7 +321,7 @@ class Looking:
         self._read: dict[int, Passage] = {}
         self._lead: dict[int, list[int]] = {}
         self._rare: dict[str, float] = {}
-        self._of = passage_threads.last(rows)
+        self._of = passages.last_looked_at(rows)
 
     def pairs(self, seq: int) -> Iterator[tuple[Pair, Mapping[str, float]]]:
         """Each pair that this passage makes with an older or newer one of its project, and the rarity of its words."""
@@ -300,7 +382,7 @@ class Looking:
         """The passages right before each in its session, the nearest first."""
         missing = [seq for seq in seqs if seq not in self._lead]
         if missing:
-            self._lead |= passage_threads.before(self._rows, missing, most=LEAD)
+            self._lead |= passages.before_passage(self._rows, missing, most=LEAD)
         return {seq: self._lead.get(seq, []) for seq in seqs}
 
     def _nearest(self, own: Passage) -> dict[int, float]:
@@ -321,7 +403,7 @@ class Looking:
         return self._near[own.seq]
 
     def _sharing(self, own: Passage, rarity: Mapping[str, float]) -> list[int]:
-        asked = sorted(derived.asked(own.text), key=lambda term: -rarity.get(text.stem(term), 0.0))[:MOST_TERMS]
+        asked = sorted(derived.asked_terms(own.text), key=lambda term: -rarity.get(text.stem(term), 0.0))[:MOST_TERMS]
         found = fulltext.text_hits(self._rows, "passage", asked, projects=[own.project_seq], limit=SHARING)
         return [int(seq) for seq, _ in found]
 

@@ -16,10 +16,10 @@ from typing import Literal
 from csmd import text as texts
 from csmd.memory import remember as believe
 from csmd.model import StoredTurn
+from csmd.privacy.fingerprints import PURGED
 from csmd.store import memories, search, turns
 from csmd.store import receipts as uses
 from csmd.store.core import Store
-from csmd.store.purged import PURGED
 from csmd.store.receipts import Waiting
 from csmd.store.sqlite import Rows
 

@@ -139,7 +139,7 @@ def _in_order(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
 def said(sentence: str) -> Said:
     """A sentence as it is compared."""
     gist = text.gist(sentence)
-    words = text.words(sentence.replace("\u2019", "'"))
+    words = text.words_of(sentence.replace("\u2019", "'"))
     order = tuple(stem for word in words if (stem := text.stem(word)) in gist.stems)
     return Said(gist, order, bool(gist.turns) or not ORDERING.isdisjoint(words))
 

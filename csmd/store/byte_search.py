@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from csmd import wire
-from csmd.store.purged import Needle
+from csmd.privacy.fingerprints import Needle
 
 CHUNK_BYTES, OVERLAP_BYTES = 4 * 1024 * 1024, 64 * 1024
 #: Lines of one file that are named, and texts that are given back.

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from csmd.store.purged import PURGED
+from csmd.privacy.fingerprints import PURGED
 from csmd.store.sqlite import Rows
 
 #: What a checkpoint awaits whose pieces are to be made again: what a turn of its session said has changed.

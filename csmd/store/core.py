@@ -16,11 +16,11 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import apsw
 
@@ -367,3 +367,33 @@ class Precedence:
         for item in items:
             self.give_way()
             yield item
+
+
+#: Others wait so long, and as long as the longest step takes.
+MOMENT_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Generic[T]):
+    """What long work came to."""
+
+    value: T
+
+
+def a_moment(steps: Generator[None, None, T]) -> Ended[T] | None:
+    """Goes on for a moment, one step at least; None while there is more to do."""
+    until = time.monotonic() + MOMENT_S
+    try:
+        next(steps)
+        while time.monotonic() < until:
+            next(steps)
+    except StopIteration as end:
+        return Ended(end.value)
+    return None
+
+
+def whole(steps: Generator[None, None, T]) -> T:
+    """Does all of it at a stretch, where nobody else waits."""
+    while (ended := a_moment(steps)) is None:
+        pass
+    return ended.value

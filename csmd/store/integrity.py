@@ -1,4 +1,8 @@
-"""What must hold in a sound database: its pages, between its rows, and of what derives from them."""
+"""What must hold of what is believed, as queries that return no rows; the store's own soundness is `soundness`.
+
+A row of INVARIANTS is a rule in words, the query for what breaks it (one column: an id to look at), and the remedy.
+What was forgotten is known by keyed hashes alone, which no query can make: that one rule is walked, `_forgotten`.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,176 @@ from pathlib import Path
 from typing import Any
 
 from csmd.errors import SchemaTooNew, StoreError
-from csmd.store import migrate, passage_index, recovery, vectors
+from csmd.model import CATEGORIES
+from csmd.store import migrate, passage_index, recovery, tombstones, vectors
 from csmd.store.sqlite import Rows, full_text_tables, opened
+
+#: Of what breaks a rule, as many are named.
+SHOWN = 20
+#: The least that a correction begins with, whatever its category (memory/confidence.py).
+CORRECTION = 0.6
+#: What an inferred memory's candidate must have had (seed 000): sureness, how often it was seen, turns that speak for it.
+CONFIDENCE, SEEN, EVIDENCE = 0.7, 3, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """A rule that has no exception, how its breaches are found, and what to do about one."""
+
+    name: str
+    rule: str
+    sql: str
+    remedy: str
+
+
+def _case(bound: str) -> str:
+    parts = " ".join(f"when '{name}' then {getattr(rule, bound)}" for name, rule in CATEGORIES.items())
+    return f"case m.category {parts} else 0 end"
+
+
+_FORGET = "`csmd show ID` tells where it comes from, `csmd forget ID` removes it"
+_REPAIR = "`csmd repair --dry-run` says what is wrong with the database"
+_REVIEW = "`csmd review` shows it"
+_OUTSIDE = (
+    "select m.id from memories m where m.confidence < 0 or m.confidence > 1 "  # noqa: S608 - of a table of ours
+    # Above the range only what was told again or pinned, below only what was contradicted since.
+    f"or (m.confidence > {_case('high')} + 0.0001 and m.pinned = 0 and m.origin <> 'inferred' "
+    "and (select count(*) from provenance p where p.memory_seq = m.seq and p.role <> 'beside') < 2) "
+    f"or (m.confidence < {_case('low')} - 0.0001 and m.pinned = 0 and m.superseded_by = '' "
+    "and m.origin <> 'inferred' and not (m.gate = 'correction' and m.confidence >= :correction) "
+    "and not exists (select 1 from links l where l.from_seq = m.seq or l.to_seq = m.seq) "
+    "and not exists (select 1 from belief_changes b where b.memory_id = m.id)) order by m.id limit :shown"
+)
+
+INVARIANTS: tuple[Invariant, ...] = (
+    Invariant(
+        "provenance", "every memory was said somewhere",
+        "select m.id from memories m where not exists (select 1 from provenance p where p.memory_seq = m.seq) "
+        "order by m.id limit :shown",
+        _FORGET,
+    ),
+    Invariant(
+        "evidence", "what was inferred rests on evidence above the thresholds",
+        "select c.id from candidates c where c.status = 'promoted' and c.source not like '%relaxed%' "
+        "and c.kind not in ('duplicate', 'near_duplicate', 'stale', 'missing_embedding', 'orphan') and ("
+        "c.confidence < :confidence or c.reinforcement < :seen or c.contradicted > 0 or "
+        "(select count(*) from candidate_evidence e where e.candidate_seq = c.seq and e.against = 0) < :evidence) "
+        "order by c.id limit :shown",
+        _REVIEW,
+    ),
+    Invariant(
+        "inferred", "every inferred memory has the candidate it came from",
+        "select m.id from memories m where m.origin = 'inferred' and not exists (select 1 from candidates c "
+        "where c.status = 'promoted' and ' ' || c.memory_ids || ' ' like '% ' || m.id || ' %') order by m.id limit :shown",
+        _FORGET,
+    ),
+    Invariant(
+        "external", "what comes from outside is evidence, never a statement",
+        "select m.id from memories m where m.authority = 'external' and m.origin = 'stated' order by m.id limit :shown",
+        _FORGET,
+    ),
+    Invariant(
+        "external-statements", "no sentence from outside is chosen as a statement",
+        "select cast(x.seq as text) from statements x where x.authority = 'external' order by 1 limit :shown",
+        _REPAIR,
+    ),
+    Invariant(
+        "model-saved", "what an assistant saved by itself does not count as the user's",
+        "select m.id from memories m where m.origin = 'model_saved' and m.authority = 'user' order by m.id limit :shown",
+        _FORGET,
+    ),
+    Invariant(
+        "superseded", "what supersedes a memory is there, is another one, and holds where that does",
+        "select m.id from memories m where m.superseded_by <> '' and not exists (select 1 from memories n "
+        "join projects p on p.seq = m.project_seq where n.id = m.superseded_by and n.seq <> m.seq "
+        "and (n.project_seq in (m.project_seq, p.workspace_seq, 0) or p.merged_into > 0)) order by m.id limit :shown",
+        "`csmd supersede --undo ID` takes it back",
+    ),
+    Invariant(
+        "merged", "what was merged is archived and names what it was merged into",
+        "select m.id from links l join memories m on m.seq = l.from_seq join memories n on n.seq = l.to_seq "
+        "where l.relationship = 'merged_into' and (m.tier <> 'archive' or m.superseded_by <> n.id) "
+        "order by m.id limit :shown",
+        "`csmd merge --undo ID` takes the merge back",
+    ),
+    Invariant(
+        "confidence", "a confidence is within its category's range, or something explains it",
+        _OUTSIDE,
+        "`csmd show ID` tells how it came about; `csmd edit ID` sets it right",
+    ),
+    Invariant(
+        "forgotten", "nothing is remembered that was forgotten",
+        "",
+        "`csmd forget ID` removes it again",
+    ),
+    Invariant(
+        "links", "every link leads from a memory to another one",
+        "select cast(l.from_seq as text) from links l where l.from_seq = l.to_seq "
+        "or not exists (select 1 from memories m where m.seq = l.from_seq) "
+        "or not exists (select 1 from memories m where m.seq = l.to_seq) order by 1 limit :shown",
+        _REPAIR,
+    ),
+    Invariant(
+        "statements", "every statement was said in a turn of a session",
+        "select cast(x.seq as text) from statements x where not exists (select 1 from sessions s "
+        "where s.seq = x.session_seq) or not exists (select 1 from turns t where t.seq = x.turn_seq) order by 1 limit :shown",
+        _REPAIR,
+    ),
+    Invariant(
+        "pinned", "what is pinned does not fade",
+        "select m.id from memories m where m.pinned = 1 and (m.decay <> 'permanent' or m.tier in ('session', 'daily')) "
+        "order by m.id limit :shown",
+        "`csmd remember --pin` with the same words pins it again",
+    ),
+    Invariant(
+        "thresholds", "a memory cools before it is cold, and is cold before it is archived",
+        "select m.id from memories m where m.hot_until > m.warm_until or m.warm_until > m.archive_at "
+        "order by m.id limit :shown",
+        "`csmd remember` with the same words counts its age anew",
+    ),
+    Invariant(
+        "scope", "only a project's own memories stand in it, and only what holds everywhere elsewhere",
+        "select m.id from memories m join projects p on p.seq = m.project_seq where m.scope <> 'project' and p.seq <> 0 "
+        "and p.kind <> 'workspace' order by m.id limit :shown",
+        _FORGET,
+    ),
+    Invariant(
+        "candidates", "every candidate rests on turns that are there",
+        "select c.id from candidates c where c.status in ('open', 'needs_review') and exists (select 1 from "
+        "candidate_evidence e where e.candidate_seq = c.seq) and not exists (select 1 from candidate_evidence e "
+        "where e.candidate_seq = c.seq and (substr(e.uuid, 1, 4) = 'cli:' or exists (select 1 from turns t "
+        "where t.uuid = e.uuid) or exists (select 1 from provenance p where p.uuid = e.uuid))) order by c.id limit :shown",
+        f"{_REVIEW}: drop it",
+    ),
+)  # fmt: skip
+
+
+def broken(rows: Rows, key: bytes) -> dict[str, list[str]]:
+    """Rule -> the ids of what breaks it, SHOWN at most; rules that hold are left out."""
+    values = {"shown": SHOWN, "confidence": CONFIDENCE, "seen": SEEN, "evidence": EVIDENCE, "correction": CORRECTION}
+    found = {}
+    for one in INVARIANTS:
+        wanted = {name: value for name, value in values.items() if f":{name}" in one.sql}
+        ids = [str(ident) for (ident,) in rows.all(one.sql, **wanted)] if one.sql else _forgotten(rows, key)
+        if ids:
+            found[one.name] = ids
+    return found
+
+
+def _forgotten(rows: Rows, key: bytes) -> list[str]:
+    """The memories that the user made csmd forget, or an assistant those of assistants."""
+    gone = tombstones.forgotten(rows)
+    found = []
+    if gone:
+        for ident, said, gate, authority, project, at in rows.all(
+            "select id, text, gate, authority, project_seq, created_at from memories order by id"
+        ):
+            if tombstones.statement_hash(str(said), key) in gone and tombstones.keeps_out(
+                rows, str(said), correction=gate == "correction", authority=authority, project=project, at=at, key=key
+            ):
+                found.append(str(ident))
+    return found[:SHOWN]
+
 
 #: What is wrong -> how many rows it is wrong of.
 _COUNTED = {

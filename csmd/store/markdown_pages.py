@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from csmd import pagename, text
+from csmd import markdown, text
+from csmd.markdown import BULLET, ID, words_of
 from csmd.model import Candidate, Memory
-from csmd.pageline import BULLET, ID, words_of
 from csmd.store import candidates, memories, tombstones
 from csmd.store.purge_rows import LOOKED_AT
 from csmd.store.sqlite import Rows
@@ -232,10 +232,10 @@ def place_of(rows: Rows, path: str) -> int | None:
 
     None for a page of several, as a theme's is.
     """
-    if pagename.is_about_all(path):
+    if markdown.is_about_all(path):
         return 0
-    known = pagename.short_key(path)
-    found = [seq for seq, key in rows.all("select seq, key from projects") if known and pagename.short(key) == known]
+    known = markdown.short_key(path)
+    found = [seq for seq, key in rows.all("select seq, key from projects") if known and markdown.short(key) == known]
     return int(found[0]) if len(found) == 1 else None
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from csmd import text as texts
 from csmd.errors import BadInput
 from csmd.model import Memory
+from csmd.privacy.fingerprints import Needle, checked, clean, words
 from csmd.store import (
     before_images,
     dreams,
@@ -23,7 +24,6 @@ from csmd.store import (
     workspaces,
 )
 from csmd.store.purge_rows import LOOKED_AT, rewrite_turn
-from csmd.store.purged import Needle, checked, clean, words
 from csmd.store.sqlite import Rows, secure_delete
 
 #: In `meta` while a purge is under way: when it began.

@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from csmd import wire
 from csmd.errors import BadInput, StoreError
+from csmd.privacy.fingerprints import PURGED, Marks, Needle, clean, name_hash, without
 from csmd.store import files, markdown_pages
 from csmd.store.markdown_pages import Missing
-from csmd.store.purged import PURGED, Marks, Needle, clean, name_hash, without
 from csmd.store.sqlite import Rows, connect
 
 #: database: rewritten by the store itself; copy: a database nobody has open, removed when it holds or may hold it;

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from csmd import text as texts
+from csmd.privacy.fingerprints import PURGED
 from csmd.store import candidates, checkpoints, days, digests, failures, memories, tombstones, vectors
-from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
 #: Rows that one transaction looks at, and turns that it may change.

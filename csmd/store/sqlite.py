@@ -17,7 +17,7 @@ from typing import Any
 import apsw
 
 from csmd import prose, wire
-from csmd import terms as derived
+from csmd import text as derived
 from csmd.cache import cached
 from csmd.errors import Damaged, DeadlineExceeded, IndexDamaged, StoreError
 

@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 from csmd import text
 from csmd.cache import cached
 from csmd.model import Authority
+from csmd.privacy.fingerprints import HIDDEN, Mark, Marks, clean, mark_of, name_hash
 from csmd.store import projects
-from csmd.store.purged import HIDDEN, Mark, Marks, clean, mark_of, name_hash
 from csmd.store.sqlite import Rows
 
 #: memory, near: a statement's words, and all but a few of them. The others: what was purged.

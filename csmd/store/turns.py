@@ -9,8 +9,8 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from csmd.model import SEARCHABLE, TOOL_KINDS, Quote, StoredTurn, Turn, TurnKind
+from csmd.privacy.fingerprints import PURGED
 from csmd.store import activity, candidates, checkpoints, digests, memories, projects, sessions, speakers, vectors
-from csmd.store.purged import PURGED
 from csmd.store.sqlite import Row, Rows, live_bytes
 
 #: The share of a session's room that tools may fill: the rest is kept for what was said.

@@ -20,10 +20,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from csmd.daemon.answers.retrieval import hit_json
+from csmd.daemon.tools.retrieval import hit_json
+from csmd.embedding import supervisor
+from csmd.embedding.supervisor import Embedder
 from csmd.recall import hybrid_search, ranking, results, visibility
-from csmd.store import models, sqlite
-from csmd.store.embed import Embedder
+from csmd.store import sqlite
 from csmd.store.sqlite import Rows
 
 HERE = Path(__file__).resolve().parent
@@ -101,7 +102,7 @@ def asker(home: Path, questions: list[str]) -> Callable[[dict[str, Any]], list[A
         known = dict(zip(questions, embedder.embed(questions, deadline_s=600), strict=True))
     finally:
         embedder.close()
-    name = models.model_identity(directory)
+    name = supervisor.model_identity(directory)
 
     def ask(question: dict[str, Any]) -> list[Any]:
         hits, _ = results.find(

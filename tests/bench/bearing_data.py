@@ -18,9 +18,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from csmd.embedding import worker
 from csmd.recall import prompt, threads, visibility
 from csmd.recall.hybrid_search import Embed, Found
-from csmd.store import embed_worker, passages, sqlite
+from csmd.store import passages, sqlite
 from csmd.store.sqlite import Rows
 
 #: The homes of carry-over with how many scenarios share a project, and the folder of each labelled set.
@@ -98,7 +99,7 @@ class Asker:
     """Asks prompts of homes as csmd does; owns the embedding model and what it has embedded. Without a model, words alone."""
 
     def __init__(self, model: Path | None) -> None:
-        self._encode = embed_worker.load_encoder(model) if model else None
+        self._encode = worker.load_encoder(model) if model else None
         self._vectors: dict[str, bytes] = {}
 
     def embed(self, rows: Rows) -> Embed | None:

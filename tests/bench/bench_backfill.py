@@ -29,9 +29,9 @@ from csmd.config import default_paths
 
 DAEMON = """
 import os, sys, threading
-from csmd.daemon import backfill, steward
+from csmd.daemon import backlog, steward
 rest, nice = float(sys.argv[1]), int(sys.argv[2])
-backfill.REST = rest
+backlog.REST = rest
 run = steward.Steward.run
 def niced(self):
     if nice:

@@ -36,19 +36,19 @@ from typing import Any
 from labelled import folder_of, scorer_of
 
 from csmd.config import child_environment, load
-from csmd.daemon.dream_steps import STEPS, Night
-from csmd.daemon.jobs import Job
-from csmd.daemon.now import iso, now_iso
+from csmd.daemon.clock import iso, now_iso
+from csmd.daemon.dreaming import STEPS, Night
 from csmd.daemon.steward import Steward
-from csmd.daemon.tools import Tools
+from csmd.daemon.tasks import Job
+from csmd.daemon.tools.table import Tools
 from csmd.dream import daily
 from csmd.dream import steps as stage
+from csmd.embedding.supervisor import Embedder
 from csmd.memory import remember as believe
 from csmd.memory import upkeep_plan
 from csmd.model import Project, Provenance, Statement
 from csmd.store import before_images, dreams, files, projects
 from csmd.store.core import Store
-from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
 
 #: So many themes and days stand in the example.

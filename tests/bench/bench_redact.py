@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from planted import bare, planted
 
-from csmd.capture.redact import RULES, redact, redact_tree
+from csmd.privacy.redaction import RULES, redact, redact_tree
 
 
 def main() -> int:

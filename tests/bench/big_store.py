@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from csmd import terms
+from csmd import text as terms
 from csmd.capture import project_identity
 from csmd.recall.ranking import VECTOR_SCALE
 from csmd.store import cursors, passage_index, projects, vector_tables, vectors

@@ -15,11 +15,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from csmd import text  # noqa: E402
-from csmd.capture.hosts import claude  # noqa: E402
 from csmd.errors import BadInput  # noqa: E402
 from csmd.extraction import sources  # noqa: E402
 from csmd.extraction.sources import Source  # noqa: E402
 from csmd.extraction.statements import SPOKEN  # noqa: E402
+from csmd.hosts.claude import transcript  # noqa: E402
 from csmd.model import StoredTurn, Turn  # noqa: E402
 
 #: Whose sessions, cut in half by time, rules and weights may be tuned on: a part of the working directory.
@@ -54,11 +54,11 @@ def sessions_of(folder: Path, *, inside: str = "transcripts") -> list[Session]:
 
 
 def _session(path: Path) -> Session:
-    reading = claude.Reading()
+    reading = transcript.Reading()
     with path.open("rb") as lines:
         for line in lines:
             try:
-                claude.read_line(line, reading, tool_limit=TOOL_LIMIT)
+                transcript.read_line(line, reading, tool_limit=TOOL_LIMIT)
             except BadInput:
                 continue
     turns = {turn.uuid: turn for turn in reading.turns if not turn.agent_id}

@@ -16,12 +16,12 @@ from typing import Any
 from unittest import mock
 
 from csmd.config import default_paths, load
-from csmd.daemon import jobs, stages
-from csmd.daemon.now import now_iso
+from csmd.daemon import stages, tasks
+from csmd.daemon.clock import now_iso
 from csmd.daemon.steward import Steward
+from csmd.embedding.supervisor import Embedder
 from csmd.store import files
 from csmd.store.core import Store
-from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
 
 CAPTURE, DISTILL = "capture", "distill"
@@ -76,9 +76,9 @@ def costs(tree: Path, after: Callable[[Store], None] = lambda _: None) -> dict[s
         embedder = Embedder(None, idle_s=60, environment={})
         try:
             steward = Steward(store, config, embedder)
-            job = jobs.Job(id="bench", kind="import", path=str(tree), with_vectors=False)
+            job = tasks.Job(id="bench", kind="import", path=str(tree), with_vectors=False)
             with mock.patch.object(Store, "submit", timed), mock.patch.object(stages, "AFTER_DISTILLING", steps):
-                work = jobs.batches(steward.context, steward.parts, job)
+                work = tasks.batches(steward.context, steward.parts, job)
                 while job.state in ("waiting", "running"):
                     was, at = at, CAPTURE if job.progress.get("step", "reading") == "reading" else DISTILL
                     if at != was:  # each pays for its own log

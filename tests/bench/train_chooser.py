@@ -30,12 +30,12 @@ from logistic import newton
 from projects import Figures, Project, checked, lines_of, projects_of
 from sayings import sayings
 
-from csmd.extraction import assertions, chooser, refusals
+from csmd.extraction import chooser, refusals
 from csmd.extraction.chooser import FEATURES
 from csmd.extraction.sources import Source
 from csmd.extraction.weights import Weights
 from csmd.model import PROMPTS, StoredTurn
-from csmd.text import STOP_WORDS, normalise, words
+from csmd.text import STOP_WORDS, normalise, words_of
 
 DATA = ROOT / "tests" / "data" / "chooser_features.json.gz"
 OUT = ROOT / "csmd" / "data" / "chooser.json"
@@ -95,12 +95,12 @@ def asserting(folder: Path | None) -> dict[str, float]:
     """The weights of a sentence's signs; the words that count are the language's and those of the written sentences."""
     own = sayings()
     rows = [(one.text, one.gate != "none") for one in own]
-    common = collections.Counter(word for one in own for word in set(words(one.text)))
+    common = collections.Counter(word for one in own for word in set(words_of(one.text)))
     known = {word for word, count in common.items() if count >= KNOWN_WORDS} | STOP_WORDS
     if folder is not None:
         written = [row for row in scorer_of(folder).rd("sentences.jsonl") if row["source"] == "written"]
         rows += [(row["text"], row["gate"] != "none") for row in written if is_learned(row["text"])]
-    signs = [assertions.signs(said) for said, _ in rows]
+    signs = [refusals.signs(said) for said, _ in rows]
     shown = collections.Counter(
         sign for each in signs for sign in each if sign.strip("^") in known or not sign[-1:].isalpha()
     )

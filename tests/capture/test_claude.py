@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd.capture import fields
-from csmd.capture.hosts import claude
 from csmd.errors import BadInput
+from csmd.hosts import adapter
+from csmd.hosts.claude import transcript
 from csmd.model import Failure, Turn
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "claude"
@@ -56,10 +56,10 @@ def queued(prompt: Any, **more: Any) -> bytes:
     )
 
 
-def read(*lines: bytes, limit: int = LIMIT) -> claude.Reading:
-    reading = claude.Reading()
+def read(*lines: bytes, limit: int = LIMIT) -> transcript.Reading:
+    reading = transcript.Reading()
     for line in lines:
-        claude.read_line(line, reading, tool_limit=limit)
+        transcript.read_line(line, reading, tool_limit=limit)
     return reading
 
 
@@ -89,7 +89,7 @@ def asked(answers: dict[str, str]) -> bytes:
     return user([result("User has answered")], toolUseResult=outcome, sourceToolAssistantUUID="call")
 
 
-WHY = claude.REJECTED
+WHY = transcript.REJECTED
 
 
 def rejected(why: str, **more: Any) -> bytes:
@@ -293,9 +293,9 @@ def test_what_left_the_queue_is_told_in_its_place_and_numbered_within_a_moment()
     )  # fmt: skip
     at = "2026-01-02T03:04:05.000Z"
     assert reading.left == [
-        claude.Left("s1", at, absorbed=False, text="", nth=0, place=1),
-        claude.Left("s1", at, absorbed=True, text="", nth=1, place=2),
-        claude.Left("s1", at, absorbed=True, text="b", nth=2, place=2),
+        transcript.Left("s1", at, absorbed=False, text="", nth=0, place=1),
+        transcript.Left("s1", at, absorbed=True, text="", nth=1, place=2),
+        transcript.Left("s1", at, absorbed=True, text="b", nth=2, place=2),
     ]
     assert read(queued("b")).turns[0].form == "absorbed"
 
@@ -305,7 +305,7 @@ def test_what_left_the_queue_is_told_in_its_place_and_numbered_within_a_moment()
     [(["AskUserQuestion"], True), (["Edit"], True), (["mcp__web__fetch"], False), (["Edit", "mcp__x__y"], False), ([""], False), ([], False)],
 )  # fmt: skip
 def test_the_user_answers_in_place_of_a_known_tool_of_the_hosts_only(tools: list[str], may: bool) -> None:
-    assert claude.may_answer(tools) is may
+    assert transcript.may_answer(tools) is may
     assert read(rejected("no", sourceToolAssistantUUID="call")).turns[1].answers == "call"
     assert read(rejected("no", parentUuid="before")).turns[1].answers == "before"
     assert read(rejected("no")).turns[1].answers == "?"
@@ -313,9 +313,9 @@ def test_the_user_answers_in_place_of_a_known_tool_of_the_hosts_only(tools: list
 
 def test_an_agent_that_the_host_starts_for_itself_is_known_by_its_first_line() -> None:
     aside = {"isSidechain": True, "agentId": "a1"}
-    assert claude.is_warmup(user("Warmup", **aside) + b"\n" + assistant([text("hi")]))
+    assert transcript.is_warmup(user("Warmup", **aside) + b"\n" + assistant([text("hi")]))
     assert not any(
-        claude.is_warmup(line) for line in (user("Warmup"), user("warm up", **aside), b"", b"{", b"[" * DEEP)
+        transcript.is_warmup(line) for line in (user("Warmup"), user("warm up", **aside), b"", b"{", b"[" * DEEP)
     )
 
 
@@ -356,13 +356,13 @@ def test_a_sub_agent_is_a_stream_of_its_own() -> None:
         ("2026-01-02T03:04:05.678912Z", "2026-01-02T03:04:05.678Z"),
         ("2026-01-02T05:04:05.678+02:00", "2026-01-02T03:04:05.678Z"),
         ("2026-01-02T03:04:05.678", "2026-01-02T03:04:05.678Z"),
-        ("2026-13-45T03:04:05.678Z", fields.EPOCH),
-        ("٢٠٢٦-01-02T03:04:05.678Z", fields.EPOCH),
-        ("0001-01-01T00:00:00.000+23:00", fields.EPOCH),
-        ("yesterday", fields.EPOCH),
-        ("", fields.EPOCH),
-        (None, fields.EPOCH),
-        (1767323045678, fields.EPOCH),
+        ("2026-13-45T03:04:05.678Z", adapter.EPOCH),
+        ("٢٠٢٦-01-02T03:04:05.678Z", adapter.EPOCH),
+        ("0001-01-01T00:00:00.000+23:00", adapter.EPOCH),
+        ("yesterday", adapter.EPOCH),
+        ("", adapter.EPOCH),
+        (None, adapter.EPOCH),
+        (1767323045678, adapter.EPOCH),
     ],
 )
 def test_a_time_is_brought_to_one_form_or_is_the_epoch(stamp: Any, at: str) -> None:
@@ -414,9 +414,9 @@ def test_a_title_is_kept_by_session_redacted_and_short() -> None:
     ids=lambda line: repr(line[:20]),
 )  # fmt: skip
 def test_a_malformed_line_is_bad_input_and_brings_nothing(line: bytes) -> None:
-    reading = claude.Reading()
+    reading = transcript.Reading()
     try:
-        claude.read_line(line, reading, tool_limit=LIMIT)
+        transcript.read_line(line, reading, tool_limit=LIMIT)
     except BadInput:
         assert not reading.turns
     else:  # nesting that this interpreter can follow to its end
@@ -479,7 +479,7 @@ def test_words_of_a_prompt_never_make_it_bookkeeping(trap: str) -> None:
     ids=str,
 )
 def test_fields_of_a_tools_input_never_make_a_line_bookkeeping(given_input: dict[str, Any]) -> None:
-    for known in (given_input, {**given_input, "more": "x" * 2 * claude.HEAD_BYTES}):  # its own type far behind
+    for known in (given_input, {**given_input, "more": "x" * 2 * transcript.HEAD_BYTES}):  # its own type far behind
         dumped = json.dumps(known, separators=(",", ":"))
         check(assistant([use(known)]), ("tool_call", dumped))
         check(user([result("o")], toolUseResult=known), ("tool_result", "o"))
@@ -533,9 +533,12 @@ def test_reading_any_bytes_ends_well_or_in_bad_input(noise: bytes, line: bytes, 
 
 def ends_well(data: bytes) -> None:
     """Lines and payloads: nothing but BadInput is raised, and what is brought can be stored."""
-    reading = claude.Reading()
+    reading = transcript.Reading()
     found: list[str] = []
-    for perform in (lambda: claude.read_line(data, reading, tool_limit=64), lambda: found.extend(event_texts(data))):
+    for perform in (
+        lambda: transcript.read_line(data, reading, tool_limit=64),
+        lambda: found.extend(event_texts(data)),
+    ):
         try:
             perform()
         except BadInput as error:
@@ -559,11 +562,11 @@ def ends_well(data: bytes) -> None:
 
 def event_texts(body: bytes) -> list[str]:
     found = []
-    for name in claude.EVENTS:
-        event = claude.event(body, name=name, event_id="e1", at="t", counts=Counter())
+    for name in transcript.EVENTS:
+        event = transcript.event(body, name=name, event_id="e1", at="t", counts=Counter())
         if event is not None:
             found += [event.session_id, event.cwd, event.transcript_path, event.text, event.source, event.agent_id]
-            claude.event_turn(event)
+            transcript.event_turn(event)
     return found
 
 
@@ -640,10 +643,10 @@ def test_a_real_transcript_brings_its_conversation_in_order(path: Path) -> None:
 
 def test_a_session_that_moves_to_another_directory_is_known_by_where_it_began() -> None:
     data = (DATA / "2.1.329" / "session.jsonl").read_bytes()
-    assert claude.started_in(data) == "/sandbox/misc_interactive/proj"
+    assert transcript.started_in(data) == "/sandbox/misc_interactive/proj"
     assert read(*data.splitlines()).turns[-1].cwd == "/sandbox/misc_interactive/proj/sub"
     for nothing in (b"", b"{}", b'{"cwd":7}', b'{"cwd":"/p', b'{"text":"\\"cwd\\":\\"/x\\""}'):
-        assert claude.started_in(nothing) == ""
+        assert transcript.started_in(nothing) == ""
 
 
 @pytest.mark.parametrize(
@@ -660,12 +663,12 @@ def test_a_session_that_moves_to_another_directory_is_known_by_where_it_began() 
 )
 def test_of_an_error_and_of_a_compaction_the_hook_keeps_no_words(name: str, known: str, more: dict[str, str]) -> None:
     body = bytes_of({"session_id": "s1", "cwd": "/p", "transcript_path": "/t.jsonl", "hook_event_name": name, **more})
-    event = claude.event(body, name=name, event_id="e1", at="t", counts=Counter())
+    event = transcript.event(body, name=name, event_id="e1", at="t", counts=Counter())
     assert event is not None
     assert (event.name, event.text, event.source, event.transcript_path) == (
         known, "", more.get("trigger", ""), "/t.jsonl",
     )  # fmt: skip
-    assert claude.event_turn(event) is None and claude.answer(event.name, "words") == b""
+    assert transcript.event_turn(event) is None and transcript.answer(event.name, "words") == b""
 
 
 FAILED: dict[str, Any] = {
@@ -693,19 +696,19 @@ def test_of_a_tool_that_failed_the_hook_tells_what_its_transcript_will_and_nothi
     changes: dict[str, Any], failure: Failure | None
 ) -> None:
     body = bytes_of({**FAILED, **changes})
-    event = claude.event(body, name="PostToolUseFailure", event_id="e1", at="t", counts=Counter())
+    event = transcript.event(body, name="PostToolUseFailure", event_id="e1", at="t", counts=Counter())
     assert (event.failure if event else None) == failure
     if event is not None:
-        assert (event.name, event.text, claude.event_turn(event)) == ("tool_failure", "", None)
+        assert (event.name, event.text, transcript.event_turn(event)) == ("tool_failure", "", None)
         assert (
-            json.loads(claude.answer(event.name, "words"))["hookSpecificOutput"]["hookEventName"]
+            json.loads(transcript.answer(event.name, "words"))["hookSpecificOutput"]["hookEventName"]
             == "PostToolUseFailure"
         )
 
 
 def test_of_an_endless_failure_both_ends_are_looked_at() -> None:
     body = bytes_of({**FAILED, "error": "Exit code 1\n" + "x " * 3_000_000 + "\nthe end"})
-    event = claude.event(body, name="PostToolUseFailure", event_id="e1", at="t", counts=Counter())
+    event = transcript.event(body, name="PostToolUseFailure", event_id="e1", at="t", counts=Counter())
     assert event is not None and event.failure is not None
     assert len(event.failure.said) < 40_000 and event.failure.said.endswith("the end")
 
@@ -733,9 +736,9 @@ def test_a_real_payload_becomes_an_event_or_nothing(version: str) -> None:
     found = []
     for body in (DATA / version / "hooks.jsonl").read_bytes().splitlines():
         payload = json.loads(body)
-        event = claude.event(body, name=payload["hook_event_name"], event_id="e1", at="t", counts=Counter())
+        event = transcript.event(body, name=payload["hook_event_name"], event_id="e1", at="t", counts=Counter())
         if event is None:
-            assert payload["hook_event_name"] not in claude.EVENTS or payload["agent_type"] == ""
+            assert payload["hook_event_name"] not in transcript.EVENTS or payload["agent_type"] == ""
             continue
         found.append((event.name, event.source, event.text))
         assert (event.id, event.at, event.session_id) == ("e1", "t", payload["session_id"])
@@ -751,7 +754,9 @@ def test_a_real_payload_becomes_an_event_or_nothing(version: str) -> None:
 
 def event(**payload: Any) -> Any:
     name = payload.pop("name", "UserPromptSubmit")
-    return claude.event(bytes_of({"session_id": "s1", **payload}), name=name, event_id="e1", at="t", counts=Counter())
+    return transcript.event(
+        bytes_of({"session_id": "s1", **payload}), name=name, event_id="e1", at="t", counts=Counter()
+    )
 
 
 def test_the_summariser_of_a_compaction_is_no_sub_agent() -> None:
@@ -766,33 +771,33 @@ def test_the_summariser_of_a_compaction_is_no_sub_agent() -> None:
 
 @pytest.mark.parametrize("name", ["PreToolUse", "", "sessionstart", "SessionStart ", "Nothing"])
 def test_an_event_csmd_does_not_need_is_nothing_whatever_its_payload(name: str) -> None:
-    assert claude.event(b"\xff{", name=name, event_id="e1", at="t", counts=Counter()) is None
+    assert transcript.event(b"\xff{", name=name, event_id="e1", at="t", counts=Counter()) is None
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b'{"session_id":7}', b'{"session_id":""}', b'{"session_id":"\\u0000"}',
                                   bytes_of({"session_id": "s" * 201}), b"[" * DEEP])  # fmt: skip
 def test_a_malformed_payload_is_bad_input(body: bytes) -> None:
     with pytest.raises(BadInput):
-        claude.event(body, name="Stop", event_id="e1", at="t", counts=Counter())
+        transcript.event(body, name="Stop", event_id="e1", at="t", counts=Counter())
 
 
 def test_a_prompt_is_redacted_and_counted_and_its_provisional_turn_is_the_transcripts() -> None:
     counts: Counter[str] = Counter()
     said = f"{REMINDER}my key: sk-ant-{'e5' * 20} <private>and this</private> {FENCED} \0end"
     body = bytes_of({"session_id": "s1", "prompt": said, "cwd": "/p", "source": "x\ud800"})
-    found = claude.event(body, name="UserPromptSubmit", event_id="e1", at="t", counts=counts)
+    found = transcript.event(body, name="UserPromptSubmit", event_id="e1", at="t", counts=counts)
     assert found is not None and found.source == "x?"
     assert counts == {"anthropic-key": 1, "private-tag": 1}
-    turn = claude.event_turn(found)
+    turn = transcript.event_turn(found)
     (from_transcript,) = read(user(said)).turns
     assert turn is not None and (turn.uuid, turn.kind, turn.text) == ("hook:e1", "user", from_transcript.text)
 
 
 def test_a_turn_is_reported_only_by_events_with_words() -> None:
-    assert claude.event_turn(event(prompt="/hello x")).kind == "command"
-    assert claude.event_turn(event(prompt="<task-notification>x")).kind == "notification"
-    assert claude.event_turn(event(name="Stop", last_assistant_message="done")).kind == "assistant"
-    assert claude.event_turn(event(name="SubagentStop", agent_id="a", last_assistant_message="r")).stream == "s1/a"
+    assert transcript.event_turn(event(prompt="/hello x")).kind == "command"
+    assert transcript.event_turn(event(prompt="<task-notification>x")).kind == "notification"
+    assert transcript.event_turn(event(name="Stop", last_assistant_message="done")).kind == "assistant"
+    assert transcript.event_turn(event(name="SubagentStop", agent_id="a", last_assistant_message="r")).stream == "s1/a"
     for silent in (
         event(prompt=""),
         event(prompt=FENCED),
@@ -800,15 +805,15 @@ def test_a_turn_is_reported_only_by_events_with_words() -> None:
         event(name="SessionStart", prompt="x"),
         event(name="Stop"),
     ):
-        assert claude.event_turn(silent) is None
+        assert transcript.event_turn(silent) is None
 
 
 def test_only_events_that_inject_are_answered() -> None:
-    for name in claude.EVENTS.values():
-        found = claude.answer(name, "remember")
-        assert bool(found) == (name in claude.INJECTING)
-        assert claude.answer(name, "") == b""
-        if name in claude.PLAIN:
+    for name in transcript.EVENTS.values():
+        found = transcript.answer(name, "remember")
+        assert bool(found) == (name in transcript.INJECTING)
+        assert transcript.answer(name, "") == b""
+        if name in transcript.PLAIN:
             assert found == b"remember\n"
         elif found:
             assert json.loads(found)["hookSpecificOutput"]["additionalContext"] == "remember"

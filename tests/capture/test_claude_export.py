@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from csmd.capture.hosts import claude, claude_environment, claude_export
+from csmd.hosts.claude import environment, export, transcript
 from csmd.model import SaidTurn, TurnKind
 
 SESSION = "11111111-2222-4333-8444-555555555555"
@@ -32,7 +32,7 @@ def result(uuid: str, tool: str, text: str = "a file") -> SaidTurn:
 
 
 def exported(*turns: SaidTurn) -> list[dict[str, Any]]:
-    made = claude_export.export(turns, session_id=SESSION, cwd="/p", model="claude-x")
+    made = export.export(turns, session_id=SESSION, cwd="/p", model="claude-x")
     lines = [json.loads(line) for line in made.lines]
     check_chain(lines)
     return lines
@@ -128,9 +128,9 @@ def test_what_is_no_whole_pair_is_told_as_text_in_nobodys_name(turns: tuple[Said
     lines = exported(said("user", "Look.", "u1"), *turns)
     told = [line for line in lines if line.get("isMeta")]
     assert len(told) == sum(turn.kind != "summary" for turn in turns)
-    reading = claude.Reading()
+    reading = transcript.Reading()
     for line in lines:
-        claude.read_line(json.dumps(line).encode(), reading, tool_limit=8192)
+        transcript.read_line(json.dumps(line).encode(), reading, tool_limit=8192)
     assert [turn.kind for turn in reading.turns if turn.kind != "summary"] == ["user"], "a tool's words become nobody's"
 
 
@@ -146,7 +146,7 @@ def test_a_branch_that_a_rewind_left_behind_is_not_in_it() -> None:
         said("user", "Use Postgres.", "u2", parent_uuid="p"),
         said("assistant", "It is Postgres.", "a2", parent_uuid="u2"),
     ]
-    made = claude_export.export(turns, session_id=SESSION, cwd="/p")
+    made = export.export(turns, session_id=SESSION, cwd="/p")
     assert [json.loads(line)["uuid"] for line in made.lines] == ["u2", "a2"]
     assert made.left_out == 2
 
@@ -165,9 +165,9 @@ def test_a_compaction_begins_the_conversation_anew() -> None:
 
 
 def test_a_session_without_a_uuid_gets_the_same_one_each_time() -> None:
-    one, other = (claude_export.export([said("user", "Hi.", "u1")], session_id="mine", cwd="/p") for _ in range(2))
+    one, other = (export.export([said("user", "Hi.", "u1")], session_id="mine", cwd="/p") for _ in range(2))
     assert one == other and one.session_id != "mine"
-    assert claude_export.resumable_id(SESSION) == SESSION
+    assert export.resumable_id(SESSION) == SESSION
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_session_without_a_uuid_gets_the_same_one_each_time() -> None:
     [("/a/b.c_d e", "-a-b-c-d-e"), ("/p/.hidden", "-p--hidden"), ("/p/\U0001f600", "-p---")],
 )
 def test_the_folder_is_named_as_the_client_names_it(path: str, folder: str) -> None:
-    assert claude_environment.folder_name(path) == folder
+    assert environment.folder_name(path) == folder
 
 
 KINDS: tuple[TurnKind, ...] = ("user", "assistant", "tool_call", "tool_result", "summary", "notification", "relayed")
@@ -214,9 +214,9 @@ def test_whatever_was_said_the_export_is_a_chain_that_the_api_takes(rows: list[t
 )
 def test_real_transcripts_come_back_as_the_same_turns() -> None:
     for path in sorted((EVALUATION / "transcripts").rglob("*.jsonl"), key=lambda path: path.stat().st_size)[:40]:
-        first = claude.Reading()
+        first = transcript.Reading()
         for raw in path.read_bytes().splitlines():
-            claude.read_line(raw, first, tool_limit=10**9)
+            transcript.read_line(raw, first, tool_limit=10**9)
         turns = {turn.uuid: turn for turn in first.turns if not turn.agent_id}
         if not turns:
             continue
@@ -224,8 +224,8 @@ def test_real_transcripts_come_back_as_the_same_turns() -> None:
             SaidTurn(uuid=t.uuid, kind=t.kind, text=t.text, at=t.at, parent_uuid=t.parent_uuid, message_id=t.message_id,
                      tool_name=t.tool_name, tool_id=t.tool_id, tokens=t.tokens) for t in turns.values()
         ]  # fmt: skip
-        again = claude.Reading()
+        again = transcript.Reading()
         for line in exported(*stored):
-            claude.read_line(json.dumps(line).encode(), again, tool_limit=10**9)
+            transcript.read_line(json.dumps(line).encode(), again, tool_limit=10**9)
         for turn in again.turns:
             assert (turn.kind, turn.text) == (turns[turn.uuid].kind, turns[turn.uuid].text)

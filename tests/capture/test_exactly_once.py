@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from csmd import wire
 from csmd.capture import transcripts
-from csmd.capture.exclude import Excludes
+from csmd.exclusions import Excludes
 from csmd.store import events, purge, tombstones
 from csmd.store.core import Store
 

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.capture import markdown_imports, matter
+from csmd import matter
+from csmd.capture import markdown_imports
 from csmd.capture.markdown_imports import JS_SPACE, blocks
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "instructions"

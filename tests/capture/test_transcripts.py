@@ -13,14 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.capture import transcripts
-from csmd.capture.exclude import Excludes
-from csmd.capture.fields import EPOCH
+from csmd.capture import decoding, transcripts
 from csmd.capture.transcripts import spans_of
-from csmd.daemon import hosts
 from csmd.errors import BadInput
+from csmd.exclusions import Excludes, Pauses
+from csmd.hosts.adapter import EPOCH
 from csmd.model import OFF_MARK, Turn
-from csmd.pauses import Pauses
 from csmd.store import activity, disk
 from csmd.store.core import Store
 
@@ -60,7 +58,9 @@ class World:
         """An event as the daemon takes it in, from its socket or from the spool; whether anything was stored."""
         field = "prompt" if name == "UserPromptSubmit" else "last_assistant_message"
         payload = {"session_id": "s1", "cwd": "/p", "transcript_path": str(self.path), field: said}
-        found = hosts.decode("claude", json.dumps(payload).encode(), self.excludes, name=name, event_id=ident, at=when)
+        found = decoding.decode(
+            "claude", json.dumps(payload).encode(), self.excludes, name=name, event_id=ident, at=when
+        )
         assert not isinstance(found, BadInput)
         event, redacted = found
         if event is None:
@@ -258,10 +258,10 @@ def test_a_call_that_writes_a_transcript_is_noted_in_a_pause_too(world: World) -
 
 def test_nothing_of_an_event_in_a_pause_is_looked_at(world: World) -> None:
     world.pauses = Pauses(((at(0), at(4)),))
-    found = hosts.decode("claude", b"{ broken", world.excludes, name="Stop", event_id="e", at=at(1))
+    found = decoding.decode("claude", b"{ broken", world.excludes, name="Stop", event_id="e", at=at(1))
     assert found == (None, {"paused events": 1})
     assert isinstance(
-        hosts.decode("claude", b"{ broken", world.excludes, name="Stop", event_id="e", at=at(5)), BadInput
+        decoding.decode("claude", b"{ broken", world.excludes, name="Stop", event_id="e", at=at(5)), BadInput
     )
 
 
@@ -333,9 +333,9 @@ def test_an_event_from_where_the_mark_lies_is_dropped_and_counted(world: World, 
     payload = json.dumps({"session_id": "s1", "cwd": str(inner), "prompt": "x"}).encode()
 
     def decode() -> Any:
-        return hosts.decode("claude", payload, world.excludes, name="UserPromptSubmit", event_id="e", at=at(1))
+        return decoding.decode("claude", payload, world.excludes, name="UserPromptSubmit", event_id="e", at=at(1))
 
-    assert decode() == (None, {hosts.EXCLUDED: 1})
+    assert decode() == (None, {decoding.EXCLUDED: 1})
     mark.unlink()
     assert decode()[0] is not None
 

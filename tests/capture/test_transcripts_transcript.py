@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.capture import transcripts
-from csmd.capture.fields import EPOCH
 from csmd.capture.transcripts import (
     HEAD_BYTES,
     Known,
@@ -21,6 +20,7 @@ from csmd.capture.transcripts import (
     where_to_start,
     with_times,
 )
+from csmd.hosts.adapter import EPOCH
 from csmd.model import Turn
 
 LONG = bytes(range(256)) * 8

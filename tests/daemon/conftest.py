@@ -12,13 +12,14 @@ import pytest
 from machine import Machine
 
 from csmd.config import child_environment
-from csmd.daemon.now import now_iso
+from csmd.daemon.clock import now_iso
 from csmd.daemon.server import Server
 from csmd.daemon.steward import Steward
-from csmd.daemon.tools import Tools
-from csmd.store import files, models
+from csmd.daemon.tools.table import Tools
+from csmd.embedding import supervisor
+from csmd.embedding.supervisor import Embedder
+from csmd.store import files
 from csmd.store.core import Store
-from csmd.store.embed import Embedder
 
 
 @dataclass(kw_only=True)
@@ -59,12 +60,12 @@ def parts(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
     """The parts in a new home; a step of the steward is one batch, however fast the machine is."""
     monkeypatch.setattr("csmd.daemon.steward.SLICE_S", 0.0)
     monkeypatch.setattr("csmd.daemon.reading.SLICE_S", 0.0)
-    monkeypatch.setattr("csmd.daemon.moments.MOMENT_S", 0.0)
+    monkeypatch.setattr("csmd.store.core.MOMENT_S", 0.0)
     paths, config = machine.paths, machine.config()
     for folder in (paths.home, paths.run_dir, paths.spool, paths.models):
         files.make_private(folder)
     store = Store(paths.database, now=now_iso())
-    installed = models.installed(paths.models, config.settings.embed_model)
+    installed = supervisor.installed(paths.models, config.settings.embed_model)
     embedder = Embedder(installed, idle_s=60, environment=child_environment())
     steward = Steward(store, config, embedder)
     tools = Tools(steward, lambda rows: {})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from machine import Machine
 
-from csmd.daemon.now import here, iso
+from csmd.daemon.clock import here, iso
 
 START = 1000.0
 MARK = "Zanzibar quokka"

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from machine import call_frames, eventually, peer
 
-from csmd.daemon import dream_steps, dreaming
-from csmd.daemon.dream_lock import DreamLock
-from csmd.daemon.dreaming import AT_WORK_S, LOOK_S
-from csmd.daemon.jobs import Job
-from csmd.daemon.now import iso, now_iso
+from csmd.daemon import dreaming
+from csmd.daemon.clock import iso, now_iso
+from csmd.daemon.dreaming import AT_WORK_S, LOOK_S, DreamLock
+from csmd.daemon.tasks import Job
 from csmd.errors import CsmdError, StoreError
 from csmd.store import dreams
 
@@ -220,14 +219,14 @@ def test_a_failure_ends_it_is_shown_and_advances_nothing(
     parts: Any, monkeypatch: pytest.MonkeyPatch, raised: Exception, kept: str
 ) -> None:
     with_sessions(parts)
-    monkeypatch.setitem(dream_steps.STEPS, "failing", failing(raised))
+    monkeypatch.setitem(dreaming.STEPS, "failing", failing(raised))
     settle(parts, at(1))
     assert dreamt(parts) == [("by itself", "failed")]
     shown = parts.call("csm_dream_status")
     assert (shown["latest"]["state"], shown["latest"]["error"], shown["last"]) == ("failed", kept, None)
     assert shown["verdict"] == "no, the last one failed, again in 60 min, 0 of 15 min quiet"
     assert not parts.machine.paths.dream_lock.exists()
-    monkeypatch.delitem(dream_steps.STEPS, "failing")
+    monkeypatch.delitem(dreaming.STEPS, "failing")
     settle(parts, at(2))
     assert len(dreamt(parts)) == 1, "by the wall clock no hour has passed"
     parts.store.write(
@@ -245,7 +244,7 @@ def test_a_daemon_that_stops_cancels_it_and_a_killed_one_left_it_failed(parts: A
     assert dreamt(parts) == [("by itself", "cancelled")] and not parts.machine.paths.dream_lock.exists()
     assert parts.call("csm_dream_status")["last"] is None
     parts.store.write(lambda rows: dreams.begin(rows, why="by itself", sessions=1, now=now_iso()))
-    dreaming.resume(parts.steward.context)
+    dreaming.resume_dreams(parts.steward.context)
     assert dreamt(parts)[0] == ("by itself", "failed")
     assert parts.call("csm_dream_status")["latest"]["error"] == dreams.KILLED
 
@@ -265,7 +264,7 @@ def test_an_undo_that_was_killed_is_finished_at_the_next_start(parts: Any) -> No
         dreams.mark_file(rows, file, kept="", now=now_iso())
 
     parts.store.write(killed)
-    dreaming.resume(parts.steward.context)
+    dreaming.resume_dreams(parts.steward.context)
     assert not page.exists() and dreamt(parts) == [("by itself", "undone")]
 
 
@@ -343,7 +342,7 @@ def test_what_a_dream_did_is_told_and_taken_back(parts: Any, monkeypatch: pytest
     listed = parts.call("csm_memory_list")
     plan = parts.call("csm_dream_plan")
     assert plan["uncompared"] == 0
-    monkeypatch.setattr("csmd.daemon.answers.dreams.COMPARING_S", 0.0)
+    monkeypatch.setattr("csmd.daemon.tools.dreams.COMPARING_S", 0.0)
     hurried = parts.call("csm_dream_plan")
     assert hurried["uncompared"] > 0 and hurried["actions"] == plan["actions"], "what is asked for is answered in time"
     assert plan["did"] == {"merge": 1} and plan["actions"][0]["phase"] == "consolidate", plan

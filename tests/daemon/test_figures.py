@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from csmd.capture.hosts import claude_environment
-from csmd.daemon import growth, usage
+from csmd.daemon import housekeeping, machine
+from csmd.hosts.claude import environment
 from csmd.store import activity
 
 MB = 1_000_000
@@ -32,12 +32,12 @@ MB = 1_000_000
 def test_growth_is_told_per_day_over_the_last_two_weeks(
     noted: list[tuple[str, int]], used: int, told: tuple[Any, int]
 ) -> None:
-    found = growth.growth(noted, used=used, today=date(2026, 5, 4))
+    found = housekeeping.growth(noted, used=used, today=date(2026, 5, 4))
     assert (found["bytes_per_day"], found["days"]) == told
 
 
 def test_the_steward_notes_the_size_of_a_day_once(parts: Any) -> None:
-    for now in (0.0, 1.0, growth.EVERY_S + 1, 3 * growth.EVERY_S):
+    for now in (0.0, 1.0, housekeeping.GROWTH_EVERY_S + 1, 3 * housekeeping.GROWTH_EVERY_S):
         parts.steward.step(now)
     ((_, size),) = parts.store.read(activity.size_list)
     assert size > 0
@@ -53,16 +53,16 @@ def test_the_steward_notes_the_size_of_a_day_once(parts: Any) -> None:
 def test_lately_is_since_a_look_that_is_old_enough(
     seen: list[tuple[float, float]], now: float, used: float, share: float | None
 ) -> None:
-    assert usage.lately(seen, now, used) == share
+    assert machine.lately(seen, now, used) == share
 
 
 def test_what_a_process_costs_is_told_and_nothing_of_one_that_is_gone() -> None:
-    meter = usage.Meter()
+    meter = machine.Meter()
     told = meter.usage(os.getpid())
     assert told["rss_mb"] > 1 and told["cpu_s"] > 0
     assert told["cpu_recent_percent"] == told["cpu_percent"] > 0
     assert meter.usage(None) == {} == meter.usage(2**22 + 1)
-    assert usage.share(1.0, 0.0) == 0.0 == usage.share(1.0, -5.0)
+    assert machine.share(1.0, 0.0) == 0.0 == machine.share(1.0, -5.0)
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_what_a_process_costs_is_told_and_nothing_of_one_that_is_gone() -> None:
      ("claude-opus-9", 200_001, 1_000_000), ("claude-2.0", 5, 100_000)],
 )  # fmt: skip
 def test_a_models_window_is_the_usual_one_unless_more_is_known(model: str, used: int, window: int) -> None:
-    assert claude_environment.window(model, used) == window
+    assert environment.window(model, used) == window

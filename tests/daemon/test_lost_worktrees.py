@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from csmd.capture.exclude import Excludes
+from csmd.exclusions import Excludes
 from csmd.store import cursors
 from csmd.store.sqlite import Rows
 from tests.daemon.test_projects import done, listed, purged, repository, told, turns

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from machine import DECISION
 
-from csmd.daemon import edited
-from csmd.daemon.dream_steps import STEPS, Night
-from csmd.daemon.jobs import Job
-from csmd.daemon.moments import whole
-from csmd.daemon.now import now_iso
+from csmd.daemon import dreaming
+from csmd.daemon.clock import now_iso
+from csmd.daemon.dreaming import STEPS, Night
+from csmd.daemon.tasks import Job
 from csmd.dream import page_edits, page_files
 from csmd.recall import session_brief
 from csmd.recall import visibility as recall
 from csmd.store import dreams
+from csmd.store.core import whole
 
 KEY = "the config key is database_url, not db_url"
 NEW = "The gull service is deployed from the main branch only."
@@ -50,8 +50,8 @@ def test_an_edit_is_read_when_it_has_settled_and_costs_nothing_before_and_after(
     assert look.step(250.0) is False, "it looks once a minute"
     assert look.step(300.0) is False and parts.store.commits == commits, "it may be half saved"
     os.utime(page, ns=(1, 1))
-    assert look.step(300.0 + edited.SETTLED_S) is False, "it has changed again"
-    assert look.step(300.0 + 2 * edited.SETTLED_S) is True
+    assert look.step(300.0 + dreaming.SETTLED_S) is False, "it has changed again"
+    assert look.step(300.0 + 2 * dreaming.SETTLED_S) is True
     assert NEW in memories(parts)
     commits = parts.store.commits
     assert look.step(500.0) is False and parts.store.commits == commits
@@ -130,7 +130,7 @@ def test_a_dream_by_itself_and_an_import_read_nothing_that_has_just_been_written
     page = written(parts)
     page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
     assert parts.steward.edited.read_settled() == 0 and NEW not in memories(parts), "a tool may just have done it"
-    monkeypatch.setattr(edited, "SETTLED_S", 0.0)
+    monkeypatch.setattr(dreaming, "SETTLED_S", 0.0)
     assert parts.steward.edited.read_settled() == 1 and NEW in memories(parts)
 
 
@@ -138,7 +138,7 @@ def test_what_was_forgotten_when_the_daemon_was_killed_leaves_the_pages_after_th
     page = written(parts)
     parts.store.write(lambda rows: rows.run("delete from memories where text = :text", text=KEY))
     assert KEY in page.read_text()
-    assert edited.Edited(parts.steward.context).step(0.0) is True
+    assert dreaming.Edited(parts.steward.context).step(0.0) is True
     assert KEY not in page.read_text()
 
 

@@ -86,7 +86,7 @@ def test_a_hook_and_its_transcript_name_the_same_project(parts: Any, work: Path)
     (work / "link").symlink_to(two)
     path = parts.machine.transcript(parts.machine.line("user", "begun", cwd=str(work)))
     from csmd.capture import transcripts as capture
-    from csmd.daemon.now import now_iso
+    from csmd.daemon.clock import now_iso
 
     body = f'{{"session_id":"s1","cwd":"{work}/link","hook_event_name":"UserPromptSubmit","prompt":"there","transcript_path":"{path}"}}'
     event, redacted = capture.decode_event(body.encode(), name="UserPromptSubmit", event_id="e1", at=now_iso())

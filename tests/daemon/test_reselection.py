@@ -6,7 +6,7 @@ import pytest
 from machine import Machine
 from reselected import age, killed, looked_at
 
-from csmd.daemon.dream_steps import AGAIN
+from csmd.daemon.dreaming import AGAIN
 from csmd.store import backup
 
 

@@ -18,16 +18,16 @@ from machine import PREFERENCE, Machine, ask, call_frames, event_frames, eventua
 
 from csmd import wire
 from csmd.capture import project_identity
-from csmd.capture.exclude import Excludes
-from csmd.capture.hosts import claude
-from csmd.daemon import injecting
-from csmd.daemon.jobs import Job
-from csmd.daemon.owed import Owed
-from csmd.daemon.replay import replay
+from csmd.daemon import injection
+from csmd.daemon.context import Owed
+from csmd.daemon.reading import replay
 from csmd.daemon.server import Server
+from csmd.daemon.tasks import Job
+from csmd.embedding.supervisor import Embedder
+from csmd.exclusions import Excludes
+from csmd.hosts.claude import transcript
 from csmd.store import activity, disk, receipts
 from csmd.store.core import QUEUE_LIMIT, Lane, Store
-from csmd.store.embed import Embedder
 
 PAYLOAD = {"session_id": "s1", "cwd": "/p", "last_assistant_message": "It is done."}
 FRAMES = event_frames("Stop", PAYLOAD, ident="e1")
@@ -217,7 +217,7 @@ def test_only_the_injecting_events_are_ever_answered_with_words(machine: Machine
     machine.conversation("old")
     machine.start()
     machine.sync()
-    for event in claude.EVENTS:
+    for event in transcript.EVENTS:
         answer = machine.event(
             event,
             f"s-{event}",
@@ -465,12 +465,12 @@ def test_a_start_that_cannot_be_told_in_time_costs_no_prompt_its_answer(
                 "with recursive n (x) as (select 1 union all select x + 1 from n where x < 1000000) select sum(x) from n"
             )
 
-    own = injecting.session_brief.session_brief
-    monkeypatch.setattr(injecting.session_brief, "session_brief", slow)
-    monkeypatch.setattr(injecting, "OWED_S", 0.2)
+    own = injection.session_brief.session_brief
+    monkeypatch.setattr(injection.session_brief, "session_brief", slow)
+    monkeypatch.setattr(injection, "OWED_S", 0.2)
     why = "The worker cannot read the config: which key does it use for the database url?"
     assert b"database_url" in prompted(parts, server, why, ident="p1")
-    monkeypatch.setattr(injecting.session_brief, "session_brief", own)
+    monkeypatch.setattr(injection.session_brief, "session_brief", own)
     told = prompted(parts, server, "Write a poem about the sea.", ident="p2")
     assert b"pathlib" in told and b"database_url" not in told, "it was told already"
 

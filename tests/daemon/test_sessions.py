@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from machine import CORRECTION, PREFERENCE
 
-from csmd.capture.hosts import claude_environment
-from csmd.daemon import kept
+from csmd.daemon import status
 from csmd.errors import BadInput, CsmdError, TooLarge
+from csmd.hosts.claude import environment
 from csmd.store import files
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def test_a_session_whose_transcript_is_deleted_keeps_all_that_was_said(parts: Pa
     assert everything(parts) == before and any(CORRECTION in turn["text"] for turn in before[0])
     assert parts.call("csm_session_list")["sessions"][0]["transcript"] == "gone"
     assert parts.call("csm_session_show", id="s1")["transcript"] == "gone"
-    told = parts.store.read(lambda rows: kept.transcripts(rows, parts.machine.config()))
+    told = parts.store.read(lambda rows: status.transcripts_kept(rows, parts.machine.config()))
     assert (told["sessions"], told["gone"]) == (1, 1)
     assert parts.steward.context.trouble == {}
 
@@ -97,11 +97,11 @@ def test_a_sub_agents_conversation_is_read_but_not_exported(parts: Parts) -> Non
     ],
 )  # fmt: skip
 def test_the_first_setting_that_names_days_decides(texts: tuple[str | None, ...], days: int | None) -> None:
-    assert claude_environment.cleanup_days(texts) == days
+    assert environment.cleanup_days(texts) == days
 
 
 def test_settings_are_asked_from_the_organisations_down_to_the_users() -> None:
-    found = claude_environment.settings_files("/me/.claude", platform="linux", project="/p")
+    found = environment.settings_files("/me/.claude", platform="linux", project="/p")
     assert found == [
         "/etc/claude-code/managed-settings.json", "/p/.claude/settings.local.json", "/p/.claude/settings.json",
         "/me/.claude/settings.json",
@@ -110,11 +110,11 @@ def test_settings_are_asked_from_the_organisations_down_to_the_users() -> None:
 
 def test_status_says_after_how_many_days_transcripts_go_and_where_it_is_otherwise(parts: Parts) -> None:
     def told() -> dict[str, Any]:
-        return parts.store.read(lambda rows: kept.transcripts(rows, parts.machine.config()))
+        return parts.store.read(lambda rows: status.transcripts_kept(rows, parts.machine.config()))
 
     parts.machine.conversation("s1")
     take_in(parts)
-    assert (told()["days"], told()["by_project"]) == (claude_environment.CLEANUP_DAYS, {})
+    assert (told()["days"], told()["by_project"]) == (environment.CLEANUP_DAYS, {})
     (parts.machine.assistant / "settings.json").write_text('{"cleanupPeriodDays": 14}')
     folder = parts.machine.project / ".claude"
     folder.mkdir()

@@ -15,7 +15,7 @@ from csmd import text, wire
 from csmd.memory import remember as believe
 from csmd.memory import speakers as stage_speakers
 from csmd.model import Project, Statement, Turn
-from csmd.store import activity, invariants, memories, migrate, projects, speakers, turns
+from csmd.store import activity, integrity, memories, migrate, projects, speakers, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -157,7 +157,7 @@ def test_a_store_of_before_is_put_right_by_the_steward_and_status_says_how_much(
     }
     corrected = parts.store.read(lambda rows: speakers.corrected(rows, activity.counters(rows)))
     assert corrected == {"prompts": 3, "lowered": 1, "archived": 3, "left": 0}
-    assert parts.store.read(lambda rows: invariants.broken(rows, parts.store.hash_key)) == {}
+    assert parts.store.read(lambda rows: integrity.broken(rows, parts.store.hash_key)) == {}
 
 
 def test_killed_between_any_two_writes_it_ends_the_same(old: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

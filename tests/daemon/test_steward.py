@@ -13,17 +13,18 @@ from typing import Any
 import pytest
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
-from csmd.capture import transcripts
+from csmd.capture import decoding, transcripts
 from csmd.capture import transcripts as capture
-from csmd.daemon import awaited, hosts, reading
-from csmd.daemon.awaited import PROVISIONAL_S
-from csmd.daemon.jobs import Job
-from csmd.daemon.now import iso
+from csmd.daemon import reading, stages
+from csmd.daemon.clock import iso
+from csmd.daemon.stages import PROVISIONAL_S
 from csmd.daemon.steward import FULL_SWEEP_S, LIVE_SWEEP_S
+from csmd.daemon.tasks import Job
+from csmd.embedding import supervisor
 from csmd.errors import StoreError
 from csmd.memory import failure_links
 from csmd.recall import threads
-from csmd.store import activity, events, models
+from csmd.store import activity, events
 
 #: A monotonic time of the test's own: nothing here waits for a clock.
 START = 1000.0
@@ -163,8 +164,8 @@ def test_a_turn_that_waits_for_a_transcript_that_has_not_gone_on_stays_provision
 def test_of_thousands_that_wait_a_sweep_looks_at_a_few_and_comes_to_each(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(awaited, "LOOKED_AT", 2)
-    monkeypatch.setattr(awaited, "PARTS", 2)
+    monkeypatch.setattr(stages, "LOOKED_AT", 2)
+    monkeypatch.setattr(stages, "PARTS", 2)
     machine = parts.machine
     machine.transcript({**machine.line("user", "Before."), "timestamp": ago(3000)})
     for number in range(7):
@@ -281,7 +282,7 @@ def test_trouble_is_told_until_it_is_over_and_the_same_is_logged_once(
 
 
 def test_a_model_that_does_not_load_ends_its_job_and_nothing_else(parts: Any, tiny_model: Path, tmp_path: Path) -> None:
-    broken = models.add_model(tiny_model, tmp_path / "copied", name="broken")
+    broken = supervisor.add_model(tiny_model, tmp_path / "copied", name="broken")
     (broken / "model.onnx").write_bytes(b"no model")
     parts.machine.conversation()
     job = parts.steward.context.submit(Job(id="j", kind="model", path=str(broken)))
@@ -434,7 +435,7 @@ def test_an_event_that_meets_a_fault_of_ours_is_left_in_the_spool(parts: Any, mo
 
     machine = parts.machine
     with monkeypatch.context() as broken:
-        broken.setitem(hosts.DECODERS, "claude", out_of_memory)
+        broken.setitem(decoding.DECODERS, "claude", out_of_memory)
         spool(machine, "UserPromptSubmit", "a1", 600, prompt=PREFERENCE)
         step(parts)
     assert [path.name for path in machine.spooled()] == ["a1.event"]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from machine import DECISION, Machine
 
-from csmd.daemon.tool import REQUIRED
-from csmd.daemon.tools import TOOLS
+from csmd.daemon.tools.registry import REQUIRED
+from csmd.daemon.tools.table import TOOLS
+from csmd.embedding import supervisor
 from csmd.errors import BadInput, CsmdError
-from csmd.store import models
 
 GIVEN = {"query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
          "uuid": "u1", "what": "a text to purge", "place": "/p", "source": "a", "into": "b", "whole": "a",
@@ -212,7 +212,7 @@ def test_one_project_does_not_see_what_was_decided_in_another(filled: Any) -> No
 def test_a_folder_that_is_no_model_is_told_at_once(parts: Any) -> None:
     with pytest.raises(CsmdError, match=r"no model\.onnx"):
         parts.call("csm_model_add", path=str(parts.machine.root))
-    assert models.installed(parts.machine.paths.models, parts.machine.config().settings.embed_model) is None
+    assert supervisor.installed(parts.machine.paths.models, parts.machine.config().settings.embed_model) is None
     with pytest.raises(BadInput, match="no such file"):
         parts.call("csm_import", path="/nonexistent")
 

@@ -23,10 +23,10 @@ import pytest
 from hypothesis import strategies as st
 from machine import Machine, eventually
 
-from csmd.capture import probe as probing
-from csmd.capture.hosts import claude_environment
+from csmd.capture import transcripts as probing
 from csmd.doctor import checks, examine, host_settings
 from csmd.doctor.checks import Check, Finding, Ran, Scene
+from csmd.hosts.claude import environment
 from csmd.installer import registration, service
 from csmd.model import PROBE_SESSION, PROBE_TEXT, Event
 from csmd.store import files
@@ -444,7 +444,7 @@ def test_a_marker_that_a_killed_doctor_left_goes_by_itself(machine: Machine) -> 
     from datetime import UTC, datetime, timedelta
 
     from csmd.config import Settings
-    from csmd.daemon import retention
+    from csmd.daemon import housekeeping
     from csmd.store.core import Store
 
     daemon = machine.start()
@@ -455,7 +455,7 @@ def test_a_marker_that_a_killed_doctor_left_goes_by_itself(machine: Machine) -> 
     store = Store(machine.paths.database, now="2026-01-01T00:00:00.000Z")
     try:
         for minutes, left in ((5, 1), (11, 0)):
-            retention.drop_some(store, Settings(), now=datetime.now(UTC) + timedelta(minutes=minutes))
+            housekeeping.drop_some(store, Settings(), now=datetime.now(UTC) + timedelta(minutes=minutes))
             assert store.read(lambda rows: rows.value("select count(*) from turns")) == left
         assert store.read(lambda rows: rows.value("select count(*) from sessions")) == 0
     finally:
@@ -486,9 +486,10 @@ def test_without_a_daemon_every_other_check_runs_and_the_marker_leaves_the_spool
 OLDER = """
 import csmd
 csmd.__version__ = "0.0.9"
-from csmd.daemon import entry, run, tools
+from csmd.daemon import run
+from csmd.daemon.tools import table as tools
 del tools.TOOLS["csm_probe_take"]
-run.run(entry.configuration())
+run.run(run.configuration())
 """
 
 
@@ -739,13 +740,13 @@ def test_whatever_stands_in_a_settings_file_is_read(value: dict[str, Any]) -> No
 
 def test_what_the_rim_knows_of_the_assistant_is_what_capture_knows() -> None:
     assert (host_settings.MANAGED, host_settings.CLEANUP_DAYS) == (
-        claude_environment.MANAGED,
-        claude_environment.CLEANUP_DAYS,
+        environment.MANAGED,
+        environment.CLEANUP_DAYS,
     )
     assert set(registration.EVENTS) <= set(host_settings.EVENTS)
     folder, project = Path("/c"), Path("/p")
     found = [str(path) for path, _ in host_settings.places([folder], project, Path(host_settings.MANAGED["linux"]))]
-    assert found == claude_environment.settings_files("/c", platform="linux", project="/p")
+    assert found == environment.settings_files("/c", platform="linux", project="/p")
 
 
 def test_the_spool_is_looked_for_where_the_daemon_does() -> None:
@@ -756,7 +757,7 @@ def test_the_spool_is_looked_for_where_the_daemon_does() -> None:
 def test_the_words_of_a_marker_are_no_secret_to_anybody(well: Patient) -> None:
     from collections import Counter
 
-    from csmd.capture.redact import redact
+    from csmd.privacy.redaction import redact
 
     assert service.running_service(well.scene.paths) is not None
     for seed in range(200):

@@ -18,9 +18,9 @@ from csmd.dream import daily
 from csmd.extraction import digest
 from csmd.memory import remember as believe
 from csmd.model import Event, Memory, Project, Provenance, Statement
+from csmd.privacy.fingerprints import Needle
 from csmd.store import days, dreams, events, forget, memories, projects, purge, purge_files, tombstones, workspaces
 from csmd.store.core import Store
-from csmd.store.purged import Needle
 from csmd.store.sqlite import Rows
 
 LATER = "2026-03-01T13:00:00.000Z"

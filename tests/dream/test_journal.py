@@ -24,12 +24,12 @@ from journalled import (
     undo,
 )
 
-from csmd.daemon.moments import whole
 from csmd.dream import undo as stage_undo
 from csmd.dream import undo as stage_unwriting
 from csmd.errors import CsmdError
 from csmd.memory import remember as stage
 from csmd.model import Project
+from csmd.privacy.fingerprints import PURGED
 from csmd.store import (
     before_images,
     candidates,
@@ -42,9 +42,8 @@ from csmd.store import (
     purge_files,
     tombstones,
 )
-from csmd.store.core import Store
+from csmd.store.core import Store, whole
 from csmd.store.dreams import Dream
-from csmd.store.purged import PURGED
 from csmd.store.sqlite import Rows
 
 PAGE = "memory/user.md"

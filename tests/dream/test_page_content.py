@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.capture.hosts import claude_environment
+from csmd import markdown
 from csmd.dream import page_content, page_differences, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_content import Place
 from csmd.dream.page_format import Page, Read
 from csmd.extraction.statement_context import REVIEW
+from csmd.hosts.claude import environment
 from csmd.model import CATEGORIES, Category, Memory, Provenance
 from csmd.recall import compose
 
@@ -62,7 +63,7 @@ def test_every_memory_of_a_page_is_read_back_and_nothing_is_an_edit(said: list[t
     read = page_format.read(written)
     assert len(read.lines()) + more == sum(map(stands, known))
     assert {item.id: item.text for _, item in read.lines()} == {
-        item.id: page_format.meant(page_format.plain(item.text)) for section in made.sections for item in section.items
+        item.id: markdown.meant(markdown.plain(item.text)) for section in made.sections for item in section.items
     }
     assert page_differences.edits({PLACE.path: read}, {PLACE.path: read})[PLACE.path].number == 0
     assert page(list(reversed([one for one in known if stands(one)]))) == made, (
@@ -85,7 +86,7 @@ def test_a_gotcha_shows_how_it_looks_and_that_is_no_line_of_its_own() -> None:
 )
 def test_a_name_is_a_files_whatever_it_is(name: str, slug: str) -> None:
     path = Place(seq=1, key="k", name=name, root="").path
-    assert path == f"projects/{slug}-{page_content.short('k')}.md"
+    assert path == f"projects/{slug}-{markdown.short('k')}.md"
 
 
 @pytest.mark.parametrize("name", ["a --- b", "x\n---\n\n# y", "[a](b)", "<!-- m:m0000000001 -->", 'quo"te: #'])
@@ -108,7 +109,7 @@ def test_the_index_keeps_the_hosts_limits(number: int, own: tuple[str, ...]) -> 
     known = [Page(path=f"projects/p{one}.md", head=head, title=f"p{one} 𝄞") for one in range(number)]
     whole = page_format.written(page_content.index(known, Read(own=own)))
     if not own or len(own) < 100:
-        assert claude_environment.cut_index(whole) == whole
+        assert environment.cut_index(whole) == whole
         assert len(whole.encode()) <= 25_000 and whole.count("\n") <= 200
     assert all(one in whole for one in own)
     if number == 600:
@@ -128,7 +129,7 @@ def test_whatever_pages_there_are_and_whatever_a_person_wrote_the_index_is_withi
     known = [replace(made, path=f"projects/p{one}.md", title=f"p{one} {about}") for one in range(number)]
     was = page_format.read("# What csmd remembers\n\n" + "\n\n".join(theirs))
     whole = page_format.written(page_content.index(known, was))
-    assert claude_environment.cut_index(whole) == whole and len(whole.encode()) <= 25_000 and whole.count("\n") <= 200
+    assert environment.cut_index(whole) == whole and len(whole.encode()) <= 25_000 and whole.count("\n") <= 200
     assert page_format.written(page_content.index(known, page_format.read(whole))) == whole, (
         "made over itself it is the same"
     )

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from csmd import markdown
 from csmd.dream import page_differences, page_format
 from csmd.dream.page_differences import Edits, Line
 from csmd.dream.page_format import Item, Page, Read, Section
@@ -130,11 +131,11 @@ def test_what_was_done_is_told_from_the_files(case: Case) -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.integers(5, 14), st.sampled_from(("gone", "changed", "new")), st.text(min_size=1, max_size=30))
 def test_any_edit_of_one_line_is_exactly_that_edit(number: int, what: str, said: str) -> None:
-    worded = page_format.meant(page_format.plain(f"somebody said {said} here"))
+    worded = markdown.meant(markdown.plain(f"somebody said {said} here"))
     after = {
         "gone": "",
-        "changed": f"- {page_format.plain(worded)} <!-- m:{ident(number)} -->\n",
-        "new": f"{line(number)}- {page_format.plain(worded)}\n",
+        "changed": f"- {markdown.plain(worded)} <!-- m:{ident(number)} -->\n",
+        "new": f"{line(number)}- {markdown.plain(worded)}\n",
     }[what]
     found = done({**WHOLE, PROJECT: WHOLE[PROJECT].replace(line(number), after)})
     heading = "Facts" if number < 10 else "Known gotchas"

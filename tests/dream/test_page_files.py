@@ -10,26 +10,25 @@ from typing import Any
 
 import pytest
 
-from csmd.daemon.moments import whole
 from csmd.dream import page_edits, page_files, page_format, undo
 from csmd.dream.actions import Fact
+from csmd.exclusions import Pauses
 from csmd.memory import remember, review_answers
 from csmd.model import Memory, Project, Provenance, Statement, Turn
-from csmd.pauses import Pauses
 from csmd.store import (
     before_images,
     candidates,
     dreams,
     markdown_pages,
     memories,
-    passage_threads,
+    passages,
     projects,
     tombstones,
     topics,
     turns,
     workspaces,
 )
-from csmd.store.core import Store
+from csmd.store.core import Store, whole
 from csmd.store.sqlite import Rows
 
 NOW = "2026-03-01T10:00:00.000Z"
@@ -995,7 +994,7 @@ def followed(home: Home, scope: str | None = None) -> tuple[str, str]:
         said.append(home.store.write(write))
     of = "select p.seq from passages p join turns t on t.seq = p.turn_seq where t.uuid = :uuid"
     home.store.write(
-        lambda rows: passage_threads.link(
+        lambda rows: passages.link_passages(
             rows, int(rows.value(of, uuid="u0")), int(rows.value(of, uuid="u1")), 0.9, most=3
         )
     )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd import text
+from csmd import markdown, text
 from csmd.dream import page_format
 from csmd.dream.page_format import Item, Note, Page, Section
 
@@ -132,7 +132,7 @@ def test_what_is_written_is_read_back(said: list[str]) -> None:
 def test_reading_never_fails_and_what_was_read_is_read_again(whole: str) -> None:
     found = page_format.read(whole)
     again = page_format.read(page_format.written(Page(path="", sections=found.sections, own=())))
-    kept = [(item.id, item.text) for _, item in found.lines() if page_format.plain(item.text)]
-    assert [(item.id, page_format.meant(page_format.plain(item.text))) for _, item in again.lines()] == [
-        (ident, page_format.meant(page_format.plain(said))) for ident, said in kept
+    kept = [(item.id, item.text) for _, item in found.lines() if markdown.plain(item.text)]
+    assert [(item.id, markdown.meant(markdown.plain(item.text))) for _, item in again.lines()] == [
+        (ident, markdown.meant(markdown.plain(said))) for ident, said in kept
     ]

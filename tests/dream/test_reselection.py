@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 from recall.test_visibility import project, remember, say
 
-from csmd.daemon.moments import whole
 from csmd.dream import reselection
 from csmd.dream.reselection import ENOUGH, Plan, Said, plan
 from csmd.extraction import statements as distill
 from csmd.memory import remember as believe
 from csmd.model import Authority, Memory, Provenance, Statement
+from csmd.privacy.fingerprints import PURGED
 from csmd.store import cursors, dreams, memories
-from csmd.store.core import Store
-from csmd.store.purged import PURGED
+from csmd.store.core import Store, whole
 from csmd.store.sqlite import Rows
 
 HERE = "/p/alpha"

@@ -11,7 +11,6 @@ import pytest
 from dreamt import FACTS, SAID, act, at, dream, plan, remember, talk
 from talked import Talk
 
-from csmd.daemon.moments import whole
 from csmd.dream import steps as stage
 from csmd.dream import undo
 from csmd.dream.actions import Action, Fact, Snapshot
@@ -24,15 +23,15 @@ from csmd.store import (
     belief_changes,
     candidates,
     dreams,
-    invariants,
+    integrity,
     memories,
     projects,
     tombstones,
     vectors,
     workspaces,
 )
-from csmd.store import dream_evidence as stored
-from csmd.store.core import Store
+from csmd.store import dreams as stored
+from csmd.store.core import Store, whole
 from csmd.store.sqlite import Rows
 
 NOW = "2026-03-01T10:00:00.000Z"
@@ -48,7 +47,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def look_in(rows: Rows) -> stored.Place:
     key = projects.seq_of(rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"))
-    return next(one for one in stored.places(rows) if one.seq == key)
+    return next(one for one in stored.dream_places(rows) if one.seq == key)
 
 
 def look(store: Store) -> Snapshot:
@@ -103,7 +102,7 @@ def test_what_is_carried_out_leaves_what_the_plan_said(store: Store, seed: int) 
     after = look(store)
     assert dict(after.memories) == dict(left.memories)
     assert dict(after.superseded_at) == dict(left.superseded_at)
-    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
 
 
 def test_ten_dreams_over_unchanged_input_change_nothing_after_the_first(store: Store) -> None:
@@ -250,7 +249,7 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     assert one.confidence > before[own[2]].confidence
     assert found(store, said[1])[0] == everywhere, "by the words of what went into it, too"
     assert dream(store, now=LATER) == 0
-    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
     ident = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
     assert whole(undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key)).kept == ()
     assert {key: replace(read(store, key), version=0) for key in own} == {
@@ -353,7 +352,7 @@ def test_what_is_near_in_meaning_is_compared_and_what_was_overturned_gives_way(s
     assert dream(store, now=NOW) == 1
     assert read(store, old).superseded_by == new
     assert read(store, old).confidence < 0.8
-    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
 
 
 def test_what_superseded_a_memory_and_goes_brings_it_back_out_of_the_archive(store: Store) -> None:
@@ -392,7 +391,7 @@ def test_a_fact_becomes_a_candidate_and_a_memory_where_it_passes(store: Store) -
         "inferred",
     )
     assert dream(store, now=LATER, facts=home) == 0
-    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
 
 
 def counted(store: Store) -> dict[int, tuple[Fact, ...]]:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.capture.hosts import claude_tool_calls
 from csmd.extraction import digest, work
 from csmd.extraction.work import Entry, Stated
+from csmd.hosts.claude import tool_calls
 
 CWD = "/p/alpha"
 
@@ -185,7 +185,7 @@ def test_an_error_is_the_same_error_in_another_place_and_at_another_time() -> No
 
 def test_a_call_that_was_cut_still_tells_its_file() -> None:
     whole = json.dumps({"file_path": '/p/a "b".py', "content": "x" * 99}, separators=(",", ":"))
-    assert claude_tool_calls.deed("Write", whole[:60] + "\n[csmd: 50 bytes left out]\n") == claude_tool_calls.Deed(
+    assert tool_calls.deed("Write", whole[:60] + "\n[csmd: 50 bytes left out]\n") == tool_calls.Deed(
         "change", '/p/a "b".py'
     )
 

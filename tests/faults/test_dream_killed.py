@@ -15,7 +15,7 @@ import apsw
 from dreamt import remember
 from machine import LIMIT_S, Daemon, Machine
 
-from csmd.store import dreams, files, integrity, invariants
+from csmd.store import dreams, files, integrity
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, opened
 
@@ -64,7 +64,7 @@ def killed(machine: Machine, daemon: Daemon, counted: str, at: int) -> None:
 def is_sound(machine: Machine) -> bool:
     with opened(machine.paths.database, readonly=False) as rows:  # an index checks itself by a command
         key = rows.value("select value from meta where key = 'hash_key'")
-        assert integrity.integrity(rows) == [] and invariants.broken(rows, key) == {}
+        assert integrity.integrity(rows) == [] and integrity.broken(rows, key) == {}
         return True
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from machine import Machine, ask, call_frames, event_frames, eventually
 from planted import Planted, bare, forms, planted
 
-from csmd.capture.redact import RULES
+from csmd.privacy.redaction import RULES
 
 HEAD = 8
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from machine import Machine, eventually
 
+from csmd.privacy.fingerprints import Needle
 from csmd.store import sqlite
 from csmd.store.byte_search import in_bytes
-from csmd.store.purged import Needle
 
 pytestmark = pytest.mark.e2e
 

@@ -25,14 +25,14 @@ from csmd.capture import transcripts
 from csmd.capture import transcripts as capture
 from csmd.config import Config, Settings, child_environment, default_paths
 from csmd.daemon import repair
-from csmd.daemon.now import now_iso
+from csmd.daemon.clock import now_iso
 from csmd.daemon.steward import Steward
+from csmd.embedding.supervisor import Embedder
 from csmd.errors import BadInput, Damaged, SchemaTooNew
 from csmd.memory import remember as believe
 from csmd.model import Project, Provenance, Statement, Turn
-from csmd.store import backup, files, fulltext, memories, passages, projects, rebuild, recovery, sqlite, turns, vectors
+from csmd.store import backup, files, fulltext, memories, passages, projects, recovery, sqlite, turns, vectors
 from csmd.store.core import Store
-from csmd.store.embed import Embedder
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 
@@ -639,7 +639,7 @@ def rebuilt(store: Store, path: Path, given: Callable[[Rows], None]) -> None:
         given(rows)
         key = key_of(rows)
     with sqlite.opened(path, readonly=True) as damaged:
-        store.write(lambda rows: rebuild.rebuild(rows, damaged=damaged, copy=None, key=key, new_key=key))
+        store.write(lambda rows: recovery.rebuild(rows, damaged=damaged, copy=None, key=key, new_key=key))
 
 
 @pytest.fixture
@@ -730,7 +730,7 @@ def test_a_session_whose_row_is_lost_gives_its_queue_to_the_one_that_lists_its_t
         )
         turn = rows.value("select seq from turns where uuid = 'q'")
         rows.run("insert into session_turn (session_seq, ordinal, turn_seq) values (:s, 1, :t)", s=session, t=turn)
-        assert rebuild.leave_stubs(rows) == 1
+        assert recovery.leave_stubs(rows) == 1
         return int(rows.value("select session_seq from queued") == session)
 
     assert anew.write(listed_again) == 1
@@ -744,7 +744,7 @@ def test_of_a_tombstone_that_the_backup_has_too_the_stronger_and_later_one_count
 
     def put(rows: Rows) -> list[Any]:
         for authority, at in (("assistant", "2026-02"), ("user", "2026-03"), ("assistant", "2026-01")):
-            rebuild.keep_forgotten(rows, [tombstone(authority, at)], key=anew.hash_key)
+            recovery.keep_forgotten(rows, [tombstone(authority, at)], key=anew.hash_key)
         return rows.all("select authority, created_at from tombstones")
 
     assert anew.write(put) == [("user", "2026-03")]

@@ -12,15 +12,16 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from csmd import matter, wire
 from csmd import text as texts
-from csmd import wire
-from csmd.capture import markdown_imports, matter, own
-from csmd.capture.hosts import claude, claude_environment
-from csmd.capture.redact import redact, redact_tree
+from csmd.capture import markdown_imports
 from csmd.errors import BadInput
 from csmd.extraction import chooser
+from csmd.hosts import own
+from csmd.hosts.claude import environment, transcript
 from csmd.model import StoredTurn, Turn
-from csmd.store.purged import PURGED, Needle, without
+from csmd.privacy.fingerprints import PURGED, Needle, without
+from csmd.privacy.redaction import redact, redact_tree
 
 #: What stands in front of bytes that are built into a value instead of being parsed as one.
 BUILT = b"\0"
@@ -95,15 +96,15 @@ def line(data: bytes) -> None:
     """One transcript line: turns that can be stored, none of them holding what csmd injected."""
     if data.startswith(BUILT):
         data = Built(data[1:]).line()
-    reading = claude.Reading()
+    reading = transcript.Reading()
     try:
-        claude.read_line(data, reading, tool_limit=200)
+        transcript.read_line(data, reading, tool_limit=200)
     except BadInput:
         assert not reading.turns, "what is malformed gives nothing"
         return
     finally:
-        claude.titles_in(data[:4096])
-        storable(claude.started_in(data[:4096]))
+        transcript.titles_in(data[:4096])
+        storable(transcript.started_in(data[:4096]))
     assert len({turn.uuid for turn in reading.turns}) == len(reading.turns)
     for turn in reading.turns:
         whole(turn)
@@ -128,13 +129,13 @@ def whole(turn: Turn) -> None:
 
 def payload(data: bytes) -> None:
     """A hook's payload under each event's name: an event or nothing, and its turn."""
-    names = [*claude.EVENTS, "Nonsense"]
+    names = [*transcript.EVENTS, "Nonsense"]
     name = names[data[0] % len(names)] if data else names[0]
     body = data[1:]
     if body.startswith(BUILT):
         body = Built(body[1:]).line()
     try:
-        event = claude.event(body, name=name, event_id="e1", at="2026-05-04T08:00:00.000Z", counts=Counter())
+        event = transcript.event(body, name=name, event_id="e1", at="2026-05-04T08:00:00.000Z", counts=Counter())
     except BadInput:
         return
     if event is None:
@@ -142,7 +143,7 @@ def payload(data: bytes) -> None:
     for value in (event.session_id, event.cwd, event.transcript_path, event.text, event.source, event.agent_id):
         storable(value)
     assert event.session_id
-    turn = claude.event_turn(event)
+    turn = transcript.event_turn(event)
     if turn is not None:
         whole(turn)
 
@@ -184,10 +185,10 @@ def head(data: bytes) -> None:
     assert not (found and problem)
     matter.parse(said)
     matter.split(said)
-    shown = claude_environment.memo("a.md", data, modified="2026-05-04T08:00:00.000Z", size=len(data))
+    shown = environment.memo("a.md", data, modified="2026-05-04T08:00:00.000Z", size=len(data))
     assert shown.filename == "a.md"
-    claude_environment.body(data)
-    claude_environment.cut_index(said)
+    environment.body(data)
+    environment.cut_index(said)
     markdown_imports.of_rule(found.get("paths"))
 
 

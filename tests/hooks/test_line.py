@@ -16,7 +16,7 @@ import pytest
 from machine import PREFERENCE, Machine
 
 from csmd.config import base_interpreter
-from csmd.daemon.answers.operations import line as told
+from csmd.daemon.tools.operations import line as told
 from csmd.installer import plan, registration
 
 LIMIT_S = 30

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.errors import BadInput, ConfigError
-from csmd.installer import foreign_files, json_edits, registration
+from csmd.installer import foreign_files, registration
 
 # --- writing
 
@@ -168,9 +168,9 @@ CASES = [
 
 @pytest.mark.parametrize(("before", "path", "value", "after"), CASES)
 def test_a_member_is_put_into_the_files_own_form(before: str, path: tuple[str, ...], value: Any, after: str) -> None:
-    assert json_edits.with_member(before, path, value) == after
-    assert json_edits.with_member(after, path, value) == after
-    assert json_edits.value_at(after, path) == value
+    assert registration.with_member(before, path, value) == after
+    assert registration.with_member(after, path, value) == after
+    assert registration.value_at(after, path) == value
 
 
 def test_a_member_goes_with_what_held_nothing_else() -> None:
@@ -183,9 +183,9 @@ def test_a_member_goes_with_what_held_nothing_else() -> None:
         ('{"a": 1}', '{"a": 1}'),
         ("", ""),
     ]:
-        assert json_edits.without_path(before, ("a", "b")) == after
+        assert registration.without_path(before, ("a", "b")) == after
     with pytest.raises(BadInput):
-        json_edits.with_member('{"a": []}', ("a", "b"), 1)
+        registration.with_member('{"a": []}', ("a", "b"), 1)
 
 
 members = st.dictionaries(
@@ -201,9 +201,9 @@ def test_putting_a_member_in_and_taking_it_out_changes_nothing_of_others(value: 
     if not isinstance(value.get("servers", {}), dict):
         value.pop("servers")
     before = json.dumps(value, indent=indent)
-    merged = json_edits.with_member(before, ("servers", "csmd"), {"command": "x"})
+    merged = registration.with_member(before, ("servers", "csmd"), {"command": "x"})
     found = json.loads(merged)
     assert found.pop("servers") == {**value.get("servers", {}), "csmd": {"command": "x"}}
     assert found == {key: one for key, one in value.items() if key != "servers"}
-    left = json_edits.without_path(merged, ("servers", "csmd"))
+    left = registration.without_path(merged, ("servers", "csmd"))
     assert left == before if value.get("servers") or ("servers" not in value and value) else json.loads(left) == found

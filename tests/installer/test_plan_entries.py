@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.config import Settings
-from csmd.installer import foreign_files, json_edits, plan
+from csmd.installer import foreign_files, plan, registration
 from csmd.installer.plan import Kind, Ours
 
 HOME = Path("/h/csmd")
@@ -21,13 +21,13 @@ LINE = ("statusLine",)
 
 
 def with_line(before: bytes | None, ours: Ours, where: str) -> bytes:
-    return json_edits.with_member(foreign_files.text_of(before, where), LINE, {"command": str(ours.home)}).encode()
+    return registration.with_member(foreign_files.text_of(before, where), LINE, {"command": str(ours.home)}).encode()
 
 
 def without_line(current: bytes, home: Path, where: str) -> bytes:
     text = foreign_files.text_of(current, where)
-    mine = json_edits.value_at(text, LINE) == {"command": str(home)}
-    return json_edits.without_path(text, LINE).encode() if mine else current
+    mine = registration.value_at(text, LINE) == {"command": str(home)}
+    return registration.without_path(text, LINE).encode() if mine else current
 
 
 KINDS = (*plan.KINDS[:1], Kind(name="line", what="a line", file=plan.settings_file, merge=with_line,

@@ -13,7 +13,7 @@ from csmd.memory import confidence, remember, upkeep_plan
 from csmd.memory import upkeep as stage_upkeep
 from csmd.model import BriefItem, Candidate, Memory, Project, Provenance, Statement
 from csmd.store import before_images as stored
-from csmd.store import belief_changes, candidates, invariants, memories, projects, receipts, tombstones, vectors
+from csmd.store import belief_changes, candidates, integrity, memories, projects, receipts, tombstones, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -112,7 +112,7 @@ def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_
     (change,) = store.read(lambda rows: belief_changes.changes_of(rows, other))
     assert (change.change, change.after, change.by, change.at) == ("merge", one, "user", LATER)
     assert "words" in change.reason
-    assert store.read(lambda rows: invariants.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
     assert store.read(lambda rows: stage_upkeep.look(rows, None)) == []
 
     store.write(lambda rows: stage_upkeep.undo(rows, gone, now=LATER, by_person=True))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recall.test_visibility import HERE, NOW, THERE, remember, say, state
 from recalled import ordinary
 
-from csmd import terms, text
+from csmd import text
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.recall import hybrid_search, visibility
 from csmd.recall.hybrid_search import Found, Query
@@ -192,7 +192,7 @@ def test_what_was_renamed_is_asked_for_by_all_its_names(store: Store) -> None:
         )
         assert set(text.query_terms(other)) <= set(found)
     elsewhere = store.read(lambda rows: hybrid_search.terms_of(rows, "app.toml", places=visibility.scopes(rows, THERE)))
-    assert elsewhere == terms.asked("app.toml")
+    assert elsewhere == text.asked_terms("app.toml")
 
 
 def test_a_name_that_changed_twice_leads_to_the_one_it_has_now(store: Store) -> None:

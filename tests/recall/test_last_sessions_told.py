@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from csmd.recall import compose, last_sessions
-from csmd.recall.last_sessions import Ended
+from csmd.recall import brief, compose
+from csmd.recall.brief import Ended
 
 Items = tuple[tuple[str, str], ...]
 SESSION = "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0"
@@ -38,7 +38,7 @@ CASES: dict[str, tuple[Items, str, str]] = {
 
 def check(name: str) -> None:
     items, ended, told = CASES[name]
-    notes = last_sessions.notes([Ended(session_id=SESSION, at="2026-01-28T21:52:53.514Z", outcome=ended, items=items)])
+    notes = brief.notes([Ended(session_id=SESSION, at="2026-01-28T21:52:53.514Z", outcome=ended, items=items)])
     assert [compose.line(one) for one in notes] == ([f"- {told} (2026-01-28, session 0b1c2d3e)"] if told else [])
 
 
@@ -57,5 +57,5 @@ def test_only_the_last_two_that_changed_something_are_told_of_and_what_they_left
         ended(3, ("goal", "first"), ("file", "a.py"), ("open", "asked and not answered: what now")),
         ended(2, ("goal", "before"), ("file", "c.py"), ("open", "Old ends.")),
     ]  # fmt: skip
-    assert [note.id for note in last_sessions.notes(found)] == ["s4", "s3"]
-    assert [note.text for note in last_sessions.open_ends(found)] == ["The Windows build is still missing."]
+    assert [note.id for note in brief.notes(found)] == ["s4", "s3"]
+    assert [note.text for note in brief.open_ends(found)] == ["The Windows build is still missing."]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from recalled import memory
 
-from csmd.daemon.answers import retrieval
+from csmd.daemon.tools import retrieval
 from csmd.memory.knowledge import Belief
 from csmd.memory.self_model import Capability
 from csmd.model import Candidate, CandidateKind, Packet, State

@@ -15,14 +15,14 @@ from recall.test_visibility import HERE, NOW, THERE, project, remember, say, sta
 from recalled import found, ordinary, passage
 
 from csmd import text
-from csmd.capture.hosts.claude import ANSWER_LIMIT_UNITS
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
+from csmd.hosts.claude.transcript import ANSWER_LIMIT_UNITS
 from csmd.memory import remember as believe
 from csmd.model import Brief, Provenance, Statement
 from csmd.recall import prompt, threads, visibility
 from csmd.recall.hybrid_search import Embed, Found
 from csmd.recall.prompt import Told
-from csmd.store import memories, passage_threads, passages, projects, purge_rows, receipts, sessions, vectors
+from csmd.store import memories, passages, projects, purge_rows, receipts, sessions, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -556,7 +556,7 @@ def link(store: Store, older: str, newer: str, sure: float) -> None:
             )
             for one in (older, newer)
         ]
-        passage_threads.link(rows, seqs[0], seqs[1], sure, most=3)
+        passages.link_passages(rows, seqs[0], seqs[1], sure, most=3)
 
     store.write(write)
 

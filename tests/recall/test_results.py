@@ -19,7 +19,7 @@ from csmd.capture import project_identity
 from csmd.memory import remember as believe
 from csmd.model import Category, Hit, Project, Provenance, Statement, Turn
 from csmd.recall import ranking, results, threads, visibility
-from csmd.store import failures, memories, passage_threads, projects, turns
+from csmd.store import failures, memories, passages, projects, turns
 from csmd.store.core import Store
 from csmd.store.search import Narrow
 from csmd.store.sqlite import Rows
@@ -200,7 +200,7 @@ def test_what_replaced_something_in_other_words_comes_with_it(shelf: Shelf) -> N
 def link(shelf: Shelf, older: str, newer: str, sure: float) -> None:
     of = "select p.seq from passages p join turns t on t.seq = p.turn_seq where t.uuid = :uuid"
     shelf.store.write(
-        lambda rows: passage_threads.link(
+        lambda rows: passages.link_passages(
             rows, int(rows.value(of, uuid=older)), int(rows.value(of, uuid=newer)), sure, most=3
         )
     )

@@ -16,7 +16,7 @@ from csmd.extraction.work import Item
 from csmd.memory import remember as believe
 from csmd.model import Brief, Category, Event, Gate, Project, Provenance, Statement, Turn, TurnKind
 from csmd.recall import brief, compose, living_state, session_brief, visibility
-from csmd.store import digests, events, passage_threads, projects, receipts, turns
+from csmd.store import digests, events, passages, projects, receipts, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -264,7 +264,7 @@ def follows(store: Store, older: str, newer: str, sure: float) -> None:
     """A thread from the one passage of a turn to that of another."""
     of = "select p.seq from passages p join turns t on t.seq = p.turn_seq where t.uuid = :uuid"
     store.write(
-        lambda rows: passage_threads.link(
+        lambda rows: passages.link_passages(
             rows, int(rows.value(of, uuid=older)), int(rows.value(of, uuid=newer)), sure, most=3
         )
     )

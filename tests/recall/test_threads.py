@@ -15,12 +15,13 @@ from recalled import ordinary, passage
 
 from csmd import text
 from csmd.capture import project_identity
+from csmd.embedding import supervisor
+from csmd.embedding.supervisor import Embedder
 from csmd.model import Brief, Project, Turn, TurnKind
 from csmd.recall import prompt, threads, visibility
 from csmd.recall.threads import Pair
-from csmd.store import models, passage_threads, projects, purge_rows, turns, vectors
+from csmd.store import passages, projects, purge_rows, turns, vectors
 from csmd.store.core import Store
-from csmd.store.embed import Embedder
 from csmd.store.sqlite import Rows
 
 NOW = "2026-03-01T10:00:00.000Z"
@@ -73,7 +74,7 @@ class Home:
     def __init__(self, store: Store, model: Path | None) -> None:
         self.store = store
         self.embedder = Embedder(model, idle_s=60, environment={"PATH": os.environ["PATH"]}) if model else None
-        self.name = models.model_identity(model) if model else None
+        self.name = supervisor.model_identity(model) if model else None
 
     def say(self, session: str, day: int, said: tuple[Said, ...], *, root: str = HERE) -> list[str]:
         def write(rows: Rows) -> list[str]:
@@ -270,7 +271,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def chain(store: Store, links: list[tuple[int, int, float]], *, most: int = 8) -> None:
     Home(store, None).say("s", 1, tuple(("assistant", f"Statement number {n} of the queue.") for n in range(1, 8)))
-    store.write(lambda rows: [passage_threads.link(rows, a, b, sure, most=most) for a, b, sure in links])
+    store.write(lambda rows: [passages.link_passages(rows, a, b, sure, most=most) for a, b, sure in links])
 
 
 @pytest.mark.parametrize(

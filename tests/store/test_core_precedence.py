@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from csmd.daemon.waiting import Waiting, WaitingRoom
+from csmd.daemon.server import Waiting, WaitingRoom
 from csmd.store import core
 from csmd.store.core import Precedence, fitting
 from csmd.wire import Reply, Request

@@ -14,6 +14,7 @@ from csmd import text
 from csmd.extraction import digest, work
 from csmd.memory import self_model
 from csmd.model import BriefItem, Candidate, Link, Packet, Provenance, State
+from csmd.privacy.fingerprints import PURGED, Needle
 from csmd.store import (  # fmt: skip
     activity,
     before_images,
@@ -41,7 +42,6 @@ from csmd.store import (  # fmt: skip
 from csmd.store.byte_search import in_bytes
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
-from csmd.store.purged import PURGED, Needle
 from csmd.store.sessions import Spent
 from csmd.store.sqlite import Rows
 

@@ -572,7 +572,7 @@ create table vector_codes (
 ) without rowid;
 
 -- External content over views: what is indexed of a text is its words and the terms derived from them and from its
--- time (csmd/terms.py). A change of what is derived needs a migration that rebuilds these four indexes.
+-- time (csmd/text.py). A change of what is derived needs a migration that rebuilds these four indexes.
 -- Of turns only what people search for is indexed.
 create view turn_text as select seq, csmd_indexed(text, at) as text from turns where searchable = 1;
 create virtual table turns_fts using fts5 (

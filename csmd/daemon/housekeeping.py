@@ -1,0 +1,309 @@
+"""What the daemon does by the clock: instruction files read again, backups, what is kept how long, how the store grows."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from csmd import config
+from csmd.capture import instruction_files as capture
+from csmd.config import Settings
+from csmd.daemon.clock import iso, now_iso
+from csmd.daemon.context import Context
+from csmd.errors import StoreError
+from csmd.store import activity, backup, checkpoints, events, projects, turns
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+log = logging.getLogger(__name__)
+
+RECENT_DAYS = 30
+#: More projects than anybody works on in a month; each is some twenty small files.
+MOST_PROJECTS = 200
+#: What is named in a batch of file events or hooks; beyond it the next sweep sees to the rest.
+MOST_WAITING = 1000
+#: Directories that are watched where they exist, of the some twenty projects at work last: each costs a thread. The
+#: others' files are read again when a session starts there, and by the sweep.
+MOST_WATCHED = 40
+NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
+
+
+class Instructed:
+    """Owns the set of what is to be read again, and which directories each project's instructions lie in."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._lock = threading.Lock()
+        self._visited: dict[str, None] = {}
+        self._touched: dict[str, None] = {}
+        self._folders: dict[tuple[int, str], set[str]] = {}
+        self._stamps: dict[tuple[int, str], capture.Stamp] = {}
+
+    def visit(self, directory: str) -> None:
+        """Says that a session is at work in a directory; cheap, from any thread."""
+        with self._lock:
+            if directory and len(self._visited) < MOST_WAITING:
+                self._visited[directory] = None
+        self._context.poke()
+
+    def touch(self, path: str) -> None:
+        """Says that a file has changed, which may be an instruction file or one of thousands that are none."""
+        name = path.rpartition("/")[2]
+        if name in NAMES or (name.endswith(".md") and "/rules/" in path) or self._imported(path):
+            with self._lock:
+                if len(self._touched) < MOST_WAITING:
+                    self._touched[path] = None
+            self._context.poke()
+
+    def _imported(self, path: str) -> bool:
+        """Whether an imported file may lie there: in a directory that one was read from, and no bookkeeping."""
+        folder = path.rpartition("/")[0]
+        known = list(self._folders.values())
+        own = folder in {str(place) for place in self._context.config.assistant_dirs}
+        return not own and not path.endswith(".jsonl") and any(folder in folders for folders in known)
+
+    def folders(self) -> list[Path]:
+        """The directories to watch, each alone and not what is below it: those of the projects at work last."""
+        with self._lock:
+            latest_first = list(self._folders.values())[::-1]
+        found = dict.fromkeys(folder for folders in latest_first for folder in sorted(folders))
+        return [Path(folder) for folder in islice(found, MOST_WATCHED)]
+
+    def _at_work(self, key: tuple[int, str]) -> None:
+        """Puts a project behind all those at work before it."""
+        with self._lock:
+            if key in self._folders:
+                self._folders[key] = self._folders.pop(key)
+
+    def waiting(self) -> bool:
+        """Whether something is to be read."""
+        return bool(self._visited or self._touched)
+
+    def step(self) -> int:
+        """Reads what was visited or touched; how many files have changed."""
+        with self._lock:
+            visited, self._visited = list(self._visited), {}
+            touched, self._touched = list(self._touched), {}
+        places = [self._place(directory) for directory in visited]
+        changed = {path.rpartition("/")[0] for path in touched}
+        for key, folders in list(self._folders.items()):
+            if self._concerns(key[1], folders, changed):
+                self._stamps.pop(key, None)
+                places.append(key)
+        found = sum(self._refresh(*place) for place in dict.fromkeys(places) if place is not None)
+        for place in places[: len(visited)]:
+            if place is not None:
+                self._at_work(place)
+        return found
+
+    def sweep(self) -> int:
+        """Reads those of every project that had a session lately; how many files have changed."""
+        since = iso(datetime.now(UTC) - timedelta(days=RECENT_DAYS))
+        recent = self._context.store.read(lambda rows: projects.projects_since(rows, since))[:MOST_PROJECTS]
+        for key in self._folders.keys() - set(recent):
+            del self._folders[key]
+            self._stamps.pop(key, None)
+        found = sum(self._refresh(*place) for place in recent if not self._context.stopping)
+        for place in reversed(recent):
+            self._at_work(place)
+        return found
+
+    def _concerns(self, root: str, folders: set[str], changed: set[str]) -> bool:
+        return bool(folders & changed) or any(folder.startswith(f"{root}/.claude/") for folder in changed)
+
+    def _place(self, directory: str) -> tuple[int, str] | None:
+        return capture.project_of(self._context.store, directory)
+
+    def _refresh(self, seq: int, root: str) -> int:
+        """Reads one project's when its files look changed; one that is not on this machine keeps what was known."""
+        changed = 0
+        known = self._stamps.get((seq, root))
+
+        def read() -> bool:
+            nonlocal changed
+            if known is not None and capture.stamp(path for path, *_ in known) == known:
+                return True
+            if root and Path(root).is_dir():
+                changed, folders, marks = capture.refresh(self._context.store, seq, root, self.user(), now=now_iso())
+                self._folders[seq, root] = folders
+                self._stamps[seq, root] = capture.stamp(marks)
+            return True
+
+        self._context.guard("instructions", read, about=root)
+        return changed
+
+    def user(self) -> capture.User:
+        """Whose files these are."""
+        return user_of(self._context.config)
+
+
+def user_of(settings: config.Config) -> capture.User:
+    """Whose files a daemon with this configuration reads."""
+    managed = capture.MANAGED.get(sys.platform, capture.MANAGED_ELSEWHERE)
+    return capture.User(
+        home=str(config.user_home()), configs=tuple(str(path) for path in settings.assistant_dirs), managed=managed
+    )
+
+
+#: How often the daemon looks whether a backup is due, and tries again one that failed.
+LOOK_S = 600.0
+
+
+def daily_backup(context: Context) -> bool:
+    """Makes the backup that is due, if one is; StoreError when the disk has no room for it."""
+    database, hours = context.config.paths.database, context.config.settings.backup_every_h
+    if not hours or not _is_due(context, database, hours):
+        return False
+    if not backup.has_room(database):
+        raise StoreError(
+            "none was made, the disk is too full", hint="free some space, or set backup.every_h: 0 to do without"
+        )
+    made = make_backup(context, None)
+    log.info("the daily backup is made, %d bytes", made["bytes"])
+    return True
+
+
+def make_backup(context: Context, target: Path | None) -> dict[str, Any]:
+    """Makes a backup, at `target` or among the others, of which the oldest go; what it holds."""
+    database = context.config.paths.database
+    place = target or backup.place_of(database, now=now_iso())
+    if target is not None and target.exists():
+        raise StoreError(f"{target} is there already", hint="name a file that is not")
+    made = backup.make(database, place, stop=lambda: context.stopping)
+    removed = 0 if target else backup.rotate(database, keep=context.config.settings.backup_keep)
+    return {"path": str(made.path), "bytes": made.bytes, "counts": made.counts, "removed": removed}
+
+
+def _is_due(context: Context, database: Path, hours: int) -> bool:
+    newest = next(iter(backup.listed(database)), None)
+    if newest is None:
+        since = context.store.read(activity.born)
+        begun = datetime.fromisoformat(since) if since else datetime.now(UTC)
+    else:
+        begun = backup.made_at(newest) or datetime.fromtimestamp(0, UTC)
+        if _changed_at(database) <= newest.stat().st_mtime:
+            return False
+    # A clock that was set back must not put the next one off for ever.
+    return not 0 <= (datetime.now(UTC) - begun).total_seconds() < hours * 3600
+
+
+def _changed_at(database: Path) -> float:
+    log = database.with_name(f"{database.name}-wal")
+    return max(path.stat().st_mtime for path in (database, log) if path.exists())
+
+
+def listing(database: Path) -> list[dict[str, Any]]:
+    """Every backup, the newest first."""
+    return [
+        {"path": str(path), "made_at": made.isoformat().replace("+00:00", "Z"), "bytes": os.stat(path).st_size}  # noqa: PTH116
+        for path in backup.listed(database)
+        if (made := backup.made_at(path))
+    ]
+
+
+def backups_shown(database: Path) -> dict[str, Any]:
+    """What `csmd status` tells of the backups."""
+    found = listing(database)
+    return {
+        "backups": len(found),
+        "backups_bytes": sum(row["bytes"] for row in found),
+        "last_backup": found[0]["made_at"] if found else "",
+    }
+
+
+MB = 1_000_000
+#: A marker of `csmd doctor` that is as old was left by one that was killed.
+PROBE_S = 600
+#: How often it is looked whether something is due.
+EVERY_S = 900.0
+#: A write holds the writer for a few milliseconds: a hook that comes meanwhile still gets its answer in time.
+BATCH_TURNS = 100
+
+
+def retention_step(context: Context, now: float) -> bool:
+    """Drops one batch when it is time to look, at the monotonic time `now`; whether more may be due at once."""
+    if context.next_retention is None:  # a start is for catching up
+        context.next_retention = now + EVERY_S
+    if now < context.next_retention:
+        return False
+    store, settings = context.store, context.config.settings
+    dropped = context.guard("retention", lambda: drop_some(store, settings, now=datetime.now(UTC)))
+    context.next_retention = now if dropped else now + EVERY_S
+    return dropped
+
+
+def drop_some(store: Store, settings: Settings, *, now: datetime) -> bool:
+    """Drops one batch of what is due at `now`; whether there was any."""
+    days = settings.storage_tool_output_days
+    limit = settings.storage_max_mb * MB
+
+    def write(rows: Rows) -> int:
+        events.remove_probe(rows, before=iso(now - timedelta(seconds=PROBE_S)))
+        before = iso(now - timedelta(days=days))
+        dropped = turns.drop_old_output(rows, before=before, days=days, limit=BATCH_TURNS) if days else 0
+        if not dropped and (kept_days := settings.checkpoint_keep_days):
+            dropped = checkpoints.drop_old(rows, before=iso(now - timedelta(days=kept_days)), limit=BATCH_TURNS)
+        if not dropped and turns.room_taken(rows, limit=limit).is_over:
+            dropped = turns.drop_oldest_output(rows, limit=BATCH_TURNS)
+        return dropped
+
+    return store.write(write) > 0
+
+
+def retention_figures(rows: Rows, settings: Settings, counters: dict[str, int]) -> dict[str, Any]:
+    """What `csmd status` says of the room that is used; sizes in bytes, a limit of 0 is none."""
+    room = turns.room_taken(rows, limit=settings.storage_max_mb * MB)
+    return {
+        "used_bytes": room.used,
+        "limit_bytes": room.limit,
+        "tool_output_days": settings.storage_tool_output_days,
+        "tool_outputs_dropped": counters.get(turns.DROPPED, 0),
+        "tool_output_bytes_dropped": counters.get(turns.DROPPED_BYTES, 0),
+    }
+
+
+def retention_warnings(rows: Rows, settings: Settings) -> list[str]:
+    """What the user should know before, or because, tool output goes for want of room."""
+    room = turns.room_taken(rows, limit=settings.storage_max_mb * MB)
+    if not room.is_short:
+        return []
+    said = f"storage: {room.used / MB:.0f} MB of storage.max_mb {settings.storage_max_mb}"
+    if not turns.is_any_output_left(rows):
+        return [f"{said}; all tool output is dropped, conversation is kept: raise storage.max_mb"]
+    return [
+        f"{said}; {'the oldest tool output is being dropped' if room.is_over else 'beyond it the oldest tool output is dropped'}"
+    ]
+
+
+#: How often it is looked whether a day has begun.
+GROWTH_EVERY_S = 900.0
+#: The days that growth is told of.
+LAST_DAYS = 14
+
+
+def growth_step(context: Context, now: float) -> None:
+    """Notes today's size when it is time to look, at the monotonic time `now`."""
+    if now < context.next_size:
+        return
+    context.next_size = now + GROWTH_EVERY_S
+    today = datetime.now(UTC).date().isoformat()
+    context.guard("size of the day", lambda: context.store.write(lambda rows: activity.note_size(rows, today)))
+
+
+def growth(noted: list[tuple[str, int]], *, used: int, today: date) -> dict[str, Any]:
+    """`bytes_per_day` since the first of the last days that were noted, and over how many `days`; None and 0 at first.
+
+    The very first day is no measure: on it came everything that the assistant had written before.
+    """
+    days = noted if len(noted) >= activity.MOST_DAYS else noted[1:]
+    for day, size in days:
+        past = (today - date.fromisoformat(day)).days
+        if 0 < past <= LAST_DAYS:
+            return {"bytes_per_day": round((used - size) / past), "days": past}
+    return {"bytes_per_day": None, "days": 0}

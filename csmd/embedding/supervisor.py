@@ -1,0 +1,428 @@
+"""Model files on disk; starts, asks, times out and buries the worker that makes vectors."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import select
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import csmd
+from csmd.config import SILENT
+from csmd.embedding import worker as worker_side
+from csmd.embedding.worker import MODEL_FILES, put_in_place
+from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable
+
+IDENTITY_FILE = "csmd-model.txt"
+#: Beside the models' folders: the name of the one that was chosen instead of the configuration's.
+CHOSEN_FILE = "chosen"
+
+
+def check_model_dir(folder: Path) -> None:
+    """ConfigError, naming what is missing, unless `folder` holds all of MODEL_FILES."""
+    missing = [name for name in MODEL_FILES if not (folder / name).is_file()]
+    if missing:
+        raise ConfigError(f"{folder}: no {', '.join(missing)}", hint=f"a model's folder holds {', '.join(MODEL_FILES)}")
+
+
+def installed(models: Path, name: str) -> Path | None:
+    """The folder of the model that is used: the chosen one, else `name`; None when it is not there or not complete."""
+    for one in (chosen(models), name):
+        folder = models / _folder_name(one) if one else None
+        if folder is not None and all((folder / file).is_file() for file in MODEL_FILES):
+            return folder
+    return None
+
+
+def chosen(models: Path) -> str:
+    """The name of the model that was chosen instead of the configuration's; "" for none."""
+    try:
+        return (models / CHOSEN_FILE).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def choose(models: Path, name: str) -> None:
+    """Has the model `name` used instead of the configuration's, or with "" that one again."""
+    if not name:
+        (models / CHOSEN_FILE).unlink(missing_ok=True)
+        return
+    _folder_name(name)
+    part = models / f".{CHOSEN_FILE}"
+    part.write_text(f"{name}\n", encoding="utf-8")
+    part.chmod(0o600)
+    part.replace(models / CHOSEN_FILE)
+
+
+def add_model(source: Path, models: Path, *, name: str) -> Path:
+    """Copy the model in `source` to its folder under `models`, replacing an older one; the folder.
+
+    Readable by the user alone; complete or not there. ConfigError when `source` is not a model's folder.
+    """
+    check_model_dir(source)
+    models.mkdir(parents=True, exist_ok=True, mode=0o700)
+    dest = models / _folder_name(name)
+    with tempfile.TemporaryDirectory(prefix=".add-", dir=models) as scratch:
+        staged = Path(scratch) / dest.name
+        staged.mkdir(mode=0o700)
+        for file in MODEL_FILES:
+            with (source / file).open("rb") as old, (staged / file).open("xb") as new:
+                shutil.copyfileobj(old, new, 1 << 20)
+                os.fchmod(new.fileno(), 0o600)
+                os.fsync(new.fileno())
+        model_identity(staged)
+        put_in_place(staged, dest)
+    return dest
+
+
+def model_identity(folder: Path) -> str:
+    """`name@12 hex` of the model in `folder`: its name and the SHA-256 of model.onnx; every vector carries it.
+
+    Kept in IDENTITY_FILE with the size and time of the model.onnx it was computed from.
+    """
+    known = folder / IDENTITY_FILE
+    model = folder / "model.onnx"
+    state = model.stat()
+    stamp = f"{state.st_size} {state.st_mtime_ns}"
+    with contextlib.suppress(OSError, ValueError):
+        identity, of = known.read_text(encoding="utf-8").split("\n")[:2]
+        if of == stamp:
+            return identity
+    with model.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    identity = f"{folder.name.replace('__', '/')}@{digest[:12]}"
+    with contextlib.suppress(OSError):  # a folder that cannot be written costs the time, not the answer
+        known.write_text(f"{identity}\n{stamp}\n", encoding="utf-8")
+        known.chmod(0o600)
+    return identity
+
+
+def _folder_name(name: str) -> str:
+    folder = name.replace("/", "__")
+    if not folder or folder.startswith(".") or "\0" in folder:
+        raise ConfigError(f"{name!r} cannot be the name of a model", hint="e.g. sentence-transformers/all-MiniLM-L6-v2")
+    return folder
+
+
+REQUEST_TEXTS, REQUEST_CHARS = 8, 2_000
+"""Bounds of one request. Bigger ones are no faster (one thread) and a hook's query waits behind a whole one."""
+PATIENT_S = 1.0
+"""A caller with less time than this waits neither for the model to load nor for an answer somebody gave up."""
+STUCK_S = 120.0
+"""A worker that owes an answer this long is ended."""
+MAX_CRASHES = 3
+END_S = 2.0
+"""What close() grants the worker to end by itself."""
+
+_INSTALL = "`csmd model fetch` installs one; without a network `csmd model add DIR`"
+
+
+class _Worker:
+    """One worker process and the two pipes to it; not thread-safe.
+
+    Waiting methods raise TimeoutError at `until` (monotonic seconds), EOFError when the worker has ended and
+    BadInput when it talks nonsense.
+    """
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, bufsize=0, env=environment)
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self._to, self._from = self.process.stdin, self.process.stdout
+        os.set_blocking(self._to.fileno(), False)
+        os.set_blocking(self._from.fileno(), False)
+        self._held = bytearray()
+        self.dim = 0
+        self.failure = ""
+        self.owed = 1  # the ready frame
+        self.owed_since = time.monotonic()
+
+    def settle(self, until: float) -> None:
+        """Take in what is owed: the ready frame, and answers that nobody waits for."""
+        while self.owed:
+            kind, body = self._receive(until)
+            self.owed -= 1
+            if kind == worker_side.READY:
+                self.dim = int.from_bytes(body, "big")
+            elif kind == worker_side.FAILED and not self.dim:
+                self.failure = body.decode("utf-8", "replace")
+
+    def ask(self, kind: bytes, body: bytes, until: float) -> tuple[bytes, bytes]:
+        """The kind and body of the reply; settle() comes first."""
+        rest = memoryview(worker_side.frame(kind, body))
+        self.owed, self.owed_since = 1, time.monotonic()
+        while rest:
+            try:
+                self._wait(self._to.fileno(), select.POLLOUT, until)
+                rest = rest[os.write(self._to.fileno(), rest) :]
+            except BrokenPipeError as error:
+                raise EOFError from error
+            except TimeoutError as error:
+                raise BadInput("the embedding worker does not read its requests") from error  # half a frame is out
+        reply = self._receive(until)
+        self.owed = 0
+        return reply
+
+    def end(self, grace_s: float) -> int:
+        """End and reap the process; its exit code, negative for a signal."""
+        self._to.close()
+        try:
+            self.process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._from.close()
+        return self.process.returncode
+
+    def _receive(self, until: float) -> tuple[bytes, bytes]:
+        size = worker_side.HEAD.size
+        while True:
+            if len(self._held) >= size:
+                kind, length = worker_side.HEAD.unpack_from(self._held)
+                if length > worker_side.MAX_FRAME_BYTES or kind not in b"RVNF":
+                    raise BadInput("the embedding worker sent something that is not a frame")
+                if len(self._held) >= size + length:
+                    body = bytes(self._held[size : size + length])
+                    del self._held[: size + length]
+                    return kind, body
+            self._wait(self._from.fileno(), select.POLLIN, until)
+            part = os.read(self._from.fileno(), 1 << 20)
+            if not part:
+                raise EOFError
+            self._held += part
+
+    @staticmethod
+    def _wait(descriptor: int, event: int, until: float) -> None:
+        poll = select.poll()
+        poll.register(descriptor, event)
+        if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
+            raise TimeoutError
+
+
+class Embedder:
+    """Turns texts into int8 vectors by the model in `model_dir` (None: none is installed); safe to use from any thread.
+
+    `environment` is that of the worker, `idle_s` the seconds without work after which it ends (an ended worker is
+    started again by the next use). Requests take turns in the order of their callers.
+    """
+
+    def __init__(
+        self, model_dir: Path | None, *, idle_s: float, python: str = sys.executable, environment: Mapping[str, str]
+    ) -> None:
+        self._model_dir = model_dir
+        self._command = [python, "-P", "-m", "csmd.embedding.worker", str(model_dir), "--idle-s", str(idle_s)]
+        package = str(Path(csmd.__file__).parent.parent)  # the worker must be of our version, wherever we run from
+        self._environment = {**environment, **SILENT, "PYTHONPATH": package, "HF_HUB_OFFLINE": "1"}
+        # Whoever waits for `_busy` holds `_queue`: a background loop cannot take its next turn before them.
+        self._queue, self._busy = threading.Lock(), threading.Lock()
+        self._worker: _Worker | None = None
+        self._crashes = 0
+        self._failure = ""
+        self._closed = False
+
+    def embed(self, texts: Sequence[str], *, deadline_s: float | None, start: bool = True) -> list[bytes]:
+        """One vector for each of `texts`, in order: normalised, times 127/0.25, clipped; `dim` signed bytes.
+
+        `deadline_s` counts from now (None: only a stuck worker is an error). With `start` False a worker that does not
+        run is not started. Works in requests of at most REQUEST_TEXTS texts and REQUEST_CHARS characters and lets
+        others in between; a background caller that wants to keep what is done before a deadline passes few texts at
+        a time (8, say). Raises EmbeddingUnavailable; its `what` says whether no model is installed, the worker does
+        not run, is busy or died, or the deadline passed.
+        """
+        until = time.monotonic() + (STUCK_S if deadline_s is None else deadline_s)
+        cut = [text[: worker_side.TEXT_CHARS] for text in texts]
+        vectors = [b""] * len(cut)
+        lengths = [len(text) for text in cut]
+        for group in worker_side.batches(lengths, texts=REQUEST_TEXTS, chars=REQUEST_CHARS):
+            if deadline_s is None:
+                until = time.monotonic() + STUCK_S
+            body = worker_side.pack_texts([cut[index] for index in group])
+            reply, dim = self._request(worker_side.EMBED, body, until=until, start=start)
+            if len(reply) != dim * len(group):
+                raise EmbeddingUnavailable("the embedding worker answered with vectors of a wrong size")
+            for place, index in enumerate(group):
+                vectors[index] = reply[place * dim : (place + 1) * dim]
+        return vectors
+
+    def count_tokens(self, texts: Sequence[str], *, deadline_s: float = PATIENT_S) -> list[int] | None:
+        """Tokens of each text as cl100k counts them, or None when the worker is not ready or cannot count."""
+        body = worker_side.pack_texts(texts)
+        if not self.ready or len(body) > worker_side.MAX_FRAME_BYTES:
+            return None
+        try:
+            reply, _ = self._request(worker_side.COUNT, body, until=time.monotonic() + deadline_s, start=False)
+        except EmbeddingUnavailable:
+            return None
+        counts = list(struct.unpack(f">{len(reply) // 4}i", reply))
+        return counts if len(counts) == len(texts) and -1 not in counts else None
+
+    def warm(self) -> None:
+        """Start the worker unless it runs, and do not wait for it; what hinders it is told by the next embed()."""
+        if self._busy.acquire(blocking=False):
+            try:
+                with contextlib.suppress(EmbeddingUnavailable):
+                    self._running(start=True)
+            finally:
+                self._busy.release()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the worker runs and has loaded its model."""
+        self._look()
+        worker = self._worker
+        return worker is not None and worker.dim > 0
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process id, None when none runs; asking reaps one that has ended."""
+        self._look()
+        worker = self._worker
+        return worker.process.pid if worker is not None else None
+
+    @property
+    def dim(self) -> int | None:
+        """Dimensions of the vectors, None until the worker is ready."""
+        self._look()
+        worker = self._worker
+        return (worker.dim or None) if worker is not None else None
+
+    def use(self, model_dir: Path) -> None:
+        """Work with another model from now on: the running worker ends, crashes are forgotten."""
+        with self._turn(time.monotonic() + STUCK_S):
+            if self._worker is not None:
+                self._worker.end(END_S)
+                self._worker = None
+            self._model_dir = model_dir
+            self._command[4] = str(model_dir)
+            self._crashes = 0
+
+    def close(self) -> None:
+        """End the worker and reap it; later calls raise EmbeddingUnavailable."""
+        self._closed = True
+        worker = self._worker
+        try:
+            with self._turn(time.monotonic() + END_S):
+                if self._worker is not None:
+                    self._worker.end(END_S)
+                    self._worker = None
+        except EmbeddingUnavailable:
+            if worker is not None:  # somebody is in the middle of a request: the end of the worker ends it
+                worker.process.kill()
+            with self._busy:
+                if self._worker is not None:
+                    self._worker.end(0)
+                    self._worker = None
+
+    # --- under the lock ---
+
+    @contextlib.contextmanager
+    def _turn(self, until: float) -> Iterator[None]:
+        def acquire(lock: threading.Lock) -> bool:
+            return lock.acquire(timeout=max(0.0, until - time.monotonic()))
+
+        taken = False
+        if acquire(self._queue):
+            taken = acquire(self._busy)
+            self._queue.release()
+        if not taken:
+            raise EmbeddingUnavailable("the embedding worker was busy until the deadline")
+        try:
+            yield
+        finally:
+            self._busy.release()
+
+    def _request(self, kind: bytes, body: bytes, *, until: float, start: bool) -> tuple[bytes, int]:
+        patient = until - time.monotonic() >= PATIENT_S
+        with self._turn(until):
+            while True:
+                worker = self._running(start)
+                try:
+                    worker.settle(until if patient else 0.0)
+                    answer, reply = worker.ask(kind, body, until)
+                    break
+                except TimeoutError:
+                    self._late(worker)
+                except EOFError:
+                    if self._bury(worker) != 0:
+                        raise self._unavailable("the embedding worker died") from None
+                    # It ended itself for want of work just as we came: the next one answers.
+                except BadInput as error:
+                    worker.process.kill()
+                    self._bury(worker)
+                    raise EmbeddingUnavailable(error.what) from error
+            self._crashes = 0
+            if answer == worker_side.FAILED:
+                raise EmbeddingUnavailable(f"the embedding worker could not do it: {reply.decode('utf-8', 'replace')}")
+            return reply, worker.dim
+
+    def _running(self, start: bool) -> _Worker:
+        if self._closed:
+            raise EmbeddingUnavailable("the embedder is closed")
+        if self._model_dir is None:
+            raise EmbeddingUnavailable("no embedding model is installed", hint=_INSTALL)
+        if self._worker is not None and self._worker.process.poll() is not None:
+            self._bury(self._worker)
+        if self._worker is None:
+            if self._crashes >= MAX_CRASHES:
+                raise self._unavailable(f"the embedding worker failed {MAX_CRASHES} times in a row and is given up")
+            if not start:
+                raise EmbeddingUnavailable("the embedding worker is not running")
+            try:
+                self._worker = _Worker(self._command, self._environment)
+            except OSError as error:
+                self._crashes += 1
+                self._failure = str(error)
+                raise self._unavailable("the embedding worker could not be started") from error
+        return self._worker
+
+    def _late(self, worker: _Worker) -> None:
+        if time.monotonic() - worker.owed_since >= STUCK_S:
+            worker.process.kill()
+            self._bury(worker)
+            raise EmbeddingUnavailable(f"the embedding worker was stuck for {STUCK_S:.0f} s and was ended")
+        doing = "answer before the deadline" if worker.dim else "finish loading its model before the deadline"
+        raise EmbeddingUnavailable(f"the embedding worker did not {doing}")
+
+    def _bury(self, worker: _Worker) -> int:
+        """Reap an ended worker, remember why it ended if it crashed; its exit code."""
+        with contextlib.suppress(EOFError, TimeoutError, BadInput):
+            worker.settle(0.0)  # a last word that nobody has read yet
+        code = worker.end(END_S)
+        self._worker = None
+        if code:
+            self._crashes += 1
+            self._failure = worker.failure or (f"signal {-code}" if code < 0 else f"exit code {code}")
+        return code
+
+    def _look(self) -> None:
+        """Take in what the worker has said or that it has ended, when nobody is talking with it."""
+        if not self._busy.acquire(blocking=False):
+            return
+        try:
+            if self._worker is not None:
+                try:
+                    self._worker.settle(0.0)
+                except TimeoutError:
+                    pass
+                except BadInput:
+                    self._worker.process.kill()
+                    self._bury(self._worker)
+                except EOFError:
+                    self._bury(self._worker)
+                else:
+                    if self._worker.process.poll() is not None:
+                        self._bury(self._worker)
+        finally:
+            self._busy.release()
+
+    def _unavailable(self, what: str) -> EmbeddingUnavailable:
+        return EmbeddingUnavailable(f"{what} ({self._failure})" if self._failure else what, hint=_INSTALL)

@@ -1,0 +1,360 @@
+"""The one process that imports fastembed, numpy and tiktoken: texts in on stdin, int8 vectors out on stdout.
+
+    python -m csmd.embedding.worker MODEL_DIR --idle-s 300        serves; makes no network connection, ever
+    python -m csmd.embedding.worker --fetch DEST --model NAME     the explicit network step
+
+A frame is one kind byte, four bytes of length (big endian) and a body. The first frame is `ready`
+(or `failed`, when the model cannot be loaded); then each request gets exactly one reply, in order:
+
+    E texts -> V  dim bytes per text, int8        texts: a count, then length and UTF-8 for each
+    C texts -> N  int32 per text, -1 unknown      ready: the dimension, uint32
+            -> F  one sentence, UTF-8             (this request failed; the worker goes on)
+
+It ends by itself: at the end of stdin (the daemon is gone), after `idle-s` seconds without a
+request (exit code 0 both), at a malformed frame (2), or when the model cannot be loaded (1).
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import hashlib
+import importlib
+import os
+import select
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from csmd.errors import BadInput
+
+EMBED, COUNT = b"E", b"C"
+READY, VECTORS, COUNTS, FAILED = b"R", b"V", b"N", b"F"
+HEAD = struct.Struct(">cI")
+SIZE = struct.Struct(">I")
+MAX_FRAME_BYTES = 64 * 1024 * 1024
+
+TEXT_CHARS = 2_000
+"""Characters of a text that are embedded; what lies behind them is not seen by the model's window anyway."""
+BATCH_TEXTS, BATCH_CHARS = 8, 12_000
+"""Bounds of one pass through the model: its memory grows with texts times the longest one."""
+INT8_SCALE = 127 / 0.25
+"""A component of a normalised vector is almost never beyond 0.25; what is, is clipped."""
+
+MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "config.json")
+FETCHABLE = (
+    "sentence-transformers/all-MiniLM-L6-v2",
+    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
+    "thenlper/gte-base",
+    "jinaai/jina-embeddings-v2-small-en",
+    "jinaai/jina-embeddings-v2-base-code",
+)
+"""Models of fastembed's list whose vectors are the normalised mean, as load_encoder() makes them."""
+CL100K_URL = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
+CL100K_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
+CL100K_FILE = hashlib.sha1(CL100K_URL.encode(), usedforsecurity=False).hexdigest()
+"""The name under which tiktoken itself would look for the data."""
+NETWORK_S = 10.0
+OFFLINE = "without a network, install one from a folder: `csmd model add DIR`"
+
+Encoder = Callable[[list[str]], list[bytes]]
+Counter = Callable[[str], int]
+
+
+# --- frames, used by both ends ---------------------------------------------------------------
+
+
+def frame(kind: bytes, body: bytes) -> bytes:
+    """One frame, ready to be written."""
+    return HEAD.pack(kind, len(body)) + body
+
+
+def pack_texts(texts: Sequence[str]) -> bytes:
+    """The body of a request; what UTF-8 cannot say (a lone surrogate) becomes `?`."""
+    encoded = [text.encode("utf-8", "replace") for text in texts]
+    return SIZE.pack(len(encoded)) + b"".join(SIZE.pack(len(part)) + part for part in encoded)
+
+
+def unpack_texts(body: bytes) -> list[str]:
+    """The texts in a request's body; BadInput unless they fill it exactly."""
+    texts: list[str] = []
+    try:
+        (count,) = SIZE.unpack_from(body)
+        at = SIZE.size
+        for _ in range(count):
+            (size,) = SIZE.unpack_from(body, at)
+            at += SIZE.size
+            texts.append(str(body[at : at + size], "utf-8"))
+            at += size
+    except (struct.error, UnicodeDecodeError) as error:
+        raise BadInput(f"a request that is not a list of texts: {error}") from error
+    if at != len(body):
+        raise BadInput(f"a request of {len(body)} bytes whose texts take {at}")
+    return texts
+
+
+def batches(lengths: Sequence[int], *, texts: int, chars: int) -> Iterator[list[int]]:
+    """The indexes of `lengths`, shortest first, in groups of at most `texts` members and `chars` characters.
+
+    Neighbours in length share a batch because each is padded to its longest; one text alone may pass `chars`.
+    """
+    group: list[int] = []
+    total = 0
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if group and (len(group) == texts or total + lengths[index] > chars):
+            yield group
+            group, total = [], 0
+        group.append(index)
+        total += lengths[index]
+    if group:
+        yield group
+
+
+# --- serving ---------------------------------------------------------------------------------
+
+
+def serve(source: int, sink: int, *, dim: int, encode: Encoder, count: Counter | None, idle_s: float) -> None:
+    """Answer requests from the file descriptor `source` on `sink` until its end or `idle_s` seconds without one.
+
+    `encode` gets at most BATCH_TEXTS texts at a time. BadInput at a malformed frame: nothing after it can be trusted.
+    """
+    _write(sink, READY, SIZE.pack(dim))
+    while (request := _read_request(source, idle_s)) is not None:
+        kind, texts = request
+        try:
+            if kind == EMBED:
+                _write(sink, VECTORS, _encode_all(texts, encode))
+            else:
+                counts = [-1 if count is None else count(text) for text in texts]
+                _write(sink, COUNTS, struct.pack(f">{len(counts)}i", *counts))
+        except BrokenPipeError:
+            return
+        except Exception as error:  # noqa: BLE001 - one text the model cannot bear is one failed request
+            _write(sink, FAILED, _sentence(error))
+
+
+def _encode_all(texts: list[str], encode: Encoder) -> bytes:
+    cut = [text[:TEXT_CHARS] for text in texts]
+    vectors = [b""] * len(cut)
+    for group in batches([len(text) for text in cut], texts=BATCH_TEXTS, chars=BATCH_CHARS):
+        for index, vector in zip(group, encode([cut[index] for index in group]), strict=True):
+            vectors[index] = vector
+    return b"".join(vectors)
+
+
+def _read_request(source: int, idle_s: float) -> tuple[bytes, list[str]] | None:
+    head = _read(source, HEAD.size, idle_s, may_end=True)
+    if not head:
+        return None
+    kind, size = HEAD.unpack(head)
+    if kind not in (EMBED, COUNT) or size > MAX_FRAME_BYTES:
+        raise BadInput(f"a frame of kind {kind!r} and {size} bytes")
+    return kind, unpack_texts(_read(source, size, idle_s))
+
+
+def _read(source: int, size: int, idle_s: float, *, may_end: bool = False) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        readable, _, _ = select.select([source], [], [], idle_s)
+        part = os.read(source, min(size - len(parts), 1 << 20)) if readable else b""
+        if not part:
+            if may_end and not parts:
+                return b""
+            raise BadInput(f"{len(parts)} of {size} bytes, then nothing")
+        parts += part
+    return bytes(parts)
+
+
+def _write(sink: int, kind: bytes, body: bytes) -> None:
+    rest = memoryview(frame(kind, body))
+    while rest:
+        rest = rest[os.write(sink, rest) :]
+
+
+def _sentence(error: BaseException) -> bytes:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300].encode("utf-8", "replace")
+
+
+# --- what the libraries do -------------------------------------------------------------------
+
+
+def load_encoder(model_dir: Path) -> Encoder:
+    """The model in `model_dir` (MODEL_FILES; mean pooling, normalised) on one thread: texts to int8 vectors."""
+    import numpy
+    from fastembed import TextEmbedding
+    from fastembed.common.model_description import ModelSource, PoolingType
+
+    name = f"csmd/{model_dir.name}"  # fastembed refuses a name it knows, and then fetches what the name means
+    TextEmbedding.add_custom_model(
+        model=name,
+        pooling=PoolingType.MEAN,
+        normalization=True,
+        sources=ModelSource(hf=name),
+        dim=0,  # it only repeats this figure; the real one is that of the first vector
+        model_file="model.onnx",
+    )
+    model = TextEmbedding(name, specific_model_path=str(model_dir), local_files_only=True, threads=1, cuda=False)
+
+    def encode(texts: list[str]) -> list[bytes]:
+        rows = numpy.stack(list(model.embed(texts, batch_size=BATCH_TEXTS))).astype(numpy.float32)
+        scaled = numpy.clip(numpy.rint(numpy.nan_to_num(rows) * INT8_SCALE), -127, 127).astype(numpy.int8)
+        return [row.tobytes() for row in scaled]
+
+    return encode
+
+
+def load_counter(data: Path, *, sha256: str = CL100K_SHA256) -> Counter | None:
+    """Counts tokens as cl100k, or None when `data` is not there or not what its hash says.
+
+    tiktoken answers a wrong hash by removing the file and asking the network, so it is looked at here first,
+    and the ranks are handed to it instead of an address.
+    """
+    raw = data.read_bytes() if data.is_file() else b""
+    if hashlib.sha256(raw).hexdigest() != sha256:
+        return None
+    import tiktoken
+
+    pairs = (line.split() for line in raw.splitlines() if line)
+    ranks = {base64.b64decode(token): int(rank) for token, rank in pairs}
+    encodings: Any = importlib.import_module("tiktoken_ext.openai_public")
+    encodings.load_tiktoken_bpe = lambda *_args, **_options: ranks
+    encoding = tiktoken.Encoding(**encodings.cl100k_base())
+    return lambda text: len(encoding.encode_ordinary(text))
+
+
+def refuse_network() -> None:
+    """From here on this process cannot look up a name or connect: no library's default can undo the promise."""
+    refused = {"socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "urllib.Request"}
+
+    def hook(event: str, _arguments: object) -> None:
+        if event in refused:
+            raise PermissionError("the embedding worker makes no network connection")
+
+    sys.addaudithook(hook)
+
+
+def _serve_model(model_dir: Path, idle_s: float) -> int:
+    # Frames get descriptors of their own: what a library prints goes to stderr, what it reads is empty.
+    source, sink = os.dup(0), os.dup(1)
+    os.dup2(2, 1)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ^C reaches the whole terminal; the end of stdin ends us
+    refuse_network()
+    try:
+        encode = load_encoder(model_dir)
+        dim = len(encode(["warm"])[0])  # the first pass is several times slower; let nobody wait for it
+        count = load_counter(model_dir.parent / "tiktoken" / CL100K_FILE)
+    except Exception as error:  # noqa: BLE001 - whatever the libraries raise, the daemon must hear why
+        with contextlib.suppress(BrokenPipeError):
+            _write(sink, FAILED, _sentence(error))
+        return 1
+    try:
+        serve(source, sink, dim=dim, encode=encode, count=count, idle_s=idle_s)
+    except BrokenPipeError:
+        return 0
+    except BadInput as error:
+        sys.stderr.write(f"embedding worker: {error.what}\n")
+        return 2
+    return 0
+
+
+# --- the explicit network step ---------------------------------------------------------------
+
+
+def put_in_place(staged: Path, dest: Path) -> None:
+    """Rename the finished directory `staged` to `dest` beside it, taking an older `dest` away."""
+    older = staged.with_name(f"{staged.name}.older")
+    if dest.exists():
+        dest.rename(older)
+    staged.rename(dest)
+    shutil.rmtree(older, ignore_errors=True)
+
+
+def fetch(dest: Path, name: str) -> None:
+    """Fetch the model `name` into `dest` and tiktoken's data beside it; a line per file on stderr.
+
+    BadInput for a name that cannot be used, OSError (or what the libraries raise) when the network fails.
+    """
+    from http.client import HTTPException
+
+    if name not in FETCHABLE:
+        raise BadInput(f"{name} cannot be fetched; csmd knows where to find {', '.join(FETCHABLE)}")
+    from fastembed import TextEmbedding
+    from huggingface_hub import hf_hub_download, model_info
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    disable_progress_bars()
+    (known,) = (model for model in TextEmbedding.list_supported_models() if model["model"] == name)
+    repository = known["sources"]["hf"]
+    # Asked first because it is not retried: a download would try for 23 s before it says that nobody is there.
+    revision = model_info(repository, timeout=NETWORK_S, token=False).sha
+    dest.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=dest.parent) as scratch:
+        staged = Path(scratch) / "staged"
+        staged.mkdir(mode=0o700)
+        for target in reversed(MODEL_FILES):  # the small ones first: what is missing shows at once
+            path = known["model_file"] if target == "model.onnx" else target
+            got = Path(hf_hub_download(repository, path, revision=revision, local_dir=Path(scratch) / "hub",
+                                       etag_timeout=NETWORK_S, token=False))  # fmt: skip
+            got.chmod(0o600)
+            got.rename(staged / target)
+            _say(f"{target}  {(staged / target).stat().st_size:,} bytes")
+        put_in_place(staged, dest)
+    try:
+        _fetch_cl100k(dest.parent / "tiktoken")
+    except (OSError, HTTPException, BadInput) as error:
+        _say(f"tiktoken's data could not be fetched ({error}); tokens will be estimated")
+
+
+def _fetch_cl100k(folder: Path) -> None:
+    import urllib.request
+
+    with urllib.request.urlopen(CL100K_URL, timeout=NETWORK_S) as answer:
+        data = answer.read(MAX_FRAME_BYTES)
+    if hashlib.sha256(data).hexdigest() != CL100K_SHA256:
+        raise BadInput("not the file it should be")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    part = folder / f"{CL100K_FILE}.part"
+    part.write_bytes(data)
+    part.chmod(0o600)
+    part.replace(folder / CL100K_FILE)
+    _say(f"tiktoken cl100k  {len(data):,} bytes")
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve or fetch, as the arguments say; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="csmd.embedding.worker")
+    parser.add_argument("model_dir", nargs="?", type=Path)
+    parser.add_argument("--idle-s", type=float, default=300.0)
+    parser.add_argument("--fetch", type=Path, metavar="DEST")
+    parser.add_argument("--model", default="sentence-transformers/all-MiniLM-L6-v2")
+    chosen = parser.parse_args(arguments)
+    if chosen.fetch is None:
+        if chosen.model_dir is None:
+            parser.error("a MODEL_DIR, or --fetch DEST")
+        return _serve_model(chosen.model_dir, chosen.idle_s)
+    try:
+        fetch(chosen.fetch.absolute(), chosen.model)
+    except BadInput as error:
+        _say(error.what)
+        return 1
+    except Exception as error:  # noqa: BLE001 - each library has its own errors for one fact: it was not to be had
+        _say(f"{chosen.model} could not be fetched ({_sentence(error).decode()}); {OFFLINE}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

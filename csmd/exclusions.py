@@ -1,0 +1,230 @@
+"""What the user leaves out: pauses, projects, files, and what is withheld of them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from csmd import wire
+from csmd.cache import cached
+from csmd.errors import BadInput, ConfigError
+
+#: A length of time as it is typed: `2h`, `1h30m`, `1d`.
+_LENGTH = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?:in)?)?(?:(\d+)s)?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+#: Later than every time that can be written.
+FOREVER = "~"
+LONGEST_S = 366 * 86_400
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """Spans of (begin, end) in the order they were chosen; the last one's end is "" until it is resumed."""
+
+    spans: tuple[tuple[str, str], ...] = ()
+
+    def covers(self, at: str) -> bool:
+        """Whether a moment lies in a pause; its end does not."""
+        return bool(self.spans) and self.touches(at, at)
+
+    def touches(self, first: str, last: str) -> bool:
+        """Whether some moment from `first` to `last` lies in a pause."""
+        begins, ends = self._merged
+        place = bisect_right(begins, last)
+        return place > 0 and ends[place - 1] > first
+
+    @cached_property
+    def _merged(self) -> tuple[list[str], list[str]]:
+        """Begins and ends of the same times without overlaps, in order: a clock may have been set back between two."""
+        begins: list[str] = []
+        ends: list[str] = []
+        for begin, end in sorted((begin, end or FOREVER) for begin, end in self.spans):
+            if ends and begin <= ends[-1]:
+                ends[-1] = max(ends[-1], end)
+            elif begin < end:
+                begins.append(begin)
+                ends.append(end)
+        return begins, ends
+
+    def current(self, now: str) -> tuple[str, str] | None:
+        """(begin, end) of the pause that is on, its end "" until it is resumed; None when none is."""
+        if self.spans and (not self.spans[-1][1] or self.spans[-1][0] <= now < self.spans[-1][1]):
+            return self.spans[-1]
+        return None
+
+    def begun(self, now: str, *, end: str = "") -> Pauses:
+        """With a pause from now on; one that is on goes on, to the new end."""
+        on = self.current(now)
+        earlier = self.spans[:-1] if on else self.spans
+        return Pauses((*earlier, (on[0] if on else now, end)))
+
+    def ended(self, now: str) -> Pauses:
+        """With the pause that is on ended now; one from before the clock was set back ends where it began."""
+        on = self.current(now)
+        return Pauses((*self.spans[:-1], (on[0], max(on[0], now)))) if on else self
+
+
+def parse_pauses(data: bytes, *, where: str) -> Pauses:
+    """The pauses in a file's bytes; ConfigError for what is none: it says what the user wanted kept out."""
+    try:
+        value = wire.loads(data)
+        rows = value["pauses"]
+        spans = tuple((row["from"], row["to"]) for row in rows)
+        if not all(_TIME.fullmatch(begin) and (end == "" or _TIME.fullmatch(end)) for begin, end in spans):
+            raise ValueError
+        return Pauses(spans)
+    except (BadInput, KeyError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"{where} cannot be read: it says from when to when nothing was to be captured",
+            hint=f"correct it; without it those times are captured: mv {where} {where}.bad",
+        ) from error
+
+
+def written_pauses(pauses: Pauses) -> bytes:
+    """The file's bytes."""
+    rows = [{"from": begin, "to": end} for begin, end in pauses.spans]
+    return f"{wire.pretty({'pauses': rows})}\n".encode()
+
+
+def pause_seconds(typed: str) -> int:
+    """A length of time in seconds: `2h`, `30m`, `1d`, `1h30m`; BadInput for what is none, or more than a year."""
+    match = _LENGTH.fullmatch(typed.strip().lower())
+    total = 0
+    if match and any(match.groups()):
+        days, hours, minutes, rest = (int((part or "0")[:9]) for part in match.groups())
+        total = days * 86_400 + hours * 3_600 + minutes * 60 + rest
+    if not 0 < total <= LONGEST_S:
+        raise BadInput(f"{typed!r} is no length of time", hint="such as 30m, 2h, 1h30m or 1d; at most a year")
+    return total
+
+
+class PauseFile:
+    """Owns what is known of the pauses; calling it gives them, from any thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamp: tuple[int, ...] = ()
+        self._known = Pauses()
+        self.look()
+
+    def __call__(self) -> Pauses:
+        return self._known
+
+    def look(self) -> bool:
+        """Reads the file when it has changed; whether it had. ConfigError leaves what was known."""
+        stamp: tuple[int, ...] = ()
+        try:
+            info = self._path.stat()
+            stamp = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
+            if stamp == self._stamp:
+                return False
+            found = parse_pauses(self._path.read_bytes(), where=str(self._path))
+        except FileNotFoundError:
+            stamp, found = (), Pauses()
+        except OSError as error:
+            raise ConfigError(f"{self._path}: {error.strerror}", hint="make it readable for its owner") from error
+        self._known, changed, self._stamp = found, stamp != self._stamp, stamp
+        return changed
+
+
+NOT_KEPT = "[not kept: excluded file]"
+#: Where a tool's input says which file it is about, and what else of it is kept then.
+PATH_KEYS = ("file_path", "notebook_path", "path")
+KEPT_KEYS = (*PATH_KEYS, "description", "offset", "limit")
+#: What ends a word of a command line.
+_BETWEEN = re.compile(r"[\s\"'`;|&<>()=,]+")
+
+
+def nowhere(folder: str) -> bool:
+    """Where no directory is marked."""
+    del folder
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excludes:
+    """What is in force: the globs of the configuration, marks in directories, pauses."""
+
+    projects: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    is_off: Callable[[str], bool] = nowhere
+    """Whether a directory or one above it is marked (`.csmd-off`); asks the disk."""
+    pauses: Callable[[], Pauses] = Pauses
+
+    def off(self, *folders: str) -> bool:
+        """Whether one of these directories is marked; asks the disk."""
+        return any(self.is_off(folder) for folder in dict.fromkeys(folders) if folder)
+
+    @property
+    def ask_the_disk(self) -> bool:
+        """Whether what is left out depends on what a disk says."""
+        return bool(self.projects) or self.is_off is not nowhere
+
+    def place(self, *folders: str) -> bool:
+        """Whether one of these directories, or one above it, is excluded."""
+        return bool(self.projects) and any(
+            _glob(one).fullmatch(above)
+            for folder in folders
+            if folder
+            for above in _above(folder)
+            for one in self.projects
+        )
+
+    def file(self, path: str) -> bool:
+        """Whether a file's content is not to be kept; a relative path is one below any folder."""
+        shown = path if path.startswith("/") else f"/{path}"
+        return bool(path) and any(_glob(one).fullmatch(shown) for one in self.files)
+
+    def command(self, line: str) -> bool:
+        """Whether a command line names such a file; as far as its words show."""
+        return bool(self.files) and any(self.file(word) for word in _BETWEEN.split(line[:20_000]))
+
+
+@dataclass(slots=True, kw_only=True)
+class Withheld:
+    """The calls of tools that named an excluded file: what they were given and what they showed is not kept."""
+
+    excludes: Excludes = field(default_factory=Excludes)
+    calls: set[str] = field(default_factory=set)
+
+    def given(self, ident: str, value: Any) -> Any:
+        """The input of a call, without its content when it names an excluded file; the call is then remembered."""
+        if not isinstance(value, Mapping) or not self.excludes.files:
+            return value
+        command = value.get("command")
+        command = command if isinstance(command, str) else ""
+        named = [path for key in PATH_KEYS if isinstance(path := value.get(key), str)]
+        if not any(map(self.excludes.file, named)) and not self.excludes.command(command):
+            return value
+        self.calls.add(ident)
+        kept = {key: value[key] for key in KEPT_KEYS if key in value}
+        if command and "\n" not in command:  # on more lines it may write the file
+            kept["command"] = command
+        return {**kept, "content": NOT_KEPT}
+
+    def shown(self, ident: str, content: Any, result: Any) -> Any:
+        """What a call has shown, or the mark; `result` is the host's own account of it, which may name the file."""
+        named = []
+        if isinstance(result, Mapping):
+            inner = result.get("file")
+            named = [result.get("filePath"), inner.get("filePath") if isinstance(inner, Mapping) else None]
+        if ident in self.calls or any(isinstance(path, str) and self.excludes.file(path) for path in named):
+            return NOT_KEPT
+        return content
+
+
+def _above(folder: str) -> list[str]:
+    parts = folder.rstrip("/").split("/")
+    return ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
+
+
+@cached(256)
+def _glob(pattern: str) -> re.Pattern[str]:
+    spelt = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern.rstrip("/") if len(pattern) > 1 else pattern)
+    return re.compile("".join(spelt.get(part) or re.escape(part) for part in parts), re.DOTALL)

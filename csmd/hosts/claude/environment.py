@@ -1,0 +1,236 @@
+"""Claude Code's settings, versions, context windows and memory directory."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Literal
+
+from csmd import matter, text, wire
+from csmd import text as texts
+from csmd.errors import BadInput
+from csmd.hosts.claude.export import VERSION as OUR_OWN
+from csmd.model import Turn
+
+#: Days after which the client deletes a transcript, where nobody chose another number.
+CLEANUP_DAYS = 30
+#: Where an organisation puts settings that nobody can change, by platform; any other is like Linux.
+MANAGED = {
+    "darwin": "/Library/Application Support/ClaudeCode/managed-settings.json",
+    "linux": "/etc/claude-code/managed-settings.json",
+}
+
+
+def settings_files(config_dir: str, *, platform: str, project: str = "") -> list[str]:
+    """The files that may hold a setting, the one that decides first; without `project` those that hold everywhere."""
+    managed = MANAGED.get(platform, MANAGED["linux"])
+    own = [f"{project}/.claude/settings.local.json", f"{project}/.claude/settings.json"] if project else []
+    return [managed, *own, f"{config_dir}/settings.json"]
+
+
+def cleanup_days(texts: Sequence[str | None]) -> int | None:
+    """The days that the first of these settings that names any gives transcripts; None when none does."""
+    for settings in texts:
+        found = _object(settings).get("cleanupPeriodDays")
+        if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < 2**31:
+            return int(found)
+    return None
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    return _read(text) or {}
+
+
+def _read(text: str | None) -> dict[str, Any] | None:
+    """The object in a file's text; None where there is none."""
+    if text is None:
+        return None
+    try:
+        value = wire.loads(text.removeprefix("\ufeff"))
+    except BadInput:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+HooksState = Literal["there", "gone", "off", "unknown"]
+
+
+def hooks_state(own: str | None, managed: str | None, *, script: str) -> HooksState:
+    """Whether a user's settings run csmd's hooks (`script`, or its plugin), as far as the user's and the managed file say.
+
+    A file that is not there has none; one that cannot be read as JSON says nothing.
+    """
+    mine, above = _object(own), _object(managed)
+    if above.get("disableAllHooks") is True or above.get("allowManagedHooksOnly") is True:
+        return "off"
+    plugins = mine.get("enabledPlugins")
+    if own is not None and own.strip(" \t\r\n\ufeff") and _read(own) is None:
+        return "unknown"
+    by_plugin = isinstance(plugins, dict) and any(name.startswith("csmd@") and on for name, on in plugins.items())
+    ours = rf"(?<![\w./~-])(?:{re.escape(script)}|{re.escape(shlex.quote(script))})"
+    if not by_plugin and not re.search(ours, _strings(mine.get("hooks"))):
+        return "gone"
+    return "off" if mine.get("disableAllHooks") is True else "there"
+
+
+def _strings(value: Any) -> str:
+    """Every text in a value, a line each."""
+    if isinstance(value, dict | list):
+        return "\n".join(_strings(one) for one in (value.values() if isinstance(value, dict) else value))
+    return value if isinstance(value, str) else ""
+
+
+#: A person's session in a terminal says so in its lines, and what it may call: one without hooks (`--bare`) does not.
+_TERMINAL = re.compile(rb'"entrypoint":\s?"cli"')
+_LISTING = re.compile(rb'"type":\s?"(?:agent_listing_delta|skill_listing)"')
+_HOOK_RAN = re.compile(rb'"command":\s?"[^"]{0,2000}csmd_hook\.py')
+
+
+def expects_hooks(beginning: bytes) -> bool:
+    """Whether a transcript's first bytes say that hooks should run in its session, and not that csmd's have run."""
+    return all(mark.search(beginning) for mark in (_TERMINAL, _LISTING)) and not _HOOK_RAN.search(beginning)
+
+
+def latest(turns: Iterable[Turn]) -> dict[str, str]:
+    """Of each version in these turns the time of its last; not the one that csmd gives to what it exports."""
+    found: dict[str, str] = {}
+    for turn in turns:
+        if turn.version != OUR_OWN and text.version_of(turn.version) is not None:
+            found[turn.version] = max(turn.at, found.get(turn.version, ""))
+    return found
+
+
+USUAL, LARGE = 200_000, 1_000_000
+#: Beginning of a model's id -> its window; the first that fits. Every other model has the usual one.
+WINDOWS: tuple[tuple[str, int], ...] = (
+    ("claude-2.0", 100_000),
+    ("claude-instant", 100_000),
+)
+#: What the host puts behind the id of a model that is used with the large window.
+MARK = "[1m]"
+
+
+def window(model: str, used: int) -> int:
+    """The window of a model; where more is in use than fits into the usual one, it is the large one."""
+    found = next((size for beginning, size in WINDOWS if model.startswith(beginning)), USUAL)
+    return LARGE if MARK in model or used > found else found
+
+
+#: How many files are listed, the newest first, and how many bytes of one are read for it.
+MOST_FILES = 200
+READ_BYTES = 1024 * 1024
+INDEX = "MEMORY.md"
+TYPES = ("user", "feedback", "project", "reference")
+FIELD_CHARACTERS = 400
+LONGEST_NAME = 200
+#: How much of the index a session is told: lines, UTF-16 units; and how much of the first line it is not told.
+INDEX_LINES, INDEX_UNITS, EXCERPT = 200, 25_000, 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memo:
+    """One file of the memory directory; `modified` is UTC, `size` in bytes, `problems` what is odd in it."""
+
+    filename: str
+    name: str
+    description: str
+    type: str
+    modified: str
+    size: int
+    problems: tuple[str, ...] = ()
+
+
+def folder_name(path: str) -> str:
+    """The name that the host gives the folder of a directory: not invertible, and two can have the same."""
+    units = path.encode("utf-16-le", "surrogatepass")
+    codes = [units[at] | units[at + 1] << 8 for at in range(0, len(units), 2)]
+    name = "".join(chr(code) if code < 128 and chr(code).isalnum() else "-" for code in codes)
+    if len(name) <= LONGEST_NAME:
+        return name
+    number = 0
+    for code in codes:
+        number = (number * 31 + code) & 0xFFFFFFFF
+    number = abs(number - (1 << 32) if number >= 1 << 31 else number)
+    digits = ""
+    while True:
+        number, rest = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
+        if not number:
+            return f"{name[:LONGEST_NAME]}-{digits}"
+
+
+def memo(filename: str, data: bytes, *, modified: str, size: int) -> Memo:
+    """What a file says of itself: `type` at the top level (earlier clients) or below `metadata`."""
+    problems: list[str] = []
+    if size > len(data):
+        problems.append(f"it is {size} bytes long; the first {len(data)} were read")
+    found, _, problem = matter.parse(data.decode("utf-8", "replace"))
+    if problem:
+        problems.append(problem)
+    elif not found:
+        problems.append("it has no head")
+    if b"\xef\xbf\xbd" not in data and "\ufffd" in data.decode("utf-8", "replace"):
+        problems.append("it is not UTF-8")
+    below = found.get("metadata")
+    more = below if isinstance(below, dict) else {}
+    kind = _field(found.get("type", more.get("type")))
+    if found and kind not in TYPES:
+        problems.append(f"its type is {kind!r}, not {', '.join(TYPES)}" if kind else "it has no type")
+    return Memo(
+        filename=filename,
+        name=_field(found.get("name", more.get("name"))),
+        description=_field(found.get("description", more.get("description"))),
+        type=kind if kind in TYPES else "",
+        modified=_field(found.get("modified", more.get("modified"))) or modified,
+        size=size,
+        problems=tuple(problems),
+    )
+
+
+def body(data: bytes) -> str:
+    """A file's text without its head."""
+    return matter.parse(data.decode("utf-8", "replace"))[1]
+
+
+def _field(value: Any) -> str:
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    plain = str(value) if isinstance(value, str | int | float) else ""
+    return texts.cut(texts.squeeze(plain), FIELD_CHARACTERS)
+
+
+def cut_index(content: str) -> str:
+    """A MEMORY.md's first 200 lines and 25,000 UTF-16 units, cut at a line, with the host's warning below."""
+    lines = content.split("\n")
+    units = _units(content)
+    if len(lines) <= INDEX_LINES and units <= INDEX_UNITS:
+        return content
+    kept = "\n".join(lines[:INDEX_LINES])
+    if _units(kept) > INDEX_UNITS:
+        kept = kept.encode("utf-16-le", "surrogatepass")[: INDEX_UNITS * 2].decode("utf-16-le", "ignore")
+        kept = kept[: kept.rfind("\n")] if kept.rfind("\n") > 0 else kept
+    whole = len(kept.split("\n"))
+    size = f"{units / 1024:.1f}KB"
+    if len(lines) > INDEX_LINES and units > INDEX_UNITS:
+        what = f"{len(lines)} lines and {size}"
+    elif len(lines) > INDEX_LINES:
+        what = f"{len(lines)} lines (limit: {INDEX_LINES})"
+    else:
+        what = f"{size} (limit: {INDEX_UNITS / 1024:.1f}KB) — index entries are too long"
+    if kept == "\n".join(lines[:whole]):
+        first = lines[whole].strip()
+        first = first if len(first) <= EXCERPT else first[: EXCERPT - 1] + "…"
+        lost = f'{len(lines) - whole} of {len(lines)} lines were cut off, starting at line {whole + 1} ("{first}")'
+    else:
+        lost = f"everything after the first {_units(kept)} characters of line {whole} was cut off"
+    return (
+        f"{kept}\n\n> WARNING: MEMORY.md is {what}. Only part of it was loaded: {lost}. "
+        "Keep index entries to one line under ~200 chars; move detail into topic files."
+    )
+
+
+def _units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

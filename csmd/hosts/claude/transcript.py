@@ -1,0 +1,654 @@
+"""Claude Code's hooks and transcripts: payloads and lines to events and turns, and answers back."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from csmd import text, wire
+from csmd import text as texts
+from csmd.errors import BadInput
+from csmd.exclusions import Withheld
+from csmd.hosts.adapter import label, moment, string
+from csmd.hosts.claude.tool_calls import transcripts_written
+from csmd.model import TOOL_KINDS, Event, EventName, Failure, Turn, TurnKind
+from csmd.privacy.redaction import redact, redact_tree
+
+#: The host's own words for a tool that the user turned down and said why; the reason stands behind them.
+REJECTED = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
+    "new_string was NOT written to the file). To tell you how to proceed, the user said:\n"
+)
+#: The host's words for a prompt that somebody's hook turned down; it has no `user` line.
+BLOCKED, PROMPT_WAS = "UserPromptSubmit operation blocked by hook:", "\n\nOriginal prompt: "
+#: A tool of a server's: whatever it answers, and be it the host's own words, is not the host's.
+FOREIGN_TOOL = "mcp__"
+#: The parts of what a model was given for a message, as the host adds them up for its context window.
+CONTEXT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+#: What the first versions ask their own agents at a start; nobody's conversation.
+WARMUP = "Warmup"
+
+_MARKUP = re.compile(
+    r"^\s*<(?:command-name|command-message|command-args|local-command-stdout|local-command-caveat|bash-input|bash-stdout|bash-stderr)>"
+)
+_COMMAND = re.compile(r"^\s*<command-(?:name|message|args)>")
+_NAME = re.compile(r"<command-name>\s*/?(.*?)\s*</command-name>", re.DOTALL)
+_ARGUMENTS = re.compile(r"<command-args>(.*)</command-args>", re.DOTALL)
+_SLASH = re.compile(r"^/[a-zA-Z][\w:.-]*(?:\s|$)")
+#: What another agent, session or service sent: it comes as a prompt and is nobody's here (the queue has no origin).
+_NOTIFICATION = re.compile(
+    r"^\s*<(?:(?:task|agent)-notification|(?:agent|teammate|cross-session)-message|channel|fork-boilerplate)[\s>]"
+)
+#: What the host notes of a task in the background, as an object in the place of words.
+_TASK = re.compile(r'^\s*\{(?=.*"task_id"\s*:)(?=.*"(?:tool_use_id|task_type)"\s*:).*\}\s*$', re.DOTALL)
+#: How a session was begun by a program that hands in its prompts (`claude -p`, an SDK).
+_BY_PROGRAM = "sdk-"
+#: Versions that do not say how a session was begun, and what each line of theirs has that a person typed: one of these
+#: (589 prompts of 20 versions, and runs of 2.0.77 with and without a terminal).
+_SILENT_VERSIONS, _TYPED = ((2, 0, 76), (2, 1, 63)), ("thinkingMetadata", "permissionMode")
+_INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
+_REMINDER = ("<system-reminder>", "</system-reminder>")
+
+#: (kind, text, tool, the call's id, transcripts that the call writes) of one turn in a line.
+Found = list[tuple[TurnKind, str, str, str, tuple[str, ...]]]
+
+
+def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, withheld: Withheld) -> list[Turn]:
+    """The turns in a line in which somebody speaks or a tool works: `user` and `assistant` lines.
+
+    What a tool has to do with an excluded file is `withheld`.
+    """
+    message = value.get("message")
+    bare = bare_turn(value, counts)
+    if not isinstance(message, dict) or bare is None or (value.get("isMeta") and not value.get("isCompactSummary")):
+        return []
+    content = message.get("content")
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    if not isinstance(blocks, list):
+        return []
+    found: Found = []
+    said = [string(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
+    words = spoken("\n\n".join(said), counts, as_typed=value["type"] == "user") if said else ""
+    if words and not _INTERRUPTED.match(words):
+        found.append((_kind(value, message, words), words, "", "", ()))
+    for block in blocks:
+        if not isinstance(block, dict):
+            continue
+        if block.get("type") == "tool_use":
+            whole = block.get("input") or {}
+            body = wire.clean(wire.dumps(redact_tree(withheld.given(string(block, "id"), whole), counts)))
+            name = label(block, "name", 120)
+            # Of the call as it was made: what is trimmed, redacted or withheld may be where it writes.
+            writes = transcripts_written(string(block, "name"), whole)
+            found.append(("tool_call", body, name, label(block, "id", 120), writes))
+        elif block.get("type") == "tool_result":
+            shown = withheld.shown(string(block, "tool_use_id"), block.get("content"), value.get("toolUseResult"))
+            body = redact(wire.clean(texts.strip_fenced(flat(shown))), counts)
+            found.append(("tool_result", body, "", label(block, "tool_use_id", 120), ()))
+    answer = spoken(_answered(value, blocks), counts)
+    usage = message.get("usage")
+    made, given = tokens(usage, "output_tokens"), sum(tokens(usage, name) for name in CONTEXT)
+    turns = [
+        replace(
+            bare,
+            uuid=uuid,
+            kind=kind,
+            text=texts.both_ends(body, limit=tool_limit, of=f"turn {uuid}") if kind in TOOL_KINDS else body,
+            message_id=label(message, "id", 200),
+            tool_name=tool,
+            tool_id=tool_id,
+            writes=writes,
+            model=label(message, "model", 100),
+            tokens=made if place == 0 else 0,
+            context=given,
+        )
+        for place, (kind, body, tool, tool_id, writes) in enumerate(found)
+        for uuid in [_numbered(bare.uuid, place)]
+    ]
+    if answer:
+        call = label(value, "sourceToolAssistantUUID", 200) or bare.parent_uuid
+        kind: TurnKind = "relayed" if _is_by_program(value) else "user"
+        turns.append(replace(bare, uuid=_numbered(bare.uuid, len(turns)), kind=kind, text=answer, answers=call or "?"))
+    return turns
+
+
+def worktrees_entered(value: dict[str, Any], counts: Counter[str]) -> list[tuple[str, str]]:
+    """(worktree, directory it was entered from) of a line that says in which worktree a session goes on."""
+    entered = value.get("worktreeSession")
+    if not isinstance(entered, dict):
+        return []
+    names = (string(entered, "worktreePath"), string(entered, "originalCwd"))
+    tree, main = (redact(wire.clean(name), counts) for name in names)
+    return [(tree, main)] if tree.startswith("/") and main.startswith("/") else []
+
+
+def queued_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
+    """A prompt that was typed while the assistant worked and was taken up in its turn: it has no `user` line."""
+    queued = value.get("attachment")
+    if not isinstance(queued, dict) or queued.get("type") != "queued_command":
+        return []
+    if queued.get("commandMode") != "prompt" or not _is_human(queued.get("origin")):
+        return []
+    said = spoken(flat(queued.get("prompt")), counts, as_typed=True)
+    bare = bare_turn(value, counts)
+    return [replace(bare, kind=_prompted(value, said), text=said, form="absorbed")] if bare is not None and said else []
+
+
+def enqueued_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
+    """What was put into the queue of prompts: known by its session, time and words; the line has no uuid."""
+    session, at = label(value, "sessionId", 200), moment(value)
+    said = spoken(flat(value.get("content")), counts, as_typed=True)
+    if value.get("operation") != "enqueue" or not session or not said:
+        return []
+    uuid = f"queue:{session}:{at}"
+    return [Turn(uuid=uuid, session_id=session, kind=prompt_kind(said), text=said, at=at, form="queued")]
+
+
+def progress_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, withheld: Withheld) -> list[Turn]:
+    """What a sub-agent did, told inside the session's file: by versions that wrote no file for it, or beside it."""
+    data = value.get("data")
+    told = data.get("message") if isinstance(data, dict) and data.get("type") == "agent_progress" else None
+    agent = label(data, "agentId", 200) if isinstance(data, dict) else ""
+    if not isinstance(told, dict) or not agent or told.get("type") not in ("user", "assistant"):
+        return []
+    around = {key: value.get(key) for key in ("sessionId", "cwd", "version", "timestamp")}
+    return message_turns({**around, **told, "isSidechain": True, "agentId": agent}, counts, tool_limit, withheld)
+
+
+def blocked_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
+    """A prompt that a hook of somebody's turned down: the user said it all the same."""
+    content = string(value, "content")
+    if value.get("subtype") != "informational" or not content.startswith(BLOCKED) or PROMPT_WAS not in content:
+        return []
+    said = spoken(content.partition(PROMPT_WAS)[2], counts, as_typed=True)
+    bare = bare_turn(value, counts)
+    return [replace(bare, kind=_prompted(value, said), text=said)] if bare is not None and said else []
+
+
+def is_warmup_line(value: dict[str, Any]) -> bool:
+    """Whether a file's first line says that it is an agent the host started for itself."""
+    message = value.get("message")
+    return bool(value.get("isSidechain")) and isinstance(message, dict) and message.get("content") == WARMUP
+
+
+def bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
+    """What a line says about itself whatever was said in it; None for one that cannot be told from others."""
+    uuid, session = label(value, "uuid", 200), label(value, "sessionId", 200)
+    agent = agent_of(value)
+    if not uuid or not session or agent is None:
+        return None
+    return Turn(
+        uuid=uuid,
+        session_id=session,
+        kind="user",
+        text="",
+        at=moment(value),
+        agent_id=agent,
+        cwd=redact(wire.clean(string(value, "cwd")), counts),
+        parent_uuid=label(value, "parentUuid", 200),
+        version=label(value, "version", 40),
+    )
+
+
+def prompt_kind(said: str) -> TurnKind:
+    """Whether a prompt is the user's own words, a command of the host or finished background work."""
+    if _NOTIFICATION.match(said) or _TASK.match(said):
+        return "notification"
+    return "command" if _MARKUP.match(said) or _SLASH.match(said) else "user"
+
+
+def spoken(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
+    """What somebody said: without csmd's own injections and the host's reminders, redacted.
+
+    With `as_typed` a command that the host has spelt out in tags is what was typed, as its hook reports it.
+    """
+    plain = texts.without_spans(wire.clean(text), *_REMINDER)
+    if as_typed and _COMMAND.match(plain) and (name := _NAME.search(plain)):
+        arguments = _ARGUMENTS.search(plain)
+        plain = f"/{name.group(1)} {arguments.group(1) if arguments else ''}"
+    return redact(texts.strip_fenced(plain), counts).strip()
+
+
+def quoted(said: str) -> str:
+    """Somebody else's words inside what the user says: each line behind a `>`."""
+    return "\n".join(f"> {line}" for line in said.splitlines())
+
+
+def flat(content: Any) -> str:
+    """The text of a content value: a string, or a list of blocks."""
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else ""
+    return "\n".join(string(block, "text") if isinstance(block, dict) else "" for block in content)
+
+
+def _numbered(uuid: str, place: int) -> str:
+    return uuid if place == 0 else f"{uuid}/{place}"
+
+
+def _kind(value: dict[str, Any], message: dict[str, Any], said: str) -> TurnKind:
+    if value["type"] != "user":
+        ours = value.get("isApiErrorMessage") or message.get("model") == "<synthetic>"
+        return "notification" if ours else "assistant"
+    if value.get("isCompactSummary"):
+        return "summary"
+    # Whatever else the host hands in as a prompt, only a person's words may carry a person's authority.
+    return _prompted(value, said) if _is_human(value.get("origin")) else "notification"
+
+
+def _prompted(value: dict[str, Any], said: str) -> TurnKind:
+    """As `prompt_kind`, of a line that says how its session was begun: a program's prompt nobody is known to have typed.
+
+    Neither has anybody typed the plan that the host hands to a new session.
+    """
+    kind = prompt_kind(said)
+    handed = bool(string(value, "planContent")) or _is_by_program(value) or _is_untyped(value)
+    return "relayed" if kind == "user" and handed else kind
+
+
+def _is_by_program(value: dict[str, Any]) -> bool:
+    """Whether a program runs the client and nothing says that a person typed this; a fork's lines keep who typed them."""
+    typed = isinstance(value.get("origin"), dict)  # any other than a person's is asked for before
+    return string(value, "entrypoint").startswith(_BY_PROGRAM) and not typed and not value.get("isSidechain")
+
+
+def _is_untyped(value: dict[str, Any]) -> bool:
+    """Whether a prompt's line lacks what typed prompts have, in versions that say no more of where it came from."""
+    version = texts.version_of(string(value, "version"))
+    if version is None or value["type"] != "user" or value.get("isSidechain"):
+        return False
+    first, last = _SILENT_VERSIONS
+    # Words beside a tool's result are typed where a person lets the tool run.
+    return first <= version <= last and not any(name in value for name in (*_TYPED, "entrypoint", "toolUseResult"))
+
+
+def _is_human(origin: Any) -> bool:
+    """Whether a prompt's origin is a person; older versions do not say, and then it is."""
+    return not isinstance(origin, dict) or origin.get("kind", "human") == "human"
+
+
+def _answered(value: dict[str, Any], blocks: list[Any]) -> str:
+    """What the user said in place of a tool's result: answers to the assistant's questions, or why a tool may not run.
+
+    Told by the shape that the host gives such a line; the store looks up whose tool it was (`Turn.answers`).
+    """
+    results = [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_result"]
+    outcome = value.get("toolUseResult")
+    if value.get("type") != "user" or len(results) != 1:
+        return ""
+    if isinstance(outcome, dict) and isinstance(outcome.get("questions"), list):
+        answers = outcome.get("answers")
+        pairs = answers.items() if isinstance(answers, dict) and not results[0].get("is_error") else ()
+        # The question is the assistant's: quoted, for what somebody quotes is not said by them.
+        said = [(question, answer) for question, answer in pairs if isinstance(answer, str) and answer]
+        return "\n\n".join(f"{quoted(question)}\n{answer}" for question, answer in said)
+    content = results[0].get("content")
+    if results[0].get("is_error") is not True or not isinstance(content, str) or not isinstance(outcome, str):
+        return ""
+    decision = value.get("permissionDecision")
+    ran = isinstance(decision, dict) and decision.get("decision") == "accept"
+    denied = value.get("toolDenialKind", "user-rejected") == "user-rejected" and outcome == f"Error: {content}"
+    return content.removeprefix(REJECTED) if denied and not ran and content.startswith(REJECTED) else ""
+
+
+#: The name of the agents that have none in the session's own file.
+UNNAMED = "sidechain"
+#: The host's names of what the store calls `input`, `output`, `cache_read` and `cache_write`.
+NAMES = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """What a line says that its message took: the fields of the store's Spent in its order.
+
+    `place` is the turn that the line is, or the last one before a line that is none; -1 where none stood before.
+    """
+
+    stream: str
+    message_id: str
+    amounts: tuple[int, int, int, int]
+    place: int = -1
+
+
+def tokens_spent(value: dict[str, Any]) -> Took | None:
+    """The tokens that an `assistant` line tells of its message; None for one that tells none.
+
+    A sub-agent's are its own stream's.
+    """
+    message = value.get("message")
+    usage = message.get("usage") if isinstance(message, dict) else None
+    if value.get("type") != "assistant" or not isinstance(message, dict) or not isinstance(usage, dict):
+        return None
+    session, ident = label(value, "sessionId", 200), label(message, "id", 200)
+    agent = agent_of(value)
+    given, made, read, written = (tokens(usage, name) for name in NAMES)
+    if not session or not ident or agent is None or not any((given, made, read, written)):
+        return None
+    return Took(f"{session}/{agent}" if agent else session, ident, (given, made, read, written))
+
+
+def agent_of(value: dict[str, Any]) -> str | None:
+    """The sub-agent that a line is of, "" for the session's own, None for a name that cannot be one.
+
+    Early versions wrote what their agents said into the session's file, all under no name.
+    """
+    if not value.get("isSidechain"):
+        return ""
+    return (label(value, "agentId", 200) or None) if string(value, "agentId") else UNNAMED
+
+
+def tokens(usage: Any, name: str) -> int:
+    """An amount of tokens; 0 for what is none."""
+    amount = usage.get(name) if isinstance(usage, dict) else 0
+    return amount if type(amount) is int and 0 <= amount < 2**40 else 0
+
+
+#: How far back a call is looked for.
+BEFORE_BYTES = 64 * 1024
+
+
+def remember(before: bytes, withheld: Withheld) -> None:
+    """Adds to `withheld` the calls in a transcript's bytes that named an excluded file; a cut line holds none."""
+    for line in before.split(b"\n") if withheld.excludes.files else ():
+        if b'"tool_use"' in line:
+            with contextlib.suppress(BadInput):
+                read_line(line, Reading(withheld=withheld), tool_limit=0)
+
+
+#: The tool whose input is a shell line.
+SHELL = "Bash"
+#: Bytes of a failure that are looked at, both ends of it: more than is kept of the same words by default.
+MOST_BYTES = 32_768
+
+
+def failure(value: dict[str, Any], counts: Counter[str]) -> Failure | None:
+    """What failed; None where somebody stopped it, and for tools whose failures are not known again."""
+    tool, given = label(value, "tool_name", 120), value.get("tool_input")
+    if value.get("is_interrupt") is True or not (tool == SHELL or tool.startswith(FOREIGN_TOOL)):
+        return None
+    command = string(given, "command")[:MOST_BYTES] if tool == SHELL and isinstance(given, dict) else ""
+    said = text.both_ends(string(value, "error"), limit=MOST_BYTES)
+    return Failure(
+        tool=tool,
+        command=redact(wire.clean(command), counts),
+        said=redact(wire.clean(text.strip_fenced(said)), counts),
+    )
+
+
+HOST = "claude"
+
+EVENTS: dict[str, EventName] = {
+    "SessionStart": "session_start",
+    "UserPromptSubmit": "prompt",
+    "Stop": "stop",
+    "SubagentStop": "subagent_stop",
+    "PreCompact": "pre_compact",
+    "SessionEnd": "session_end",
+    "PostCompact": "post_compact",
+    "StopFailure": "stop_failure",
+    "PostToolUseFailure": "tool_failure",
+}
+SPEAKING: frozenset[EventName] = frozenset({"prompt", "stop", "subagent_stop"})
+#: Events whose answer the assistant reads; the others must print nothing (facts: claude-code 1.6).
+INJECTING: dict[EventName, str] = {
+    "session_start": "SessionStart",
+    "prompt": "UserPromptSubmit",
+    "tool_failure": "PostToolUseFailure",
+    "pre_compact": "PreCompact",
+}
+#: Of these plain text is read: what PreCompact prints stands behind the summariser's own instructions (1.10).
+PLAIN: frozenset[EventName] = frozenset({"pre_compact"})
+#: Longest answer in UTF-16 units: the host cuts at 10,000 (facts: claude-code 1.7).
+ANSWER_LIMIT_UNITS = 9_000
+
+#: A line's own type, or its own attachment's, where only scalars stand before it: walking the members from the
+#: brace on, no word of a prompt and no field of a tool's input is taken for it.
+_OWN = re.compile(
+    rb'\{\s?+(?:"[^"\\]*+":\s?+(?:"(?:[^"\\]|\\.)*+"|[-+.0-9A-Za-z]++),\s?+)*?'
+    rb'(?:"type":\s?+"([a-z-]++)"|"attachment":\s?+\{\s?+"type":\s?+"([a-z_]++)")'
+)
+_SPEAKS = re.compile(rb'"type":\s?"(?:user|assistant)"')
+#: What is parsed; every other line is bookkeeping, known by its first bytes (facts: claude-code 1.14).
+PARSED_TYPES = frozenset(b"user assistant attachment custom-title ai-title queue-operation worktree-state".split())
+PARSED_ATTACHMENTS = frozenset({b"queued_command"})
+#: Types of which most lines are bookkeeping, and what a line holds that is not.
+PARSED_WITH: dict[bytes, re.Pattern[bytes]] = {
+    b"progress": re.compile(rb'"type":\s?"agent_progress"'),
+    b"system": re.compile(rb'"subtype":\s?"informational"'),
+}
+HEAD_BYTES = 600
+
+_START = re.compile(rb'"cwd":\s?("(?:[^"\\]|\\.)*+")')
+_TIME = re.compile(rb'"timestamp":\s?"([0-9T:.+Z-]+)"')
+_TITLE = re.compile(rb'"type":\s?"(?:custom|ai)-title"')
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A prompt left the queue: into a turn under way (`absorbed`) or to be the next one's; with its words, or "".
+
+    `nth` counts what left at the same moment; `place` is how many turns the reading held before.
+    """
+
+    session_id: str
+    at: str
+    absorbed: bool
+    text: str
+    nth: int
+    place: int
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a batch of lines held: turns in order, what left the queue, titles by session, lines skipped.
+
+    `redactions` counts by kind what was taken out of a line, under the uuid of its first turn ("" for none). `worktrees`
+    are (worktree, directory it was entered from).
+    """
+
+    turns: list[Turn] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
+    titles: dict[str, str] = field(default_factory=dict)
+    title_at: dict[str, int] = field(default_factory=dict)
+    """How many turns stood before a session's title."""
+    redactions: dict[str, Counter[str]] = field(default_factory=dict)
+    skipped: int = 0
+    withheld: Withheld = field(default_factory=Withheld)
+    spent: list[Took] = field(default_factory=list)
+    """What each line says that its message took, in order."""
+    withdrawn: list[str] = field(default_factory=list)
+    """The uuids of turns that a session file of csmd's own takes back."""
+    worktrees: list[tuple[str, str]] = field(default_factory=list)
+
+    def only(self, keep: Callable[[Turn], bool]) -> Reading:
+        """The reading without the other turns; what left the queue keeps its place among those that stay."""
+        kept = [keep(turn) for turn in self.turns]
+        before = [0, *accumulate(map(int, kept))]
+        turns = [turn for turn, stays in zip(self.turns, kept, strict=True) if stays]
+        spent = [replace(one, place=before[one.place]) for one in self.spent if one.place >= 0 and kept[one.place]]
+        return replace(
+            self, turns=turns, left=[replace(one, place=before[one.place]) for one in self.left], spent=spent
+        )
+
+
+def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str]) -> Event | None:
+    """The event in a hook's payload, redacted; None for one that csmd does not need."""
+    known = EVENTS.get(name)
+    if known is None:
+        return None
+    value = wire.loads(body)
+    if not isinstance(value, dict):
+        raise BadInput("a hook's payload is not a JSON object")
+    session = label(value, "session_id", 200)
+    if not session or len(string(value, "session_id")) > 200:
+        raise BadInput("a hook's payload has no session_id")
+    if known == "subagent_stop" and value.get("agent_type") == "":
+        return None  # a compaction reports its own summariser this way
+    failed = failure(value, counts) if known == "tool_failure" else None
+    if known == "tool_failure" and failed is None:
+        return None
+    agent = label(value, "agent_id", 200) if known == "subagent_stop" else ""
+    if known == "subagent_stop" and not agent and string(value, "agent_id"):
+        raise BadInput("a hook's payload has no agent_id")  # what it said is not the session's
+    said = string(value, "prompt") if known == "prompt" else string(value, "last_assistant_message")
+    said = spoken(said, counts, as_typed=known == "prompt") if known in SPEAKING else ""
+    return Event(
+        id=event_id,
+        host=HOST,
+        name=known,
+        session_id=session,
+        at=at,
+        cwd=redact(wire.clean(string(value, "cwd")), counts),
+        transcript_path=wire.clean(string(value, "agent_transcript_path") or string(value, "transcript_path")),
+        text=said,
+        source=label(value, "source", 40) or label(value, "trigger", 40) or label(value, "reason", 40),
+        agent_id=agent,
+        payload=hashlib.sha256(body).hexdigest(),
+        by_user=known == "prompt" and prompt_kind(said) == "user",
+        failure=failed,
+    )
+
+
+def answer(name: EventName, text: str) -> bytes:
+    """What the hook prints so that the assistant reads `text`; b"" for nothing."""
+    if not text or name not in INJECTING:
+        return b""
+    if name in PLAIN:
+        return text.encode("utf-8", "replace") + b"\n"
+    return wire.dumps({"hookSpecificOutput": {"hookEventName": INJECTING[name], "additionalContext": text}}).encode()
+
+
+def event_turn(event: Event) -> Turn | None:
+    """The provisional turn that an event reports, or None: prompts and final messages are turns."""
+    if not event.text or event.name not in SPEAKING:
+        return None
+    return Turn(
+        uuid=f"hook:{event.id}",
+        session_id=event.session_id,
+        kind=prompt_kind(event.text) if event.name == "prompt" else "assistant",
+        text=event.text,
+        at=event.at,
+        agent_id=event.agent_id,
+        cwd=event.cwd,
+    )
+
+
+def read_line(line: bytes, into: Reading, *, tool_limit: int) -> None:
+    """Adds what one transcript line holds; BadInput when it is malformed.
+
+    `tool_limit` is how many bytes of a tool's input or output are kept.
+    """
+    if _is_bookkeeping(line):
+        into.skipped += 1
+        return
+    try:
+        _read_value(json.loads(line.decode("utf-8", "replace")), into, tool_limit)
+    except RecursionError:
+        raise BadInput("nested too deeply") from None
+    except ValueError as error:
+        raise BadInput(f"not JSON: {error}") from error
+
+
+def _is_bookkeeping(line: bytes) -> bool:
+    """Whether a line's first bytes say that nobody speaks in it; False where they do not say."""
+    own = _OWN.match(line[:HEAD_BYTES])
+    if own is None:
+        return False
+    kind, attachment = own.groups()
+    if kind is None:
+        return attachment not in PARSED_ATTACHMENTS and _SPEAKS.search(line) is None
+    speaks = PARSED_WITH.get(kind)
+    return kind not in PARSED_TYPES if speaks is None else speaks.search(line) is None
+
+
+def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
+    if not isinstance(value, dict):
+        raise BadInput("a transcript line is not a JSON object")
+    kind = value.get("type")
+    counts: Counter[str] = Counter()
+    turns: list[Turn] = []
+    if kind in ("user", "assistant"):
+        turns = message_turns(value, counts, tool_limit, into.withheld)
+    elif kind == "attachment":
+        turns = queued_turns(value, counts)
+    elif kind == "queue-operation":
+        turns = enqueued_turns(value, counts)
+        _note_left(value, into)
+    elif kind == "progress":
+        turns = progress_turns(value, counts, tool_limit, into.withheld)
+    elif kind == "system":
+        turns = blocked_turns(value, counts)
+    elif kind in ("custom-title", "ai-title"):
+        if title := redact(texts.squeeze(wire.clean(string(value, "customTitle") or string(value, "aiTitle"))), counts):
+            session = label(value, "sessionId", 200)
+            into.titles[session], into.title_at[session] = title[:200], len(into.turns)
+    elif kind == "worktree-state":
+        into.worktrees += worktrees_entered(value, counts)
+    else:
+        into.skipped += 1
+    if counts:
+        into.redactions.setdefault(turns[0].uuid if turns else "", Counter()).update(counts)
+    if kind == "assistant" and (spent := tokens_spent(value)) is not None:
+        into.spent.append(replace(spent, place=len(into.turns) if turns else len(into.turns) - 1))
+    into.turns += turns
+
+
+def _note_left(value: dict[str, Any], into: Reading) -> None:
+    """What leaves the queue to be the next prompt is said again by its own line; what is taken up in a turn may not be."""
+    if value.get("operation") not in ("dequeue", "remove"):
+        return
+    session, at = label(value, "sessionId", 200), moment(value)
+    nth = sum(1 for one in into.left if (one.session_id, one.at) == (session, at))
+    said = spoken(flat(value.get("content")), Counter(), as_typed=True)
+    into.left.append(Left(session, at, value["operation"] == "remove", said, nth, len(into.turns)))
+
+
+def may_answer(tools: list[str]) -> bool:
+    """Whether the user speaks where these tools were called and a result says so: they are the host's own, and known."""
+    return bool(tools) and not any(not tool or tool.startswith(FOREIGN_TOOL) for tool in tools)
+
+
+def is_warmup(beginning: bytes) -> bool:
+    """Whether a transcript is an agent's that the host started for itself: nobody's conversation (facts: 3.7)."""
+    try:
+        value = json.loads(beginning.partition(b"\n")[0].decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and is_warmup_line(value)
+
+
+def started_in(beginning: bytes) -> str:
+    """The directory a session was started in, redacted, from a transcript's first bytes; "" when they do not say."""
+    found = _START.search(beginning)
+    try:
+        return redact(wire.clean(json.loads(found.group(1).decode("utf-8", "replace"))), Counter()) if found else ""
+    except ValueError:
+        return ""
+
+
+def times_in(part: bytes) -> tuple[str, str]:
+    """The first and the last time that a part of a transcript tells; the epoch where it tells none."""
+    found = [one.decode("ascii", "replace") for one in _TIME.findall(part)]
+    return moment({"timestamp": found[0] if found else ""}), moment({"timestamp": found[-1] if found else ""})
+
+
+def titles_in(beginning: bytes) -> dict[str, str]:
+    """The titles by session among a transcript's first bytes, as far as their lines are whole."""
+    reading = Reading()
+    for line in beginning.split(b"\n"):
+        if _TITLE.search(line[:HEAD_BYTES]):
+            with contextlib.suppress(BadInput):
+                read_line(line, reading, tool_limit=0)
+    return reading.titles
+
+
+def places(folder: Path) -> list[Path]:
+    """Where the assistant with this configuration directory keeps what was said and where."""
+    return [folder, folder.parent / ".claude.json"] if folder.name == ".claude" else [folder]

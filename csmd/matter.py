@@ -1,0 +1,124 @@
+"""The YAML at the head of a markdown file, read without trust: a mapping or a reason, never a crash or a hang; pure.
+
+No aliases (ten of them make a billion), nothing beyond HEAD_BYTES, nothing that is not a mapping.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+#: A head is a few lines; YAML in Python reads about 100 KB a second.
+#: White space as the host's language has it; Python's differs in U+001C to U+001F and U+0085.
+JS_SPACE = tuple("\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff")  # fmt: skip
+HEAD_BYTES = 16_384
+#: Longer than any value that is written: none is folded.
+LONGEST_LINE = 100_000
+
+SPACE = "".join(JS_SPACE)
+_OPEN = re.compile(r"---[^\S\n]*\n")
+_FIELD = re.compile(r"([A-Za-z_][\w-]*):[ \t]+(\S.*?)[ \t]*")
+_DASHES = re.compile(r"-{3,}")
+_WANTS_QUOTES = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
+
+
+def split(text: str) -> tuple[str, str]:
+    """(head, rest) as Claude Code tells them apart: the head ends at the first `---`, wherever it stands."""
+    opening = _OPEN.match(text)
+    if opening is None:
+        return "", text
+    end = text.find("---", opening.end())
+    if end < 0:
+        return "", text
+    # The white space after it goes with it, the first line's indentation too.
+    return text[opening.end() : end], text[end + 3 :].lstrip(SPACE)
+
+
+def mapping(head: str) -> tuple[dict[str, Any], str]:
+    """What a head says, keys as text, and what is wrong with it ("" for nothing)."""
+    if not head.strip():
+        return {}, ""
+    if len(head) > HEAD_BYTES:
+        return {}, f"its head is {len(head)} characters long; {HEAD_BYTES} are read"
+    found, problem = _load(head)
+    if problem:
+        # As the host does it: a bare value such as *.py or {a,b} is meant as text.
+        quoted, still = _load(_quoted(head))
+        found, problem = (quoted, "") if not still else (found, problem)
+    if problem:
+        return {}, problem
+    if not isinstance(found, dict):
+        return {}, "its head is not a mapping"
+    return {str(key): value for key, value in found.items() if isinstance(key, str | int | float)}, ""
+
+
+def parse(text: str) -> tuple[dict[str, Any], str, str]:
+    """(what the head of a file says, the file without it, what is wrong with the head), for memory files."""
+    import frontmatter  # 30 ms: it loads YAML
+    from frontmatter.default_handlers import YAMLHandler
+
+    problems: list[str] = []
+
+    class Careful(YAMLHandler):
+        """The library splits, `mapping` reads."""
+
+        def load(self, fm: str, **_: object) -> dict[str, Any]:
+            found, problem = mapping(fm)
+            problems.append(problem)
+            return found
+
+    plain = text.removeprefix("\ufeff")
+    handler = Careful()
+    if not handler.detect(plain.lstrip()):
+        return {}, plain.strip(), ""
+    found, body = frontmatter.parse(plain, handler=handler)
+    return found, body, problems[0] if problems else "its head does not end"
+
+
+def written(head: Mapping[str, Any], body: str) -> str:
+    """A file with this head: values are shown so that none ends the head or begins another line."""
+    import frontmatter
+
+    shown = {str(key): _shown(value) for key, value in head.items()}
+    return frontmatter.dumps(
+        frontmatter.Post(body, **shown), sort_keys=False, allow_unicode=True, width=LONGEST_LINE
+    ) + "\n"  # fmt: skip
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, str):
+        return _DASHES.sub("\u2014", value)
+    if isinstance(value, Mapping):
+        return {_shown(key): _shown(one) for key, one in value.items()}
+    return [_shown(one) for one in value] if isinstance(value, list) else value
+
+
+def _load(head: str) -> tuple[Any, str]:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """YAML's safe loader without aliases."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                raise yaml.YAMLError("it uses aliases")
+            return super().compose_node(parent, index)
+
+    try:
+        return yaml.load(head, Loader), ""  # noqa: S506 - a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        return None, f"its head is not YAML: {error.problem or error.context or 'unreadable'}"
+    except (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        return None, f"its head is not YAML: {str(error).splitlines()[0][:80] if str(error) else 'unreadable'}"
+
+
+def _quoted(head: str) -> str:
+    lines = []
+    for line in head.splitlines():
+        found = _FIELD.fullmatch(line)
+        if found and found.group(2)[0] not in "\"'" and _WANTS_QUOTES.search(found.group(2)):
+            value = found.group(2).replace("\\", "\\\\").replace('"', '\\"')
+            line = f'{found.group(1)}: "{value}"'
+        lines.append(line)
+    return "\n".join(lines)

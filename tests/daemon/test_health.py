@@ -1,0 +1,519 @@
+"""Alarms: raised when nothing is remembered, and by nothing else; told once a day; gone when it is over."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from csmd.config import base_interpreter, has_desktop
+from csmd.daemon import health, reading
+from csmd.daemon.clock import iso
+from csmd.daemon.health import Note, Seen
+from csmd.errors import StoreError
+from csmd.hosts.claude import environment
+from csmd.installer import registration
+from csmd.store import events
+from csmd.store.sqlite import explained
+
+WORDS = {one.key: one.what for one in health.ALARMS}
+
+
+def at(seconds_ago: float) -> str:
+    return iso(datetime.now(UTC) - timedelta(seconds=seconds_ago))
+
+
+# --- decided
+
+
+SEEN = [
+    # where the settings have no hooks of ours, every session counts: what is told is true
+    (Seen(folder="/a", hooks="gone", expected=False, passed_by=False), True),
+    (Seen(folder="/a", hooks="off", expected=False, passed_by=True), True),
+    # where they have, only one of a person in a terminal in which hooks run
+    (Seen(folder="/a", hooks="there", expected=True, passed_by=False), True),
+    (Seen(folder="/a", hooks="there", expected=False, passed_by=False), False),
+    (Seen(folder="/a", hooks="there", expected=True, passed_by=True), False),
+    (Seen(folder="/a", hooks="unknown", expected=True, passed_by=False), True),
+    (Seen(folder="/a", hooks="unknown", expected=False, passed_by=False), False),
+    # and none of which another was heard meanwhile
+    (Seen(folder="/a", hooks="there", expected=True, passed_by=False, others_heard=True), False),
+    (Seen(folder="/a", hooks="gone", expected=True, passed_by=False, others_heard=True), False),
+    # a directory that csmd was not installed into is none of its business
+    (Seen(folder="", hooks="gone", expected=True, passed_by=False), False),
+]
+
+
+@pytest.mark.parametrize(("seen", "expected"), SEEN)
+def test_an_unheard_session_says_something_or_not(seen: Seen, expected: bool) -> None:
+    assert health.alarm_counts(seen) is expected
+
+
+def note(session: str, folder: str = "/a", at: str = "2026-05-05T10:00:00.000Z", after: int = 5) -> Note:
+    return Note(session=session, folder=folder, at=at, after_event=after)
+
+
+BEFORE, LATER = "2026-05-05T09:00:00.000Z", "2026-05-05T11:00:00.000Z"
+RAISED: list[tuple[str, list[Note], dict[str, Any], dict[str, str]]] = [
+    ("nothing noted", [], {"/a": "gone"}, {}),
+    ("one is enough where the hooks are gone", [note("1")], {"/a": "gone"}, {"gone": note("1").at}),
+    ("one is enough where they are switched off", [note("1")], {"/a": "off"}, {"off": note("1").at}),
+    ("one is not enough where they are there", [note("1")], {"/a": "there"}, {}),
+    ("two are", [note("1"), note("2", at=LATER)], {"/a": "there"}, {"silent": note("1").at}),
+    ("nor where the settings cannot be read", [note("1")], {"/a": "unknown"}, {}),
+    ("each in another directory", [note("1"), note("2", "/b")], {"/a": "there", "/b": "there"}, {}),
+    (
+        "of two directories the one without hooks",
+        [note("1"), note("2", "/b", at=BEFORE)],
+        {"/a": "gone", "/b": "gone"},
+        {"gone": BEFORE},
+    ),
+    ("a directory that is not csmd's any more", [note("1")], {"/b": "gone"}, {}),
+]
+
+
+@pytest.mark.parametrize(("notes", "states", "expected"), [row[1:] for row in RAISED], ids=[row[0] for row in RAISED])
+def test_what_is_raised(notes: list[Note], states: dict[str, Any], expected: dict[str, str]) -> None:
+    assert health.of_hooks(notes, states) == expected
+
+
+BACK: list[tuple[str, Note, list[tuple[int, str]], str, bool]] = [
+    ("nothing came", note("1"), [], "", False),
+    ("an event of a session of that directory", note("1"), [(6, "/a")], "", True),
+    ("an event of nobody knows where", note("1"), [(6, "")], "", True),
+    ("an event of another directory", note("1"), [(6, "/b")], "", False),
+    ("an event from before", note("1"), [(5, "/a")], "", False),
+    ("hooks were put in place anew", note("1"), [], LATER, True),
+    ("they were put in place before", note("1"), [], BEFORE, False),
+    ("its session was purged", note("1", ""), [], "", True),
+]
+
+
+@pytest.mark.parametrize(
+    ("one", "events", "installed", "expected"), [row[1:] for row in BACK], ids=[row[0] for row in BACK]
+)
+def test_what_takes_a_note_back(one: Note, events: list[tuple[int, str]], installed: str, expected: bool) -> None:
+    assert health.taken_back([one], events, installed_at=installed) == (["1"] if expected else [])
+
+
+SCRIPT = "/h/hook/csmd_hook.py"
+OURS = {
+    "SessionStart": [{"hooks": [{"type": "command", "command": f"python3 -I -S {SCRIPT} /h SessionStart || true"}]}]
+}
+THEIRS = {"SessionStart": [{"hooks": [{"type": "command", "command": "theirs /other/hook/csmd_hook.py"}]}]}
+STATES: list[tuple[Any, Any, str]] = [
+    ({"hooks": OURS}, None, "there"),
+    ({"hooks": {"Stop": [{"hooks": [{"command": "python3", "args": ["-I", SCRIPT]}]}]}}, None, "there"),
+    ({"enabledPlugins": {"csmd@csmd": True}}, None, "there"),
+    ({"enabledPlugins": {"csmd@csmd": False}}, None, "gone"),
+    ({"hooks": THEIRS}, None, "gone"),
+    ({"hooks": {"Stop": [{"hooks": [{"command": f"python3 /other{SCRIPT} || true"}]}]}}, None, "gone"),
+    ({"note": SCRIPT}, None, "gone"),
+    ({}, None, "gone"),
+    (None, None, "gone"),
+    ("", None, "gone"),
+    ({"hooks": OURS, "disableAllHooks": True}, None, "off"),
+    ({"hooks": OURS, "disableAllHooks": "true"}, None, "there"),
+    ({"hooks": OURS}, {"disableAllHooks": True}, "off"),
+    ({"hooks": OURS}, {"allowManagedHooksOnly": True}, "off"),
+    ({"hooks": OURS}, "no JSON", "there"),
+    ("{", None, "unknown"),
+    ("[]", None, "unknown"),
+]
+
+
+@pytest.mark.parametrize(("own", "managed", "expected"), STATES)
+def test_what_the_settings_say_of_the_hooks(own: Any, managed: Any, expected: str) -> None:
+    texts = [value if value is None or isinstance(value, str) else json.dumps(value) for value in (own, managed)]
+    assert environment.hooks_state(*texts, script=SCRIPT) == expected
+
+
+def test_the_hooks_that_install_registers_are_found(tmp_path: Path) -> None:
+    for home in (tmp_path, tmp_path / "a 'home'"):
+        text = json.dumps(registration.hooks_json(base_interpreter(), home))
+        script = home / "hook" / "csmd_hook.py"
+        assert environment.hooks_state(text, None, script=str(script)) == "there"
+        assert environment.hooks_state(text, None, script=f"/hook{script}") == "gone"
+
+
+# --- seen by a daemon
+
+
+class Story:
+    """A daemon's parts that have run for a day, csmd installed an hour ago with hooks in the settings."""
+
+    def __init__(self, parts: Any) -> None:
+        self.parts, self.machine = parts, parts.machine
+        self.now = 0.0
+        self.machine.assistant.mkdir(parents=True, exist_ok=True)
+        self.put_hooks(registration.hooks_json(base_interpreter(), self.machine.home))
+        self.installed(3600)
+        self.step()
+        self.now += 86_400
+
+    def put_hooks(self, value: Any) -> None:
+        (self.machine.assistant / "settings.json").write_text(json.dumps(value))
+
+    def installed(self, seconds_ago: float) -> None:
+        record = self.machine.paths.install_record
+        record.write_text(json.dumps({"settings": {}, "assistant_dirs": [str(self.machine.assistant)]}))
+        moment = datetime.now(UTC).timestamp() - seconds_ago
+        os.utime(record, (moment, moment))
+
+    def step(self) -> list[str]:
+        """Reads what there is and looks; the keys of what is raised."""
+        self.parts.steward.sweep_soon()
+        for _ in range(3):
+            self.now += 6
+            self.parts.steward.step(self.now)
+        assert "alarms" not in self.parts.steward.context.trouble, self.parts.steward.context.trouble
+        by_words = {what: key for key, what in WORDS.items()}
+        return [by_words[one["what"]] for one in self.parts.steward.alarms.shown()]
+
+    def session(
+        self, name: str, *, entry: str = "cli", listing: bool = True, begun: float = 60, answered: float = 30,
+        folder: Path | None = None, more: str = "",
+    ) -> Path:  # fmt: skip
+        """A session of which nobody reports anything, `begun` and `answered` so many seconds ago."""
+        machine = self.machine
+        first: dict[str, Any] = {"type": "attachment", "sessionId": name, "attachment": {"type": "x"}}
+        if listing:
+            first["attachment"]["type"] = "agent_listing_delta"
+        lines = [
+            {**first, "entrypoint": entry},
+            {**machine.line("user", f"prompt of {name}", session=name), "timestamp": at(begun)},
+            {**machine.line("assistant", f"answer of {name}", session=name), "timestamp": at(answered)},
+        ]
+        return Path(machine.transcript(*lines, *([more] if more else []), session=name, folder=folder))
+
+    def event(self, name: str, session: str, *, ago: float = 0) -> None:
+        """A hook reports, through the spool."""
+        payload = {"session_id": session, "cwd": str(self.machine.project), "hook_event_name": name, "source": "startup",
+                   "prompt": "something else", "transcript_path": str(self.machine.assistant / "projects" / "-project" / f"{session}.jsonl")}  # fmt: skip
+        ident = os.urandom(16).hex()
+        head = f"csmd-spool 1 {ident} claude {name} {int((datetime.now(UTC).timestamp() - ago) * 1e9)}\n"
+        (self.machine.paths.spool / f"{ident}.event").write_bytes(head.encode() + json.dumps(payload).encode())
+
+
+@pytest.fixture
+def story(parts: Any) -> Story:
+    return Story(parts)
+
+
+def test_where_the_hooks_are_gone_one_session_raises_it_and_a_new_install_ends_it(story: Story) -> None:
+    story.put_hooks({})
+    assert story.step() == []
+    story.session("s1")
+    assert story.step() == ["gone"]
+    (shown,) = story.parts.steward.alarms.shown()
+    assert shown["since"].startswith(at(0)[:10])
+    story.put_hooks(registration.hooks_json(base_interpreter(), story.machine.home))
+    story.installed(0)
+    assert story.step() == []
+    assert story.parts.store.read(events.unheard_noted) == []
+
+
+def test_where_hooks_are_switched_off_one_session_raises_it(story: Story) -> None:
+    story.put_hooks({**registration.hooks_json(base_interpreter(), story.machine.home), "disableAllHooks": True})
+    story.session("s1", entry="sdk-cli")
+    assert story.step() == ["off"]
+
+
+def test_where_hooks_are_there_two_sessions_raise_it_and_an_event_ends_it(story: Story) -> None:
+    story.session("s1")
+    assert story.step() == []
+    story.session("s2")
+    assert story.step() == ["silent"]
+    story.event("SessionStart", "s3", ago=50)
+    assert story.step() == []
+    story.session("s4", begun=40)
+    assert story.step() == [], "it is counted anew"
+    story.session("s5", begun=40)
+    assert story.step() == ["silent"]
+
+
+def test_an_alarm_outlives_a_restart(story: Story) -> None:
+    from csmd.daemon.health import Alarms
+
+    story.put_hooks({})
+    story.session("s1")
+    assert story.step() == ["gone"]
+    since = story.parts.steward.alarms.shown()[0]["since"]
+    story.parts.steward.alarms = Alarms(story.parts.steward.context)
+    assert story.step() == ["gone"]
+    assert story.parts.steward.alarms.shown()[0]["since"] == since
+
+
+def of_a_script(story: Story, name: str) -> None:
+    story.session(name, entry="sdk-cli")
+
+
+def of_an_old_client(story: Story, name: str) -> None:
+    """2.0 does not say whether a session is a script's."""
+    story.session(name, entry="", listing=False)
+
+
+def bare(story: Story, name: str) -> None:
+    """`claude --bare`: what a session may call is not listed in it."""
+    story.session(name, listing=False)
+
+
+def kept_out(story: Story, name: str) -> None:
+    """CSMD_DISABLE=1: its hooks leave word and nothing else."""
+    story.machine.paths.passed_by_mark.touch()
+    story.session(name)
+
+
+def in_which_hooks_ran(story: Story, name: str) -> None:
+    """The client says that it ran the hook: of another machine's csmd, say."""
+    ran = {
+        "type": "system",
+        "subtype": "stop_hook_summary",
+        "hookInfos": [{"command": "python3 /h/hook/csmd_hook.py /h"}],
+    }
+    story.session(name, more=json.dumps(ran) + "\n")
+
+
+def imported(story: Story, name: str) -> None:
+    story.session(name, begun=90_000, answered=80_000)
+
+
+def of_before_the_installation(story: Story, name: str) -> None:
+    story.installed(0)
+    story.session(name)
+
+
+def continued(story: Story, name: str) -> None:
+    """Resumed, or a fork, which copies what was said with its times."""
+    story.session(name, begun=90_000)
+
+
+def copied_an_hour_later(story: Story, name: str) -> None:
+    story.session(name, begun=3500, answered=3400)
+
+
+def of_another_directory(story: Story, name: str) -> None:
+    other = story.machine.assistant.parent / "other" / "projects" / "-p"
+    path = story.session(name, folder=other)
+    story.parts.steward.hint(str(path))
+
+
+def of_a_sub_agent(story: Story, name: str) -> None:
+    lines = [
+        {**story.machine.line(kind, f"{kind} {name}", session="main"), "timestamp": at(30), "entrypoint": "cli",
+         "isSidechain": True, "agentId": name, "attachment": {"type": "agent_listing_delta"}}
+        for kind in ("user", "assistant")
+    ]  # fmt: skip
+    folder = story.machine.assistant / "projects" / "-project" / "main" / "subagents"
+    story.machine.transcript(*lines, session=f"agent-{name}", folder=folder)
+
+
+def not_answered_yet(story: Story, name: str) -> None:
+    story.session(name, answered=1)
+
+
+def of_a_clock_ahead(story: Story, name: str) -> None:
+    story.session(name, begun=-7000, answered=-7100)
+
+
+def of_a_clock_behind(story: Story, name: str) -> None:
+    story.session(name, begun=7200, answered=7100)
+
+
+def of_a_clock_set_back(story: Story, name: str) -> None:
+    """What was said before the clock was set back stands in the future: nobody knows when it was."""
+    later = {**story.machine.line("user", f"more of {name}", session=name), "timestamp": at(-7200)}
+    story.session(name, more=json.dumps(later) + "\n")
+
+
+def reported_late(story: Story, name: str) -> None:
+    """Its event waits in the spool while it is read."""
+    story.session(name)
+    story.event("SessionStart", name)
+
+
+QUIET: list[Callable[[Story, str], None]] = [
+    of_a_script, of_an_old_client, bare, kept_out, in_which_hooks_ran, imported, of_before_the_installation, continued,
+    copied_an_hour_later, of_another_directory, of_a_sub_agent, not_answered_yet, of_a_clock_ahead, of_a_clock_behind,
+    of_a_clock_set_back, reported_late,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sessions", QUIET, ids=lambda one: one.__name__)
+def test_sessions_that_are_no_trouble_raise_nothing(story: Story, sessions: Callable[[Story, str], None]) -> None:
+    for name in ("s1", "s2", "s3"):
+        sessions(story, name)
+    assert story.step() == []
+
+
+@pytest.mark.parametrize(
+    "sessions",
+    [imported, of_before_the_installation, continued, copied_an_hour_later, of_another_directory, of_a_sub_agent,
+     of_a_clock_ahead, of_a_clock_behind, of_a_clock_set_back],
+    ids=lambda one: one.__name__,
+)  # fmt: skip
+def test_nor_where_the_hooks_are_gone(story: Story, sessions: Callable[[Story, str], None]) -> None:
+    story.put_hooks({})
+    for name in ("s1", "s2", "s3"):
+        sessions(story, name)
+    assert story.step() == []
+
+
+def test_sessions_of_before_the_daemon_raise_nothing(parts: Any) -> None:
+    story = Story(parts)
+    story.put_hooks({})
+    story.now -= 86_400  # it has just been started
+    story.session("s1")
+    assert story.step() == []
+    story.now += 3600
+    story.session("s2", begun=40)
+    assert story.step() == ["gone"]
+
+
+def test_while_events_wait_in_the_spool_nobody_is_taken_for_unheard(story: Story) -> None:
+    story.put_hooks({})
+    reading.look_at(story.parts.steward.context, story.session("s1"))
+    story.event("SessionStart", "s1")
+    story.now += 6
+    story.parts.steward.alarms.step(story.now)
+    assert story.parts.steward.alarms.shown() == []
+    assert story.step() == []
+
+
+def test_without_an_installation_nothing_is_raised(story: Story) -> None:
+    story.machine.paths.install_record.unlink()
+    story.put_hooks({})
+    story.session("s1")
+    assert story.step() == []
+
+
+# --- the store and the spool
+
+
+def test_a_disk_that_takes_no_write_is_an_alarm_until_it_does(story: Story) -> None:
+    store = story.parts.store
+
+    def full(_: Any) -> None:
+        raise explained(apsw.FullError("database or disk is full")) from apsw.FullError()
+
+    with pytest.raises(StoreError):
+        store.write(full)
+    assert story.parts.call("csm_runtime_alarms")["alarms"][0]["what"] == WORDS["disk"]
+    first = story.parts.steward.alarms.shown()
+    assert story.parts.steward.alarms.shown() == first, "since is when it began"
+    store.write(lambda rows: None)
+    assert story.parts.steward.alarms.shown() == []
+
+
+def test_a_write_that_is_wrong_by_itself_is_no_alarm(story: Story) -> None:
+    def of_ours(_: Any) -> None:
+        raise StoreError("this file is full", hint="begin another one")
+
+    def of_nothing(rows: Any) -> None:
+        rows.run("insert into nowhere values (1)")
+
+    for write in (of_ours, of_nothing):
+        with pytest.raises(StoreError):
+            story.parts.store.write(write)
+        assert story.parts.steward.alarms.shown() == []
+
+
+def test_a_damaged_database_is_an_alarm(story: Story) -> None:
+    story.parts.store.refuses, story.parts.store.damage = True, "csmd.db is damaged"
+    assert story.step() == ["damaged"]
+
+
+def test_events_that_are_stuck_for_an_hour_are_an_alarm(story: Story) -> None:
+    newer = story.machine.paths.spool / f"{'0' * 32}.event"
+    newer.write_bytes(b"csmd-spool 2 x claude Stop 1\n{}")
+    assert story.step() == []
+    story.now += health.STUCK_S
+    assert story.step() == ["spool"]
+    newer.unlink()
+    assert story.step() == []
+
+
+def test_alarms_stand_worst_first(story: Story) -> None:
+    keys = [one.key for one in health.ALARMS]
+    told = health.alarm_words(dict.fromkeys(reversed(keys), "now"))
+    assert [one["what"] for one in told] == [one.what for one in health.ALARMS]
+    assert all(list(one) == ["what", "do", "since"] for one in told)
+
+
+# --- the notice on the desktop
+
+
+@pytest.fixture
+def desktop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A desktop whose notify-send writes down what it is given; the file."""
+    seen, program = tmp_path / "seen", tmp_path / "bin" / "notify-send"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nprintf "%s|" "$@" >>{seen}\necho >>{seen}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("DISPLAY", ":7")
+    return seen
+
+
+def test_a_notice_is_shown_once_a_day_in_constant_words(story: Story, desktop: Path) -> None:
+    story.put_hooks({})
+    story.session("s1")
+    assert story.step() == ["gone"]
+    story.step()
+    (line,) = desktop.read_text().splitlines()
+    assert line == f"--app-name=csmd|--|csmd: {WORDS['gone']}|csmd install|"
+    (noted,) = story.machine.paths.run_dir.glob("noticed-*")
+    assert stat.S_IMODE(noted.stat().st_mode) == 0o600
+    again = health.Notices(story.machine.paths.run_dir)
+    assert not again.show("what", "do"), "nor after a restart"
+    noted.rename(noted.with_name(f"noticed-{datetime.now().astimezone().date() + timedelta(days=2)}"))
+    assert not again.show("what", "do"), "nor when the clock is set back"
+    for path in story.machine.paths.run_dir.glob("noticed-*"):
+        path.rename(noted.with_name("noticed-2020-01-01"))
+    assert again.show("what", "do"), "but on another day"
+    assert [path.name for path in story.machine.paths.run_dir.glob("noticed-*")] == [noted.name]
+
+
+def test_where_no_note_can_be_made_memory_has_to_do(desktop: Path, tmp_path: Path) -> None:
+    notices = health.Notices(tmp_path / "no" / "run")
+    assert [notices.show("what", "do"), notices.show("what", "do")] == [True, False]
+
+
+def test_a_notice_can_be_switched_off(parts: Any, desktop: Path) -> None:
+    parts.steward.context.config = parts.machine.config(alarm_desktop=False)
+    story = Story(parts)
+    story.put_hooks({})
+    story.session("s1")
+    assert story.step() == ["gone"]
+    assert not desktop.exists()
+
+
+def test_without_a_desktop_or_a_way_to_show_it_there_is_no_notice(
+    monkeypatch: pytest.MonkeyPatch, desktop: Path, tmp_path: Path
+) -> None:
+    notices = health.Notices(tmp_path)
+    monkeypatch.delenv("DISPLAY")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
+    assert not notices.show("what", "do")
+    monkeypatch.setenv("DISPLAY", ":7")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert not notices.show("what", "do")
+    assert not list(tmp_path.glob("noticed-*")), "the day is still free"
+    assert has_desktop({"WAYLAND_DISPLAY": "wayland-0"}) and not has_desktop({"TERM": "xterm"})
+
+
+def test_a_desktop_that_does_not_listen_holds_up_nobody(
+    monkeypatch: pytest.MonkeyPatch, desktop: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / "bin" / "notify-send"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    monkeypatch.setattr(health, "PATIENCE_S", 0.05)
+    assert not health.Notices(tmp_path).show("what", "do")

@@ -1,0 +1,149 @@
+"""What was asked last in a project is looked for before somebody asks there: in large stores, once in a while, a prompt a step."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from machine import ask, event_frames
+
+from csmd.capture import project_identity
+from csmd.daemon import injection
+from csmd.errors import DeadlineExceeded
+from csmd.model import Turn
+from csmd.store import projects, turns
+from csmd.store.sqlite import Rows
+
+NOW = "2026-03-01T10:00:00.000Z"
+PROMPTS = ["why is the heron grey?", "who feeds the stork?", "when did the crane leave?"]
+
+
+@pytest.fixture
+def looked_for(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The prompts that were looked for, of a store that counts as large."""
+    monkeypatch.setattr(injection, "LARGE_TURNS", 1)
+    asked: list[str] = []
+    own = injection.prompts.bearing
+
+    def bearing(rows: Rows, *, prompt: str, **rest: Any) -> Any:
+        asked.append(prompt)
+        return own(rows, prompt=prompt, **rest)
+
+    monkeypatch.setattr(injection.prompts, "bearing", bearing)
+    return asked
+
+
+def say(parts: Any, prompts: list[str], *, cwd: str, session: str = "s1") -> None:
+    place = project_of(parts, cwd)
+
+    def write(rows: Rows) -> None:
+        for number, said in enumerate(prompts):
+            turn = Turn(
+                uuid=f"{session}-{number}",
+                session_id=session,
+                kind="user",
+                text=said,
+                at=f"2026-03-01T10:{number:02d}:00.000Z",
+                cwd=cwd,
+            )
+            turns.add_turn(rows, turn, text_hash=said, host="claude", project=place, path="")
+
+    parts.store.write(write)
+
+
+def project_of(parts: Any, cwd: str) -> int:
+    found: int = parts.store.write(lambda rows: projects.ensure(rows, project_identity.identified(cwd), now=NOW))
+    return found
+
+
+def through(steward: Any) -> None:
+    while steward.rehearsing.step(1000.0) or read(steward):
+        pass
+
+
+def read(steward: Any) -> bool:
+    """Waits for the reader, where it is at work; whether it was."""
+    was = steward.rehearsing.is_reading
+    steward.context.store.read(lambda rows: None, lane="main")
+    return bool(was)
+
+
+def test_at_the_start_the_prompts_of_the_latest_session_are_looked_for_and_not_soon_again(
+    parts: Any, looked_for: list[str]
+) -> None:
+    say(parts, PROMPTS, cwd=str(parts.machine.project))
+    through(parts.steward)
+    assert looked_for == PROMPTS[::-1], "the latest first"
+    project = project_of(parts, str(parts.machine.project))
+    parts.steward.expect(project)
+    through(parts.steward)
+    assert looked_for == PROMPTS[::-1]
+    parts.steward.expect(project)
+    for number in (3, 4):  # the first asks for the prompts
+        assert parts.steward.rehearsing.step(1000.0 + injection.AGAIN_S)
+        read(parts.steward)
+        assert len(looked_for) == number, "a prompt a step"
+
+
+def test_the_steward_waits_for_no_rehearsal(parts: Any, looked_for: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    say(parts, PROMPTS, cwd=str(parts.machine.project))
+    may_end, poked = threading.Event(), threading.Event()
+    monkeypatch.setattr(injection.prompts, "bearing", lambda *_, **__: may_end.wait(30))
+    rehearsal = injection.Rehearsing(parts.store, poked.set)
+    assert rehearsal.step(1000.0)
+    parts.store.read(lambda rows: None, lane="main")
+    poked.clear()
+    assert rehearsal.step(1000.0) and rehearsal.is_reading
+    assert not rehearsal.step(1000.0), "nothing is done until the reader is through"
+    may_end.set()
+    assert poked.wait(30), "and then the steward is asked for a step"
+
+
+def test_a_session_that_starts_has_its_project_looked_through(parts: Any, looked_for: list[str]) -> None:
+    server = parts.serve()
+    say(parts, PROMPTS, cwd=str(parts.machine.project))
+    say(parts, ["what is elsewhere?"], cwd=str(parts.machine.root / "elsewhere"), session="s2")
+    started = {"session_id": "s3", "source": "startup", "cwd": str(parts.machine.project)}
+    assert ask(server.path, event_frames("SessionStart", started))[0] == b"ok"
+    through(parts.steward)
+    assert set(PROMPTS) <= set(looked_for)
+
+
+def test_what_takes_too_long_is_left_and_the_next_is_looked_for(
+    parts: Any, looked_for: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(parts, PROMPTS, cwd=str(parts.machine.project))
+
+    def late(*_: object, **__: object) -> None:
+        looked_for.append("late")
+        raise DeadlineExceeded("a read was stopped at its deadline")
+
+    monkeypatch.setattr(injection.prompts, "bearing", late)
+    through(parts.steward)
+    assert looked_for == ["late"] * 3
+
+
+def test_a_small_store_is_not_looked_through(
+    parts: Any, looked_for: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(injection, "LARGE_TURNS", 4)
+    say(parts, PROMPTS, cwd=str(parts.machine.project))
+    through(parts.steward)
+    assert not looked_for
+
+
+def test_a_read_that_fails_is_told_once_and_rehearsing_goes_on(
+    parts: Any, looked_for: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(parts, PROMPTS, cwd=str(parts.machine.project))
+    own = injection._last_asked
+    monkeypatch.setattr(injection, "_last_asked", lambda rows, **more: 1 // 0)
+    parts.steward.rehearsing.step(1000.0)
+    read(parts.steward)
+    with pytest.raises(ZeroDivisionError):
+        parts.steward.rehearsing.step(1000.0)
+    monkeypatch.setattr(injection, "_last_asked", own)
+    parts.steward.expect(project_of(parts, str(parts.machine.project)))
+    through(parts.steward)
+    assert looked_for == PROMPTS[::-1]
