@@ -238,7 +238,7 @@ def main() -> None:
 
     for name in SUBJECTS:
         importlib.import_module(f"csmd.cli.{name}")
-    from csmd import patterns
+    from csmd.text import patterns
 
     patterns.compile_all()  # once, and not in each process that needs them
     gc.collect()

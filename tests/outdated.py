@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from csmd import text
 from csmd.model import Project, Turn
 from csmd.store import migrate, projects, turns, vector_tables, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 NOW = "2026-01-01T00:00:00.000Z"
 
@@ -53,7 +53,7 @@ def _fill(rows: Rows, said: str, key: bytes) -> None:
             kind="user" if number < 12 else "tool_call",
             at=f"2026-01-01T00:00:{number:02}.000Z",
         )
-        text_hash = text.keyed_hash(turn.text, key)
+        text_hash = tokens.keyed_hash(turn.text, key)
         turns.add_turn(rows, turn, text_hash=text_hash, host="claude", project=project, path=f"/{turn.session_id}")
         if number < 12:
             seq = int(rows.value("select max(seq) from turns"))

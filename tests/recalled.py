@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from csmd import text
 from csmd.capture import project_identity
 from csmd.model import Memory, Project, Provenance, Turn, TurnKind
 from csmd.recall.hybrid_search import Found
@@ -13,6 +12,7 @@ from csmd.store import projects, turns
 from csmd.store.core import Store
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 ORDINARY = Path(__file__).resolve().parent / "data" / "ordinary_sessions.jsonl"
 
@@ -59,7 +59,7 @@ def ordinary(store: Store, root: str, *, sessions: int = 25, session: str = "o")
                     uuid=f"{session}{number}-{at}", session_id=f"{session}{number}", kind=turn["role"], text=turn["text"],
                     at=f"2026-01-{number + 1:02d}T10:{at:02d}:00.000Z", cwd=root,
                 )  # fmt: skip
-                hashed = text.keyed_hash(f"{turn['text']} {said.uuid}", store.hash_key)
+                hashed = tokens.keyed_hash(f"{turn['text']} {said.uuid}", store.hash_key)
                 turns.add_turn(rows, said, text_hash=hashed, host="claude", project=project, path="")
 
     store.write(write)

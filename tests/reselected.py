@@ -11,10 +11,10 @@ import apsw
 import outdated
 from machine import LIMIT_S, Daemon, Machine
 
-from csmd import text
 from csmd.store import before_images, integrity, memories
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, opened
+from csmd.text import tokens
 
 #: What users say in sessions, so that csmd remembers it.
 LASTING = (
@@ -46,7 +46,7 @@ def of_before(rows: Rows, key: bytes) -> None:
             rows.run(
                 "update memories set text = :text, text_hash = :hash where seq = :seq",
                 text=words,
-                hash=text.keyed_hash(words, key),
+                hash=tokens.keyed_hash(words, key),
                 seq=memory.seq,
             )
         elif number % 4 == 3:

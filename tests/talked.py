@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from csmd import text, wire
+from csmd import wire
 from csmd.extraction import statements as distill
 from csmd.memory import failure_links
 from csmd.memory import remember as believe
@@ -12,6 +12,7 @@ from csmd.model import Project, Turn
 from csmd.store import projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 NOW = "2026-03-01T10:00:00.000Z"
 
@@ -32,7 +33,7 @@ class Talk:
         def write(rows: Rows) -> None:
             name = self.project
             place = projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
-            hashed = text.keyed_hash(f"{body} {turn.uuid}", self.store.hash_key)
+            hashed = tokens.keyed_hash(f"{body} {turn.uuid}", self.store.hash_key)
             path = f"/{self.session}.jsonl"
             turns.add_turn(rows, turn, text_hash=hashed, host="claude", project=place, path=path)
 

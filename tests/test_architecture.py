@@ -21,6 +21,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_share" not in path.
 #: Left to right; a folder may import those to its left and itself.
 LAYERS = [
     "vocabulary",
+    "text",
     "privacy",
     "embedding",
     "hosts",
@@ -38,14 +39,8 @@ VOCABULARY = {
     "config",
     "errors",
     "exclusions",
-    "markdown",
-    "matter",
     "model",
     "paths",
-    "patterns",
-    "prose",
-    "quotations",
-    "text",
     "wire",
 }
 RIM = {"cli", "client", "doctor", "installer", "mcp", "__main__"}
@@ -130,8 +125,8 @@ ONLY_IN = {
     "sqlite_vec": {"store.sqlite"},
     "psycopg": {"store.postgres"},
     "json": {"wire", "client", "daemon.server", "mcp", "hosts.claude.transcript"},
-    "yaml": {"config", "store.files", "matter", "cli.settings"},
-    "frontmatter": {"matter"},
+    "yaml": {"config", "store.files", "text.front_matter", "cli.settings"},
+    "frontmatter": {"text.front_matter"},
     "filelock": {"daemon.run"},
     "psutil": {"daemon.machine", "installer.service"},
     "click": {"cli"},
@@ -158,7 +153,7 @@ LAZY_ONLY = {
 CLOCK = {"time", "threading", "subprocess", "multiprocessing", "sched", "signal"}
 CLOCK_ALLOWED = {
     "daemon", "store.core", "embedding", "store.sqlite",
-    "cli", "client", "doctor", "installer",
+    "cli", "client", "doctor", "installer", "tools",
 }  # fmt: skip
 
 
@@ -168,6 +163,8 @@ def name_of(path: Path) -> str:
 
 def layer_of(module: str) -> str:
     head = module.split(".")[0]
+    if head == "tools":  # as long as its context is the daemon's own
+        return "daemon"
     return "vocabulary" if head in VOCABULARY else head
 
 
@@ -223,7 +220,7 @@ def test_a_module_imports_only_what_stands_to_its_left() -> None:
         for target in filter(None, (own(imported) for imported, _ in imports(path))):
             other = layer_of(target)
             if layer in RIM:
-                if other not in RIM | {"vocabulary"}:
+                if other not in RIM | {"vocabulary", "text"}:
                     wrong.append(f"{module} is the rim and knows the socket only, not {target}")
             elif other in RIM:
                 wrong.append(f"{module} must not know the rim ({target})")
@@ -381,7 +378,7 @@ def test_the_rules_catch_a_violation(tmp_path: Path) -> None:
     planted.write_text("import zmq\ndef f():\n    import time\n    from csmd.store import core\n")
     assert imports(planted) == [("zmq", True), ("time", False), ("csmd.store.core", False)]
     assert own("csmd.store.nothing") == "store"
-    assert own("csmd.text.cut") == "text"
+    assert own("csmd.text.display.cut") == "text.display"
     assert own("zmq") is None
 
 

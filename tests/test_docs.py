@@ -23,13 +23,13 @@ from csmd import client, wire
 from csmd.cli.main import main as command_line
 from csmd.config import Settings
 from csmd.daemon import health, injection, run, server, stages, steward
-from csmd.daemon.tools.registry import REQUIRED
-from csmd.daemon.tools.table import TOOLS
 from csmd.doctor import examine
 from csmd.hosts.claude import transcript
 from csmd.installer import plan, registration, service
 from csmd.privacy import redaction
 from csmd.store import core, migrate, text_columns
+from csmd.tools.registry import REQUIRED
+from csmd.tools.table import TOOLS
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"

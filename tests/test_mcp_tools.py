@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from machine import PREFERENCE, Machine
 
-from csmd import client, text
+from csmd import client
 from csmd.errors import CsmdError
 from csmd.mcp import model_tools, stdio_server
 from csmd.mcp.model_tools import Asker, answer
+from csmd.text import display
 
 #: As csmd distils it from what the machine's user says.
 SAID = "the config key is database_url, not db_url"
@@ -185,7 +186,7 @@ def test_no_text_closes_the_fence_nor_speaks_as_the_host(machine: Machine) -> No
     inside = said.removeprefix(model_tools.OPEN).removesuffix(model_tools.CLOSE)
     assert "<csmd-notes" not in inside and "</csmd-notes" not in inside and "<system-reminder" not in inside
     assert len(said.split("\n")) == 3
-    assert text.strip_fenced(f"before {said} after") == "before  after", "what csmd answers is not taken in again"
+    assert display.strip_fenced(f"before {said} after") == "before  after", "what csmd answers is not taken in again"
 
 
 @settings(max_examples=15, deadline=None)
@@ -227,7 +228,7 @@ def test_four_tools_cost_a_session_few_tokens() -> None:
         [{key: tool[key] for key in ("name", "description", "inputSchema")} for tool in model_tools.tools_json()]
     )
     assert [tool["name"] for tool in model_tools.tools_json()] == ["search", "show", "remember", "forget"]
-    assert text.estimate_tokens(shown) < 420
+    assert display.estimate_tokens(shown) < 420
     assert len(stdio_server.instructions(stdio_server.attention("x" * 900)).encode()) <= stdio_server.INSTRUCTIONS_BYTES
 
 

@@ -12,16 +12,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from csmd import matter, text, wire
+from csmd import wire
 from csmd.capture import markdown_imports, project_identity
 from csmd.errors import BadInput
 from csmd.hosts.claude import environment
-from csmd.matter import JS_SPACE
 from csmd.privacy.fingerprints import clean
 from csmd.privacy.redaction import redact
 from csmd.store import files, projects, tombstones
 from csmd.store import projects as rows_of
 from csmd.store.core import Store
+from csmd.text import display, front_matter, tokens
+from csmd.text.front_matter import JS_SPACE
 
 Kind = Literal["Managed", "User", "Project", "Local", "AutoMem"]
 
@@ -260,12 +261,12 @@ def _read(disk: Disk, path: str, kind: Kind, root: str, *, rule: bool) -> tuple[
     data = disk.read(path)
     if data is None:
         return None
-    head, body = matter.split(data.decode("utf-8", "replace").removeprefix("\ufeff"))
+    head, body = front_matter.split(data.decode("utf-8", "replace").removeprefix("\ufeff"))
     content, targets = markdown_imports.read(body)
     content = content.strip("".join(JS_SPACE))
     if not content or any("\0" in target for target in targets):
         return None
-    patterns = markdown_imports.of_rule(matter.mapping(head)[0].get("paths")) if rule and "paths" in head else ()
+    patterns = markdown_imports.of_rule(front_matter.mapping(head)[0].get("paths")) if rule and "paths" in head else ()
     return Instruction(path=path, kind=kind, content=content, root=root, globs=patterns, raw=body), targets
 
 
@@ -291,7 +292,7 @@ def _index(folder: str, disk: Disk) -> Instruction | None:
     data = disk.read(path)
     if data is None:
         return None
-    _, body = matter.split(data.decode("utf-8", "replace").removeprefix("\ufeff"))
+    _, body = front_matter.split(data.decode("utf-8", "replace").removeprefix("\ufeff"))
     content = markdown_imports.without_comments(body).strip("".join(JS_SPACE))
     return (
         Instruction(path=path, kind="AutoMem", content=environment.cut_index(content), root=folder) if content else None
@@ -318,7 +319,7 @@ class Merged:
         data = self._disk.read(path)
         if data is None:
             return None
-        _, body = matter.split(data.decode("utf-8", "replace").removeprefix("\ufeff"))
+        _, body = front_matter.split(data.decode("utf-8", "replace").removeprefix("\ufeff"))
         chain = (*chain, self._disk.real(path))
         return "".join(self._line(line, path, chain) for line in body.splitlines(keepends=True)).strip()
 
@@ -526,8 +527,8 @@ def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple
             path=clean(redact(wire.clean(one.path), Counter()), purged)[0],
             kind=one.kind,
             root=clean(redact(wire.clean(one.root), Counter()), purged)[0],
-            text=(said := clean(redact(wire.clean(text.strip_fenced(one.content)), Counter()), purged)[0]),
-            text_hash=text.keyed_hash(said, store.hash_key),
+            text=(said := clean(redact(wire.clean(display.strip_fenced(one.content)), Counter()), purged)[0]),
+            text_hash=tokens.keyed_hash(said, store.hash_key),
         )
         for one in found
     ]

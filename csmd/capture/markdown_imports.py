@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from csmd.cache import cached
-from csmd.matter import JS_SPACE
-from csmd.text import without_spans
+from csmd.text.display import without_spans
+from csmd.text.front_matter import JS_SPACE
 
 _SPECIAL = re.compile(r"[\\`*_\[\]!<]")
 _RUN = re.compile(r"`+")

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from csmd import text
 from csmd.hosts.claude.transcript import Reading
 from csmd.model import Event, Project, Turn
 from csmd.privacy.fingerprints import HIDDEN, PURGED, Marks, clean
 from csmd.store import purge_rows, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 #: Directories and their projects.
 Places = dict[str, Project]
@@ -31,7 +31,7 @@ def permitted_event(rows: Rows, event: Event, place: Project | None, *, key: byt
     if place is not None and event.at <= _purged_since(rows, [place], key).get(place.key, ""):
         return None
     said, _ = clean(event.text, tombstones.marks(rows, key))
-    reported = f"{stream}:{text.keyed_hash(said, key)}"
+    reported = f"{stream}:{tokens.keyed_hash(said, key)}"
     if said and tombstones.purged_names(rows, "turn", [reported], key=key):
         return None
     return event if said == event.text else replace(event, text=said)
@@ -81,7 +81,7 @@ def _empty(rows: Rows, turns: list[Turn], key: bytes) -> set[str]:
     if not tombstones.has(rows, "turn"):
         return set()
     names = {
-        turn.uuid: purge_rows.turn_names(turn.uuid, turn.stream, text.keyed_hash(turn.text, key)) for turn in turns
+        turn.uuid: purge_rows.turn_names(turn.uuid, turn.stream, tokens.keyed_hash(turn.text, key)) for turn in turns
     }
     gone = tombstones.purged_names(rows, "turn", [name for some in names.values() for name in some], key=key)
     return {uuid for uuid, some in names.items() if not gone.keys().isdisjoint(some)}

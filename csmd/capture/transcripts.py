@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from csmd import text, wire
+from csmd import wire
 from csmd.capture import project_identity
 from csmd.capture import purged_words as purging
 from csmd.capture.project_identity import Places
@@ -35,6 +35,7 @@ from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.files import Notes
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 
 def is_probe(event: Event) -> bool:
@@ -414,7 +415,7 @@ def note_writes(store: Store, left_out: list[Turn]) -> None:
 
 
 def _note_tampered(rows: Rows, turn: Turn, key: bytes) -> None:
-    sessions.note_tampered(rows, turn.writes, at=turn.at, hashed=lambda name: text.keyed_hash(name, key))
+    sessions.note_tampered(rows, turn.writes, at=turn.at, hashed=lambda name: tokens.keyed_hash(name, key))
 
 
 def _leave(rows: Rows, left: transcript.Left, key: bytes) -> None:
@@ -422,7 +423,7 @@ def _leave(rows: Rows, left: transcript.Left, key: bytes) -> None:
         rows,
         left.session_id,
         at=left.at,
-        text_hash=text.keyed_hash(left.text, key) if left.text else "",
+        text_hash=tokens.keyed_hash(left.text, key) if left.text else "",
         absorbed=left.absorbed,
         nth=left.nth,
     )
@@ -437,7 +438,7 @@ def _store_turn(rows: Rows, turn: Turn, source: Source, marks: Marks, key: bytes
     return turns.add_turn(
         rows,
         turn,
-        text_hash=text.keyed_hash(turn.text, key),
+        text_hash=tokens.keyed_hash(turn.text, key),
         host=transcript.HOST,
         project=home.seq,
         directory=home.directory,
@@ -511,11 +512,11 @@ def record(
     if permitted is None:
         return False
     event = permitted
-    text_hash = text.keyed_hash(event.text, key) if event.text else ""
+    text_hash = tokens.keyed_hash(event.text, key) if event.text else ""
     turn = transcript.event_turn(event)
     if turn is not None and is_probe(event):
         return events.add_probe(rows, turn, text_hash=text_hash)
-    payload_hash = text.keyed_hash(event.payload, key)
+    payload_hash = tokens.keyed_hash(event.payload, key)
     if not events.record(rows, event, text_hash=text_hash, payload_hash=payload_hash):
         return False
     activity.count(rows, redaction_counts(redacted))
@@ -697,7 +698,7 @@ def _named(turn: Turn, key: bytes) -> Turn:
     """A turn under its own name: a queue's line is told from another of its moment by what it says before any purge."""
     if turn.form != "queued":
         return turn
-    return replace(turn, uuid=f"{turn.uuid}:{text.keyed_hash(turn.text, key)[:12]}")
+    return replace(turn, uuid=f"{turn.uuid}:{tokens.keyed_hash(turn.text, key)[:12]}")
 
 
 def _as_known(state: FileState | None) -> Known | None:

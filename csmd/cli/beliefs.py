@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csmd import text as texts
 from csmd.cli import render
 from csmd.cli.memories import edited
 from csmd.cli.render import console, print_text
 from csmd.cli.verb import END, Keys, ask, here, json_option, looking, out, person_is_there, project_options
 from csmd.errors import CsmdError, DaemonUnreachable
-from csmd.text import amount
+from csmd.text import display
+from csmd.text.display import amount
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,7 +57,7 @@ def _belief(out: Console, row: dict[str, Any]) -> None:
         f", {row['also'][0]}" if len(row["also"]) == 1 else f", {len(row['also'])} more like it" if row["also"] else ""
     )
     head = f"{row['confidence'] * 100:>3.0f} %  "
-    render.print_text(out, texts.squeeze(row["text"]), head=head, most=LINES)
+    render.print_text(out, display.squeeze(row["text"]), head=head, most=LINES)
     of = f"{row['subject']}: " if row["subject"] else ""
     about = f"{of}{told}{by}, {row['id']}{alike}"
     render.print_text(out, about, indent=len(head), style="dim")
@@ -83,7 +83,7 @@ def show_duplicates(value: dict[str, Any]) -> None:
             by = "" if memory["authority"] == "user" else f", by the {memory['authority']}"
             sure = f"{memory['confidence'] * 100:.0f} %, {memory['confirmed_at'][:10]}{by}"
             render.print_text(out, f"{memory['id']}, {sure}", head=f"{name:<7}", style="dim")
-            render.print_text(out, texts.squeeze(memory["text"]), indent=7, most=2 * LINES)
+            render.print_text(out, display.squeeze(memory["text"]), indent=7, most=2 * LINES)
         render.print_text(out, f"csmd merge {goes['id']} {stays['id']}", indent=7, style="dim")
     exact = sum(row["kind"] == "duplicate" for row in value["duplicates"])
     out.print()
@@ -103,9 +103,9 @@ def show_mended(value: dict[str, Any]) -> None:
         verb = DONE_TO_BELIEFS[row["do"]][value["dry_run"]]
         into = f" into {row['into']}" if row["into"] else ""
         render.print_text(out, f"{verb} {row['id']}{into}", style="bold")
-        render.print_text(out, texts.squeeze(row["text"]), indent=2, most=LINES)
+        render.print_text(out, display.squeeze(row["text"]), indent=2, most=LINES)
         if row["into_text"]:
-            render.print_text(out, f"stays: {texts.squeeze(row['into_text'])}", indent=2, most=LINES)
+            render.print_text(out, f"stays: {display.squeeze(row['into_text'])}", indent=2, most=LINES)
         render.print_text(out, row["reason"], indent=2, style="dim")
     for row in value["left"]:
         render.print_text(out, f"left {row['id']} as it is: it has changed meanwhile", style="yellow")
@@ -118,7 +118,9 @@ def show_undone(value: dict[str, Any]) -> None:
     verb = "would stand" if value["dry_run"] else "stands"
     from_ = f", apart from {value['from']}" if value["from"] else ""
     render.print_text(
-        render.console(), f"{value['undone']} {verb} by itself again{from_}: {texts.squeeze(value['text'])}", most=LINES
+        render.console(),
+        f"{value['undone']} {verb} by itself again{from_}: {display.squeeze(value['text'])}",
+        most=LINES,
     )
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csmd import client
-from csmd import text as texts
 from csmd.cli import render
 from csmd.cli.render import ago, glued, many, tilde, wrapped
 from csmd.cli.verb import ask, here, json_option, looking, out, person_is_there, project_options
 from csmd.config import default_paths
+from csmd.text import display
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -149,9 +149,9 @@ def _planned(out: Console, row: dict[str, Any]) -> None:
     tier = f", {row['tier_was']} -> {row['tier']}" if moves else ""
     said = " ".join(filter(None, names)) + tier + _sure(row["confidence_was"], row["confidence"])
     render.print_text(out, said, indent=4)
-    render.print_text(out, texts.squeeze(row["text"]), indent=6, most=LINES)
+    render.print_text(out, display.squeeze(row["text"]), indent=6, most=LINES)
     if row["other_text"] and stays:
-        render.print_text(out, texts.squeeze(row["other_text"]), head=f"{stays}: ", indent=6, most=LINES)
+        render.print_text(out, display.squeeze(row["other_text"]), head=f"{stays}: ", indent=6, most=LINES)
     render.print_text(out, row["reason"], indent=6, style="dim")
 
 
@@ -184,9 +184,9 @@ def show_again(value: dict[str, Any]) -> None:
     render.print_text(out, counted)
     for head, rows in (("archived", value["leaving"]), ("new", value["coming"])):
         for row in rows:
-            render.print_text(out, texts.squeeze(row["text"]), head=f"{head}: ", indent=2, most=LINES)
+            render.print_text(out, display.squeeze(row["text"]), head=f"{head}: ", indent=2, most=LINES)
     for row in value["reworded"]:
-        render.print_text(out, texts.squeeze(row["becomes"]), head=f"{row['id']}: ", indent=2, most=LINES)
+        render.print_text(out, display.squeeze(row["becomes"]), head=f"{row['id']}: ", indent=2, most=LINES)
     if value["needs_yes"]:
         render.print_text(out, "That is most of them: it is done with --yes only.", style="dim")
 
@@ -261,7 +261,7 @@ def _changed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str
 
 
 def _words(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Iterator[str]:
-    was, now = (texts.squeeze(one["text"]) if one else "" for one in (before, after))
+    was, now = (display.squeeze(one["text"]) if one else "" for one in (before, after))
     if was and now and was != now:
         yield f"- {was}"
         yield f"+ {now}"

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 import csmd
-from csmd import client, text, wire
+from csmd import client, wire
 from csmd.cli import render, status
 from csmd.cli import verb as asking
 from csmd.cli.verb import json_option
@@ -32,6 +32,7 @@ from csmd.installer import plan as installing
 from csmd.installer.plan import Change, Choice, Left, Outcome, Part, programs
 from csmd.installer.service import Plan
 from csmd.paths import Paths
+from csmd.text import display
 
 #: So many names of what is left are told.
 MOST_NAMES = 5
@@ -47,7 +48,9 @@ def show_setup_plan(config: Config, planned: Sequence[Change], seen: Sequence[Pa
         click.echo(f"  {change.path}{_link(change.path)}")
     _seen(seen)
     if choice is None:
-        click.echo(f"  (later with {text.listed(tuple(registration.NEWER))}, if every Claude Code in use knows them)")
+        click.echo(
+            f"  (later with {display.listed(tuple(registration.NEWER))}, if every Claude Code in use knows them)"
+        )
     else:
         show_setup_events(choice, ())
     show_setup_differences(planned)
@@ -85,12 +88,12 @@ def _out(reasons: Sequence[str]) -> None:
 def show_setup_events(choice: Choice, before: Sequence[str]) -> None:
     """Which of the newer events came, went or stayed out, as far as that is news."""
     if new := [event for event in choice.events if event not in before]:
-        click.echo(f"with {text.listed(new)}, which every Claude Code in use knows")
+        click.echo(f"with {display.listed(new)}, which every Claude Code in use knows")
     if gone := [event for event in before if event not in choice.events]:
         click.echo(f"taken out again: {', '.join(gone)}; {_why(choice)}")
     out = [event for event in registration.NEWER if event not in choice.events and event not in gone]
     if out:
-        click.echo(f"{text.listed(out)} stay out: {_why(choice)}")
+        click.echo(f"{display.listed(out)} stay out: {_why(choice)}")
 
 
 def show_setup_settled(choice: Choice, gone: Sequence[str], outcomes: Sequence[Outcome]) -> None:
@@ -104,7 +107,7 @@ def show_setup_settled(choice: Choice, gone: Sequence[str], outcomes: Sequence[O
 
 
 def _why(choice: Choice) -> str:
-    old = text.version_of(choice.kept_out_by) is not None
+    old = display.version_of(choice.kept_out_by) is not None
     return f"Claude Code {choice.kept_out_by} is in use, which does not know them" if old else choice.kept_out_by
 
 
@@ -163,7 +166,7 @@ def _places(paths: Paths) -> list[Path]:
 
 def _told_counts(counts: Mapping[str, int]) -> str:
     memories = "1 memory" if counts["memories"] == 1 else f"{counts['memories']} memories"
-    return f"{memories}, {text.amount(counts['turns'], 'turn')}, {text.amount(counts['sessions'], 'session')}"
+    return f"{memories}, {display.amount(counts['turns'], 'turn')}, {display.amount(counts['sessions'], 'session')}"
 
 
 def show_setup_going(paths: Paths, parts: Sequence[Part], counts: Mapping[str, int]) -> None:
@@ -192,7 +195,7 @@ def show_setup_question(parts: Sequence[Part]) -> str:
     """What is asked before a purge."""
     if not parts:
         return "Take csmd out of the assistant's files?"
-    files = text.amount(sum(len(part.files) for part in parts), "file")
+    files = display.amount(sum(len(part.files) for part in parts), "file")
     return f"Remove all that csmd remembers, {files}, {render.size(sum(part.bytes for part in parts))}, for good?"
 
 
@@ -217,7 +220,7 @@ def show_setup_past(counts: dict[str, int], value: dict[str, Any]) -> None:
     out = render.console()
     kinds = [(counts[name], name.removesuffix("s")) for name in ("sessions", "turns")]
     memories = "1 memory" if counts["memories"] == 1 else f"{counts['memories']:,} memories"
-    told = f"of your past sessions: {', '.join(text.amount(number, one) for number, one in kinds)}, {memories}"
+    told = f"of your past sessions: {', '.join(display.amount(number, one) for number, one in kinds)}, {memories}"
     render.print_text(out, told if counts["sessions"] else "there are no past sessions here yet")
     render.told_beside(out, value)
 

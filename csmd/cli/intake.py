@@ -20,7 +20,7 @@ from csmd.errors import CsmdError
 from csmd.installer import plan as installing
 from csmd.installer import service
 from csmd.paths import Paths
-from csmd.text import amount
+from csmd.text.display import amount
 
 vectors_option = click.option("--no-vectors", is_flag=True, help="Do not wait for the vectors.")
 

@@ -8,13 +8,13 @@ from typing import Any, get_args
 
 import click
 
-from csmd import text as texts
 from csmd.cli import render
 from csmd.cli.render import console, many, print_text, shorten, table
 from csmd.cli.verb import ask, here, json_option, looking, one_of, out, person_is_there, project_options
 from csmd.errors import CsmdError
 from csmd.model import CATEGORIES, Authority, Gate, Tier
-from csmd.text import amount
+from csmd.text import display
+from csmd.text.display import amount
 
 
 @click.command()
@@ -45,7 +45,7 @@ def shown(value: dict[str, Any]) -> None:
             render.print_text(console, line, head="  last fixed by ", most=3, style="dim")
         if one["memory_id"]:
             render.print_text(
-                console, texts.squeeze(one["memory"]), head=f"  {one['memory_id']}  ", most=4, style="dim"
+                console, display.squeeze(one["memory"]), head=f"  {one['memory_id']}  ", most=4, style="dim"
             )
 
 
@@ -55,7 +55,7 @@ def _mended(one: dict[str, Any]) -> list[str]:
         return []
     files = one["fixed_files"]
     named = ", ".join(files[:3]) + (f" and {amount(len(files) - 3, 'other file')}" if len(files) > 3 else "")
-    why = f": {texts.squeeze(one['fixed_by'])}" if one["fixed_by"] else ""
+    why = f": {display.squeeze(one['fixed_by'])}" if one["fixed_by"] else ""
     return [f"an edit of {named} on {one['fixed_at'][:10]}{why}"]
 
 

@@ -20,7 +20,7 @@ from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.exclusions import Pauses
 from csmd.installer import foreign_files
 from csmd.paths import Paths
-from csmd.text import amount
+from csmd.text.display import amount
 
 #: Places that are shown one by one.
 SHOWN = 20

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csmd import text
-from csmd import text as texts
 from csmd.model import AUTHORITY_RANK, GATE_PRIORITY
-from csmd.text import amount
+from csmd.text import display, prose, tokens
+from csmd.text.display import amount
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -356,7 +355,7 @@ def print_text(out: Console, text: str, *, head: str = "", indent: int = 0, most
 
     beside = " " * indent + head
     width = max(out.width - cell_len(beside), MIN_WIDTH)
-    found = [part.plain.rstrip() for line in texts.visible(text).splitlines() for part in Text(line).wrap(out, width)]
+    found = [part.plain.rstrip() for line in display.visible(text).splitlines() for part in Text(line).wrap(out, width)]
     lines = [line for line in found if line]
     if most and len(lines) > most:
         lines = [*lines[: most - 1], "…"]
@@ -592,7 +591,7 @@ def show_marked(out: Console, passage: str, sentence: str, *, indent: int, most:
 
 
 def _beside(out: Console, turn: dict[str, Any]) -> None:
-    print_text(out, texts.cut(turn["text"], BESIDE_MEMORY), head=f"  {turn['speaker']}: ", style="dim")
+    print_text(out, display.cut(turn["text"], BESIDE_MEMORY), head=f"  {turn['speaker']}: ", style="dim")
 
 
 def _links(out: Console, value: dict[str, Any]) -> None:
@@ -619,7 +618,10 @@ def _beside_it(out: Console, beside: list[dict[str, Any]]) -> None:
     for one in beside:
         head = f"  {one['id']}  "
         print_text(
-            out, texts.cut(texts.squeeze(one["text"]), max(out.width - len(head), MIN_WIDTH)), head=head, style="dim"
+            out,
+            display.cut(display.squeeze(one["text"]), max(out.width - len(head), MIN_WIDTH)),
+            head=head,
+            style="dim",
         )
 
 
@@ -711,7 +713,7 @@ def show_hits(value: dict[str, Any], *, explain: bool) -> None:
         print_text(out, f"nothing found for {value['query']!r}")
     elif not value["close"]:
         print_text(out, "nothing close was found; the nearest:")
-    asked = text.asked_terms(value["query"])
+    asked = tokens.asked_terms(value["query"])
     places = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
     for number, hit in enumerate(value["hits"], 1):
         session = f"session {hit['session_id'][:8]}" if hit["kind"] == "turn" else ""
@@ -727,9 +729,9 @@ def show_hits(value: dict[str, Any], *, explain: bool) -> None:
         ]
         print_text(out, "  ".join(part for part in about if part), head=f"{number:>2}  ", style="bold")
         matched, *beside = _BESIDE.split(hit["text"])
-        print_text(out, texts.passage(matched, asked, limit=MATCHED[0]), indent=2, head="> ", most=MATCHED[1])
+        print_text(out, prose.passage(matched, asked, limit=MATCHED[0]), indent=2, head="> ", most=MATCHED[1])
         for place, said in zip(beside[::2], beside[1::2], strict=True):
-            passage = texts.squeeze(texts.passage(said, asked, limit=BESIDE_HIT[0]))
+            passage = display.squeeze(prose.passage(said, asked, limit=BESIDE_HIT[0]))
             print_text(out, f"{place}, {passage}", indent=4, most=BESIDE_HIT[1], style="dim")
         if explain:
             print_text(out, show_explained(hit["factors"], hit["score"]), indent=4, style="dim")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csmd import text as texts
 from csmd import wire
 from csmd.cli import render
 from csmd.cli.render import cells, fitted, plain
@@ -16,7 +15,8 @@ from csmd.cli.verb import ask, here, json_option, looking, out, person_is_there,
 from csmd.config import assistant_session
 from csmd.errors import CsmdError
 from csmd.installer import foreign_files
-from csmd.text import amount
+from csmd.text import display
+from csmd.text.display import amount
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,7 +47,7 @@ def show_session_listing(value: dict[str, Any], *, by_project: bool) -> None:
     columns += [("project", "left")] * by_project + [("about", "left")]
     rows = [
         [row["id"][:ID], render.when(row["last_at"]), str(row["turns"]), row["transcript"], *[place] * by_project,
-         texts.cut(row["about"] or "no title", room)]
+         display.cut(row["about"] or "no title", room)]
         for row, place in zip(value["sessions"], places, strict=True)
     ]  # fmt: skip
     render.table(out, columns, rows)
@@ -104,7 +104,7 @@ def show_session_facts(value: dict[str, Any]) -> None:
             out.print(heading, style="dim")
         for row in rows:
             head = f"{row['id']}  " if "id" in row else f"{row['gate']}, {row['authority']}: "
-            render.print_text(out, texts.squeeze(row["text"]), head=head, most=4)
+            render.print_text(out, display.squeeze(row["text"]), head=head, most=4)
 
 
 def _digest(out: Console, text: str) -> None:
@@ -156,10 +156,10 @@ def show_session_conversation(value: dict[str, Any]) -> None:
             out.print(day, style="dim")
         role, hour = ROLES[turn["kind"]], at[11:]
         if turn["kind"] in FOLDED:
-            line = texts.squeeze(f"{turn['tool']} {turn['text']}" if turn["tool"] else turn["text"])
+            line = display.squeeze(f"{turn['tool']} {turn['text']}" if turn["tool"] else turn["text"])
             head = f"{hour}  {role:<9} "
             render.print_text(
-                out, texts.cut(line, max(out.width - len(head), render.MIN_WIDTH)), head=head, style="dim"
+                out, display.cut(line, max(out.width - len(head), render.MIN_WIDTH)), head=head, style="dim"
             )
         else:
             out.print()
@@ -223,7 +223,7 @@ def show_checkpoint_listing(value: dict[str, Any]) -> None:
     room = max(out.width - BESIDE, 8)
     rows = [
         [row["id"], render.when(row["at"]), row["session_id"][:ID], CHECKPOINT_WHYS[row["why"]],
-         texts.cut(texts.squeeze(row["note"] or row["goal"]) or "-", room)]
+         display.cut(display.squeeze(row["note"] or row["goal"]) or "-", room)]
         for row in value["checkpoints"]
     ]  # fmt: skip
     render.table(out, columns, rows)
@@ -795,7 +795,7 @@ def _item(console: Console, item: dict[str, Any], event: str) -> None:
     if item["state"] in STATES:
         render.print_text(console, hint(item["state"], item["id"]), indent=2, style="dim")
         return
-    render.print_text(console, texts.squeeze(item["text"]), indent=2, most=4)
+    render.print_text(console, display.squeeze(item["text"]), indent=2, most=4)
     about = f"{_reason(item, event)}; {_source(item)}{_use(item)}"
     render.print_text(console, about, head=f"  {item['id']}  ", style="dim")
 
@@ -807,7 +807,7 @@ def _use(item: dict[str, Any]) -> str:
     if not item["used"]:
         return "; not used"
     marks = ", ".join(item.get("marks", ()))
-    return f"; used: {USED_BY.get(item['used_by'], item['used_by'])}{f' ({texts.cut(marks, 100)})' if marks else ''}"
+    return f"; used: {USED_BY.get(item['used_by'], item['used_by'])}{f' ({display.cut(marks, 100)})' if marks else ''}"
 
 
 def _reason(item: dict[str, Any], event: str) -> str:

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import csmd
-from csmd import text
-from csmd import text as texts
 from csmd.cli import dreams, render, sessions
 from csmd.cli import top as top_watching
 from csmd.cli import verb as asking
@@ -25,6 +23,7 @@ from csmd.installer import plan as installing
 from csmd.installer import registration, service
 from csmd.model import GATE_PRIORITY
 from csmd.paths import Paths
+from csmd.text import display
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -167,7 +166,7 @@ def _pages(pages: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _some(names: list[str]) -> str:
-    return texts.listed([*names[:2], *([f"{len(names) - 2} more"] if len(names) > 2 else [])])
+    return display.listed([*names[:2], *([f"{len(names) - 2} more"] if len(names) > 2 else [])])
 
 
 def _running(value: dict[str, Any], home: str) -> Iterator[Row]:
@@ -209,10 +208,10 @@ def _coming_in(value: dict[str, Any]) -> Iterator[Row]:
         waiting = "waits" if spool["files"] == 1 else "wait"
         yield "spool", f"{many(spool['files'], 'event')} {waiting} to be taken in{since}", AMISS
     old = (value["clients"] or {}).get("kept_out_by", "")
-    if texts.version_of(old):
+    if display.version_of(old):
         yield (
             "clients",
-            f"Claude Code {old} is in use, which does not know {texts.listed(tuple(registration.NEWER))}",
+            f"Claude Code {old} is in use, which does not know {display.listed(tuple(registration.NEWER))}",
             "",
         )
     if value["backfill"]:
@@ -509,7 +508,7 @@ def look(paths: Paths) -> dict[str, Any]:
     value["degraded"] += installing.trouble(paths)
     value["service_note"] = service.note(paths, value.get("service", ""))
     if value["version"] != csmd.__version__:
-        is_newer = (text.version_of(value["version"]) or ()) > (text.version_of(csmd.__version__) or ())
+        is_newer = (display.version_of(value["version"]) or ()) > (display.version_of(csmd.__version__) or ())
         helps = "start the command anew" if is_newer else "csmd upgrade"
         value["degraded"].append(f"daemon: it is csmd {value['version']}, this command {csmd.__version__}: {helps}")
     return value

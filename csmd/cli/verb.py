@@ -20,7 +20,8 @@ from csmd.config import default_paths
 from csmd.errors import CsmdError
 from csmd.installer import foreign_files
 from csmd.model import CATEGORIES, GATE_PRIORITY, MemoryType
-from csmd.text import sentences, squeeze
+from csmd.text.display import squeeze
+from csmd.text.prose import sentences
 
 #: What the end of the input is told as.
 END = "\x04"

@@ -17,7 +17,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from csmd import text
 from csmd.config import Config
 from csmd.daemon import logs
 from csmd.daemon.backlog import Backlog
@@ -33,6 +32,7 @@ from csmd.store import activity, disk
 from csmd.store.activity import Composed, Recalled
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
+from csmd.text import tokens
 
 #: So many sessions that started last are known.
 MOST = 200
@@ -122,7 +122,7 @@ class Noted:
 
     def _asked(self, kind: str, words: str, scores: Sequence[float], took_s: float) -> None:
         asked = Recalled(
-            at=now_iso(), kind=kind, query_hash=text.keyed_hash(words, self._store.hash_key), results=len(scores),
+            at=now_iso(), kind=kind, query_hash=tokens.keyed_hash(words, self._store.hash_key), results=len(scores),
             top=max(scores, default=0.0), ms=round(took_s * 1000),
         )  # fmt: skip
         with self._lock:

@@ -14,7 +14,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from csmd import text
 from csmd.config import Config, child_environment, has_desktop
 from csmd.daemon.clock import iso, now_iso
 from csmd.daemon.context import Context
@@ -25,6 +24,7 @@ from csmd.privacy.redaction import storable_path
 from csmd.store import events, files, tombstones
 from csmd.store import events as unheard
 from csmd.store.sqlite import Rows
+from csmd.text import display
 
 #: What shows a notice, by the name of a program on the PATH; the first that is there.
 PROGRAMS = ("notify-send", "osascript")
@@ -456,8 +456,8 @@ def versions_in_use(rows: Rows) -> dict[str, str]:
 
 def too_old(config: Config, seen: Mapping[str, str]) -> list[str]:
     """The versions in use that do not know every event that is registered."""
-    needed = text.version_of(str(_record(config).get("needs") or ""))
-    return [version for version in seen if needed and (text.version_of(version) or needed) < needed]
+    needed = display.version_of(str(_record(config).get("needs") or ""))
+    return [version for version in seen if needed and (display.version_of(version) or needed) < needed]
 
 
 def clients_told(rows: Rows, config: Config) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from csmd import text
 from csmd.capture import transcripts as capture
 from csmd.config import Config
 from csmd.daemon.context import Context
@@ -27,6 +26,7 @@ from csmd.recall.compose import Note
 from csmd.store import receipts, search, sessions
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import display, tokens
 
 #: Longest that a prompt's vector may take; the words alone answer after that.
 QUERY_VECTOR_S = 0.12
@@ -70,7 +70,7 @@ def compose(
         most, session = settings.brief_max_tokens, event.session_id
         besides = [item.id for item in beside.items] if beside else []
         if beside is not None:
-            most = min(most, (transcript.ANSWER_LIMIT_UNITS - text.utf16_units(beside.text)) // TOKEN_UNITS)
+            most = min(most, (transcript.ANSWER_LIMIT_UNITS - display.utf16_units(beside.text)) // TOKEN_UNITS)
         if event.source == "compact":
             model, used = receipts.before(rows, session)
             most = bracket.at_compaction(used, environment.window(model, used)).restored_tokens(most)
@@ -139,7 +139,7 @@ def composed(rows: Rows, config: Config, context: Context, event: Event, left_s:
             both = replace(made, owed=told(replace(start, at=event.at), own)[0])
     except DeadlineExceeded:
         return made
-    return both if text.utf16_units(both.text) <= transcript.ANSWER_LIMIT_UNITS else made
+    return both if display.utf16_units(both.text) <= transcript.ANSWER_LIMIT_UNITS else made
 
 
 def note(rows: Rows, made: Made, *, key: bytes) -> None:
@@ -155,7 +155,7 @@ def note(rows: Rows, made: Made, *, key: bytes) -> None:
                 project=made.project,
                 at=made.event.at,
                 tokens=brief.tokens,
-                text_hash=text.keyed_hash(brief.text, key),
+                text_hash=tokens.keyed_hash(brief.text, key),
                 items=brief.items,
             )
 

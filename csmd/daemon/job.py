@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from csmd.errors import CsmdError
-from csmd.text import amount
+from csmd.text.display import amount
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from csmd.errors import CsmdError
 from csmd.privacy.redaction import redact
 from csmd.store import activity, files
 from csmd.store.core import Store
-from csmd.text import amount
+from csmd.text.display import amount
 
 log = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from csmd.privacy.redaction import redact
 from csmd.store import activity, cursors, files, receipts
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import amount
+from csmd.text.display import amount
 
 #: A transcript written to so lately may be somebody's at work; more of them than anybody has.
 LIVE_S, MOST_LIVE = 3600, 200

@@ -30,7 +30,6 @@ from csmd.daemon.machine import Meter, start_token
 from csmd.daemon.server import Server
 from csmd.daemon.status import status
 from csmd.daemon.steward import Steward
-from csmd.daemon.tools.table import Tools
 from csmd.daemon.watch import Watch
 from csmd.embedding import supervisor
 from csmd.errors import AlreadyRunning, ConfigError, CsmdError, Damaged, Refused
@@ -38,6 +37,7 @@ from csmd.paths import Paths
 from csmd.privacy.redaction import choose_words, redact
 from csmd.store import files
 from csmd.store.core import Store
+from csmd.tools.table import Tools
 
 #: What a disk says that is full, broken or not to be written: no fault of ours.
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)

@@ -31,7 +31,6 @@ from csmd.daemon import injection
 from csmd.daemon.clock import now_iso
 from csmd.daemon.injection import Made
 from csmd.daemon.steward import Steward
-from csmd.daemon.tools.table import TOOLS, Tools
 from csmd.embedding.supervisor import Embedder
 from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
 from csmd.hosts.claude import transcript
@@ -39,6 +38,7 @@ from csmd.model import Event, Project
 from csmd.store import activity, files
 from csmd.store.core import Ended, Lane, Precedence, Store, a_moment
 from csmd.store.sqlite import Rows
+from csmd.tools.table import TOOLS, Tools
 from csmd.wire import Reply, Request
 
 #: A hook is sent off so long before its deadline.

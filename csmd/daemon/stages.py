@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
-from csmd import text
 from csmd.cache import cached
 from csmd.capture import project_identity
 from csmd.daemon.clock import here, iso, now_iso
@@ -28,6 +27,7 @@ from csmd.recall import checkpoint, threads, usage
 from csmd.store import events, passage_index, vectors
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
+from csmd.text import prose
 
 #: glibc's name for how many pools there may be.
 M_ARENA_MAX = -8
@@ -138,7 +138,7 @@ def _parts(kind: str, body: str) -> list[tuple[int, int, str]]:
     """(start, end, what is embedded) of a row's parts: a passage's words stand in one line."""
     if kind == "passage":
         return [(0, len(body), " ".join(body.split()))]
-    return [(start, end, body[start:end]) for start, end in text.chunks(body, limit=PART_CHARACTERS)[:MOST_PARTS]]
+    return [(start, end, body[start:end]) for start, end in prose.chunks(body, limit=PART_CHARACTERS)[:MOST_PARTS]]
 
 
 #: How long a step goes on: what happens meanwhile waits so long at most.

@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from csmd import text
 from csmd.cache import cached
 from csmd.dream import actions
 from csmd.dream.actions import (
@@ -27,6 +26,7 @@ from csmd.dream.actions import (
 )
 from csmd.memory import confidence, contradiction, kinds, upkeep_plan
 from csmd.model import AUTHORITY_RANK, NEVER, Decay, Memory, Tier
+from csmd.text import display, similarity, tokens
 
 #: Frames at the beginning of a sentence -> what stands in their place.
 OPENINGS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -84,7 +84,7 @@ MEANS = frozenset(("by", "as", "through"))
 CONDITIONS = frozenset("if when while unless until except whenever where wherever although though".split())
 JOINS = {"and": "", "or": "or", "but": "but", "nor": "nor"}
 #: A clause with one of these may take back what was said before it, or limit it.
-LIMITS = text.TURNING_WORDS | frozenset(
+LIMITS = similarity.TURNING_WORDS | frozenset(
     """if when whenever while where wherever unless until except but however although though only maybe perhaps might
     may could should would was were had formerly previously usually mostly sometimes rather instead else otherwise
     whether wrong false untrue doubt ask asks asked think thinks thought always yet ever anymore longer true sure
@@ -168,7 +168,7 @@ class Told:
 @cached(4096)
 def told(said: str) -> Told:
     """A text taken apart."""
-    plain = text.squeeze(said.replace("’", "'"))
+    plain = display.squeeze(said.replace("’", "'"))
     asks = plain.rstrip(" \"'`)").endswith("?")
     core, reasons = _reasons(_unframed(plain))
     return Told(clauses=tuple(_clauses(core)), reasons=tuple(map(_bare, reasons)), asks=asks)
@@ -192,7 +192,7 @@ def _unframed(said: str) -> str:
             shorter = pattern.sub(instead, said, count=1)
             again = again or shorter not in (said, "")
             said = shorter or said
-    return text.squeeze(HERE.sub(" ", said)) or said
+    return display.squeeze(HERE.sub(" ", said)) or said
 
 
 def _reasons(said: str) -> tuple[str, list[str]]:
@@ -364,7 +364,7 @@ def _ends_as_past(word: str) -> bool:
 def _root(word: str) -> str:
     """The stem of a word, with the letter once that an ending has doubled: committing, commit."""
     word = SAME_AS.get(word, word)
-    if not word.isalpha() or text.turns_round(word):
+    if not word.isalpha() or similarity.turns_round(word):
         return word
     root = contradiction.stem(word)
     doubled = root != word and len(root) > 3 and root[-1] == root[-2] and root[-1] in "bgmnprt"
@@ -412,7 +412,7 @@ def says_all(one: str, other: str) -> bool:
 
 def _quotes(one: str, other: str) -> bool:
     """Whether one text is another one with a heading before it, or with that as a sentence of its own among others."""
-    whole, part = (text.squeeze(said.replace("’", "'")).casefold().rstrip(" .;") for said in (one, other))
+    whole, part = (display.squeeze(said.replace("’", "'")).casefold().rstrip(" .;") for said in (one, other))
     at = whole.find(part)
     if at < 0 or len(part.split()) < QUOTED or part.endswith("?"):
         return False
@@ -613,7 +613,7 @@ def _groups(snapshot: Snapshot, every: list[Memory]) -> Iterator[Group]:
 
 def _sharing(group: Group, snapshot: Snapshot) -> Iterator[tuple[str, list[str]]]:
     """Each memory of a group beside those that share words with it, of them those that share most."""
-    stems = [text.gist(snapshot.memories[ident].text).stems for ident in group.members]
+    stems = [similarity.gist(snapshot.memories[ident].text).stems for ident in group.members]
     having: dict[str, list[int]] = defaultdict(list)
     for at, held in enumerate(stems):
         for stem in held:
@@ -669,7 +669,7 @@ def _evidenced(memory: Memory) -> tuple[object, ...]:
 
 
 def _merged(goes: Memory, keeper: Memory) -> str:
-    if text.normalise(keeper.text) == text.normalise(goes.text):
+    if tokens.normalise(keeper.text) == tokens.normalise(goes.text):
         said = "says the same in the same words as"
     elif same_wording(keeper.text, goes.text):
         said = "says the same in other words as"
@@ -747,7 +747,7 @@ def _strengthen(snapshot: Snapshot, gathered: Gathered, ident: str, teller_id: s
     if not more or not says_all(teller.text, memory.text):
         return None
     sure = confirmed(memory, more)
-    told = text.amount(len({one.session_id for one in more}), "more session")
+    told = display.amount(len({one.session_id for one in more}), "more session")
     return Action(
         kind="strengthen", project_seq=here, memory=memory, other=teller,
         reason=f"{teller.id} says in {told} what {memory.id} says",

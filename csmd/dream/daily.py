@@ -23,7 +23,8 @@ from csmd.store.core import Store
 from csmd.store.days import Ending, Told
 from csmd.store.digests import ItemRow
 from csmd.store.sqlite import Rows
-from csmd.text import alike, amount, cut, gist, squeeze
+from csmd.text.display import amount, cut, squeeze
+from csmd.text.similarity import alike, gist
 
 HEADING = 100
 #: Two that begin with so many characters the same say the same, or that have this share of their words in common.

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from csmd import wire
 from csmd.errors import BadInput
-from csmd.text import amount
+from csmd.text.display import amount
 
 #: A machine with more runnable processes a core than this is at work, whoever is.
 MOST_LOAD = 0.7

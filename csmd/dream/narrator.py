@@ -16,7 +16,7 @@ from csmd.model import Packet
 from csmd.store import candidates, failures
 from csmd.store import turns as counted
 from csmd.store.sqlite import Rows
-from csmd.text import amount, cut, listed, squeeze
+from csmd.text.display import amount, cut, listed, squeeze
 
 #: So many of a kind at least before a form is seen in them, in this share of them.
 LEAST, NEARLY_ALL = 4, 0.8

@@ -9,17 +9,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 
-from csmd import markdown, text
 from csmd.dream import actions, narrator, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_format import Item, Page, Read, Section
 from csmd.extraction import statement_context
 from csmd.hosts.claude.environment import INDEX, INDEX_LINES, INDEX_UNITS
-from csmd.markdown import PROJECTS, TOPICS, USER, of_project
 from csmd.memory import review
 from csmd.model import Category, Gate, Memory
 from csmd.recall import brief, compose
 from csmd.recall.brief import TWIN_OVERLAP, injectable
+from csmd.text import display, page_lines, prose, similarity, tokens
+from csmd.text.page_lines import PROJECTS, TOPICS, USER, of_project
 
 #: A page is read by people: so many lines of memories, the surest, and of them so many under one heading.
 PAGE_LINES, SECTION_LINES = 100, 16
@@ -163,7 +163,9 @@ NOTHING = Beside()
 
 def line(memory: Memory, beside: Beside = NOTHING) -> Item:
     """A memory as it stands on a page."""
-    shown = [text.cut(text.squeeze(one), SHOWN_CHARACTERS) for one in beside.shows.get(memory.id, ()) if _reports(one)]
+    shown = [
+        display.cut(display.squeeze(one), SHOWN_CHARACTERS) for one in beside.shows.get(memory.id, ()) if _reports(one)
+    ]
     waits = tuple(beside.waits.get(memory.id, ()))
     said = [f"said {memory.scene}"] if memory.scene else []
     since = ["its code edited since"] if memory.is_edited and beside.edits else []
@@ -181,20 +183,20 @@ def line(memory: Memory, beside: Beside = NOTHING) -> Item:
 
 def _as_note(said: str) -> str:
     """What was cut out of markdown as a line of its own: no mark of emphasis without its other."""
-    return text.squeeze(said.replace("**", "")) if said.count("**") % 2 else said
+    return display.squeeze(said.replace("**", "")) if said.count("**") % 2 else said
 
 
 def _reports(said: str) -> bool:
     """Whether somebody's words tell how a failure looks, and ask or order nothing."""
-    return all(compose.tells(sentence) for sentence in text.sentences(text.squeeze(said)))
+    return all(compose.tells(sentence) for sentence in prose.sentences(display.squeeze(said)))
 
 
 def _is_said(one: Memory, there: Memory) -> bool:
     """Whether one that stands already says nearly the same, or that and more: it stands for both until they are merged."""
-    said, more = text.gist(one.text), text.gist(there.text)
+    said, more = similarity.gist(one.text), similarity.gist(there.text)
     own = said.stems - more.stems
     inside = said.turns == more.turns and len(said.stems) >= LEAST_INSIDE and len(own) <= OWN * len(said.stems)
-    if text.alike(said, more, share=TWIN_OVERLAP) or (inside and not any(map(str.isdigit, "".join(own)))):
+    if similarity.alike(said, more, share=TWIN_OVERLAP) or (inside and not any(map(str.isdigit, "".join(own)))):
         return True
     least = min(len(said.stems), len(more.stems))
     retold = least >= LEAST_RETOLD and len(said.stems & more.stems) >= RETOLD * least
@@ -242,11 +244,13 @@ def sections(
     ]
     total.subtract(kind_of(memory) for memory in looked_at if not compose.stated(memory))
     stands: dict[int, list[Memory]] = {}
-    quoted = frozenset((one.project_seq, text.normalise(quote)) for one in said for quote in _QUOTED.findall(one.scene))
+    quoted = frozenset(
+        (one.project_seq, tokens.normalise(quote)) for one in said for quote in _QUOTED.findall(one.scene)
+    )
     for memory in sorted(said, key=lambda one: (not one.pinned, one.is_edited)):  # else as sure as they are
         under, there = chosen.setdefault(kind_of(memory), []), stands.setdefault(memory.project_seq, [])
         # Beside another line, which goes on; what is pinned or corrects has one of its own.
-        is_quoted = (memory.project_seq, text.normalise(memory.text.replace('"', "'"))) in quoted
+        is_quoted = (memory.project_seq, tokens.normalise(memory.text.replace('"', "'"))) in quoted
         is_quoted = is_quoted and not memory.pinned and memory.gate != "correction"
         if room and len(under) < SECTION_LINES and not is_quoted and not any(_is_said(memory, one) for one in there):
             under.append(memory)
@@ -326,7 +330,7 @@ def project(
     found = _with_waiting(found, beside.new)
     if not found and not theirs:
         return None
-    topics = f", mostly on {text.listed(themes[:ABOUT_THEMES])}" if themes else ""
+    topics = f", mostly on {display.listed(themes[:ABOUT_THEMES])}" if themes else ""
     about = f"{place.root or place.name}: {amount(found, theirs)}{topics}"
     page = Page(
         path=place.path, head=head_of(place.name, about, "project"), title=place.title or place.name,
@@ -371,20 +375,20 @@ def linked(heading: str) -> str:
 def head_of(name: str, about: str, kind_of_page: str) -> dict[str, str]:
     """A page's head, as the host's own memory files have one."""
     return {
-        "name": text.squeeze(name),
-        "description": text.cut(text.squeeze(about), ABOUT_CHARACTERS),
+        "name": display.squeeze(name),
+        "description": display.cut(display.squeeze(about), ABOUT_CHARACTERS),
         "type": kind_of_page,
     }
 
 
 def amount(found: Iterable[Section], theirs: Collection[object] = ()) -> str:
     """How many notes there are, those that are not shown among them."""
-    return text.amount(sum(len(one.items) + one.more for one in found) + len(theirs), "note")
+    return display.amount(sum(len(one.items) + one.more for one in found) + len(theirs), "note")
 
 
 def bare(name: str) -> str:
     """A name as it may stand in a link."""
-    return text.squeeze(re.sub(r"[\[\]()<>`]", "", name)) or "unnamed"
+    return display.squeeze(re.sub(r"[\[\]()<>`]", "", name)) or "unnamed"
 
 
 #: So many lines has a theme's page.
@@ -403,9 +407,9 @@ def topic(
     told_there = [one for one in memories if len(places) == 1 and one.id in listed and one.id not in theirs]
     mine = [one for one in memories if one.id not in theirs and one not in told_there]
     found = sections(mine, lambda one: named[one.project_seq], order, waits, LINES)
-    also = f" (also {text.listed(theme.also)})" if theme.also else ""
+    also = f" (also {display.listed(theme.also)})" if theme.also else ""
     names = [(places[seq].title or places[seq].name) if seq else EVERYWHERE.lower() for seq in sorted(places)]
-    of = text.listed(names) if 0 < len(set(names)) == len(names) <= NAMED else text.amount(len(names), "project")
+    of = display.listed(names) if 0 < len(set(names)) == len(names) <= NAMED else display.amount(len(names), "project")
     beside_it = f", beside {len(told_there)} on its own page" if told_there else ""
     about = f"{theme.name}{also}: {amount(found, theirs)} of {of}{beside_it}"
     head = {**head_of(theme.name, about, "reference"), "topics": list(theme.topics)}
@@ -547,7 +551,7 @@ def index(pages: Sequence[Page], was: Read = NOBODYS) -> Page:
 
     def made(shown: int) -> Page:
         left = len(rows) - shown
-        about = (f"{text.amount(left, 'more page')} below {PROJECTS} and {TOPICS}",) if left else ()
+        about = (f"{display.amount(left, 'more page')} below {PROJECTS} and {TOPICS}",) if left else ()
         section = Section(heading=LISTED, items=tuple(rows[:shown]))
         return page_format.kept(
             Page(path=INDEX, title="What csmd remembers", about=about, sections=(section,)), was, {}, is_ours
@@ -557,7 +561,7 @@ def index(pages: Sequence[Page], was: Read = NOBODYS) -> Page:
     room = INDEX_LINES - around.count("\n") - SPARE_LINES
     units, shown = INDEX_UNITS - len(around.encode()) - SPARE_BYTES, 0
     for row in rows:
-        units -= len(f"- {markdown.plain(row.text)}\n".encode())
+        units -= len(f"- {page_lines.plain(row.text)}\n".encode())
         if shown >= room or units < 0:
             break
         shown += 1

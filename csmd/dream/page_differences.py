@@ -11,10 +11,10 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from csmd import markdown, text
 from csmd.dream.page_content import COUNTED
 from csmd.dream.page_format import Item, Read
 from csmd.exclusions import NOT_KEPT
+from csmd.text import page_lines, tokens
 
 #: A truncation: a larger share of a page's lines gone at once, and at least so many; or the file itself.
 SHARE_GONE, LEAST_GONE = 0.3, 4
@@ -74,8 +74,8 @@ class _Side:
             for _, item in read.lines():
                 if item.id:
                     side.at.setdefault(item.id, set()).add(path)
-                    side.named.setdefault(markdown.key(item.text), item.id)
-                    side.said.setdefault(item.id, {})[path] = markdown.key(item.text)
+                    side.named.setdefault(page_lines.key(item.text), item.id)
+                    side.said.setdefault(item.id, {})[path] = page_lines.key(item.text)
         return side
 
 
@@ -113,7 +113,7 @@ Known = tuple[str, str, Item]
 def _recognised(read: Read, before: _Side) -> list[Known]:
     found: list[Known] = []
     for heading, item in read.lines():
-        ident = item.id or before.named.get(markdown.key(item.text), "")
+        ident = item.id or before.named.get(page_lines.key(item.text), "")
         if ident:
             found.append((ident, heading, item))
     return found
@@ -130,9 +130,9 @@ def _page(
         was = before.said.get(ident)
         if was is None:
             back.append(ident)  # csmd wrote it once: put back by hand, or by a copy of the store
-        elif markdown.key(item.text) not in was.values():
+        elif page_lines.key(item.text) not in was.values():
             twin = ident in changed_once or any(
-                i == ident and markdown.key(o.text) in was.values() for i, _, o in known
+                i == ident and page_lines.key(o.text) in was.values() for i, _, o in known
             )
             line = Line(heading=heading, text=item.text, id="" if twin else ident)
             (added if twin else changed).append(line)
@@ -140,7 +140,7 @@ def _page(
     counted = {_kind(item.text): item.text for heading, item in old.lines() if not item.id}
     seen: set[str] = set()
     for heading, item in new.lines():
-        if item.id or markdown.key(item.text) in before.named or markdown.key(item.text) in old.said:
+        if item.id or page_lines.key(item.text) in before.named or page_lines.key(item.text) in old.said:
             continue
         if _kind(item.text) in counted:
             seen.add(_kind(item.text))
@@ -163,17 +163,17 @@ def _page(
 
 
 def _once(found: Sequence[Line]) -> list[Line]:
-    return list({(line.heading, markdown.key(line.text)): line for line in found}.values())
+    return list({(line.heading, page_lines.key(line.text)): line for line in found}.values())
 
 
 def _kind(said: str) -> str:
     """A counted sentence without its figures: with other counts it is the same."""
-    return text.normalise(_NUMBER.sub("#", said))
+    return tokens.normalise(_NUMBER.sub("#", said))
 
 
 def counted_hash(said: str, key: bytes) -> str:
     """What a counted sentence is known by that a person took off a page."""
-    return text.keyed_hash(_kind(said), key)[:16]
+    return tokens.keyed_hash(_kind(said), key)[:16]
 
 
 # --- files beside the pages

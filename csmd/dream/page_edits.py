@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from csmd import markdown, text
 from csmd.dream import page_content, page_differences, page_files, page_format
 from csmd.dream.page_content import Place
 from csmd.dream.page_differences import Edits, Line
@@ -28,6 +27,7 @@ from csmd.store import candidates, files, markdown_pages, memories, tombstones, 
 from csmd.store.core import Store
 from csmd.store.markdown_pages import Call, PageRow
 from csmd.store.sqlite import Rows
+from csmd.text import page_lines, tokens
 
 #: How sure a line is that a person wrote, and how sure is what an assistant wrote in a person's place.
 WRITTEN_SURE, PROPOSED_SURE = 0.95, 0.5
@@ -55,7 +55,7 @@ class Taking:
         self._path = page.row.path
         self._call = _writer(rows, directory, page.row)
         self._is_theirs = self._call is None and not unheard
-        self._is_topic = self._path.startswith(markdown.TOPICS)
+        self._is_topic = self._path.startswith(page_lines.TOPICS)
 
     def take(self, done: Edits) -> int:
         """Does what a person did to the page; how many edits."""
@@ -66,9 +66,9 @@ class Taking:
         for line in (*done.changed, *done.new):
             stands_for = self._said(line) if _says_something(line.text) else None
             if stands_for is None:
-                own.append(f"- {markdown.plain(line.text)}")
+                own.append(f"- {page_lines.plain(line.text)}")
             else:
-                made[line.id, markdown.key(line.text)] = stands_for
+                made[line.id, page_lines.key(line.text)] = stands_for
         for ident in done.gone:
             self._gone(ident)
         for ident in done.back if self._is_theirs else ():
@@ -81,16 +81,16 @@ class Taking:
         if not self._page.is_there:
             markdown_pages.remove_page(self._rows, self._path)
             return done.number
-        before = {markdown.key(item.text): item.id for _, item in self._page.base.lines() if item.id}
+        before = {page_lines.key(item.text): item.id for _, item in self._page.base.lines() if item.id}
 
         def known(item: Item) -> Item:
-            named = made.get((item.id, markdown.key(item.text))) or made.get(("", markdown.key(item.text)))
-            return replace(item, id=named or item.id or before.get(markdown.key(item.text), ""))
+            named = made.get((item.id, page_lines.key(item.text))) or made.get(("", page_lines.key(item.text)))
+            return replace(item, id=named or item.id or before.get(page_lines.key(item.text), ""))
 
         moved = set(own)
 
         def stays(item: Item, heading: str) -> Item | None:
-            is_moved = page_content.is_ours(heading) and f"- {markdown.plain(item.text)}" in moved
+            is_moved = page_content.is_ours(heading) and f"- {page_lines.plain(item.text)}" in moved
             return None if is_moved else known(item)
 
         sections = [
@@ -98,7 +98,7 @@ class Taking:
             for one in new.sections
             if one.heading != page_format.OWN
         ]
-        there = {f"- {markdown.plain(item.text)}" for one in sections for item in one.items}
+        there = {f"- {page_lines.plain(item.text)}" for one in sections for item in one.items}
         page = Page(
             path=self._path, head=new.head, title=new.title, top=self._theirs(new.top),
             sections=tuple(self._with_theirs(one) for one in sections),
@@ -117,7 +117,7 @@ class Taking:
 
     def _theirs(self, blocks: Sequence[str]) -> tuple[str, ...]:
         """What is a person's: an editor may have taken csmd's mark off what csmd says."""
-        return tuple(one for one in blocks if markdown.key(one) not in self._page.base.said)
+        return tuple(one for one in blocks if page_lines.key(one) not in self._page.base.said)
 
     def _with_theirs(self, section: Section) -> Section:
         kept = self._theirs([note.text for note in section.notes])
@@ -175,7 +175,7 @@ class Taking:
             gate, category = memory.gate, memory.category
         project = memory.project_seq if memory is not None else place.seq
         did = "changed" if memory is not None else "added"
-        print_ = f"page:{text.keyed_hash(line.text, self._key)}"
+        print_ = f"page:{tokens.keyed_hash(line.text, self._key)}"
         candidates.put(
             self._rows,
             Candidate(
@@ -226,7 +226,7 @@ class Taking:
 
     def _place(self, line: Line) -> Place:
         """Whose line it is: the page's, or of a theme's page the project's under whose heading it stands."""
-        everywhere = self._where[markdown.USER]
+        everywhere = self._where[page_lines.USER]
         if not self._is_topic:
             return self._where.get(self._path) or self._merged_into() or everywhere
         return self._where.get(page_content.linked(line.heading), everywhere)
@@ -254,7 +254,7 @@ def _scope(place: Place, gate: Gate) -> Scope:
 
 
 def _says_something(said: str) -> bool:
-    return bool(text.content_words(said)) and len(said) <= MOST_CHARACTERS and PURGED not in said
+    return bool(tokens.content_words(said)) and len(said) <= MOST_CHARACTERS and PURGED not in said
 
 
 def _writer(rows: Rows, directory: str, row: PageRow) -> Call | None:
@@ -384,11 +384,11 @@ def _look(directory: Path, path: str, row: PageRow, purged: Marks) -> _Page:
 
 
 def _words(read: Read) -> list[str]:
-    return [markdown.key(item.text) for _, item in read.lines()]
+    return [page_lines.key(item.text) for _, item in read.lines()]
 
 
 def _distance(new: Read, base: Read) -> int:
-    left, right = ({(one.id, markdown.key(one.text)) for _, one in read.lines()} for read in (new, base))
+    left, right = ({(one.id, page_lines.key(one.text)) for _, one in read.lines()} for read in (new, base))
     return len(left ^ right)
 
 

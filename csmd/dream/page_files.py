@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import Literal, NamedTuple
 
-from csmd import markdown, text, wire
+from csmd import wire
 from csmd.dream import page_content, page_differences, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_content import Beside, Place
@@ -24,6 +24,7 @@ from csmd.store import dreams, failures, files, markdown_pages, tombstones, topi
 from csmd.store.core import Store
 from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
+from csmd.text import display, page_lines
 
 Do = Literal["begin", "write", "remove", "read"]
 
@@ -47,7 +48,7 @@ def change(path: str, before: str | None, after: str | None, *, why_gone: str = 
         return Change(
             path=path,
             do="begin",
-            reason=text.amount(number, "line") if (number := len(_lines(after))) else "no line yet",
+            reason=display.amount(number, "line") if (number := len(_lines(after))) else "no line yet",
         )
     was, is_now = _lines(before), _lines(after)
     counts = (
@@ -55,13 +56,15 @@ def change(path: str, before: str | None, after: str | None, *, why_gone: str = 
         (len(was.keys() - is_now.keys()), "gone"),
         (sum(was[one] != is_now[one] for one in was.keys() & is_now.keys()), "in other words"),
     )
-    said = [f"{text.amount(number, 'line')} {what}" for number, what in counts if number]
+    said = [f"{display.amount(number, 'line')} {what}" for number, what in counts if number]
     return Change(path=path, do="write", reason=", ".join(said) or "its head, its order or its headings")
 
 
 def _lines(said: str) -> dict[str, str]:
     """The lines of a page: by the memory, or the words, what each says."""
-    return {item.id or markdown.key(item.text): markdown.key(item.text) for _, item in page_format.read(said).lines()}
+    return {
+        item.id or page_lines.key(item.text): page_lines.key(item.text) for _, item in page_format.read(said).lines()
+    }
 
 
 #: Where no memory is to become another.
@@ -141,7 +144,7 @@ def standing(
         place.path: max((one.confirmed_at for one in of.get(seq, ())), default="") for seq, place in open_ones.items()
     }
     common = [page for page in made if page.path in latest]
-    common.sort(key=lambda page: (page.path == markdown.USER, latest[page.path], page.path), reverse=True)
+    common.sort(key=lambda page: (page.path == page_lines.USER, latest[page.path], page.path), reverse=True)
     return [*made, *themed, page_content.index([*common, *themed], was(known.get(INDEX)))]
 
 
@@ -206,7 +209,7 @@ def _paged(known: Mapping[str, PageRow]) -> tuple[dict[str, str], dict[str, page
     paths: dict[str, str] = {}
     paged: dict[str, page_content.Paged] = {}
     for path, row in sorted(known.items()):
-        if path.startswith(markdown.TOPICS):
+        if path.startswith(page_lines.TOPICS):
             read = was(row)
             name, of = str(read.head.get("name", "")), read.head.get("topics")
             paths[name] = path
@@ -219,8 +222,8 @@ def _paged(known: Mapping[str, PageRow]) -> tuple[dict[str, str], dict[str, page
 
 def _topic_path(name: str, taken: Collection[str]) -> str:
     """Where a new theme's page goes; one of the same name in a file keeps it."""
-    path = f"{markdown.TOPICS}{markdown.slug(name)}.md"
-    return path if path not in taken else f"{path.removesuffix('.md')}-{markdown.short(name)}.md"
+    path = f"{page_lines.TOPICS}{page_lines.slug(name)}.md"
+    return path if path not in taken else f"{path.removesuffix('.md')}-{page_lines.short(name)}.md"
 
 
 class _Known(NamedTuple):
@@ -291,7 +294,7 @@ def _known(rows: Rows, pages: Collection[PageRow]) -> _Known:
         for body in (row.text, row.also):
             for _, item in page_format.read(body).lines():
                 for place in places:
-                    named.setdefault(item.id, {}).setdefault(place, set()).add(markdown.key(item.text))
+                    named.setdefault(item.id, {}).setdefault(place, set()).add(page_lines.key(item.text))
     bare = named.pop("", {})
     missing = markdown_pages.missing_lines(rows, list(named))
     gone: dict[int | None, set[str]] = {}
@@ -401,7 +404,7 @@ def changes(
 
 def _theirs(rows: Rows, one: Wanted, row: PageRow | None) -> frozenset[int]:
     """The projects on a theme's page, as it will be, or was where it goes."""
-    if not one.path.startswith(markdown.TOPICS):
+    if not one.path.startswith(page_lines.TOPICS):
         return frozenset()
     said = one.text if one.text is not None else row.text if row else ""
     return markdown_pages.projects_of(rows, [item.id for _, item in page_format.read(said).lines() if item.id])
@@ -428,7 +431,7 @@ def planned(
     there = {page.path for page in made}
     for path in sorted(known.keys() - there):
         left = page_format.has_theirs(page_format.read(known[path].text), page_content.is_ours)
-        is_topic = path.startswith(markdown.TOPICS)
+        is_topic = path.startswith(page_lines.TOPICS)
         why = "the theme is hardly spoken of" if is_topic else "nothing is known of it any more"
         into = f"{ARCHIVE}{path}" if is_topic or left else ""
         wanted.append(Wanted(path=path, text=None, reason=why, into=into))
@@ -512,7 +515,7 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
     Of a theme's page no line that has gone behind a wall since: that is of no project alone.
     """
     walled = {seq for seq, *_, is_walled in store.read(markdown_pages.page_places) if is_walled}
-    if not row.path.startswith(markdown.TOPICS):
+    if not row.path.startswith(page_lines.TOPICS):
         walled = set()
     alive = {memory.id for memory in store.read(markdown_pages.alive) if memory.project_seq not in walled}
     read = page_format.read(row.text)

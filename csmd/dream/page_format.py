@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from csmd import matter
-from csmd.markdown import BULLET, ID, key, meant, plain
+from csmd.text import front_matter
+from csmd.text.page_lines import BULLET, ID, key, meant, plain
 
 #: What a person writes under it is theirs to the last line of a list, never read.
 OWN = "Your own notes"
@@ -100,7 +100,7 @@ def written(page: Page) -> str:
     if page.own:
         parts += [f"## {OWN}", *page.own]
     body = "\n\n".join(parts) + "\n"
-    return matter.written(page.head, body) if page.head else body
+    return front_matter.written(page.head, body) if page.head else body
 
 
 def _body(section: Section) -> Iterator[str]:
@@ -144,7 +144,7 @@ def _lines(item: Item) -> list[str]:
 def read(whole: str) -> Read:
     """What a file says; never raises, whatever it is. Line ends and a byte order mark are taken as they come."""
     flat = whole.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    head, body, problem = matter.parse(flat)
+    head, body, problem = front_matter.parse(flat)
     return _Reader().read(body if not problem else flat, head, problem)
 
 

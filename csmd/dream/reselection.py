@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from csmd import text
 from csmd.dream.steps import Read, Steps
 from csmd.extraction import statements as distill
 from csmd.memory import kinds
@@ -21,7 +20,8 @@ from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
-from csmd.text import content_words, stem
+from csmd.text import similarity, tokens
+from csmd.text.tokens import content_words, stem
 
 #: A statement of the same line that holds such a share of a memory's words says what the memory says.
 SAME_WORDS = 0.6
@@ -126,7 +126,7 @@ def _unknown(rows: Rows, found: Sequence[Said], key: bytes) -> list[Said]:
     return [
         one
         for one in found
-        if not any(text.says_the_same(one.statement.text, other.text) for other in known.get(one.uuid, ()))
+        if not any(similarity.says_the_same(one.statement.text, other.text) for other in known.get(one.uuid, ()))
         and not _is_forgotten(rows, one, home=one.project_seq, key=key)
     ]
 
@@ -167,7 +167,7 @@ def _reword(rows: Rows, dream_seq: int, kept: Sequence[tuple[Memory, Said]], now
         told, home = _told(rows, memory, said), memory.project_seq
         if told == memory or memories.by_id(rows, memory.id) != memory:
             continue
-        text_hash = text.keyed_hash(told.text, key)
+        text_hash = tokens.keyed_hash(told.text, key)
         other = memories.by_hash(rows, text_hash, project=home)  # what another memory says already is not said twice
         if (other and other.id != memory.id) or _is_forgotten(rows, said, home=home, key=key):
             continue

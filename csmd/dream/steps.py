@@ -14,7 +14,6 @@ from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
-from csmd import text
 from csmd.dream import actions, consolidation
 from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot, after, alive
 from csmd.dream.consolidation import joined, planning
@@ -28,6 +27,7 @@ from csmd.store import dreams as stored
 from csmd.store.core import Store
 from csmd.store.dreams import Dream, Place
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 T = TypeVar("T")
 Facts = Mapping[int, Sequence[Fact]]
@@ -269,7 +269,7 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
         return []
     if action.kind == "lift" and action.made is not None:
         made = believe.aged(rows, action.made)
-        memories.insert(rows, made, text_hash=text.keyed_hash(made.text, key))
+        memories.insert(rows, made, text_hash=tokens.keyed_hash(made.text, key))
         belief_changes.note(rows, made.id, stored.LIFTED, "", memory.id, action.reason, belief_changes.DREAM, now)
         return [made.id]
     if action.kind == "ask" and other is not None:

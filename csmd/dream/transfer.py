@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
-from csmd import text, wire
+from csmd import wire
 from csmd.capture.project_identity import normal_remote
 from csmd.errors import BadInput
 from csmd.hosts.claude import environment
@@ -41,6 +41,7 @@ from csmd.privacy.redaction import redact
 from csmd.store import disk, exports, files, memories, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import display, prose, tokens
 
 #: The file in a directory that was exported to, and what its first line says.
 NAME = "memories.jsonl"
@@ -425,7 +426,7 @@ def _put(
         if believe.is_forgotten(rows, said, project=project, at=str(one["created_at"]), key=key):
             taken.forgotten += 1
             continue
-        text_hash = text.keyed_hash(one["text"], key)
+        text_hash = tokens.keyed_hash(one["text"], key)
         known = memories.by_id(rows, one["id"])
         if known is None or known.text != one["text"]:
             known = memories.by_hash(rows, text_hash, project=project)
@@ -540,15 +541,15 @@ def statements(found: Memo, body: str) -> Iterator[Statement]:
 
 def _pieces(body: str) -> Iterator[str]:
     for block in _blocks(body):
-        said = text.squeeze(block)
+        said = display.squeeze(block)
         if len(said) > MOST_NOTE_CHARACTERS:
             whole = ""
-            for sentence in text.sentences(said):
+            for sentence in prose.sentences(said):
                 if len(whole) + len(sentence) >= MOST_NOTE_CHARACTERS:
                     break
                 whole = f"{whole} {sentence}".strip()
-            said = whole or text.cut(said, MOST_NOTE_CHARACTERS)
-        if len(text.content_words(said)) >= LEAST_WORDS:
+            said = whole or display.cut(said, MOST_NOTE_CHARACTERS)
+        if len(tokens.content_words(said)) >= LEAST_WORDS:
             yield said
 
 

@@ -16,14 +16,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, get_args
 
-from csmd import prose, quotations
 from csmd.cache import cached
 from csmd.extraction import classifier, refusals
 from csmd.extraction.refusals import Speaker
 from csmd.extraction.sources import Role, Source
 from csmd.extraction.weights import Weights, shipped, squashed
 from csmd.model import PROMPTS, Authority, Statement, StoredTurn
-from csmd.text import content_words, words_of
+from csmd.text import prose, quotations
+from csmd.text.tokens import content_words, words_of
 
 #: Most distinct content words of a passage, and of its characters.
 MOST_WORDS, MOST_CHARACTERS = 45, 600

@@ -20,9 +20,10 @@ from importlib import resources
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
-from csmd import text, wire
+from csmd import wire
 from csmd.cache import cached
 from csmd.model import CATEGORIES, Category, Decay, Gate
+from csmd.text import tokens
 
 Speaker = Literal["user", "assistant"]
 
@@ -240,7 +241,7 @@ def _tokens(said: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _stem(word: str) -> str:
-    return text.stem(word) if len(word) > 3 and word.isalpha() else word
+    return tokens.stem(word) if len(word) > 3 and word.isalpha() else word
 
 
 def _reasons(model: Model, found: frozenset[str], gate: Gate) -> tuple[str, ...]:

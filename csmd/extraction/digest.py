@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import PurePath
 from typing import Literal, NamedTuple
 
-from csmd import text
 from csmd.errors import CsmdError
 from csmd.extraction import refusals
 from csmd.extraction import work as harvest
@@ -23,7 +22,8 @@ from csmd.store import cursors, digests, sessions, tombstones
 from csmd.store.core import Store
 from csmd.store.digests import DIGEST, Waiting
 from csmd.store.sqlite import Rows
-from csmd.text import amount, cut
+from csmd.text.display import amount, cut
+from csmd.text.tokens import keyed_hash
 
 Why = Literal["compaction", "end", "settled"]
 Outcome = Literal["failing", "rejected", "corrected", "committed", "checked", "unchecked", "answered", "unanswered"]
@@ -257,7 +257,7 @@ def _digests(store: Store, session: Waiting) -> list[Digest]:
 
 def _made(rows: Rows, session: Waiting, key: bytes) -> Callable[[], list[Digest]]:
     """Reads what a session's digests are made of; what it gives makes them, without the store."""
-    if sessions.is_tampered(rows, text.keyed_hash(PurePath(session.path).name, key)):
+    if sessions.is_tampered(rows, keyed_hash(PurePath(session.path).name, key)):
         return list
     entries = [Entry(*row) for row in digests.entries(rows, session.session_seq)]
     stated = [Stated(*row) for row in digests.stated(rows, session.session_seq)]

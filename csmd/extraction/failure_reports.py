@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from csmd import text as texts
 from csmd.cache import cached
 from csmd.extraction import refusals, shell_commands
-from csmd.patterns import at_first_use
+from csmd.text import display, similarity
+from csmd.text.patterns import at_first_use
+from csmd.text.prose import lines_of_prose, sentences
 
 #: What is looked at of an output: its beginning and its end, where tools say what went wrong.
 HEAD, TAIL = 24_000, 24_000
@@ -349,7 +350,7 @@ def _names(text: str) -> frozenset[str]:
 
 def share(one: str, other: str) -> tuple[int, int]:
     """(names, content words) that two texts have in common."""
-    left, right = texts.gist(one).stems, texts.gist(other).stems
+    left, right = similarity.gist(one).stems, similarity.gist(other).stems
     lower = other.casefold()
     named = names(one) & names(other) | {name for name in names(one) if len(name) > 5 and name in lower}
     return len(named), len(left & right)
@@ -368,7 +369,7 @@ def symptom_in(said: str) -> str:
 
 @cached(128)
 def _symptom_in(said: str) -> str:
-    prose = [one for line in texts.lines_of_prose(said) for one in texts.sentences(line)]
+    prose = [one for line in lines_of_prose(said) for one in sentences(line)]
     found = [one for one in prose if len(one) > SHORT and is_symptom(one)][:3]
     lines = [line.strip() for line in said.splitlines()]
     shown = [line for line in lines if SHORT < len(line) < MOST and _SURELY.search(line)][:2]
@@ -376,7 +377,7 @@ def _symptom_in(said: str) -> str:
         at = next((place for place, line in enumerate(lines) if line.endswith(found[0][-SHORT:])), len(lines))
         shown = [line for line in lines[at + 1 :] if len(line) > SHORT][:2]
     parts = [*found, *(line for line in shown if not any(line in one or one in line for one in found))]
-    return texts.cut(texts.squeeze(" ".join(parts)), MOST)
+    return display.cut(display.squeeze(" ".join(parts)), MOST)
 
 
 def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple[str, str]:
@@ -387,8 +388,8 @@ def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple
     """
     best, chosen = 0, ("", "")
     for uuid, said, before in passages:
-        for line in texts.lines_of_prose(said[:LOOKED_AT]):
-            for sentence in texts.sentences(line):
+        for line in lines_of_prose(said[:LOOKED_AT]):
+            for sentence in sentences(line):
                 if not 20 < len(sentence) <= MOST or sentence.rstrip("*` ").endswith(("?", ":")):
                     continue
                 if _NARRATION.search(sentence):
@@ -399,7 +400,7 @@ def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple
                     continue
                 value = 3 * cause + 2 * min(named, 2) + min(words, 3) + 2 * before
                 if value > best:
-                    best, chosen = value, (uuid, texts.squeeze(sentence.replace("**", "")))
+                    best, chosen = value, (uuid, display.squeeze(sentence.replace("**", "")))
     return chosen
 
 
@@ -530,7 +531,7 @@ def _reported(cause: Told, prompts: Sequence[Spoken], *, is_cause: bool) -> list
     found = []
     for turn in before:
         symptom = symptom_in(turn.text)
-        if not symptom or texts.says_the_same(symptom, cause.text):
+        if not symptom or similarity.says_the_same(symptom, cause.text):
             continue
         # The assistant answers the last prompt: there nearness is enough.
         is_answer = turn is before[-1] and turn.uuid != cause.uuid and cause.authority == "assistant"

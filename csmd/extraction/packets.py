@@ -9,15 +9,15 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import NamedTuple
 
-from csmd import quotations, text
 from csmd.extraction import failure_reports, refusals, shell_commands
 from csmd.model import PROMPTS, Heard, Packet, PacketKind, Stance, State
-from csmd.patterns import at_first_use
 from csmd.store import candidates as stored
 from csmd.store import cursors, sessions
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
+from csmd.text import prose, quotations, tokens
+from csmd.text.patterns import at_first_use
 
 #: Outcomes that are looked back at; failures in a row that are as bad as it gets.
 LOOKED_BACK, IN_A_ROW = 6, 3
@@ -85,8 +85,8 @@ def stuck(moment: Moment) -> float:
 
 def repeating(moment: Moment) -> float:
     """Whether the user says again what was said before."""
-    same = text.normalise(moment.said)
-    return float(bool(same) and any(text.normalise(before) == same for before in moment.earlier))
+    same = tokens.normalise(moment.said)
+    return float(bool(same) and any(tokens.normalise(before) == same for before in moment.earlier))
 
 
 def objecting(moment: Moment) -> float:
@@ -229,7 +229,7 @@ def orders(said: str) -> list[Order]:
         return []
     is_short = len(said.split()) <= SHORT_WORDS
     found: dict[Order, None] = {}
-    for sentence in (one for line in text.lines_of_prose(said) for one in text.sentences(line)):
+    for sentence in (one for line in prose.lines_of_prose(said) for one in prose.sentences(line)):
         asks = _ORDERS_ASKS.search(sentence)
         if len(sentence.split()) > SENTENCE_WORDS or not (asks or (is_short and not sentence.endswith("?"))):
             continue
@@ -246,11 +246,11 @@ def _order(piece: str, *, asked: bool) -> Order | None:
     bare = bare[against.end() if against else 0 :]
     if _NO_ORDER.match(bare) or (against and _WAITS.search(bare)):
         return None
-    words = text.words_of(bare)
+    words = tokens.words_of(bare)
     if not asked and (len(words) > BARE_WORDS or not all(map(str.isalpha, words))):
         return None
     told = " ".join(words[:ORDER_WORDS])
-    if len(told) > ORDER_CHARACTERS or not text.content_words(told) or not words[0].isalpha():
+    if len(told) > ORDER_CHARACTERS or not tokens.content_words(told) or not words[0].isalpha():
         return None
     return Order(told, against is not None)
 
@@ -381,7 +381,7 @@ def _observe(store: Store, session: Behind) -> int:
         upto = min(session.turns, session.position + BATCH)
         provisional = stored.first_provisional(rows, session.session_seq, after=session.position)
         upto = upto if provisional is None else min(upto, provisional - 1)
-        noted = sessions.is_tampered(rows, text.keyed_hash(PurePath(session.path).name, store.hash_key))
+        noted = sessions.is_tampered(rows, tokens.keyed_hash(PurePath(session.path).name, store.hash_key))
         after = max(0, session.position - WINDOW)
         return stored.heard(rows, session.session_seq, after=after, upto=upto), upto, noted
 

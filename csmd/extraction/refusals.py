@@ -11,7 +11,7 @@ from typing import Literal
 
 from csmd.cache import cached
 from csmd.extraction.weights import Weights, squashed
-from csmd.patterns import at_first_use
+from csmd.text.patterns import at_first_use
 
 #: More of a sentence is not read: words, and the steps of its length.
 MAX_WORDS, LENGTHS = 40, (4, 8, 12, 18, 26)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from csmd.patterns import at_first_use
+from csmd.text.patterns import at_first_use
 
 #: Longer shell lines are programs of their own; what stands further back is not looked at.
 MOST_CHARACTERS = 8_000

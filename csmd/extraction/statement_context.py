@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from csmd import text
-from csmd import text as texts
 from csmd.cache import cached
 from csmd.extraction import failure_reports, packets
-from csmd.patterns import at_first_use
+from csmd.text import display, prose, tokens
+from csmd.text.patterns import at_first_use
 
 #: What says by itself where: a file, a path, a name of code.
 _PLACE = re.compile(
@@ -216,7 +215,7 @@ def _question(prompt: Prompt, answer: str) -> Scene | None:
 def _lead(said: Said) -> str:
     """The sentence with which a turn begins, as a phrase, where what was said stands in a later one and leaves its words out."""
     lead, *behind = _sentences(said.turn) or [""]
-    while behind and len(text.content_words(lead)) < LEAST_ASKED:  # a greeting, a heading; a colon leads on
+    while behind and len(tokens.content_words(lead)) < LEAST_ASKED:  # a greeting, a heading; a colon leads on
         lead = f"{lead} {behind.pop(0)}" if lead.endswith(":") else behind.pop(0)
     words = _words(said.text)
     begun = _words(next(iter(_sentences(said.text)), ""))
@@ -237,8 +236,8 @@ def _is_remark(said: Said) -> bool:
 
 
 def _sentences(turn: str) -> list[str]:
-    rows = text.lines_of_prose(turn[:LOOKED_AT])
-    return [text.squeeze(one) for row in rows for one in text.sentences(row)]
+    rows = prose.lines_of_prose(turn[:LOOKED_AT])
+    return [display.squeeze(one) for row in rows for one in prose.sentences(row)]
 
 
 def _adds(sentence: str, said: str) -> bool:
@@ -250,12 +249,12 @@ def _adds(sentence: str, said: str) -> bool:
 
 @cached(1024)
 def _words(said: str) -> frozenset[str]:
-    return frozenset(text.stem(word) for word in text.content_words(said))
+    return frozenset(tokens.stem(word) for word in tokens.content_words(said))
 
 
 def _quoted(sentence: str) -> str:
     seen = "".join(char if char.isprintable() else " " for char in sentence.replace('"', "'"))
-    return '"' + text.squeeze(text.defuse(seen)) + '"'
+    return '"' + display.squeeze(display.defuse(seen)) + '"'
 
 
 def _at(path: str, uuid: str) -> Scene | None:
@@ -347,7 +346,7 @@ class Place(NamedTuple):
 def is_claim(said: str, category: str, *, by_assistant: bool, turn: str) -> bool:
     """Whether a statement says how something is: an assistant's, whatever it decides, and a reviewer's that a `turn` hands on."""
     if remark(said, category, turn):
-        return not all(_NO_CLAIM.search(one) for one in texts.sentences(said))
+        return not all(_NO_CLAIM.search(one) for one in prose.sentences(said))
     claims = category in CLAIMS or (by_assistant and category in DECIDED)
     return claims and not _NO_CLAIM.search(said)
 
@@ -360,14 +359,14 @@ def remark(said: str, category: str, turn: str) -> str:
     """
     if not (packets.remarks(turn) or (category in CLAIMS and packets.is_finding(turn))):
         return ""
-    words = set(texts.content_words(said))
-    if len(words & set(texts.content_words(turn))) <= len(words) / 2:
+    words = set(tokens.content_words(said))
+    if len(words & set(tokens.content_words(turn))) <= len(words) / 2:
         return ""
     starts = [found.start() for found in _ITEM.finditer(turn)]
     if len(starts) < SEVERAL:
         return turn
     items = [turn[start:end] for start, end in zip(starts, [*starts[1:], len(turn)], strict=True)]
-    return max(items, key=lambda item: len(words & set(texts.content_words(item))))
+    return max(items, key=lambda item: len(words & set(tokens.content_words(item))))
 
 
 def edited(claims: Iterable[Claim], edits: Sequence[Edit]) -> dict[int, Edit]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import NamedTuple
 
-from csmd import text
 from csmd.extraction import chooser, sources
 from csmd.extraction.chooser import Chosen
 from csmd.extraction.sources import Source
@@ -20,6 +19,7 @@ from csmd.store import turns as told_of
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 #: The tools that write to a file.
 EDITS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
@@ -149,12 +149,12 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
     def write(rows: Rows) -> int:
         new = 0
         for one in fresh:
-            text_hash = text.keyed_hash(one.statement.text, store.hash_key)
+            text_hash = tokens.keyed_hash(one.statement.text, store.hash_key)
             new += memories.add_statement(
                 rows, one.statement, one.turn, session_seq=session.session_seq, text_hash=text_hash
             )
         for one in late:
-            text_hash = text.keyed_hash(one.statement.text, store.hash_key)
+            text_hash = tokens.keyed_hash(one.statement.text, store.hash_key)
             for uuid in one.statement.also:
                 beside_of.cite_beside(rows, one.turn, beside[uuid], text_hash=text_hash)
         cursors.move_cursor(rows, STAGE, str(session.session_seq), max(reached, session.position))
@@ -171,7 +171,7 @@ def choose_whole(rows: Rows, session: Behind, *, key: bytes) -> list[Chosen]:
 
 def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
     """What one conversation gives to choose from, from the beginning of the exchange that its cursor stands in."""
-    if sessions.is_tampered(rows, text.keyed_hash(PurePath(session.path).name, key)):
+    if sessions.is_tampered(rows, tokens.keyed_hash(PurePath(session.path).name, key)):
         return View([], [], "")
     begun = cursors.exchange_begun(rows, session.session_seq, at=session.position)
     after, found = max(0, begun - 1), list[StoredTurn]()
@@ -192,6 +192,6 @@ def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
     stated = memories.stated_before(rows, session.session_seq, begun)
     return View(
         sources=sources.sources([turn for turn in spoken if turn.ordinal >= begun], settled=settled, worked=worked),
-        said=[frozenset(text.content_words(said)) for said in stated],
+        said=[frozenset(tokens.content_words(said)) for said in stated],
         before=before[-1] if before else "",
     )

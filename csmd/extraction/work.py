@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from csmd import quotations
 from csmd.extraction import refusals, shell_commands
 from csmd.hosts.claude import tool_calls
-from csmd.patterns import at_first_use
-from csmd.text import content_words, cut, lines_of_prose, sentences, squeeze, stem
+from csmd.text import quotations
+from csmd.text.display import cut, squeeze
+from csmd.text.patterns import at_first_use
+from csmd.text.prose import lines_of_prose, sentences
+from csmd.text.tokens import content_words, stem
 
 LONGEST_COMMAND = 100
 #: Characters at the beginning of an output in which a check that failed behind a pipe says so; thrice as many at its end.

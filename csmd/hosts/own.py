@@ -17,13 +17,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from csmd import text as texts
 from csmd import wire
 from csmd.errors import BadInput
 from csmd.hosts.adapter import label, string
 from csmd.hosts.claude import transcript
 from csmd.model import Turn
 from csmd.privacy.redaction import redact
+from csmd.text import display
 
 EntryKind = Literal["user", "assistant", "system", "summary", "tombstone"]
 KINDS: tuple[str, ...] = get_args(EntryKind)
@@ -229,5 +229,5 @@ def _aside(value: dict[str, Any], counts: Counter[str]) -> Turn:
     bare = transcript.bare_turn(value, counts)
     if bare is None:
         raise BadInput("a session file's line names no session")
-    said = redact(texts.strip_fenced(wire.clean(said_in(value))), counts).strip()
+    said = redact(display.strip_fenced(wire.clean(said_in(value))), counts).strip()
     return replace(bare, kind="summary" if value["type"] == "summary" else "notification", text=said)

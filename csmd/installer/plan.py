@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from csmd import config, text, wire
+from csmd import config, wire
 from csmd.config import (
     Config,
     Settings,
@@ -35,6 +35,7 @@ from csmd.installer import foreign_files, registration
 from csmd.installer.foreign_files import make_private, write_whole
 from csmd.installer.registration import NEWER
 from csmd.paths import Paths
+from csmd.text import display
 
 
 def load_record(paths: Paths) -> dict[str, Any]:
@@ -414,13 +415,13 @@ def choose(installed: Mapping[str, str], seen: Iterable[str]) -> Choice:
         return choice
     if not installed:
         return Choice(events=(), kept_out_by="no `claude` was found")
-    silent = [path for path, version in installed.items() if text.version_of(version) is None]
+    silent = [path for path, version in installed.items() if display.version_of(version) is None]
     return Choice(events=(), kept_out_by=f"{silent[0]} does not tell its version") if silent else choice
 
 
 def known_to(versions: Iterable[str]) -> Choice:
     """The newer events that the oldest of these versions knows; what is no version says nothing."""
-    told = [version for version in versions if text.version_of(version)]
+    told = [version for version in versions if display.version_of(version)]
     if not told:
         return Choice(events=tuple(NEWER))
     oldest = min(told, key=_number)
@@ -434,7 +435,7 @@ def oldest_for(events: Sequence[str]) -> str:
 
 
 def _number(version: str) -> tuple[int, int, int]:
-    return text.version_of(version) or (0, 0, 0)
+    return display.version_of(version) or (0, 0, 0)
 
 
 def installed() -> dict[str, str]:
@@ -469,7 +470,7 @@ def _version(path: Path, search: str) -> str:
         except (OSError, subprocess.TimeoutExpired):
             return ""
     word = done.stdout.decode("utf-8", "replace").split()[:1]
-    return word[0] if done.returncode == 0 and word and text.version_of(word[0]) else ""
+    return word[0] if done.returncode == 0 and word and display.version_of(word[0]) else ""
 
 
 #: The rare module first: a new one serves the hook of before, until that is replaced too.

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from csmd import text, wire
+from csmd import wire
 from csmd.errors import BadInput, CsmdError
 from csmd.paths import Paths
+from csmd.text import display
 
 #: Most bytes of an answer: some 4,000 tokens of the 25,000 that the assistant lets through.
 MOST_BYTES = 16_000
@@ -95,7 +96,7 @@ def _merged(memories: Sequence[Hit], turns: Sequence[Hit]) -> list[Hit]:
 
 
 def _hit(hit: Hit, numbers: Mapping[str, int], *, here: str) -> str:
-    number, said = numbers[hit["id"]], text.cut(plain(hit["text"]), HIT_CHARACTERS)
+    number, said = numbers[hit["id"]], display.cut(plain(hit["text"]), HIT_CHARACTERS)
     about = [hit["at"][:10]]
     if hit["kind"] == "memory":
         about = [hit["id"], hit["gate"], f"by {_whom(hit['authority'])}", *about]
@@ -145,7 +146,7 @@ def _memory(found: Mapping[str, Any]) -> str:
     if found["scene"]:
         lines.append(f"Said {plain(found['scene'])}.")
     for source in found["sources"][:SOURCES]:
-        said = text.cut(plain(source["text"]), SOURCE_CHARACTERS)
+        said = display.cut(plain(source["text"]), SOURCE_CHARACTERS)
         where = f"{source['role']} {source['at'][:10]}, session {source['session_id'] or '?'}"
         lines.append(f"- {where}: {source['speaker']}: {said}" if said else f"- {where}")
     return _fenced(lines)
@@ -192,7 +193,7 @@ def _whom(authority: str) -> str:
 
 def plain(said: str) -> str:
     """Somebody's words on one line, unable to close the fence they stand in."""
-    return text.squeeze(text.defuse(said))
+    return display.squeeze(display.defuse(said))
 
 
 def _fenced(lines: Sequence[str]) -> str:
@@ -200,7 +201,7 @@ def _fenced(lines: Sequence[str]) -> str:
     kept: list[str] = []
     left = MOST_BYTES
     for number, line in enumerate(lines):
-        cut = text.cut(plain(line), LINE_CHARACTERS)  # once more: an id, too, may be anybody's words
+        cut = display.cut(plain(line), LINE_CHARACTERS)  # once more: an id, too, may be anybody's words
         left -= len(cut.encode()) + 1
         if left < 0:
             kept.append(f"({len(lines) - number} more left out)")
@@ -313,4 +314,4 @@ def answer(asker: Asker, ask: Ask, name: str, given: Arguments) -> tuple[str, bo
 def in_words(error: CsmdError) -> str:
     """What happened and what to do, as a model is told it."""
     helps = f" What helps: {error.hint}" if error.hint else ""
-    return wire.clean(text.defuse(f"csmd: {error.what}.{helps}"))
+    return wire.clean(display.defuse(f"csmd: {error.what}.{helps}"))

@@ -12,10 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import csmd
-from csmd import client, text
+from csmd import client
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.mcp.model_tools import Asker, answer, plain, tools_json
 from csmd.paths import Paths
+from csmd.text import display
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -58,7 +59,7 @@ def trouble(paths: Paths) -> str:
 
 def attention(said: str) -> str:
     """A state that the model is to pass on."""
-    return f"ATTENTION: {text.cut(plain(said), 600)} Tell the user once, in a sentence."
+    return f"ATTENTION: {display.cut(plain(said), 600)} Tell the user once, in a sentence."
 
 
 def told_of(status: Mapping[str, Any]) -> str:

@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
-from csmd import text
 from csmd.model import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Memory, Scope, Tier
-from csmd.text import amount
+from csmd.text import tokens
+from csmd.text.display import amount
 
 CONFIRMATION_STEP = 0.05
 RECENCY_MOST = 0.10
@@ -109,7 +109,7 @@ def due(said: str, *, gate: Gate, at: str) -> str:
     """
     if gate != "promissory":
         return ""
-    named = [one for one in text.date_terms(said, at[:10]) if one[2] >= at[:10]]
+    named = [one for one in tokens.date_terms(said, at[:10]) if one[2] >= at[:10]]
     if not named:
         return ""
     _, end, day = min(named, key=lambda one: one[2])

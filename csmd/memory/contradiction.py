@@ -13,9 +13,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from csmd import text
 from csmd.cache import cached
-from csmd.patterns import at_first_use
+from csmd.text import prose, similarity
+from csmd.text.patterns import at_first_use
+from csmd.text.tokens import STOP_WORDS, query_terms
+from csmd.text.tokens import stem as tokens_stem
 
 #: Words by which people mark that they change their mind; they make an amendment surer and none by themselves.
 CUE = at_first_use(
@@ -94,7 +96,7 @@ def stem(word: str) -> str:
     bare = bare.removesuffix("'s").removesuffix("()")
     if not bare.isalpha():
         return bare
-    short = text.stem(IRREGULAR.get(bare, bare))
+    short = tokens_stem(IRREGULAR.get(bare, bare))
     return short[:-1] if len(short) > 4 and short.endswith("y") else short  # retry as in retries
 
 
@@ -132,7 +134,9 @@ def counts(word: str, stem: str) -> bool:
     if word[0] in "`-" or not stem.isalpha():
         return True
     plain = word.casefold()
-    return len(stem) > 1 and plain not in text.STOP_WORDS and plain not in text.TURNING_WORDS and stem not in WEAK_STEMS
+    return (
+        len(stem) > 1 and plain not in STOP_WORDS and plain not in similarity.TURNING_WORDS and stem not in WEAK_STEMS
+    )
 
 
 def stems_of(said: str) -> list[str]:
@@ -251,7 +255,7 @@ class Said:
 def assertion(said: str) -> str:
     """What a statement asserts, without fillers and the reasons that it gives: who shares a reason shares no subject."""
     bare = FILLER.sub(" ", REASON.sub("", said)).strip()
-    return bare if len(text.gist(bare).stems) >= 2 else said
+    return bare if len(similarity.gist(bare).stems) >= 2 else said
 
 
 @cached(2048)
@@ -286,7 +290,7 @@ def _is_name(word: str, *, first: bool) -> bool:
 
 
 def _parts(said: str) -> frozenset[str]:
-    return frozenset(stem(part) for part in text.query_terms(" ".join(re.split(r"[-/._\s]", said))))
+    return frozenset(stem(part) for part in query_terms(" ".join(re.split(r"[-/._\s]", said))))
 
 
 def _gone(tokens: list[tuple[str, str]], said: str) -> tuple[frozenset[str], ...]:
@@ -390,7 +394,7 @@ def renames(said: str) -> tuple[tuple[str, str], ...]:
     for pattern in RENAMES:
         for old, new in pattern.findall(said):
             one, other = (name.strip("`\"'.,").casefold() for name in (old, new))
-            if one and other and one != other and len(one) > 2 and len(other) > 2 and one not in text.STOP_WORDS:
+            if one and other and one != other and len(one) > 2 and len(other) > 2 and one not in STOP_WORDS:
                 found.append((one, other))
     return tuple(dict.fromkeys(found))
 
@@ -677,7 +681,7 @@ def parts(said: str) -> tuple[str, ...]:
     """
     found: list[str] = []
     for row in _CUTS.split(said):
-        for sentence in text.sentences(row):
+        for sentence in prose.sentences(row):
             for clause in _clauses(sentence):
                 if clause.endswith(":") and not found:
                     continue
@@ -689,7 +693,7 @@ def parts(said: str) -> tuple[str, ...]:
 
 
 def _says_something(clause: str) -> bool:
-    return len(text.gist(clause).stems) >= LEAST_PARTS or bool(read(clause).slots)
+    return len(similarity.gist(clause).stems) >= LEAST_PARTS or bool(read(clause).slots)
 
 
 def _clauses(sentence: str) -> list[str]:
@@ -716,7 +720,7 @@ def spoken_of(older: str, newer: str) -> tuple[str, ...]:
     said = parts(older)
     if len(said) < 2:
         return said
-    stems, told = [text.gist(part).stems for part in said], text.gist(newer).stems
+    stems, told = [similarity.gist(part).stems for part in said], similarity.gist(newer).stems
     own = [one.difference(*(other for other in stems if other is not one)) for one in stems]
     return tuple(part for part, words in zip(said, own, strict=True) if words & told)
 
@@ -821,7 +825,7 @@ def _opposite(before: Said, after: Said, shared: frozenset[str]) -> bool | None:
         for other in ANTONYMS.get(one, frozenset()) & new:
             if _same_subject(before.stems - {one}, after.stems - {other}):
                 return before.stems - {one} == after.stems - {other}
-    alike = len(shared) >= text.SAME_SHARE * len(before.stems | after.stems)
+    alike = len(shared) >= similarity.SAME_SHARE * len(before.stems | after.stems)
     if alike and any(TURNED[word] in after.turns - before.turns for word in before.turns - after.turns):
         return True
     return None

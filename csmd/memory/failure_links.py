@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from csmd import text as texts
 from csmd import wire
 from csmd.errors import BadInput
 from csmd.extraction import failure_reports, shell_commands, statement_context
@@ -27,6 +26,7 @@ from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.memories import EDITED
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 STAGE = stored.GOTCHA_STAGE
 #: Memories whose sessions are looked at again in one step.
@@ -80,7 +80,7 @@ def _to_relate(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, i
 
 
 def _is_tampered(rows: Rows, path: str, key: bytes) -> bool:
-    return sessions.is_tampered(rows, texts.keyed_hash(PurePath(path).name, key))
+    return sessions.is_tampered(rows, tokens.keyed_hash(PurePath(path).name, key))
 
 
 # --- errors and what mended them

@@ -9,7 +9,6 @@ from heapq import heapify, heappop, heappush
 from itertools import combinations
 from typing import Literal
 
-from csmd import text
 from csmd.extraction import shell_commands
 from csmd.memory import confidence as score
 from csmd.memory import remember as believe
@@ -29,6 +28,7 @@ from csmd.model import (
 from csmd.store import belief_changes, candidates, cursors, memories, projects, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import display, tokens
 
 #: The rule that put a candidate there, as `Candidate.source`.
 SOURCE = "habits"
@@ -156,7 +156,7 @@ def _action(candidate: Candidate, profile: Profile, known: str) -> Action:
     if candidate.kind not in KINDS or not KINDS[candidate.kind].promoted:
         return Action(candidate=candidate, step="wait", reasons=("is told, and is nothing to remember",))
     if candidate.contradicted or candidate.status == "needs_review":
-        times = text.amount(candidate.contradicted, "session")
+        times = display.amount(candidate.contradicted, "session")
         return Action(candidate=candidate, step="review", reasons=(f"{times} against it: a person has to say",))
     if known:
         return Action(candidate=candidate, step="known", reasons=(f"{known} says the same",), memory_id=known)
@@ -282,7 +282,7 @@ def _alike(asked: Sequence[Packet]) -> list[tuple[frozenset[str], list[Packet]]]
     """Orders that share two content words, or are one and the same word, the words shared in most sessions first; each order once."""
     having: dict[frozenset[str], list[int]] = defaultdict(list)
     for at, one in enumerate(asked):
-        words = list(dict.fromkeys(map(text.stem, text.content_words(one.subject))))[:KNOWN_BY]
+        words = list(dict.fromkeys(map(tokens.stem, tokens.content_words(one.subject))))[:KNOWN_BY]
         for key in map(frozenset, combinations(words, min(2, len(words)))):
             having[key].append(at)
     counted = ((len(_sessions(asked[at] for at in of)), sorted(key)) for key, of in having.items())
@@ -571,7 +571,7 @@ def _retell(rows: Rows, memory: Memory, candidate: Candidate, *, before: Sequenc
         confirmed_at=candidate.updated_at, session_id=sources[0].session_id, hot_until=limits.hot_until,
         warm_until=limits.warm_until, archive_at=limits.archive_at,
     )  # fmt: skip
-    digest = text.keyed_hash(candidate.text, key)
+    digest = tokens.keyed_hash(candidate.text, key)
     memories.retell_inferred(rows, told, text_hash=digest, sources=sources, before=before)
 
 

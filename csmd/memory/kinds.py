@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from csmd import text
 from csmd.memory import confidence
 from csmd.model import CATEGORIES, MemoryType, Statement
+from csmd.text import tokens
 
 #: The origin of what the assistant's self model states.
 SELF = "self"
@@ -73,7 +73,7 @@ def type_of(statement: Statement, *, kind: str, origin: str) -> MemoryType:
 
 def of(project: int, body: str) -> str:
     """The id of what is said in a scope: `m` and ten hex digits."""
-    return "m" + hashlib.sha256(f"{project}:{text.normalise(body)}".encode()).hexdigest()[:10]
+    return "m" + hashlib.sha256(f"{project}:{tokens.normalise(body)}".encode()).hexdigest()[:10]
 
 
 #: Who says who they are says it at once: a longer text is looked at so far.

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from csmd import text
 from csmd.memory import topic_tagging, upkeep_plan
 from csmd.model import Memory
+from csmd.text import similarity, tokens
 
 Kind = Literal["preference", "opinion", "worldview"]
 SUBJECT_SHARE, SUBJECT_COMMON = 1 / 3, 2
@@ -52,7 +52,7 @@ def is_held(memory: Memory) -> bool:
 def beliefs(memories: Sequence[Memory]) -> list[Belief]:
     """The beliefs among some memories by kind, in each those with the most evidence first."""
     held = sorted((memory for memory in memories if is_held(memory) and kind_of(memory)), key=_evidence)
-    gists = {memory.id: text.gist(memory.text).stems for memory in held}
+    gists = {memory.id: similarity.gist(memory.text).stems for memory in held}
     seen = Counter(stem for stems in gists.values() for stem in stems)
     groups: list[list[Memory]] = []
     for memory in held:
@@ -92,7 +92,7 @@ def _subject(said: str, common: frozenset[str], seen: Counter[str], size: int) -
     found = [phrase.written for phrase in topic_tagging.subjects(said) if phrase.is_name or phrase.is_led]
 
     def worth(phrase: str) -> tuple[float, int]:
-        shared = {text.stem(word) for word in text.content_words(phrase)} & common
+        shared = {tokens.stem(word) for word in tokens.content_words(phrase)} & common
         return sum(1 / (1 + seen[stem] - min(size, seen[stem])) for stem in shared), len(phrase)
 
     return max(found, key=worth, default="")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from csmd import text
 from csmd.extraction import classifier
 from csmd.extraction.classifier import Classification
 from csmd.memory import confidence as score
@@ -16,6 +15,7 @@ from csmd.store import before_images, core, cursors, memories, projects, receipt
 from csmd.store import forget as forgotten
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import similarity, tokens
 
 STAGE = "believe"
 #: Statements believed in one write at most: it looks for the same in the store, and a hook may be waiting behind it.
@@ -83,7 +83,7 @@ def remember(
     if at and statement.authority == "user":
         correction = statement.gate == "correction"
         tombstones.note_again(rows, statement.text, correction=correction, project=project, at=at, key=key)
-    text_hash = text.keyed_hash(statement.text, key)
+    text_hash = tokens.keyed_hash(statement.text, key)
     known = _known_exactly(rows, text_hash, home, besides=besides)
     if known is None:
         near = supersession.Near.of(rows, statement.text, home)
@@ -223,7 +223,7 @@ def forget(
     for whole in memories.wholes_of(rows, memory):
         if by_person or whole.authority != "user":
             forget(rows, whole, key=key, now=now, by_person=by_person)
-    text_hash, home = text.keyed_hash(memory.text, key), memory.project_seq
+    text_hash, home = tokens.keyed_hash(memory.text, key), memory.project_seq
     same = [one for one in forgotten.below(rows, text_hash, scope=home) if by_person or one.authority != "user"]
     going = [(memory, forgotten.leave(rows, memory, told))]
     going += [(one, forgotten.leave(rows, one, forgotten.NOWHERE)) for one in same]
@@ -235,7 +235,7 @@ def forget(
             one,
             text_hash=text_hash,
             scope=home,
-            is_same=lambda said: text.says_the_same(said, memory.text),
+            is_same=lambda said: similarity.says_the_same(said, memory.text),
             by_assistants=not by_person,
         )
         for source in one.provenance:  # it may be quoted beside another memory
@@ -255,7 +255,7 @@ def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> N
 
 def said_already(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
     """A memory of the scope that says the same in nearly the same words, the likest first."""
-    near = search.text_hits(rows, "memory", text.query_terms(statement.text), projects=[project], limit=LIKEST)
+    near = search.text_hits(rows, "memory", tokens.query_terms(statement.text), projects=[project], limit=LIKEST)
     found = memories.by_seqs(rows, [int(seq) for seq, _ in near])
     return _repeated(statement, [found[int(seq)] for seq, _ in near])
 
@@ -269,7 +269,7 @@ def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = ""
         against = "correction" in (statement.gate, memory.gate) and statement.gate != memory.gate
         if against or _is_worded_anew(memory, besides):
             continue
-        if text.says_the_same(statement.text, memory.text) and not _turns(statement, memory):
+        if similarity.says_the_same(statement.text, memory.text) and not _turns(statement, memory):
             return memory
     return None
 

@@ -6,7 +6,6 @@ with the next turn; a turn that is looked at twice is found as it was left.
 
 from __future__ import annotations
 
-from csmd import quotations
 from csmd.extraction import shell_commands
 from csmd.hosts.claude import tool_calls, transcript
 from csmd.model import Memory
@@ -14,6 +13,7 @@ from csmd.store import activity, memories, speakers
 from csmd.store.core import Store
 from csmd.store.speakers import Prompt
 from csmd.store.sqlite import Rows
+from csmd.text import quotations
 
 #: Turns of one write.
 BATCH = 20

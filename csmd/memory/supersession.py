@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from csmd import text
 from csmd.errors import BadInput
 from csmd.memory import confidence, contradiction, kinds, review, upkeep_plan
 from csmd.memory import confidence as score
 from csmd.model import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
 from csmd.store import belief_changes, candidates, memories, projects, search, tombstones
 from csmd.store.sqlite import Rows
+from csmd.text import similarity, tokens
 
 DOUBT_SOURCE = review.CHANGE
 
@@ -71,7 +71,7 @@ def of(rows: Rows, memory_id: str) -> Memory | None:
 
 def wanted(rows: Rows, whole: Memory, said: str, *, key: bytes) -> str:
     """The text to keep of a memory's rest: "" where it is remembered already, or the user made csmd forget it."""
-    known = memories.by_hash(rows, text.keyed_hash(said, key), project=whole.project_seq) if said else None
+    known = memories.by_hash(rows, tokens.keyed_hash(said, key), project=whole.project_seq) if said else None
     current = of(rows, whole.id)
     if known is not None and (current is None or known.id != current.id):
         return ""
@@ -94,7 +94,7 @@ def keep(rows: Rows, whole: Memory, said: str, *, key: bytes, by: str, at: str) 
         whole, id=free_identity(rows, whole.project_seq, said), text=said, superseded_by="", version=1,
         hot_until=limits.hot_until, warm_until=limits.warm_until, archive_at=limits.archive_at,
     )  # fmt: skip
-    memories.insert(rows, rest, text_hash=text.keyed_hash(said, key))
+    memories.insert(rows, rest, text_hash=tokens.keyed_hash(said, key))
     memories.add_link(rows, Link(from_id=whole.id, to_id=rest.id, relationship=memories.GOES_ON_AS, weight=1.0), now=at)
     belief_changes.note(rows, rest.id, LEFT, "", "", f"the rest of {whole.id}, of which a part was replaced", by, at)
     return rest.id
@@ -158,15 +158,15 @@ class Beside:
 
 def beside(rows: Rows, memory: Memory) -> Beside:
     """What a memory has superseded, and what holds in its reach and speaks of the same: the likest first."""
-    own, found = text.gist(memory.text), Near.of(rows, memory.text, memory.project_seq)
+    own, found = similarity.gist(memory.text), Near.of(rows, memory.text, memory.project_seq)
     near = [one for one in found.memories if one.id != memory.id]
     holding = [one for one in near if not one.superseded_by]
     doubtful = [one for one in holding if _ending(one, memory, found.renames)]
-    related = [one for one in holding if one not in doubtful and _one_subject(own, text.gist(one.text))]
+    related = [one for one in holding if one not in doubtful and _one_subject(own, similarity.gist(one.text))]
     return Beside([one for one in near if one.superseded_by == memory.id], doubtful, related)
 
 
-def _one_subject(one: text.Gist, other: text.Gist) -> bool:
+def _one_subject(one: similarity.Gist, other: similarity.Gist) -> bool:
     """Whether two texts share half of the shorter; one word in common is enough only where it is half of both."""
     shared = len(one.stems & other.stems)
     sizes = sorted((len(one.stems), len(other.stems)))
@@ -387,7 +387,7 @@ def _sharing(rows: Rows, said: str, reach: list[int] | None, renames: Mapping[st
     """The memories that share words with what is said, by its names of then and of now; the likest first."""
     lower = said.casefold()
     names = [name for pair in renames.items() for name in pair if any(one in lower for one in pair)]
-    terms = text.query_terms(" ".join([said, *names]))
+    terms = tokens.query_terms(" ".join([said, *names]))
     found = search.text_hits(rows, "memory", terms, projects=reach, limit=NEAR + 1)
     others = memories.by_seqs(rows, [int(seq) for seq, _ in found])
     return [others[int(seq)] for seq, _ in found]

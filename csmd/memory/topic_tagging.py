@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from csmd import text
 from csmd.memory.contradiction import WEAK
 from csmd.store import topics as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import STOP_WORDS, TURNING_WORDS
+from csmd.text import display, tokens
+from csmd.text.similarity import TURNING_WORDS
+from csmd.text.tokens import STOP_WORDS
 
 #: Names with a capital inside that are one word all the same.
 ONE_WORD = frozenset(
@@ -218,7 +219,7 @@ def tags_of(told: Sequence[Told]) -> list[Tag]:
 
 def name_of(typed: str) -> str:
     """A topic's name as it is kept: on one line, small, without marks around it; "" for nothing."""
-    return text.cut(text.normalise(typed), 60)
+    return display.cut(tokens.normalise(typed), 60)
 
 
 # --- what a text speaks of

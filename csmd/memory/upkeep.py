@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from csmd import text
 from csmd.errors import BadInput
 from csmd.memory import supersession, upkeep_plan
 from csmd.memory.remember import aged
@@ -15,6 +14,7 @@ from csmd.store import before_images as stored
 from csmd.store import belief_changes, candidates, cursors, memories, projects, receipts, search, tombstones, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import similarity, tokens
 
 STAGE = "upkeep"
 #: New memories that one read compares, the like of each that it looks at, memories that one sweeps over, and candidates
@@ -82,7 +82,7 @@ def _compared(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
     found: list[Finding] = []
     for memory in new:
         around = {memory.project_seq: projects.everywhere(rows, memory.project_seq)}
-        terms, scopes = text.query_terms(memory.text), sorted({*around, *around.values()})
+        terms, scopes = tokens.query_terms(memory.text), sorted({*around, *around.values()})
         near = search.text_hits(rows, "memory", terms, projects=scopes, limit=NEAR)
         like = memories.by_seqs(rows, [*(int(seq) for seq, _ in near), memory.seq])
         beside = upkeep_plan.duplicates([like[seq] for seq in sorted(like)], everywhere=around, dropped=dropped)
@@ -137,7 +137,7 @@ def _holds(rows: Rows, one: Candidate) -> bool:
 
 
 def _alike(one: Memory, other: Memory) -> tuple[float, bool] | None:
-    return upkeep_plan.compared(one, text.gist(one.text), other, text.gist(other.text))
+    return upkeep_plan.compared(one, similarity.gist(one.text), other, similarity.gist(other.text))
 
 
 # --- when asked

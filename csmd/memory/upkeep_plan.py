@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from csmd import text
 from csmd.errors import CsmdError
 from csmd.memory import confidence as score
 from csmd.model import AUTHORITY_RANK, Candidate, CandidateKind, CandidateStatus, Evidence, Memory, Tier
+from csmd.text import display, similarity, tokens
 
 NEAR_SHARE = 0.5
 #: Where each of two says something of its own, they must have as many words in common.
@@ -29,7 +29,7 @@ class Pair:
     exact: bool
 
 
-def compared(one: Memory, left: text.Gist, other: Memory, right: text.Gist) -> tuple[float, bool] | None:
+def compared(one: Memory, left: similarity.Gist, other: Memory, right: similarity.Gist) -> tuple[float, bool] | None:
     """(share of common words, whether they say the same) of two memories that do or nearly do; None for others.
 
     A correction says the same as corrections only: said against something else it is another statement.
@@ -37,9 +37,9 @@ def compared(one: Memory, left: text.Gist, other: Memory, right: text.Gist) -> t
     if (one.gate == "correction") != (other.gate == "correction") or left.turns != right.turns:
         return None
     common, union = len(left.stems & right.stems), len(left.stems | right.stems)
-    share = common / union if union else float(text.normalise(one.text) == text.normalise(other.text))
+    share = common / union if union else float(tokens.normalise(one.text) == tokens.normalise(other.text))
     mine, others = left.stems - right.stems, right.stems - left.stems
-    if share >= text.SAME_SHARE and not (mine and others):
+    if share >= similarity.SAME_SHARE and not (mine and others):
         return share, True
     if share < NEAR_SHARE or (mine and others and common < NEAR_SHARED) or (_is_value(mine) and _is_value(others)):
         return None
@@ -65,10 +65,10 @@ def comparing(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> I
     Two texts with a share of their words in common have one of their rarest words in common: only those of the same
     project, or of the row of what holds all around it, are compared.
     """
-    gists: list[text.Gist] = []
+    gists: list[similarity.Gist] = []
     seen: Counter[str] = Counter()
     for memory in memories:
-        gists.append(text.gist(memory.text))
+        gists.append(similarity.gist(memory.text))
         seen.update(gists[-1].stems)
         yield ()
     around = {0, *everywhere.values()}
@@ -79,7 +79,7 @@ def comparing(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> I
         stems = sorted(gist.stems, key=lambda stem: (seen[stem], stem))
         # At most this many of its words may be missing in the other.
         prefix = stems[: len(stems) - math.ceil(NEAR_SHARE * len(stems)) + 1]
-        prefix = prefix or [f"={text.normalise(memories[place].text)}"]
+        prefix = prefix or [f"={tokens.normalise(memories[place].text)}"]
         beside = {home, everywhere.get(home, 0)}
         near = {other for scope in beside for stem in prefix for other in rare.get((scope, stem), ())}
         yield tuple(
@@ -253,7 +253,7 @@ def candidate(finding: Finding, *, now: str) -> Candidate:
 
 def quote(memory: Memory) -> str:
     """A memory as a candidate quotes it."""
-    return f'"{text.cut(text.squeeze(memory.text), QUOTED)}"'
+    return f'"{display.cut(display.squeeze(memory.text), QUOTED)}"'
 
 
 def queueing(

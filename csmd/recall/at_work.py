@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
-from csmd import text
 from csmd.extraction import failure_reports, shell_commands
 from csmd.extraction.statements import EDITS, file_of
 from csmd.hosts.claude.transcript import ANSWER_LIMIT_UNITS
@@ -17,6 +16,7 @@ from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Found
 from csmd.store import failures, fulltext, memories, passages, receipts, search, turns
 from csmd.store.sqlite import Rows
+from csmd.text import display, similarity
 
 FAILURE_TAG = "csmd-failure"
 FAILURE_ABOUT = (
@@ -104,10 +104,10 @@ def failure_block(known: Known) -> Block:
 
 def history(known: Known) -> str:
     """A failure's history in a sentence: "seen 3 times before, last on ...; last fixed on ... by an edit of ..."."""
-    where = f" in {text.amount(known.sessions, 'earlier session')}" if known.sessions > 1 else ""
+    where = f" in {display.amount(known.sessions, 'earlier session')}" if known.sessions > 1 else ""
     code = f" with exit code {known.exit_code}" if known.exit_code > 0 else ""
     what = "this failure" if known.same else f"a similar failure, `{known.command}`{code},"
-    said = f"{what} was seen {text.amount(known.times, 'time')} before{where}, last on {known.last_at[:10]}"
+    said = f"{what} was seen {display.amount(known.times, 'time')} before{where}, last on {known.last_at[:10]}"
     if known.fixed_at:
         return f"{said}; last fixed on {known.fixed_at[:10]} by {fix(known.fixed_files, known.fixed_by)}"
     return said if known.memory is not None else f"{said}; what solved it is not known"
@@ -115,9 +115,9 @@ def history(known: Known) -> str:
 
 def fix(files: Sequence[str], said: str) -> str:
     """What mended a failure: an edit of these files, and what the assistant said that it was."""
-    more = f" and {text.amount(len(files) - MOST_CAUSES, 'other file')}" if len(files) > MOST_CAUSES else ""
+    more = f" and {display.amount(len(files) - MOST_CAUSES, 'other file')}" if len(files) > MOST_CAUSES else ""
     edit = f"an edit of {', '.join(files[:MOST_CAUSES])}{more}"
-    return f'{edit}; the assistant said: "{text.cut(text.squeeze(said), SAID_CHARACTERS)}"' if said else edit
+    return f'{edit}; the assistant said: "{display.cut(display.squeeze(said), SAID_CHARACTERS)}"' if said else edit
 
 
 # --- over the store
@@ -134,7 +134,7 @@ def failure_recall(rows: Rows, *, places: Sequence[int], session_id: str, failed
 
     `kept_bytes` is how much is kept of a tool's output: what is told by its transcript is looked at, no more.
     """
-    said = text.both_ends(failed.said, limit=kept_bytes)
+    said = display.both_ends(failed.said, limit=kept_bytes)
     seen = failure_reports.seen(failed.tool, failed.command, said, at="", uuid="")
     if seen is None:
         return Brief(text="", tokens=0, items=())
@@ -244,10 +244,12 @@ def chosen(told: Sequence[Memory], paths: Sequence[str]) -> list[tuple[Memory, s
 def noted(found: Sequence[tuple[Memory, str]], *, known: Callable[[str], bool]) -> Block | None:
     """What is told of files, each thing once and none that the assistant is told anyway (`known`); None for nothing."""
     notes: list[Note] = []
-    said: list[text.Gist] = []
+    said: list[similarity.Gist] = []
     for memory, path in found:
-        gist = text.gist(memory.text)
-        if len(notes) == MOST_NOTES or any(text.alike(gist, other, share=text.SAME_SHARE) for other in said):
+        gist = similarity.gist(memory.text)
+        if len(notes) == MOST_NOTES or any(
+            similarity.alike(gist, other, share=similarity.SAME_SHARE) for other in said
+        ):
             continue
         if not known(memory.text):
             notes.append(compose.told(memory, reason=f"names {_parts(path)[-1]}"))
@@ -322,10 +324,10 @@ def together(brief: Brief, block: Block | None, *, max_tokens: int) -> Brief:
     rest = [Block(heading=block.heading, notes=notes, weight=block.weight)]
     made = compose.fenced(FILE_TAG, FILE_ABOUT, rest, max_tokens=max_tokens - brief.tokens - 1)
     body = "\n".join(part for part in (brief.text, made.text) if part)
-    if not made.text or text.utf16_units(body) > ANSWER_LIMIT_UNITS:  # each keeps the host's limit, both may not
+    if not made.text or display.utf16_units(body) > ANSWER_LIMIT_UNITS:  # each keeps the host's limit, both may not
         return replace(brief, cut=brief.cut + len(notes))
     return Brief(
-        text=body, tokens=text.estimate_tokens(body), items=(*brief.items, *made.items), degraded=brief.degraded,
+        text=body, tokens=display.estimate_tokens(body), items=(*brief.items, *made.items), degraded=brief.degraded,
         cut=brief.cut + made.cut,
     )  # fmt: skip
 

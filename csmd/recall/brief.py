@@ -12,16 +12,18 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import NamedTuple
 
-from csmd import text
 from csmd.extraction.digest import SAID
 from csmd.model import Attention, Authority, Brief, Category, Gate, Memory
-from csmd.patterns import at_first_use
 from csmd.recall import compose as composing
 from csmd.recall import compose as indicative
 from csmd.recall import threads
 from csmd.recall.compose import Block, Note
 from csmd.store import digests, receipts, sessions
 from csmd.store.sqlite import Rows
+from csmd.text import display, prose, similarity
+from csmd.text.patterns import at_first_use
+from csmd.text.tokens import content_words
+from csmd.text.tokens import stem as tokens_stem
 
 
 class Passing(NamedTuple):
@@ -92,7 +94,7 @@ def is_decision(said: str) -> bool:
 
 def _why(said: str, rows: Sequence[Passing]) -> str:
     """The first of these for which the sentences of a text speak that are no rule; "" for none."""
-    passes = " ".join(sentence for sentence in text.sentences(said) if not _RULE.search(sentence))
+    passes = " ".join(sentence for sentence in prose.sentences(said) if not _RULE.search(sentence))
     return next((one.why for one in rows if one.said.search(passes)), "")
 
 
@@ -134,7 +136,7 @@ def choose(
     central = {stem: math.log(count) for stem, count in common.items()}
     most = max((sum(central[stem] for stem in one.stems) for one in worthiest), default=0.0) or 1.0
     said: Counter[str] = Counter()
-    gists: list[text.Gist] = []
+    gists: list[similarity.Gist] = []
     used = dict.fromkeys(range(len(shares)), 0)
     chosen: list[tuple[Candidate, float]] = []
     left = tokens
@@ -162,8 +164,8 @@ def choose(
             if full or cost > left:
                 passed.append(one)
                 continue
-            body = text.gist(one.text)
-            if any(text.alike(body, other, share=ALIKE_OVERLAP) for other in gists) or known(one.text):
+            body = similarity.gist(one.text)
+            if any(similarity.alike(body, other, share=ALIKE_OVERLAP) for other in gists) or known(one.text):
                 continue
             gists.append(body)
             chosen.append((one, now))
@@ -176,7 +178,7 @@ def choose(
 
 def stems(body: str) -> frozenset[str]:
     """The words that a text is central by."""
-    return frozenset(text.stem(word) for word in text.content_words(body) if len(word) > 2)
+    return frozenset(tokens_stem(word) for word in content_words(body) if len(word) > 2)
 
 
 #: Characters of a memory at a start, where many stand beside each other.
@@ -333,7 +335,7 @@ def _in_thread(memory: Memory, said: str, later: Newer | None, earlier: Memory |
     one = note(memory, said)
     if earlier is None:
         return one
-    old = indicative.shortened(text.squeeze(earlier.text), BEFORE_CHARACTERS)
+    old = indicative.shortened(display.squeeze(earlier.text), BEFORE_CHARACTERS)
     return replace(one, text=f"{one.text} (before, {earlier.confirmed_at[:10]}: {old})")
 
 
@@ -358,9 +360,9 @@ def composed_brief(
         _block(GOALS, beside.goals), _block(ENDED, beside.ended), _block(LEFT, beside.left), _block(FADING, asked),
     ]  # fmt: skip
     taken = sum(
-        text.estimate_tokens(composing.line(one)) + 1 for block in (*extra, *beside.blocks) for one in block.notes
+        display.estimate_tokens(composing.line(one)) + 1 for block in (*extra, *beside.blocks) for one in block.notes
     )
-    fence = text.estimate_tokens(f'<{TAG} note="{ABOUT}">\n</{TAG}>')
+    fence = display.estimate_tokens(f'<{TAG} note="{ABOUT}">\n</{TAG}>')
     whole = max(max_tokens, WHOLE_TOKENS)
     left = whole - fence - min(taken, round((1 - MEMORIES_LEAST) * whole))
     passed = {one.id for one in fading}
@@ -419,12 +421,12 @@ def _memories(
             found.append(
                 Candidate(
                     id=memory.id, text=one.text, worth=worth, section=under[memory.id],
-                    tokens=text.estimate_tokens(composing.line(one) + "\n") + 1, stems=stems(one.text),
+                    tokens=display.estimate_tokens(composing.line(one) + "\n") + 1, stems=stems(one.text),
                 )
             )  # fmt: skip
     chosen = choose(
         found, tokens=tokens, shares=[section.share for section in SECTIONS],
-        heading=1 + max(text.estimate_tokens(section.heading + ":\n") for section in SECTIONS), known=known,
+        heading=1 + max(display.estimate_tokens(section.heading + ":\n") for section in SECTIONS), known=known,
     )  # fmt: skip
     blocks: list[Block] = []
     for index, section in enumerate(SECTIONS):
@@ -486,7 +488,7 @@ def open_ends(ended: Sequence[Ended]) -> tuple[Note, ...]:
     for one in [one for one in ended[:LOOKED_AT] if _note(one) is not None][:TOLD]:
         left = [said for said in one.of("open") if not said.rstrip("\"')*_").endswith("?")]
         found += [
-            Note(id=one.session_id, text=text.cut(text.squeeze(said), PART * 2), tail=one.tail, reason=LEFT_OPEN)
+            Note(id=one.session_id, text=display.cut(display.squeeze(said), PART * 2), tail=one.tail, reason=LEFT_OPEN)
             for said in left
             if not said.startswith("asked and not answered")
         ]
@@ -499,7 +501,7 @@ def _note(one: Ended, *, every: bool = False) -> Note | None:
         return Note(id=one.session_id, text=about, tail=one.tail, reason=HOW_ENDED) if every and about else None
     parts: list[str] = []
     if commits:
-        subjects = ['"' + text.cut(commit.partition(" ")[2], PART) + '"' for commit in commits[::-1][:COMMITS]]
+        subjects = ['"' + display.cut(commit.partition(" ")[2], PART) + '"' for commit in commits[::-1][:COMMITS]]
         parts.append("committed " + _listed(subjects, len(commits)))
     elif files:
         names = [PurePosixPath(path).name for path in files[:FILES]]
@@ -512,13 +514,13 @@ def _note(one: Ended, *, every: bool = False) -> Note | None:
 
 def session_topic(goals: Sequence[str]) -> str:
     """What a session was on, without the courtesy it was asked with; a question is quoted."""
-    whole = text.squeeze(goals[0]) if goals else ""
+    whole = display.squeeze(goals[0]) if goals else ""
     first = _FIRST.match(whole)
-    said = first[1] if first and len(text.content_words(first[1])) >= 3 else whole
+    said = first[1] if first and len(content_words(first[1])) >= 3 else whole
     bare = without_courtesy(said).rstrip(".:,; ")
     if bare == said.rstrip(".:,; ") and bare.endswith("?"):
-        return f'asked "{text.cut(bare, ABOUT_SESSION)}"'
-    return text.cut(bare.rstrip("?"), ABOUT_SESSION)
+        return f'asked "{display.cut(bare, ABOUT_SESSION)}"'
+    return display.cut(bare.rstrip("?"), ABOUT_SESSION)
 
 
 def without_courtesy(said: str) -> str:

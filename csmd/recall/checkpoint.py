@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import PurePath
 from typing import Literal, NamedTuple
 
-from csmd import text
 from csmd.extraction import refusals
 from csmd.extraction import work as harvest
 from csmd.extraction.work import ENTRY, SENTENCE, Entry, Item, Ran, Stated, Work, check_of, fold
@@ -25,7 +24,10 @@ from csmd.store import checkpoints as due
 from csmd.store.checkpoints import AGAIN, Row
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import content_words, cut, defuse, sentences, squeeze
+from csmd.text import display, tokens
+from csmd.text.display import cut, defuse, squeeze
+from csmd.text.prose import sentences
+from csmd.text.tokens import content_words
 
 #: Words that an order has at least which says what is to be done; so much of a prompt is looked at.
 SUBSTANTIAL, LOOKED_AT = 3, 2_000
@@ -452,7 +454,7 @@ def make(
     rows: Rows, about: due.About, *, before: int = 0, until: str = "", key: bytes, distilling: bool = False
 ) -> Made | None:
     """What a session stood at before an ordinal, or at a time; None where nothing was said, or a tool wrote its transcript."""
-    if sessions.is_tampered(rows, text.keyed_hash(PurePath(about.path).name, key)):
+    if sessions.is_tampered(rows, tokens.keyed_hash(PurePath(about.path).name, key)):
         return None
     entries = [
         entry
@@ -506,12 +508,12 @@ def opening(rows: Rows, event: Event, places: Sequence[int], *, key: bytes, max_
         told = visibility.known([made.text])
         first = head(max_tokens=first.tokens, known=told.says) if made.text else first
         body = "\n".join(one.text for one in (first, made) if one.text)
-        if text.utf16_units(body) <= ANSWER_LIMIT_UNITS or not made.text:
+        if display.utf16_units(body) <= ANSWER_LIMIT_UNITS or not made.text:
             break
         left = left * 3 // 4
     degraded = tuple(sorted({*first.degraded, *made.degraded}))
     return Brief(
-        text=body, tokens=text.estimate_tokens(body), items=(*first.items, *made.items), degraded=degraded, cut=first.cut + made.cut
+        text=body, tokens=display.estimate_tokens(body), items=(*first.items, *made.items), degraded=degraded, cut=first.cut + made.cut
     )  # fmt: skip
 
 
@@ -597,7 +599,7 @@ def instructions(rows: Rows, event: Event, places: Sequence[int]) -> Brief:
         ("failing", [item.text for item in items if item.kind == "command" and item.state == "failed"][:NAMES]),
     ]
     body = instructed(named)
-    return Brief(text=body, tokens=text.estimate_tokens(body), items=())
+    return Brief(text=body, tokens=display.estimate_tokens(body), items=())
 
 
 #: The pieces of a checkpoint that somebody said.

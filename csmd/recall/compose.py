@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from csmd import text
 from csmd.cache import cached
 from csmd.extraction import refusals
 from csmd.hosts.claude.transcript import ANSWER_LIMIT_UNITS
 from csmd.model import Brief, BriefItem, Memory
+from csmd.text import display, prose
+from csmd.text.tokens import content_words, stem
 
 Bracket = Literal["FRESH", "MODERATE", "DEPLETED", "CRITICAL"]
 
@@ -135,7 +136,7 @@ def stated(memory: Memory) -> str:
     What a person pinned, and what csmd counted over sessions, is told as it is; what an assistant says is to be done about
     something is told with that.
     """
-    whole = text.squeeze(memory.text)
+    whole = display.squeeze(memory.text)
     if memory.pinned or memory.origin == "inferred":
         return whole
     return _stated(whole, memory.authority == "assistant" and memory.origin == "stated")
@@ -156,7 +157,7 @@ def _stated(whole: str, by_assistant: bool) -> str:
         return ""
     kept: list[str] = []
     is_cut = False
-    for whole_sentence in text.sentences(whole):
+    for whole_sentence in prose.sentences(whole):
         advises = by_assistant and bool(kept) and _advises(whole_sentence, kept[-1])
         sentence = whole_sentence if advises else _without_errand(whole_sentence)
         if not (advises or tells(sentence)):
@@ -164,15 +165,15 @@ def _stated(whole: str, by_assistant: bool) -> str:
         elif kept or not is_cut or not _LEANS.match(sentence):
             kept.append(sentence)
     told = " ".join(kept)
-    return told if len(text.content_words(told)) >= LEAST_WORDS or not is_cut else ""
+    return told if len(content_words(told)) >= LEAST_WORDS or not is_cut else ""
 
 
 def _advises(sentence: str, before: str) -> bool:
     """Whether a sentence says what is to be done about that which the one before it names."""
     if _asks(sentence) or refusals.refusal(sentence, "assistant"):
         return False
-    named = {text.stem(word) for word in text.content_words(before)}
-    return any(text.stem(word) in named for word in text.content_words(sentence))
+    named = {stem(word) for word in content_words(before)}
+    return any(stem(word) in named for word in content_words(sentence))
 
 
 def _asks(sentence: str) -> bool:
@@ -187,7 +188,7 @@ def _asks(sentence: str) -> bool:
 def _without_errand(sentence: str) -> str:
     """A sentence without the errand that leads into what it tells: "Push it first: only the default branch counts"."""
     errand, _, told = sentence.partition(": ")
-    if tells(sentence) or _asks(sentence) or len(text.content_words(told)) < LEAST_WORDS:
+    if tells(sentence) or _asks(sentence) or len(content_words(told)) < LEAST_WORDS:
         return sentence
     is_lead = errand[-1:].isalnum() and ";" not in errand
     return told if is_lead and tells(told) else sentence
@@ -203,7 +204,7 @@ def tells(sentence: str) -> bool:
 def answers(passage: str) -> bool:
     """Whether a passage of earlier talk says anything beside questions, orders and what nobody is told."""
     return any(
-        len(text.content_words(piece)) >= LEAST_SAID
+        len(content_words(piece)) >= LEAST_SAID
         and not _QUESTION.match(piece)
         and refusals.refusal(piece, "assistant") in ("", "question")
         for piece in _PIECES.split(passage)
@@ -212,7 +213,7 @@ def answers(passage: str) -> bool:
 
 def without_refused(passage: str) -> str:
     """An assistant's passage without the sentences that state nothing that lasts; whole where nothing else is left."""
-    return " ".join(one for one in text.sentences(passage) if not refusals.refusal(one, "assistant")) or passage
+    return " ".join(one for one in prose.sentences(passage) if not refusals.refusal(one, "assistant")) or passage
 
 
 def shortened(said: str, limit: int) -> str:
@@ -220,12 +221,12 @@ def shortened(said: str, limit: int) -> str:
     if len(said) <= limit:
         return said
     kept = ""
-    for sentence in text.sentences(said):
+    for sentence in prose.sentences(said):
         longer = f"{kept} {sentence}".strip()
         if len(longer) > limit:
             break
         kept = longer
-    return kept if len(kept) >= limit // 2 else text.cut(said, limit)
+    return kept if len(kept) >= limit // 2 else display.cut(said, limit)
 
 
 #: Longest that one note is told, in characters.
@@ -264,8 +265,8 @@ def told(memory: Memory, *, score: float = 1.0, reason: str, text: str = "") -> 
 
 def line(note: Note) -> str:
     """A note as it is shown: no fence can be closed from inside, no line begun."""
-    body = text.cut(text.squeeze(text.defuse(note.text)), NOTE_CHARACTERS)
-    tail = text.squeeze(text.defuse(note.tail))
+    body = display.cut(display.squeeze(display.defuse(note.text)), NOTE_CHARACTERS)
+    tail = display.squeeze(display.defuse(note.tail))
     return f"- {body} ({tail})" if tail else f"- {body}"
 
 
@@ -280,8 +281,8 @@ def fenced(tag: str, about: str, blocks: Sequence[Block], *, max_tokens: int) ->
             if notes:
                 rows += [*([f"{block.heading}:"] if block.heading else []), *(line(note) for note in notes)]
         body = "\n".join([*rows, f"</{tag}>"])
-        tokens = text.estimate_tokens(body)
-        if tokens <= max_tokens and text.utf16_units(body) <= ANSWER_LIMIT_UNITS:
+        tokens = display.estimate_tokens(body)
+        if tokens <= max_tokens and display.utf16_units(body) <= ANSWER_LIMIT_UNITS:
             items = tuple(
                 BriefItem(id=note.id, score=round(note.score, 4), reason=note.reason)
                 for notes in kept

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from csmd import prose, text
-from csmd import text as derived
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.memory import contradiction, supersession
 from csmd.model import PROMPTS, Memory
@@ -24,6 +22,7 @@ from csmd.store import search as narrowing
 from csmd.store.passages import Passage
 from csmd.store.search import Narrow, TurnRow
 from csmd.store.sqlite import Row, Rows
+from csmd.text import display, prose, tokens
 
 #: A text to its vector and the model's name; raises EmbeddingUnavailable.
 Embed = Callable[[str], tuple[bytes, str]]
@@ -94,7 +93,7 @@ def _text(passage: Passage | None, memory: Memory | None) -> str:
         return memory.text
     assert passage is not None
     # The lines that a user quotes with `>` are another's.
-    return text.squeeze(unquoted(passage.text) if passage.kind in PROMPTS else passage.text)
+    return display.squeeze(unquoted(passage.text) if passage.kind in PROMPTS else passage.text)
 
 
 @dataclass(slots=True)
@@ -110,13 +109,13 @@ class Pool:
 
 def terms_of(rows: Rows, said: str, *, places: Sequence[int] | None) -> list[str]:
     """The terms to look for: a question's own, then the other names, old and new, of what it names."""
-    found = derived.asked_terms(said)
+    found = tokens.asked_terms(said)
     named = [word for word in said.split() if ranking.names_something(word)][:MOST_TERMS]
     renames = supersession.renamed(rows, None if places is None else list(places), of=named) if named else {}
     for old, new in renames.items():
         for one, other in ((new, old), (old, new)):
             if contradiction.names(said, one):
-                found += [term for term in text.query_terms(other) if term not in found]
+                found += [term for term in tokens.query_terms(other) if term not in found]
     return found[:MOST_TERMS]
 
 
@@ -200,7 +199,7 @@ def asked_of(rows: Rows, query: Query, degraded: list[str]) -> Asked:
     except DeadlineExceeded:
         degraded.append("words: counting stopped at the deadline of the read")
     return Asked(
-        rarity={text.stem(term): ranking.rarity(count, of) for term, count in counts.items()},
+        rarity={tokens.stem(term): ranking.rarity(count, of) for term, count in counts.items()},
         sessions=passages.passage_sessions(rows, query.places),
     )
 
@@ -287,7 +286,7 @@ def _unfilled(rows: Rows, query: Query, pool: Pool) -> dict[int, Passage]:
         best = [turn for turn in best if turn in let_in]
     of_turn = passages.of_turns(rows, best)
     read = search.turns_by_seq(rows, [turn for turn in best if not of_turn[turn]])
-    asked = frozenset(text.stem(term) for term in query.terms)
+    asked = frozenset(tokens.stem(term) for term in query.terms)
     made: dict[int, Passage] = {}
     for turn in best:
         for seq in of_turn[turn]:

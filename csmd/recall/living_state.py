@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from csmd import text
 from csmd.extraction.digest import SAID
 from csmd.memory import knowledge, self_model
 from csmd.memory.knowledge import Belief
@@ -22,6 +21,7 @@ from csmd.recall import brief, compose
 from csmd.recall.compose import Block, Note
 from csmd.store import candidates, digests, memories, receipts
 from csmd.store.sqlite import Rows
+from csmd.text import display, prose
 
 Part = Literal["warning", "experience", "signal", "capability", "belief"]
 Why = Literal["told", "orders or asks", "without exception", "one of too many", "over the budget", "told already"]
@@ -91,7 +91,7 @@ def signals(waiting: Sequence[Candidate]) -> list[Line]:
     found = []
     for one in waiting:
         if one.kind in ("belief", "preference", "worldview", "opinion") and not one.contradicted:
-            seen = text.amount(one.reinforcement, "time")
+            seen = display.amount(one.reinforcement, "time")
             tail = f"seen {seen}, confidence {one.confidence * 100:.0f}, {one.id}"
             found.append(Line(part="signal", id=one.id, text=_short(one.text), tail=tail))
     return found
@@ -106,7 +106,7 @@ def experience(latest: Sequence[Packet], outcomes: Mapping[str, str]) -> list[Li
     for ident, some in by.items():
         state, ran = some[0].state, [one for one in some if one.kind == "tool" and one.outcome in ("ok", "failed")]
         failed = sum(one.outcome == "failed" for one in ran)
-        said = f"{failed} of {text.amount(len(ran), 'run')} failed" if ran else "nothing was run"
+        said = f"{failed} of {display.amount(len(ran), 'run')} failed" if ran else "nothing was run"
         figures = ", ".join(
             f"{name} {value * 100:.0f}"
             for name, value in (
@@ -128,7 +128,7 @@ def capabilities(counted: Sequence[Capability]) -> list[Line]:
     return [
         Line(
             part="capability", id=f"capability:{one.name}",
-            text=f"{one.name}: {one.well} of {text.amount(one.decided, 'session')} ended well",
+            text=f"{one.name}: {one.well} of {display.amount(one.decided, 'session')} ended well",
             tail=f"confidence {one.confidence * 100:.0f}, {one.since[:10]} to {one.last_at[:10]}",
         )
         for one in counted
@@ -142,7 +142,7 @@ def beliefs(held: Sequence[Belief]) -> list[Line]:
     return [
         Line(
             part="belief", id=one.memory.id, text=f"{one.kind}: {_short(one.memory.text)}",
-            tail=f"told in {text.amount(one.sessions, 'session')}, {one.memory.id}",
+            tail=f"told in {display.amount(one.sessions, 'session')}, {one.memory.id}",
         )
         for one in best
         if one.sessions >= BELIEF_SESSIONS
@@ -171,7 +171,7 @@ def _why(line: Line, told: frozenset[str]) -> Why:
         return "without exception"
     if line.part in ("signal", "belief"):
         said = line.text.partition(": ")[2] if line.part == "belief" else line.text
-        if not all(compose.tells(sentence) for sentence in text.sentences(_QUOTED.sub(" ", said))):
+        if not all(compose.tells(sentence) for sentence in prose.sentences(_QUOTED.sub(" ", said))):
             return "orders or asks"
     return "told"
 
@@ -196,7 +196,7 @@ def fenced(made: Sequence[Block], *, max_tokens: int) -> Brief:
 
 
 def _short(said: str) -> str:
-    return compose.shortened(text.squeeze(said), CHARACTERS)
+    return compose.shortened(display.squeeze(said), CHARACTERS)
 
 
 # --- over the store

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from csmd import text, wire
+from csmd import wire
 from csmd.cache import cached
+from csmd.text import tokens
 
 #: What marks an identifier, a file or a value: code, a dotted or snake name, a hump, a digit.
 _IDENTIFIER = re.compile(r"`[^`\n]+`|\w[_./]\w|[a-z][A-Z]|\d")
@@ -169,4 +170,4 @@ def best_mean(values: Sequence[float], *, of: int = BEST_OF_SESSION) -> float:
 @cached(1024)
 def stems(said: str) -> frozenset[str]:
     """The stems by which a statement is compared with a question."""
-    return frozenset(map(text.stem, text.query_terms(said)))
+    return frozenset(map(tokens.stem, tokens.query_terms(said)))

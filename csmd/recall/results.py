@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from csmd import text, wire
+from csmd import wire
 from csmd.errors import DeadlineExceeded
 from csmd.extraction import failure_reports
 from csmd.model import Hit
@@ -19,6 +19,7 @@ from csmd.recall.hybrid_search import ALL, LEXICAL_S, POOL, WIDE_POOL, Embed, Fo
 from csmd.store import failures, fulltext, memories, passages, search
 from csmd.store.search import Beside, DigestRow, TurnRow
 from csmd.store.sqlite import Rows
+from csmd.text import display, prose, similarity, tokens
 
 #: What the passage that matched gets of the room when others stand beside it and it needs so much.
 MATCHED_SHARE = 0.5
@@ -293,9 +294,9 @@ def _part(asked: Query, turn: TurnRow, place: str, best: Mapping[int, Found]) ->
 
     def cut(limit: int) -> str:
         if not start or len(turn.text) <= limit:
-            return text.passage(turn.text, list(asked.terms), limit=limit) if place else text.cut(turn.text, limit)
+            return prose.passage(turn.text, list(asked.terms), limit=limit) if place else display.cut(turn.text, limit)
         begin = max(0, min(start, len(turn.text) - limit + 1))
-        return "…" + text.cut(turn.text[begin:], limit - 1)
+        return "…" + display.cut(turn.text[begin:], limit - 1)
 
     return Part(speaker=turn.kind, place=place, text=turn.text, cut=cut)
 
@@ -365,12 +366,12 @@ def _heirs(rows: Rows, asked: Query, found: Sequence[Found]) -> dict[tuple[int, 
 def _distinct(shown: Sequence[Shown], limit: int) -> list[Shown]:
     """The best hits, each from a source of its own: a memory and the turn that states it are one answer."""
     kept: list[Shown] = []
-    said: list[text.Gist] = []
+    said: list[similarity.Gist] = []
     sources: set[str] = set()
     for one in shown:
-        gist = text.gist(one.hit.text)
+        gist = similarity.gist(one.hit.text)
         if sources.intersection(one.hit.source_uuids[:1]) or any(
-            text.alike(gist, other, share=TWIN_OVERLAP) for other in said
+            similarity.alike(gist, other, share=TWIN_OVERLAP) for other in said
         ):
             continue
         kept.append(one)
@@ -396,7 +397,7 @@ def _varied(shown: Sequence[Shown]) -> list[Shown]:
 def _newest_first(rows: Rows, asked: Query, shown: Sequence[Shown]) -> list[Shown]:
     """The hits with what is newer on the same matter right before what is older; nothing else moves."""
     follows = _follows(rows, shown)
-    wanted = frozenset(text.stem(term) for term in asked.terms)
+    wanted = frozenset(tokens.stem(term) for term in asked.terms)
     about = {one.hit.id: ranking.stems(one.hit.text) for one in shown}
     ordered: list[Shown] = []
     newer: dict[str, str] = {}
@@ -473,7 +474,7 @@ def _summaries(rows: Rows, asked: Query, degraded: list[str]) -> list[Hit]:
             hits[digest.session_id] = Hit(
                 id=digest.session_id,
                 kind="session",
-                text=text.passage(digest.text, list(asked.terms), limit=CHARACTERS),
+                text=prose.passage(digest.text, list(asked.terms), limit=CHARACTERS),
                 score=SUMMARY_SHARE * score,
                 project=digest.project,
                 session_id=digest.session_id,
@@ -501,7 +502,7 @@ def _among(hits: Sequence[Hit], sessions: Sequence[Hit]) -> list[Hit]:
 
 def _sources(digest: DigestRow, terms: Sequence[str]) -> tuple[str, ...]:
     """The turns of a summary's parts, those that hold most of what was asked first."""
-    asked = {text.stem(term) for term in terms}
+    asked = {tokens.stem(term) for term in terms}
     held = {
         uuid: max(len(asked & ranking.stems(said)) for said, of in digest.items if of == uuid)
         for uuid in dict.fromkeys(uuid for _, uuid in digest.items)

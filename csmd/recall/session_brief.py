@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from csmd import text
 from csmd.model import Brief, Memory
 from csmd.recall import brief, compose, prompt, ranking, threads, visibility
 from csmd.recall import brief as briefs
@@ -17,6 +16,7 @@ from csmd.recall.hybrid_search import Found
 from csmd.store import markdown_pages, memories, passages, projects, receipts
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
+from csmd.text import display
 
 #: How many of a scope's surest memories a brief is chosen from.
 PRELOADED = 1000
@@ -141,8 +141,8 @@ def _removed(rows: Rows, places: Sequence[int], told: Collection[str]) -> list[B
     if not pages or REMOVED in told:
         return []
     among = sorted(set(pages))
-    others = f" and {text.amount(len(among) - 1, 'other page')}" if len(among) > 1 else ""
-    lines = f"{text.amount(len(pages), 'line')} that {'was' if len(pages) == 1 else 'were'}"
+    others = f" and {display.amount(len(among) - 1, 'other page')}" if len(among) > 1 else ""
+    lines = f"{display.amount(len(pages), 'line')} that {'was' if len(pages) == 1 else 'were'}"
     said = f"csmd review asks about {lines} removed from {among[0]}{others}"
     return [Block(heading="", notes=(Note(id=REMOVED, text=said, reason="lines of a page were removed"),))]
 

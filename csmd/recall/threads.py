@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from csmd import text
-from csmd import text as derived
 from csmd.cache import cached
 from csmd.memory import contradiction
 from csmd.model import Memory
@@ -20,6 +18,7 @@ from csmd.store import belief_changes, cursors, fulltext, memories, passages, se
 from csmd.store.core import Store
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
+from csmd.text import prose, tokens
 
 #: Of the words that only the old has so many are an echo of it, in its own session; elsewhere so many of all its words, too.
 OWN_SHARE, WHOLE_SHARE = 0.5, 0.5
@@ -40,7 +39,7 @@ class Replaced:
 
 def known_stems(said: str) -> Stems:
     """The stems of what a text says."""
-    return frozenset(text.stem(word) for word in text.content_words(said))
+    return frozenset(tokens.stem(word) for word in tokens.content_words(said))
 
 
 def echoed(said: str, *, at: str, session: str, replaced: Sequence[Replaced]) -> Replaced | None:
@@ -174,7 +173,7 @@ def _overlap(older: str, newer: str) -> float:
 @cached(1024)
 def _sentences(said: str) -> tuple[frozenset[str], ...]:
     """The stems of each sentence."""
-    return tuple(map(ranking.stems, text.sentences(said) or [said]))
+    return tuple(map(ranking.stems, prose.sentences(said) or [said]))
 
 
 def probability(found: Mapping[str, float]) -> float:
@@ -403,7 +402,7 @@ class Looking:
         return self._near[own.seq]
 
     def _sharing(self, own: Passage, rarity: Mapping[str, float]) -> list[int]:
-        asked = sorted(derived.asked_terms(own.text), key=lambda term: -rarity.get(text.stem(term), 0.0))[:MOST_TERMS]
+        asked = sorted(tokens.asked_terms(own.text), key=lambda term: -rarity.get(tokens.stem(term), 0.0))[:MOST_TERMS]
         found = fulltext.text_hits(self._rows, "passage", asked, projects=[own.project_seq], limit=SHARING)
         return [int(seq) for seq, _ in found]
 
@@ -419,7 +418,7 @@ class Looking:
         return found
 
     def _rarity(self, said: str) -> dict[str, float]:
-        words = {text.stem(word): word for word in text.query_terms(said)}
+        words = {tokens.stem(word): word for word in tokens.query_terms(said)}
         for stem, word in words.items():
             if stem not in self._rare:
                 count = fulltext.rows_with(self._rows, "passage", word, most=COUNTED)

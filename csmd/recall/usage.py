@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from csmd import text as texts
 from csmd.memory import remember as believe
 from csmd.model import StoredTurn
 from csmd.privacy.fingerprints import PURGED
@@ -22,6 +21,7 @@ from csmd.store import receipts as uses
 from csmd.store.core import Store
 from csmd.store.receipts import Waiting
 from csmd.store.sqlite import Rows
+from csmd.text import display, similarity, tokens
 
 #: By which kind of mark use is told, the surest first; "" where it is not.
 By = Literal["command", "path", "name", "words", ""]
@@ -96,9 +96,9 @@ def followed(said: str) -> Followed:
         marks.setdefault(name.casefold(), "name")
     rest = _NAME.sub(" ", _PATH.sub(" ", _CODE.sub(_unless_a_word, said)))
     words: dict[str, str] = {}
-    for word in texts.content_words(rest):
-        if not texts.turns_round(word):
-            words.setdefault(texts.stem(word), word)
+    for word in tokens.content_words(rest):
+        if not similarity.turns_round(word):
+            words.setdefault(tokens.stem(word), word)
     return Followed(marks=marks, words=words, size=len(words))
 
 
@@ -111,7 +111,7 @@ def piece(said: str, voice: Voice) -> Piece:
     said = _arguments(said) if voice == "called" else said
     said = said[:LOOKED_AT]
     parts = said.splitlines() if voice == "said" else [said]
-    passages = (frozenset(map(texts.stem, texts.content_words(part))) for part in parts)
+    passages = (frozenset(map(tokens.stem, tokens.content_words(part))) for part in parts)
     return Piece(voice, _folded(said), tuple(one for one in passages if one))
 
 
@@ -160,7 +160,7 @@ def _brings(folded: str, mark: str, by: By) -> bool:
 
 
 def _folded(said: str) -> str:
-    return texts.squeeze(said).casefold()
+    return display.squeeze(said).casefold()
 
 
 def _arguments(call: str) -> str:

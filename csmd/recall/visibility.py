@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from csmd import text
 from csmd.cache import cached
 from csmd.capture import project_identity
 from csmd.errors import BadInput
@@ -16,6 +15,7 @@ from csmd.memory import confidence as belief
 from csmd.model import Attention, Memory, Tier
 from csmd.store import projects
 from csmd.store.sqlite import Rows
+from csmd.text import display, prose, similarity, tokens
 
 
 def scopes(rows: Rows, path: str, *, start: str = "") -> list[int]:
@@ -86,7 +86,7 @@ LONGEST_LINE = 2000
 class Said:
     """A sentence: what it is compared by, its content words in order, and whether their order matters."""
 
-    gist: text.Gist
+    gist: similarity.Gist
     order: tuple[str, ...]
     ordered: bool
 
@@ -99,18 +99,18 @@ class Known:
         self._with: dict[str, list[int]] = {}
         stems: dict[str, str] = {}
         for number, sentence in enumerate(sentences):
-            for word in set(text.content_words(sentence)):
-                stem = stems.get(word) or stems.setdefault(word, text.stem(word))
+            for word in set(tokens.content_words(sentence)):
+                stem = stems.get(word) or stems.setdefault(word, tokens.stem(word))
                 self._with.setdefault(stem, []).append(number)
 
     def says(self, statement: str) -> bool:
         """Whether the instructions say what `statement` says, or more in the same words; each of its sentences."""
-        asked = [one for part in text.sentences(text.squeeze(statement)) if (one := said(part)).gist.stems]
+        asked = [one for part in prose.sentences(display.squeeze(statement)) if (one := said(part)).gist.stems]
         return bool(asked) and all(self._says(one) for one in asked)
 
     def _says(self, asked: Said) -> bool:
         shared = Counter(number for stem in asked.gist.stems for number in self._with.get(stem, ()))
-        enough = text.SAME_SHARE * len(asked.gist.stems)
+        enough = similarity.SAME_SHARE * len(asked.gist.stems)
         return any(count >= enough and _holds(said(self._sentences[number]), asked) for number, count in shared.items())
 
 
@@ -119,7 +119,7 @@ def _holds(told: Said, asked: Said) -> bool:
         return False
     contained = len(asked.gist.stems) >= LEAST_WORDS and asked.gist.stems <= told.gist.stems
     replaced = asked.gist.stems - told.gist.stems and told.gist.stems - asked.gist.stems
-    same = not replaced and text.alike(asked.gist, told.gist, share=text.SAME_SHARE)
+    same = not replaced and similarity.alike(asked.gist, told.gist, share=similarity.SAME_SHARE)
     if not (contained or same):
         return False
     return not (told.ordered or asked.ordered) or _in_order(asked.order, told.order)
@@ -138,9 +138,9 @@ def _in_order(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
 @cached(512)
 def said(sentence: str) -> Said:
     """A sentence as it is compared."""
-    gist = text.gist(sentence)
-    words = text.words_of(sentence.replace("\u2019", "'"))
-    order = tuple(stem for word in words if (stem := text.stem(word)) in gist.stems)
+    gist = similarity.gist(sentence)
+    words = tokens.words_of(sentence.replace("\u2019", "'"))
+    order = tuple(stem for word in words if (stem := tokens.stem(word)) in gist.stems)
     return Said(gist, order, bool(gist.turns) or not ORDERING.isdisjoint(words))
 
 
@@ -151,8 +151,8 @@ def known(texts: Sequence[str]) -> Known:
 
 @cached(8)
 def _known(texts: tuple[str, ...]) -> Known:
-    lines = [line for body in texts for line in text.lines_of_prose(body) if len(line) <= LONGEST_LINE]
-    return Known(list(dict.fromkeys(sentence for line in lines for sentence in text.sentences(line))))
+    lines = [line for body in texts for line in prose.lines_of_prose(body) if len(line) <= LONGEST_LINE]
+    return Known(list(dict.fromkeys(sentence for line in lines for sentence in prose.sentences(line))))
 
 
 When = Literal["always", "near", "never"]

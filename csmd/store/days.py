@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-from csmd import text
 from csmd.store import tombstones
 from csmd.store.sqlite import Rows
+from csmd.text import similarity
 
 _CLOSED = "exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)"
 _SESSION = (
@@ -182,7 +182,7 @@ def is_out(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], bool]:
         if not any(asked(authority="assistant", project=int(one), at=began) for (one,) in places):
             return False
         return not any(
-            text.says_the_same(str(words), said) and not asked(authority="user", project=int(project), at=str(at))
+            similarity.says_the_same(str(words), said) and not asked(authority="user", project=int(project), at=str(at))
             for words, project, at in own
         )
 

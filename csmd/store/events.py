@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from csmd import text
 from csmd.model import Event, Turn, TurnKind
 from csmd.store import projects, turns, vectors
 from csmd.store import turns as room_of
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 
 def record(rows: Rows, event: Event, *, text_hash: str, payload_hash: str) -> bool:
@@ -220,7 +220,7 @@ def _in_parts(rows: Rows, uuid: str, session: int) -> list[tuple[int, str]]:
 
 
 def _words(said: str) -> str:
-    return "".join(text.normalise(said).split())
+    return "".join(tokens.normalise(said).split())
 
 
 def settle_provisional(rows: Rows, session_id: str, *, at: str) -> None:

@@ -12,10 +12,10 @@ from functools import cache, partial
 from typing import NamedTuple
 from unicodedata import normalize as form
 
-from csmd import text
 from csmd.model import Memory
 from csmd.store import days, dreams, markdown_pages, memories, tombstones
 from csmd.store.sqlite import Rows
+from csmd.text import similarity
 
 _CASES = (str.lower, str.capitalize, str.upper)
 #: What says only a word or two is told by what says hardly more; of a longer one a heading may be the beginning of a text.
@@ -202,14 +202,14 @@ _TABLES: Mapping[str, tuple[int, _Looking]] = {
 
 def _telling(memory: Memory, found: Iterable[Sequence[tuple[int, str]]]) -> frozenset[int]:
     """Those of the sessions that say nearly what a memory says, or more: a day may tell the beginning of that."""
-    stems = text.gist(memory.text).stems
+    stems = similarity.gist(memory.text).stems
 
     @cache
     def may_tell(said: str) -> bool:
-        others = text.gist(said).stems
+        others = similarity.gist(said).stems
         same = len(stems & others)
-        nearly = same >= text.SAME_SHARE * len(stems | others)
-        return nearly or (len(stems) >= LEAST_BEGUN and same >= text.SAME_SHARE * len(stems)) or not stems
+        nearly = same >= similarity.SAME_SHARE * len(stems | others)
+        return nearly or (len(stems) >= LEAST_BEGUN and same >= similarity.SAME_SHARE * len(stems)) or not stems
 
     return frozenset(int(session) for some in found for session, said in some if may_tell(str(said)))
 
@@ -219,8 +219,10 @@ def _likely(said: str) -> list[str]:
 
     Of letters beyond ASCII the store does not know the other case: of such stems there is each spelling.
     """
-    stems, as_said = text.gist(said).stems, said.lower()
-    left_out = sum(len(stems) - gone >= text.SAME_SHARE * len(stems) for gone in range(1, tombstones.MOST_LEFT_OUT + 1))
+    stems, as_said = similarity.gist(said).stems, said.lower()
+    left_out = sum(
+        len(stems) - gone >= similarity.SAME_SHARE * len(stems) for gone in range(1, tombstones.MOST_LEFT_OUT + 1)
+    )
     plain_first = sorted(stems, key=lambda one: (not one.isascii() or one not in as_said, -len(one), one))
     spelt = (case(form(way, one)) for one in plain_first[: left_out + 1] for way in ("NFC", "NFD") for case in _CASES)
     return list({one.lower() if one.isascii() else one: None for one in spelt}) or [""]

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from csmd import markdown, text
-from csmd.markdown import BULLET, ID, words_of
 from csmd.model import Candidate, Memory
 from csmd.store import candidates, memories, tombstones
 from csmd.store.purge_rows import LOOKED_AT
 from csmd.store.sqlite import Rows
+from csmd.text import page_lines, tokens
+from csmd.text.page_lines import BULLET, ID, words_of
 
 #: How many calls of tools are looked at for who wrote a page, the latest.
 MOST_CALLS = 500
@@ -232,10 +232,10 @@ def place_of(rows: Rows, path: str) -> int | None:
 
     None for a page of several, as a theme's is.
     """
-    if markdown.is_about_all(path):
+    if page_lines.is_about_all(path):
         return 0
-    known = markdown.short_key(path)
-    found = [seq for seq, key in rows.all("select seq, key from projects") if known and markdown.short(key) == known]
+    known = page_lines.short_key(path)
+    found = [seq for seq, key in rows.all("select seq, key from projects") if known and page_lines.short(key) == known]
     return int(found[0]) if len(found) == 1 else None
 
 
@@ -246,7 +246,7 @@ def unsaid(rows: Rows, words: str, *, place: int | None, key: bytes) -> bool:
     scopes = None if place is None else tombstones.places_asked(rows, place)
     among = "" if scopes is None else f"and project_seq in ({', '.join(str(one) for one in sorted(scopes))})"
     said = f"select 1 from memories where text_hash = :hash {among}"  # noqa: S608
-    return rows.value(said, hash=text.keyed_hash(words, key)) is None
+    return rows.value(said, hash=tokens.keyed_hash(words, key)) is None
 
 
 def without_forgotten(rows: Rows, page: str, *, path: str, key: bytes) -> tuple[str, int]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from csmd import prose
 from csmd.store import cursors, fulltext, vector_tables
 from csmd.store.sqlite import Rows
+from csmd.text import prose
 
 #: The cursor of the turns of before passages, and of what is taken down of their index.
 STAGE = "passages"

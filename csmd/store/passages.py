@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from csmd import prose, quotations
 from csmd.model import TurnKind
 from csmd.store.fulltext import WORDS
 from csmd.store.passage_index import is_full
 from csmd.store.sqlite import Row, Rows
+from csmd.text import prose, quotations
 
 __all__ = ["Passage", "add_words", "around", "beside", "by_seqs", "is_full", "of_turns"]
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from csmd import text as texts
 from csmd.errors import BadInput
 from csmd.model import Memory
 from csmd.privacy.fingerprints import Needle, checked, clean, words
@@ -25,6 +24,7 @@ from csmd.store import (
 )
 from csmd.store.purge_rows import LOOKED_AT, rewrite_turn
 from csmd.store.sqlite import Rows, secure_delete
+from csmd.text import similarity, tokens
 
 #: In `meta` while a purge is under way: when it began.
 UNFINISHED = "purge_begun"
@@ -194,7 +194,7 @@ def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, 
         rows.run(
             f"update {table} set {column} = :text, text_hash = :hash where seq = :seq",  # noqa: S608
             text=new,
-            hash=texts.keyed_hash(new, key),
+            hash=tokens.keyed_hash(new, key),
             seq=seq,
         )
     else:
@@ -207,7 +207,7 @@ def _stated_already(rows: Rows, seq: int, new: str, key: bytes) -> bool:
         "select o.seq from statements x join statements o on o.turn_seq = x.turn_seq "
         "where x.seq = :seq and o.text_hash = :hash and o.seq <> x.seq",
         seq=seq,
-        hash=texts.keyed_hash(new, key),
+        hash=tokens.keyed_hash(new, key),
     )
     return other is not None
 
@@ -335,7 +335,7 @@ def _memory(rows: Rows, typed: str) -> Plan | None:
         for (statement,) in rows.all(
             "select x.text from statements x join turns t on t.seq = x.turn_seq where t.uuid = :uuid", uuid=source.uuid
         ):
-            if texts.says_the_same(statement, memory.text):
+            if similarity.says_the_same(statement, memory.text):
                 said.append(str(statement).rstrip("…"))
     plan = Plan("memory", f"the memory {memory.id} and the sentences it came from", texts=list(dict.fromkeys(said)))
     plan.forgotten = [(one, memory.gate == "correction") for one in plan.texts]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from csmd import text as texts
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import candidates, checkpoints, days, digests, failures, memories, tombstones, vectors
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 #: Rows that one transaction looks at, and turns that it may change.
 LOOKED_AT, CHANGED = 400, 100
@@ -116,7 +116,7 @@ def rewrite_turn(rows: Rows, seq: int, said: str, key: bytes) -> None:
     old, stream = rows.one(
         "select t.text_hash, s.id from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq", seq=seq
     ) or ("", "")
-    new = texts.keyed_hash(said, key)
+    new = tokens.keyed_hash(said, key)
     rows.run(
         "update turns set text = :text, text_hash = :hash, "
         "searchable = case when cast(:text as text) = :purged then 0 else searchable end where seq = :seq",

@@ -14,11 +14,11 @@ from typing import Any
 
 import apsw
 
-from csmd import text
 from csmd.errors import SchemaTooNew, StoreError
 from csmd.model import Project
 from csmd.store import candidates, checkpoints, digests, migrate, purge, text_columns
 from csmd.store.sqlite import Row, Rows, connect
+from csmd.text import tokens
 
 #: Made again by triggers, or by the stages that own them, so that they read everything once more.
 NOT_TAKEN = frozenset(
@@ -261,7 +261,7 @@ def checked_by(table: Table, key: bytes | None) -> Callable[[Row], bool]:
             elif kind in TYPES and not isinstance(value, TYPES[kind]):
                 return False
         hashed = table.name in HASHED or (table.name == "turns" and row[at["searchable"]] == 1)
-        return not hashed or key is None or text.keyed_hash(row[at["text"]], key) == row[at["text_hash"]]
+        return not hashed or key is None or tokens.keyed_hash(row[at["text"]], key) == row[at["text_hash"]]
 
     return sound
 
@@ -392,7 +392,7 @@ def _hash_again(into: Rows, key: bytes) -> None:
             for seq, said in batch:
                 into.run(
                     f"update {table} set text_hash = :hash where seq = :seq",  # noqa: S608
-                    hash=text.keyed_hash(said, key),
+                    hash=tokens.keyed_hash(said, key),
                     seq=seq,
                 )
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import apsw
 
-from csmd import prose, wire
-from csmd import text as derived
+from csmd import wire
 from csmd.cache import cached
 from csmd.errors import Damaged, DeadlineExceeded, IndexDamaged, StoreError
+from csmd.text import prose, tokens
 
 BUSY_TIMEOUT_MS = 5000
 #: An interrupt between two statements stops neither: after a deadline it is repeated this often.
@@ -75,7 +75,7 @@ def connect(
 
 def _indexed(*values: Any) -> str:
     said, at = values  # what is no text is not indexed: a damaged row
-    return derived.indexed(said, str(at)) if isinstance(said, str) else ""
+    return tokens.indexed(said, str(at)) if isinstance(said, str) else ""
 
 
 def _passages(*values: Any) -> str:

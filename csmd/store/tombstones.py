@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from typing import Literal, NamedTuple
 
-from csmd import text
 from csmd.cache import cached
 from csmd.model import Authority
 from csmd.privacy.fingerprints import HIDDEN, Mark, Marks, clean, mark_of, name_hash
 from csmd.store import projects
 from csmd.store.sqlite import Rows
+from csmd.text import similarity, tokens
 
 #: memory, near: a statement's words, and all but a few of them. The others: what was purged.
 Kind = Literal["memory", "near", "text", "turn", "session", "project", "file"]
@@ -32,7 +32,7 @@ def forget(
 
 
 def _laid(rows: Rows, said: str, scope: int, key: bytes) -> list[str]:
-    return [_place(rows, one, key) for one in places_forgotten_in(rows, scope, text_hash=text.keyed_hash(said, key))]
+    return [_place(rows, one, key) for one in places_forgotten_in(rows, scope, text_hash=tokens.keyed_hash(said, key))]
 
 
 def _place(rows: Rows, scope: int, key: bytes) -> str:
@@ -315,7 +315,7 @@ MANY_WORDS = 20
 
 def statement_hash(said: str, key: bytes) -> str:
     """The keyed hash of a statement's normalised words."""
-    return name_hash("statement", text.normalise(said), key)
+    return name_hash("statement", tokens.normalise(said), key)
 
 
 def gist_hashes(said: str, *, correction: bool, key: bytes) -> Iterator[str]:
@@ -324,7 +324,7 @@ def gist_hashes(said: str, *, correction: bool, key: bytes) -> Iterator[str]:
     By the rule of `text.says_the_same`: small words that turn a meaning round must be the same, and
     at least SAME_SHARE of the others. A correction is compared with corrections only.
     """
-    gist = text.gist(said)
+    gist = similarity.gist(said)
     stems = sorted(gist.stems)
     head = f"{'correction' if correction else 'statement'}:{' '.join(gist.turns)}:"
     if not stems:
@@ -332,7 +332,7 @@ def gist_hashes(said: str, *, correction: bool, key: bytes) -> Iterator[str]:
     yield name_hash("gist", head + " ".join(stems), key)
     most = 1 if len(stems) > MANY_WORDS else MOST_LEFT_OUT
     for gone in range(1, most + 1):
-        if len(stems) - gone < text.SAME_SHARE * len(stems):
+        if len(stems) - gone < similarity.SAME_SHARE * len(stems):
             return
         for left in combinations(stems, len(stems) - gone):
             yield name_hash("gist", head + " ".join(left), key)

@@ -20,12 +20,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from csmd.daemon.tools.retrieval import hit_json
 from csmd.embedding import supervisor
 from csmd.embedding.supervisor import Embedder
 from csmd.recall import hybrid_search, ranking, results, visibility
 from csmd.store import sqlite
 from csmd.store.sqlite import Rows
+from csmd.tools.retrieval import hit_json
 
 HERE = Path(__file__).resolve().parent
 SHARED = HERE.parent.parent.parent / "shared" / "eval"

@@ -40,7 +40,6 @@ from csmd.daemon.clock import iso, now_iso
 from csmd.daemon.dreaming import STEPS, Night
 from csmd.daemon.steward import Steward
 from csmd.daemon.tasks import Job
-from csmd.daemon.tools.table import Tools
 from csmd.dream import daily
 from csmd.dream import steps as stage
 from csmd.embedding.supervisor import Embedder
@@ -50,6 +49,7 @@ from csmd.model import Project, Provenance, Statement
 from csmd.store import before_images, dreams, files, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.tools.table import Tools
 
 #: So many themes and days stand in the example.
 THEMES, DAYS = 2, 2

@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from csmd import text as terms
 from csmd.capture import project_identity
 from csmd.recall.ranking import VECTOR_SCALE
 from csmd.store import cursors, passage_index, projects, vector_tables, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, opened
-from csmd.text import STOP_WORDS
+from csmd.text import tokens
+from csmd.text.tokens import STOP_WORDS
 
 DIM, MODEL = 384, "bench@0"
 SESSION_TURNS, PROJECTS, LARGEST, KINDS_OF_WORDS = 200, 20, 1 / 3, 400_000
@@ -227,7 +227,7 @@ def _turns(filling: Filling, numbers: Sequence[int]) -> None:
     rows.many(
         "insert into passages_fts (rowid, text) values (:seq, :text)",
         [
-            {"seq": one["seq"], "text": terms.indexed(text, _at(one["turn"]))}
+            {"seq": one["seq"], "text": tokens.indexed(text, _at(one["turn"]))}
             for one, text in zip(spans, said, strict=True)
         ],
     )

@@ -16,8 +16,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from csmd import client, text
+from csmd import client
 from csmd.config import default_paths
+from csmd.text import tokens
 
 HERE = Path(__file__).resolve().parent
 #: So many content words are asked with: about as many as somebody types.
@@ -44,7 +45,7 @@ def main() -> int:
         if label["category"] != "gotcha" or not of["user"] or not of["assistant"]:
             continue
         both += 1
-        query = " ".join(text.content_words(turns[of["user"][0]][1])[:ASKED])
+        query = " ".join(tokens.content_words(turns[of["user"][0]][1])[:ASKED])
         hits = call("csm_memory_search", query=query, limit=AMONG, kind="memory")["hits"]
         causes = set(of["assistant"])
         kept.update({how for one in said.values() for uuid, how in one if uuid in causes})

@@ -14,13 +14,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from csmd import text  # noqa: E402
 from csmd.errors import BadInput  # noqa: E402
 from csmd.extraction import sources  # noqa: E402
 from csmd.extraction.sources import Source  # noqa: E402
 from csmd.extraction.statements import SPOKEN  # noqa: E402
 from csmd.hosts.claude import transcript  # noqa: E402
 from csmd.model import StoredTurn, Turn  # noqa: E402
+from csmd.text import tokens  # noqa: E402
 
 #: Whose sessions, cut in half by time, rules and weights may be tuned on: a part of the working directory.
 TUNED_ON = "/soph/"
@@ -62,8 +62,8 @@ def _session(path: Path) -> Session:
             except BadInput:
                 continue
     turns = {turn.uuid: turn for turn in reading.turns if not turn.agent_id}
-    typed = {text.normalise(turn.text) for turn in turns.values() if turn.kind == "user" and turn.form != "queued"}
-    main = [turn for turn in turns.values() if turn.form != "queued" or text.normalise(turn.text) not in typed]
+    typed = {tokens.normalise(turn.text) for turn in turns.values() if turn.kind == "user" and turn.form != "queued"}
+    main = [turn for turn in turns.values() if turn.form != "queued" or tokens.normalise(turn.text) not in typed]
     ids = Counter(turn.session_id for turn in main)
     stored = [_stored(turn, place) for place, turn in enumerate(main, 1)]
     results = {turn.tool_id: one for turn, one in zip(main, stored, strict=True) if turn.kind == "tool_result"}

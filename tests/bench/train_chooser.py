@@ -35,7 +35,7 @@ from csmd.extraction.chooser import FEATURES
 from csmd.extraction.sources import Source
 from csmd.extraction.weights import Weights
 from csmd.model import PROMPTS, StoredTurn
-from csmd.text import STOP_WORDS, normalise, words_of
+from csmd.text.tokens import STOP_WORDS, normalise, words_of
 
 DATA = ROOT / "tests" / "data" / "chooser_features.json.gz"
 OUT = ROOT / "csmd" / "data" / "chooser.json"

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd import matter
 from csmd.capture import markdown_imports
 from csmd.capture.markdown_imports import JS_SPACE, blocks
+from csmd.text import front_matter
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "instructions"
 LINES = json.loads((DATA / "lines.json").read_text())
@@ -30,10 +30,10 @@ PIECES = (
 
 def check(body: str, loaded: str, told: str | None) -> None:
     """One measured line."""
-    head, rest = matter.split(body.removeprefix("\ufeff"))
+    head, rest = front_matter.split(body.removeprefix("\ufeff"))
     content, targets = markdown_imports.read(rest)
     assert "".join(letter for letter in "FGH" if f"{letter.lower()}.md" in targets) == loaded
-    conditional = markdown_imports.of_rule(matter.mapping(head)[0].get("paths"))
+    conditional = markdown_imports.of_rule(front_matter.mapping(head)[0].get("paths"))
     content = content.strip("".join(JS_SPACE))
     assert (None if conditional or not content else content) == told
 
@@ -69,11 +69,11 @@ def test_any_markdown_is_read_and_no_character_is_lost(text: str) -> None:
 @given(st.text(max_size=400))
 @settings(max_examples=200, deadline=None)
 def test_any_text_is_read(text: str) -> None:
-    head, body = matter.split(text)
+    head, body = front_matter.split(text)
     assert text.endswith(body) and head in text
     markdown_imports.read(text)
-    matter.mapping(head)
-    matter.parse(text)
+    front_matter.mapping(head)
+    front_matter.parse(text)
 
 
 HOSTILE = (
@@ -93,9 +93,9 @@ def test_a_text_made_to_take_long_takes_no_longer_than_its_length(number: int) -
 
     def cost(body: str) -> float:
         begun = time.process_time()
-        head, rest = matter.split(body)
+        head, rest = front_matter.split(body)
         markdown_imports.read(rest)
-        matter.mapping(head)
+        front_matter.mapping(head)
         return time.process_time() - begun
 
     quarter, whole = min(cost(text[: len(text) // 4]) for _ in range(3)), min(cost(text) for _ in range(2))
@@ -118,10 +118,10 @@ def test_heads_that_are_made_to_hurt_are_notes() -> None:
         "\x00": "not YAML",
     }
     for head, reason in odd.items():
-        found, problem = matter.mapping(head)
+        found, problem = front_matter.mapping(head)
         assert (found, reason in problem) == ({}, True), (head[:40], problem)
-    assert matter.mapping("a: 2026-01-02\n1: b\nc: yes")[1] == ""
+    assert front_matter.mapping("a: 2026-01-02\n1: b\nc: yes")[1] == ""
     # What is no YAML by one bare value is read as the host reads it, that value as text: nothing refers to anything.
     for head in (bomb, merge, "a: !!python/object/apply:os.system [id]", "a: ["):
-        found, problem = matter.mapping(head)
+        found, problem = front_matter.mapping(head)
         assert problem == "" and all(isinstance(value, str) and len(value) < 200 for value in found.values()), head[:40]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machine import CORRECTION, DECISION, PREFERENCE, Machine
 
-from csmd import text
+from csmd.text import display
 
 SESSION = "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0"
 FACTS = [
@@ -98,7 +98,7 @@ def test_what_follows_a_compaction_depends_on_how_full_the_context_was(real: Mac
     def told(tokens: int) -> int:
         live(real, tokens)
         _, answer = real.event("SessionStart", SESSION, source="compact", seen=tokens)
-        return text.estimate_tokens(json.loads(answer)["hookSpecificOutput"]["additionalContext"])
+        return display.estimate_tokens(json.loads(answer)["hookSpecificOutput"]["additionalContext"])
 
     little, much = told(30_000), told(170_000)
     assert little <= 450 < much <= 900
@@ -112,6 +112,6 @@ def test_a_prompt_in_a_context_that_is_nearly_full_is_told_less(real: Machine) -
     def told(tokens: int, session: str) -> int:
         live(real, tokens, session)
         _, answer = real.event("UserPromptSubmit", session, prompt=asked)
-        return text.estimate_tokens(json.loads(answer)["hookSpecificOutput"]["additionalContext"])
+        return display.estimate_tokens(json.loads(answer)["hookSpecificOutput"]["additionalContext"])
 
     assert told(170_000, "full") <= 175 < told(10_000, "empty") <= 500

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from csmd import text
 from csmd.errors import DeadlineExceeded, Refused, StoreError
 from csmd.model import BriefItem, Event, Link, Memory, Project, Provenance, Statement, StoredTurn, Turn
 from csmd.store import activity, core, cursors, events, memories, projects, receipts, search, turns, vectors
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 NOW = "2026-01-01T00:00:00.000Z"
 PATIENCE_S = 30.0
@@ -73,19 +73,19 @@ def say(
     """A transcript's line; the row key of its turn."""
     project = projects.ensure(rows, Project(key=name, root=f"/home/me/{name}", name=name, kind="path"), now=NOW)
     turn = Turn(uuid=uuid, session_id=session, kind=kind, text=said, at=at(second))
-    turns.add_turn(rows, turn, text_hash=text.normalise(said), host="claude", project=project, path="/t.jsonl")
+    turns.add_turn(rows, turn, text_hash=tokens.normalise(said), host="claude", project=project, path="/t.jsonl")
     return search.turns_of_uuids(rows, [uuid])[uuid]
 
 
 def report(rows: Rows, ident: str, said: str, *, session: str = "s1", second: int = 0) -> bool:
     """A prompt's event and its provisional turn; whether the event was new."""
     event = Event(id=ident, host="claude", name="prompt", session_id=session, at=at(second), text=said)
-    if not events.record(rows, event, text_hash=text.normalise(said), payload_hash=f"{session} {said}"):
+    if not events.record(rows, event, text_hash=tokens.normalise(said), payload_hash=f"{session} {said}"):
         return False
     project = projects.ensure(rows, Project(key="shop", root="/home/me/shop", name="shop", kind="path"), now=NOW)
     turn = Turn(uuid=f"hook:{ident}", session_id=session, kind="user", text=said, at=at(second))
     events.add_provisional(
-        rows, turn, event="prompt", text_hash=text.normalise(said), host="claude", project=project, path=""
+        rows, turn, event="prompt", text_hash=tokens.normalise(said), host="claude", project=project, path=""
     )
     return True
 

@@ -15,11 +15,11 @@ from csmd.config import child_environment
 from csmd.daemon.clock import now_iso
 from csmd.daemon.server import Server
 from csmd.daemon.steward import Steward
-from csmd.daemon.tools.table import Tools
 from csmd.embedding import supervisor
 from csmd.embedding.supervisor import Embedder
 from csmd.store import files
 from csmd.store.core import Store
+from csmd.tools.table import Tools
 
 
 @dataclass(kw_only=True)

@@ -342,7 +342,7 @@ def test_what_a_dream_did_is_told_and_taken_back(parts: Any, monkeypatch: pytest
     listed = parts.call("csm_memory_list")
     plan = parts.call("csm_dream_plan")
     assert plan["uncompared"] == 0
-    monkeypatch.setattr("csmd.daemon.tools.dreams.COMPARING_S", 0.0)
+    monkeypatch.setattr("csmd.tools.dreams.COMPARING_S", 0.0)
     hurried = parts.call("csm_dream_plan")
     assert hurried["uncompared"] > 0 and hurried["actions"] == plan["actions"], "what is asked for is answered in time"
     assert plan["did"] == {"merge": 1} and plan["actions"][0]["phase"] == "consolidate", plan

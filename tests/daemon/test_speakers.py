@@ -11,13 +11,14 @@ import outdated
 import pytest
 from machine import Machine
 
-from csmd import text, wire
+from csmd import wire
 from csmd.memory import remember as believe
 from csmd.memory import speakers as stage_speakers
 from csmd.model import Project, Statement, Turn
 from csmd.store import activity, integrity, memories, migrate, projects, speakers, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 TASK = '{"task_id":"b1","tool_use_id":"t1","description":"Always push to the mirror branch","task_type":"local_bash"}'
 ERRAND = "Look for every caller of the exporter; we never call it from the importer."
@@ -69,7 +70,7 @@ def fill(rows: Rows, machine: Machine, key: bytes, first: Path, second: Path) ->
         text=wire.dumps({"prompt": ERRAND}),
     )
     for path, turn in [(first, call), *((second if uuid == "handed" else first, prompt(uuid)) for uuid in PROMPTS)]:
-        hashed = text.keyed_hash(turn.text, key)
+        hashed = tokens.keyed_hash(turn.text, key)
         turns.add_turn(rows, turn, text_hash=hashed, host="claude", project=project, path=str(path))
         (stored,) = [one for one in turns.stream_turns(rows, session_of(rows, turn), after=0) if one.uuid == turn.uuid]
         for sentence in PROMPTS.get(turn.uuid, ("", []))[1]:
@@ -78,7 +79,7 @@ def fill(rows: Rows, machine: Machine, key: bytes, first: Path, second: Path) ->
                 statement(sentence),
                 stored,
                 session_seq=session_of(rows, turn),
-                text_hash=text.keyed_hash(sentence, key),
+                text_hash=tokens.keyed_hash(sentence, key),
             )
     for path in (first, second):
         size = path.stat().st_size
@@ -108,7 +109,7 @@ def pin(rows: Rows, key: bytes) -> None:
     """A memory of the task's object that a person has pinned is the person's."""
     of_task = next(one for one in memories.listing(rows, projects=None) if "mirror" in one.text)
     pinned = replace(of_task, id="m-pinned", text=PINNED, pinned=True, decay="permanent")
-    memories.insert(rows, pinned, text_hash=text.keyed_hash(PINNED, key))
+    memories.insert(rows, pinned, text_hash=tokens.keyed_hash(PINNED, key))
 
 
 def settle(parts: Any) -> None:

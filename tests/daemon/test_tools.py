@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from machine import DECISION, Machine
 
-from csmd.daemon.tools.registry import REQUIRED
-from csmd.daemon.tools.table import TOOLS
 from csmd.embedding import supervisor
 from csmd.errors import BadInput, CsmdError
+from csmd.tools.registry import REQUIRED
+from csmd.tools.table import TOOLS
 
 GIVEN = {"query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
          "uuid": "u1", "what": "a text to purge", "place": "/p", "source": "a", "into": "b", "whole": "a",

@@ -487,7 +487,7 @@ OLDER = """
 import csmd
 csmd.__version__ = "0.0.9"
 from csmd.daemon import run
-from csmd.daemon.tools import table as tools
+from csmd.tools import table as tools
 del tools.TOOLS["csm_probe_take"]
 run.run(run.configuration())
 """

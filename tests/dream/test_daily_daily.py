@@ -13,7 +13,6 @@ import pytest
 import yaml
 from talked import Talk, go_through
 
-from csmd import text
 from csmd.dream import daily
 from csmd.extraction import digest
 from csmd.memory import remember as believe
@@ -22,6 +21,7 @@ from csmd.privacy.fingerprints import Needle
 from csmd.store import days, dreams, events, forget, memories, projects, purge, purge_files, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import similarity
 
 LATER = "2026-03-01T13:00:00.000Z"
 #: After everything that is said.
@@ -240,7 +240,7 @@ def test_what_is_forgotten_while_a_days_file_is_looked_through_or_written_leaves
 def test_what_says_a_forgotten_thing_in_another_form_leaves_the_days_and_no_other_day_is_looked_through(
     store: Store, memory: Path, one: str, other: str
 ) -> None:
-    assert text.says_the_same(one, other)
+    assert similarity.says_the_same(one, other)
     for session, project, said in (
         ("s1", "till", one),
         ("s2", "till", other),
@@ -344,7 +344,7 @@ def test_a_forgotten_gotcha_that_was_too_long_for_its_line_leaves_the_day_and_an
 
 def rarer(said: str) -> frozenset[str]:
     """The rarer words of a sentence."""
-    return frozenset(stem for stem in text.gist(said).stems if len(stem) > 5)
+    return frozenset(stem for stem in similarity.gist(said).stems if len(stem) > 5)
 
 
 def test_an_edited_part_and_what_people_wrote_stay_and_a_part_that_was_taken_out_does_not_come_back(

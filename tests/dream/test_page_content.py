@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd import markdown
 from csmd.dream import page_content, page_differences, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_content import Place
@@ -18,6 +17,7 @@ from csmd.extraction.statement_context import REVIEW
 from csmd.hosts.claude import environment
 from csmd.model import CATEGORIES, Category, Memory, Provenance
 from csmd.recall import compose
+from csmd.text import page_lines
 
 PLACE = Place(seq=1, key="k", name="gull", root="/p/gull")
 WORDS = "amber birch cedar delta ember fjord grove haven inlet jetty knoll larch maple nadir oasis prism quartz ridge slate talon".split()
@@ -63,7 +63,7 @@ def test_every_memory_of_a_page_is_read_back_and_nothing_is_an_edit(said: list[t
     read = page_format.read(written)
     assert len(read.lines()) + more == sum(map(stands, known))
     assert {item.id: item.text for _, item in read.lines()} == {
-        item.id: markdown.meant(markdown.plain(item.text)) for section in made.sections for item in section.items
+        item.id: page_lines.meant(page_lines.plain(item.text)) for section in made.sections for item in section.items
     }
     assert page_differences.edits({PLACE.path: read}, {PLACE.path: read})[PLACE.path].number == 0
     assert page(list(reversed([one for one in known if stands(one)]))) == made, (
@@ -86,7 +86,7 @@ def test_a_gotcha_shows_how_it_looks_and_that_is_no_line_of_its_own() -> None:
 )
 def test_a_name_is_a_files_whatever_it_is(name: str, slug: str) -> None:
     path = Place(seq=1, key="k", name=name, root="").path
-    assert path == f"projects/{slug}-{markdown.short('k')}.md"
+    assert path == f"projects/{slug}-{page_lines.short('k')}.md"
 
 
 @pytest.mark.parametrize("name", ["a --- b", "x\n---\n\n# y", "[a](b)", "<!-- m:m0000000001 -->", 'quo"te: #'])

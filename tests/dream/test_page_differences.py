@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd import markdown
 from csmd.dream import page_differences, page_format
 from csmd.dream.page_differences import Edits, Line
 from csmd.dream.page_format import Item, Page, Read, Section
+from csmd.text import page_lines
 
 USER, PROJECT, TOPIC = "user.md", "projects/gull-aaaaaa.md", "topics/tests.md"
 
@@ -131,11 +131,11 @@ def test_what_was_done_is_told_from_the_files(case: Case) -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.integers(5, 14), st.sampled_from(("gone", "changed", "new")), st.text(min_size=1, max_size=30))
 def test_any_edit_of_one_line_is_exactly_that_edit(number: int, what: str, said: str) -> None:
-    worded = markdown.meant(markdown.plain(f"somebody said {said} here"))
+    worded = page_lines.meant(page_lines.plain(f"somebody said {said} here"))
     after = {
         "gone": "",
-        "changed": f"- {markdown.plain(worded)} <!-- m:{ident(number)} -->\n",
-        "new": f"{line(number)}- {markdown.plain(worded)}\n",
+        "changed": f"- {page_lines.plain(worded)} <!-- m:{ident(number)} -->\n",
+        "new": f"{line(number)}- {page_lines.plain(worded)}\n",
     }[what]
     found = done({**WHOLE, PROJECT: WHOLE[PROJECT].replace(line(number), after)})
     heading = "Facts" if number < 10 else "Known gotchas"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd import markdown, text
 from csmd.dream import page_format
 from csmd.dream.page_format import Item, Note, Page, Section
+from csmd.text import display, page_lines
 
 ID = "m0123456789"
 NASTY = (
@@ -104,7 +104,9 @@ def comes_back(whole: Page) -> None:
     written = page_format.written(whole)
     found = page_format.read(written)
     asked = [
-        (one.heading, item.id, text.squeeze(text.defuse(item.text))) for one in whole.sections for item in one.items
+        (one.heading, item.id, display.squeeze(display.defuse(item.text)))
+        for one in whole.sections
+        for item in one.items
     ]
     assert [(heading, item.id, item.text) for heading, item in found.lines()] == [row for row in asked if row[2]]
     assert (found.top, found.own) == (whole.top, whole.own)
@@ -132,7 +134,7 @@ def test_what_is_written_is_read_back(said: list[str]) -> None:
 def test_reading_never_fails_and_what_was_read_is_read_again(whole: str) -> None:
     found = page_format.read(whole)
     again = page_format.read(page_format.written(Page(path="", sections=found.sections, own=())))
-    kept = [(item.id, item.text) for _, item in found.lines() if markdown.plain(item.text)]
-    assert [(item.id, markdown.meant(markdown.plain(item.text))) for _, item in again.lines()] == [
-        (ident, markdown.meant(markdown.plain(said))) for ident, said in kept
+    kept = [(item.id, item.text) for _, item in found.lines() if page_lines.plain(item.text)]
+    assert [(item.id, page_lines.meant(page_lines.plain(item.text))) for _, item in again.lines()] == [
+        (ident, page_lines.meant(page_lines.plain(said))) for ident, said in kept
     ]

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from machine import Machine
 from terminal import Terminal
 
-from csmd import text
 from csmd.capture import project_identity
 from csmd.cli import render
 from csmd.dream import transfer
@@ -27,6 +26,7 @@ from csmd.model import Link, Memory, Project, Provenance, Statement
 from csmd.store import before_images, belief_changes, exports, failures, memories, projects, topics, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 NOW = "2026-03-01T10:00:00.000Z"
 LATER = "2026-05-01T10:00:00.000Z"
@@ -141,7 +141,7 @@ def test_what_one_home_exports_another_holds_whole_and_a_second_import_adds_noth
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(said=st.lists(st.text(min_size=12, max_size=60), min_size=1, max_size=4, unique_by=text.normalise))
+@given(said=st.lists(st.text(min_size=12, max_size=60), min_size=1, max_size=4, unique_by=tokens.normalise))
 def test_any_text_comes_through(homes: Callable[[], Store], tmp_path: Path, said: list[str]) -> None:
     one, other = homes(), homes()
     made = {remember(one, words, uuid=f"u{number}") for number, words in enumerate(said)}

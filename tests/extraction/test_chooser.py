@@ -9,13 +9,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from csmd import prose
 from csmd.extraction import chooser, refusals
 from csmd.extraction.chooser import FEATURES, MOST_CHARACTERS, MOST_WORDS
 from csmd.extraction.sources import Role, Source
 from csmd.extraction.weights import shipped
 from csmd.model import CATEGORIES, Statement, StoredTurn, TurnKind
-from csmd.text import content_words
+from csmd.text import prose
+from csmd.text.tokens import content_words
 
 CAUSE = (
     "The root cause: `close` is called before `flush`, so the last rows of a delivery are lost when the reader is slow."

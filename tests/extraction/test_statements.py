@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from csmd import text
 from csmd.extraction import statements
 from csmd.model import Project, Turn
 from csmd.store import activity, memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 NOW = "2026-03-01T10:00:00.000Z"
 
@@ -33,7 +33,12 @@ def say(store: Store, kind: str, body: str, number: int, agent: str = "") -> Non
     def write(rows: Rows) -> None:
         project = projects.ensure(rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"), now=NOW)
         turns.add_turn(
-            rows, turn, text_hash=text.keyed_hash(body, store.hash_key), host="claude", project=project, path="/t.jsonl"
+            rows,
+            turn,
+            text_hash=tokens.keyed_hash(body, store.hash_key),
+            host="claude",
+            project=project,
+            path="/t.jsonl",
         )
 
     store.write(write)

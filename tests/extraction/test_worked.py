@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from csmd import text
 from csmd.extraction import statements
 from csmd.hosts.claude import tool_calls
 from csmd.model import Project, Turn
 from csmd.store import memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import display, tokens
 
 NOW = "2026-03-01T10:00:00.000Z"
 WHY = (
@@ -60,7 +60,7 @@ def test_a_plan_that_was_turned_down_and_one_cut_in_its_middle_say_no_more_than_
     assert (
         tool_calls.plan(given, "The user doesn't want to proceed with this tool use. The tool use was rejected") == ""
     )
-    cut = text.both_ends(json.dumps({"plan": PLAN * 9}, separators=(",", ":")), limit=800, of="turn x")
+    cut = display.both_ends(json.dumps({"plan": PLAN * 9}, separators=(",", ":")), limit=800, of="turn x")
     assert PLAN.startswith(tool_calls.plan(cut, "ok")[:60]) and "[csmd" not in tool_calls.plan(cut, "ok")
 
 
@@ -96,7 +96,12 @@ def say(store: Store, number: int, kind: str, body: str, tool: str = "", tool_id
     def write(rows: Rows) -> None:
         project = projects.ensure(rows, Project(key="shop", root="/p/shop", name="shop", kind="path"), now=NOW)
         turns.add_turn(
-            rows, turn, text_hash=text.keyed_hash(body, store.hash_key), host="claude", project=project, path="/t.jsonl"
+            rows,
+            turn,
+            text_hash=tokens.keyed_hash(body, store.hash_key),
+            host="claude",
+            project=project,
+            path="/t.jsonl",
         )
 
     store.write(write)

@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 from machine import Machine, temporary_directory
 
-from csmd import text
 from csmd.capture import transcripts
 from csmd.capture import transcripts as capture
 from csmd.config import Config, Settings, child_environment, default_paths
@@ -35,6 +34,7 @@ from csmd.store import backup, files, fulltext, memories, passages, projects, re
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 PAGE = 4096
 SESSIONS, LINES = 6, 40
@@ -299,7 +299,7 @@ def check(case: Case, used: Used, config: Config, seed: int) -> None:
         assert store.write(integrity) == []
         found = store.read(everything)
         # As far as the keyed hash can tell: white space and case are the same to it.
-        one, other = ({uuid: text.normalise(said) for uuid, said in turns.items()} for turns in (found, used.turns))
+        one, other = ({uuid: tokens.normalise(said) for uuid, said in turns.items()} for turns in (found, used.turns))
         differs = one.items() ^ other.items()
         assert not differs, "what was said differs"
         assert [name for name, listed in store.read(order).items() if listed != used.order[name]] == []
@@ -665,7 +665,7 @@ def test_the_words_of_a_call_whose_input_is_gone_are_taken_over_and_found(anew: 
         call = Turn(uuid="c1", session_id="s", kind="tool_call", text='{"plan": "x"}', at=now_iso(), cwd="/shop")
         talk = Turn(uuid="u1", session_id="s", kind="user", text="Herons nest here.", at=now_iso(), cwd="/shop")
         for turn in (call, talk):
-            hashed = text.keyed_hash(turn.text, key_of(rows))
+            hashed = tokens.keyed_hash(turn.text, key_of(rows))
             turns.add_turn(rows, turn, text_hash=hashed, host="claude", project=place, path="")
         seq = int(rows.value("select seq from turns where uuid = 'c1'"))
         assert passages.add_words(rows, seq, "Kestrels take the eastern tower.", given=call.text) == 1
@@ -693,7 +693,7 @@ def test_what_names_a_row_that_is_lost_does_not_lead_into_nothing(anew: Store, t
                 "scope, project_seq, session_id, created_at, confirmed_at, hot_until, warm_until, archive_at, twin_of) values "
                 "(:id, :id, :hash, 'epistemic', 'fact', 'semantic', 'hot', 'slow', 'user', 'stated', 0.9, 'project', "
                 ":scope, '', '', '', 1, 1, 1, :twin)",
-                id=ident, hash=text.keyed_hash(ident, key_of(rows)), scope=scope, twin=twin,
+                id=ident, hash=tokens.keyed_hash(ident, key_of(rows)), scope=scope, twin=twin,
             )  # fmt: skip
 
     rebuilt(anew, tmp_path / "old.db", given)

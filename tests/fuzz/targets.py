@@ -12,8 +12,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from csmd import matter, wire
-from csmd import text as texts
+from csmd import wire
 from csmd.capture import markdown_imports
 from csmd.errors import BadInput
 from csmd.extraction import chooser
@@ -22,6 +21,7 @@ from csmd.hosts.claude import environment, transcript
 from csmd.model import StoredTurn, Turn
 from csmd.privacy.fingerprints import PURGED, Needle, without
 from csmd.privacy.redaction import redact, redact_tree
+from csmd.text import display, front_matter
 
 #: What stands in front of bytes that are built into a value instead of being parsed as one.
 BUILT = b"\0"
@@ -172,19 +172,19 @@ def words(data: bytes) -> None:
     kept = redact(said, counts)
     assert redact(kept, Counter()) == kept, "redaction is stable"
     redact_tree({"a": said, "password": said, "b": [said]}, Counter())
-    shown = texts.squeeze(texts.defuse(kept))
-    assert texts.defuse(shown) == shown
-    assert texts.strip_fenced(f"a<csmd-memory>{shown}</csmd-memory>b") == "ab"
+    shown = display.squeeze(display.defuse(kept))
+    assert display.defuse(shown) == shown
+    assert display.strip_fenced(f"a<csmd-memory>{shown}</csmd-memory>b") == "ab"
 
 
 def head(data: bytes) -> None:
     """A memory file: its head is a mapping or a reason, what is below it is text."""
     said = data.decode("utf-8", "replace")
-    found, problem = matter.mapping(said)
+    found, problem = front_matter.mapping(said)
     assert isinstance(found, dict) and all(isinstance(key, str) for key in found)
     assert not (found and problem)
-    matter.parse(said)
-    matter.split(said)
+    front_matter.parse(said)
+    front_matter.split(said)
     shown = environment.memo("a.md", data, modified="2026-05-04T08:00:00.000Z", size=len(data))
     assert shown.filename == "a.md"
     environment.body(data)

@@ -16,8 +16,8 @@ import pytest
 from machine import PREFERENCE, Machine
 
 from csmd.config import base_interpreter
-from csmd.daemon.tools.operations import line as told
 from csmd.installer import plan, registration
+from csmd.tools.operations import line as told
 
 LIMIT_S = 30
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from talked import NOW, Talk, go_through
 
-from csmd import text
 from csmd.extraction import failure_reports
 from csmd.memory import failure_links as stage
 from csmd.memory import remember as believe
@@ -18,6 +17,7 @@ from csmd.recall import brief, compose, results
 from csmd.store import belief_changes, failures, memories, projects, purge_rows, search, sessions
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 FAILS = "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: load_settings"
 CAUSE = (
@@ -292,7 +292,7 @@ def test_a_transcript_that_a_tool_has_written_explains_nothing_when_its_memories
 
     def written(rows: Rows) -> tuple[object, object]:
         before = stage._to_relate(rows, ident="s1", last=10**6, key=store.hash_key)
-        sessions.note_tampered(rows, ["s1.jsonl"], at=NOW, hashed=lambda name: text.keyed_hash(name, store.hash_key))
+        sessions.note_tampered(rows, ["s1.jsonl"], at=NOW, hashed=lambda name: tokens.keyed_hash(name, store.hash_key))
         return before, stage._to_relate(rows, ident="s1", last=10**6, key=store.hash_key)
 
     before, after = store.write(written)

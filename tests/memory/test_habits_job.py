@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from csmd import text
 from csmd.extraction import packets
 from csmd.memory import habits
 from csmd.memory import remember as believe
@@ -17,6 +16,7 @@ from csmd.model import Project, Provenance, Statement, Turn, TurnKind
 from csmd.store import belief_changes, candidates, memories, projects, purge, sessions, tombstones, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 NOW = "2026-03-28T10:00:00.000Z"
 ASKED = "can we draw a diagram for this?"
@@ -45,7 +45,7 @@ def say(rows: Rows, session: int, *said: str, name: str = "alpha", start: int = 
             at=f"2026-03-{session + 1:02}T10:{number:02}:00.000Z",
         )  # fmt: skip
         turns.add_turn(
-            rows, turn, text_hash=text.keyed_hash(body, key_of(rows)), host="claude", project=home.seq,
+            rows, turn, text_hash=tokens.keyed_hash(body, key_of(rows)), host="claude", project=home.seq,
             directory=home.directory, path=f"/t/s{session}.jsonl",
         )  # fmt: skip
 
@@ -227,7 +227,7 @@ def test_what_nobody_typed_and_what_a_tool_wrote_is_no_evidence(store: Store) ->
     for number in range(4):
         store.write(lambda rows, number=number: say(rows, number, ASKED, kind="relayed"))  # type: ignore[misc]
     asked(store, range(4), of=4, start=10)
-    hashed = lambda name: text.keyed_hash(name, store.hash_key)  # noqa: E731
+    hashed = lambda name: tokens.keyed_hash(name, store.hash_key)  # noqa: E731
     store.write(
         lambda rows: sessions.note_tampered(rows, [f"s{number}.jsonl" for number in range(2)], at=NOW, hashed=hashed)
     )

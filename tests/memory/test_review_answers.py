@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from csmd import text
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import remember, review, review_answers, supersession
 from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
@@ -29,6 +28,7 @@ from csmd.store import (
 from csmd.store import before_images as columns_of
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 NOW = "2026-03-01T10:00:00.000Z"
 EARLIER = "2026-02-01T10:00:00.000Z"
@@ -402,7 +402,7 @@ def test_of_two_that_say_nearly_the_same_the_one_that_stays_is_not_kept_out(stor
     store.write(
         lambda rows: rows.run(
             "update memories set text = :text, text_hash = :hash where id = :id", text=f"{SAID[0]} always",
-            hash=text.keyed_hash(f"{SAID[0]} always", store.hash_key), id=second,
+            hash=tokens.keyed_hash(f"{SAID[0]} always", store.hash_key), id=second,
         )
     )  # fmt: skip
     put(store, candidate("near_duplicate", second, first))

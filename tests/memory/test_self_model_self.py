@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from csmd import text
 from csmd.errors import CsmdError
 from csmd.extraction import digest, statements
 from csmd.memory import self_model
@@ -20,6 +19,7 @@ from csmd.store import candidates, digests, events, projects, purge, sessions, t
 from csmd.store import turns as journal
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 NOW = "2026-04-01T10:00:00.000Z"
 MARK = "Zanzibar quokka"
@@ -61,7 +61,7 @@ def capture(store: Store, turns: list[Turn], project: str = "alpha") -> None:
         home = projects.settle(rows, where, now=NOW)
         for turn in turns:
             journal.add_turn(
-                rows, turn, text_hash=text.keyed_hash(turn.text, store.hash_key), host="claude", project=home.seq,
+                rows, turn, text_hash=tokens.keyed_hash(turn.text, store.hash_key), host="claude", project=home.seq,
                 directory=home.directory, path=f"/t/{turn.session_id}.jsonl",
             )  # fmt: skip
 
@@ -226,7 +226,7 @@ def test_a_transcript_that_a_tool_wrote_gives_no_digest(store: Store) -> None:
             rows,
             ["s01.jsonl"],
             at="2026-02-01T00:00:00.000Z",
-            hashed=lambda name: text.keyed_hash(name, store.hash_key),
+            hashed=lambda name: tokens.keyed_hash(name, store.hash_key),
         )
     )
     work_through(store)

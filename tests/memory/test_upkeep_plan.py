@@ -9,14 +9,14 @@ from believed import NOW, memory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd import text
 from csmd.memory import upkeep_plan
 from csmd.model import Memory
+from csmd.text import similarity
 
 
 def said_of(one: str, other: str, **changes: object) -> str:
     left, right = memory("m1", one), memory("m2", other, **changes)
-    found = upkeep_plan.compared(left, text.gist(one), right, text.gist(other))
+    found = upkeep_plan.compared(left, similarity.gist(one), right, similarity.gist(other))
     return "" if found is None else "same" if found[1] else "near"
 
 
@@ -115,7 +115,7 @@ def stores(draw: st.DrawFn) -> list[Memory]:
 @given(memories=stores())
 def test_no_pair_is_missed_by_comparing_rare_words_only(memories: list[Memory]) -> None:
     found = {(pair.one, pair.other) for pair in upkeep_plan.pairs(memories, everywhere={})}
-    gists = [text.gist(one.text) for one in memories]
+    gists = [similarity.gist(one.text) for one in memories]
     every = {
         (a, b)
         for b in range(len(memories))

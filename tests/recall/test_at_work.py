@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from talked import NOW, Talk, go_through
 
-from csmd import text
 from csmd.model import BriefItem, Event, Failure
 from csmd.recall import at_work, compose
 from csmd.store import events, failures, receipts
 from csmd.store.core import Store
+from csmd.text import display
 
 FAILS = "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: load_settings"
 CAUSE = "The import of the settings package was missing in the till, so I added it to tree.go."
@@ -73,7 +73,7 @@ def test_a_failure_that_was_solved_is_answered_with_how_often_when_and_what_solv
     solved(store)
     answer = told(store, FAILS.replace("42:24", "7:1").replace("till/tree.go", "/srv/till/tree.go"))
     assert answer.startswith(f"{OPEN}- this failure {SOLVED}x") and answer.endswith(")\n</csmd-failure>")
-    assert text.estimate_tokens(answer) <= at_work.MOST_TOKENS
+    assert display.estimate_tokens(answer) <= at_work.MOST_TOKENS
     unsolved(store, "s2", day=4)
     assert "was seen 2 times before in 2 earlier sessions, last on 2026-03-04; last fixed on 2026-03-01" in told(store)
 
@@ -152,8 +152,8 @@ def test_the_failure_behind_a_pipe_is_the_one_that_ends_with_1(store: Store) -> 
 
 def test_an_output_that_was_trimmed_is_known_by_what_was_kept_of_it(store: Store) -> None:
     long = FAILS + "\n\tprogress" * 3000
-    solved(store, answer=text.both_ends(long, limit=8192, of="turn s1-2"))
-    assert f"this failure {SOLVED}" in told(store, text.both_ends(long, limit=32768))
+    solved(store, answer=display.both_ends(long, limit=8192, of="turn s1-2"))
+    assert f"this failure {SOLVED}" in told(store, display.both_ends(long, limit=32768))
 
 
 def test_it_is_told_once_and_again_when_the_context_was_compacted(store: Store) -> None:

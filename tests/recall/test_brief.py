@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recalled import memory
 
-from csmd import text
 from csmd.hosts.claude.transcript import ANSWER_LIMIT_UNITS
 from csmd.model import CATEGORIES
 from csmd.recall import brief
 from csmd.recall.compose import Block, Note
+from csmd.text import display
 
 words = st.text(st.sampled_from("abcdefghij ÄßЖ文😀<>/`-"), min_size=1, max_size=300)
 
@@ -27,8 +27,8 @@ def test_a_brief_never_passes_its_budget_nor_the_hosts_limit(
         for number, (body, category) in enumerate(said)
     ]
     made = brief.composed_brief(told, max_tokens=budget)
-    assert made.text == "" or text.estimate_tokens(made.text) <= budget
-    assert text.utf16_units(made.text) <= ANSWER_LIMIT_UNITS
+    assert made.text == "" or display.estimate_tokens(made.text) <= budget
+    assert display.utf16_units(made.text) <= ANSWER_LIMIT_UNITS
     assert made.text.count("<csmd-") == made.text.count("</csmd-") == (1 if made.text else 0)
     assert len(made.items) == sum(line.startswith("- ") for line in made.text.splitlines())
 
@@ -45,7 +45,7 @@ def test_no_memory_can_close_the_fence_or_open_another() -> None:
     made = brief.composed_brief([(hostile, "HOT")], max_tokens=900)
     assert made.text.lower().count("</csmd-memory>") == 1
     assert made.text.lower().count("<csmd-recall") == 0
-    assert text.strip_fenced(made.text).strip() == ""
+    assert display.strip_fenced(made.text).strip() == ""
 
 
 def test_what_nobody_stated_is_not_told_unasked() -> None:

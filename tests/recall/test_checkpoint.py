@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd import text
 from csmd.extraction.work import Entry, Stated
 from csmd.recall import checkpoint
 from csmd.recall.checkpoint import Captured, Piece
 from csmd.recall.compose import Block, Note
+from csmd.text import display
 
 CWD = "/p/alpha"
 
@@ -168,8 +168,8 @@ def test_the_same_rows_give_the_same_bytes_and_no_budget_is_passed(said: Any, st
     if made is not None:
         brief = checkpoint.essentials(made.pieces, ident="k1", about="Where.", max_tokens=room)
         assert brief == checkpoint.essentials(made.pieces, ident="k1", about="Where.", max_tokens=room)
-        assert brief.tokens <= room and text.estimate_tokens(brief.text) == brief.tokens
-        assert text.strip_fenced(brief.text) == "", "nothing said closes the fence"
+        assert brief.tokens <= room and display.estimate_tokens(brief.text) == brief.tokens
+        assert display.strip_fenced(brief.text) == "", "nothing said closes the fence"
 
 
 @settings(max_examples=80, deadline=None)
@@ -182,4 +182,4 @@ def test_the_same_rows_give_the_same_bytes_and_no_budget_is_passed(said: Any, st
 )
 def test_whatever_a_checkpoint_holds_its_essentials_keep_their_budget(found: list[Piece], room: int) -> None:
     made = checkpoint.essentials(found, ident="k1", about="Where.", note="n" * 400, max_tokens=room)
-    assert made.tokens <= room and text.strip_fenced(made.text) == ""
+    assert made.tokens <= room and display.strip_fenced(made.text) == ""

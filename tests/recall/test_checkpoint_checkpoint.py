@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from csmd import text
 from csmd.memory import remember as believe
 from csmd.model import Brief, Event, Project, Provenance, Statement, Turn
 from csmd.recall import checkpoint
@@ -17,6 +16,7 @@ from csmd.recall.compose import Note
 from csmd.store import checkpoints, cursors, events, projects, purge, receipts, sessions, tombstones, turns  # fmt: skip
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import display, tokens
 
 NOW = "2026-03-01T10:00:00.000Z"
 SUMMARY = "This session is being continued from a previous conversation"
@@ -41,7 +41,7 @@ def say(store: Store, minute: int, body: str, kind: Any = "user", *, session: st
     """A line of a transcript, in the minute it is written."""
     uuid = more.pop("uuid", f"{session}-{minute}")
     turn = Turn(uuid=uuid, session_id=session, kind=kind, text=body, at=at(minute), cwd="/p", **more)
-    hashed = text.keyed_hash(body, store.hash_key)
+    hashed = tokens.keyed_hash(body, store.hash_key)
     store.write(
         lambda rows: turns.add_turn(
             rows, turn, text_hash=hashed, host="claude", project=place(rows), path=f"/t/{session}.jsonl"
@@ -93,7 +93,7 @@ def opening(store: Store, event: Event, *, room: int = 900, brief: str = "", tol
         if told is not None:
             told.append(before)
         body = "\n".join([*([brief] if brief else []), *(f"goal: {one.text}" for one in goals)])
-        return Brief(text=body, tokens=text.estimate_tokens(body), items=())
+        return Brief(text=body, tokens=display.estimate_tokens(body), items=())
 
     return store.read(
         lambda rows: checkpoint.opening(
@@ -292,7 +292,7 @@ def test_a_turn_that_is_taken_back_takes_its_copies_along(store: Store, how: str
         )
         store.write(
             lambda rows: sessions.note_tampered(
-                rows, ["s1.jsonl"], at=at(0), hashed=lambda name: text.keyed_hash(name, store.hash_key)
+                rows, ["s1.jsonl"], at=at(0), hashed=lambda name: tokens.keyed_hash(name, store.hash_key)
             )
         )
     step(store)
@@ -317,7 +317,7 @@ def test_after_a_compaction_its_essentials_are_told_with_the_brief_and_nothing_o
     ident = kept(store)[0].id
     assert told.text.startswith("<csmd-checkpoint ") and told.text.endswith("</csmd-memory>")
     assert "- ship the parser (2026-03-01, g" in told.text and "fix the date parser" in told.text
-    assert ident in {item.id for item in told.items} and told.tokens == text.estimate_tokens(told.text)
+    assert ident in {item.id for item in told.items} and told.tokens == display.estimate_tokens(told.text)
     note(store, event, told)
     resumed = hear(store, 7, "session_start", source="resume")
     assert opening(store, resumed).text == "", "on resume nothing is told twice"
@@ -357,7 +357,7 @@ def test_essentials_and_brief_together_keep_one_budget(store: Store, room: int) 
     def brief(left: int, *_: object) -> Brief:
         body = "<csmd-memory>" + "x" * max(0, left * 4 - 13)
         return (
-            Brief(text=body, tokens=text.estimate_tokens(body), items=())
+            Brief(text=body, tokens=display.estimate_tokens(body), items=())
             if left > 4
             else Brief(text="", tokens=0, items=())
         )

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recalled import memory
 
-from csmd import text
 from csmd.recall import compose
+from csmd.text import display
 
 #: (what was said, by whom, what is told of it)
 CASES: dict[str, tuple[str, str, str]] = {
@@ -140,7 +140,7 @@ def test_what_a_person_pinned_and_what_was_counted_is_told_as_it_is() -> None:
 
 @given(st.text("abcde .?!…`é", max_size=400), st.integers(1, 120))
 def test_what_is_shortened_fits_and_ends_with_a_sentence_or_an_ellipsis(said: str, limit: int) -> None:
-    said = text.squeeze(said)
+    said = display.squeeze(said)
     short = compose.shortened(said, limit)
     assert len(short) <= limit
     assert short == said or said.startswith(short.rstrip("…").rstrip())

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from recall.test_visibility import HERE, NOW, THERE, remember, say, state
 from recalled import ordinary
 
-from csmd import text
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.recall import hybrid_search, visibility
 from csmd.recall.hybrid_search import Found, Query
@@ -19,6 +18,7 @@ from csmd.store import failures, memories, vectors
 from csmd.store.core import Store
 from csmd.store.search import Narrow
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 
 @pytest.fixture
@@ -190,16 +190,16 @@ def test_what_was_renamed_is_asked_for_by_all_its_names(store: Store) -> None:
         found = store.read(
             lambda rows, one=one: hybrid_search.terms_of(rows, one, places=visibility.scopes(rows, HERE))
         )
-        assert set(text.query_terms(other)) <= set(found)
+        assert set(tokens.query_terms(other)) <= set(found)
     elsewhere = store.read(lambda rows: hybrid_search.terms_of(rows, "app.toml", places=visibility.scopes(rows, THERE)))
-    assert elsewhere == text.asked_terms("app.toml")
+    assert elsewhere == tokens.asked_terms("app.toml")
 
 
 def test_a_name_that_changed_twice_leads_to_the_one_it_has_now(store: Store) -> None:
     state(store, "`app.toml` was renamed to `settings.yaml`", 3)
     state(store, "`settings.yaml` was renamed to `limits.json`", 4)
     found = store.read(lambda rows: hybrid_search.terms_of(rows, "read app.toml", places=visibility.scopes(rows, HERE)))
-    assert set(text.query_terms("limits.json")) <= set(found)
+    assert set(tokens.query_terms("limits.json")) <= set(found)
 
 
 @pytest.mark.parametrize(

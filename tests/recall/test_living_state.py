@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from recalled import memory
 
-from csmd.daemon.tools import retrieval
 from csmd.memory.knowledge import Belief
 from csmd.memory.self_model import Capability
 from csmd.model import Candidate, CandidateKind, Packet, State
 from csmd.recall import living_state
 from csmd.recall.living_state import Line
 from csmd.store.core import Store
+from csmd.tools import retrieval
 
 GOLDEN = Path(__file__).resolve().parent.parent / "data" / "advisory_trimming.json"
 AT = "2026-03-01T10:00:00.000Z"

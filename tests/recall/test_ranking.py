@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd import text
 from csmd.recall import ranking, threads
 from csmd.recall.ranking import Asked, Match
+from csmd.text import tokens
 
 WORDS = (
     "queue worker deploy Redis table `config.py` timeout 8443 never release broker staging ist nicht очередь".split()
@@ -34,7 +34,7 @@ matches = st.builds(
 )
 asked = st.builds(
     Asked,
-    rarity=st.dictionaries(st.sampled_from(WORDS).map(text.stem), st.floats(0, 1), max_size=8),
+    rarity=st.dictionaries(st.sampled_from(WORDS).map(tokens.stem), st.floats(0, 1), max_size=8),
     sessions=st.integers(0, 5000),
 )
 #: What is a cosine may be a little below nothing.
@@ -94,7 +94,7 @@ def test_a_score_follows_its_weights(match: Match, of: Asked, evidence: tuple[st
 @given(matches, st.text(st.sampled_from("abcdefg ?`1_"), max_size=80), st.lists(st.sampled_from(STOPS), max_size=200))
 def test_padding_a_prompt_with_stop_words_changes_no_feature(match: Match, prompt: str, padding: list[str]) -> None:
     def of(said: str) -> Asked:
-        stems = [text.stem(term) for term in text.asked_terms(said) if " " not in term]
+        stems = [tokens.stem(term) for term in tokens.asked_terms(said) if " " not in term]
         return Asked(rarity={stem: len(stem) / 100 for stem in stems}, sessions=7)
 
     padded = f"{prompt}\n{' '.join(padding)}"
@@ -163,7 +163,7 @@ def test_an_answer_stands_above_what_shares_nothing_with_the_question(
     body: str, rarity: dict[str, float], meaning: float | None
 ) -> None:
     """Both stand beside each other in a session of two, as in a young home."""
-    of = Asked(rarity={text.stem(word): value for word, value in rarity.items()}, sessions=1)
+    of = Asked(rarity={tokens.stem(word): value for word, value in rarity.items()}, sessions=1)
 
     def match(said: str, own: float) -> Match:
         return Match(

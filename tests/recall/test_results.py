@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from recalled import ordinary
 from talked import Talk, go_through
 
-from csmd import text
 from csmd.capture import project_identity
 from csmd.memory import remember as believe
 from csmd.model import Category, Hit, Project, Provenance, Statement, Turn
@@ -23,6 +22,7 @@ from csmd.store import failures, memories, passages, projects, turns
 from csmd.store.core import Store
 from csmd.store.search import Narrow
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)
 HERE, THERE = "/p/alpha", "/p/beta"
@@ -47,7 +47,7 @@ class Shelf:
                     at=f"{on}T10:{self.said:02d}:00.000Z")  # fmt: skip
         self.store.write(
             lambda rows: turns.add_turn(
-                rows, turn, text_hash=text.keyed_hash(body, self.store.hash_key), host="claude",
+                rows, turn, text_hash=tokens.keyed_hash(body, self.store.hash_key), host="claude",
                 project=self.home(rows, root), path="",
             )
         )  # fmt: skip

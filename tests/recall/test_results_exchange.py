@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd import text
 from csmd.recall import results
 from csmd.recall.results import Part
+from csmd.text import display
 
 
 def part(said: str, place: str = "", speaker: str = "user") -> Part:
-    return Part(speaker=speaker, place=place, text=said, cut=lambda limit: text.cut(said, limit))
+    return Part(speaker=speaker, place=place, text=said, cut=lambda limit: display.cut(said, limit))
 
 
 def test_a_turn_alone_is_told_as_it_is() -> None:

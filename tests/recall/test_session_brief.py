@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd import text
 from csmd.capture import project_identity
 from csmd.extraction.digest import Digest
 from csmd.extraction.work import Item
@@ -19,6 +18,7 @@ from csmd.recall import brief, compose, living_state, session_brief, visibility
 from csmd.store import digests, events, passages, projects, receipts, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 HERE = "/p/alpha"
 SAID: list[tuple[str, Gate, Category]] = [
@@ -55,7 +55,7 @@ def session(
         place = project_identity.identified(HERE)
         home = projects.ensure(rows, Project(key=place.key, root=HERE, name="alpha", kind="path"), now=day(0))
         turns.add_turn(
-            rows, turn, text_hash=text.keyed_hash(said, store.hash_key), host="claude", project=home, path=""
+            rows, turn, text_hash=tokens.keyed_hash(said, store.hash_key), host="claude", project=home, path=""
         )
 
     store.write(write)

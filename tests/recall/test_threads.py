@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recalled import ordinary, passage
 
-from csmd import text
 from csmd.capture import project_identity
 from csmd.embedding import supervisor
 from csmd.embedding.supervisor import Embedder
@@ -23,6 +22,7 @@ from csmd.recall.threads import Pair
 from csmd.store import passages, projects, purge_rows, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 NOW = "2026-03-01T10:00:00.000Z"
 HERE, THERE = "/p/alpha", "/p/beta"
@@ -84,7 +84,7 @@ class Home:
             for number, (kind, body) in enumerate(said):
                 turn = Turn(uuid=f"{session}-{number}", session_id=session, kind=kind, text=body, cwd=root,
                             at=f"2026-02-{day:02d}T10:{number:02d}:00.000Z")  # fmt: skip
-                hashed = text.keyed_hash(f"{body} {turn.uuid}", self.store.hash_key)
+                hashed = tokens.keyed_hash(f"{body} {turn.uuid}", self.store.hash_key)
                 turns.add_turn(rows, turn, text_hash=hashed, host="claude", project=project, path="")
                 uuids.append(turn.uuid)
             return uuids
@@ -317,7 +317,7 @@ def test_features_of_a_pair_are_between_0_and_1(
 
 
 def test_the_same_words_in_one_session_are_hardly_a_thread_and_a_users_count_more() -> None:
-    rarity = {text.stem(word): 0.8 for word in ("metrics", "gateway", "port")}
+    rarity = {tokens.stem(word): 0.8 for word in ("metrics", "gateway", "port")}
     old = passage("the metrics gateway listens on port 8080", 1)
 
     def sure(new: str, *, kind: TurnKind = "user", session: int = 2, meaning: float | None) -> float:

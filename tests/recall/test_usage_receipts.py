@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from csmd import text
 from csmd.memory import remember as believe
 from csmd.model import BriefItem, Event, EventName, Project, Provenance, Statement, Turn, TurnKind
 from csmd.recall import usage
 from csmd.store import events, memories, projects, receipts, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 EARLY, LATE = "2026-02-01T00:00:00.000Z", "2027-01-01T00:00:00.000Z"
 PLACE = Project(key="alpha", root="/p/alpha", name="alpha", kind="path")
@@ -35,7 +35,7 @@ def say(store: Store, kind: TurnKind, said: str, minute: float, *, session: str 
 
     def write(rows: Rows) -> None:
         place = projects.ensure(rows, PLACE, now=EARLY)
-        hashed = text.keyed_hash(said, store.hash_key)
+        hashed = tokens.keyed_hash(said, store.hash_key)
         turns.add_turn(rows, turn, text_hash=hashed, host="claude", project=place, path="")
 
     store.write(write)
@@ -44,7 +44,7 @@ def say(store: Store, kind: TurnKind, said: str, minute: float, *, session: str 
 
 def hear(store: Store, name: EventName, minute: float, *, said: str = "", source: str = "") -> None:
     event = Event(id=f"e{minute}", host="claude", name=name, session_id="s1", at=at(minute), text=said, source=source)
-    hashed = text.keyed_hash(said, store.hash_key) if said else ""
+    hashed = tokens.keyed_hash(said, store.hash_key) if said else ""
     store.write(lambda rows: events.record(rows, event, text_hash=hashed, payload_hash=event.id))
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from csmd import text
 from csmd.capture import project_identity
 from csmd.embedding import supervisor
 from csmd.embedding.supervisor import Embedder
@@ -21,6 +20,7 @@ from csmd.recall import prompt as prompts
 from csmd.store import events, projects, receipts, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 NOW = "2026-03-01T10:00:00.000Z"
 HERE, THERE = "/p/alpha", "/p/beta"
@@ -57,7 +57,7 @@ def say(store: Store, body: str, number: int, *, root: str = HERE, session: str 
         lambda rows: turns.add_turn(
             rows,
             turn,
-            text_hash=text.keyed_hash(body, store.hash_key),
+            text_hash=tokens.keyed_hash(body, store.hash_key),
             host="claude",
             project=project(rows, root),
             path="",

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from csmd import text
 from csmd.capture import project_identity
 from csmd.memory import confidence
 from csmd.model import Decay, Gate, Memory, Project, Provenance, Tier, Turn
@@ -15,6 +14,7 @@ from csmd.recall import prompt, results, session_brief, visibility
 from csmd.store import memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 HERE = "/p/alpha"
 SAID = "Deployments of the checkout service wait for the smoke tests on staging"
@@ -44,7 +44,7 @@ def session(store: Store, ident: str, number: int) -> None:
     )
     store.write(
         lambda rows: turns.add_turn(
-            rows, turn, text_hash=text.keyed_hash("hello", store.hash_key), host="claude", project=home(rows), path=""
+            rows, turn, text_hash=tokens.keyed_hash("hello", store.hash_key), host="claude", project=home(rows), path=""
         )
     )
 
@@ -70,7 +70,7 @@ def put(store: Store, tier: Tier, *, decay: Decay = "durable", gate: Gate = "epi
             created_at=at, confirmed_at=at, hot_until=limits.hot_until, warm_until=limits.warm_until,
             archive_at=limits.archive_at, pinned=pinned, provenance=(Provenance(uuid="t-s0", session_id="s0", at=at),),
         )  # fmt: skip
-        return memories.insert(rows, memory, text_hash=text.keyed_hash(SAID, store.hash_key))
+        return memories.insert(rows, memory, text_hash=tokens.keyed_hash(SAID, store.hash_key))
 
     store.write(write)
 

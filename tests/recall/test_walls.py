@@ -9,7 +9,6 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from csmd import text
 from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.memory import remember as believe
@@ -18,6 +17,7 @@ from csmd.recall import prompt, results, session_brief, visibility
 from csmd.store import memories, projects, turns, vectors, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 NOW = "2026-03-01T10:00:00.000Z"
 #: Two directories of each client, and two of nobody's.
@@ -50,7 +50,7 @@ def say(rows: Rows, number: int, root: str, saying: int) -> str:
     turns.add_turn(
         rows,
         turn,
-        text_hash=text.keyed_hash(said, b"k"),
+        text_hash=tokens.keyed_hash(said, b"k"),
         host="claude",
         project=home.seq,
         path="",

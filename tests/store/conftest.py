@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from csmd import text
 from csmd.model import Event, Memory, Project, Provenance, Statement, StoredTurn, Turn
 from csmd.store.core import Store
+from csmd.text import tokens
 
 NOW = "2026-01-01T00:00:00.000Z"
 KEY = b"k" * 32
@@ -26,7 +26,7 @@ class Given:
         return f"2026-01-01T{int(second) // 3600:02}:{int(second) // 60 % 60:02}:{second % 60:06.3f}Z"
 
     def hash(self, said: str) -> str:
-        return text.keyed_hash(said, KEY)
+        return tokens.keyed_hash(said, KEY)
 
     def turn(self, uuid: str, said: str, *, session: str = "s1", second: float = 0, **more: Any) -> Turn:
         values = {"kind": "user", "at": self.at(second), **more}

@@ -14,12 +14,12 @@ from hypothesis import given as given_values
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from csmd import prose
 from csmd.store import migrate, passage_index, passages, projects, search, turns, vectors
 from csmd.store.core import Store
 from csmd.store.fulltext import FULL_TEXT, held, rows_with
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows, connect, shut
+from csmd.text import prose
 
 NOW = "2026-01-01T00:00:00.000Z"
 LONG = "\n\n".join(f"The {name} keeps its eggs in nest {number}. It never sings at noon." for number, name in

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from csmd import text
 from csmd.memory import remember as believe
 from csmd.model import Project, Provenance, Statement, Turn
 from csmd.store import memories, projects, turns, vectors, workspaces
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 NOW = "2026-01-01T00:00:00.000Z"
 SAYINGS = (
@@ -45,7 +45,7 @@ def say(rows: Rows, number: int, one: Said, *, key: bytes = b"k" * 32) -> None:
     turn = Turn(uuid=f"u{number}", session_id=f"s{project}{folder}", kind="user", text=SAYINGS[saying], at=at)
     home = projects.settle(rows, place(project, folder), now=NOW)
     turns.add_turn(
-        rows, turn, text_hash=text.keyed_hash(turn.text, key), host="claude", project=home.seq, path="",
+        rows, turn, text_hash=tokens.keyed_hash(turn.text, key), host="claude", project=home.seq, path="",
         directory=home.directory,
     )  # fmt: skip
     statement = Statement(
@@ -56,7 +56,7 @@ def say(rows: Rows, number: int, one: Said, *, key: bytes = b"k" * 32) -> None:
         rows, rows.value("select seq from sessions where id = :id", id=turn.session_id), after=0
     )
     last = next(row for row in stored if row.uuid == turn.uuid)
-    memories.add_statement(rows, statement, last, session_seq=1, text_hash=text.keyed_hash(turn.text, key))
+    memories.add_statement(rows, statement, last, session_seq=1, text_hash=tokens.keyed_hash(turn.text, key))
     ident, new = believe.remember(
         rows, statement, Provenance(uuid=turn.uuid, session_id=turn.session_id, at=at), project=home.seq,
         origin="stated", key=key,

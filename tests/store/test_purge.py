@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from csmd import text
 from csmd.extraction import digest, work
 from csmd.memory import self_model
 from csmd.model import BriefItem, Candidate, Link, Packet, Provenance, State
@@ -44,6 +43,7 @@ from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sessions import Spent
 from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 Given = Any
 MARK = "Zanzibar quokka"
@@ -67,7 +67,7 @@ def say(rows: Rows, given: Given, uuid: str, said: str, *, name: str = "shop", *
     turns.add_turn(
         rows,
         turn,
-        text_hash=text.keyed_hash(said, key_of(rows)),
+        text_hash=tokens.keyed_hash(said, key_of(rows)),
         host="claude",
         project=project,
         path=f"/t/{turn.session_id}.jsonl",
@@ -76,18 +76,18 @@ def say(rows: Rows, given: Given, uuid: str, said: str, *, name: str = "shop", *
     stored = given.stored(seq, project, uuid=uuid)
     session = rows.value("select session_seq from turns where seq = :seq", seq=seq)
     memories.add_statement(
-        rows, given.statement(said), stored, session_seq=session, text_hash=text.keyed_hash(said, key_of(rows))
+        rows, given.statement(said), stored, session_seq=session, text_hash=tokens.keyed_hash(said, key_of(rows))
     )
     memory = given.memory(f"m-{uuid}", said, uuids=(uuid,), project=project, session_id=turn.session_id)
     memory = replace(memory, provenance=(Provenance(uuid=uuid, session_id=turn.session_id, at=given.now),))
-    made = memories.insert(rows, memory, text_hash=text.keyed_hash(said, key_of(rows)))
+    made = memories.insert(rows, memory, text_hash=tokens.keyed_hash(said, key_of(rows)))
     model = vectors.ensure_model(rows, "m", 4, now="")
     vectors.add(rows, "passage", model, [(seq, project, 0, 5, vector(seq))], reached=seq)
     vectors.add(rows, "memory", model, [(made, project, 0, 5, vector(made + 100))], reached=made)
     receipts.add_receipt(rows, receipt_id=f"r-{uuid}", session_id=turn.session_id, event="prompt", project=project, at=given.now,
                         tokens=1, text_hash="h", items=[BriefItem(id=memory.id, score=1.0, reason="x")])  # fmt: skip
     event = given.event(f"e-{uuid}", said, session=turn.session_id)
-    events.record(rows, event, text_hash=text.keyed_hash(said, key_of(rows)), payload_hash=uuid)
+    events.record(rows, event, text_hash=tokens.keyed_hash(said, key_of(rows)), payload_hash=uuid)
     return made
 
 
@@ -523,7 +523,7 @@ def test_an_event_that_was_reported_before_the_purge_still_stands_for_its_turn(f
 
     def hear(rows: Rows) -> bool:
         event = given.event("e-again", f"yes, {PURGED}", session="s2-other", second=950)
-        hash_ = text.keyed_hash(event.text, filled.hash_key)
+        hash_ = tokens.keyed_hash(event.text, filled.hash_key)
         assert events.record(rows, event, text_hash=hash_, payload_hash="p2")
         turn = given.turn("hook:e-again", event.text, session="s2-other", second=950)
         return events.add_provisional(rows, turn, event="prompt", text_hash=hash_, host="claude", project=1, path="")

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Literal
 
-from csmd import matter, text, wire
-from csmd import text as texts
+from csmd import wire
 from csmd.errors import BadInput
 from csmd.hosts.claude.export import VERSION as OUR_OWN
 from csmd.model import Turn
+from csmd.text import display, front_matter
 
 #: Days after which the client deletes a transcript, where nobody chose another number.
 CLEANUP_DAYS = 30
@@ -98,7 +98,7 @@ def latest(turns: Iterable[Turn]) -> dict[str, str]:
     """Of each version in these turns the time of its last; not the one that csmd gives to what it exports."""
     found: dict[str, str] = {}
     for turn in turns:
-        if turn.version != OUR_OWN and text.version_of(turn.version) is not None:
+        if turn.version != OUR_OWN and display.version_of(turn.version) is not None:
             found[turn.version] = max(turn.at, found.get(turn.version, ""))
     return found
 
@@ -167,7 +167,7 @@ def memo(filename: str, data: bytes, *, modified: str, size: int) -> Memo:
     problems: list[str] = []
     if size > len(data):
         problems.append(f"it is {size} bytes long; the first {len(data)} were read")
-    found, _, problem = matter.parse(data.decode("utf-8", "replace"))
+    found, _, problem = front_matter.parse(data.decode("utf-8", "replace"))
     if problem:
         problems.append(problem)
     elif not found:
@@ -192,14 +192,14 @@ def memo(filename: str, data: bytes, *, modified: str, size: int) -> Memo:
 
 def body(data: bytes) -> str:
     """A file's text without its head."""
-    return matter.parse(data.decode("utf-8", "replace"))[1]
+    return front_matter.parse(data.decode("utf-8", "replace"))[1]
 
 
 def _field(value: Any) -> str:
     if isinstance(value, date | datetime):
         return value.isoformat()
     plain = str(value) if isinstance(value, str | int | float) else ""
-    return texts.cut(texts.squeeze(plain), FIELD_CHARACTERS)
+    return display.cut(display.squeeze(plain), FIELD_CHARACTERS)
 
 
 def cut_index(content: str) -> str:

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from csmd import text as texts
 from csmd import wire
 from csmd.errors import BadInput
 from csmd.model import TOOL_KINDS, SaidTurn
+from csmd.text import display
 
 #: Of names that are made here: what has no uuid of its own gets the same one at each export.
 _NAMES = uuid.UUID("c5e4d3a2-6f0b-5b7e-9a51-0c1d2e3f4a5b")
@@ -228,11 +228,11 @@ def _block(turn: SaidTurn, whole: dict[str, Any]) -> dict[str, Any]:
     if turn.kind == "tool_call":
         if turn.uuid in whole:
             return {"type": "tool_use", "id": turn.tool_id, "name": turn.tool_name, "input": whole[turn.uuid]}
-        return _told(f"[called {turn.tool_name or 'a tool'}: {texts.cut(turn.text, FOLDED_CHARACTERS)}]")
+        return _told(f"[called {turn.tool_name or 'a tool'}: {display.cut(turn.text, FOLDED_CHARACTERS)}]")
     if turn.kind == "tool_result":
         if turn.uuid in whole:
             return {"type": "tool_result", "tool_use_id": turn.tool_id, "content": turn.text}
-        return _told(f"[a tool answered: {texts.cut(turn.text, FOLDED_CHARACTERS)}]")
+        return _told(f"[a tool answered: {display.cut(turn.text, FOLDED_CHARACTERS)}]")
     return _told(turn.text)
 
 

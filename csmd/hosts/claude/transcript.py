@@ -13,14 +13,14 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from csmd import text, wire
-from csmd import text as texts
+from csmd import wire
 from csmd.errors import BadInput
 from csmd.exclusions import Withheld
 from csmd.hosts.adapter import label, moment, string
 from csmd.hosts.claude.tool_calls import transcripts_written
 from csmd.model import TOOL_KINDS, Event, EventName, Failure, Turn, TurnKind
 from csmd.privacy.redaction import redact, redact_tree
+from csmd.text import display
 
 #: The host's own words for a tool that the user turned down and said why; the reason stands behind them.
 REJECTED = (
@@ -91,7 +91,7 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
             found.append(("tool_call", body, name, label(block, "id", 120), writes))
         elif block.get("type") == "tool_result":
             shown = withheld.shown(string(block, "tool_use_id"), block.get("content"), value.get("toolUseResult"))
-            body = redact(wire.clean(texts.strip_fenced(flat(shown))), counts)
+            body = redact(wire.clean(display.strip_fenced(flat(shown))), counts)
             found.append(("tool_result", body, "", label(block, "tool_use_id", 120), ()))
     answer = spoken(_answered(value, blocks), counts)
     usage = message.get("usage")
@@ -101,7 +101,7 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
             bare,
             uuid=uuid,
             kind=kind,
-            text=texts.both_ends(body, limit=tool_limit, of=f"turn {uuid}") if kind in TOOL_KINDS else body,
+            text=display.both_ends(body, limit=tool_limit, of=f"turn {uuid}") if kind in TOOL_KINDS else body,
             message_id=label(message, "id", 200),
             tool_name=tool,
             tool_id=tool_id,
@@ -210,11 +210,11 @@ def spoken(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
 
     With `as_typed` a command that the host has spelt out in tags is what was typed, as its hook reports it.
     """
-    plain = texts.without_spans(wire.clean(text), *_REMINDER)
+    plain = display.without_spans(wire.clean(text), *_REMINDER)
     if as_typed and _COMMAND.match(plain) and (name := _NAME.search(plain)):
         arguments = _ARGUMENTS.search(plain)
         plain = f"/{name.group(1)} {arguments.group(1) if arguments else ''}"
-    return redact(texts.strip_fenced(plain), counts).strip()
+    return redact(display.strip_fenced(plain), counts).strip()
 
 
 def quoted(said: str) -> str:
@@ -261,7 +261,7 @@ def _is_by_program(value: dict[str, Any]) -> bool:
 
 def _is_untyped(value: dict[str, Any]) -> bool:
     """Whether a prompt's line lacks what typed prompts have, in versions that say no more of where it came from."""
-    version = texts.version_of(string(value, "version"))
+    version = display.version_of(string(value, "version"))
     if version is None or value["type"] != "user" or value.get("isSidechain"):
         return False
     first, last = _SILENT_VERSIONS
@@ -374,11 +374,11 @@ def failure(value: dict[str, Any], counts: Counter[str]) -> Failure | None:
     if value.get("is_interrupt") is True or not (tool == SHELL or tool.startswith(FOREIGN_TOOL)):
         return None
     command = string(given, "command")[:MOST_BYTES] if tool == SHELL and isinstance(given, dict) else ""
-    said = text.both_ends(string(value, "error"), limit=MOST_BYTES)
+    said = display.both_ends(string(value, "error"), limit=MOST_BYTES)
     return Failure(
         tool=tool,
         command=redact(wire.clean(command), counts),
-        said=redact(wire.clean(text.strip_fenced(said)), counts),
+        said=redact(wire.clean(display.strip_fenced(said)), counts),
     )
 
 
@@ -586,7 +586,9 @@ def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
     elif kind == "system":
         turns = blocked_turns(value, counts)
     elif kind in ("custom-title", "ai-title"):
-        if title := redact(texts.squeeze(wire.clean(string(value, "customTitle") or string(value, "aiTitle"))), counts):
+        if title := redact(
+            display.squeeze(wire.clean(string(value, "customTitle") or string(value, "aiTitle"))), counts
+        ):
             session = label(value, "sessionId", 200)
             into.titles[session], into.title_at[session] = title[:200], len(into.turns)
     elif kind == "worktree-state":

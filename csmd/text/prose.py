@@ -1,8 +1,8 @@
-"""Text as passages: runs of neighbouring sentences of one section, the unit that is found and told; pure.
+"""Text as rows, sentences, sections and passages: what is found, told and chosen; pure.
 
-Offsets are characters of the text given, so that a passage is stored as two numbers. A section ends at a heading and at
-both ends of a code block; an empty line and a rule end a paragraph. Everything but white space, fences and rules is in
-exactly one passage.
+A passage is a run of neighbouring sentences of one section, the unit that is found and told. Its offsets are characters of
+the text given, so that it is stored as two numbers. A section ends at a heading and at both ends of a code block; an empty
+line and a rule end a paragraph. Everything but white space, fences and rules is in exactly one passage.
 """
 
 from __future__ import annotations
@@ -12,7 +12,158 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from csmd.text import Row, content_words, rows_of_prose, sentences, squeeze, with_newlines, without_code
+from csmd.text.display import cut, squeeze
+from csmd.text.tokens import content_words
+
+_CODE_FENCE = re.compile(r"\s{0,12}(`{3,}|~{3,})(.*)", re.DOTALL)
+_SENTENCE_BREAK = re.compile(r"(?<=[.!?。！？])([\"')\]]*)\s+(?=[\"'(\[]?[A-Z0-9`À-ÞА-Я\u4e00-\u9fff])|(?<=[。！？])")
+#: What breaks a line beside "\n": a return by itself, vertical tab, form feed, separators, next line.
+_BREAK = re.compile("\r(?!\n)|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|no|fig|dr|mr|mrs|st)\.|\b[A-Z]\.)$", re.IGNORECASE)
+
+
+def with_newlines(text: str) -> str:
+    """`text` with "\n" for every other character that breaks a line: as long as before."""
+    return _BREAK.sub("\n", text)
+
+
+def without_code(text: str) -> str:
+    """`text` without fenced code blocks; one that is not closed goes to the end.
+
+    A block ends at a fence of its own kind that is at least as long and bare, so that one may hold another.
+    """
+    if "```" not in text and "~~~" not in text:
+        return text
+    kept: list[str] = []
+    fence = ""
+    for line in text.splitlines():
+        found = _CODE_FENCE.match(line)
+        mark, rest = found.groups() if found else ("", "")
+        if fence:
+            if mark.startswith(fence) and not rest.strip():
+                fence = ""
+        elif mark and not (mark[0] == "`" and "`" in rest):
+            fence = mark
+        else:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+class Row(NamedTuple):
+    """A paragraph, heading or item of a list on one line, its marker gone; `item` is how far an item is moved in, -1 for no item."""
+
+    text: str
+    item: int
+
+
+def lines_of_prose(text: str) -> list[str]:
+    """The rows of markdown `text` without what they are."""
+    return [row.text for row in rows_of_prose(text)]
+
+
+def rows_of_prose(text: str) -> list[Row]:
+    """The paragraphs, list items and headings of markdown `text`, each on one line, markers gone.
+
+    Hard-wrapped lines are joined; code blocks, tables, rules and quotes of code are left out.
+    """
+    rows: list[list[str]] = []
+    items: list[int] = []
+    length = 0  # of the last row, which may still grow
+    open_row = False
+    for line in without_code(text).splitlines():
+        stripped = line.strip()
+        if not stripped or stripped.startswith(("|", "```", "---", "===", "+--")) or line.startswith("    " * 2):
+            open_row = False
+            continue
+        if stripped.startswith("#"):
+            rows.append([stripped.lstrip("#").strip()])
+            items.append(-1)
+            open_row = False
+            continue
+        bullet = _BULLET.match(line)
+        piece = line[bullet.end() :].strip() if bullet else stripped.lstrip("> ")
+        if open_row and not bullet and length > 60 and not rows[-1][-1].endswith((":", ".", "!", "?")):
+            rows[-1].append(piece)
+            length += 1 + len(piece)
+        else:
+            rows.append([piece])
+            items.append(len(line) - len(line.lstrip()) if bullet else -1)
+            length = len(piece)
+            open_row = True
+    return [Row(row, item) for parts, item in zip(rows, items, strict=True) if (row := " ".join(parts))]
+
+
+def sentences(line: str) -> list[str]:
+    """The sentences of one line of prose; abbreviations and version numbers do not end one."""
+    found: list[list[str]] = []
+    at = 0
+    for end in (*_SENTENCE_BREAK.finditer(line), None):
+        part = (line[at:] if end is None else line[at : max(end.start(), end.end(1))]).strip()
+        at = end.end() if end else at
+        if found and _ABBREVIATION.search(found[-1][-1][-12:]):
+            found[-1].append(part)
+        elif part:
+            found.append([part])
+    return [" ".join(parts) for parts in found]
+
+
+def chunks(text: str, *, limit: int) -> list[tuple[int, int]]:
+    """Where `text` is cut into passages of at most `limit` characters: (start, end), covering it in order.
+
+    Cuts fall at a blank line, else a line end, else a sentence end, else a space.
+    """
+    spans: list[tuple[int, int]] = []
+    start, size = 0, len(text)
+    while size - start > limit:
+        window = text[start : start + limit]
+        at = -1
+        for mark in ("\n\n", "\n", ". ", " "):
+            at = window.rfind(mark)
+            if at > limit // 3:
+                at += len(mark)
+                break
+        end = start + (at if at > limit // 3 else limit)
+        spans.append((start, end))
+        start = end
+    if text[start:].strip() or not spans:
+        spans.append((start, size))
+    return spans
+
+
+def passage(text: str, terms: list[str], *, limit: int) -> str:
+    """The part of `text` of at most `limit` characters that holds most of `terms`; `word*` is the beginning of one."""
+    if len(text) <= limit:
+        return text
+    folded = text.casefold()
+    if len(folded) != len(text):  # some letters fold to two: offsets must stay the text's own
+        folded = "".join(one if len(one := char.casefold()) == 1 else char for char in text)
+    lead = min(80, limit // 3)
+    spots = sorted({match for term in terms for match in _spots(folded, term.removesuffix("*"))})
+    if not spots:
+        return cut(text, limit)
+    best, best_count, left = 0, 0, 0
+    for right, spot in enumerate(spots):
+        while spot - spots[left] > max(0, limit - 120):
+            left += 1
+        if right - left + 1 > best_count:
+            best, best_count = left, right - left + 1
+    start = max(0, spots[best] - lead)
+    if start:
+        space = text.find(" ", start, start + lead // 2)
+        start = space + 1 if space >= 0 else start
+        return "…" + cut(text[start:].lstrip(), limit - 1)
+    return cut(text, limit)
+
+
+def _spots(folded: str, term: str) -> list[int]:
+    found: list[int] = []
+    at = folded.find(term)
+    while at >= 0 and len(found) < 20:
+        found.append(at)
+        at = folded.find(term, at + len(term))
+    return found
+
 
 #: Most content words of a passage, and of its characters: a line of code or base64 may have no word at all.
 CONTENT_WORDS, CHARACTERS = 45, 900

@@ -8,12 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from csmd import text
 from csmd.daemon.clock import iso_before, now_iso
-from csmd.daemon.tools import memories as showing
-from csmd.daemon.tools.memories import memory_json, one, roots, worded
-from csmd.daemon.tools.memories import one as named
-from csmd.daemon.tools.registry import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, places
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import packets
 from csmd.memory import habits, knowledge, review, review_answers, upkeep_plan
@@ -25,6 +20,11 @@ from csmd.store import activity, before_images, candidates, cursors, integrity, 
 from csmd.store import before_images as stored
 from csmd.store.before_images import Answer
 from csmd.store.sqlite import Rows
+from csmd.text import display, tokens
+from csmd.tools import memories as showing
+from csmd.tools.memories import memory_json, one, roots, worded
+from csmd.tools.memories import one as named
+from csmd.tools.registry import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, places
 
 #: What a merge of all that is found merges; with what is only nearly the same.
 SAME: tuple[CandidateKind, ...] = ("duplicate",)
@@ -416,7 +416,7 @@ def _review_memory(rows: Rows, memory: Memory, asking: str) -> dict[str, Any]:
 
 def _near(rows: Rows, memory: Memory, asking: str) -> list[dict[str, Any]]:
     """Memories of the same place in words like it: one of them may be what takes its place."""
-    terms = text.query_terms(memory.text)
+    terms = tokens.query_terms(memory.text)
     hits = search.text_hits(rows, "memory", terms, projects=[memory.project_seq], limit=NEAR_IN_REVIEW + 1)
     found = memories.by_seqs(rows, [int(seq) for seq, _ in hits])
     near = [found[int(seq)] for seq, _ in hits if int(seq) in found]
@@ -437,7 +437,7 @@ def _answer(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
 def _edit(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     _by_person(params, "change the wording of a memory")
     memory = one(rows, params["id"], asking=params[ASKING])
-    if not params["text"].strip() or text.squeeze(params["text"]) == memory.text:
+    if not params["text"].strip() or display.squeeze(params["text"]) == memory.text:
         return {"id": memory.id, "text": memory.text, "changed": False, "made": "", "answer": "", "verb": "edit"}
     return {
         **_carried_out(tools, {**params, "id": memory.id, "other": ""}, "edit", worded(params["text"])),

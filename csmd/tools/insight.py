@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from csmd.daemon.tools import sessions as of_sessions
-from csmd.daemon.tools.memories import brief_json
-from csmd.daemon.tools.registry import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, places
 from csmd.errors import BadInput
 from csmd.extraction import digest
 from csmd.memory import self_model
@@ -18,6 +15,9 @@ from csmd.store import candidates, digests, failures, memories
 from csmd.store import sessions as stored
 from csmd.store.digests import Row
 from csmd.store.sqlite import Rows
+from csmd.tools import sessions as of_sessions
+from csmd.tools.memories import brief_json
+from csmd.tools.registry import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, places
 
 PREVIEW = "counted from how sessions ended; a preview, not durable truth"
 #: Links of a session that are told at most.

@@ -12,12 +12,12 @@ from typing import Any
 
 from csmd.capture import project_identity
 from csmd.daemon.clock import now_iso
-from csmd.daemon.tools.registry import REQUIRED, Params, Tool, ToolContext
 from csmd.errors import BadInput, CsmdError
 from csmd.store import disk, projects, workspaces
 from csmd.store.projects import Moved
 from csmd.store.sqlite import Rows
 from csmd.store.workspaces import Listed
+from csmd.tools.registry import REQUIRED, Params, Tool, ToolContext
 
 #: Who asks must be a person at a terminal.
 PERSON: dict[str, tuple[type, Any]] = {"by_person": (bool, False)}

@@ -6,7 +6,7 @@ import hashlib
 import re
 import unicodedata
 
-from csmd import text
+from csmd.text import display
 
 ID = re.compile(r"\s*<!--\s*m:(m[0-9a-f]{10})\s*-->")
 BULLET = re.compile(r"\s*(?:[-*+]|\d{1,4}[.)])(?:\s+(.*)|\s*)$")
@@ -16,13 +16,13 @@ _OPENED, _CLOSED = re.compile(r"<\\(\\*)!--"), re.compile(r"--\\(\\*)>")
 
 def plain(said: str) -> str:
     """A text as it stands in a line: on one, with nothing unseen, and with comments that are none."""
-    flat = text.squeeze(text.defuse(said))
+    flat = display.squeeze(display.defuse(said))
     return _CLOSES.sub(r"--\\\1>", _OPENS.sub(r"<\\\1!--", flat))
 
 
 def meant(line: str) -> str:
     """The text that a line stands for: the way back from `plain`."""
-    return _CLOSED.sub(r"--\1>", _OPENED.sub(r"<\1!--", text.squeeze(line)))
+    return _CLOSED.sub(r"--\1>", _OPENED.sub(r"<\1!--", display.squeeze(line)))
 
 
 def same(one: str, other: str) -> bool:
@@ -32,7 +32,7 @@ def same(one: str, other: str) -> bool:
 
 def key(said: str) -> str:
     """What a line's text is compared by."""
-    return text.squeeze(unicodedata.normalize("NFC", said))
+    return display.squeeze(unicodedata.normalize("NFC", said))
 
 
 def words_of(line: str) -> str:

@@ -12,8 +12,6 @@ from dataclasses import asdict
 from typing import Any, get_args
 
 from csmd.daemon.clock import now_iso
-from csmd.daemon.tools.memories import memory_json, one, refuse_where_left_out, roots, told_briefly
-from csmd.daemon.tools.registry import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, places
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import topic_tagging as rule
 from csmd.model import Link, Memory, MemoryType
@@ -23,6 +21,8 @@ from csmd.recall import visibility as recall
 from csmd.store import memories, projects, tombstones, topics
 from csmd.store import topics as stored
 from csmd.store.sqlite import Rows
+from csmd.tools.memories import memory_json, one, refuse_where_left_out, roots, told_briefly
+from csmd.tools.registry import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, places
 
 MOST = 200
 #: A link of an assistant weighs so much at most.

@@ -6,14 +6,12 @@ import secrets
 from pathlib import Path, PurePath
 from typing import Any
 
-from csmd import text
 from csmd.capture import project_identity
 from csmd.daemon import health, housekeeping
 from csmd.daemon import status as state
 from csmd.daemon.clock import now_iso
 from csmd.daemon.context import look_at_pauses
 from csmd.daemon.job import Job
-from csmd.daemon.tools.registry import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, places
 from csmd.embedding import supervisor
 from csmd.errors import BadInput, CsmdError
 from csmd.hosts.claude import environment
@@ -24,6 +22,8 @@ from csmd.store import activity, events, integrity, projects, purge, receipts, w
 from csmd.store.activity import Happening
 from csmd.store.purge import Plan
 from csmd.store.sqlite import Rows
+from csmd.text import display
+from csmd.tools.registry import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, places
 
 
 def _import(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
@@ -293,7 +293,7 @@ def _item(one: Happening) -> dict[str, Any]:
         "name": PurePath(one.project).name,
         "session": one.session,
         "what": one.word,
-        "text": text.cut(one.text, TEXT_CHARACTERS),
+        "text": display.cut(one.text, TEXT_CHARACTERS),
         **({"tokens": tokens, "memories": memories} if one.kind == "injection" else {}),
     }
 
@@ -328,7 +328,7 @@ def line(memories: int, tokens: int, *, is_recording: bool, is_paused: bool = Fa
         return "csmd: not recording"
     if is_paused:
         return "csmd: paused"
-    said = [text.amount(memories, "memory"), text.amount(tokens, "token")] if memories else []
+    said = [display.amount(memories, "memory"), display.amount(tokens, "token")] if memories else []
     said += [filled] if filled else []
     return f"csmd: {', '.join(said)}" if said else ""
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd import quotations
+from csmd.text import quotations
 
 MAIL = "From: Ann Lee <ann@example.org>\nTo: team@example.org\nSubject: Queue\n\nWe moved to RabbitMQ for good.\n"
 GERMAN = (

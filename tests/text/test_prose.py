@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd import prose
-from csmd.text import content_words
+from csmd.text import prose
+from csmd.text.tokens import content_words
 
 WORDS = st.sampled_from([*"cache Use pnpm. the 1 2. store.write() 好。好 why? **Note:** `a` (x)".split(), "x" * 1000])
 LINES = st.sampled_from(

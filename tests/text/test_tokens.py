@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd import text as terms
-from csmd import text as texts
+from csmd.text import display, prose, similarity, tokens
 
 ANY = st.text(st.characters() | st.sampled_from(list(" \n\t.,`<>-'\"AaßİﬁΣ\ud800\0\u2028")), max_size=200)
 KEY = b"k" * 32
@@ -34,19 +33,19 @@ KEY = b"k" * 32
     ],
 )
 def test_texts_are_compared_without_case_space_and_outer_marks(one: str, other: str, same: bool) -> None:
-    assert (texts.normalise(one) == texts.normalise(other)) == same
-    assert (texts.keyed_hash(one, KEY) == texts.keyed_hash(other, KEY)) == same
+    assert (tokens.normalise(one) == tokens.normalise(other)) == same
+    assert (tokens.keyed_hash(one, KEY) == tokens.keyed_hash(other, KEY)) == same
 
 
 @given(ANY)
 def test_a_hash_needs_its_key_and_any_text_has_one(text: str) -> None:
-    found = texts.keyed_hash(text, KEY)
+    found = tokens.keyed_hash(text, KEY)
     assert len(found) == 32 and int(found, 16) >= 0
-    assert found != texts.keyed_hash(text, b"x" * 32)
+    assert found != tokens.keyed_hash(text, b"x" * 32)
 
 
 def test_words_keep_identifiers_whole_and_queries_take_them_apart() -> None:
-    assert texts.words_of("Don't call getUserName() in my_module.py, v2!") == [
+    assert tokens.words_of("Don't call getUserName() in my_module.py, v2!") == [
         "don't",
         "call",
         "getusername",
@@ -55,8 +54,8 @@ def test_words_keep_identifiers_whole_and_queries_take_them_apart() -> None:
         "py",
         "v2",
     ]
-    assert texts.content_words("the config of a b is in my_module") == ["config", "my_module"]
-    assert texts.query_terms("Where is parseHTTPResponse in my_module2?") == [
+    assert tokens.content_words("the config of a b is in my_module") == ["config", "my_module"]
+    assert tokens.query_terms("Where is parseHTTPResponse in my_module2?") == [
         "parsehttpresponse",
         "parse",
         "http",
@@ -64,13 +63,13 @@ def test_words_keep_identifiers_whole_and_queries_take_them_apart() -> None:
         "my_module2",
         "module",
     ]
-    assert texts.query_terms("the is of") == []
-    assert texts.query_terms("数据库 базы naïve 用MySQL") == ["数据", "据库", "базы", "naïve", "用", "mysql"]
+    assert tokens.query_terms("the is of") == []
+    assert tokens.query_terms("数据库 базы naïve 用MySQL") == ["数据", "据库", "базы", "naïve", "用", "mysql"]
 
 
 @given(ANY)
 def test_query_terms_are_distinct_folded_and_few(text: str) -> None:
-    terms = texts.query_terms(text * 3)
+    terms = tokens.query_terms(text * 3)
     assert len(terms) == len(set(terms)) <= 40
     assert all(term and not term.isspace() for term in terms)
 
@@ -92,18 +91,25 @@ def test_query_terms_are_distinct_folded_and_few(text: str) -> None:
     ],
 )  # fmt: skip
 def test_two_texts_say_the_same_only_when_nothing_is_replaced_or_turned_round(one: str, other: str, same: bool) -> None:
-    assert texts.says_the_same(one, other) is same
-    assert texts.says_the_same(other, one) is same
+    assert similarity.says_the_same(one, other) is same
+    assert similarity.says_the_same(other, one) is same
 
 
 def test_tokens_and_units_are_counted_as_the_reader_counts_them() -> None:
-    assert [texts.estimate_tokens(text) for text in ("", "a", "abcd", "abcde", "ääää", "\ud800")] == [0, 1, 1, 2, 2, 1]
-    assert [texts.utf16_units(text) for text in ("", "abc", "ä€", "\U0001f600a")] == [0, 3, 2, 3]
+    assert [display.estimate_tokens(text) for text in ("", "a", "abcd", "abcde", "ääää", "\ud800")] == [
+        0,
+        1,
+        1,
+        2,
+        2,
+        1,
+    ]
+    assert [display.utf16_units(text) for text in ("", "abc", "ä€", "\U0001f600a")] == [0, 3, 2, 3]
 
 
 @given(ANY.filter(lambda text: not any("\ud800" <= char <= "\udfff" for char in text)))
 def test_utf16_units_are_those_of_the_encoding(text: str) -> None:
-    assert texts.utf16_units(text) == len(text.encode("utf-16-le")) // 2
+    assert display.utf16_units(text) == len(text.encode("utf-16-le")) // 2
 
 
 @pytest.mark.parametrize(
@@ -121,19 +127,19 @@ def test_utf16_units_are_those_of_the_encoding(text: str) -> None:
     ],
 )
 def test_a_text_is_cut_at_a_word(text: str, limit: int, left: str) -> None:
-    assert texts.cut(text, limit) == left
+    assert display.cut(text, limit) == left
 
 
 @given(ANY, st.integers(0, 250))
 def test_a_cut_text_is_never_longer_than_its_limit(text: str, limit: int) -> None:
-    assert len(texts.cut(text, limit)) <= limit
-    assert len(text) > limit or texts.cut(text, limit) == text
+    assert len(display.cut(text, limit)) <= limit
+    assert len(text) > limit or display.cut(text, limit) == text
 
 
 @given(ANY, st.integers(0, 120))
 def test_both_ends_of_a_text_stay_and_what_is_missing_is_said(text: str, limit: int) -> None:
     data = text.encode("utf-8", "replace")
-    found = texts.both_ends(text, limit=limit)
+    found = display.both_ends(text, limit=limit)
     if len(data) <= limit:
         assert found == text
     else:
@@ -161,17 +167,17 @@ FENCES = [
 
 @pytest.mark.parametrize(("text", "left"), FENCES)
 def test_blocks_of_code_go_with_their_fences(text: str, left: str) -> None:
-    assert texts.without_code(text) == left
+    assert prose.without_code(text) == left
 
 
 def test_prose_is_joined_where_it_was_wrapped_and_nothing_else_is() -> None:
     long = "this paragraph was wrapped by hand after some seventy characters or"
     text = f"# Title #\n\n{long}\nso, and goes on\n\n- one\n- two\n1. {long}\n   continued\n\n| a | b |\n---\n> quoted\nshort\nlines\n```\ncode\n```\nend"
-    assert texts.lines_of_prose(text) == [
+    assert prose.lines_of_prose(text) == [
         "Title #", f"{long} so, and goes on", "one", "two", f"{long} continued", "quoted", "short", "lines", "end",
     ]  # fmt: skip
-    assert texts.lines_of_prose(f"{long}.\nNext") == [f"{long}.", "Next"]
-    assert texts.lines_of_prose("") == texts.lines_of_prose("```\nx") == texts.lines_of_prose("\n  \n---\n") == []
+    assert prose.lines_of_prose(f"{long}.\nNext") == [f"{long}.", "Next"]
+    assert prose.lines_of_prose("") == prose.lines_of_prose("```\nx") == prose.lines_of_prose("\n  \n---\n") == []
 
 
 SENTENCES = [
@@ -192,33 +198,33 @@ SENTENCES = [
 
 @pytest.mark.parametrize(("line", "found"), SENTENCES)
 def test_sentences_end_where_people_end_them(line: str, found: list[str]) -> None:
-    assert texts.sentences(line) == found
+    assert prose.sentences(line) == found
 
 
 @given(ANY)
 def test_no_word_is_lost_or_made_up_by_taking_text_apart(text: str) -> None:
-    line = texts.squeeze(text)
+    line = display.squeeze(text)
     assert not any(mark in line for mark in "\n\r\t")
-    assert "".join(texts.sentences(line)).replace(" ", "") == line.replace(" ", "")
-    assert set(texts.words_of(" ".join(texts.lines_of_prose(text)))) <= set(texts.words_of(text))
-    assert all(row == row.strip() or row.strip() for row in texts.lines_of_prose(text))
+    assert "".join(prose.sentences(line)).replace(" ", "") == line.replace(" ", "")
+    assert set(tokens.words_of(" ".join(prose.lines_of_prose(text)))) <= set(tokens.words_of(text))
+    assert all(row == row.strip() or row.strip() for row in prose.lines_of_prose(text))
 
 
 def test_passages_are_cut_at_the_best_border_there_is() -> None:
     def pieces(text: str, limit: int) -> list[str]:
-        return [text[start:end] for start, end in texts.chunks(text, limit=limit)]
+        return [text[start:end] for start, end in prose.chunks(text, limit=limit)]
 
     assert pieces("short", 100) == ["short"]
     assert pieces("aaaa bbbb\n\ncccc dddd\neeee", 16) == ["aaaa bbbb\n\n", "cccc dddd\neeee"]
     assert pieces("aaaa bbbb\ncccc dddd", 14) == ["aaaa bbbb\n", "cccc dddd"]
     assert pieces("One two. Three four", 14) == ["One two. ", "Three four"]
     assert pieces("abcdefgh", 3) == ["abc", "def", "gh"]
-    assert texts.chunks("", limit=5) == [(0, 0)]
+    assert prose.chunks("", limit=5) == [(0, 0)]
 
 
 @given(ANY, st.integers(1, 60))
 def test_passages_cover_the_text_in_order_and_none_is_too_long(text: str, limit: int) -> None:
-    spans = texts.chunks(text, limit=limit)
+    spans = prose.chunks(text, limit=limit)
     assert spans[0][0] == 0
     assert all(0 < end - start <= limit for start, end in spans) or text == ""
     assert all(one[1] == other[0] for one, other in itertools.pairwise(spans))
@@ -227,17 +233,17 @@ def test_passages_cover_the_text_in_order_and_none_is_too_long(text: str, limit:
 
 def test_the_passage_shown_is_where_most_of_the_terms_are() -> None:
     text = f"{'filler words ' * 60}the staging database is called orders_stage {'more filler ' * 60}"
-    found = texts.passage(text, ["staging", "database"], limit=200)
+    found = prose.passage(text, ["staging", "database"], limit=200)
     assert found.startswith("…") and "staging database" in found and len(found) <= 200
-    assert texts.passage(text, ["nowhere"], limit=50) == texts.cut(text, 50)
-    assert texts.passage("short", ["x"], limit=50) == "short"
+    assert prose.passage(text, ["nowhere"], limit=50) == display.cut(text, 50)
+    assert prose.passage("short", ["x"], limit=50) == "short"
     folded = "ß" * 3000 + " staging database"  # folds to twice its length
-    assert "staging" in texts.passage(folded, ["staging"], limit=100)
+    assert "staging" in prose.passage(folded, ["staging"], limit=100)
 
 
 @given(ANY, st.lists(st.sampled_from(["a", "ss", ".", "", " ", "i̇"]), max_size=3), st.integers(1, 150))
 def test_a_passage_is_never_longer_than_its_limit(text: str, terms: list[str], limit: int) -> None:
-    assert len(texts.passage(text * 2, terms, limit=limit)) <= limit
+    assert len(prose.passage(text * 2, terms, limit=limit)) <= limit
 
 
 @pytest.mark.parametrize(
@@ -255,7 +261,7 @@ def test_a_passage_is_never_longer_than_its_limit(text: str, terms: list[str], l
     ],
 )
 def test_what_csmd_injected_is_taken_out(text: str, left: str) -> None:
-    assert texts.strip_fenced(text) == left
+    assert display.strip_fenced(text) == left
 
 
 @given(
@@ -265,24 +271,24 @@ def test_what_csmd_injected_is_taken_out(text: str, left: str) -> None:
     ),
 )
 def test_no_memory_can_open_or_close_the_fence_it_stands_in(text: str, parts: list[str]) -> None:
-    memory = texts.defuse(text + "".join(parts))
-    assert texts.strip_fenced(memory) == memory
-    assert texts.strip_fenced(f"a<csmd-memory>{memory}</csmd-memory>b") == "ab"
-    assert texts.defuse(memory) == memory
+    memory = display.defuse(text + "".join(parts))
+    assert display.strip_fenced(memory) == memory
+    assert display.strip_fenced(f"a<csmd-memory>{memory}</csmd-memory>b") == "ab"
+    assert display.defuse(memory) == memory
 
 
 def test_spans_are_taken_out_with_their_ends() -> None:
-    assert texts.without_spans("a<r>b</r>c<r>d</r>", "<r>", "</r>") == "ac"
-    assert texts.without_spans("a<r>b", "<r>", "</r>") == "a<r>b"
-    assert texts.without_spans("a</r>b<r><r>c</r>d</r>", "<r>", "</r>") == "a</r>bd</r>"
+    assert display.without_spans("a<r>b</r>c<r>d</r>", "<r>", "</r>") == "ac"
+    assert display.without_spans("a<r>b", "<r>", "</r>") == "a<r>b"
+    assert display.without_spans("a</r>b<r><r>c</r>d</r>", "<r>", "</r>") == "a</r>bd</r>"
 
 
 HOSTILE = ["words that wrap ", "words that wrap and wrap and wrap and wrap and wrap and wrap and wrap\n", "- ", "e.g. A ", "A. ", ". ", '"Q. A', "```\n",
            "<csmd-a ", "<csmd-a>", "</csmd-a>", "Aa", "A", "a_", "aB", "连", "Aaaaaaaaaaa ", "a.", "May 3 ", "'", "  \n", "1. ", "。", "<r>"]  # fmt: skip
 WORK: list[Callable[[str], Any]] = [
-    texts.lines_of_prose, texts.sentences, texts.without_code, texts.query_terms, texts.strip_fenced, texts.defuse, texts.normalise,
-    lambda text: texts.chunks(text, limit=1000), lambda text: texts.passage(text, ["words", "a"], limit=300),
-    lambda text: texts.without_spans(text, "<r>", "</r>"), terms.asked_terms, lambda text: terms.indexed(text, "2026-02-03"),
+    prose.lines_of_prose, prose.sentences, prose.without_code, tokens.query_terms, display.strip_fenced, display.defuse, tokens.normalise,
+    lambda text: prose.chunks(text, limit=1000), lambda text: prose.passage(text, ["words", "a"], limit=300),
+    lambda text: display.without_spans(text, "<r>", "</r>"), tokens.asked_terms, lambda text: tokens.indexed(text, "2026-02-03"),
 ]  # fmt: skip
 
 
@@ -313,5 +319,5 @@ def test_hostile_text_costs_no_more_than_in_proportion_to_its_length(fragment: s
     ],
 )  # fmt: skip
 def test_a_version_is_three_numbers_and_compares_as_such(said: str, numbers: tuple[int, ...] | None) -> None:
-    assert texts.version_of(said) == numbers
-    assert (texts.version_of("2.1.101") or ()) > (texts.version_of("2.1.99") or ())
+    assert display.version_of(said) == numbers
+    assert (display.version_of("2.1.101") or ()) > (display.version_of("2.1.99") or ())

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from csmd.cache import cached
-from csmd.prose import Span
-from csmd.text import content_words, stem, with_newlines
+from csmd.text.prose import Span, with_newlines
+from csmd.text.tokens import content_words, stem
 
 #: Nobody types more characters: of a longer prompt the middle is pasted.
 TYPED_CHARACTERS = 50_000

@@ -9,12 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from csmd import text
 from csmd.capture import project_identity
 from csmd.capture import purged_words as purging
 from csmd.daemon.clock import now_iso
-from csmd.daemon.tools import memories
-from csmd.daemon.tools.registry import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, meant, places
 from csmd.errors import BadInput, CsmdError
 from csmd.hosts import own
 from csmd.hosts.claude import environment, export
@@ -27,6 +24,9 @@ from csmd.store import checkpoints, digests, files, projects, search, sessions, 
 from csmd.store.checkpoints import Goal, Row
 from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows
+from csmd.text import display
+from csmd.tools import memories
+from csmd.tools.registry import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, meant, places
 
 
 def _list(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def _session_json(session: Session) -> dict[str, Any]:
         "id": session.id,
         "project": session.project,
         "title": session.title,
-        "about": session.title or text.cut(text.squeeze(session.opening), 120),
+        "about": session.title or display.cut(display.squeeze(session.opening), 120),
         "turns": session.turns,
         "started_at": session.started_at,
         "last_at": session.last_at,
@@ -361,7 +361,7 @@ NOTE_CHARACTERS = 400
 
 def _create(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     session = _session(rows, params)
-    note = text.cut(text.squeeze(redact(params["note"], Counter())), NOTE_CHARACTERS)
+    note = display.cut(display.squeeze(redact(params["note"], Counter())), NOTE_CHARACTERS)
     note = purging.permitted_words(rows, note, key=tools.store.hash_key)
     ident = checkpoint.ask(tools.store, rows, session.seq, now=now_iso(), note=note)
     if ident is None:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from csmd.daemon.steward import Steward
-from csmd.daemon.tools import beliefs, dreams, graph, insight, memories, operations, projects, retrieval, sessions
-from csmd.daemon.tools.registry import Params, Tool, ToolContext, checked
 from csmd.errors import BadInput
 from csmd.store.core import Lane, whole
 from csmd.store.sqlite import Rows
+from csmd.tools import beliefs, dreams, graph, insight, memories, operations, projects, retrieval, sessions
+from csmd.tools.registry import Params, Tool, ToolContext, checked
 
 
 class Tools:

@@ -13,11 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from csmd import markdown
 from csmd.daemon import dreaming
 from csmd.daemon.clock import now_iso
 from csmd.daemon.job import Job
-from csmd.daemon.tools.registry import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, meant, places
 from csmd.dream import page_files, reselection, steps, undo
 from csmd.dream.actions import Action, Tally, after
 from csmd.dream.undo import Did
@@ -26,6 +24,8 @@ from csmd.hosts.claude.environment import INDEX
 from csmd.store import activity, dreams
 from csmd.store.dreams import Place
 from csmd.store.sqlite import Rows
+from csmd.text import page_lines
+from csmd.tools.registry import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, meant, places
 
 MOST = 1000
 #: Seconds for which a preview compares vectors: whoever asked waits, and a dream has all the time there is.
@@ -73,7 +73,7 @@ def _plan(tools: ToolContext, rows: Rows, params: Params) -> steps.Steps[dict[st
         "files": [
             asdict(one)
             for one, on in files
-            if seen is None or one.path in (markdown.USER, INDEX) or not on.isdisjoint(seen)
+            if seen is None or one.path in (page_lines.USER, INDEX) or not on.isdisjoint(seen)
         ],
         "hidden": 0 if params["project"] else len(plan.actions) - len(actions),
         "uncompared": uncompared,

@@ -9,11 +9,9 @@ from collections.abc import Generator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from csmd import text
 from csmd.capture import project_identity
 from csmd.capture import purged_words as purging
 from csmd.daemon.clock import now_iso
-from csmd.daemon.tools.registry import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, ToolContext, meant, places
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction.chooser import MOST_CHARACTERS
 from csmd.extraction.classifier import classify
@@ -38,6 +36,9 @@ from csmd.store import (
 )
 from csmd.store.search import TurnRow
 from csmd.store.sqlite import Rows
+from csmd.text import display, prose
+from csmd.text.tokens import content_words, keyed_hash, query_terms
+from csmd.tools.registry import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, ToolContext, meant, places
 
 _REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
 
@@ -48,8 +49,8 @@ def worded(said: str, taken: Counter[str] | None = None) -> str:
     `taken` counts the secrets that were taken out, by kind.
     """
     taken = Counter() if taken is None else taken
-    body = text.squeeze(redact(said, taken))
-    if not text.content_words(_REDACTED.sub("", body)):
+    body = display.squeeze(redact(said, taken))
+    if not content_words(_REDACTED.sub("", body)):
         if taken:
             raise BadInput(
                 f"that text holds nothing now: all it says is taken out before it is kept ({', '.join(sorted(taken))})",
@@ -133,9 +134,9 @@ def _typed(rows: Rows, ident: str, *, key: bytes, asking: str) -> Memory:
     """The memory to forget by its id; BadInput for words, with the memory that says just them."""
     if _ID.fullmatch(ident):
         return one(rows, ident, asking=asking)
-    same = memories.in_words(rows, text.keyed_hash(text.squeeze(redact(ident, Counter())), key))
+    same = memories.in_words(rows, keyed_hash(display.squeeze(redact(ident, Counter())), key))
     says = [memory.id for memory in same if recall.is_seen(rows, memory.project_seq, asking=asking)]
-    what = f"there is no memory {text.cut(ident, 80)!r}: a memory is forgotten by its id, words are for --purge"
+    what = f"there is no memory {display.cut(ident, 80)!r}: a memory is forgotten by its id, words are for --purge"
     if len(says) == 1:
         raise BadInput(what, hint=f"{says[0]} says that: csmd forget {says[0]}")
     raise BadInput(what, hint=f"{', '.join(says)} say that" if says else "`csmd search` finds the id of what they say")
@@ -237,7 +238,7 @@ def _forget(tools: ToolContext, rows: Rows, params: Params) -> Generator[None, N
         believe.forget(
             writing, memory, key=tools.store.hash_key, now=now_iso(), by_person=params["by_person"], told=known
         )
-        same = memories.in_words(writing, text.keyed_hash(memory.text, tools.store.hash_key))
+        same = memories.in_words(writing, keyed_hash(memory.text, tools.store.hash_key))
         return memory, [other for other in same if recall.is_seen(writing, other.project_seq, asking=params[ASKING])]
 
     memory, elsewhere = tools.store.write(write)
@@ -552,8 +553,8 @@ def _said(turn: TurnRow | None, statement: str) -> dict[str, Any]:
     """Who spoke, the passage that a statement stands in, and the sentence of it that is likest."""
     if turn is None:
         return {"speaker": "", "text": "", "sentence": ""}
-    terms = text.query_terms(statement)
-    passage = text.passage(turn.text, terms, limit=PASSAGE)
+    terms = query_terms(statement)
+    passage = prose.passage(turn.text, terms, limit=PASSAGE)
     return {"speaker": turn.kind, "text": passage, "sentence": _likest(passage, statement)}
 
 
@@ -561,11 +562,11 @@ def _likest(passage: str, statement: str) -> str:
     """The part of a passage that says a statement: its very words, else the sentence with most of them; "" for none."""
     if statement in passage:
         return statement
-    wanted = set(text.content_words(statement))
+    wanted = set(content_words(statement))
     best, most = "", 0
     for line in passage.splitlines():
-        for sentence in text.sentences(line):
-            shared = len(wanted & set(text.content_words(sentence)))
+        for sentence in prose.sentences(line):
+            shared = len(wanted & set(content_words(sentence)))
             if shared > most:
                 best, most = sentence.strip(), shared
     return best if most * 2 >= len(wanted) and best in passage else ""
@@ -581,7 +582,7 @@ def _around(rows: Rows, turn: TurnRow, *, asking: str) -> dict[str, list[dict[st
                 "uuid": near[seq].uuid,
                 "speaker": near[seq].kind,
                 "at": near[seq].at,
-                "text": text.cut(text.squeeze(near[seq].text), AROUND_CHARACTERS),
+                "text": display.cut(display.squeeze(near[seq].text), AROUND_CHARACTERS),
             }
             for seq in seqs
             if recall.is_seen(rows, near[seq].project_seq, asking=asking)

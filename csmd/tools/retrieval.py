@@ -9,14 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
-from csmd import text
 from csmd.capture import instruction_files
 from csmd.daemon import status
 from csmd.daemon.clock import iso_before, now_here
 from csmd.daemon.housekeeping import user_of
-from csmd.daemon.tools import sessions as of_sessions
-from csmd.daemon.tools.memories import lines_of
-from csmd.daemon.tools.registry import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, ToolContext, places
 from csmd.errors import BadInput
 from csmd.model import Category, Gate, Hit, MemoryType
 from csmd.recall import brief, compose, living_state, prompt, query, results, usage
@@ -26,6 +22,10 @@ from csmd.store.activity import Composed, Recalled
 from csmd.store.receipts import Item, Receipt
 from csmd.store.search import Narrow
 from csmd.store.sqlite import Rows
+from csmd.text import display
+from csmd.tools import sessions as of_sessions
+from csmd.tools.memories import lines_of
+from csmd.tools.registry import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, ToolContext, places
 
 KINDS = ("all", "memory", "turn", "session")
 #: What only memories have -> what it may be.
@@ -191,7 +191,7 @@ def _shown(
         "event": receipt.event,
         "at": receipt.at,
         "tokens": receipt.tokens,
-        "prompt": text.cut(text.squeeze(asked[0]), 200) if asked and may else "",
+        "prompt": display.cut(display.squeeze(asked[0]), 200) if asked and may else "",
         "items": [_item(rows, item, seen, marks.get(item.id, ())) for item in receipts.items(rows, receipt)],
     }
 
@@ -200,7 +200,7 @@ def _item(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]
     """One thing that was told, why, and whether it was used."""
     found = thing(rows, item.id, seen, reason=item.reason)
     if found["state"] == "quoted":
-        found["text"] = text.cut(text.squeeze(found["text"]), QUOTED_CHARACTERS)
+        found["text"] = display.cut(display.squeeze(found["text"]), QUOTED_CHARACTERS)
     return {
         "id": item.id, "score": item.score, "reason": item.reason, "used": item.used, "used_by": item.used_by,
         "marks": list(marks) if item.used and found["text"] else [], **found,
@@ -416,9 +416,9 @@ def _build(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
         "project": place.start,
         "mode": params["mode"],
         "text": body,
-        "tokens": text.estimate_tokens(body),
+        "tokens": display.estimate_tokens(body),
         "files": [
-            {"scope": scope.lower(), "path": path, "tokens": text.estimate_tokens(content)}
+            {"scope": scope.lower(), "path": path, "tokens": display.estimate_tokens(content)}
             for scope, path, content in files
         ],
         "problems": problems,

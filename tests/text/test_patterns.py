@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import csmd
-from csmd import patterns
+from csmd.text import patterns
 
 
 @pytest.mark.parametrize("flags", [0, re.IGNORECASE])
@@ -45,5 +45,5 @@ def test_every_pattern_of_the_tables_compiles() -> None:
 
 
 def test_none_is_compiled_by_loading_the_tables() -> None:
-    look = "from csmd import patterns; import csmd.extraction.refusals; print(any('flags' in vars(one) for one in patterns._made))"
+    look = "from csmd.text import patterns; import csmd.extraction.refusals; print(any('flags' in vars(one) for one in patterns._made))"
     assert subprocess.run([sys.executable, "-c", look], capture_output=True, check=True).stdout == b"False\n"

@@ -1,1 +1,0 @@
-"""One module an assistant: its event names, line types and answers, reduced to csmd's values."""

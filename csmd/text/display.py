@@ -1,0 +1,119 @@
+"""Text for people and for models: cut, counted, plural, and safe inside csmd's fence; pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+#: A tag of any kind, however its bracket and slash are written.
+_TAG = re.compile(r"[<＜﹤]\s{0,9}+[/／∕⁄]?\s{0,9}+\w[\w-]{0,40}+")
+_TAG_HEAD = re.compile(r"^<[\s/∕⁄]*+")
+#: Tags by which csmd, the assistant or a model tells who speaks, as their names begin.
+_SPEAKING = ("csmd", "system", "user", "human", "assistant", "function", "tool", "antml", "task-", "command-", "local-",
+             "bash-")  # fmt: skip
+#: What a reader does not see, or sees elsewhere than it stands: it could hide a tag or turn a line around.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+)
+_FENCE_TAG = re.compile(r"<(/?)csmd-[a-z-]{1,40}+(?:\s[^<>]{0,400}+)?>", re.IGNORECASE)
+
+
+def estimate_tokens(text: str) -> int:
+    """An estimate of the tokens of `text`: bytes / 4, never worse than -27 % (facts: dependencies section 5)."""
+    return (len(text.encode("utf-8", "replace")) + 3) // 4
+
+
+def utf16_units(text: str) -> int:
+    """The length of `text` as the assistant counts its limit of 10,000 (facts: claude-code section 1.7)."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def amount(number: int, one: str) -> str:
+    """So many of something in words: `1 memory`, `2 memories`, `3 days`, `0 new turns`."""
+    many = one[:-1] + "ies" if one.endswith("y") and one[-2:-1] not in "aeou" else one + "s"
+    return f"{number} {one if number == 1 else many}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: `a`, `a and b`, `a, b and c`."""
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+
+
+def squeeze(text: str) -> str:
+    """`text` on one line with single spaces."""
+    return " ".join(text.split())
+
+
+def cut(text: str, limit: int) -> str:
+    """`text` in at most `limit` characters, cut at a word, with an ellipsis when something is gone."""
+    if len(text) <= limit:
+        return text
+    if limit <= 0:
+        return ""
+    head = text[: limit - 1]
+    space = head.rfind(" ")
+    return (head[:space] if space > limit // 2 else head).rstrip() + "…"
+
+
+def both_ends(text: str, *, limit: int, of: str = "") -> str:
+    """`text` in about `limit` bytes of UTF-8: its beginning and end, and how much (`of` what) is left out between."""
+    if len(text) <= limit // 4 or len(data := text.encode("utf-8", "replace")) <= limit:
+        return text
+    head, tail = data[: limit * 3 // 4], data[len(data) - limit // 4 :]
+    left_out = len(data) - len(head) - len(tail)
+    about = f" of {of}" if of else ""
+    mark = f"[csmd: {left_out} bytes left out{about}]"
+    return f"{head.decode('utf-8', 'ignore')}\n{mark}\n{tail.decode('utf-8', 'ignore')}"
+
+
+def visible(text: str) -> str:
+    """`text` without what a reader does not see: control characters that steer a terminal, marks that turn a line around."""
+    return _UNSEEN.sub("", text)
+
+
+def defuse(text: str) -> str:
+    """`text` as it may stand inside csmd's fence: no tag that csmd or its host would take for its own, nothing unseen."""
+    return _TAG.sub(_defused, visible(text))
+
+
+def _defused(tag: re.Match[str]) -> str:
+    name = _TAG_HEAD.sub("", unicodedata.normalize("NFKC", tag.group())).casefold()
+    return "‹" + tag.group()[1:] if name.startswith(_SPEAKING) else tag.group()
+
+
+def strip_fenced(text: str) -> str:
+    """`text` without what csmd itself has injected: memories must not feed on themselves."""
+    if "csmd-" not in text.lower():
+        return text
+    kept: list[str] = []
+    at, opened = 0, -1
+    for tag in _FENCE_TAG.finditer(text):
+        if not tag.group(1):
+            opened = tag.start() if opened < 0 else opened
+        elif opened >= 0:
+            kept.append(text[at:opened])
+            at, opened = tag.end(), -1
+    return "".join(kept) + text[at:]
+
+
+def without_spans(text: str, opening: str, closing: str) -> str:
+    """`text` without what stands from each `opening` to the next `closing`, both included; unclosed stays."""
+    kept: list[str] = []
+    at = 0
+    while (start := text.find(opening, at)) >= 0:
+        end = text.find(closing, start + len(opening))
+        if end < 0:
+            break
+        kept.append(text[at:start])
+        at = end + len(closing)
+    return "".join(kept) + text[at:]
+
+
+_VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
+
+
+def version_of(said: str) -> tuple[int, int, int] | None:
+    """The numbers of a version `1.2.3`, to be compared; None for anything else."""
+    found = _VERSION.fullmatch(said)
+    return None if found is None else (int(found[1]), int(found[2]), int(found[3]))
