@@ -212,6 +212,7 @@ def own(imported: str) -> str | None:
     return "__init__"
 
 
+@pytest.mark.invariant("Layers, and who may touch clock, environment, SQL and the store")
 def test_a_module_imports_only_what_stands_to_its_left() -> None:
     wrong = []
     for path in MODULES:
@@ -229,6 +230,7 @@ def test_a_module_imports_only_what_stands_to_its_left() -> None:
     assert not wrong
 
 
+@pytest.mark.invariant("Layers, and who may touch clock, environment, SQL and the store")
 def test_what_is_pure_knows_nothing_of_the_store() -> None:
     known = {name_of(path): path for path in MODULES}
     found = {
@@ -296,6 +298,9 @@ def test_a_function_that_hides_what_it_reads_is_found(tmp_path: Path) -> None:
     assert unsigned(planted) == ["hides", "hides_too", "Other.look"]
 
 
+@pytest.mark.invariant(
+    "Models live in one worker process, which ends with its owner and is given up after three crashes"
+)
 def test_a_package_is_imported_only_where_it_belongs() -> None:
     wrong = []
     for path in MODULES:
@@ -327,6 +332,7 @@ def test_what_a_function_keeps_of_texts_is_kept_where_a_purge_empties_it() -> No
     assert not wrong
 
 
+@pytest.mark.invariant("Layers, and who may touch clock, environment, SQL and the store")
 def test_clock_threads_and_processes_stay_in_the_daemon() -> None:
     wrong = []
     for path in MODULES:
@@ -339,6 +345,7 @@ def test_clock_threads_and_processes_stay_in_the_daemon() -> None:
     assert not wrong
 
 
+@pytest.mark.invariant("Layers, and who may touch clock, environment, SQL and the store")
 def test_only_config_reads_the_environment() -> None:
     readers = [name_of(path) for path in MODULES if re.search(r"\bos\.(?:environ|getenv|putenv)\b", parsed(path)[0])]
     assert readers == ["config"]
@@ -351,6 +358,7 @@ SQL = re.compile(
 )
 
 
+@pytest.mark.invariant("Layers, and who may touch clock, environment, SQL and the store")
 def test_sql_stands_only_in_the_store() -> None:
     wrong = []
     for path in MODULES:
@@ -382,6 +390,7 @@ def test_the_rules_catch_a_violation(tmp_path: Path) -> None:
     assert own("zmq") is None
 
 
+@pytest.mark.invariant("The hook's hot path is at most 60 lines and knows only the standard library")
 @pytest.mark.parametrize("name", ["csmd_hook.py", "csmd_spool.py", "csmd_line.py"])
 def test_hooks_know_nothing_but_the_standard_library(name: str) -> None:
     script = PACKAGE / "_share" / "hooks" / name
@@ -390,6 +399,7 @@ def test_hooks_know_nothing_but_the_standard_library(name: str) -> None:
     assert heads <= {"sys", "posix", "_socket", "time", "csmd_spool", "marshal", "os"}, heads
 
 
+@pytest.mark.invariant("The hook's hot path is at most 60 lines and knows only the standard library")
 def test_the_hot_path_of_the_hook_is_at_most_60_lines() -> None:
     script = SOURCE / "hooks" / "csmd_hook.py"
     lines = [line for line in script.read_text().splitlines() if line.strip() and not line.strip().startswith("#")]

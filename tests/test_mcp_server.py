@@ -146,6 +146,9 @@ def test_a_daemon_that_goes_and_comes_does_not_break_a_session(machine: Machine)
         eventually(lambda: not talk.call("search", query="crane")[1])
 
 
+@pytest.mark.invariant(
+    "The memory server has no key, no child and no open socket to the daemon, and ends with its client"
+)
 @pytest.mark.parametrize(("how", "hung"), [("closes its pipe", False), ("interrupts", True)])
 def test_the_server_ends_with_its_client_whatever_it_waits_for(machine: Machine, how: str, hung: bool) -> None:
     import socket
@@ -211,6 +214,9 @@ def installed(machine: Machine) -> Path:
     return machine.paths.hook_dir / "mcp"
 
 
+@pytest.mark.invariant(
+    "The memory server has no key, no child and no open socket to the daemon, and ends with its client"
+)
 def test_the_registered_server_knows_its_session_has_no_key_and_no_child_whatever_the_paths() -> None:
     place = temporary_directory()
     machine = Machine(root=place / "it's a b")

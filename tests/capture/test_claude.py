@@ -300,6 +300,7 @@ def test_what_left_the_queue_is_told_in_its_place_and_numbered_within_a_moment()
     assert read(queued("b")).turns[0].form == "absorbed"
 
 
+@pytest.mark.invariant("Only the user becomes the user, and nothing leaves csmd's fence")
 @pytest.mark.parametrize(
     ("tools", "may"),
     [(["AskUserQuestion"], True), (["Edit"], True), (["mcp__web__fetch"], False), (["Edit", "mcp__x__y"], False), ([""], False), ([], False)],

@@ -111,6 +111,9 @@ def test_words_on_a_results_line_come_behind_every_result() -> None:
     assert [block["type"] for block in blocks(lines[-1])] == ["tool_result", "text"]
 
 
+@pytest.mark.invariant(
+    "An exported session is taken by the client, goes only where it was asked for, and reading it back brings nothing new"
+)
 @pytest.mark.parametrize(
     "turns",
     [
@@ -181,6 +184,9 @@ def test_the_folder_is_named_as_the_client_names_it(path: str, folder: str) -> N
 KINDS: tuple[TurnKind, ...] = ("user", "assistant", "tool_call", "tool_result", "summary", "notification", "relayed")
 
 
+@pytest.mark.invariant(
+    "An exported session is taken by the client, goes only where it was asked for, and reading it back brings nothing new"
+)
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(

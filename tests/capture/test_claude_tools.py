@@ -34,6 +34,7 @@ CASES = [
 ]
 
 
+@pytest.mark.invariant("Only the user becomes the user, and nothing leaves csmd's fence")
 @pytest.mark.parametrize(("tool", "value", "names"), CASES, ids=[f"{tool} {value}"[:60] for tool, value, _ in CASES])
 def test_a_call_that_writes_a_transcript_is_told_from_one_that_reads_it(
     tool: str, value: object, names: list[str]

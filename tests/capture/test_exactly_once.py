@@ -160,6 +160,7 @@ def test_the_samples_of_every_version_are_what_the_oracle_finds(home: Home, vers
     assert check(home, tmp_path / "tree", ordered=True).entries()
 
 
+@pytest.mark.invariant("Stored is what the transcripts hold, told by a reader that shares no code with csmd")
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason=f"no captured sessions at {SAMPLES}; set CSMD_EVAL")
 @pytest.mark.parametrize("order", ["transcripts only", "hooks first", "hooks last", "hooks twice", "read again"])
 def test_every_captured_session_with_its_hooks_is_stored_once(home: Home, order: str) -> None:
@@ -181,6 +182,8 @@ def test_every_captured_session_with_its_hooks_is_stored_once(home: Home, order:
     check(home, SAMPLES, ordered=order == "transcripts only")
 
 
+@pytest.mark.invariant("A session's tokens equal its transcript's, each message once")
+@pytest.mark.invariant("Stored is what the transcripts hold, told by a reader that shares no code with csmd")
 @pytest.mark.skipif(not EVALUATION.is_dir(), reason=f"no real transcripts at {EVALUATION}; set CSMD_EVAL")
 def test_92_real_sessions_are_what_the_oracle_finds(home: Home) -> None:
     home.read(EVALUATION)
@@ -265,6 +268,7 @@ def deliver(home: Home, client: Client, due: list[tuple[int, Hook]], draw: Any) 
             home.hook(hook.payload, at=hook.at, ident=draw(st.sampled_from([f"e{place}", f"p{place}"])))
 
 
+@pytest.mark.invariant("Stored is what the transcripts hold, told by a reader that shares no code with csmd")
 @settings(
     max_examples=int(os.environ.get("CSMD_EXAMPLES", "40")),
     deadline=None,

@@ -39,6 +39,9 @@ def listed(found: list[instruction_files.Instruction], root: str) -> list[list[s
     return [[one.path.removeprefix(root + "/"), one.kind, one.content] for one in found]
 
 
+@pytest.mark.invariant(
+    "The list of instructions is the host's own; what the assistant is told anyway is not told again, and what contradicts it is"
+)
 def test_for_the_recorded_case_the_list_is_the_clients_own() -> None:
     files = {f"/r/{name}": content for name, content in RECORDED["files"].items()}
     disk = memory_disk(files, [f"/r/{path}" for path, *_ in RECORDED["loaded"]])

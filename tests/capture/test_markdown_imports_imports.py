@@ -87,6 +87,9 @@ HOSTILE = (
 )  # fmt: skip
 
 
+@pytest.mark.invariant(
+    "Nothing outside the assistant's memory directory is shown, and no instruction file can hang the reader"
+)
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
 def test_a_text_made_to_take_long_takes_no_longer_than_its_length(number: int) -> None:
     text = HOSTILE[number]
@@ -103,6 +106,9 @@ def test_a_text_made_to_take_long_takes_no_longer_than_its_length(number: int) -
     assert whole < 0.1 or whole < 10 * quarter, f"{text[:8]!r}: {quarter:.3f} s, then {whole:.3f} s"
 
 
+@pytest.mark.invariant(
+    "Nothing outside the assistant's memory directory is shown, and no instruction file can hang the reader"
+)
 def test_heads_that_are_made_to_hurt_are_notes() -> None:
     bomb = "a0: &a0 x\n" + "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30))
     merge = "a: &a {x: 1}\n" + "\n".join(f"b{n}: &b{n} {{<<: [{', '.join(['*a'] * 9)}]}}" for n in range(30))

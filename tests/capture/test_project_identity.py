@@ -396,6 +396,9 @@ def test_of_any_address_what_stands_before_the_at_sign_is_not_kept(text: str) ->
     project_identity.remote_in(text)
 
 
+@pytest.mark.invariant(
+    "One resolver tells a directory's project, without a child process; a moved folder is its project, and nothing weak is merged"
+)
 def test_no_child_process_is_started(main: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(main, "remote", "add", "origin", "git@host.example:me/main.git")
     started: list[str] = []

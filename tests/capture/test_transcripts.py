@@ -100,6 +100,9 @@ PAUSE = st.tuples(st.just("pause"), st.sampled_from([0, 1, 2, 5]), st.booleans()
 OTHER = st.tuples(st.sampled_from(["resume", "reread", "later"]), st.just(0), st.booleans())
 
 
+@pytest.mark.invariant(
+    "What was said in a pause is stored by no way, then or later; all else is, once and in order; nobody is told anything meanwhile"
+)
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(SAY, SAY, PAUSE, OTHER), max_size=25))
 def test_in_any_interleaving_what_is_stored_is_what_was_said_outside_of_the_pauses(
@@ -244,6 +247,9 @@ def test_a_conversation_that_began_in_a_pause_never_gets_a_title(world: World) -
     assert (world.said(), titles(world)) == (["five sings"], [""])
 
 
+@pytest.mark.invariant(
+    "What was said in a pause is stored by no way, then or later; all else is, once and in order; nobody is told anything meanwhile"
+)
 def test_a_call_that_writes_a_transcript_is_noted_in_a_pause_too(world: World) -> None:
     world.pauses = Pauses(((at(0), at(4)),))
     forged = f"{world.path.parent}/s7.jsonl"
@@ -287,6 +293,7 @@ def marked(world: World, root: Path) -> tuple[Path, Path]:
     return inner, mark
 
 
+@pytest.mark.invariant("What is marked with `.csmd-off` stays out when the mark goes")
 def test_a_session_that_began_where_the_mark_lies_is_left_out_and_stays_so_when_the_mark_goes(
     world: World, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from machine import PREFERENCE, Machine, eventually
 
 BEFORE, DURING, AFTER = "the heron stands", "the bittern booms", "the egret flies"
@@ -36,6 +37,9 @@ def files_with(machine: Machine, said: str) -> list[str]:
     ]  # fmt: skip
 
 
+@pytest.mark.invariant(
+    "What was said in a pause is stored by no way, then or later; all else is, once and in order; nobody is told anything meanwhile"
+)
 def test_what_is_said_in_a_pause_is_nowhere_in_the_home_whatever_happens_next(machine: Machine) -> None:
     daemon = machine.start()
     say(machine, BEFORE)
@@ -80,6 +84,9 @@ def test_what_is_said_in_a_pause_is_nowhere_in_the_home_whatever_happens_next(ma
     assert files_with(machine, AFTER)
 
 
+@pytest.mark.invariant(
+    "What was said in a pause is stored by no way, then or later; all else is, once and in order; nobody is told anything meanwhile"
+)
 def test_while_paused_no_session_is_told_anything_and_only_a_person_states(machine: Machine) -> None:
     machine.start()
     machine.transcript(machine.line("user", PREFERENCE))

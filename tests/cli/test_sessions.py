@@ -76,6 +76,9 @@ def test_a_conversation_is_read_with_tool_traffic_on_one_line_each(kept: Machine
     assert all(f"[csmd: {left_out} bytes left out of turn {turn['uuid']}]" in turn["text"] for turn in results)
 
 
+@pytest.mark.invariant(
+    "An exported session is taken by the client, goes only where it was asked for, and reading it back brings nothing new"
+)
 def test_an_export_is_printed_or_written_where_it_was_asked_for_and_nowhere_else(kept: Machine) -> None:
     before = set(kept.assistant.rglob("*"))
     printed = kept.run("session", "export", "gone")

@@ -64,6 +64,7 @@ def test_what_was_composed_is_noted_also_where_it_came_to_nothing(told: Machine)
     assert kinds["prompt"]["asked"] == 2
 
 
+@pytest.mark.invariant("What was looked for is noted without a word of it")
 def test_what_was_noted_is_written_down_at_the_end_without_a_word_of_it(machine: Machine) -> None:
     machine.conversation()
     machine.start()

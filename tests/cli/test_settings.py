@@ -38,6 +38,9 @@ CASES: dict[str, tuple[str, str, Any, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.invariant(
+    "Setting a key leaves every other byte of the configuration; nothing is written that the daemon refuses"
+)
 @pytest.mark.parametrize("name", CASES)
 def test_setting_a_key_leaves_every_other_byte(name: str) -> None:
     before, key, value, after = CASES[name]
@@ -79,6 +82,9 @@ BEGINNINGS = [
 ]  # fmt: skip
 
 
+@pytest.mark.invariant(
+    "Setting a key leaves every other byte of the configuration; nothing is written that the daemon refuses"
+)
 @given(st.sampled_from(BEGINNINGS), STEPS)
 def test_whatever_is_set_and_unset_the_settings_are_those_and_the_remarks_stay(
     text: str, steps: list[tuple[str, Any]]

@@ -183,6 +183,9 @@ WORDS = some.text(max_size=90)
 NUMBERS = some.integers(0, 10**15)
 
 
+@pytest.mark.invariant(
+    "No line of a screen is wider than the terminal, whatever it is told; every field of status is documented and no other"
+)
 @settings(max_examples=60, deadline=None)
 @given(data=some.data(), width=some.integers(40, 120))
 def test_no_line_is_wider_than_the_terminal_whatever_is_told(data: Any, width: int) -> None:
@@ -280,6 +283,9 @@ ELSEWHERE = {
 }  # fmt: skip
 
 
+@pytest.mark.invariant(
+    "No line of a screen is wider than the terminal, whatever it is told; every field of status is documented and no other"
+)
 def test_every_field_of_the_json_is_documented_and_no_other(real: Machine) -> None:
     real.event("UserPromptSubmit", "now", prompt="Which config key is it?")
     real.csmd("backup")

@@ -76,6 +76,7 @@ def test_what_happens_is_told_once_in_order_and_redacted(machine: Machine) -> No
     assert machine.call("csm_tail", cursor=cursor)["items"] == []
 
 
+@pytest.mark.invariant("The tail tells each thing once, through restarts, and nothing from behind a wall")
 def test_a_daemon_that_is_restarted_in_the_middle_costs_nothing(machine: Machine) -> None:
     child = machine.start()
     machine.event("UserPromptSubmit", prompt="one")
@@ -104,6 +105,7 @@ def test_without_a_daemon_it_does_not_wait_for_one(machine: Machine) -> None:
     assert machine.run("tail").returncode == 3
 
 
+@pytest.mark.invariant("The tail tells each thing once, through restarts, and nothing from behind a wall")
 def test_behind_a_wall_only_who_stands_there_sees_and_a_project_shows_its_own(machine: Machine) -> None:
     machine.start()
     inside, outside = machine.root / "secret", machine.root / "open"
@@ -191,6 +193,9 @@ ITEM = some.fixed_dictionaries(
 )  # fmt: skip
 
 
+@pytest.mark.invariant(
+    "No line of a screen is wider than the terminal, whatever it is told; every field of status is documented and no other"
+)
 @settings(max_examples=50, deadline=None)
 @given(ITEM, some.integers(40, 130))
 def test_no_line_is_wider_than_the_terminal_nor_moves_its_cursor(item: dict[str, Any], width: int) -> None:

@@ -57,6 +57,9 @@ transcripts = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.invariant(
+    "Of the past every project's newest come first, each transcript once; in whatever order it is read, the same is remembered"
+)
 @given(st.dictionaries(transcripts, st.integers(0, 5), max_size=40))
 def test_every_projects_newest_come_before_any_projects_next(written: dict[str, int]) -> None:
     found = [OnDisk(path, 10, mtime) for path, mtime in written.items()]
@@ -164,6 +167,7 @@ def test_the_background_goes_newest_first_across_projects_and_is_counted(parts: 
     assert parts.steward.context.backlog.shown() is None and known(parts)["sessions"] == 8
 
 
+@pytest.mark.invariant("What happens now goes before the past; the background rests; half a session is not distilled")
 def test_what_happens_now_goes_before_the_past(parts: Any) -> None:
     machine = parts.machine
     past(machine, projects=2, sessions=10)
@@ -195,6 +199,7 @@ def test_a_sub_agents_transcript_is_read_with_its_session(parts: Any) -> None:
     assert sessions(parts) >= {"p0s4"} and "p0s0" not in sessions(parts)
 
 
+@pytest.mark.invariant("What happens now goes before the past; the background rests; half a session is not distilled")
 def test_the_background_rests_and_whoever_comes_ends_its_rest(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backlog, "REST", 1e9)  # for years
     turns = past(parts.machine, projects=2, sessions=6)
@@ -222,6 +227,7 @@ def test_what_the_user_leaves_out_is_no_past(parts: Any) -> None:
     assert reading.sweep(parts.steward.context, full=True) == 0
 
 
+@pytest.mark.invariant("What happens now goes before the past; the background rests; half a session is not distilled")
 def test_half_a_session_is_not_distilled(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last message so far is not its last: what follows is known, only not read yet."""
     monkeypatch.setattr(pieces, "READ_BYTES", 1000)
@@ -276,6 +282,7 @@ def test_what_a_tool_wrote_into_a_transcript_states_nothing_even_where_that_come
 # --- while nothing happens
 
 
+@pytest.mark.invariant("An idle step asks the store nothing")
 def test_an_idle_step_asks_the_store_nothing(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     past(parts.machine, projects=2, sessions=2)
     until_still(parts)
@@ -338,6 +345,9 @@ def slow_daemon(machine: Machine) -> subprocess.Popen[bytes]:
     return child
 
 
+@pytest.mark.invariant(
+    "Of the past every project's newest come first, each transcript once; in whatever order it is read, the same is remembered"
+)
 def test_a_daemon_killed_in_the_middle_goes_on_where_it_stood(machine: Machine) -> None:
     turns = past(machine, projects=2, sessions=15)
     child = slow_daemon(machine)
@@ -446,6 +456,10 @@ def test_sessions_that_change_what_was_said_give_the_same_memories_in_whatever_o
         assert found == oldest_first[what] == shuffled[what], what
 
 
+@pytest.mark.invariant("Errors, fixes, symptoms and refutations are the same in whatever order real sessions are read")
+@pytest.mark.invariant(
+    "Of the past every project's newest come first, each transcript once; in whatever order it is read, the same is remembered"
+)
 @pytest.mark.skipif(not EVALUATION.is_dir(), reason=f"no real transcripts at {EVALUATION}; set CSMD_EVAL")
 def test_real_sessions_give_the_same_in_whatever_order_they_are_read(tmp_path: Path) -> None:
     newest_first = taken_in(EVALUATION, tmp_path / "a", list, distilled_after_each=True)

@@ -99,6 +99,7 @@ def test_a_busy_steward_begins_none(parts: Any) -> None:
 # --- who comes first
 
 
+@pytest.mark.invariant("Every other job and every hint comes before a dream")
 def test_one_that_began_by_itself_stands_still_while_a_session_is_at_work_and_one_that_is_awaited_goes_on(
     parts: Any,
 ) -> None:
@@ -116,6 +117,7 @@ def test_one_that_began_by_itself_stands_still_while_a_session_is_at_work_and_on
     assert job.state == "done"
 
 
+@pytest.mark.invariant("Every other job and every hint comes before a dream")
 def test_every_other_job_and_every_hint_comes_before_a_dream(parts: Any) -> None:
     own = with_sessions(parts)
     ordered = own.order("asked for", awaited=True)
@@ -134,6 +136,9 @@ def test_every_other_job_and_every_hint_comes_before_a_dream(parts: Any) -> None
     assert "tabs over spaces" in str(parts.call("csm_memory_list"))
 
 
+@pytest.mark.invariant(
+    "No step of a dream, its preview or its undo is long; its own writes wake the stages once, and no client keeps an awaited one from going on"
+)
 def test_beside_hints_that_never_end_one_that_is_awaited_goes_on_and_one_that_is_not_waits(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +160,9 @@ def test_beside_hints_that_never_end_one_that_is_awaited_goes_on_and_one_that_is
     assert job.state == "done"
 
 
+@pytest.mark.invariant(
+    "No step of a dream, its preview or its undo is long; its own writes wake the stages once, and no client keeps an awaited one from going on"
+)
 def test_what_a_dream_stores_wakes_the_stages_once_when_it_has_ended(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +191,9 @@ def test_what_a_dream_stores_wakes_the_stages_once_when_it_has_ended(
     assert own.is_under_way and len(distilled) > looked, "a session at work waits for no dream"
 
 
+@pytest.mark.invariant(
+    "No step of a dream, its preview or its undo is long; its own writes wake the stages once, and no client keeps an awaited one from going on"
+)
 def test_a_preview_lets_other_questions_pass_and_no_step_of_a_dream_reads_or_writes_much(parts: Any) -> None:
     project = with_a_double(parts)
     for number in range(30):
@@ -211,6 +222,7 @@ def test_a_preview_lets_other_questions_pass_and_no_step_of_a_dream_reads_or_wri
 # --- how it ends
 
 
+@pytest.mark.invariant("A dream that failed, was cancelled, killed or only planned advances nothing")
 @pytest.mark.parametrize(
     ("raised", "kept"),
     [(StoreError("the disk is full", hint="free some"), "the disk is full"), (RuntimeError("secret"), "RuntimeError")],
@@ -236,6 +248,7 @@ def test_a_failure_ends_it_is_shown_and_advances_nothing(
     assert dreamt(parts) == [("by itself", "done"), ("by itself", "failed")]
 
 
+@pytest.mark.invariant("A dream that failed, was cancelled, killed or only planned advances nothing")
 def test_a_daemon_that_stops_cancels_it_and_a_killed_one_left_it_failed(parts: Any) -> None:
     own = with_sessions(parts)
     assert own.step(at(1), idle=True)
@@ -289,6 +302,9 @@ def test_while_another_host_dreams_none_begins_and_one_whose_lock_is_taken_ends(
     other.leave()
 
 
+@pytest.mark.invariant(
+    "Who lost the dream lock writes no further page, and between two pages nothing forgotten is written"
+)
 def test_whoever_lost_the_lock_writes_no_further_page(parts: Any) -> None:
     own = with_sessions(parts)
     own.order("asked for", awaited=True)
@@ -337,6 +353,7 @@ def with_a_double(parts: Any) -> str:
     return project
 
 
+@pytest.mark.invariant("The files that a plan lists are the files that the dream writes")
 def test_what_a_dream_did_is_told_and_taken_back(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with_a_double(parts)
     listed = parts.call("csm_memory_list")
@@ -378,6 +395,9 @@ def test_what_a_dream_did_is_told_and_taken_back(parts: Any, monkeypatch: pytest
         parts.call("csm_dream_diff", id="dnone")
 
 
+@pytest.mark.invariant(
+    "A page that was edited since an undone dream follows what the undo brings back, and keeps the edit"
+)
 def test_a_page_that_was_edited_since_follows_what_an_undo_brings_back_and_keeps_the_edit(parts: Any) -> None:
     with_a_double(parts)
     parts.call("csm_dream_run", force=True)

@@ -88,6 +88,7 @@ def test_it_is_private_and_whoever_shares_the_directory_sees_it(path: Path, tmp_
     mine.leave()
 
 
+@pytest.mark.invariant("A dream lock is taken over when its holder is dead or silent, not before, and by one alone")
 def test_two_hosts_on_a_shared_folder_go_by_the_heartbeat(path: Path) -> None:
     mine, theirs = lock(path), lock(path, "there", "b9")
     assert theirs.take(NOW) is None
@@ -118,6 +119,7 @@ def test_after_a_reboot_with_another_process_of_its_number_and_without_one_it_is
     mine.leave()
 
 
+@pytest.mark.invariant("A dream lock is taken over when its holder is dead or silent, not before, and by one alone")
 def test_of_all_that_take_a_stale_one_over_at_once_one_wins(path: Path) -> None:
     for number in range(15):
         left_by(path, pid=2**30, token=str(number))

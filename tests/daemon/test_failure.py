@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from machine import Machine
 
 FAILS = "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: load_settings"
@@ -33,6 +34,9 @@ def fail(machine: Machine, session: str, **more: Any) -> str:
     return str(json.loads(body)["hookSpecificOutput"]["additionalContext"]) if body else ""
 
 
+@pytest.mark.invariant(
+    "A failure is answered once per context and never from that context; its event makes no turn and is never spooled"
+)
 def test_a_failure_is_answered_once_with_what_solved_it_and_is_stored_by_its_transcript_only(machine: Machine) -> None:
     machine.transcript(
         machine.line("user", "please make the till build again"),

@@ -346,6 +346,9 @@ QUIET: list[Callable[[Story, str], None]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.invariant(
+    "Sessions that no hook reports are an alarm until one does; what is no trouble raises none; a store that refuses stands first"
+)
 @pytest.mark.parametrize("sessions", QUIET, ids=lambda one: one.__name__)
 def test_sessions_that_are_no_trouble_raise_nothing(story: Story, sessions: Callable[[Story, str], None]) -> None:
     for name in ("s1", "s2", "s3"):
@@ -397,6 +400,9 @@ def test_without_an_installation_nothing_is_raised(story: Story) -> None:
 # --- the store and the spool
 
 
+@pytest.mark.invariant(
+    "Sessions that no hook reports are an alarm until one does; what is no trouble raises none; a store that refuses stands first"
+)
 def test_a_disk_that_takes_no_write_is_an_alarm_until_it_does(story: Story) -> None:
     store = story.parts.store
 

@@ -42,6 +42,7 @@ def other_directory(machine: Machine, name: str = ".claude-work") -> Path:
     return folder
 
 
+@pytest.mark.invariant("A hook cannot lead csmd to a foreign directory")
 def test_a_hook_that_names_another_directory_is_not_followed_but_told(parts: Any) -> None:
     folder = other_directory(parts.machine)
     path = parts.machine.conversation(folder=folder / "projects" / "-project")

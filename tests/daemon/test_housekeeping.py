@@ -137,6 +137,7 @@ def test_the_directories_of_instructions_are_watched_and_nothing_below_them(tmp_
         watch.close()
 
 
+@pytest.mark.invariant("A slow disk or a dead mount holds up neither the socket nor the writer")
 def test_a_disk_that_hangs_holds_up_neither_hooks_nor_writes(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(parts)
     goes_on, reached = threading.Event(), threading.Event()
@@ -165,6 +166,9 @@ def test_a_disk_that_hangs_holds_up_neither_hooks_nor_writes(parts: Any, monkeyp
         steward.join()
 
 
+@pytest.mark.invariant(
+    "The list of instructions is the host's own; what the assistant is told anyway is not told again, and what contradicts it is"
+)
 def test_what_claude_md_says_is_not_told_again_and_what_contradicts_it_is(machine: Machine) -> None:
     """On a running daemon: a hook starts a session, the file changes, the next brief is without it."""
     machine.conversation()

@@ -69,6 +69,9 @@ def read(steward: Any) -> bool:
     return bool(was)
 
 
+@pytest.mark.invariant(
+    "What cannot be read in time costs its part of an answer; a large store's next prompt is rehearsed, a prompt a step"
+)
 def test_at_the_start_the_prompts_of_the_latest_session_are_looked_for_and_not_soon_again(
     parts: Any, looked_for: list[str]
 ) -> None:
@@ -86,6 +89,7 @@ def test_at_the_start_the_prompts_of_the_latest_session_are_looked_for_and_not_s
         assert len(looked_for) == number, "a prompt a step"
 
 
+@pytest.mark.invariant("The steward waits for no rehearsal")
 def test_the_steward_waits_for_no_rehearsal(parts: Any, looked_for: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     say(parts, PROMPTS, cwd=str(parts.machine.project))
     may_end, poked = threading.Event(), threading.Event()
@@ -100,6 +104,9 @@ def test_the_steward_waits_for_no_rehearsal(parts: Any, looked_for: list[str], m
     assert poked.wait(30), "and then the steward is asked for a step"
 
 
+@pytest.mark.invariant(
+    "What cannot be read in time costs its part of an answer; a large store's next prompt is rehearsed, a prompt a step"
+)
 def test_a_session_that_starts_has_its_project_looked_through(parts: Any, looked_for: list[str]) -> None:
     server = parts.serve()
     say(parts, PROMPTS, cwd=str(parts.machine.project))

@@ -50,6 +50,7 @@ def comparable(uuid: str, kind: str, text: str) -> tuple[str, str, str]:
     return key, kind, oracle.squeezed(text)
 
 
+@pytest.mark.invariant("Stored is what the transcripts hold, told by a reader that shares no code with csmd")
 @pytest.mark.parametrize("seed", range(int(os.environ.get("CSMD_KILLS", "1"))))
 def test_a_daemon_killed_at_any_point_of_hooks_and_import_stores_what_the_oracle_finds(
     machine: Machine, seed: int

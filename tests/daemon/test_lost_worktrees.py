@@ -44,6 +44,9 @@ def roots(parts: Any) -> set[str]:
     return {row["root"] for row in parts.call("csm_project_list")["projects"]}
 
 
+@pytest.mark.invariant(
+    "One resolver tells a directory's project, without a child process; a moved folder is its project, and nothing weak is merged"
+)
 @pytest.mark.parametrize("order", list(itertools.permutations([MAIN, TREE, f"{TREE}/web"])))
 def test_a_worktree_named_after_its_repository_counts_to_it_whichever_is_read_first(
     parts: Any, order: tuple[str, ...]
@@ -87,6 +90,9 @@ def test_the_host_tells_from_where_a_worktree_was_entered(parts: Any) -> None:
     assert turns(parts) == {"shop": ["first", "in the worktree"]}
 
 
+@pytest.mark.invariant(
+    "One resolver tells a directory's project, without a child process; a moved folder is its project, and nothing weak is merged"
+)
 def test_neighbours_stay_apart(parts: Any, tmp_path: Path) -> None:
     here = tmp_path / "shop-worktrees" / "shop-2"
     repository(here)
@@ -113,6 +119,9 @@ def test_two_that_are_listed_as_each_others_worktrees_are_one_project(parts: Any
     assert turns(parts) == {"shop": ["main", "odd"]}
 
 
+@pytest.mark.invariant(
+    "One resolver tells a directory's project, without a child process; a moved folder is its project, and nothing weak is merged"
+)
 def test_what_was_a_project_before_is_merged_once_and_a_split_holds(parts: Any, tmp_path: Path) -> None:
     tree = tmp_path / "shop-worktrees" / "shop-3"
     tree.mkdir(parents=True)
@@ -154,6 +163,9 @@ def test_a_repository_that_is_made_where_a_worktree_was_is_its_own(parts: Any, t
     assert turns(parts) == {"shop": ["old", "other"], "shop-1": ["new"], "shop-2": ["newer"]}
 
 
+@pytest.mark.invariant(
+    "One resolver tells a directory's project, without a child process; a moved folder is its project, and nothing weak is merged"
+)
 def test_nothing_goes_through_a_wall_but_what_is_new_goes_behind_its_repositorys(parts: Any) -> None:
     told(parts, (TREE, "We deploy on Fridays, always."), (ODD, "odd"), (MAIN, "main"))
     parts.call("csm_project_workspace", name="acme", places=ODD, by_person=True)

@@ -81,6 +81,9 @@ def test_status_and_brief_tell_what_is_asked_and_what_is_not_read(parts: Any) ->
     assert [(one["title"], one["text"]) for one in asked] == [("removed from a page", KEY)]
 
 
+@pytest.mark.invariant(
+    "A page is nobody's word where its writer may not have been heard; forgetting makes no unread edit the user's"
+)
 def test_an_edit_while_a_session_was_at_work_that_is_left_out_waits_for_a_person(parts: Any) -> None:
     page = written(parts)
     silent = parts.machine.paths.home / "left-out.jsonl"
@@ -91,6 +94,9 @@ def test_an_edit_while_a_session_was_at_work_that_is_left_out_waits_for_a_person
     assert NEW not in memories(parts), "what its tools wrote, nobody heard"
 
 
+@pytest.mark.invariant(
+    "Whoever syncs or asks for a dream has the pages read at once, and what a tool wrote is nobody's edit all the same"
+)
 def test_whoever_syncs_or_asks_for_a_dream_has_the_pages_read_at_once(parts: Any) -> None:
     page = written(parts)
     page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
@@ -105,6 +111,9 @@ def test_whoever_syncs_or_asks_for_a_dream_has_the_pages_read_at_once(parts: Any
     assert NEWER in memories(parts), job.error
 
 
+@pytest.mark.invariant(
+    "Whoever syncs or asks for a dream has the pages read at once, and what a tool wrote is nobody's edit all the same"
+)
 def test_what_a_tool_has_just_written_is_nobodys_edit_however_soon_a_dream_is_asked_for(parts: Any) -> None:
     page = written(parts)
     call = parts.machine.line("assistant", "")

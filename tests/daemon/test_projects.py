@@ -70,6 +70,9 @@ def work(parts: Any) -> Path:
     return Path(parts.machine.root) / "work"
 
 
+@pytest.mark.invariant(
+    "One resolver tells a directory's project, without a child process; a moved folder is its project, and nothing weak is merged"
+)
 def test_later_turns_follow_a_session_into_another_project_and_the_session_stays(parts: Any, work: Path) -> None:
     one, two = repository(work / "one"), repository(work / "two")
     (work / "start").mkdir()
@@ -101,6 +104,9 @@ def test_a_hook_and_its_transcript_name_the_same_project(parts: Any, work: Path)
     assert turns(parts) == {"two": ["there"], "work": ["begun"]}
 
 
+@pytest.mark.invariant(
+    "One resolver tells a directory's project, without a child process; a moved folder is its project, and nothing weak is merged"
+)
 @pytest.mark.parametrize("kind", ["git", "marker"])
 def test_a_folder_that_was_moved_keeps_its_memories(parts: Any, work: Path, kind: str) -> None:
     old, new = work / "old", work / "deeper" / "new"
@@ -118,6 +124,9 @@ def test_a_folder_that_was_moved_keeps_its_memories(parts: Any, work: Path, kind
     assert [row["id"] for row in parts.call("csm_memory_list", project=str(new))["memories"]] == [before["id"]]
 
 
+@pytest.mark.invariant(
+    "One resolver tells a directory's project, without a child process; a moved folder is its project, and nothing weak is merged"
+)
 def test_of_two_directories_of_one_template_neither_is_the_other_moved(parts: Any, work: Path) -> None:
     for name in ("one", "two"):
         (work / name).mkdir(parents=True)
@@ -196,6 +205,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.invariant("A workspace is a wall, and only a person changes what is seen where")
 @pytest.mark.parametrize(("tool", "params"), CHANGES)
 def test_what_is_seen_where_is_changed_by_a_person_only(parts: Any, tool: str, params: dict[str, Any]) -> None:
     with pytest.raises(CsmdError, match="by a person at a terminal only"):
@@ -221,6 +231,7 @@ def test_what_cannot_be_done_to_projects_is_told(parts: Any, tool: str, params: 
         parts.call(tool, **params, by_person=True)
 
 
+@pytest.mark.invariant("A workspace is a wall, and only a person changes what is seen where")
 def test_what_a_client_said_is_nowhere_in_another_clients_project(parts: Any, work: Path) -> None:
     acme, bolt, own = (work / name for name in ("acme/shop", "bolt/app", "own"))
     for place in (acme, bolt, own):

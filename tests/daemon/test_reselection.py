@@ -17,6 +17,9 @@ def aged(machine: Machine) -> Machine:
     return machine
 
 
+@pytest.mark.invariant(
+    "Memories of an older csmd are chosen anew once, keep their names where they are chosen still, and undo gives every row back"
+)
 def test_what_is_chosen_keeps_its_id_the_rest_is_archived_and_undo_gives_every_row_back(aged: Machine) -> None:
     was = looked_at(aged)
     daemon = aged.start()
@@ -37,6 +40,9 @@ def test_what_is_chosen_keeps_its_id_the_rest_is_archived_and_undo_gives_every_r
     assert looked_at(aged) == was
 
 
+@pytest.mark.invariant(
+    "Memories of an older csmd are chosen anew once, keep their names where they are chosen still, and undo gives every row back"
+)
 def test_killed_in_the_middle_it_goes_on_in_its_own_journal(aged: Machine) -> None:
     was = looked_at(aged)
     daemon = aged.start()

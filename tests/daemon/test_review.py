@@ -31,6 +31,9 @@ def test_what_has_changed_since_it_was_shown_is_not_overwritten(parts: Any, save
     assert shown(parts, saved)["origin"] == "stated"
 
 
+@pytest.mark.invariant(
+    "Only a person answers in review; an answer taken back leaves everything as it was, or is refused"
+)
 def test_only_a_person_answers_edits_and_takes_back(parts: Any, saved: str) -> None:
     before = shown(parts, saved)
     for tool, more in (

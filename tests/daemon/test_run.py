@@ -32,6 +32,9 @@ def prompts(machine: Machine) -> int:
 # --- one daemon
 
 
+@pytest.mark.invariant(
+    "One daemon for a home, and its socket is the user's alone: the lock is taken before the socket is touched"
+)
 def test_a_second_daemon_is_refused_and_the_first_keeps_its_socket(machine: Machine) -> None:
     first = machine.start()
     inode = machine.socket.stat().st_ino
@@ -44,6 +47,9 @@ def test_a_second_daemon_is_refused_and_the_first_keeps_its_socket(machine: Mach
     assert machine.instance() == first.pid
 
 
+@pytest.mark.invariant(
+    "One daemon for a home, and its socket is the user's alone: the lock is taken before the socket is touched"
+)
 def test_the_lock_is_taken_before_the_socket_is_touched(machine: Machine) -> None:
     """A daemon that comes second may not even look at what lies at the socket's place."""
     machine.start()
@@ -74,6 +80,9 @@ def test_a_daemon_that_was_killed_is_followed_by_a_new_one(machine: Machine) -> 
 # --- sockets and places
 
 
+@pytest.mark.invariant(
+    "One daemon for a home, and its socket is the user's alone: the lock is taken before the socket is touched"
+)
 def test_the_socket_is_the_users_alone(machine: Machine) -> None:
     machine.start()
     mode = {path: stat.S_IMODE(path.stat().st_mode) for path in (machine.socket, machine.socket.parent, machine.home)}
@@ -184,6 +193,7 @@ def test_sigterm_drains_and_takes_everything_away(machine: Machine) -> None:
     assert not wal.exists() or wal.stat().st_size == 0
 
 
+@pytest.mark.invariant("Nothing captured is lost. An ack means committed; without one the event is in the spool")
 def test_who_waits_when_the_daemon_ends_is_told_to_come_back(machine: Machine) -> None:
     """Many requests at once, SIGTERM in their midst: each gets `ok` or `retry`, and what got `ok` is on the disk."""
     child = machine.start()
@@ -226,6 +236,7 @@ def test_the_worker_ends_with_the_daemon(machine: Machine, tiny_model: Path) -> 
 # --- a disk that refuses
 
 
+@pytest.mark.invariant("Nothing captured is lost. An ack means committed; without one the event is in the spool")
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="prlimit is Linux's")
 def test_a_store_that_refuses_is_told_and_the_hook_keeps_the_event(machine: Machine) -> None:
     child = machine.start()
@@ -246,6 +257,7 @@ def test_a_store_that_refuses_is_told_and_the_hook_keeps_the_event(machine: Mach
 # --- the spool
 
 
+@pytest.mark.invariant("Nothing captured is lost. An ack means committed; without one the event is in the spool")
 def test_what_hooks_kept_while_no_daemon_ran_is_taken_in_once(machine: Machine) -> None:
     files.make_private(machine.home)
     for event, more in (
@@ -320,6 +332,7 @@ def test_what_nobody_expected_is_told_without_its_words(machine: Machine) -> Non
     assert "heron" not in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.invariant("Every column and file that holds text is named; log and quarantine hold nobody's words")
 def test_the_log_holds_nobodys_words(machine: Machine) -> None:
     """`heron` goes in by every way there is; what is said on stderr is in a file of the run directory."""
     machine.csmd("start")
@@ -370,6 +383,7 @@ def test_the_log_holds_nobodys_words(machine: Machine) -> None:
         assert "heron" not in path.name and (not path.is_file() or b"heron" not in path.read_bytes().lower()), path
 
 
+@pytest.mark.invariant("Every column and file that holds text is named; log and quarantine hold nobody's words")
 def test_of_what_an_exception_says_nothing_is_written() -> None:
     def fail() -> None:
         try:

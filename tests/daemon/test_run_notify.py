@@ -94,6 +94,9 @@ def test_the_manager_hears_that_csmd_is_alive_only_while_every_part_is(ear: sock
     assert (watchdog.step(3.0), ear.recv(99)) == ("", b"WATCHDOG=1")
 
 
+@pytest.mark.invariant(
+    "Ready means that csmd answers; a stop lasts until the next start; killed or hung, it comes back and has lost nothing"
+)
 def test_a_writer_at_a_long_write_is_alive_for_minutes_and_a_wedged_one_is_not(tmp_path: Path) -> None:
     store = Store(tmp_path / "csmd.db", now=NOW)
     held = threading.Event()
@@ -123,6 +126,9 @@ def test_a_store_that_refuses_for_damage_is_alive_and_one_whose_queue_is_full_ha
     assert answers == ["answered"]
 
 
+@pytest.mark.invariant(
+    "Ready means that csmd answers; a stop lasts until the next start; killed or hung, it comes back and has lost nothing"
+)
 @pytest.mark.parametrize(
     ("stuck", "told"),
     [

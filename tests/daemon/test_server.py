@@ -47,6 +47,7 @@ def changed(place: int, value: bytes) -> list[bytes]:
 # --- frames
 
 
+@pytest.mark.invariant("Whatever a peer sends, it is answered and the others are served")
 @pytest.mark.parametrize(
     ("frames", "status", "what"),
     [
@@ -115,6 +116,7 @@ def test_an_event_csmd_has_no_use_for_is_acknowledged_and_dropped(daemon: Machin
     assert daemon.status()["counts"]["events"] == before
 
 
+@pytest.mark.invariant("Whatever a peer sends, it is answered and the others are served")
 def test_peers_that_speak_no_zmq_or_leave_early_do_no_harm(daemon: Machine) -> None:
     for words in (b"", b"GET / HTTP/1.1\r\n\r\n", os.urandom(300), b"\xff" * 10):
         with socket.socket(socket.AF_UNIX) as rude:
@@ -213,6 +215,9 @@ def test_a_prompt_gets_what_bears_on_it_and_only_that(machine: Machine) -> None:
     assert 1 <= len(told(machine)) <= 2
 
 
+@pytest.mark.invariant(
+    "A hook never hurts the session. It exits 0, is silent on stderr, prints only where it injects, and keeps its deadline, whatever the daemon, the disk or the input is like"
+)
 def test_only_the_injecting_events_are_ever_answered_with_words(machine: Machine) -> None:
     machine.conversation("old")
     machine.start()
@@ -302,6 +307,7 @@ def test_what_waits_for_a_write_when_the_server_stops_is_sent_back(parts: Any) -
     eventually(lambda: parts.store.read(lambda rows: rows.value("select count(*) from events where id = 'late'")))
 
 
+@pytest.mark.invariant("Readers cannot write, see one moment, end at their deadline, and never stand before a hook")
 def test_a_long_question_on_one_reader_does_not_keep_the_hooks_waiting(parts: Any) -> None:
     server: Server = parts.serve()
     go_on, begun = threading.Event(), threading.Event()
@@ -421,6 +427,9 @@ def prompted(parts: Any, server: Server, words: str, *, ident: str) -> bytes:
     return body
 
 
+@pytest.mark.invariant(
+    "What a session's start was not told in time its next prompt brings, once; what no hook read is noted nowhere"
+)
 def test_what_a_start_was_not_told_in_time_its_next_prompt_brings_once_with_a_receipt_of_its_own(parts: Any) -> None:
     server = knowing(parts)
     with reader_held(parts.store, "hook"):
@@ -432,6 +441,9 @@ def test_what_a_start_was_not_told_in_time_its_next_prompt_brings_once_with_a_re
     assert [(one.receipt.id, one.receipt.event) for one in noted(parts)] == [("rp-first-start", "session_start")]
 
 
+@pytest.mark.invariant(
+    "What a session's start was not told in time its next prompt brings, once; what no hook read is noted nowhere"
+)
 def test_a_start_that_was_told_is_owed_nothing(parts: Any) -> None:
     server = knowing(parts)
     assert b"database_url" in ask(server.path, event_frames("SessionStart", start_of("new", parts), ident="s1"))[1]
@@ -439,6 +451,9 @@ def test_a_start_that_was_told_is_owed_nothing(parts: Any) -> None:
     assert [one.receipt.id for one in noted(parts)] == ["rs1"]
 
 
+@pytest.mark.invariant(
+    "What a session's start was not told in time its next prompt brings, once; what no hook read is noted nowhere"
+)
 def test_an_answer_whose_hook_had_left_counts_as_not_told_once_the_spool_says_so(parts: Any) -> None:
     server = knowing(parts)
     start = start_of("new", parts)
@@ -496,6 +511,9 @@ def in_the_spool(parts: Any, event: str, payload: dict[str, str], *, ident: str)
     assert not place.exists()
 
 
+@pytest.mark.invariant(
+    "A slow daemon is not a hung one: who is about to leave is answered, and the mark goes when the daemon goes on"
+)
 def test_a_hook_that_is_about_to_leave_is_answered_and_what_was_not_stored_by_then_is_known_by_its_id(
     parts: Any,
 ) -> None:
@@ -515,6 +533,7 @@ def test_a_hook_that_is_about_to_leave_is_answered_and_what_was_not_stored_by_th
     assert names == [("p1",), ("s1",)]
 
 
+@pytest.mark.invariant("Readers cannot write, see one moment, end at their deadline, and never stand before a hook")
 def test_how_far_a_job_is_and_the_state_are_told_while_the_other_readers_and_the_writer_are_busy(parts: Any) -> None:
     server: Server = parts.serve()
     job = parts.steward.context.submit(Job(id="j", kind="sync"))
@@ -545,6 +564,7 @@ def test_a_large_payload_is_decoded_beside_and_the_small_ones_are_served_meanwhi
     assert parts.store.read(activity.counters)["bad events"] == 1
 
 
+@pytest.mark.invariant("A slow disk or a dead mount holds up neither the socket nor the writer")
 @pytest.mark.parametrize("left_out", [None, ("/elsewhere",), ()], ids=["nothing", "globs", "marks"])
 def test_a_directory_that_does_not_answer_holds_up_neither_the_socket_nor_the_writer(
     parts: Any, monkeypatch: pytest.MonkeyPatch, left_out: tuple[str, ...] | None

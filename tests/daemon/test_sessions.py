@@ -33,6 +33,7 @@ def everything(parts: Parts) -> list[Any]:
     return [one, search, parts.call("csm_session_export", id="s1")["lines"], parts.call("csm_memory_list")]
 
 
+@pytest.mark.invariant("What was said outlives its transcript; only tool output is ever dropped, and stays dropped")
 def test_a_session_whose_transcript_is_deleted_keeps_all_that_was_said(parts: Parts) -> None:
     path = parts.machine.conversation("s1")
     take_in(parts)

@@ -128,6 +128,7 @@ def kinds(rows: Rows) -> dict[str, tuple[str, str]]:
     return {uuid: (kind, session) for uuid, kind, session in found}
 
 
+@pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")
 def test_a_store_of_before_is_put_right_by_the_steward_and_status_says_how_much(
     old: Machine, request: pytest.FixtureRequest
 ) -> None:
@@ -161,6 +162,7 @@ def test_a_store_of_before_is_put_right_by_the_steward_and_status_says_how_much(
     assert parts.store.read(lambda rows: integrity.broken(rows, parts.store.hash_key)) == {}
 
 
+@pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")
 def test_killed_between_any_two_writes_it_ends_the_same(old: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage_speakers, "BATCH", 1)
     ends: list[Sequence[Any]] = []

@@ -47,6 +47,9 @@ def test_an_old_store_is_brought_over_by_the_steward(old_parts: Any) -> None:
     assert "passages" not in old_parts.steward.context.trouble
 
 
+@pytest.mark.invariant(
+    "An older store gets its passages in small writes that a kill does not undo, when the disk has room; until then its turns are searched"
+)
 def test_without_room_nothing_begins_and_status_says_so_until_there_is(
     old_parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,6 +63,9 @@ def test_without_room_nothing_begins_and_status_says_so_until_there_is(
     assert "passages" not in old_parts.steward.context.trouble and hits(old_parts, "passage") == 12
 
 
+@pytest.mark.invariant(
+    "An older store gets its passages in small writes that a kill does not undo, when the disk has room; until then its turns are searched"
+)
 def test_with_a_model_the_old_index_stays_until_every_passage_has_a_vector_and_sync_waits_for_both(
     old_parts: Any, tiny_model: Path
 ) -> None:

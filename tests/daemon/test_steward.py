@@ -66,6 +66,9 @@ def test_a_step_takes_what_was_written_to_memories(parts: Any) -> None:
     assert parts.steward.context.trouble == {}
 
 
+@pytest.mark.invariant(
+    "A slow daemon is not a hung one: who is about to leave is answered, and the mark goes when the daemon goes on"
+)
 def test_a_daemon_that_goes_on_takes_the_mark_of_a_hung_one_away(parts: Any) -> None:
     mark = parts.steward.context.config.paths.hung_mark
     mark.parent.mkdir(parents=True, exist_ok=True)
@@ -161,6 +164,9 @@ def test_a_turn_that_waits_for_a_transcript_that_has_not_gone_on_stays_provision
     assert (known(parts)["turns"], known(parts)["provisional"]) == (2, 1)
 
 
+@pytest.mark.invariant(
+    "No step of a dream, its preview or its undo is long; its own writes wake the stages once, and no client keeps an awaited one from going on"
+)
 def test_of_thousands_that_wait_a_sweep_looks_at_a_few_and_comes_to_each(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -485,6 +491,7 @@ def test_a_sweep_that_was_asked_for_does_not_wait_for_its_time(parts: Any) -> No
     assert known(parts)["turns"] == 6
 
 
+@pytest.mark.invariant("A slow disk or a dead mount holds up neither the socket nor the writer")
 def test_a_huge_transcript_is_read_in_pieces_and_what_happens_now_is_served_between_them(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

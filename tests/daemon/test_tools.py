@@ -85,6 +85,9 @@ def test_no_words_are_an_error(filled: Any, query: str) -> None:
     assert isinstance(filled.call("csm_memory_recall", prompt=query, project="/p")["text"], str)
 
 
+@pytest.mark.invariant(
+    "A search for what nobody spoke of says so before the nearest, and a query without a word is refused"
+)
 @pytest.mark.parametrize("query", ["", " ", '"', "\0\ud800", "\N{SNOWMAN}", '"?"'])
 def test_a_query_without_a_word_is_refused_and_such_a_prompt_is_told_nothing(filled: Any, query: str) -> None:
     with pytest.raises(BadInput, match="nothing to search for"):

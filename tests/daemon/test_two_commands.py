@@ -43,6 +43,7 @@ def both(machine: Machine, name: str, session: str, **more: Any) -> list[bytes]:
     return answers
 
 
+@pytest.mark.invariant("Of two commands that report one event exactly one is answered")
 @pytest.mark.parametrize(
     ("name", "more"), [("SessionStart", {"source": "startup"}), ("UserPromptSubmit", {"prompt": ASKED})]
 )

@@ -332,6 +332,7 @@ def test_what_is_amiss_is_named_with_its_remedy(
 ELSEWHERE = {"daemon", "disk", "file-system", "log", "shared-settings", "unreadable", "watches"}
 
 
+@pytest.mark.invariant("The doctor runs no command that a repository brings along; every check goes wrong in some test")
 def test_every_check_goes_wrong_in_some_test() -> None:
     assert {row[0] for row in ILLS} | ELSEWHERE == set(CHECKS)
     assert len(CHECKS) == len(examine.CHECKS)
@@ -340,6 +341,9 @@ def test_every_check_goes_wrong_in_some_test() -> None:
 # --- the round trip
 
 
+@pytest.mark.invariant(
+    "A marker of `csmd doctor` is nobody's and leaves nothing; nothing that somebody says passes for one"
+)
 def test_on_a_machine_that_is_well_a_turn_goes_from_the_hook_to_search_and_leaves_nothing(well: Patient) -> None:
     before = well.machine.status()
     value = examine.judged(well.scene, examine.walk(examine.CHECKS, well.scene))
@@ -376,6 +380,9 @@ def test_the_worst_is_told_first_each_with_what_to_do(patient: Patient) -> None:
     assert done.stdout.count("try: ") == len(told)
 
 
+@pytest.mark.invariant(
+    "A marker of `csmd doctor` is nobody's and leaves nothing; nothing that somebody says passes for one"
+)
 def test_a_marker_is_nobodys_while_it_is_there(well: Patient) -> None:
     machine, word = well.machine, "bcdfghjklm"
     before = machine.status()["counts"]
@@ -398,6 +405,7 @@ def test_a_marker_is_nobodys_while_it_is_there(well: Patient) -> None:
     assert machine.call("csm_memory_search", query=word)["hits"] == []
 
 
+@pytest.mark.invariant("The doctor runs no command that a repository brings along; every check goes wrong in some test")
 def test_what_a_repository_registers_is_never_run(patient: Patient) -> None:
     told = patient.machine.root / "it-ran"
     command = f"touch {told}; {patient.command('Stop')}"
@@ -423,6 +431,9 @@ EVENTS = [
 ]
 
 
+@pytest.mark.invariant(
+    "A marker of `csmd doctor` is nobody's and leaves nothing; nothing that somebody says passes for one"
+)
 @pytest.mark.parametrize(("session", "name", "said", "is_one"), EVENTS)
 def test_nothing_that_somebody_says_passes_for_a_marker(session: str, name: Any, said: str, is_one: bool) -> None:
     event = Event(id="e", host="claude", name=name, session_id=session, at="", text=said)

@@ -82,6 +82,7 @@ def check(data: bytes, planted: list[str]) -> None:
     assert [one for one in planted if holds(data, one)] == []
 
 
+@pytest.mark.invariant("A report holds no byte of what was planted")
 def test_of_what_was_planted_no_byte_is_in_the_report(machine: Machine) -> None:
     planted, project = plant(machine)
     target = machine.root / "r.txt"
@@ -154,6 +155,7 @@ def test_a_text_is_told_in_csmds_own_words(said: str, told: str) -> None:
     assert TELLER.text(said) == told
 
 
+@pytest.mark.invariant("A report holds no byte of what was planted")
 @settings(max_examples=60)
 @given(st.text(alphabet="ab csmd/~-_.9àß…\n<>", max_size=40) | st.text(max_size=20))
 def test_no_word_that_is_not_csmds_is_told(said: str) -> None:

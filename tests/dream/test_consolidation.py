@@ -40,6 +40,7 @@ def done(snapshot: Snapshot) -> list[tuple[str, str, str]]:
     ]
 
 
+@pytest.mark.invariant("A plan of what a plan has left is empty; nothing pinned goes, no authority rises")
 @settings(max_examples=100, deadline=None)
 @given(snapshots())
 def test_whatever_is_planned_nothing_is_left_to_do_nothing_pinned_goes_and_no_authority_rises(seen_: Snapshot) -> None:
@@ -66,6 +67,9 @@ def keeps_what_a_person_holds(snapshot: Snapshot, action: Action) -> None:
         assert one.archive_at < snapshot.day(one.project_seq)
 
 
+@pytest.mark.invariant(
+    "A plan depends on neither row keys, ids nor order of arrival; what is carried out is what it said"
+)
 @settings(max_examples=40, deadline=None)
 @given(snapshots(), st.randoms(use_true_random=False))
 def test_neither_row_keys_nor_ids_nor_the_order_of_arrival_matter(snapshot: Snapshot, chance: random.Random) -> None:
@@ -165,6 +169,7 @@ def test_what_was_overturned_and_nobody_noticed_gives_way_to_the_newest() -> Non
 GIVEN_UP = "We decided against Postgres"
 
 
+@pytest.mark.invariant("What only a person can tell is asked once, with both lines, and waits until it is answered")
 def test_what_only_a_person_can_tell_is_asked_once_with_both_lines() -> None:
     old, new = told("m1", "We use Postgres for the job queue", 1), told("m2", GIVEN_UP, 5)
     near = frozenset({("m1", "m2")})
@@ -212,6 +217,9 @@ def test_what_the_user_asked_for_in_three_projects_holds_everywhere() -> None:
         assert done(own) == [("merge", one.id, made.id)]
 
 
+@pytest.mark.invariant(
+    "What the user asked for in three projects holds everywhere, once and until it is undone; an exception stays one"
+)
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
@@ -272,6 +280,9 @@ def test_only_how_the_user_works_in_words_that_point_at_no_project_may_hold_ever
     assert consolidation.may_hold_everywhere(asked_for("m1", said, 1, **changes), project_name="till") == may
 
 
+@pytest.mark.invariant(
+    "What the user asked for in three projects holds everywhere, once and until it is undone; an exception stays one"
+)
 def test_what_one_project_has_otherwise_stays_there_an_exception() -> None:
     three = [asked_for(f"m{place}", TABS, place, place) for place in (1, 2, 3)]
     other = asked_for("m4", SPACES, 4, 9)

@@ -75,6 +75,7 @@ CASES = (
 )
 
 
+@pytest.mark.invariant("A merge loses no detail")
 @pytest.mark.parametrize(("one", "other", "there", "back"), CASES)
 def test_a_text_says_all_of_another_one_only_where_no_detail_is_lost(
     one: str, other: str, there: bool, back: bool
@@ -98,6 +99,9 @@ def test_what_says_all_of_another_text_has_each_of_its_words_and_no_other_negati
 MERGING = Path(__file__).parents[1] / "data" / "merging"
 
 
+@pytest.mark.invariant(
+    "Of pairs written before the rules, half of them unseen, what says the same becomes one and what does not stays two"
+)
 @pytest.mark.parametrize("name", ["pairs", "held_back"])
 def test_pairs_of_several_trades_become_one_or_stay_two_as_a_person_would_have_it(name: str) -> None:
     """Written before the rules; `held_back` was looked at by nobody who wrote them until they stood."""

@@ -133,6 +133,7 @@ def test_what_has_no_room_is_told_up_to_the_end_of_a_clause(said: str, told: str
     assert len(told) <= daily.ENTRY + 2
 
 
+@pytest.mark.invariant("A page and a day tell a thing once, opposites both")
 def test_what_says_mostly_the_same_is_told_once_and_what_says_the_opposite_twice() -> None:
     fetch = "git fetch is run with context.TODO() and no timeout"
     said = (fetch, f"FetchBranch: {fetch}, too", "The ledger keeps fractions", "The ledger does not keep fractions")
@@ -216,6 +217,9 @@ LINES = st.lists(
 )
 
 
+@pytest.mark.invariant(
+    "A session stands in the file of the local date of its last turn; what people wrote there stays byte for byte"
+)
 @settings(max_examples=50, deadline=None)
 @given(before=LINES, after=LINES, bodies=st.lists(st.sampled_from(["## a\n", "## b\n\n- c\n"]), min_size=1, max_size=4))
 def test_what_stands_outside_of_the_marks_stays_byte_for_byte(

@@ -134,6 +134,9 @@ def test_a_session_that_goes_on_is_told_anew_in_its_part_and_on_another_day_in_t
     assert "## till · 2026-03-01 10:01 to 10:10 · Keep" in day(memory, "2026-03-03")
 
 
+@pytest.mark.invariant(
+    "What is forgotten leaves all that csmd wrote by the line: pages, whole pages beside them, days, live sessions, the journal"
+)
 @pytest.mark.parametrize("edited", [False, True])
 def test_what_is_forgotten_leaves_the_days_and_the_live_files_by_the_line_and_comes_back_by_no_digest(
     store: Store, memory: Path, edited: bool
@@ -205,6 +208,9 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, name: str, happens: Callable[[], 
     monkeypatch.setattr(daily, name, then)
 
 
+@pytest.mark.invariant(
+    "What is forgotten leaves all that csmd wrote by the line: pages, whole pages beside them, days, live sessions, the journal"
+)
 def test_what_is_forgotten_while_a_days_file_is_looked_through_or_written_leaves_it_too(
     store: Store, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +235,9 @@ def test_what_is_forgotten_while_a_days_file_is_looked_through_or_written_leaves
     assert not any(word in path.read_text() for path in told for word in ("vouchers", "receipts"))
 
 
+@pytest.mark.invariant(
+    "What is forgotten leaves all that csmd wrote by the line: pages, whole pages beside them, days, live sessions, the journal"
+)
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -275,6 +284,9 @@ def stated(rows: Rows, said: str, *, key: bytes) -> Memory:
     return known
 
 
+@pytest.mark.invariant(
+    "What tells a memory that is forgotten is looked for before the write, in steps; what came meanwhile is found in it"
+)
 def test_a_memory_of_a_common_word_has_only_days_looked_through_that_say_hardly_more(
     store: Store, memory: Path
 ) -> None:
@@ -292,6 +304,9 @@ def test_a_memory_of_a_common_word_has_only_days_looked_through_that_say_hardly_
     assert {part.id for part in store.read(lambda rows: days.again(rows, limit=9))} == {"s5"}
 
 
+@pytest.mark.invariant(
+    "What tells a memory that is forgotten is looked for before the write, in steps; what came meanwhile is found in it"
+)
 def test_what_is_to_be_forgotten_is_looked_for_in_steps_and_what_came_meanwhile_is_found_in_the_write(
     store: Store, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -370,6 +385,9 @@ def test_an_edited_part_and_what_people_wrote_stay_and_a_part_that_was_taken_out
     assert "10:01 to 10:08" in day(memory) and day(memory).endswith("\nTo do: write to Ann.\n")
 
 
+@pytest.mark.invariant(
+    "A session stands in the file of the local date of its last turn; what people wrote there stays byte for byte"
+)
 @pytest.mark.parametrize(("hours", "name"), [(0, "2026-03-01"), (14, "2026-03-02"), (-11, "2026-02-28")])
 def test_a_session_belongs_to_the_local_date_of_its_last_turn_and_keeps_it(
     store: Store, memory: Path, hours: int, name: str
@@ -413,6 +431,7 @@ def wall(store: Store, project: str, name: str = "Acme & Co") -> None:
     store.write(write)
 
 
+@pytest.mark.invariant("What is behind a wall stands on pages and in daily files of its own")
 def test_behind_a_wall_everything_stands_in_files_of_its_own(store: Store, memory: Path) -> None:
     talk(store, "s1", project="till")
     talk(store, "s2", project="secret", goal="please rebuild the wing in secret")

@@ -34,6 +34,7 @@ def said(seen: Seen = OPEN, chosen: Chosen | None = None, **changed: Any) -> str
     return gates.walk(chosen or Chosen(), replace(seen, **changed)).words
 
 
+@pytest.mark.invariant("Each dream gate keeps out by itself, and every reason is kept; no clock shuts one for good")
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
@@ -59,6 +60,7 @@ def test_each_gate_keeps_out_by_itself_and_says_why(changed: dict[str, Any], wor
     assert said(**changed) == words
 
 
+@pytest.mark.invariant("Each dream gate keeps out by itself, and every reason is kept; no clock shuts one for good")
 def test_every_reason_is_kept_also_behind_the_first_that_says_no() -> None:
     verdict = gates.walk(
         Chosen(on=False),
@@ -90,6 +92,7 @@ def test_a_crowded_tier_opens_time_and_sessions_but_neither_quiet_nor_lock() -> 
 # --- clocks
 
 
+@pytest.mark.invariant("Each dream gate keeps out by itself, and every reason is kept; no clock shuts one for good")
 def test_a_clock_that_was_set_back_shuts_no_gate_for_good() -> None:
     future = iso(NOW + timedelta(days=400))
     assert said(last_at=future) == (

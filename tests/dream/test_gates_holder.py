@@ -19,6 +19,7 @@ HELD = Holder(host="here", boot="b1", pid=41, start=1000.0, beat=iso(NOW - timed
 OLD = iso(NOW - timedelta(days=3))
 
 
+@pytest.mark.invariant("A dream lock is taken over when its holder is dead or silent, not before, and by one alone")
 @pytest.mark.parametrize(
     ("held", "began", "why"),
     [

@@ -202,6 +202,9 @@ journalled.dream_slowly({path!r})
 """
 
 
+@pytest.mark.invariant(
+    "A dream killed after any batch leaves a sound store and can be undone; an undo that is killed is finished"
+)
 @pytest.mark.parametrize("batches", [1, 3])
 def test_a_dream_that_is_killed_after_any_batch_has_failed_and_can_be_undone(tmp_path: Path, batches: int) -> None:
     path = tmp_path / "csmd.db"
@@ -230,6 +233,9 @@ def test_a_dream_that_is_killed_after_any_batch_has_failed_and_can_be_undone(tmp
         store.close()
 
 
+@pytest.mark.invariant(
+    "A dream killed after any batch leaves a sound store and can be undone; an undo that is killed is finished"
+)
 def test_undoing_that_is_killed_between_rows_and_files_is_finished_at_the_next_start(store: Store) -> None:
     idents = believed(store)
     was, done = dump(store), dream(store, [("merge", idents[0], idents[1])])
@@ -246,6 +252,7 @@ def test_undoing_that_is_killed_between_rows_and_files_is_finished_at_the_next_s
     assert whole(stage_unwriting.finish(store, home=place, now=LAST)) == 0
 
 
+@pytest.mark.invariant("No write of a dream or its undo is long: few actions, few tags, one file")
 def test_undoing_takes_few_actions_to_a_write_and_one_that_was_killed_goes_on(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -370,6 +377,7 @@ def test_what_was_made_and_is_believed_by_others_since_stays_with_its_candidate(
     assert promoted is not None and promoted.status == "promoted"
 
 
+@pytest.mark.invariant("No undo brings back what was purged or dropped: a purge takes whole actions out of the journal")
 def test_what_was_dropped_since_stays_dropped_and_nothing_like_it_comes_back(store: Store) -> None:
     idents = believed(store)
     done = dream(store, [("merge", idents[0], idents[1]), ("archive", idents[2], idents[2])])
@@ -407,6 +415,7 @@ def purge_session(rows: Rows, key: bytes, ident: str) -> None:
     purge.honour(rows, key)
 
 
+@pytest.mark.invariant("No undo brings back what was purged or dropped: a purge takes whole actions out of the journal")
 def test_a_purged_text_takes_the_whole_of_each_action_away_that_could_bring_it_back(store: Store) -> None:
     idents = believed(store)
     done = dream(store, [("merge", idents[0], idents[1]), ("archive", idents[3], idents[3])])
@@ -461,6 +470,7 @@ def test_a_purged_project_takes_all_that_was_dreamt_of_it_along(store: Store) ->
     assert store.read(lambda rows: rows.all("select id from memories")) == []
 
 
+@pytest.mark.invariant("No undo brings back what was purged or dropped: a purge takes whole actions out of the journal")
 def test_a_purge_takes_the_lines_of_memories_that_are_no_more_out_of_pages_and_their_files(store: Store) -> None:
     idents, place = believed(store), store.path.parent
     text = "\n".join(

@@ -169,6 +169,7 @@ def check(case: Case) -> None:
         assert one.sessions >= 2 and 0 < one.seen <= one.total and 0.0 < one.confidence <= 1.0
 
 
+@pytest.mark.invariant("A counted fact rests on two sessions and fades with what was purged")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
 def test_what_is_counted_is_told_in_a_template(case: Case) -> None:
     check(case)

@@ -86,6 +86,7 @@ def test_what_several_sessions_show_is_told_of_their_project(store: Store) -> No
     assert store.read(lambda rows: narrator.facts(rows, other, now=NOW)) == []
 
 
+@pytest.mark.invariant("A counted fact rests on two sessions and fades with what was purged")
 def test_a_fact_fades_with_the_sessions_that_were_purged(store: Store) -> None:
     for number in (1, 2):
         work(store, number)

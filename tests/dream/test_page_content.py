@@ -48,6 +48,7 @@ def stands(one: Memory) -> bool:
 TAILS = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=30)
 
 
+@pytest.mark.invariant("No memory forges a line, an id or a head of a page; what is written is read back")
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(sorted(CATEGORIES)), TAILS), max_size=12))
 def test_every_memory_of_a_page_is_read_back_and_nothing_is_an_edit(said: list[tuple[Category, str]]) -> None:
@@ -174,6 +175,7 @@ def test_a_wish_for_a_name_in_the_code_is_no_way_to_work_and_a_line_has_no_mark_
     assert [(one.heading, item.text) for one in made.sections for item in one.items] == [(heading, stands)]
 
 
+@pytest.mark.invariant("A page and a day tell a thing once, opposites both")
 def test_what_two_sections_of_a_page_would_say_stands_once_and_counts_twice() -> None:
     said = "The exporter runs `fetch` with no timeout against the mirror"
     made = page([memory(1, said, "fact"), memory(2, f"{said} host", "decision")])
@@ -248,6 +250,9 @@ def test_what_one_session_tells_twice_at_length_stands_once(session: str, stand:
     assert made is not None and sum(len(section.items) for section in made.sections) == stand
 
 
+@pytest.mark.invariant(
+    "A session's start and a page leave out what was about to change, was doubted or done at once, what one session told twice, and neither a rule, nor a correction that nobody doubts, nor what a person pinned or wrote there"
+)
 def test_two_things_of_one_session_that_differ_in_a_number_or_a_denial_both_stand() -> None:
     first = "The staging exporter writes 500 rows into each file and keeps every file for seven days before the cleaner deletes it"
     for other in (

@@ -128,6 +128,7 @@ def test_what_was_done_is_told_from_the_files(case: Case) -> None:
     check(case)
 
 
+@pytest.mark.invariant("Any edit of one line is exactly that edit; a removed line is neither dropped nor put back")
 @settings(max_examples=25, deadline=None)
 @given(st.integers(5, 14), st.sampled_from(("gone", "changed", "new")), st.text(min_size=1, max_size=30))
 def test_any_edit_of_one_line_is_exactly_that_edit(number: int, what: str, said: str) -> None:

@@ -209,6 +209,7 @@ def test_what_waits_for_a_person_stands_on_no_page(home: Home) -> None:
     assert not any("heron" in whole for whole in home.files().values())
 
 
+@pytest.mark.invariant("What is behind a wall stands on pages and in daily files of its own")
 def test_what_is_behind_a_wall_stands_on_its_own_page_only(home: Home) -> None:
     home.filled()
     for name in ("inside", "within"):
@@ -304,6 +305,9 @@ def test_what_a_dream_writes_is_in_its_journal(home: Home) -> None:
     assert noted == [(f"memory/{path}", 0, 1) for path in written]
 
 
+@pytest.mark.invariant(
+    "Who lost the dream lock writes no further page, and between two pages nothing forgotten is written"
+)
 def test_what_is_forgotten_between_two_pages_stands_on_none(home: Home) -> None:
     home.filled()
     writing = page_files.write(home.store, home.directory, dream_seq=0, now=NOW, facts=())
@@ -314,6 +318,7 @@ def test_what_is_forgotten_between_two_pages_stands_on_none(home: Home) -> None:
     assert gone.id not in home.text(page_of(home)) and "port 8400" in home.text(page_of(home))
 
 
+@pytest.mark.invariant("What is behind a wall stands on pages and in daily files of its own")
 @pytest.mark.parametrize("written", ["user.md", "MEMORY.md"], ids=["before most pages", "after all of them"])
 def test_a_wall_that_is_raised_between_two_pages_holds_for_all_of_them(home: Home, written: str) -> None:
     walled, other = home.project("gull"), home.project("tern")
@@ -333,6 +338,7 @@ def test_a_wall_that_is_raised_between_two_pages_holds_for_all_of_them(home: Hom
     assert home.write() == []
 
 
+@pytest.mark.invariant("What is behind a wall stands on pages and in daily files of its own")
 def test_a_themes_page_that_is_put_aside_takes_nothing_along_that_is_behind_a_wall_by_then(home: Home) -> None:
     walled, other = home.project("gull"), home.project("tern")
     for number in range(4):
@@ -348,6 +354,9 @@ def test_a_themes_page_that_is_put_aside_takes_nothing_along_that_is_behind_a_wa
     assert kept.count("<!-- m:") == 2 and "heron" not in kept and "tern" in kept
 
 
+@pytest.mark.invariant(
+    "No step of a dream, its preview or its undo is long; its own writes wake the stages once, and no client keeps an awaited one from going on"
+)
 def test_what_would_be_written_is_told_a_page_a_step_and_of_which_projects_it_is(home: Home) -> None:
     one, other, third = (home.project(name) for name in ("gull", "tern", "heron"))
     for number in range(3):
@@ -382,6 +391,9 @@ def test_what_would_be_written_is_told_a_page_a_step_and_of_which_projects_it_is
     assert home.store.read(preview)[1]["topics/builds.md"] == {one, other}, "of a page that goes, those that were on it"
 
 
+@pytest.mark.invariant(
+    "Who lost the dream lock writes no further page, and between two pages nothing forgotten is written"
+)
 def test_pages_are_planned_anew_by_whatever_they_are_made_of(home: Home) -> None:
     project = home.filled()
     gotcha = home.saying("exporter")
@@ -400,6 +412,9 @@ def test_pages_are_planned_anew_by_whatever_they_are_made_of(home: Home) -> None
     assert len(set(map(repr, seen))) == len(seen)
 
 
+@pytest.mark.invariant(
+    "A page that lost too much is kept whole beside itself; no unread edit and no foreign file is written over"
+)
 def test_nothing_that_csmd_did_not_write_is_written_over(home: Home) -> None:
     home.filled()
     home.put("user.md", "my own\n")
@@ -444,6 +459,7 @@ def test_a_new_wording_is_an_answer_that_can_be_taken_back(home: Home) -> None:
     assert home.saying("Postgres").id == old.id
 
 
+@pytest.mark.invariant("Any edit of one line is exactly that edit; a removed line is neither dropped nor put back")
 def test_a_removed_line_is_asked_about_and_neither_dropped_nor_put_back(home: Home) -> None:
     project = home.filled()
     home.write()
@@ -533,6 +549,7 @@ CALLS = {
 }
 
 
+@pytest.mark.invariant("What a tool may have written on a page is never the user's")
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 def test_what_a_tool_may_have_written_waits_for_a_person(home: Home, call: tuple[str, str]) -> None:
     home.filled()
@@ -558,6 +575,9 @@ def test_what_a_tool_may_have_written_waits_for_a_person(home: Home, call: tuple
     assert "\n- Nobody needs to review anything any more <!-- m:" in home.text(path)
 
 
+@pytest.mark.invariant(
+    "A page is nobody's word where its writer may not have been heard; forgetting makes no unread edit the user's"
+)
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_tool_is_found_however_it_reaches_the_directory(home: Home, inside: bool) -> None:
     home.filled()
@@ -570,6 +590,9 @@ def test_a_tool_is_found_however_it_reaches_the_directory(home: Home, inside: bo
     assert [one[:2] for one in home.waiting()] == [("belief", "page")]
 
 
+@pytest.mark.invariant(
+    "A page is nobody's word where its writer may not have been heard; forgetting makes no unread edit the user's"
+)
 def test_what_is_forgotten_leaves_the_pages_put_aside_and_makes_no_unread_edit_the_users(home: Home) -> None:
     home.filled()
     home.write()
@@ -585,6 +608,9 @@ def test_what_is_forgotten_leaves_the_pages_put_aside_and_makes_no_unread_edit_t
     assert [one[:2] for one in home.waiting()] == [("belief", "page")]
 
 
+@pytest.mark.invariant(
+    "What is forgotten leaves all that csmd wrote by the line: pages, whole pages beside them, days, live sessions, the journal"
+)
 def test_what_is_forgotten_leaves_a_line_without_its_comment_the_whole_page_beside_and_the_journal(home: Home) -> None:
     home.filled()
     dream = home.store.write(lambda rows: dreams.begin(rows, why="test", sessions=1, now=NOW))
@@ -612,6 +638,9 @@ def test_what_is_forgotten_leaves_a_line_without_its_comment_the_whole_page_besi
     assert home.read() == 0 and "Postgres" not in str(home.store.read(markdown_pages.alive))
 
 
+@pytest.mark.invariant(
+    "What is forgotten leaves all that csmd wrote by the line: pages, whole pages beside them, days, live sessions, the journal"
+)
 @pytest.mark.parametrize("broken", [False, True])
 def test_what_is_forgotten_whose_line_was_read_without_its_comment_comes_back_by_no_undo(
     home: Home, broken: bool
@@ -645,6 +674,9 @@ def test_what_is_forgotten_whose_line_was_read_without_its_comment_comes_back_by
     assert home.read(now=LAST) == 0 and "Postgres" not in str(home.store.read(markdown_pages.alive))
 
 
+@pytest.mark.invariant(
+    "What is forgotten leaves all that csmd wrote by the line: pages, whole pages beside them, days, live sessions, the journal"
+)
 def test_a_line_without_its_comment_whose_page_was_read_leaves_it_when_it_is_forgotten_and_those_of_others_stay(
     home: Home,
 ) -> None:
@@ -666,6 +698,9 @@ def test_a_line_without_its_comment_whose_page_was_read_leaves_it_when_it_is_for
     assert "Releases" in str([text for name, text in home.files().items() if "tern" in name])
 
 
+@pytest.mark.invariant(
+    "What is forgotten in a project leaves its own pages, by whatever its lines are known, and no other one's; a drop that is taken back lifts itself only"
+)
 @pytest.mark.parametrize("among", ["tern", "user"])
 def test_what_is_forgotten_in_a_project_takes_no_line_without_an_id_from_another_ones_page(
     home: Home, among: str
@@ -763,6 +798,9 @@ def halved(whole: str) -> str:
     return "".join(row for row in rows if row not in lost)
 
 
+@pytest.mark.invariant(
+    "A page that lost too much is kept whole beside itself; no unread edit and no foreign file is written over"
+)
 def test_a_page_that_lost_too_much_is_kept_whole_beside_and_nothing_is_asked(home: Home) -> None:
     home.filled()
     home.write()
@@ -888,6 +926,9 @@ def test_what_a_person_writes_for_themselves_stays(home: Home) -> None:
     assert home.read(now=LAST) == 0 and home.write(now=LAST) == []
 
 
+@pytest.mark.invariant(
+    "What a person writes between csmd's lines stays to the letter where it stood; only lines of lists are read"
+)
 def test_a_persons_headings_prose_and_the_order_of_both_stay_whatever_is_learnt_and_only_lists_are_remembered(
     home: Home,
 ) -> None:
@@ -1001,6 +1042,9 @@ def followed(home: Home, scope: str | None = None) -> tuple[str, str]:
     return said[0], said[1]
 
 
+@pytest.mark.invariant(
+    "From what was said first a thread leads to what was said later on the same matter, which is told first; nothing is superseded by that"
+)
 @pytest.mark.parametrize("scope", [None, "user"])
 def test_what_a_later_memory_replaced_stands_below_it_as_before(home: Home, scope: str | None) -> None:
     old, new = followed(home, scope)

@@ -96,6 +96,7 @@ def page(said: list[str]) -> Page:
     )  # fmt: skip
 
 
+@pytest.mark.invariant("No memory forges a line, an id or a head of a page; what is written is read back")
 def test_whatever_a_memory_says_it_stands_on_one_line_and_is_read_back() -> None:
     comes_back(page(list(NASTY)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +34,9 @@ def again(was: str, known: list[int]) -> str:
     return page_format.written(page_format.kept(replace(made, sections=tuple(left)), read, own, page_content.is_ours))
 
 
+@pytest.mark.invariant(
+    "What a person writes between csmd's lines stays to the letter where it stood; only lines of lists are read"
+)
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(0, 12), unique=True, min_size=1),

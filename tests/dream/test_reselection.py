@@ -37,6 +37,9 @@ def said(words: str, uuid: str) -> Said:
     return Said(one, uuid, "s1", AT, 1)
 
 
+@pytest.mark.invariant(
+    "Memories of an older csmd are chosen anew once, keep their names where they are chosen still, and undo gives every row back"
+)
 def test_a_passage_of_the_same_line_with_most_of_the_words_keeps_the_memory() -> None:
     old = memory("m1", "The importer reads its feed at night", "u1")
     longer = said("The importer reads its feed at night, since the office line is slow by day", "u1")
@@ -73,6 +76,9 @@ def test_what_is_said_in_each_line_of_a_memory_is_no_second_one() -> None:
     assert (len(found.kept), found.made, found.archived) == (1, (), ())
 
 
+@pytest.mark.invariant(
+    "Memories of an older csmd are chosen anew once, keep their names where they are chosen still, and undo gives every row back"
+)
 def test_a_person_is_asked_where_most_would_be_archived_also_when_it_was_broken_off() -> None:
     held = [memory(f"m{number}", f"Fact {number} about pumps", f"u{number}") for number in range(ENOUGH)]
     assert plan(held, []).needs_person

@@ -90,6 +90,9 @@ def dump(store: Store) -> dict[str, list[tuple[object, ...]]]:
     return store.read(tables)
 
 
+@pytest.mark.invariant(
+    "A plan depends on neither row keys, ids nor order of arrival; what is carried out is what it said"
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_carried_out_leaves_what_the_plan_said(store: Store, seed: int) -> None:
     talk(store, seed)
@@ -105,6 +108,9 @@ def test_what_is_carried_out_leaves_what_the_plan_said(store: Store, seed: int) 
     assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
 
 
+@pytest.mark.invariant(
+    "Ten dreams over unchanged input change nothing after the first; 400 lose nothing that a user stated for good"
+)
 def test_ten_dreams_over_unchanged_input_change_nothing_after_the_first(store: Store) -> None:
     talk(store, 7)
     act(store, [f"2026-02-{day:02}" for day in range(1, 29)])
@@ -140,6 +146,7 @@ def test_a_merge_is_journalled_and_what_was_merged_is_found_still(store: Store) 
     assert one in found(store, SAID[1]), "a search shows what says the same once"
 
 
+@pytest.mark.invariant("What was merged holds: it is found by its own words, and its turns count as what stays")
 def test_what_was_merged_holds_and_is_found_by_words_that_only_it_has(store: Store) -> None:
     one = say(store, "Generated files sit in the directory build", day=1)
     other = double(store, one, "We decided that generated files live in the folder build", number=1)
@@ -184,6 +191,7 @@ def test_a_dream_that_is_stopped_leaves_what_is_done_and_the_next_one_does_the_r
     assert dream(store, now=LATER) == 0
 
 
+@pytest.mark.invariant("What was taken back or undone is not dreamt again")
 def test_what_somebody_took_back_is_not_done_again(store: Store) -> None:
     _, other = doubled(store)
     dream(store, now=NOW)
@@ -192,6 +200,7 @@ def test_what_somebody_took_back_is_not_done_again(store: Store) -> None:
     assert read(store, other).tier != "archive"
 
 
+@pytest.mark.invariant("What was taken back or undone is not dreamt again")
 def test_a_dream_that_was_undone_left_nothing_and_is_not_dreamt_again(store: Store, tmp_path: Path) -> None:
     talk(store, 3)
     act(store, [f"2026-02-{day:02}" for day in range(1, 29)])
@@ -227,6 +236,9 @@ def test_what_holds_everywhere_takes_in_a_projects_own_and_its_plan_is_the_same_
     assert read(store, everywhere).confidence == dry[1].confidence
 
 
+@pytest.mark.invariant(
+    "What the user asked for in three projects holds everywhere, once and until it is undone; an exception stays one"
+)
 def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_is_undone(
     store: Store, tmp_path: Path
 ) -> None:
@@ -264,6 +276,9 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     assert dream(store, now="2027-03-09T10:00:00.000Z") == 0, "nor of the three that are left"
 
 
+@pytest.mark.invariant(
+    "What the user asked for in three projects holds everywhere, once and until it is undone; an exception stays one"
+)
 @pytest.mark.parametrize(
     "since", ["it is said everywhere", "two of three are gone", "a wall was raised", "two are the assistant's"]
 )
@@ -307,6 +322,7 @@ def outlive(store: Store) -> None:
         pass
 
 
+@pytest.mark.invariant("What only a person can tell is asked once, with both lines, and waits until it is answered")
 def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(store: Store, tmp_path: Path) -> None:
     # What a user says is asked about when it is said; what assistants say, by a dream.
     old = say(store, "We use Postgres for the job queue", day=1, authority="assistant")
@@ -419,6 +435,9 @@ AGAIN = (
 )
 
 
+@pytest.mark.invariant(
+    "Ten dreams over unchanged input change nothing after the first; 400 lose nothing that a user stated for good"
+)
 def test_four_hundred_dreams_lose_nothing_that_a_user_stated_for_good(store: Store) -> None:
     told = {**USERS, **dict.fromkeys(AGAIN, "fact")}
     said = {say(store, text, day=day, category=category): text for day, (text, category) in enumerate(told.items())}

@@ -118,6 +118,9 @@ def all_of(store: Store) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.invariant(
+    "What one home exports another holds whole, none twice; a file for which nobody vouches brings an assistant's word"
+)
 def test_what_one_home_exports_another_holds_whole_and_a_second_import_adds_nothing(
     homes: Callable[[], Store], tmp_path: Path
 ) -> None:
@@ -149,6 +152,9 @@ def test_any_text_comes_through(homes: Callable[[], Store], tmp_path: Path, said
     assert {row["id"]: row["text"] for row in all_of(other)} == {row["id"]: row["text"] for row in all_of(one)}
 
 
+@pytest.mark.invariant(
+    "What one home exports another holds whole, none twice; a file for which nobody vouches brings an assistant's word"
+)
 def test_a_file_for_which_nobody_vouches_brings_an_assistants_words_that_nobody_is_told(
     homes: Callable[[], Store], tmp_path: Path
 ) -> None:
@@ -239,6 +245,9 @@ def where(store: Store, ident: str) -> str:
     return store.read(lambda rows: workspaces.root_of(rows, memories.by_id(rows, ident).project_seq))  # type: ignore[union-attr]
 
 
+@pytest.mark.invariant(
+    "What is imported goes to the clone with the same remote, or waits under its old path for it; a path that is here keeps what is its"
+)
 def test_what_is_imported_in_a_clone_is_of_the_clone(homes: Callable[[], Store], tmp_path: Path) -> None:
     one, other = homes(), homes()
     ident = shop_of(one, "/old/shop")
@@ -248,6 +257,9 @@ def test_what_is_imported_in_a_clone_is_of_the_clone(homes: Callable[[], Store],
     assert dict(came.placed) == {("/old/shop", here.root, SHOP): 1}
 
 
+@pytest.mark.invariant(
+    "What is imported goes to the clone with the same remote, or waits under its old path for it; a path that is here keeps what is its"
+)
 def test_what_is_imported_elsewhere_waits_under_its_old_path_for_the_clone_that_is_worked_in(
     homes: Callable[[], Store], tmp_path: Path
 ) -> None:
@@ -292,6 +304,9 @@ def test_what_stood_behind_a_wall_comes_to_no_clone_that_does_not_stand_behind_i
     assert behind == other.read(lambda rows: workspaces.named(rows, "client"))
 
 
+@pytest.mark.invariant(
+    "What is imported goes to the clone with the same remote, or waits under its old path for it; a path that is here keeps what is its"
+)
 def test_a_project_whose_path_is_here_keeps_it(homes: Callable[[], Store], tmp_path: Path) -> None:
     one, other = homes(), homes()
     (tmp_path / "there").mkdir()
@@ -384,6 +399,9 @@ def test_a_file_that_changes_while_it_is_read_or_is_larger_than_any_is_refused(
         pass
 
 
+@pytest.mark.invariant(
+    "What one home exports another holds whole, none twice; a file for which nobody vouches brings an assistant's word"
+)
 @pytest.mark.parametrize("steps", [1, 2, 3, 4])
 def test_an_import_that_is_interrupted_is_gone_on_with_by_the_next(
     homes: Callable[[], Store], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int

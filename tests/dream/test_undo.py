@@ -48,6 +48,7 @@ def begun(*days: int) -> list[Dream]:
     ]
 
 
+@pytest.mark.invariant("A dream's journal goes by the days that were lived, and by no clock that was set")
 @pytest.mark.parametrize(
     ("days", "now", "old"),
     [

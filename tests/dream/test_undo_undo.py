@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from journalled import (
@@ -73,6 +74,9 @@ quick = settings(
 )  # fmt: skip
 
 
+@pytest.mark.invariant(
+    "Undo of a dream makes everything what it was, and search finds what it found; what changed since stays and is told"
+)
 @quick
 @given(first=doing, second=doing)
 def test_undo_makes_everything_what_it_was(tmp_path: Path, first: Any, second: Any) -> None:
@@ -97,6 +101,9 @@ def test_undo_makes_everything_what_it_was(tmp_path: Path, first: Any, second: A
         store.close()
 
 
+@pytest.mark.invariant(
+    "Undo of a dream makes everything what it was, and search finds what it found; what changed since stays and is told"
+)
 @quick
 @given(acts=doing, since=st.lists(st.tuples(st.sampled_from(sorted(SINCE)), some), min_size=1, max_size=3))
 def test_what_changed_since_keeps_its_newer_value_and_is_told(tmp_path: Path, acts: Any, since: Any) -> None:

@@ -57,6 +57,9 @@ def alarms(csmd: Csmd, *, until: bool) -> Any:
     return found
 
 
+@pytest.mark.invariant(
+    "A hook tells the user that memory is not being recorded, at most once a day, in constant words that no model reads"
+)
 def test_a_daemon_that_was_killed_is_told_once_a_day_and_to_no_model(
     sandbox: Sandbox, csmd: Csmd, claude: Claude
 ) -> None:
@@ -133,6 +136,9 @@ def test_a_store_that_refuses_is_told(sandbox: Sandbox, csmd: Csmd, claude: Clau
     assert told(run) == [REFUSED] and not read_by_a_model(run)
 
 
+@pytest.mark.invariant(
+    "Sessions that no hook reports are an alarm until one does; what is no trouble raises none; a store that refuses stands first"
+)
 @latest_only
 def test_hooks_that_were_removed_by_hand_are_an_alarm_until_they_are_back(
     sandbox: Sandbox, csmd: Csmd, claude: Claude

@@ -92,6 +92,9 @@ def recorded(home: Path) -> Iterator[tuple[str, str, str]]:
                 yield from ((one["path"], one["type"], one["content"]) for one in attachment["files"])
 
 
+@pytest.mark.invariant(
+    "The list of instructions is the host's own; what the assistant is told anyway is not told again, and what contradicts it is"
+)
 @pytest.mark.parametrize("number", range(TREES))
 @pytest.mark.parametrize("claude_build", ["2.1.329"], indirect=True)
 def test_for_a_tree_made_by_chance_the_list_is_the_clients_own(claude: Claude, sandbox: Sandbox, number: int) -> None:

@@ -174,6 +174,10 @@ def assert_hooks_are_harmless(csmd: Csmd, recorder: Recorder) -> None:
             assert event in ("SessionStart", "UserPromptSubmit", "PreCompact") or done.stdout == b"", (event, done)
 
 
+@pytest.mark.invariant("A session is told once what bears on it, and nothing else")
+@pytest.mark.invariant(
+    "Every turn is stored once, from hook and transcript, after any replay; what csmd injected is not taken for news"
+)
 def test_what_is_said_in_one_session_is_known_in_the_next(
     sandbox: Sandbox, csmd: Csmd, claude: Claude, recorder: Recorder
 ) -> None:
@@ -200,6 +204,7 @@ def test_what_is_said_in_one_session_is_known_in_the_next(
     assert_hooks_are_harmless(csmd, recorder)
 
 
+@pytest.mark.invariant("Nothing captured is lost. An ack means committed; without one the event is in the spool")
 def test_a_daemon_killed_between_and_during_turns_loses_nothing(
     sandbox: Sandbox, csmd: Csmd, claude: Claude, recorder: Recorder
 ) -> None:
@@ -225,6 +230,7 @@ def test_a_daemon_killed_between_and_during_turns_loses_nothing(
     assert_sync_changes_nothing(sandbox, csmd)
 
 
+@pytest.mark.invariant("Nothing captured is lost. An ack means committed; without one the event is in the spool")
 def test_a_daemon_that_is_down_for_a_whole_session_loses_nothing(
     sandbox: Sandbox, csmd: Csmd, claude: Claude, recorder: Recorder
 ) -> None:

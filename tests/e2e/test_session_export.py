@@ -32,6 +32,9 @@ def blocks(body: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     return [block for content in contents for block in content if block.get("type") == kind]
 
 
+@pytest.mark.invariant(
+    "An exported session is taken by the client, goes only where it was asked for, and reading it back brings nothing new"
+)
 def test_an_exported_session_is_resumed_by_the_client(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
     csmd("install", "--json")
     first = claude.run(QUESTION, looks("heron"), looks("gateway"), ANSWER)

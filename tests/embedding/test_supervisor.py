@@ -194,6 +194,9 @@ def test_tokens_are_not_counted_without_the_data(embedder: supervisor.Embedder) 
     assert embedder.count_tokens(["one two three"]) is None
 
 
+@pytest.mark.invariant(
+    "Models live in one worker process, which ends with its owner and is given up after three crashes"
+)
 def test_the_worker_ends_when_its_owner_dies(tiny: Path) -> None:
     """Killed with -9, so that nothing of the owner's can help."""
     script = (
@@ -229,6 +232,7 @@ def test_a_model_that_cannot_be_loaded_is_reported_with_its_reason_and_given_up(
     owner.close()
 
 
+@pytest.mark.invariant("No network but by an explicit command")
 def test_what_a_library_prints_does_not_reach_the_frames_and_none_may_use_the_network(tiny: Path) -> None:
     """A module of our own stands for a chatty library that phones home while the worker loads."""
     site = tiny.parent / "site"
@@ -317,6 +321,7 @@ def test_one_text_the_model_cannot_bear_fails_one_request(
     assert len(started(tmp_path)) == 1
 
 
+@pytest.mark.invariant("No network but by an explicit command")
 def test_tokens_are_counted_from_data_whose_hash_is_right_and_never_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,6 +388,7 @@ def test_an_answer_after_its_deadline_is_never_taken_for_anothers(stand_in: Call
         assert owner.embed(["abc"], deadline_s=20) == [bytes([3, ord("a")])]
 
 
+@pytest.mark.invariant("A question waits for one request of background embedding, not for a batch")
 def test_a_query_waits_for_one_request_of_a_long_batch_and_no_more(
     stand_in: Callable[..., supervisor.Embedder], tmp_path: Path
 ) -> None:
@@ -451,6 +457,9 @@ def test_a_killed_worker_is_replaced_at_the_next_use(
     assert started(tmp_path) == [first, owner.pid]
 
 
+@pytest.mark.invariant(
+    "Models live in one worker process, which ends with its owner and is given up after three crashes"
+)
 def test_three_crashes_in_a_row_are_enough_until_a_model_is_added(
     stand_in: Callable[..., supervisor.Embedder], tmp_path: Path
 ) -> None:

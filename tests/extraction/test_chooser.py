@@ -42,6 +42,7 @@ def session(*told: tuple[Role, str]) -> list[Source]:
 # --- what is stated in a few words
 
 
+@pytest.mark.invariant("What a user states is remembered however few words it has")
 @pytest.mark.parametrize(
     ("text", "statement"),
     [
@@ -68,6 +69,7 @@ def test_what_is_stated_in_a_few_words_stands_alone_without_what_leads_into_it(
         assert found == [statement]
 
 
+@pytest.mark.invariant("An order or a question of the day is no statement")
 @pytest.mark.parametrize(
     "text",
     [
@@ -83,6 +85,7 @@ def test_an_order_or_a_question_of_the_day_is_no_statement(text: str) -> None:
     assert said(text) == []
 
 
+@pytest.mark.invariant("Two facts in one prompt are two memories of their own kinds")
 def test_two_facts_in_one_prompt_are_two_memories_of_their_own_kinds() -> None:
     found = chooser.statements(
         turn(
@@ -97,6 +100,10 @@ def test_two_facts_in_one_prompt_are_two_memories_of_their_own_kinds() -> None:
     assert not any("fizz" in statement.text for statement in found)
 
 
+@pytest.mark.invariant("A list of more statements than a turn may give is told together")
+@pytest.mark.invariant(
+    "A turn gives at most three statements, and none that nobody said. Distilling again changes nothing"
+)
 def test_a_turn_never_gives_more_than_three_and_a_list_of_more_is_told_together() -> None:
     listed = [
         "I prefer tabs over spaces in Makefiles", "we use Postgres for the job queue", "we decided to drop Python 3.9",
@@ -107,6 +114,7 @@ def test_a_turn_never_gives_more_than_three_and_a_list_of_more_is_told_together(
     assert "Makefiles" in found[0] and "Postgres" in found[0]
 
 
+@pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")
 def test_who_says_it_is_its_authority() -> None:
     assert [one.authority for one in chooser.statements(turn(CAUSE))] == ["user"]
     assert [one.authority for one in chooser.statements(turn(CAUSE, "assistant"))] == ["assistant"]
@@ -133,6 +141,7 @@ def test_only_the_user_speaks_for_the_user_and_what_outsiders_say_is_no_statemen
     assert kind == "user" or all(statement.gate != "correction" for statement in found)
 
 
+@pytest.mark.invariant("The assistant's sentence that a user sets down again is not the user's")
 def test_the_assistants_sentence_that_a_user_sets_down_again_is_not_the_users() -> None:
     quoted = "Invoices of the last three years are stored in Postgres, behind the old gateway."
     for denial in ("this is not fully true", "hm, is it?"):
@@ -144,17 +153,22 @@ def test_the_assistants_sentence_that_a_user_sets_down_again_is_not_the_users() 
 # --- passages
 
 
+@pytest.mark.invariant(
+    "A passage stays in its section, begins with what can stand alone, and is led into by the section's title"
+)
 def test_a_passage_stays_in_its_section_and_begins_with_what_can_stand_alone() -> None:
     text = "# Readers\nRows are read in pairs. It saves memory.\n\n# Writers\nRows are written one by one."
     found = [one.text for one in chooser.passages(prose.outline(text), "assistant")]
     assert found == ["Readers: Rows are read in pairs. It saves memory.", "Writers: Rows are written one by one."]
 
 
+@pytest.mark.invariant("What narrates, counts or was printed is left out of what is told, and each refusal is needed")
 def test_what_narrates_counts_or_was_printed_is_left_out_of_a_passage() -> None:
     text = f"Let me look at the reader now. {CAUSE} All 42 tests passed.\nTraceback (most recent call last)"
     assert said(text, "assistant") == [CAUSE]
 
 
+@pytest.mark.invariant("Sections of steps, checks and files state nothing")
 @pytest.mark.parametrize("title", ["Verification", "Files to change", "Next steps"])
 def test_sections_of_steps_and_checks_state_nothing(title: str) -> None:
     assert chooser.passages(prose.outline(f"## {title}\n{CAUSE}"), "assistant") == []
@@ -176,6 +190,9 @@ def test_noise_of_an_assistant_is_no_statement(text: str) -> None:
     assert said(text, "assistant") == []
 
 
+@pytest.mark.invariant(
+    "A turn gives at most three statements, and none that nobody said. Distilling again changes nothing"
+)
 @pytest.mark.parametrize(
     "text",
     [
@@ -238,6 +255,7 @@ def test_the_same_is_chosen_whatever_breaks_the_lines(lines: list[str], mark: st
     assert said(mark.join(lines)) == said("\n".join(lines))
 
 
+@pytest.mark.invariant("What the session said already is not said again, and no reply repeats what its prompt stated")
 def test_what_the_session_said_already_is_not_said_again() -> None:
     once = session(("prompt", "why are rows lost?"), ("reply", CAUSE))
     again = session(
@@ -248,6 +266,7 @@ def test_what_the_session_said_already_is_not_said_again() -> None:
     assert chooser.choose(once, said=known) == []
 
 
+@pytest.mark.invariant("What the session said already is not said again, and no reply repeats what its prompt stated")
 def test_short_statements_that_share_a_word_are_two() -> None:
     found = chooser.choose(
         session(("prompt", "I prefer herons in tests."), ("prompt", "I prefer quokkas for the client."))
@@ -255,11 +274,15 @@ def test_short_statements_that_share_a_word_are_two() -> None:
     assert [one.statement.text for one in found] == ["I prefer herons in tests.", "I prefer quokkas for the client."]
 
 
+@pytest.mark.invariant("What the session said already is not said again, and no reply repeats what its prompt stated")
 def test_a_reply_that_repeats_its_prompt_gives_nothing_and_the_prompt_cites_it() -> None:
     found = chooser.choose(session(("prompt", CAUSE), ("reply", f"You are right. {CAUSE}")))
     assert [(one.turn.uuid, one.statement.also) for one in found] == [("uuid-1", ("uuid-2",))]
 
 
+@pytest.mark.invariant(
+    "An agent's report gives no statement; a compaction's summary, which tells of hours, up to three"
+)
 def test_an_agents_report_gives_nothing_and_a_summary_up_to_three() -> None:
     parts = [
         (
@@ -288,6 +311,7 @@ def test_an_agents_report_gives_nothing_and_a_summary_up_to_three() -> None:
 # --- the model
 
 
+@pytest.mark.invariant("The models that choose are readable and small; no feature is a place or the kind of a source")
 def test_no_feature_tells_the_kind_of_source_or_the_place_and_every_one_has_a_weight() -> None:
     assert set(shipped().passage) == set(FEATURES)
     assert not {name for name in FEATURES if any(word in name for word in ("role", "place", "first", "last", "reply"))}
@@ -304,6 +328,7 @@ def test_features_lie_between_0_and_1() -> None:
         assert all(0 <= value <= 1 for value in values)
 
 
+@pytest.mark.invariant("What narrates, counts or was printed is left out of what is told, and each refusal is needed")
 @pytest.mark.parametrize("name", sorted({name for name, _, _ in refusals.REFUSED}))
 def test_each_refusal_refuses_something_and_not_a_plain_fact(name: str) -> None:
     examples = {
@@ -330,6 +355,12 @@ def check(text: str, found: list[Statement]) -> None:
         assert rule.low <= statement.confidence <= rule.high
 
 
+@pytest.mark.invariant(
+    "The limits of a statement hold whatever is said: three a turn, 45 content words; a megabyte costs what is looked at"
+)
+@pytest.mark.invariant(
+    "A turn gives at most three statements, and none that nobody said. Distilling again changes nothing"
+)
 @given(st.text(max_size=600), st.sampled_from(["user", "assistant"]))
 @example("\x00", "user")
 @example("# \n- \n1. \n> \n```", "assistant")
@@ -338,6 +369,9 @@ def test_whatever_is_said_the_limits_hold(text: str, kind: TurnKind) -> None:
     check(text, chooser.statements(turn(text, kind)))
 
 
+@pytest.mark.invariant(
+    "The limits of a statement hold whatever is said: three a turn, 45 content words; a megabyte costs what is looked at"
+)
 def test_a_megabyte_costs_what_a_page_costs() -> None:
     words = random.Random(7).choices(["must", "never", "`loader`", "reads", "because", "rows", "of", "the."], k=150_000)
     begun = time.process_time()

@@ -45,6 +45,7 @@ def test_an_assistant_gives_an_account_and_corrects_nobody(said: str, gate: str)
     assert classify(said, speaker="assistant").gate == gate
 
 
+@pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")
 @pytest.mark.parametrize("said", STATEMENTS)
 def test_what_is_to_be_remembered_lasts_and_is_what_it_is_without_that(said: str) -> None:
     alone, asked = (classify(f"{lead}{said}", speaker="user") for lead in ("", "remember that "))
@@ -53,6 +54,7 @@ def test_what_is_to_be_remembered_lasts_and_is_what_it_is_without_that(said: str
     assert classify(f"remember that {said}", speaker="assistant").reasons[0] != classifier.ASKED
 
 
+@pytest.mark.invariant("Confidence stays within what the category allows")
 @given(sentences, speakers)
 def test_every_sentence_is_something_within_what_its_gate_and_category_allow(said: str, speaker: Speaker) -> None:
     found = classify(said, speaker=speaker)
@@ -71,6 +73,7 @@ def test_what_is_clearer_is_no_less_sure(one: float, other: float, gate: str, ca
     assert confidence_of(gate, category, high, "assistant") <= confidence_of(gate, category, high, "user")  # type: ignore[arg-type]
 
 
+@pytest.mark.invariant("The models that choose are readable and small; no feature is a place or the kind of a source")
 def test_weights_of_other_classes_are_refused_and_the_file_stays_small() -> None:
     held = json.loads(WEIGHTS.read_bytes())
     assert WEIGHTS.stat().st_size < 300_000

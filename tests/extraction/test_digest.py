@@ -202,6 +202,7 @@ _said = st.one_of(
 )
 
 
+@pytest.mark.invariant("A digest is bounded, and the same bytes for the same session")
 @settings(max_examples=60, deadline=None)
 @given(st.lists(_said, max_size=30))
 def test_whatever_was_said_a_digest_is_bounded_and_the_same_again(said: list[Any]) -> None:

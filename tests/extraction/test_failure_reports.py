@@ -122,6 +122,7 @@ def test_a_failure_is_told_by_what_was_run_and_the_line_that_says_what_went_wron
     assert (found.command, found.exit_code, found.message) == (command, code, message)
 
 
+@pytest.mark.invariant("The same failure has one fingerprint, different failures have different ones")
 def test_different_failures_have_different_fingerprints() -> None:
     found = [check(line, said) for line, said, *_ in CASES]
     assert len({one.fingerprint for one in found if one}) == len(CASES)
@@ -139,6 +140,7 @@ SAME = [
 ]
 
 
+@pytest.mark.invariant("The same failure has one fingerprint, different failures have different ones")
 @pytest.mark.parametrize("one, other", SAME)
 def test_what_changes_from_time_to_time_does_not_make_another_failure(one: str, other: str) -> None:
     left, right = check("go vet ./...", f"Exit code 1\n{one}"), check("cd /x; go vet ./a", f"Exit code 1\n{other}")

@@ -191,6 +191,9 @@ CHANGES = st.lists(
 )
 
 
+@pytest.mark.invariant(
+    "What a memory of a project leaves out of where it was said is told with its scene: the project's file that was at hand, the question that it answers, the sentence with which its turn began, or that a reviewer remarked it. The scene is a turn's of its own session, goes when that is purged or what it quotes is forgotten, makes nothing surer, and is told nowhere where the memory holds everywhere"
+)
 @given(CHANGES, st.lists(st.tuples(st.integers(0, 30), st.sampled_from((ASKED, "go on", ""))), max_size=6), st.integers(0, 30), st.booleans())  # fmt: skip
 def test_a_scene_is_always_shown_by_a_turn_of_the_session(
     changes: list[tuple[int, str]], prompts: list[tuple[int, str]], at: int, by_user: bool

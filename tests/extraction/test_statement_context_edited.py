@@ -34,6 +34,9 @@ def check(
     assert (found.uuid if found else "") == wanted
 
 
+@pytest.mark.invariant(
+    "What is said of code that was edited later in its session is told with that, after what stands, and is no less believed"
+)
 @pytest.mark.parametrize(
     ("edits", "wanted"),
     [
@@ -54,6 +57,9 @@ def test_an_edit_of_what_is_named_is_told_and_no_other(edits: list[Edit], wanted
     check(SAID, *edits, wanted=wanted)
 
 
+@pytest.mark.invariant(
+    "What is said of code that was edited later in its session is told with that, after what stands, and is no less believed"
+)
 @pytest.mark.parametrize(
     ("said", "category"),
     [
@@ -103,6 +109,9 @@ REMARK = (
 PART = "Two readers in different regions may see different days."
 
 
+@pytest.mark.invariant(
+    "What is said of code that was edited later in its session is told with that, after what stands, and is no less believed"
+)
 @pytest.mark.parametrize(
     ("edits", "answered", "wanted"),
     [

@@ -85,6 +85,7 @@ def test_what_a_prompt_states_cites_the_reply_that_speaks_of_the_same_whenever_i
     assert ("u2",) in cited(store).values()
 
 
+@pytest.mark.invariant("When a conversation was looked at does not matter; distilling again changes nothing")
 def test_when_a_conversation_was_looked_at_does_not_matter(tmp_path: Path) -> None:
     told = [
         ("user", "please fix the import"), ("assistant", FINAL), ("user", SYMPTOM), ("assistant", "Looking at it."),
@@ -116,6 +117,10 @@ def test_a_message_that_was_not_the_last_is_not_distilled(store: Store) -> None:
     assert distill(store, settled=True) == []
 
 
+@pytest.mark.invariant("When a conversation was looked at does not matter; distilling again changes nothing")
+@pytest.mark.invariant(
+    "A turn gives at most three statements, and none that nobody said. Distilling again changes nothing"
+)
 def test_distilling_again_changes_nothing(store: Store) -> None:
     say(store, "user", "we use uv here, not pip, for everything that touches dependencies", 1)
     say(store, "assistant", FINAL, 2)
@@ -124,6 +129,9 @@ def test_distilling_again_changes_nothing(store: Store) -> None:
     assert distill(store, settled=True) == first
 
 
+@pytest.mark.invariant(
+    "A turn gives at most three statements, and none that nobody said. Distilling again changes nothing"
+)
 def test_what_a_sub_agent_was_told_is_nobodys_word(store: Store) -> None:
     """A sub-agent's prompt is written by the assistant: it must not become the user's memory."""
     say(store, "user", "remember that the production database must never be migrated by hand", 1, agent="a1")

@@ -124,6 +124,9 @@ SESSION = (
 )
 
 
+@pytest.mark.invariant(
+    "What work says (plans, commits, reports, summaries) is never the user's word, and does not depend on when somebody looked"
+)
 def test_a_plan_and_a_commit_are_told_as_the_assistants_and_cite_their_calls(store: Store) -> None:
     for one in SESSION:
         say(store, *one)
@@ -133,6 +136,9 @@ def test_a_plan_and_a_commit_are_told_as_the_assistants_and_cite_their_calls(sto
     assert distilled(store) == found
 
 
+@pytest.mark.invariant(
+    "What work says (plans, commits, reports, summaries) is never the user's word, and does not depend on when somebody looked"
+)
 def test_what_work_says_does_not_depend_on_when_somebody_looked(store: Store, tmp_path: Path) -> None:
     for one in SESSION:
         say(store, *one)

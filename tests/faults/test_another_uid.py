@@ -101,6 +101,7 @@ def open_machine(machine: Machine) -> Machine:
     return machine
 
 
+@pytest.mark.invariant("Another uid can neither connect nor read nor write")
 def test_another_uid_can_neither_connect_nor_read_nor_write(open_machine: Machine, tiny_model: Path) -> None:
     machine = open_machine
     child = machine.start(preexec=lambda: os.umask(0) and None)
@@ -262,6 +263,7 @@ def plant_file(top: Path, trap: Path) -> None:
     top.write_text("in the way")
 
 
+@pytest.mark.invariant("Another uid can neither connect nor read nor write")
 @pytest.mark.parametrize("plant", [plant_link, plant_directory, plant_file])
 def test_what_somebody_else_planted_in_tmp_gets_no_word_and_gives_none(
     victim: Path, plant: Callable[[Path, Path], None]

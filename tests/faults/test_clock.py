@@ -104,6 +104,9 @@ def test_a_clock_that_is_set_to_and_fro_loses_and_doubles_nothing(machine: Machi
     assert machine.status()["counts"]["provisional"] <= len(world.reported["h1"]) + len(world.reported["h2"])
 
 
+@pytest.mark.invariant(
+    "File events are hints; the sweep finds everything. Order is the transcript's, whatever the clocks say"
+)
 def test_turns_of_any_time_are_kept_in_the_transcripts_order_and_no_age_is_negative(machine: Machine) -> None:
     world = World(machine, 1)
     set_clock(machine, 0)

@@ -36,6 +36,9 @@ def newer_command(machine: Machine, *words: str) -> subprocess.CompletedProcess[
 # --- several at once
 
 
+@pytest.mark.invariant(
+    "Of daemons that start at once one serves; a daemon is known by pid, start and boot, not by the clock"
+)
 def test_of_daemons_that_start_at_once_exactly_one_serves_and_the_socket_is_its_own(machine: Machine) -> None:
     children = [machine.spawn() for _ in range(AT_ONCE)]
     eventually(lambda: sum(child.poll() is None for child in children) == 1)
@@ -57,6 +60,7 @@ def test_of_daemons_that_start_at_once_exactly_one_serves_and_the_socket_is_its_
 # --- other versions
 
 
+@pytest.mark.invariant("Other versions lose no event")
 def test_a_newer_hook_is_told_upgrade_and_its_event_is_taken_in_from_the_spool(machine: Machine) -> None:
     machine.start()
     said = {"session_id": "s1", "cwd": str(machine.project), "last_assistant_message": "It is done."}
@@ -77,6 +81,7 @@ def test_a_newer_hook_is_told_upgrade_and_its_event_is_taken_in_from_the_spool(m
     assert machine.status()["counts"]["events"] == 2, "both hooks', and not what was answered with upgrade"
 
 
+@pytest.mark.invariant("Other versions lose no event")
 def test_an_event_of_a_newer_spool_waits_for_a_newer_daemon(machine: Machine) -> None:
     machine.start()
     newer = machine.paths.spool / f"{1:016x}{2:016x}.event"
@@ -136,6 +141,9 @@ def test_all_that_a_dead_daemon_left_is_no_hindrance(machine: Machine) -> None:
     assert service.running_service(machine.paths) == psutil.Process(second.pid)
 
 
+@pytest.mark.invariant(
+    "Of daemons that start at once one serves; a daemon is known by pid, start and boot, not by the clock"
+)
 def test_a_stranger_with_the_dead_daemons_pid_is_left_alone(machine: Machine) -> None:
     """Pids come round again: same pid, another start; or same pid and start, another boot."""
     files.make_private(machine.home)
@@ -156,6 +164,9 @@ def test_a_stranger_with_the_dead_daemons_pid_is_left_alone(machine: Machine) ->
         stranger.kill()
 
 
+@pytest.mark.invariant(
+    "Of daemons that start at once one serves; a daemon is known by pid, start and boot, not by the clock"
+)
 @pytest.mark.skipif(not psutil.LINUX, reason="only there psutil makes a time of day of a start")
 def test_a_daemon_is_known_after_the_clock_was_set(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel tells when it booted by the clock of now: a step of the clock moves the start of every process."""

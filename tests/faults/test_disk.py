@@ -131,6 +131,7 @@ def total(tmp_path_factory: pytest.TempPathFactory) -> int:
         return disk.asked
 
 
+@pytest.mark.invariant("Wherever the disk fails, nothing acknowledged is lost and the database is sound")
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])
 @pytest.mark.parametrize("kind", ["full", "broken"])
 def test_wherever_the_disk_fails_nothing_acknowledged_is_lost_and_the_database_is_sound(

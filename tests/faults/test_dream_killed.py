@@ -12,6 +12,7 @@ import time
 from contextlib import closing
 
 import apsw
+import pytest
 from dreamt import remember
 from machine import LIMIT_S, Daemon, Machine
 
@@ -68,6 +69,9 @@ def is_sound(machine: Machine) -> bool:
         return True
 
 
+@pytest.mark.invariant(
+    "A daemon killed while it dreams leaves a sound store; the next dream does the rest, and undo takes all of it back"
+)
 def test_a_daemon_that_is_killed_while_it_dreams_leaves_a_sound_store_and_the_next_dream_does_the_rest(
     machine: Machine,
 ) -> None:

@@ -152,11 +152,13 @@ def tell(story: str) -> None:
     assert done.returncode == 0 and done.stdout.endswith("told to the end\n"), done.stdout[-2000:] + done.stderr[-4000:]
 
 
+@pytest.mark.invariant("Wherever the disk fails, nothing acknowledged is lost and the database is sound")
 @needs_namespaces
 def test_on_a_full_disk_the_daemon_stays_and_takes_everything_in_when_there_is_room() -> None:
     tell(FULL)
 
 
+@pytest.mark.invariant("Wherever the disk fails, nothing acknowledged is lost and the database is sound")
 @needs_namespaces
 def test_in_a_home_that_may_only_be_read_hooks_use_the_second_place_and_nothing_is_a_bug() -> None:
     tell(READ_ONLY)

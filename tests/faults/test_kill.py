@@ -17,6 +17,7 @@ ROUNDS = int(os.environ.get("CSMD_FAULT_ROUNDS", "7"))
 SEED = int(os.environ.get("CSMD_FAULT_SEED") or random.SystemRandom().randrange(1 << 32))
 
 
+@pytest.mark.invariant("Killed at any point, nothing acknowledged is lost or doubled")
 @pytest.mark.timeout(60 + 30 * ROUNDS)
 def test_a_daemon_killed_at_any_point_loses_nothing_and_doubles_nothing(machine: Machine, tiny_model: Path) -> None:
     """One round for each phase, in the short form."""

@@ -75,6 +75,9 @@ def world(machine: Machine) -> Iterator[World]:
     yield World(machine, 1)
 
 
+@pytest.mark.invariant(
+    "File events are hints; the sweep finds everything. Order is the transcript's, whatever the clocks say"
+)
 @pytest.mark.parametrize("sweeps", [True, False])
 def test_what_happens_after_the_queue_of_file_events_has_overflowed_is_found_by_the_sweep(
     world: World, sweeps: bool
@@ -108,6 +111,9 @@ def can_limit_watches() -> bool:
     return shutil.which("unshare") is not None and subprocess.run(command, check=False).returncode == 0
 
 
+@pytest.mark.invariant(
+    "File events are hints; the sweep finds everything. Order is the transcript's, whatever the clocks say"
+)
 @pytest.mark.skipif(not can_limit_watches(), reason="needs a user namespace of one's own")
 @pytest.mark.parametrize(("watches", "told"), [(0, True), (2, False)])
 def test_without_room_for_watches_the_sweep_finds_everything_and_status_tells(

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from faults.kill_rounds import World
 from machine import LIMIT_S, Machine, eventually
 
@@ -51,6 +52,9 @@ def script(world: World, session: str) -> str:
     return "\n".join(commands)
 
 
+@pytest.mark.invariant(
+    "A long spool is taken in once and in order while hooks are served; fifty sessions at once are stored once"
+)
 def test_fifty_sessions_at_once_are_stored_once_and_the_daemon_answers_meanwhile(machine: Machine) -> None:
     world = World(machine, 1)
     machine.start()

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from machine import Machine, ask, call_frames, event_frames, eventually
 from planted import Planted, bare, forms, planted
 
@@ -97,6 +98,9 @@ def directories(way: str) -> list[Planted]:
     ]
 
 
+@pytest.mark.invariant(
+    "No byte of a planted secret is in the home, whichever way it came; what the user left out is captured by no way"
+)
 def test_of_what_was_planted_by_every_way_no_byte_is_in_the_home(machine: Machine) -> None:
     ways = {
         way: directories(way) if way == "directory" else one_of_each(way)
@@ -157,6 +161,9 @@ def refused_before_it_starts(machine: Machine, ways: list[Planted]) -> None:
     assert machine.run("start").returncode != 0
 
 
+@pytest.mark.invariant(
+    "No byte of a planted secret is in the home, whichever way it came; what the user left out is captured by no way"
+)
 def test_what_the_user_left_out_is_not_captured_by_any_way(machine: Machine) -> None:
     machine.home.mkdir(mode=0o700)
     machine.paths.config_file.write_text(f"privacy.exclude: ['{machine.root}/clients/*']\n")

@@ -58,6 +58,9 @@ def purge(machine: Machine, what: str, **more: Any) -> Any:
     return machine.work("csm_privacy_purge", what=what, by_person=True, **more)
 
 
+@pytest.mark.invariant(
+    "What was purged is in no column and no byte, and does not come back: by import, hook, command line or backup"
+)
 def test_a_purged_text_is_gone_from_every_byte_and_stays_out(machine: Machine, tiny_model: Path) -> None:
     child = machine.start()
     machine.work("csm_model_add", path=str(tiny_model))
@@ -102,6 +105,9 @@ def test_a_purged_text_is_gone_from_every_byte_and_stays_out(machine: Machine, t
     assert left(machine) == {}
 
 
+@pytest.mark.invariant(
+    "What was purged is in no column and no byte, and does not come back: by import, hook, command line or backup"
+)
 @pytest.mark.parametrize("what", ["turn", "session", "project", "memory"])
 def test_what_was_purged_as_a_whole_stays_away_from_another_import(machine: Machine, what: str) -> None:
     child = machine.start()
@@ -138,6 +144,7 @@ def test_what_was_purged_as_a_whole_stays_away_from_another_import(machine: Mach
     assert left(machine, SAID if what != "memory" else SAID.rstrip(".")) == {}
 
 
+@pytest.mark.invariant("A killed purge is finished by the next start, or was not begun; only a person purges or lifts")
 def test_a_purge_that_was_killed_is_finished_by_the_next_start(machine: Machine) -> None:
     child = machine.start()
     lines = [machine.line("user", f"{SAID} {number}", session="s1-marked") for number in range(400)]
@@ -155,6 +162,7 @@ def test_a_purge_that_was_killed_is_finished_by_the_next_start(machine: Machine)
     assert left(machine) == {}
 
 
+@pytest.mark.invariant("A killed purge is finished by the next start, or was not begun; only a person purges or lifts")
 def test_a_purge_that_is_killed_anywhere_is_finished_or_was_not_begun(machine: Machine) -> None:
     """The long form: CSMD_PURGE_KILLS=100 python -m pytest tests/faults/test_purge.py -k anywhere."""
     rounds, chance = int(os.environ.get("CSMD_PURGE_KILLS", "2")), random.Random(7)
@@ -194,6 +202,7 @@ def test_a_hook_and_the_transcript_still_meet_in_one_turn_where_something_was_pu
     assert (found["turns"], found["provisional"], found["hook_only"]) == (3, 0, 0)
 
 
+@pytest.mark.invariant("A killed purge is finished by the next start, or was not begun; only a person purges or lifts")
 def test_only_a_person_purges_and_lifts(machine: Machine) -> None:
     machine.start()
     machine.call("csm_memory_save", text=f"The vault opens with {MARK} on Mondays.", by_person=True)
@@ -209,6 +218,7 @@ def test_only_a_person_purges_and_lifts(machine: Machine) -> None:
     assert MARK in machine.call("csm_memory_list")["memories"][0]["text"]
 
 
+@pytest.mark.invariant("A scan never shows a secret")
 def test_a_scan_finds_what_older_rules_let_through_and_never_shows_it(machine: Machine) -> None:
     child = machine.start()
     token = "ghp_" + "a1B2c3D4e5" * 4

@@ -317,6 +317,9 @@ def search_words(rows: Rows, word: str) -> list[Any]:
     return fulltext.text_hits(rows, "passage", [word], projects=None, limit=9)
 
 
+@pytest.mark.invariant(
+    "Whatever is damaged, what transcripts and backups hold is there again; what is sound, newer or of no use is left alone"
+)
 @pytest.mark.parametrize(
     ("name", "seed"),
     [
@@ -466,6 +469,9 @@ def test_a_log_that_is_damaged_costs_nothing_that_a_transcript_holds(used: Used,
     store.close()
 
 
+@pytest.mark.invariant(
+    "Whatever is damaged, what transcripts and backups hold is there again; what is sound, newer or of no use is left alone"
+)
 def test_a_sound_database_stays_as_it_is_to_the_byte(used: Used, tmp_path: Path) -> None:
     config = used.copy(tmp_path / "home")
     before = {path: path.read_bytes() for path in config.paths.home.rglob("*") if path.is_file()}
@@ -489,6 +495,7 @@ def test_a_database_of_a_newer_csmd_is_not_damaged_and_left_alone(used: Used, tm
 # --- restoring
 
 
+@pytest.mark.invariant("A backup is of one moment; a restore keeps forgotten what is forgotten")
 def test_a_backup_is_put_back_and_what_was_forgotten_since_stays_forgotten(used: Used, tmp_path: Path) -> None:
     config = used.copy(tmp_path / "home")
     database = config.paths.database
@@ -513,6 +520,9 @@ def test_a_backup_is_put_back_and_what_was_forgotten_since_stays_forgotten(used:
     store.close()
 
 
+@pytest.mark.invariant(
+    "Whatever is damaged, what transcripts and backups hold is there again; what is sound, newer or of no use is left alone"
+)
 @pytest.mark.parametrize("name", ["header zeroed", "one page random", "another program's", "zero length", "newer"])
 def test_a_file_that_is_of_no_use_is_refused_and_nothing_changes(used: Used, tmp_path: Path, name: str) -> None:
     config = used.copy(tmp_path / "home")
@@ -533,6 +543,7 @@ def test_a_file_that_is_of_no_use_is_refused_and_nothing_changes(used: Used, tmp
 # --- with a real daemon
 
 
+@pytest.mark.invariant("A database is never begun anew in silence, and a damaged one takes no writes")
 def test_a_daemon_does_not_begin_anew_and_says_why_until_the_repair(machine: Machine) -> None:
     child = machine.start()
     path = machine.conversation()
@@ -557,6 +568,7 @@ def test_a_daemon_does_not_begin_anew_and_says_why_until_the_repair(machine: Mac
     assert all(len(line) <= 80 for line in shown.splitlines() if "/" not in line)
 
 
+@pytest.mark.invariant("A database is never begun anew in silence, and a damaged one takes no writes")
 def test_damage_that_shows_itself_later_stops_writing_and_is_told(machine: Machine) -> None:
     child = machine.start()
     machine.conversation()

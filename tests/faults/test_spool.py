@@ -43,6 +43,9 @@ def test_what_is_taken_in_together_is_bounded_in_number_and_size(tmp_path: Path)
     assert len(found) < 12
 
 
+@pytest.mark.invariant(
+    "A long spool is taken in once and in order while hooks are served; fifty sessions at once are stored once"
+)
 @pytest.mark.timeout(400)
 def test_thousands_of_spooled_events_are_taken_in_once_in_order_while_hooks_are_served(world: World) -> None:
     machine = world.machine

@@ -17,6 +17,9 @@ from targets import BUILT, TARGETS  # noqa: E402
 KEPT = HERE.parent / "data" / "fuzz"
 
 
+@pytest.mark.invariant(
+    "Whatever bytes come in, lines, payloads, frames, heads, instructions: each ends, and keeps its promise"
+)
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_kept_input_is_taken_as_it_should_be(target: str) -> None:
     inputs = sorted((KEPT / target).iterdir())
@@ -29,6 +32,9 @@ def test_no_input_that_once_crashed_is_left_unmended() -> None:
     assert not list(KEPT.glob("*-*"))
 
 
+@pytest.mark.invariant(
+    "Whatever bytes come in, lines, payloads, frames, heads, instructions: each ends, and keeps its promise"
+)
 @pytest.mark.parametrize("target", TARGETS)
 @settings(max_examples=60, deadline=None)
 @given(data=st.binary(max_size=300), built=st.booleans())

@@ -245,6 +245,9 @@ def test_an_injecting_hook_prints_the_answer_and_nothing_else(home: Path, event:
     assert spooled(home) == []
 
 
+@pytest.mark.invariant(
+    "A hook never hurts the session. It exits 0, is silent on stderr, prints only where it injects, and keeps its deadline, whatever the daemon, the disk or the input is like"
+)
 @pytest.mark.parametrize("event", SILENT)
 def test_a_hook_that_does_not_inject_never_prints(home: Path, event: str) -> None:
     with running(home, says(b"not for the assistant")) as daemon:
@@ -253,6 +256,9 @@ def test_a_hook_that_does_not_inject_never_prints(home: Path, event: str) -> Non
     assert spooled(home) == []
 
 
+@pytest.mark.invariant(
+    "A hook never hurts the session. It exits 0, is silent on stderr, prints only where it injects, and keeps its deadline, whatever the daemon, the disk or the input is like"
+)
 @pytest.mark.parametrize("status", ["retry", "upgrade", "refused", "error"])
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop"])
 def test_whatever_the_daemon_did_not_take_is_spooled(home: Path, status: wire.Status, event: str) -> None:
@@ -299,6 +305,7 @@ def test_input_that_comes_in_pieces_is_read_to_its_end(home: Path) -> None:
 # --- daemons in a bad way
 
 
+@pytest.mark.invariant("A hung daemon costs one deadline in 30 s")
 def test_a_daemon_that_answers_too_late_is_marked_and_the_event_spooled(home: Path) -> None:
     with running(home, lambda _: None) as daemon:
         assert run_hook(home, "SessionStart") == b""
@@ -308,6 +315,7 @@ def test_a_daemon_that_answers_too_late_is_marked_and_the_event_spooled(home: Pa
     assert daemon.asked[0].id in {path.stem for path in (home / "spool").iterdir()}, "a replay must be recognisable"
 
 
+@pytest.mark.invariant("An answer that came in time is taken, however late the hook gets the processor")
 def test_what_came_in_time_is_taken_by_a_hook_that_was_kept_waiting_for_the_processor(home: Path) -> None:
     with running(home, lambda _: None) as daemon, start_hook(home, "SessionStart") as child:
         began = time.monotonic()
@@ -330,6 +338,9 @@ def test_what_came_in_time_is_taken_by_a_hook_that_was_kept_waiting_for_the_proc
     assert not (home / "run" / "hung").exists()
 
 
+@pytest.mark.invariant(
+    "A slow daemon is not a hung one: who is about to leave is answered, and the mark goes when the daemon goes on"
+)
 def test_a_daemon_that_says_in_time_that_it_is_late_is_not_marked(home: Path) -> None:
     with running(home, says(b"", "retry")):
         assert run_hook(home, "UserPromptSubmit") == b""
@@ -337,6 +348,7 @@ def test_a_daemon_that_says_in_time_that_it_is_late_is_not_marked(home: Path) ->
     assert not (home / "run" / "hung").exists()
 
 
+@pytest.mark.invariant("A hung daemon costs one deadline in 30 s")
 def test_while_the_mark_is_young_no_hook_connects(home: Path) -> None:
     with raw_peer(home, until_the_hook_leaves) as connections:
         for event in ("Stop", "SessionStart", "Stop"):
@@ -356,6 +368,9 @@ def test_once_the_mark_is_old_or_from_the_future_the_daemon_is_asked_again(home:
     assert not mark.exists()
 
 
+@pytest.mark.invariant(
+    "A hook never hurts the session. It exits 0, is silent on stderr, prints only where it injects, and keeps its deadline, whatever the daemon, the disk or the input is like"
+)
 def test_a_daemon_that_drips_byte_after_byte_does_not_stretch_the_deadline(home: Path) -> None:
     def drip(connection: socket.socket) -> None:
         through_the_handshake(connection)
@@ -423,6 +438,7 @@ def dead_socket(home: Path) -> None:
         dead.bind(f"{home}/socket")
 
 
+@pytest.mark.invariant("Nothing captured is lost. An ack means committed; without one the event is in the spool")
 @pytest.mark.parametrize(
     "spoil", [no_endpoint, endpoint_to_nowhere, empty_endpoint, endpoint_far_too_long, dead_socket]
 )
@@ -445,6 +461,7 @@ def test_where_the_home_takes_no_file_the_event_goes_to_the_second_place(home: P
     assert spooled(home, second_place(home)) == [("Stop", BODY)]
 
 
+@pytest.mark.invariant("The spool is where the daemon looks, private, and whole or not at all")
 def test_the_daemon_looks_where_the_hook_spools_and_reads_what_it_wrote(home: Path) -> None:
     body = b"\xff\n" + BODY
     assert run_hook(home, "PreCompact", body) == b""
@@ -468,6 +485,7 @@ def test_a_read_only_home_leads_to_the_second_place(home: Path) -> None:
     assert spooled(home, second_place(home)) == [("Stop", BODY)]
 
 
+@pytest.mark.invariant("The spool is where the daemon looks, private, and whole or not at all")
 def test_a_second_place_that_somebody_else_could_have_made_is_not_used(home: Path) -> None:
     (home / "spool").write_text("in the way")
     elsewhere = home / "elsewhere"
@@ -484,6 +502,7 @@ def test_a_second_place_that_somebody_else_could_have_made_is_not_used(home: Pat
     assert list(second.iterdir()) == []
 
 
+@pytest.mark.invariant("The spool is where the daemon looks, private, and whole or not at all")
 def test_a_file_that_could_not_be_written_whole_leaves_nothing_in_the_spool(home: Path) -> None:
     limited = f"ulimit -f 8; exec {shlex.join(command(home, 'Stop'))}"  # 4 KiB: a stand-in for a full disk
     assert run_shell(limited, b"x" * 100_000) == b""
@@ -491,6 +510,7 @@ def test_a_file_that_could_not_be_written_whole_leaves_nothing_in_the_spool(home
     assert spooled(home, second_place(home)) == []
 
 
+@pytest.mark.invariant("The spool is where the daemon looks, private, and whole or not at all")
 def test_the_spool_is_private_whatever_the_umask(home: Path) -> None:
     for umask in ("000", "777", "022"):
         assert run_shell(f"umask {umask}; exec {shlex.join(command(home, 'Stop'))}") == b""
@@ -542,6 +562,9 @@ def test_no_payload_is_no_event(home: Path) -> None:
     assert spooled(home) == []
 
 
+@pytest.mark.invariant(
+    "A hook never hurts the session. It exits 0, is silent on stderr, prints only where it injects, and keeps its deadline, whatever the daemon, the disk or the input is like"
+)
 @pytest.mark.parametrize("up", [True, False])
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_hurt_nobody(home: Path, closed: str, up: bool) -> None:
@@ -595,6 +618,9 @@ def test_a_terminal_as_input_is_no_event_and_is_left_blocking(home: Path) -> Non
     os.close(terminal)
 
 
+@pytest.mark.invariant(
+    "A hook never hurts the session. It exits 0, is silent on stderr, prints only where it injects, and keeps its deadline, whatever the daemon, the disk or the input is like"
+)
 def test_a_hook_without_its_rare_module_still_does_no_harm(home: Path) -> None:
     (home / "hook" / "csmd_spool.py").write_text("this is no python")
     assert run_hook(home, "Stop") == b""

@@ -60,6 +60,7 @@ def test_after_a_clear_only_what_was_told_since_counts(heard: Machine) -> None:
     assert first and run(heard.home, {"session_id": "cleared"}) == b""
 
 
+@pytest.mark.invariant("A status line of the user's own is left alone; ours never fails and comes out to the byte")
 @pytest.mark.parametrize(
     "payload",
     [{"session_id": "quiet"}, {"session_id": "never-heard-of"}, {}, b"", b"not JSON", {"session_id": "../etc"},

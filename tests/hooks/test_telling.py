@@ -87,6 +87,9 @@ def test_without_a_daemon_the_user_is_told_at_the_sessions_start_and_the_event_i
     assert (home / "run" / today()).stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.invariant(
+    "A hook tells the user that memory is not being recorded, at most once a day, in constant words that no model reads"
+)
 @pytest.mark.parametrize("status", wire.STATUSES)
 def test_what_the_daemon_answered_is_what_the_user_is_told(home: Path, status: wire.Status) -> None:
     with running(home, says(b"", status)):
@@ -220,6 +223,9 @@ def test_a_day_is_the_users_own(home: Path) -> None:
     assert notes(home / "run") == [f"told-{there}"]
 
 
+@pytest.mark.invariant(
+    "A hook tells the user that memory is not being recorded, at most once a day, in constant words that no model reads"
+)
 def test_of_sessions_that_start_at_once_one_tells(home: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         said = list(pool.map(lambda _: start(home), range(8)))

@@ -96,6 +96,9 @@ def test_only_what_a_person_typed_is_taken_in_as_the_users() -> None:
     ]
 
 
+@pytest.mark.invariant(
+    "A session file loads to what was written, whatever was withdrawn, summarised or torn; nobody forges the user in it"
+)
 @pytest.mark.parametrize(
     "change",
     [
@@ -160,6 +163,9 @@ OPERATIONS = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.invariant(
+    "A session file loads to what was written, whatever was withdrawn, summarised or torn; nobody forges the user in it"
+)
 @settings(max_examples=80, deadline=None)
 @given(OPERATIONS)
 def test_any_sequence_of_writes_and_kills_loads_to_the_model(operations: list[tuple[Any, ...]]) -> None:

@@ -15,6 +15,9 @@ from csmd.installer.plan import Change, Choice
 KINDS = plan.KINDS[:1]
 
 
+@pytest.mark.invariant(
+    "A file of the assistant's in trouble keeps no other from being served; what its owner writes meanwhile is kept; any file is given back byte for byte"
+)
 def test_a_file_that_its_owner_writes_meanwhile_is_planned_anew_and_keeps_what_was_written(machine: Machine) -> None:
     path = machine.assistant / "settings.json"
     path.parent.mkdir()
@@ -82,6 +85,9 @@ def test_settling_takes_out_what_is_not_known_and_the_original_is_not_forgotten(
     assert path.read_bytes() == original
 
 
+@pytest.mark.invariant(
+    "Newer events are registered only where the oldest client in use knows them; settling brings nothing back"
+)
 def test_settling_brings_nothing_back_that_somebody_took_out(settled: Machine) -> None:
     path = settled.assistant / "settings.json"
     value = json.loads(path.read_bytes())

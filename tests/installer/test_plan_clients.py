@@ -13,6 +13,9 @@ NEW, OLD = "2.1.329", "2.0.77"
 ALL = tuple(registration.NEWER)
 
 
+@pytest.mark.invariant(
+    "Newer events are registered only where the oldest client in use knows them; settling brings nothing back"
+)
 @pytest.mark.parametrize(
     ("installed", "seen", "events", "why"),
     [

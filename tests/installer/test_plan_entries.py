@@ -51,6 +51,9 @@ objects = st.dictionaries(
 )
 
 
+@pytest.mark.invariant(
+    "A file of the assistant's in trouble keeps no other from being served; what its owner writes meanwhile is kept; any file is given back byte for byte"
+)
 @hypothesis.settings(max_examples=40)
 @given(objects, st.sampled_from([None, 0, 2, "\t"]), st.sampled_from(["", "\n", "\r\n"]), st.booleans())
 def test_any_file_gets_all_kinds_and_is_given_back(

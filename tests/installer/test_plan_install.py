@@ -147,6 +147,9 @@ def test_two_directories_of_the_assistant_are_both_served_and_both_restored(mach
     assert {name: state for name, state in after.items() if name in before} == before
 
 
+@pytest.mark.invariant(
+    "A file of the assistant's in trouble keeps no other from being served; what its owner writes meanwhile is kept; any file is given back byte for byte"
+)
 def test_a_file_in_trouble_keeps_no_other_from_being_served(machine: Machine) -> None:
     good, bad = write_settings(machine), machine.root / "other"
     broken = write_settings(machine, b'{"hooks": [}', bad)

@@ -34,6 +34,9 @@ NARROWER = {
 }
 
 
+@pytest.mark.invariant(
+    "A purge of everything removes by name, never through a link, and nothing that csmd did not make"
+)
 def test_every_file_that_the_store_knows_is_known_here() -> None:
     ours = {glob for globs in plan.HOME_FILES.values() for glob in globs}
     known = {*text_columns.TEXT_FILES, *text_columns.STRUCTURE_FILES}
@@ -86,6 +89,9 @@ def test_a_readme_of_the_users_is_neither_overwritten_nor_removed(machine: Machi
     assert readme.read_text() == "mine"
 
 
+@pytest.mark.invariant(
+    "A purge of everything removes by name, never through a link, and nothing that csmd did not make"
+)
 def test_what_csmd_made_goes_and_all_else_stays(machine: Machine) -> None:
     paths = machine.paths
     fill(paths, *OWN, *FOREIGN)
@@ -101,6 +107,9 @@ def test_what_csmd_made_goes_and_all_else_stays(machine: Machine) -> None:
     assert not (paths.home / "models" / "m").exists() and not (paths.home / "repairing").exists()
 
 
+@pytest.mark.invariant(
+    "A purge of everything removes by name, never through a link, and nothing that csmd did not make"
+)
 def test_nothing_behind_a_link_is_touched(machine: Machine) -> None:
     paths, elsewhere = machine.paths, machine.root / "elsewhere"
     fill(paths, "csmd.db")

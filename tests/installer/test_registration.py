@@ -75,6 +75,9 @@ def test_the_registered_command_reaches_the_script_whatever_the_home_is_called(h
     assert done.stdout.splitlines() == ["-I", "-S", f"{home}/hook/csmd_hook.py", str(home), "Stop"]
 
 
+@pytest.mark.invariant(
+    "A hook never hurts the session. It exits 0, is silent on stderr, prints only where it injects, and keeps its deadline, whatever the daemon, the disk or the input is like"
+)
 def test_a_missing_interpreter_or_script_is_no_error() -> None:
     for interpreter in ("/nonexistent/python3", settings_python()):
         line = registration.hook_command(interpreter, Path("/nonexistent"), "UserPromptSubmit")
@@ -148,6 +151,7 @@ def test_line_ends_byte_order_mark_and_escapes_are_kept() -> None:
     assert merged.count(b"\n") == merged.count(b"\r\n")
 
 
+@pytest.mark.invariant("Leaving gives the settings back byte for byte; foreign hooks are never touched")
 def test_foreign_hooks_unknown_keys_and_their_order_stay() -> None:
     current = json.dumps(FOREIGN, indent=2).encode()
     merged = json.loads(merge(current))
@@ -334,6 +338,7 @@ def files(draw: st.DrawFn) -> tuple[dict[str, Any], bytes]:
     return value, (draw(st.sampled_from(["", "\ufeff"])) + draw(around) + text + draw(around)).encode()
 
 
+@pytest.mark.invariant("Leaving gives the settings back byte for byte; foreign hooks are never touched")
 @given(files())
 def test_a_merge_changes_nothing_of_others_and_a_removal_gives_the_bytes_back(
     case: tuple[dict[str, Any], bytes],
@@ -436,6 +441,7 @@ def test_a_second_install_after_an_edit_keeps_the_edit() -> None:
 # --- writing (the rest: test_edited.py)
 
 
+@pytest.mark.invariant("Leaving gives the settings back byte for byte; foreign hooks are never touched")
 @pytest.mark.parametrize(
     ("before", "now", "after"),
     [(b"one", b"two", b"mine"), (b"one", None, b"mine"), (None, b"two", b"mine"), (b"one", b"two", None)],

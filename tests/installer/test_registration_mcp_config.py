@@ -105,6 +105,7 @@ NAMES = st.text(max_size=6) | st.sampled_from(["csmd", "mcpServers"])
 ENTRIES = st.sampled_from([FOREIGN, OURS, {}, [], None, {"command": str(HOME / "hook" / "mcp"), "x": 1}])
 
 
+@pytest.mark.invariant("Of the assistant's own configuration only our entry comes and goes, under its lock")
 @given(st.dictionaries(NAMES, ENTRIES, max_size=5), st.sampled_from([None, 0, 1, 4]), st.booleans())
 def test_whatever_stands_there_only_ours_comes_and_goes(found: dict[str, Any], indent: int | None, tight: bool) -> None:
     separators = (",", ":") if tight else None
@@ -129,6 +130,7 @@ def test_the_file_lies_where_the_assistant_looks_for_it(chosen: bool, place: str
 # --- the assistant's lock
 
 
+@pytest.mark.invariant("Of the assistant's own configuration only our entry comes and goes, under its lock")
 def test_the_lock_is_the_assistants_own_and_is_gone_afterwards(tmp_path: Path) -> None:
     (tmp_path / "real.json").touch()
     (tmp_path / "link.json").symlink_to("real.json")

@@ -37,6 +37,7 @@ def test_what_was_put_in_comes_out_and_nothing_else(text: str) -> None:
     assert not registration.is_foreign(merged, HOME) and not registration.is_foreign(text, HOME)
 
 
+@pytest.mark.invariant("A status line of the user's own is left alone; ours never fails and comes out to the byte")
 @pytest.mark.parametrize(
     "theirs",
     [FOREIGN, None, "a text", {"type": "command"}, {"type": "command", "command": "x 'never closed"},
@@ -68,6 +69,7 @@ JSON = some.recursive(
 )
 
 
+@pytest.mark.invariant("A status line of the user's own is left alone; ours never fails and comes out to the byte")
 @given(some.dictionaries(some.text(max_size=5), JSON, max_size=4), some.sampled_from([None, 2, 4, "\t"]))
 def test_any_settings_come_back_to_the_byte(value: dict[str, Any], indent: Any) -> None:
     text = json.dumps(value, indent=indent)

@@ -58,6 +58,7 @@ def test_the_unit_is_one_that_systemd_has_nothing_to_say_about(tmp_path: Path) -
     assert "WatchdogSeconds" in verified(tmp_path, broken), "a check that cannot fail is none"
 
 
+@pytest.mark.invariant("Any path is read back from the unit as it is, or refused")
 @pytest.mark.parametrize("place", AWKWARD)
 def test_systemd_reads_an_awkward_path_back_as_it_is(place: str, tmp_path: Path) -> None:
     program = tmp_path / place.strip("/").replace("/", "-") / "python"
@@ -99,6 +100,7 @@ def test_every_home_has_a_name_of_its_own_and_units_tell_whose_they_are() -> Non
 # --- launchd
 
 
+@pytest.mark.invariant("Any path is read back from the unit as it is, or refused")
 @pytest.mark.parametrize("place", AWKWARD)
 def test_a_plist_reads_back_as_what_was_meant(place: str) -> None:
     made = unit(place, is_default=False, python=f"{place}/bin/python")

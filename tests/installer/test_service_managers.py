@@ -77,6 +77,7 @@ def test_the_end_at_logout_is_told_where_nobody_sits_at_a_screen(
 # --- placing
 
 
+@pytest.mark.invariant("Leaving takes unit, directories and processes back; a foreign unit is never written over")
 def test_a_unit_that_somebody_else_wrote_is_not_written_over(machine: Machine, commands: Path) -> None:
     stand_in(commands, "systemctl", "*Version*) echo Version=252;;")
     kept = Systemd(machine.paths, machine.root / "csmd.service")

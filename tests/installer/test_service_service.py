@@ -105,6 +105,7 @@ runpy.run_module("csmd.daemon", run_name="__main__", alter_sys=True)
 """
 
 
+@pytest.mark.invariant("An upgrade loses no event, whatever the older daemon's protocol")
 @pytest.mark.parametrize("verb", ["install", "upgrade"])
 def test_an_older_daemon_is_replaced_and_what_it_could_not_take_in_is_taken_in(machine: Machine, verb: str) -> None:
     machine.csmd("install", "--no-start")

@@ -26,6 +26,9 @@ def where_it_holds(said: str, *, gate: score.Gate, project_name: str) -> score.S
     return score.scope(said, gate=gate, about_speaker=told.about_speaker, project_name=project_name)
 
 
+@pytest.mark.invariant(
+    "What is promised for a date is told until that has passed, and neither asked about nor archived before"
+)
 @pytest.mark.parametrize(
     ("said", "until"),
     [
@@ -52,6 +55,7 @@ def test_days_are_counted_to_the_day_and_none_to_what_is_past() -> None:
     ] == [11, 0, 0, 0]
 
 
+@pytest.mark.invariant("A project's memories stay in it, unless their words say that they hold everywhere")
 @pytest.mark.parametrize(
     ("said", "gate", "where"),
     [
@@ -91,6 +95,7 @@ def test_a_memory_leaves_its_project_only_when_its_words_say_so(said: str, gate:
 GENERAL = ["I prefer small functions", "in all my projects keep commits small", "I usually squash before merging"]
 
 
+@pytest.mark.invariant("What names a place never leaves its project")
 @given(
     st.sampled_from(GENERAL),
     st.sampled_from(
@@ -117,6 +122,7 @@ def test_only_how_to_work_and_corrections_leave_a_project(said: str, gate: score
     assert where_it_holds(f"I prefer {said} everywhere", gate=gate, project_name="heron") == "project"
 
 
+@pytest.mark.invariant("What names a place never leaves its project")
 @pytest.mark.skipif(
     not (EVALUATION / "memories.jsonl").is_file(), reason=f"no labelled set at {EVALUATION}; set CSMD_EVAL"
 )
@@ -128,6 +134,7 @@ def test_of_the_labelled_corrections_none_leaves_its_project_as_said_or_as_label
     assert {where_it_holds(text, gate="correction", project_name="cli") for text in said} == {"project"}
 
 
+@pytest.mark.invariant("Confidence stays within what the category allows")
 @given(confidences, categories, gates)
 def test_a_confidence_is_inside_its_categorys_range(value: float, category: score.Category, gate: score.Gate) -> None:
     found = score.clamp(value, category, gate)

@@ -17,6 +17,7 @@ def check(older: str, newer: str, *, wanted: str) -> None:
     assert ("amends" if amends else "asks" if asks else "") == wanted
 
 
+@pytest.mark.invariant("Of several things that one memory says a later statement ends none by speaking of another")
 @pytest.mark.parametrize(
     ("older", "newer"),
     [
@@ -32,6 +33,7 @@ def test_of_several_things_one_is_over_and_the_others_stand(older: str, newer: s
     assert contradiction.amendment(older, newer) is None
 
 
+@pytest.mark.invariant("Of several things that one memory says a later statement ends none by speaking of another")
 @pytest.mark.parametrize(
     ("older", "newer"),
     [

@@ -93,6 +93,7 @@ RELATIONS = [
 ]
 
 
+@pytest.mark.invariant("A verb of change ends the same thing's older value; no aside, order or unseen subject does")
 @pytest.mark.parametrize(("older", "newer", "wanted"), RELATIONS)
 def test_what_a_later_statement_is_to_an_earlier_one(older: str, newer: str, wanted: str) -> None:
     check_replaced(older, newer, wanted=wanted)
@@ -147,6 +148,9 @@ REPLACED = [
 ]
 
 
+@pytest.mark.invariant(
+    "Only what certainly is the same subject is replaced unasked; of a memory that says several things only the part ends, and what is left is taken back with it"
+)
 @pytest.mark.parametrize(("older", "newer", "wanted"), REPLACED)
 def test_only_the_same_subject_is_replaced_and_only_what_is_certain(older: str, newer: str, wanted: str) -> None:
     check_replaced(older, newer, wanted=wanted)
@@ -269,6 +273,9 @@ PAST = [
 ]
 
 
+@pytest.mark.invariant(
+    "What supersedes what does not depend on the order in which a past is heard; less authority overturns nothing"
+)
 @settings(max_examples=8, deadline=None)
 @given(order=st.permutations(range(len(PAST))))
 def test_the_order_in_which_a_past_is_heard_does_not_matter(
@@ -298,6 +305,9 @@ def by_text(found: list[Memory], memory: Memory) -> str:
     return next((one.text for one in found if one.id == memory.superseded_by), "")
 
 
+@pytest.mark.invariant(
+    "What supersedes what does not depend on the order in which a past is heard; less authority overturns nothing"
+)
 def test_who_has_less_authority_overturns_nothing_and_is_put_before_a_person(store: Store) -> None:
     old = say(store, NPM, 1)
     new = say(store, PNPM, 2, authority="assistant")
@@ -329,6 +339,7 @@ def test_projects_do_not_overturn_each_other(store: Store) -> None:
     assert known(store, old).superseded_by == ""
 
 
+@pytest.mark.invariant("A wrong supersession that a person undoes is given back exactly and not made again")
 def test_a_wrong_one_that_a_person_undoes_is_given_back_exactly_and_not_made_again(store: Store) -> None:
     old = say(store, NPM, 1)
     before = known(store, old)
@@ -395,6 +406,9 @@ def holding(store: Store) -> set[str]:
     return {one.text for one in found if not one.superseded_by}
 
 
+@pytest.mark.invariant(
+    "Only what certainly is the same subject is replaced unasked; of a memory that says several things only the part ends, and what is left is taken back with it"
+)
 def test_a_part_is_ended_and_the_rest_holds_in_its_own_words_from_the_same_turns(store: Store) -> None:
     old, new = say(store, BOTH, 1), say(store, BUN, 2)
     assert holding(store) == {"Tests run with vitest.", BUN}
@@ -404,6 +418,9 @@ def test_a_part_is_ended_and_the_rest_holds_in_its_own_words_from_the_same_turns
     assert left.confidence == pytest.approx(0.85)
 
 
+@pytest.mark.invariant(
+    "Only what certainly is the same subject is replaced unasked; of a memory that says several things only the part ends, and what is left is taken back with it"
+)
 @pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
 def test_a_part_is_ended_in_whatever_order_a_past_is_heard(store: Store, order: tuple[int, ...]) -> None:
     past = [(BOTH, 1), (BUN, 2), ("Tests run with jest.", 3)]
@@ -412,6 +429,9 @@ def test_a_part_is_ended_in_whatever_order_a_past_is_heard(store: Store, order: 
     assert holding(store) == {BUN, "Tests run with jest."}
 
 
+@pytest.mark.invariant(
+    "Only what certainly is the same subject is replaced unasked; of a memory that says several things only the part ends, and what is left is taken back with it"
+)
 def test_an_ended_part_that_a_person_restores_leaves_nothing_behind(store: Store) -> None:
     old = say(store, BOTH, 1)
     before = known(store, old)
@@ -469,12 +489,18 @@ def test_a_person_who_replaces_a_memory_ends_what_the_newer_speaks_of(store: Sto
 NARROW = ("The cache listens on port 6379", "The cache listens on port 6380 in production")
 
 
+@pytest.mark.invariant(
+    "What may be replaced is asked of a person once; an assistant's word ends nothing that the user said"
+)
 def test_what_is_doubtful_ends_nothing_and_is_put_before_a_person(store: Store) -> None:
     old, new = (say(store, text, day) for day, text in enumerate(NARROW, 1))
     assert known(store, old).superseded_by == ""
     assert waiting(store) == [(old, new)]
 
 
+@pytest.mark.invariant(
+    "What may be replaced is asked of a person once; an assistant's word ends nothing that the user said"
+)
 @pytest.mark.parametrize("origin", ["stated", "model_saved"])
 def test_an_assistants_word_ends_nothing_of_the_users(store: Store, origin: str) -> None:
     old = say(store, NPM, 1)

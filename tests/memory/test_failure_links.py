@@ -118,6 +118,7 @@ def test_a_command_that_looks_at_more_and_goes_well_shows_that_it_was_mended(sto
     assert [one.fixed_files for one in listed(store)] == [("tree.go",)]
 
 
+@pytest.mark.invariant("Errors, fixes, symptoms and refutations are the same in whatever order real sessions are read")
 def test_it_is_all_the_same_when_it_is_gone_through_again_or_in_pieces(store: Store, tmp_path: Path) -> None:
     a_mended_build(store)
     assert go_through(store) > 0
@@ -233,6 +234,9 @@ def test_a_refuted_cause_is_told_to_no_session_until_it_is_confirmed_and_search_
     assert after is not None and brief.injectable(after)
 
 
+@pytest.mark.invariant(
+    "What is said of code that was edited later in its session is told with that, after what stands, and is no less believed"
+)
 def test_what_is_said_of_code_that_was_edited_later_says_so_and_is_no_less_believed(store: Store) -> None:
     talk = Talk(store)
     talk.say("user", REPORT)
@@ -299,6 +303,7 @@ def test_a_transcript_that_a_tool_has_written_explains_nothing_when_its_memories
     assert before is not None and after is None
 
 
+@pytest.mark.invariant("What was made of a purged session or turn goes with it")
 def test_what_was_made_of_a_purged_turn_goes_with_it(store: Store) -> None:
     a_mended_build(store)
     talk = Talk(store, "s2", day=2)

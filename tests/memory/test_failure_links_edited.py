@@ -32,6 +32,9 @@ def marked(store: Store, like: str) -> set[bool]:
     return {one.is_edited for one in found if one is not None}
 
 
+@pytest.mark.invariant(
+    "What is said of code that was edited later in its session is told with that, after what stands, and is no less believed"
+)
 @pytest.mark.parametrize(("answers", "wanted"), [(True, {True}), (False, {False})])
 def test_a_remark_that_was_handed_on_is_edited_by_what_answers_it_and_its_answer_does_not_say_it_again(
     store: Store, answers: bool, wanted: set[bool]
@@ -52,6 +55,9 @@ def test_a_remark_that_was_handed_on_is_edited_by_what_answers_it_and_its_answer
     assert marked(store, "hang indefinitely in CI") == wanted
 
 
+@pytest.mark.invariant(
+    "What is said of code that was edited later in its session is told with that, after what stands, and is no less believed"
+)
 def test_what_is_said_of_a_document_is_told_once_the_document_was_written_anew(store: Store) -> None:
     talk = Talk(store)
     talk.say("user", "why does docs/dates.md not fit the code?")

@@ -17,6 +17,7 @@ SURE = Candidate(
 )  # fmt: skip
 
 
+@pytest.mark.invariant("Each threshold of promotion keeps out by itself and says why; only a person lowers them")
 @pytest.mark.parametrize(
     ("changed", "step", "reason"),
     [

@@ -125,6 +125,9 @@ def test_a_replay_changes_nothing(store: Store) -> None:
     )
 
 
+@pytest.mark.invariant(
+    "Habits do not depend on the order of sessions; nobody's words but a person's count as orders; what was forgotten stays out"
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_in_which_sessions_come_makes_no_difference(tmp_path: Path, seed: int) -> None:
     told = {
@@ -159,6 +162,7 @@ def test_more_sessions_change_the_words_of_the_same_memory(store: Store) -> None
     assert memory.confirmed_at.startswith("2026-03-05")
 
 
+@pytest.mark.invariant("What was made of a purged session or turn goes with it")
 def test_a_purged_session_takes_its_packets_evidence_and_share_of_the_count_along(store: Store) -> None:
     asked(store, range(5), of=5)
     count(store)
@@ -187,6 +191,9 @@ def test_a_purged_session_takes_its_packets_evidence_and_share_of_the_count_alon
     assert store.read(candidates.counts) == {}
 
 
+@pytest.mark.invariant(
+    "Habits do not depend on the order of sessions; nobody's words but a person's count as orders; what was forgotten stays out"
+)
 def test_what_was_forgotten_or_dropped_stays_out_however_often_it_is_seen_again(store: Store) -> None:
     asked(store, range(4), of=4)
     count(store)
@@ -223,6 +230,9 @@ def test_what_is_said_against_it_takes_it_back_and_waits_for_a_person(store: Sto
     assert texts(store) == [] and store.read(candidates.counts) == {"preference": {"needs_review": 1}}
 
 
+@pytest.mark.invariant(
+    "Habits do not depend on the order of sessions; nobody's words but a person's count as orders; what was forgotten stays out"
+)
 def test_what_nobody_typed_and_what_a_tool_wrote_is_no_evidence(store: Store) -> None:
     for number in range(4):
         store.write(lambda rows, number=number: say(rows, number, ASKED, kind="relayed"))  # type: ignore[misc]

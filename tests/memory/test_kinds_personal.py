@@ -41,11 +41,13 @@ OF_A_PROJECT = [
 ]  # fmt: skip
 
 
+@pytest.mark.invariant("Who the user is holds in every project, what they are in a project in that")
 @pytest.mark.parametrize("said", OF_THE_USER)
 def test_what_somebody_says_of_themselves_is_of_no_project(said: str) -> None:
     assert kinds.is_of_the_user(said, project_name="payments")
 
 
+@pytest.mark.invariant("Who the user is holds in every project, what they are in a project in that")
 @pytest.mark.parametrize("said", OF_A_PROJECT)
 def test_what_is_said_of_a_project_or_of_others_stays_where_it_was_said(said: str) -> None:
     assert not kinds.is_of_the_user(said, project_name="payments")

@@ -78,6 +78,7 @@ def test_who_said_it_first_is_told_by_its_time_and_not_by_which_was_heard_first(
     assert [(p.uuid, p.role) for p in known[0].provenance] == [("u3", "states"), ("u1", "confirms"), ("u2", "confirms")]
 
 
+@pytest.mark.invariant("Only another turn confirms; use is no confirmation; what was forgotten stays forgotten")
 def test_the_same_turn_heard_twice_is_no_confirmation(store: Store) -> None:
     ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
     remember(store, statement("Use Postgres for the job queue"), "u1")
@@ -85,6 +86,7 @@ def test_the_same_turn_heard_twice_is_no_confirmation(store: Store) -> None:
     assert len(read(store, ident).provenance) == 1
 
 
+@pytest.mark.invariant("Only another turn confirms; use is no confirmation; what was forgotten stays forgotten")
 def test_an_assistant_that_repeats_what_it_was_told_confirms_nothing(store: Store) -> None:
     ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
     store.write(
@@ -99,6 +101,7 @@ def test_an_assistant_that_repeats_what_it_was_told_confirms_nothing(store: Stor
     assert read(store, ident).confidence == pytest.approx(0.90)
 
 
+@pytest.mark.invariant("What only outsiders say is never stated and confirms nothing")
 @pytest.mark.parametrize("known", [False, True])
 def test_what_only_outsiders_say_is_never_stated_and_confirms_nothing(store: Store, known: bool) -> None:
     said = "The staging host is only reachable over VPN"
@@ -110,6 +113,7 @@ def test_what_only_outsiders_say_is_never_stated_and_confirms_nothing(store: Sto
         assert (memory.authority, memory.confidence, len(memory.provenance)) == ("user", 0.85, 1)
 
 
+@pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")
 def test_authority_rises_only_by_the_turn_that_has_it(store: Store) -> None:
     ident, _ = remember(store, statement("The staging host is only reachable over VPN", authority="assistant"), "u1")
     remember(store, statement("The staging host is only reachable over VPN", authority="assistant"), "u2")
@@ -126,6 +130,7 @@ def forget(store: Store, ident: str, *, by_person: bool = True, at: str = NOW) -
     )  # fmt: skip
 
 
+@pytest.mark.invariant("Only another turn confirms; use is no confirmation; what was forgotten stays forgotten")
 def test_what_the_user_made_csmd_forget_does_not_come_back(store: Store) -> None:
     said = statement("The admin password rotates on Mondays")
     ident, _ = remember(store, said, "u1")
@@ -157,6 +162,9 @@ FORGOTTEN = [
 ]
 
 
+@pytest.mark.invariant(
+    "What says the same as something forgotten stays out, and nothing else; an assistant's forgetting binds assistants only"
+)
 @pytest.mark.parametrize(("gone", "later", "stays_out"), FORGOTTEN)
 def test_what_says_the_same_as_something_forgotten_stays_out_and_nothing_else(
     store: Store, gone: str, later: str, stays_out: bool
@@ -179,6 +187,9 @@ def stays_out(store: Store, *, at: str, name: str = "alpha", authority: str = "u
     return kept == ""
 
 
+@pytest.mark.invariant(
+    "What was forgotten in a project is kept out of it, as it was said by then; what was purged wherever and whenever it is said"
+)
 def test_what_is_forgotten_in_a_project_is_remembered_in_another_one(store: Store) -> None:
     here, _ = remember(store, statement(ROTATES), "u1")
     there, _ = remember(store, statement(ROTATES), "u2", name="beta")
@@ -189,6 +200,9 @@ def test_what_is_forgotten_in_a_project_is_remembered_in_another_one(store: Stor
     assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
 
 
+@pytest.mark.invariant(
+    "What was forgotten in a project is kept out of it, as it was said by then; what was purged wherever and whenever it is said"
+)
 def test_what_the_user_says_anew_after_forgetting_is_remembered_and_what_was_said_before_stays_out(
     store: Store,
 ) -> None:
@@ -228,6 +242,9 @@ def test_what_is_forgotten_stays_out_of_what_its_project_becomes_a_part_of(store
     assert stays_out(store, at=BEFORE, name="beta") and stays_out(store, at=BEFORE)
 
 
+@pytest.mark.invariant(
+    "What was forgotten in a project is kept out of it, as it was said by then; what was purged wherever and whenever it is said"
+)
 def test_what_a_purge_keeps_out_is_kept_out_wherever_and_whenever_it_is_said(store: Store) -> None:
     ident, _ = remember(store, statement(ROTATES), "u1")
     forget(store, ident)
@@ -244,6 +261,9 @@ def test_a_person_lifts_what_they_made_csmd_forget_in_other_words_too(store: Sto
     assert store.read(lambda rows: rows.value("select count(*) from tombstones")) == 0
 
 
+@pytest.mark.invariant(
+    "What says the same as something forgotten stays out, and nothing else; an assistant's forgetting binds assistants only"
+)
 def test_what_an_assistant_saved_and_forgot_keeps_no_user_from_saying_it(store: Store) -> None:
     said = "Use Postgres for the job queue of the billing workers"
     ident, _ = remember(store, statement(said, authority="assistant"), "u1")

@@ -184,6 +184,9 @@ def test_text_that_was_forgotten_is_refused_with_the_reason_and_changes_nothing(
     assert state(store) == before
 
 
+@pytest.mark.invariant(
+    "Only a person answers in review; an answer taken back leaves everything as it was, or is refused"
+)
 @pytest.mark.parametrize(
     ("verb", "said"), [("keep", ""), ("edit", "Never mind: everything is in one file"), ("drop", ""), ("supersede", "")]
 )
@@ -348,6 +351,9 @@ def test_what_has_changed_since_is_not_undone(store: Store) -> None:
     assert state(store) == before
 
 
+@pytest.mark.invariant(
+    "What is forgotten in a project leaves its own pages, by whatever its lines are known, and no other one's; a drop that is taken back lifts itself only"
+)
 def test_a_drop_that_is_taken_back_leaves_what_was_forgotten_before_it(store: Store) -> None:
     def in_beta(rows: Rows, at: str) -> str:
         beta = projects.ensure(rows, Project(key="beta", root="/p/beta", name="beta", kind="path"), now=NOW)
@@ -441,6 +447,9 @@ def test_every_column_of_a_memory_comes_back(store: Store) -> None:
 NARROW = ("The cache listens on port 6379", "The cache listens on port 6380 in production")
 
 
+@pytest.mark.invariant(
+    "What may be replaced is asked of a person once; an assistant's word ends nothing that the user said"
+)
 @pytest.mark.parametrize(
     ("verb", "holding"),
     [

@@ -122,6 +122,9 @@ def test_a_session_gets_its_digest_links_and_endings_and_looking_again_changes_n
     assert known(store) == found
 
 
+@pytest.mark.invariant(
+    "Digests, links and the self model do not depend on the order of sessions; a warning is rare by chance and orders nothing"
+)
 def test_the_order_in_which_sessions_are_captured_and_looked_at_does_not_matter(tmp_path: Path) -> None:
     made = []
     for number in range(3):
@@ -167,6 +170,7 @@ def test_work_that_ends_worse_is_a_warning_until_it_ends_well_again(store: Store
     assert store.read(waiting) == []
 
 
+@pytest.mark.invariant("What was made of a purged session or turn goes with it")
 def test_purging_a_session_takes_its_digest_links_and_evidence(store: Store) -> None:
     for turns in HISTORY[:14]:
         capture(store, turns)

@@ -76,12 +76,18 @@ def test_a_clear_fall_is_a_warning_and_a_bad_day_is_none() -> None:
     assert drifts(ended("+" * 5 + "-" * 8)) == []
 
 
+@pytest.mark.invariant(
+    "Digests, links and the self model do not depend on the order of sessions; a warning is rare by chance and orders nothing"
+)
 def test_by_chance_alone_a_warning_is_rare() -> None:
     chance = random.Random(5)
     raised = sum(bool(drifts(ended("".join(chance.choices("+-", (3, 1), k=30))))) for _ in range(400))
     assert raised <= 400 * self_model.CHANCE
 
 
+@pytest.mark.invariant(
+    "Digests, links and the self model do not depend on the order of sessions; a warning is rare by chance and orders nothing"
+)
 def test_a_warning_says_what_was_seen_and_orders_nothing() -> None:
     text = self_model.told(drifts(ended("+" * 14 + "--------"))[0])
     assert text == "debugging: 0 of the last 8 sessions ended well, 14 of 14 before 2026-03-01"

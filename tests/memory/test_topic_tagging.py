@@ -86,6 +86,9 @@ def test_a_memory_has_three_topics_at_most_and_none_within_another() -> None:
         assert not any(one < other for one in words for other in words)
 
 
+@pytest.mark.invariant(
+    "Topics do not depend on the order in which memories came; what somebody tags or takes off stays"
+)
 @settings(max_examples=30, deadline=None)
 @given(st.permutations(SAID))
 def test_topics_do_not_depend_on_the_order_in_which_memories_came(said: list[tuple[str, str]]) -> None:

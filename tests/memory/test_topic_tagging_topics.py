@@ -78,6 +78,9 @@ def test_memories_are_tagged_once_and_nothing_is_done_where_nothing_changed(stor
     assert store.commits == commits
 
 
+@pytest.mark.invariant(
+    "Topics do not depend on the order in which memories came; what somebody tags or takes off stays"
+)
 def test_what_somebody_tags_or_takes_off_stays_when_the_rule_looks_again(store: Store) -> None:
     assert say(store, "m5", "delivery", by=topics.PERSON)
     assert say(store, "m0", "shadow branch", by=topics.PERSON, weight=0)
@@ -144,6 +147,7 @@ def test_a_large_project_waits_until_enough_of_it_is_new(store: Store) -> None:
     assert topic_tagging.step(store, force=False, reading=False)
 
 
+@pytest.mark.invariant("No write of a dream or its undo is long: few actions, few tags, one file")
 def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_looked_for(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,6 +99,7 @@ def _generated(rows: Rows) -> upkeep_plan.Queueing:
     return plan
 
 
+@pytest.mark.invariant("A plan of what a plan has left is empty; a merge is taken back to the letter")
 def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_the_letter(store: Store) -> None:
     one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", confidence=0.75, session="s2")
     settled(store)
@@ -133,6 +134,7 @@ def test_a_merge_that_is_taken_back_leaves_neither_the_use_nor_the_tier_that_it_
     assert replace(read(store, one), version=0) == before
 
 
+@pytest.mark.invariant("Only a person takes back what a person merged or archived")
 def test_what_a_person_merged_or_archived_only_a_person_takes_back(store: Store) -> None:
     one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", session="s2")
     merge(store, other, one)
@@ -382,6 +384,9 @@ def test_the_factors_of_a_confidence_add_up(store: Store) -> None:
     assert found["recency"].effect == pytest.approx(0.05)
 
 
+@pytest.mark.invariant(
+    "No step of a dream, its preview or its undo is long; its own writes wake the stages once, and no client keeps an awaited one from going on"
+)
 def test_what_waits_is_asked_about_some_at_a_time_and_none_is_left_out(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -142,6 +142,7 @@ def mended(memories: list[Memory], plan: tuple[upkeep_plan.Action, ...]) -> list
     return list(now.values())
 
 
+@pytest.mark.invariant("A plan of what a plan has left is empty; a merge is taken back to the letter")
 @given(memories=stores())
 def test_a_plan_of_what_a_plan_has_left_is_empty(memories: list[Memory]) -> None:
     kinds = ("duplicate", "near_duplicate")

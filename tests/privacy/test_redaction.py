@@ -250,6 +250,7 @@ def test_the_literals_of_a_rule_that_ignores_case_are_lower_case() -> None:
     assert [rule.kind for rule in RULES if rule.ignores_case and any(one != one.lower() for one in rule.literals)] == []
 
 
+@pytest.mark.invariant("Redaction misses no literal, is stable, and its work is in proportion to the text")
 def test_the_prefilter_finds_every_literal_wherever_it_stands() -> None:
     for rule in RULES:
         for literal in rule.literals:
@@ -395,6 +396,7 @@ FRAGMENTS = [text for rows in POSITIVES.values() for text, _ in rows] + NEGATIVE
 ]  # fmt: skip
 
 
+@pytest.mark.invariant("Redaction misses no literal, is stable, and its work is in proportion to the text")
 @given(st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=8), max_size=6).map("".join))
 def test_redacting_twice_changes_nothing_more(text: str) -> None:
     once = redact(text, Counter())
@@ -433,6 +435,7 @@ def seconds(text: str) -> float:
 LITERALS = sorted({literal for rule in RULES for literal in rule.literals})
 
 
+@pytest.mark.invariant("Redaction misses no literal, is stable, and its work is in proportion to the text")
 @pytest.mark.parametrize("literal", LITERALS)
 def test_a_literal_over_and_over_costs_no_more_than_in_proportion(literal: str) -> None:
     for rest in ("", '": "a1'):

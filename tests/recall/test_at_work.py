@@ -156,6 +156,9 @@ def test_an_output_that_was_trimmed_is_known_by_what_was_kept_of_it(store: Store
     assert f"this failure {SOLVED}" in told(store, display.both_ends(long, limit=32768))
 
 
+@pytest.mark.invariant(
+    "A failure is answered once per context and never from that context; its event makes no turn and is never spooled"
+)
 def test_it_is_told_once_and_again_when_the_context_was_compacted(store: Store) -> None:
     solved(store)
     ident = store.read(lambda rows: failures.listing(rows, None, limit=9))[0].id if told(store) else ""

@@ -53,6 +53,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.invariant("A common file name alone names no file")
 @pytest.mark.parametrize(("said", "path", "is_named"), NAMES)
 def test_a_file_is_named_by_its_path_or_a_distinctive_last_name(said: str, path: str, is_named: bool) -> None:
     assert at_work.names(said, path) == is_named

@@ -66,6 +66,9 @@ def check(name: str) -> None:
     assert brief.passing(said(text, by)) == why
 
 
+@pytest.mark.invariant(
+    "A session's start and a page leave out what was about to change, was doubted or done at once, what one session told twice, and neither a rule, nor a correction that nobody doubts, nor what a person pinned or wrote there"
+)
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_soon_over_says_why(name: str) -> None:
     check(name)
@@ -77,6 +80,9 @@ def test_an_order_for_the_moment_is_no_plan_that_is_open() -> None:
     assert brief.passing(replace(order, gate="promissory")) == "done at once"
 
 
+@pytest.mark.invariant(
+    "A session's start and a page leave out what was about to change, was doubted or done at once, what one session told twice, and neither a rule, nor a correction that nobody doubts, nor what a person pinned or wrote there"
+)
 def test_a_correction_or_a_rule_lasts_whatever_stands_beside_it() -> None:
     for body in (
         "no, can you change this: we use uv here",

@@ -172,6 +172,9 @@ def test_the_same_rows_give_the_same_bytes_and_no_budget_is_passed(said: Any, st
         assert display.strip_fenced(brief.text) == "", "nothing said closes the fence"
 
 
+@pytest.mark.invariant(
+    "A checkpoint's essentials are told once after a compaction, never on resume, and keep their budget"
+)
 @settings(max_examples=80, deadline=None)
 @given(
     st.lists(

@@ -123,6 +123,9 @@ def work(store: Store, *, session: str = "s1") -> None:
 # --- made
 
 
+@pytest.mark.invariant(
+    "A compaction has one checkpoint, whoever tells of it first; no copy in it outlives its turn's purge"
+)
 def test_the_transcript_completes_what_the_hook_began_and_its_summary_decides(store: Store) -> None:
     work(store)
     hear(store, 5)
@@ -224,6 +227,7 @@ def test_what_is_older_than_is_kept_is_neither_made_nor_stays(store: Store) -> N
     assert everything(store) == [[], [], []]
 
 
+@pytest.mark.invariant("What a session is at is the task that was set last; going on, asking and mending set none")
 def test_a_summariser_is_told_the_task_that_was_set_last(store: Store) -> None:
     told = ("what does the date parser do with zones?", "please fix the parser, it loses the zone", "go on",
             "now port the exporter to asyncio", "yes, commit that")  # fmt: skip
@@ -246,6 +250,9 @@ def purged(store: Store, typed: str, **more: Any) -> None:
     store.write(purge.end)
 
 
+@pytest.mark.invariant(
+    "A compaction has one checkpoint, whoever tells of it first; no copy in it outlives its turn's purge"
+)
 @pytest.mark.parametrize(
     ("what", "kind"), [("s1-long-enough", "session"), ("u-mark", "turn"), ("Zanzibar quokka", "text")]
 )
@@ -303,6 +310,9 @@ def test_a_turn_that_is_taken_back_takes_its_copies_along(store: Store, how: str
 # --- told
 
 
+@pytest.mark.invariant(
+    "A checkpoint's essentials are told once after a compaction, never on resume, and keep their budget"
+)
 def test_after_a_compaction_its_essentials_are_told_with_the_brief_and_nothing_of_both_twice(store: Store) -> None:
     work(store)
     hear(store, 5)
@@ -397,6 +407,7 @@ def test_what_was_restored_is_told_once_to_the_next_session_of_its_project(store
     assert opening(store, hear(store, 22, "session_start", source="startup", session="s4")).text == told.text
 
 
+@pytest.mark.invariant("An echo says what only the old said, before the new was said, and is told nowhere as current")
 def test_a_restored_checkpoint_says_of_its_goal_that_it_holds_no_longer(store: Store) -> None:
     uuid = say(store, 1, "use npm in the web client for packages")
     say(store, 2, "Okay, done.", "assistant")
@@ -445,6 +456,7 @@ def test_what_was_forgotten_is_told_by_no_checkpoint(store: Store) -> None:
     assert "zoneinfo" not in opening(store, hear(store, 8, "session_start", source="compact")).text
 
 
+@pytest.mark.invariant("An assistant's goal reaches its own session only")
 def test_an_assistants_goal_is_told_in_its_own_session_only_and_as_the_assistants(store: Store) -> None:
     work(store)
 

@@ -26,11 +26,13 @@ DOES_NOT = [
 ]  # fmt: skip
 
 
+@pytest.mark.invariant("What a session is at is the task that was set last; going on, asking and mending set none")
 @pytest.mark.parametrize("said", SETS)
 def test_what_gives_something_to_do_sets_a_task(said: str) -> None:
     assert checkpoint.sets_task(said)
 
 
+@pytest.mark.invariant("What a session is at is the task that was set last; going on, asking and mending set none")
 @pytest.mark.parametrize("said", DOES_NOT)
 def test_what_goes_on_mends_adds_or_asks_sets_none(said: str) -> None:
     assert not checkpoint.sets_task(said)

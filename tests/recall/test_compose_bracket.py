@@ -20,6 +20,9 @@ def test_a_bracket_begins_where_the_table_says(used: int) -> None:
     assert compose.of(used, WINDOW) == CASES[used]
 
 
+@pytest.mark.invariant(
+    "No bracket of context gives more than the user allows; the advisory neither orders nor claims without exception"
+)
 @given(st.integers(0, 2_000_000), st.integers(0, 1_000_000), st.integers(0, 9000))
 def test_no_bracket_gives_more_than_the_user_allows(used: int, window: int, most: int) -> None:
     policy = compose.POLICY[compose.of(used, window)]

@@ -74,6 +74,9 @@ def check(name: str) -> None:
     assert compose.stated(memory(said, authority=by)) == told
 
 
+@pytest.mark.invariant(
+    "What does not fit in a brief goes in one order, corrections last; no question or errand is told unasked"
+)
 @pytest.mark.parametrize("name", CASES)
 def test_what_tells_something_is_told(name: str) -> None:
     check(name)

@@ -202,6 +202,9 @@ def test_a_name_that_changed_twice_leads_to_the_one_it_has_now(store: Store) -> 
     assert set(tokens.query_terms("limits.json")) <= set(found)
 
 
+@pytest.mark.invariant(
+    "What cannot be read in time costs its part of an answer; a large store's next prompt is rehearsed, a prompt a step"
+)
 @pytest.mark.parametrize(
     ("late", "part"),
     [("fulltext.text_hits", "words"), ("search.vector_hits", "vectors"), ("fulltext.rows_with", "words")],

@@ -78,6 +78,9 @@ def test_beliefs_go_first_then_capabilities_then_signals_warnings_last() -> None
     assert gone == ["belief", "capability", "signal", "experience", "warning"]
 
 
+@pytest.mark.invariant(
+    "No bracket of context gives more than the user allows; the advisory neither orders nor claims without exception"
+)
 @pytest.mark.parametrize(
     ("said", "why"),
     [

@@ -44,6 +44,9 @@ def told_of(said: list[tuple[str, bool, list[str]]]) -> list[Told]:
     ]
 
 
+@pytest.mark.invariant(
+    "A recall never passes its budget, its fence is not closed from inside, and the same matches give the same bytes"
+)
 @settings(max_examples=60)
 @given(st.lists(statement, max_size=30), st.integers(0, 900), st.integers(0, 12))
 def test_a_recall_never_passes_its_budget_and_its_fence_is_not_closed_from_inside(
@@ -193,6 +196,7 @@ def test_a_question_is_answered_without_a_model(busy: Store, said: str) -> None:
     assert made.degraded == ("vectors: no embedding model is installed (csmd model fetch)",)
 
 
+@pytest.mark.invariant("A task is told the rule that bears on it, once; assent and thanks are told nothing")
 @pytest.mark.parametrize(
     "said",
     """yes;Yes!;ok;ok go on;thanks;Thank you very much!;go ahead;continue;danke;Danke, mach weiter.;merci;merci beaucoup !;
@@ -215,6 +219,7 @@ def test_what_nobody_spoke_of_is_told_nothing(busy: Store, asked: str) -> None:
     assert told(busy, asked, floor=0.5).text == ""
 
 
+@pytest.mark.invariant("A task is told the rule that bears on it, once; assent and thanks are told nothing")
 @pytest.mark.parametrize(
     ("order", "is_told"),
     [
@@ -267,6 +272,9 @@ def test_earlier_talk_is_quoted_with_its_speaker_and_the_same_bytes_each_time(st
     assert told(store) == made
 
 
+@pytest.mark.invariant(
+    "Of a memory and the passage it came from one is told; neither a question nor a look is an answer"
+)
 def test_of_a_memory_and_the_passage_that_states_it_one_is_told(store: Store) -> None:
     ident = state(store, "The queue lives in Redis on the second host", 1)
     made = told(store)
@@ -276,6 +284,7 @@ def test_of_a_memory_and_the_passage_that_states_it_one_is_told(store: Store) ->
 # --- what may be told
 
 
+@pytest.mark.invariant("Neither a session's own talk nor another project's is quoted to it, and nothing twice")
 def test_neither_the_sessions_own_talk_nor_another_projects_is_quoted(store: Store) -> None:
     say(store, "the queue lives in the jobs table", 2)
     say(store, "the queue lives in a file", 4, root=THERE, session="s2")
@@ -284,6 +293,9 @@ def test_neither_the_sessions_own_talk_nor_another_projects_is_quoted(store: Sto
     assert ids(told(store, root=THERE)) == ["s2-4#0"]
 
 
+@pytest.mark.invariant(
+    "In the place of what was overturned, what replaced it is told; what was forgotten or purged is not quoted either"
+)
 def test_a_decision_that_was_overturned_is_told_as_what_replaced_it(store: Store) -> None:
     state(store, "Use npm in the web client for packages", 1)
     new = state(store, "Use pnpm in the web client for packages, not npm", 3, session="s2")
@@ -299,6 +311,7 @@ def test_what_replaced_a_memory_is_told_though_its_own_words_are_others(store: S
     assert new in ids(made) and old not in ids(made) and "Use npm" not in made.text
 
 
+@pytest.mark.invariant("An echo says what only the old said, before the new was said, and is told nowhere as current")
 def test_what_an_assistant_said_to_a_decision_is_not_quoted_as_current_when_that_was_overturned(store: Store) -> None:
     state(store, "Use npm in the web client for packages", 1)
     say(store, "Okay, I will use npm for packages.", 2)
@@ -310,6 +323,9 @@ def test_what_an_assistant_said_to_a_decision_is_not_quoted_as_current_when_that
     assert not any("Okay" in line.partition("(before,")[0] for line in made.text.splitlines())
 
 
+@pytest.mark.invariant(
+    "Of a memory and the passage it came from one is told; neither a question nor a look is an answer"
+)
 @pytest.mark.parametrize(
     "said", ["Where does the queue live?", "Let me look where the queue lives.", "Good. I'll check the queue first."]
 )
@@ -319,6 +335,9 @@ def test_neither_an_earlier_question_nor_a_look_is_quoted_as_an_answer(store: St
     assert ids(told(store)) == ["s1-4#0"]
 
 
+@pytest.mark.invariant(
+    "In the place of what was overturned, what replaced it is told; what was forgotten or purged is not quoted either"
+)
 def test_what_was_forgotten_is_not_quoted_either(store: Store) -> None:
     body = "The queue lives in the jobs table"
     ident = state(store, body, 1)
@@ -478,6 +497,9 @@ def test_what_was_forgotten_is_looked_up_at_once_for_all_that_is_found(store: St
     assert asked() <= before + 10
 
 
+@pytest.mark.invariant(
+    "In the place of what was overturned, what replaced it is told; what was forgotten or purged is not quoted either"
+)
 def test_of_what_was_purged_neither_the_words_nor_a_receipt_is_left(store: Store) -> None:
     uuid = say(store, "since spring the billing queue lives behind its own volume on the second host", 4)
     made = told(store)
@@ -490,6 +512,7 @@ def test_of_what_was_purged_neither_the_words_nor_a_receipt_is_left(store: Store
     assert store.read(lambda rows: rows.value(left, id=f"{uuid}%")) == 0
 
 
+@pytest.mark.invariant("Neither a session's own talk nor another project's is quoted to it, and nothing twice")
 def test_a_session_is_told_a_passage_once_and_a_memory_once(store: Store) -> None:
     say(store, "the queue lives in the jobs table", 2)
     state(store, "The queue has a dead letter table for jobs that failed twice", 3)
@@ -500,6 +523,7 @@ def test_a_session_is_told_a_passage_once_and_a_memory_once(store: Store) -> Non
     assert told(store, session="s8").text == made.text
 
 
+@pytest.mark.invariant("A task is told the rule that bears on it, once; assent and thanks are told nothing")
 def test_rules_are_told_once(busy: Store) -> None:
     ident = rule(busy, "Always retry in the uploader with tenacity, never with a loop", 1)
     made = told(busy, "Add a tenacity retry to the uploader")
@@ -561,6 +585,9 @@ def link(store: Store, older: str, newer: str, sure: float) -> None:
     store.write(write)
 
 
+@pytest.mark.invariant(
+    "From what was said first a thread leads to what was said later on the same matter, which is told first; nothing is superseded by that"
+)
 def test_what_was_said_later_is_told_first_with_the_older_as_before(store: Store) -> None:
     old = say(store, "the queue lives in the jobs table", 1)
     new = say(store, "from today everything asynchronous goes through Kafka", 3, session="s2")
@@ -672,6 +699,9 @@ def test_a_prompt_that_pastes_a_page_is_read_at_both_ends(busy: Store) -> None:
     assert f"{uuid}#0" in ids(told(busy, pasted))
 
 
+@pytest.mark.invariant(
+    "What cannot be read in time costs its part of an answer; a large store's next prompt is rehearsed, a prompt a step"
+)
 @pytest.mark.parametrize("late", ["fulltext.text_hits", "search.vector_hits", "fulltext.rows_with"])
 def test_what_cannot_be_read_in_time_costs_its_own_part_of_the_answer_alone(
     store: Store, monkeypatch: pytest.MonkeyPatch, late: str

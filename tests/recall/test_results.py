@@ -108,6 +108,9 @@ def test_no_two_hits_show_one_exchange_and_none_shows_more_than_a_hit_may(shelf:
     assert all("take" in hit.text.split("[")[0] for hit in hits)
 
 
+@pytest.mark.invariant(
+    "No turn is shown in two hits of a search, and a hit is explained by the features that its score was made from"
+)
 def test_a_hit_is_told_with_the_features_that_its_score_was_made_from(shelf: Shelf) -> None:
     shelf.state("the kangaroo gateway listens on 8443")
     shelf.say("the gateway of yesterday", on="2026-03-17", session="s2")
@@ -118,6 +121,7 @@ def test_a_hit_is_told_with_the_features_that_its_score_was_made_from(shelf: She
         assert set(hit.factors) >= {"shared", "rarest"} and "meaning" not in hit.factors
 
 
+@pytest.mark.invariant("A time that a question names prefers and never filters")
 def test_a_named_time_prefers_and_does_not_leave_out(shelf: Shelf) -> None:
     then = shelf.say("the gateway was moved to Lisbon", session="s1", on="2026-01-05")
     later = shelf.say("the gateway was moved to Oslo", session="s2", on="2026-03-10")
@@ -206,6 +210,9 @@ def link(shelf: Shelf, older: str, newer: str, sure: float) -> None:
     )
 
 
+@pytest.mark.invariant(
+    "An order of hits loses none; what was said later on the same matter stands above and is named, within one project"
+)
 def test_what_was_said_later_on_the_same_matter_stands_above_and_is_named(shelf: Shelf) -> None:
     old = shelf.say("the kangaroo gateway listens on port 8080, behind the old proxy", session="s1")
     new = shelf.say("from today the gateway takes 8443", session="s2", on="2026-03-05")
@@ -243,6 +250,9 @@ def test_of_many_threads_that_are_as_sure_none_moves_a_hit(shelf: Shelf) -> None
     assert shelf.find(asked) == before
 
 
+@pytest.mark.invariant(
+    "An order of hits loses none; what was said later on the same matter stands above and is named, within one project"
+)
 @settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=10),
@@ -282,6 +292,9 @@ def test_a_session_that_speaks_of_all_of_it_comes_before_one_that_names_a_word(s
     assert meant in [uuid for hit in shelf.find("kangaroo marsupial budget") for uuid in hit.source_uuids]
 
 
+@pytest.mark.invariant(
+    "A search for what nobody spoke of says so before the nearest, and a query without a word is refused"
+)
 @pytest.mark.parametrize(
     ("query", "is_close"),
     [
@@ -307,6 +320,9 @@ def test_of_one_exchange_one_hit_is_shown_with_what_was_asked_and_answered(shelf
     assert looked not in hit.source_uuids[1:]
 
 
+@pytest.mark.invariant(
+    "No session fills the front of a list where another answers nearly as well; no hit is lost by that"
+)
 def test_no_session_fills_the_front_where_another_answers_nearly_as_well() -> None:
     def shown(session: str, number: int, score: float) -> results.Shown:
         hit = Hit(

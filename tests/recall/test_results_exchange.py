@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,9 @@ def test_an_exchange_keeps_to_its_room_and_its_match_has_half_of_it(one: str, tw
 rows = st.integers(1, 30)
 
 
+@pytest.mark.invariant(
+    "No turn is shown in two hits of a search, and a hit is explained by the features that its score was made from"
+)
 @given(
     st.lists(rows, unique=True, max_size=20),
     st.dictionaries(rows, st.lists(st.integers(0, 30), max_size=2)),
@@ -59,6 +63,9 @@ def test_of_the_turns_beside_a_hit_the_better_comes_first() -> None:
     assert results.grouped([5], {5: (6, 4)}, {4: 0.9, 6: 0.1}, most=3) == [[5, 4, 6]]
 
 
+@pytest.mark.invariant(
+    "A search shows an exchange: a prompt with its answer, what was said at work between them only once"
+)
 def test_what_was_said_at_work_is_no_hit_beside_the_exchange_that_it_is_of() -> None:
     near = {2: (4, 1), 3: (4, 1), 4: (0, 1), 6: (7, 5)}
     assert results.grouped([2, 3, 6], near, {}, most=9, midway={2, 3}) == [[2, 4, 1], [6, 7, 5]]

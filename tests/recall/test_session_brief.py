@@ -130,6 +130,7 @@ def test_a_session_is_not_called_by_what_was_overturned_since_nor_by_what_was_to
     assert "use npm" not in told.lower() and "- changed settings.py" in told
 
 
+@pytest.mark.invariant("Two briefs with nothing new between them are the same bytes; ages count active days")
 def test_two_briefs_with_nothing_new_between_them_are_the_same_bytes(store: Store) -> None:
     told_on(store, 0)
     first, count = brief_of(store), iter(range(10_000))
@@ -146,6 +147,7 @@ def test_two_briefs_with_nothing_new_between_them_are_the_same_bytes(store: Stor
     check()
 
 
+@pytest.mark.invariant("Two briefs with nothing new between them are the same bytes; ages count active days")
 def test_a_project_left_for_sixty_days_is_told_of_as_before(store: Store) -> None:
     told_on(store, 0)
     left = brief_of(store)
@@ -161,6 +163,7 @@ def test_a_project_left_for_sixty_days_is_told_of_as_before(store: Store) -> Non
     assert SAID[3][0] not in worked.text, "a hundred days of work later the rest has"
 
 
+@pytest.mark.invariant("A promise is asked about once before it fades")
 def test_a_promise_is_asked_about_once_before_it_fades_and_again_when_it_was_confirmed(store: Store) -> None:
     uuid = session(store, "s0", 0)
     remember(store, PROMISED, "promissory", "plan", uuid, "s0", 0)
@@ -233,6 +236,9 @@ def test_how_full_a_context_is_is_not_known_until_somebody_answers_in_it(store: 
     assert store.read(lambda rows: receipts.filled(rows, "nobody")) == ("", 0)
 
 
+@pytest.mark.invariant(
+    "What is promised for a date is told until that has passed, and neither asked about nor archived before"
+)
 @pytest.mark.parametrize(
     "said", ["We freeze the API on March 10", "the importer is due by 10 Mar 2026", "the demo is on 2026-03-10"]
 )
@@ -252,6 +258,9 @@ def test_what_is_promised_for_a_date_is_told_until_that_has_passed(store: Store,
     )
 
 
+@pytest.mark.invariant(
+    "What is promised for a date is told until that has passed, and neither asked about nor archived before"
+)
 def test_a_promise_that_names_a_past_day_fades_as_any_other(store: Store) -> None:
     uuid = session(store, "s0", 0)
     remember(store, "we said on December 3 that the fixtures get tidied", "promissory", "plan", uuid, "s0", 0)
@@ -273,6 +282,9 @@ def follows(store: Store, older: str, newer: str, sure: float) -> None:
 OLD, NEW = "The kangaroo gateway listens on port 8080", "From today the kangaroo gateway takes 8443"
 
 
+@pytest.mark.invariant(
+    "From what was said first a thread leads to what was said later on the same matter, which is told first; nothing is superseded by that"
+)
 def test_what_a_later_memory_replaces_is_told_with_it_as_before(store: Store) -> None:
     first, second = session(store, "s1", 1, OLD), session(store, "s2", 2, NEW)
     remember(store, OLD, "epistemic", "fact", first, "s1", 1)
@@ -306,6 +318,9 @@ def test_what_lasts_is_told_behind_what_changed_it_in_passing(store: Store) -> N
     assert [NEW in line for line in lines] == [True, False] and OLD in lines[1]
 
 
+@pytest.mark.invariant(
+    "From what was said first a thread leads to what was said later on the same matter, which is told first; nothing is superseded by that"
+)
 def test_no_memory_gives_way_to_talk_that_none_states(store: Store) -> None:
     first, second = session(store, "s1", 1, OLD), session(store, "s2", 2, NEW)
     remember(store, OLD, "epistemic", "fact", first, "s1", 1)

@@ -164,6 +164,9 @@ def is_linked(home: Home, case: Changed, *, least: float) -> bool:
     return any(a in older and b in newer for a, b in home.links(least=least))
 
 
+@pytest.mark.invariant(
+    "From what was said first a thread leads to what was said later on the same matter, which is told first; nothing is superseded by that"
+)
 @pytest.mark.parametrize("kind", CHANGED)
 def test_what_another_session_changes_becomes_a_thread_and_is_told_first(home: Home, kind: str) -> None:
     case = CHANGED[kind]
@@ -179,6 +182,9 @@ def test_what_another_session_changes_becomes_a_thread_and_is_told_first(home: H
     assert all(n > first_new for n in stale), made.text
 
 
+@pytest.mark.invariant(
+    "From what was said first a thread leads to what was said later on the same matter, which is told first; nothing is superseded by that"
+)
 @pytest.mark.parametrize("kind", CHANGED)
 def test_the_order_in_which_sessions_are_imported_does_not_matter(home: Home, kind: str) -> None:
     case = CHANGED[kind]
@@ -200,6 +206,9 @@ def test_a_thread_leads_from_the_older_to_the_newer_whatever_was_stored_first(ho
     assert links and all(times[older] < times[newer] for older, newer in links)
 
 
+@pytest.mark.invariant(
+    "An order of hits loses none; what was said later on the same matter stands above and is named, within one project"
+)
 def test_another_projects_talk_is_of_no_thread(home: Home) -> None:
     case = CHANGED["port"]
     home.say("old", 3, case.first)
@@ -220,6 +229,9 @@ def test_what_has_been_linked_is_not_looked_at_again_and_a_second_time_changes_n
     assert home.link() == waiting and home.links(least=0.0) == links
 
 
+@pytest.mark.invariant(
+    "From what was said first a thread leads to what was said later on the same matter, which is told first; nothing is superseded by that"
+)
 def test_a_purge_removes_the_threads_of_what_goes(home: Home) -> None:
     case = CHANGED["port"]
     home.say("old", 3, case.first)

@@ -27,6 +27,7 @@ SAID = [
 ]
 
 
+@pytest.mark.invariant("An echo says what only the old said, before the new was said, and is told nowhere as current")
 @pytest.mark.parametrize(("said", "at", "session", "repeats"), SAID)
 def test_an_echo_says_what_only_the_old_said_before_the_new_was_said(
     said: str, at: str, session: str, repeats: bool

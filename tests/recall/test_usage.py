@@ -86,6 +86,7 @@ CASES: dict[str, Case] = {
 COMMON = {"tests", "run", "commit", "every"}
 
 
+@pytest.mark.invariant("Use is told only by what the assistant brings first, and is no confirmation")
 @pytest.mark.parametrize("name", CASES)
 def test_use_is_told_by_what_the_assistant_brings_first(name: str) -> None:
     case = CASES[name]

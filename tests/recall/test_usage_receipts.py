@@ -106,6 +106,7 @@ def test_what_a_prompt_was_told_is_judged_when_the_next_prompt_has_come(store: S
     assert store.read(lambda rows: receipts.told_since(rows, EARLY, projects=[7])).items == 0
 
 
+@pytest.mark.invariant("Use is told only by what the assistant brings first, and is no confirmation")
 def test_what_is_used_begins_its_age_again_and_is_no_surer(store: Store) -> None:
     pnpm, other = remember(store, "We use pnpm."), remember(store, "The bank throttles payments.")
     before = store.read(lambda rows: memories.by_id(rows, pnpm))

@@ -86,6 +86,7 @@ def find(
     )
 
 
+@pytest.mark.invariant("What fails degrades the answer and is named in it")
 def test_without_a_model_search_is_by_words_and_says_so(store: Store) -> None:
     uuid = say(store, "the staging cluster lives behind the VPN", 1)
     hits, degraded = find(store, "where is the staging cluster?")
@@ -93,6 +94,7 @@ def test_without_a_model_search_is_by_words_and_says_so(store: Store) -> None:
     assert degraded == ["vectors: no embedding model is installed (csmd model fetch)"]
 
 
+@pytest.mark.invariant("What fails degrades the answer and is named in it")
 def test_a_worker_that_fails_degrades_the_search_and_no_more(store: Store) -> None:
     def broken(query: str) -> tuple[bytes, str]:
         raise EmbeddingUnavailable("the worker has a cold")
@@ -103,6 +105,7 @@ def test_a_worker_that_fails_degrades_the_search_and_no_more(store: Store) -> No
     assert degraded == ["vectors: the worker has a cold"]
 
 
+@pytest.mark.invariant("A project's memories stay in it, unless their words say that they hold everywhere")
 def test_another_projects_turns_and_memories_stay_there(store: Store) -> None:
     remember(store, "alpha deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
     remember(
@@ -199,6 +202,7 @@ def brief_of(store: Store, number: int) -> str:
     return made.text
 
 
+@pytest.mark.invariant("A session is told once what bears on it, and nothing else")
 def test_a_session_is_told_once_and_again_after_its_context_was_lost(store: Store) -> None:
     uuid = say(store, "alpha deploys so", 1)
     remember(store, "alpha deploys with `make ship` from the release branch", uuid)
@@ -236,6 +240,7 @@ def recall(store: Store, prompt: str, session: str = "s9") -> list[BriefItem]:
     return list(made.items)
 
 
+@pytest.mark.invariant("A session is told once what bears on it, and nothing else")
 def test_a_prompt_gets_what_bears_on_it_and_nothing_else(store: Store) -> None:
     ident = remember(store, "the billing service deploys to staging with `make ship`", say(store, "x", 1))
     remember(store, "the users table has a composite index on organisation", say(store, "y", 3))
@@ -244,6 +249,7 @@ def test_a_prompt_gets_what_bears_on_it_and_nothing_else(store: Store) -> None:
     assert recall(store, "yes") == []
 
 
+@pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")
 def test_what_the_assistant_saved_by_itself_is_found_but_not_told(store: Store) -> None:
     remember(store, "the billing service deploys to staging with `make ship`", say(store, "x", 1), origin="model_saved")
     assert recall(store, "how do we deploy the billing service to staging?") == []
@@ -262,6 +268,7 @@ def state(store: Store, body: str, number: int, **more: str) -> str:
     )
 
 
+@pytest.mark.invariant("What was superseded stands behind what replaced it in a search, and says so")
 def test_what_was_superseded_stands_behind_what_replaced_it_and_says_so_turns_too(store: Store) -> None:
     state(store, "Use npm in the web client for packages", 1)
     new = state(store, "Use pnpm in the web client for packages, not npm", 3, session="s2")

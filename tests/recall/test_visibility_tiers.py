@@ -114,6 +114,7 @@ GOLDEN = {
 }
 
 
+@pytest.mark.invariant("Each tier is put forward as long as its table says")
 @pytest.mark.parametrize(("tier", "decay"), GOLDEN)
 def test_each_tier_is_put_forward_as_long_as_the_table_says(store: Store, tier: Tier, decay: Decay) -> None:
     session(store, "s0", 0)

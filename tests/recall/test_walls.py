@@ -136,6 +136,7 @@ places_and_sayings = st.lists(
 )
 
 
+@pytest.mark.invariant("A workspace is a wall, and only a person changes what is seen where")
 @settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(before=places_and_sayings, after=places_and_sayings)
 def test_nothing_is_seen_from_behind_a_wall(
@@ -155,6 +156,7 @@ def test_nothing_is_seen_from_behind_a_wall(
         shelf.write(story)
 
 
+@pytest.mark.invariant("A workspace is a wall, and only a person changes what is seen where")
 def test_without_the_wall_the_same_check_fails(shelf: Store) -> None:
     """A check that cannot fail is none."""
 

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 from machine import eventually
 from served import ServedMachine
 
@@ -35,6 +36,7 @@ def tree(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
+@pytest.mark.invariant("Leaving takes unit, directories and processes back; a foreign unit is never written over")
 def test_installing_has_systemd_keep_the_daemon_and_leaving_takes_everything_back(served: ServedMachine) -> None:
     (served.root / ".config").mkdir()
     before = tree(served.root / ".config")
@@ -63,6 +65,9 @@ def test_installing_has_systemd_keep_the_daemon_and_leaving_takes_everything_bac
     assert served.processes() == [] and not served.home.exists()
 
 
+@pytest.mark.invariant(
+    "Ready means that csmd answers; a stop lasts until the next start; killed or hung, it comes back and has lost nothing"
+)
 def test_a_start_ends_when_csmd_answers_and_a_stop_lasts_until_the_next_start(served: ServedMachine) -> None:
     served.csmd("install", "--no-start")
     assert served.shown("ActiveState", "UnitFileState") == {"ActiveState": "inactive", "UnitFileState": "enabled"}
@@ -78,6 +83,9 @@ def test_a_start_ends_when_csmd_answers_and_a_stop_lasts_until_the_next_start(se
     assert served.shown("UnitFileState")["UnitFileState"] == "enabled"
 
 
+@pytest.mark.invariant(
+    "Ready means that csmd answers; a stop lasts until the next start; killed or hung, it comes back and has lost nothing"
+)
 def test_a_daemon_that_is_killed_or_hangs_is_started_again_and_has_lost_nothing(served: ServedMachine) -> None:
     served.csmd("install", "--no-start")
     sooner(served)
@@ -94,6 +102,7 @@ def test_a_daemon_that_is_killed_or_hangs_is_started_again_and_has_lost_nothing(
     assert (served.units / "csmd.service.d" / "sooner.conf").exists(), "what the user wrote stays"
 
 
+@pytest.mark.invariant("An upgrade loses no event, whatever the older daemon's protocol")
 def test_an_upgrade_replaces_what_is_older_and_loses_no_event(served: ServedMachine) -> None:
     served.csmd("install", "--no-start")
     file, record = served.units / "csmd.service", served.paths.install_record
@@ -123,6 +132,7 @@ def test_an_upgrade_replaces_what_is_older_and_loses_no_event(served: ServedMach
     assert served.shown("UnitFileState", "ActiveState") == {"UnitFileState": "disabled", "ActiveState": "inactive"}
 
 
+@pytest.mark.invariant("What cannot run says why and does not spin")
 def test_a_daemon_that_cannot_run_says_why_and_does_not_spin(served: ServedMachine) -> None:
     served.csmd("install", "--no-start")
     sooner(served, f"{SOONER}[Unit]\nStartLimitBurst=2\n")

@@ -30,6 +30,7 @@ def counters(path: Path) -> dict[str, int]:
         return activity.counters(rows)
 
 
+@pytest.mark.invariant("A backup is of one moment; a restore keeps forgotten what is forgotten")
 def test_a_copy_made_while_others_write_is_of_one_moment(store: Store, path: Path, tmp_path: Path) -> None:
     grow(store, pages=3000)
     stop = threading.Event()

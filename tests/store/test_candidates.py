@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from csmd.model import Candidate, Evidence, Project, Turn
 from csmd.store import candidates, projects, turns
 from csmd.store.core import Store
@@ -62,6 +64,7 @@ def test_one_that_is_done_may_come_again(store: Store) -> None:
     ] == ["c1", "c3"]
 
 
+@pytest.mark.invariant("Candidates follow their project's merge and split")
 def test_candidates_go_with_a_merge_and_those_that_a_part_alone_speaks_for_come_back(store: Store) -> None:
     def write(rows: Rows) -> tuple[int, int]:
         seqs = []

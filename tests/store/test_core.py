@@ -54,6 +54,7 @@ def held(store: Store, *, lane: core.Lane | None = None) -> Iterator[None]:
         done.result(PATIENCE_S)
 
 
+@pytest.mark.invariant("A write is whole, and returns after its commit; one that fails is undone alone")
 def test_a_write_is_there_for_every_other_connection_when_it_returns(store: Store, path: Path) -> None:
     store.write(bump("a"))
     other = Rows(sqlite.connect(path, readonly=True))
@@ -79,6 +80,7 @@ def test_more_writes_than_a_group_holds_are_all_performed(store: Store, monkeypa
     assert store.read(activity.counters) == {"a": 10}
 
 
+@pytest.mark.invariant("A write is whole, and returns after its commit; one that fails is undone alone")
 def test_a_write_that_fails_is_undone_alone(store: Store) -> None:
     def half(rows: Rows) -> None:
         bump("half")(rows)
@@ -97,6 +99,7 @@ def test_a_write_that_fails_is_undone_alone(store: Store) -> None:
     assert store.read(activity.counters) == {"before": 1, "after": 1}
 
 
+@pytest.mark.invariant("A write is whole, and returns after its commit; one that fails is undone alone")
 def test_when_the_commit_fails_everybody_in_the_group_is_told_and_nothing_is_stored(store: Store) -> None:
     def refused_at_commit(rows: Rows) -> None:
         rows.run("pragma defer_foreign_keys = on")
@@ -111,6 +114,7 @@ def test_when_the_commit_fails_everybody_in_the_group_is_told_and_nothing_is_sto
     assert store.read(activity.counters) == {"c": 1}
 
 
+@pytest.mark.invariant("Nothing captured is lost. An ack means committed; without one the event is in the spool")
 def test_when_the_disk_ends_the_transaction_nobody_is_told_that_its_write_happened(store: Store) -> None:
     def lose_the_transaction(rows: Rows) -> None:
         rows.run("rollback")
@@ -290,6 +294,7 @@ def test_a_write_or_read_that_was_given_up_is_left_out_and_the_thread_lives_on(s
     assert store.read(activity.counters) == {"kept": 1}
 
 
+@pytest.mark.invariant("Readers cannot write, see one moment, end at their deadline, and never stand before a hook")
 @pytest.mark.parametrize("lane", ["hook", "main"])
 def test_a_read_is_stopped_at_its_deadline_and_the_next_one_works(store: Store, lane: core.Lane) -> None:
     for _ in range(3):
@@ -319,6 +324,7 @@ def test_a_read_whose_deadline_passed_while_it_waited_is_never_begun(store: Stor
     assert not begun
 
 
+@pytest.mark.invariant("Readers cannot write, see one moment, end at their deadline, and never stand before a hook")
 def test_a_long_read_stands_before_no_hook(store: Store) -> None:
     with held(store, lane="main"):
         assert store.read(lambda rows: rows.value("select 1"), lane="hook", deadline_s=5.0) == 1
@@ -358,6 +364,7 @@ def test_a_deadline_never_stops_the_read_after_it(store: Store) -> None:
         assert second.result(PATIENCE_S) == 300
 
 
+@pytest.mark.invariant("Readers cannot write, see one moment, end at their deadline, and never stand before a hook")
 def test_a_reader_cannot_write(store: Store) -> None:
     for statement in (
         "insert into counters (name, value) values ('a', 1)",
@@ -373,6 +380,7 @@ def test_a_reader_cannot_write(store: Store) -> None:
     assert store.write(integrity) == []
 
 
+@pytest.mark.invariant("Readers cannot write, see one moment, end at their deadline, and never stand before a hook")
 def test_a_read_sees_one_moment(store: Store) -> None:
     def look(rows: Rows) -> list[dict[str, int]]:
         first = activity.counters(rows)
@@ -437,6 +445,7 @@ def test_a_checkpoint_empties_the_log_and_lets_nobody_wait_behind_a_reader(store
     assert store.read(activity.counters) == {"a": 3}
 
 
+@pytest.mark.invariant("The database is readable by its owner alone")
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
 def test_the_database_and_its_neighbours_are_private_whatever_the_umask(path: Path, umask: int) -> None:
     before = os.umask(umask)
@@ -546,6 +555,7 @@ for worker in (0, 1):
 """
 
 
+@pytest.mark.invariant("Nothing captured is lost. An ack means committed; without one the event is in the spool")
 def test_a_writer_killed_at_any_point_loses_nothing_that_it_acknowledged(path: Path) -> None:
     chance = random.Random(11)
     acknowledged: set[int] = set()

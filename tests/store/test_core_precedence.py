@@ -45,6 +45,9 @@ def busy(seconds: float) -> None:
         pass
 
 
+@pytest.mark.invariant(
+    "A write that looks long for each of its rows ends when its time is over; the rest is the next one's"
+)
 def test_a_write_takes_what_fits_one_at_least_and_leaves_the_rest_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core, "SHORT_S", 0.05)
     left, writes = list(range(7)), []
@@ -66,6 +69,7 @@ def test_where_no_hook_is_answered_nothing_stands_still(stood: Stood) -> None:
     assert stood.asked == []
 
 
+@pytest.mark.invariant("The background stands still while a hook is answered, and has half of the time at least")
 def test_the_background_stands_still_until_the_hook_has_its_answer(stood: Stood) -> None:
     first = Precedence()
     first.say(answering=True)
@@ -75,6 +79,7 @@ def test_the_background_stands_still_until_the_hook_has_its_answer(stood: Stood)
     assert len(stood.asked) == 1
 
 
+@pytest.mark.invariant("The background stands still while a hook is answered, and has half of the time at least")
 def test_beside_hooks_that_never_end_the_background_has_half_of_the_time(stood: Stood) -> None:
     began = time.monotonic()
     first = Precedence()
@@ -86,6 +91,7 @@ def test_beside_hooks_that_never_end_the_background_has_half_of_the_time(stood: 
     assert 2 * sum(stood.asked) <= time.monotonic() - began
 
 
+@pytest.mark.invariant("The background stands still while a hook is answered, and has half of the time at least")
 def test_the_background_gives_way_from_the_first_hook_inside_to_the_last_and_to_no_call(stood: Stood) -> None:
     first = Precedence()
     room = WaitingRoom(lambda _, __: None, first)

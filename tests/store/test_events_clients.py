@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from csmd.store import events
 from csmd.store.core import Store
 
@@ -17,6 +19,7 @@ def test_of_each_version_the_latest_line_counts(store: Store) -> None:
     assert list(store.read(lambda rows: events.versions_since(rows, "2026-05-04"))) == ["2.1.329"]
 
 
+@pytest.mark.invariant("A hook cannot lead csmd to a foreign directory")
 def test_however_many_are_named_the_tables_stay_small(store: Store) -> None:
     many = {f"9.9.{number}": f"2026-01-01T00:00:{number:03d}" for number in range(200)}
     store.write(lambda rows: events.note_versions(rows, many))

@@ -215,6 +215,7 @@ def test_a_huge_file_is_refused_unread(home: Path) -> None:
     assert len(files.read_spooled(path).body) == wire.MAX_BODY_BYTES
 
 
+@pytest.mark.invariant("Every column and file that holds text is named; log and quarantine hold nobody's words")
 def test_the_quarantine_notes_where_and_why_but_never_what(tmp_path: Path) -> None:
     secret = b"sk-live-very-secret"
     for _ in range(2):

@@ -38,6 +38,9 @@ def test_a_line_is_put_at_the_end_and_a_torn_one_is_ended_first(root: Path) -> N
     assert [line.rstrip() for line in files.session_lines(path)] == [b'{"a":1}', b'{"a":2}', b'{"a":3,"tor', b'{"a":4}']
 
 
+@pytest.mark.invariant(
+    "A session file loads to what was written, whatever was withdrawn, summarised or torn; nobody forges the user in it"
+)
 def test_a_full_file_refuses_and_stays_as_it_is(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert files.SESSION_FILE_BYTES == 50 * 1024 * 1024
     monkeypatch.setattr(files, "SESSION_FILE_BYTES", 20)

@@ -100,6 +100,7 @@ def test_a_name_written_whole_comes_before_its_parts_apart(store: Store, given: 
     store.write(story)
 
 
+@pytest.mark.invariant("What derives from a text goes and changes with it; the index is sound whatever is said")
 def test_what_derives_from_a_text_goes_and_changes_with_it(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         seq = say(rows, given, "u1", "parseJsonLine 连接池")
@@ -131,6 +132,7 @@ def test_a_memory_is_found_by_the_fingerprint_of_the_failure_it_explains(store: 
     assert store.write(integrity) == []
 
 
+@pytest.mark.invariant("What derives from a text goes and changes with it; the index is sound whatever is said")
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @hypothesis_given(said=st.text(max_size=40), then=st.text(max_size=40))
 def test_the_index_is_sound_whatever_is_said_and_searched_for(store: Store, given: Any, said: str, then: str) -> None:
@@ -146,6 +148,9 @@ def test_the_index_is_sound_whatever_is_said_and_searched_for(store: Store, give
     store.write(story)
 
 
+@pytest.mark.invariant(
+    "A question costs no more in a large store: rare words first, else the newest; signs of vectors only pre-select"
+)
 def test_a_large_store_is_searched_by_the_rare_words_and_where_none_is_rare_among_the_newest(
     store: Store, given: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +213,9 @@ def test_how_common_a_word_is_here_is_counted_where_it_is_rare_and_else_taken_fr
     assert held("heron") == 9, "more than is counted: it is common"
 
 
+@pytest.mark.invariant(
+    "What a word costs does not grow with the texts it stands in: whose its rows are is read from an index, each count once"
+)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @hypothesis_given(
     counts=st.lists(st.integers(0, 40), min_size=1, max_size=6), room=st.integers(1, 60), few=st.integers(1, 60)
@@ -234,6 +242,9 @@ def test_counting_rare_words_first_chooses_as_counting_them_all(
     assert chosen(found) == chosen((count, str(place)) for count, place in every)
 
 
+@pytest.mark.invariant(
+    "What a word costs does not grow with the texts it stands in: whose its rows are is read from an index, each count once"
+)
 def test_a_word_is_counted_once_in_a_read_and_anew_in_the_next_and_in_a_write(store: Store, given: Any) -> None:
     for number in range(3):
         store.write(lambda rows, number=number: say(rows, given, f"w{number}", "the heron flies"))
@@ -251,6 +262,9 @@ def test_a_word_is_counted_once_in_a_read_and_anew_in_the_next_and_in_a_write(st
     assert store.read(lambda rows: fulltext.rows_with(rows, "passage", "heron")) == 4
 
 
+@pytest.mark.invariant(
+    "What a word costs does not grow with the texts it stands in: whose its rows are is read from an index, each count once"
+)
 @pytest.mark.parametrize("kind", ["turn", "passage", "memory"])
 def test_whose_a_words_rows_are_is_read_from_an_index_without_their_texts(store: Store, kind: str) -> None:
     index = fulltext.FULL_TEXT[kind]

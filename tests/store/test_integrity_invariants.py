@@ -103,6 +103,7 @@ BREACHES: list[tuple[str, Callable[[Rows, Given], None]]] = [
 ]
 
 
+@pytest.mark.invariant("Each rule of what may be believed is seen when it is broken")
 @pytest.mark.parametrize(("name", "breach"), BREACHES, ids=[f"{row[0]}-{n}" for n, row in enumerate(BREACHES)])
 def test_a_breach_is_seen_and_nothing_else(
     store: Store, given: Given, name: str, breach: Callable[[Rows, Given], None]

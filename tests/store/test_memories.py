@@ -47,6 +47,7 @@ def test_a_memory_comes_back_as_it_was_stored(store: Store, given: Any) -> None:
     store.write(story)
 
 
+@pytest.mark.invariant("No memory without provenance; what is forgotten leaves nothing but its hash")
 def test_a_memory_without_provenance_is_refused(store: Store, given: Any) -> None:
     with pytest.raises(StoreError, match="nobody said it"):
         store.write(lambda rows: put(rows, given, "m1", "text", uuids=()))
@@ -89,6 +90,7 @@ def test_a_sentence_is_stored_once_under_its_turn(store: Store, given: Any) -> N
     store.write(story)
 
 
+@pytest.mark.invariant("No memory without provenance; what is forgotten leaves nothing but its hash")
 def test_a_forgotten_memory_leaves_nothing_but_its_hash(store: Store, given: Any) -> None:
     said = "the password is hunter2"
 

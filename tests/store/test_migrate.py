@@ -77,6 +77,7 @@ def test_the_backup_can_be_put_back_and_used(path: Path, folder: Path, given: An
     store.close()
 
 
+@pytest.mark.invariant("A downgrade is refused with the name of the newest backup that fits")
 def test_a_downgrade_is_refused_with_the_name_of_the_newest_copy_that_fits(
     path: Path, folder: Path, given: Any
 ) -> None:
@@ -112,6 +113,7 @@ def test_an_older_backup_gives_way_to_the_newer(path: Path, folder: Path, given:
     assert path.with_name("csmd.before-migration.db").read_bytes().startswith(b"SQLite format 3")
 
 
+@pytest.mark.invariant("A migration happens whole or not at all; a newer database is left alone")
 def test_a_migration_that_fails_changes_nothing_and_is_done_at_the_next_start(
     path: Path, folder: Path, given: Any
 ) -> None:
@@ -133,6 +135,7 @@ def test_a_migration_that_fails_changes_nothing_and_is_done_at_the_next_start(
     store.close()
 
 
+@pytest.mark.invariant("A migration happens whole or not at all; a newer database is left alone")
 def test_a_file_of_a_newer_csmd_is_refused_and_left_as_it_is(path: Path, folder: Path, given: Any) -> None:
     (folder / "9001_mood.sql").write_text(ADD_MOOD)
     with_a_memory(path, given)

@@ -113,6 +113,9 @@ CHANGES = st.lists(
 )
 
 
+@pytest.mark.invariant(
+    "Passages stand for what turns say now, on every path, and so do their full-text index and vectors"
+)
 @settings(max_examples=60)
 @given_values(CHANGES)
 def test_whatever_becomes_of_turns_passages_their_index_and_vectors_follow(
@@ -352,6 +355,9 @@ while store.write(lambda rows: passage_index.fill(rows, limit=1)):
 """
 
 
+@pytest.mark.invariant(
+    "An older store gets its passages in small writes that a kill does not undo, when the disk has room; until then its turns are searched"
+)
 def test_a_process_that_is_killed_while_it_fills_leaves_a_store_that_goes_on(old: Path) -> None:
     for read in (2, 3):
         with subprocess.Popen([sys.executable, "-c", FILLING, str(old)], stdout=subprocess.PIPE) as process:

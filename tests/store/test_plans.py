@@ -392,6 +392,9 @@ def test_no_hot_statement_scans(store: Store, given: Given, name: str) -> None:
     assert store.write(look) == set()
 
 
+@pytest.mark.invariant(
+    "What a word costs does not grow with the texts it stands in: whose its rows are is read from an index, each count once"
+)
 @pytest.mark.parametrize("name", ["asked_between", "asked_between of all", "turns that state"])
 def test_few_sessions_or_memories_lead_to_their_turns_and_not_all_that_is_searched_to_them(
     store: Store, given: Given, name: str
@@ -413,6 +416,7 @@ def test_what_status_counts_of_a_few_rows_is_counted_by_an_index(store: Store, n
     assert store.read(lambda rows: scans(rows, [(dict(activity.COUNTED)[name], {})])) == set()
 
 
+@pytest.mark.invariant("Status counts no long table")
 def test_what_status_counts_of_long_tables_is_read_from_their_tallies(store: Store, given: Given) -> None:
     """A memory is a thousandth of what is stored; the other scans are of tallies, sizes and projects."""
 

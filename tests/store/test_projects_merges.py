@@ -116,6 +116,7 @@ def told(rows: Rows, sayings: Sequence[Said]) -> list[int]:
     return [projects.ensure(rows, place(number), now=NOW) for number in range(len(ROOTS))]
 
 
+@pytest.mark.invariant("A split gives back what a merge brought")
 @settings(max_examples=30, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(sayings=st.lists(said, max_size=14))
 @example(sayings=[(0, 0, 0, 1, "user"), (1, 0, 0, 3, "assistant"), (1, 0, 1, 2, "user"), (0, 0, 1, 5, "user")])
@@ -132,6 +133,7 @@ def test_what_was_merged_and_split_is_as_it_was(shelf: Store, sayings: list[Said
     told_and_undone(shelf, story)
 
 
+@pytest.mark.invariant("A split gives back what a merge brought")
 @settings(max_examples=20, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(first=st.lists(said, max_size=12), later=st.lists(said, max_size=6))
 def test_a_chain_of_merges_with_talk_between_is_taken_apart_the_other_way(

@@ -54,6 +54,9 @@ def without_way(columns: frozenset[tuple[str, str]]) -> set[tuple[str, str]]:
     return set(columns ^ set(purge.WAYS))
 
 
+@pytest.mark.invariant(
+    "What was purged is in no column and no byte, and does not come back: by import, hook, command line or backup"
+)
 def test_every_column_and_file_that_holds_text_has_a_way_to_be_purged() -> None:
     assert without_way(text_columns.TEXT_COLUMNS) == set()
     assert set(purge_files.WAYS) == set(text_columns.TEXT_FILES)
@@ -239,6 +242,9 @@ FORMS = {"as it is": MARK, "shouted": MARK.upper(), "over lines": "zanzibar\n  >
          "glued to more": "prezanzibar quokkas"}  # fmt: skip
 
 
+@pytest.mark.invariant(
+    "What was purged is in no column and no byte, and does not come back: by import, hook, command line or backup"
+)
 @pytest.mark.parametrize("form", FORMS)
 def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, path: Path, form: str) -> None:
     def plant(rows: Rows) -> None:
@@ -275,6 +281,9 @@ def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, 
     assert filled.read(lambda rows: len(rows.all("select 1 from files where path like 'purged:%'"))) == 1
 
 
+@pytest.mark.invariant(
+    "Passages stand for what turns say now, on every path, and so do their full-text index and vectors"
+)
 def test_no_byte_of_the_index_of_passages_holds_a_purged_turns_words(filled: Store, given: Given, path: Path) -> None:
     """It keeps no texts, so it is told of a deletion by key alone: the words leave it with the next merge, at the latest here."""
     filled.write(lambda rows: say(rows, given, "u99", "first. The zanzibarian okapi sleeps.", name="shop"))
@@ -455,6 +464,9 @@ def test_what_is_typed_is_tried_in_an_order_that_can_be_overruled(filled: Store,
             plan_of(filled, typed, kind=kind)
 
 
+@pytest.mark.invariant(
+    "What was purged is in no column and no byte, and does not come back: by import, hook, command line or backup"
+)
 def test_a_backup_from_before_is_purged_by_the_tombstones_alone(filled: Store, given: Given, path: Path) -> None:
     """What `restore` does: the copy gets the tombstones, then honours them; how it was purged does not matter."""
     filled.write(lambda rows: rows.run("update turns set text = text || ' zanzibar quokka' where uuid = 'u23'"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from csmd.store import digests, projects, search, turns, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -76,6 +78,9 @@ def test_of_a_session_that_went_on_in_another_project_only_that_is_near_which_on
     store.write(story)
 
 
+@pytest.mark.invariant(
+    "A search shows an exchange: a prompt with its answer, what was said at work between them only once"
+)
 def test_a_prompt_has_its_answer_beside_it_and_what_was_said_at_work_stands_between_the_two(
     store: Store, given: Any
 ) -> None:

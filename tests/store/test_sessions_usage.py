@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from csmd.store import receipts, sessions, turns
 from csmd.store.core import Store
 from csmd.store.sessions import Spent, Sum
 from csmd.store.sqlite import Rows
 
 
+@pytest.mark.invariant("A session's tokens equal its transcript's, each message once")
 def test_a_message_counts_once_with_what_its_last_line_says(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         for session, agent in (("s1", ""), ("s1", "a1"), ("fork", "")):

@@ -83,6 +83,7 @@ def test_a_transaction_is_undone_when_anything_is_raised_or_its_commit_fails(row
     assert rows.all("select a from t") == [(1,)]
 
 
+@pytest.mark.invariant("A read that is stopped at its deadline says so, and leaves time for the next")
 def test_one_of_several_reads_has_half_of_what_is_left(rows: Rows) -> None:
     assert rows.share(1.5) == 1.5
     with rows.within(0.2):
@@ -90,6 +91,7 @@ def test_one_of_several_reads_has_half_of_what_is_left(rows: Rows) -> None:
         assert rows.share(0.05) == 0.05
 
 
+@pytest.mark.invariant("A read that is stopped at its deadline says so, and leaves time for the next")
 def test_a_vector_table_that_is_stopped_at_a_deadline_says_so(rows: Rows) -> None:
     """Interrupted between two of its own reads it says only that one failed."""
 

@@ -53,6 +53,7 @@ def unnamed(found: Shape) -> set[tuple[str, str]]:
     )
 
 
+@pytest.mark.invariant("Every column and file that holds text is named; log and quarantine hold nobody's words")
 def test_every_column_that_could_hold_text_is_named(store: Store) -> None:
     store.write(lambda rows: vectors.ensure_model(rows, "m", 4, now=""))
     assert unnamed(store.read(shape)) == set()
@@ -91,6 +92,7 @@ def matches(path: str, patterns: tuple[str, ...]) -> bool:
     return False
 
 
+@pytest.mark.invariant("Every column and file that holds text is named; log and quarantine hold nobody's words")
 def test_every_file_of_the_home_is_named(tmp_path: Path) -> None:
     home = tmp_path / "home"
     paths = Paths(home=home, config_file=home / "config.yaml", log_dir=home / "log")

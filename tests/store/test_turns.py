@@ -78,6 +78,9 @@ def dangling(rows: Rows) -> list[str]:
     ]
 
 
+@pytest.mark.invariant(
+    "Every turn is stored once, from hook and transcript, after any replay; what csmd injected is not taken for news"
+)
 def test_the_transcript_takes_the_place_of_the_hooks_turn_and_all_that_was_made_of_it(
     store: Store, given: Given
 ) -> None:
@@ -223,6 +226,9 @@ def test_an_answer_that_stands_in_several_lines_is_no_turn_of_its_own(store: Sto
     store.write(story)
 
 
+@pytest.mark.invariant(
+    "A turn is rewritten by its own file only, a queued prompt said again by its own line only, and beyond its room a session keeps turns, not words"
+)
 def test_a_queued_prompt_is_said_again_by_the_line_it_left_the_queue_for_and_by_no_other(
     store: Store, given: Given
 ) -> None:
@@ -253,6 +259,9 @@ def test_a_queued_prompt_is_said_again_by_the_line_it_left_the_queue_for_and_by_
     assert store.write(integrity) == []
 
 
+@pytest.mark.invariant(
+    "A turn is rewritten by its own file only, a queued prompt said again by its own line only, and beyond its room a session keeps turns, not words"
+)
 def test_beyond_its_room_a_session_keeps_turns_but_not_their_words_tools_first(store: Store, given: Given) -> None:
     def add(rows: Rows, uuid: str, said: str, kind: str = "user", **more: Any) -> str:
         turn = given.turn(uuid, said, kind=kind, **more)
@@ -279,6 +288,9 @@ def test_beyond_its_room_a_session_keeps_turns_but_not_their_words_tools_first(s
     assert store.write(integrity) == []
 
 
+@pytest.mark.invariant(
+    "A turn is rewritten by its own file only, a queued prompt said again by its own line only, and beyond its room a session keeps turns, not words"
+)
 def test_only_its_own_file_can_rewrite_what_a_turn_says(store: Store, given: Given) -> None:
     def tell(rows: Rows, said: str, *, path: str, session: str = "s1") -> None:
         seq = projects.ensure(rows, given.project(), now=given.now)
@@ -374,6 +386,9 @@ def test_a_turn_that_turns_out_to_be_another_projects_takes_its_statements_and_v
     assert store.write(integrity) == []
 
 
+@pytest.mark.invariant(
+    "Every turn is stored once, from hook and transcript, after any replay; what csmd injected is not taken for news"
+)
 def test_an_event_is_known_by_its_id_and_as_the_same_report_of_a_second_command(store: Store, given: Given) -> None:
     def record(rows: Rows, ident: str, payload: str, second: float, name: str = "prompt") -> bool:
         return events.record(rows, given.event(ident, second=second, name=name), text_hash="", payload_hash=payload)
@@ -555,5 +570,8 @@ def check_interleaving(rows: Rows, values: Given, made: Any, distilled: bool) ->
         return
 
 
+@pytest.mark.invariant(
+    "Every turn is stored once, from hook and transcript, after any replay; what csmd injected is not taken for news"
+)
 def test_in_any_interleaving_what_is_stored_is_what_the_transcripts_hold(blank: Rows, given: Given) -> None:
     check_interleaving(blank, given)

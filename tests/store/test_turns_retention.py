@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from csmd.store import activity, projects, sessions, turns
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
@@ -26,6 +28,7 @@ def texts(rows: Rows) -> dict[str, str]:
     return {str(uuid): str(text) for uuid, text in rows.all("select uuid, text from turns")}
 
 
+@pytest.mark.invariant("What was said outlives its transcript; only tool output is ever dropped, and stays dropped")
 def test_only_tool_traffic_from_before_the_day_is_dropped_and_its_turns_stay(store: Store, given: Given) -> None:
     store.write(lambda rows: fill(rows, given, days=4, said="word " * 30))
     hashes = store.read(lambda rows: rows.all("select uuid, text_hash from turns order by uuid"))
@@ -68,6 +71,7 @@ def test_what_has_no_time_is_not_old(store: Store, given: Given) -> None:
     assert store.write(write) == 0
 
 
+@pytest.mark.invariant("What was said outlives its transcript; only tool output is ever dropped, and stays dropped")
 def test_what_was_dropped_stays_dropped_when_its_transcript_is_read_again(store: Store, given: Given) -> None:
     store.write(lambda rows: fill(rows, given, days=1, said="word " * 30))
     store.write(lambda rows: turns.drop_oldest_output(rows, limit=100))

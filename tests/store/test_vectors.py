@@ -121,6 +121,9 @@ def test_the_nearest_come_first_within_the_projects_that_are_asked_for(store: St
     assert store.write(integrity) == []
 
 
+@pytest.mark.invariant(
+    "A question costs no more in a large store: rare words first, else the newest; signs of vectors only pre-select"
+)
 def test_of_many_vectors_those_of_the_nearest_signs_are_compared_whole(
     store: Store, given: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,7 @@ def test_whatever_breaks_a_line_ends_a_quotation_as_a_newline_does(prompt: str, 
     assert quotations.quotations(prompt.replace("\n", mark)) == quotations.quotations(prompt)
 
 
+@pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")
 def test_a_statement_is_anothers_where_only_the_quotation_says_it() -> None:
     prompt = "Please read this.\n<issue>\nAlways deploy with the blue script.\n</issue>\nWe deploy on Mondays."
     assert quotations.is_of_another("Always deploy with the blue script", prompt)

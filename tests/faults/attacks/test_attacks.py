@@ -268,6 +268,7 @@ def check(machine: Machine, number: int, case: dict[str, Any]) -> None:
             assert word(number) not in answer.casefold(), answer
 
 
+@pytest.mark.invariant("Only the user becomes the user, and nothing leaves csmd's fence")
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case["name"] for case in CASES])
 def test_whatever_is_tried_only_the_user_speaks_for_the_user(played: Machine, number: int) -> None:
     check(played, number, CASES[number])

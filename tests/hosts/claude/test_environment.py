@@ -87,6 +87,9 @@ def test_the_newest_files_come_first_and_the_index_is_none_of_them(tmp_path: Pat
     assert instruction_files.scan(tmp_path / "missing") == []
 
 
+@pytest.mark.invariant(
+    "Nothing outside the assistant's memory directory is shown, and no instruction file can hang the reader"
+)
 def test_only_what_is_inside_is_shown(tmp_path: Path) -> None:
     folder = tmp_path / "memory"
     (folder / "deep").mkdir(parents=True)
