@@ -9,10 +9,10 @@ from __future__ import annotations
 import importlib.util
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
@@ -25,6 +25,7 @@ BUSY_TIMEOUT_MS = 5000
 #: An interrupt between two statements stops neither: after a deadline it is repeated this often.
 INTERRUPT_AGAIN_S = 0.01
 Row = tuple[Any, ...]
+T = TypeVar("T")
 
 
 def vector_extension() -> str:
@@ -144,6 +145,45 @@ def explained(error: apsw.Error, path: Path | str = "the database") -> StoreErro
     return StoreError(f"{path}: {error}", hint=hint)
 
 
+def among(column: str, keys: Iterable[int] | None) -> str:
+    """The condition that a column holds one of some row keys: any for None, no row for none."""
+    return "true" if keys is None else f"{column} in ({', '.join(str(int(key)) for key in keys) or 'null'})"
+
+
+def columns(kind: type[Any], alias: str, **instead: str) -> str:
+    """The columns of a class's fields, in their order: `alias.name`, or what `instead` says of a name."""
+    return ", ".join(instead.get(name, f"{alias}.{name}") for name in _annotations(kind))
+
+
+def _annotations(kind: type[Any]) -> dict[str, str]:
+    # A named tuple's are ForwardRefs.
+    return {name: str(getattr(said, "__forward_arg__", said)) for name, said in kind.__annotations__.items()}
+
+
+#: How a column's value becomes that of a field that is annotated so.
+_CONVERTED: Mapping[str, Callable[[Any], Any]] = {
+    "bool": bool,
+    "bool | None": lambda stored: None if stored is None else bool(stored),
+    "tuple[str, ...]": lambda stored: tuple(stored.split()),
+}
+
+
+@cached(200)
+def _reader(kind: type[T]) -> Callable[[Row], T]:
+    """Makes a value of a row whose columns are a class's fields in their order; of those that are left out the default."""
+    annotations = _annotations(kind)
+    names = tuple(annotations)
+    converted = {name: _CONVERTED[said] for name, said in annotations.items() if said in _CONVERTED}
+
+    def read(row: Row) -> T:
+        values = dict(zip(names, row, strict=False))
+        for name in converted.keys() & values.keys():
+            values[name] = converted[name](values[name])
+        return kind(**values)
+
+    return read
+
+
 class Rows:
     """One connection as stages see it: run portable SQL with named parameters, get tuples."""
 
@@ -180,6 +220,31 @@ class Rows:
         """The first column of the first row, or None."""
         row = self.one(sql, **values)
         return row[0] if row else None
+
+    def column(self, sql: str, **values: Any) -> list[Any]:
+        """The first column of every row."""
+        return [row[0] for row in self.all(sql, **values)]
+
+    def read(self, kind: type[T], sql: str, **values: Any) -> list[T]:
+        """Every row as a value of a class whose fields are the columns, in their order."""
+        return [_reader(kind)(row) for row in self.all(sql, **values)]
+
+    def read_one(self, kind: type[T], sql: str, **values: Any) -> T | None:
+        """The first row as such a value, or None."""
+        return next(iter(self.read(kind, sql, **values)), None)
+
+    def insert(self, table: str, conflict: str = "", /, **values: Any) -> bool:
+        """Inserts a row, its columns by name; whether it was written, which `conflict` ("on conflict ...") decides."""
+        return bool(self.run(_inserting(table, conflict, values), **values))
+
+    def insert_keyed(self, table: str, conflict: str = "", /, **values: Any) -> int:
+        """As `insert`; the row's key, 0 where none was written."""
+        return int(self.value(f"{_inserting(table, conflict, values)} returning seq", **values) or 0)
+
+    def upsert(self, table: str, key: str, /, **values: Any) -> None:
+        """Inserts a row, or gives the one with the same `key` (columns, with commas between) these values."""
+        changed = ", ".join(f"{name} = excluded.{name}" for name in values if name not in key.split(", "))
+        self.insert(table, f"on conflict ({key}) do update set {changed}", **values)
 
     def run(self, sql: str, **values: Any) -> int:
         """Performs a statement; the number of rows it changed."""
@@ -247,6 +312,11 @@ class Rows:
             if self.connection.in_transaction:
                 self.connection.execute("rollback")
             raise explained(error) from error
+
+
+def _inserting(table: str, conflict: str, values: Mapping[str, Any]) -> str:
+    marks = ", ".join(f":{name}" for name in values)
+    return f"insert into {table} ({', '.join(values)}) values ({marks}) {conflict}"  # noqa: S608
 
 
 def live_bytes(rows: Rows) -> int:

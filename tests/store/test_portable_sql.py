@@ -35,7 +35,11 @@ BACKENDS_OWN = {
 }
 MODULES = sorted(path for path in STORE.glob("*.py") if path.name not in BACKENDS_OWN)
 DIALECTS = ("sqlite", "postgres")
-METHODS = {"all", "one", "value", "run", "many"}
+METHODS = {"all", "one", "value", "run", "many", "column", "read", "read_one"}
+#: These take what the rows are made into before the statement.
+READING = {"read", "read_one"}
+#: These make the statement themselves, of a table, what is to be done on conflict, and named values.
+INSERTING = {"insert", "insert_keyed"}
 BEGINNING = re.compile(
     r"\s*(?:select|insert|update|delete|with|create|drop|alter|pragma|replace|vacuum|attach)\s", re.IGNORECASE
 )
@@ -130,12 +134,21 @@ def joined(node: ast.expr) -> str | None:
         return "".join(joined(part) or "" for part in node.values)
     if isinstance(node, ast.FormattedValue):
         name = ast.unparse(node.value)
+        if name.startswith("among("):
+            return "t.project_seq in (1, 2)"
         assert name in PLACEHOLDERS, f"say in PLACEHOLDERS what {{{name}}} stands for"
         return PLACEHOLDERS[name]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         left, right = joined(node.left), joined(node.right)
         return None if left is None or right is None else left + right
     return None
+
+
+def inserting(call: ast.Call) -> str:
+    """The statement that `rows.insert` makes of its arguments."""
+    table, conflict = [*(joined(one) or "" for one in call.args), ""][:2]
+    names = [keyword.arg or "further" for keyword in call.keywords]
+    return f"insert into {table} ({', '.join(names)}) values ({', '.join(f':{name}' for name in names)}) {conflict}"
 
 
 def statements(source: str) -> Iterator[tuple[int, str]]:
@@ -148,13 +161,13 @@ def statements(source: str) -> Iterator[tuple[int, str]]:
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
-            and node.func.attr in METHODS
+            and node.func.attr in METHODS | INSERTING
             and node.args
+            and ast.unparse(node.func.value) == "rows"
         ):
-            owner = ast.unparse(node.func.value)
-            sql = joined(node.args[0]) if owner == "rows" else None
+            sql = inserting(node) if node.func.attr in INSERTING else joined(node.args[node.func.attr in READING])
             if sql is not None:
-                seen |= {id(part) for part in ast.walk(node.args[0])}
+                seen |= {id(part) for part in ast.walk(node)}
                 yield node.lineno, sql
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr | ast.Constant | ast.BinOp) and id(node) not in seen:
@@ -203,7 +216,8 @@ def test_values_are_named_parameters_and_each_is_given(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in METHODS):
             continue
-        sql = joined(node.args[0]) if node.args and ast.unparse(node.func.value) == "rows" else None
+        place = int(node.func.attr in READING)
+        sql = joined(node.args[place]) if node.args and ast.unparse(node.func.value) == "rows" else None
         if sql is None or any(keyword.arg is None for keyword in node.keywords):
             continue
         wanted = set(re.findall(r"(?<![:\w]):([a-z_]+)", re.sub(r"'[^']*'", "''", sql)))
@@ -219,12 +233,15 @@ def f(rows, keys):
     rows.value("select a " "from t")
     rows.all(f"select a from t where b in ({keys})")
     rows.run("delete " + "from t", a=1)
+    rows.read(Value, "select b from t")
+    rows.insert("t", "on conflict (a) do nothing", a=1, b=2)
     other.all("not of the store")
     note = f"insert into t (a) values ({keys})"
 '''
     assert sorted(sql for _, sql in statements(source)) == sorted([
         "select a from t", "select a from t where b in (1, 2)", "delete from t", "select 1 from t", "update t set a = 1",
-        "insert into t (a) values (1, 2)",
+        "insert into t (a) values (1, 2)", "select b from t",
+        "insert into t (a, b) values (:a, :b) on conflict (a) do nothing",
     ])  # fmt: skip
 
 

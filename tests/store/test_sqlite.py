@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 import pytest
@@ -66,6 +68,33 @@ def test_a_statement_tells_how_many_rows_it_changed(rows: Rows) -> None:
     assert (rows.one("select a from t where a = 9"), rows.value("select a from t where a = 9")) == (None, None)
     with pytest.raises(StoreError):
         rows.many("insert into nowhere (a) values (:a)", [{"a": 1}])
+
+
+class Pair(NamedTuple):
+    seq: int
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Described:
+    name: str
+    words: tuple[str, ...]
+    is_open: bool
+    used: bool | None = None
+
+
+def test_rows_are_read_as_values_and_written_by_name(rows: Rows) -> None:
+    rows.run("create table t (seq integer primary key, name text unique, words text default '', is_open integer)")
+    assert rows.insert_keyed("t", name="a", words="b c", is_open=1) == 1
+    assert not rows.insert("t", "on conflict do nothing", name="a")
+    assert rows.insert_keyed("t", "on conflict do nothing", name="a") == 0
+    rows.upsert("t", "name", name="a", is_open=0)
+    assert rows.read(Pair, "select seq, name from t") == [Pair(1, "a")]
+    described = f"select {sqlite.columns(Described, 't', used='1')} from t"
+    assert rows.read_one(Described, described) == Described(name="a", words=("b", "c"), is_open=False, used=True)
+    assert rows.read_one(Described, "select name, words, is_open from t where seq = 2") is None
+    for keys, found in ((None, [1]), ([1, 2], [1]), ([2], []), ([], [])):
+        assert rows.column(f"select seq from t where {sqlite.among('seq', keys)}") == found
 
 
 def test_a_transaction_is_undone_when_anything_is_raised_or_its_commit_fails(rows: Rows) -> None:
