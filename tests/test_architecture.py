@@ -55,6 +55,7 @@ PURE = {
     "dream.page_content",
     "dream.page_differences",
     "dream.page_format",
+    "dream.wording",
     "extraction.chooser",
     "extraction.classifier",
     "extraction.failure_reports",

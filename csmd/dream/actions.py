@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from csmd.memory import confidence as score
@@ -79,7 +79,7 @@ class Snapshot:
     project_seq: int
     everywhere: int
     now: str
-    memories: Mapping[str, Memory]
+    memories: dict[str, Memory]
     days: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """The active days of the project and of what is around it, in order."""
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Snapshot:
     """(session, memory) where the session was told the memory: there it is used, not confirmed."""
     by_assistants: frozenset[str] = frozenset()
     """The uuids of the turns, among those that tell these memories, that an assistant said."""
-    superseded_at: Mapping[str, str] = field(default_factory=dict)
+    superseded_at: dict[str, str] = field(default_factory=dict)
     settled: frozenset[str] = frozenset()
     refused: Mapping[str, frozenset[str]] = field(default_factory=dict)
     let_stand: Mapping[str, str] = field(default_factory=dict)
@@ -98,12 +98,12 @@ class Snapshot:
     undone: frozenset[tuple[str, str]] = frozenset()
     """(kind of action, memory or fingerprint) of what a dream did and somebody has undone."""
     dropped: frozenset[Key] = frozenset()
-    raised: Mapping[str, Candidate] = field(default_factory=dict)
+    raised: dict[str, Candidate] = field(default_factory=dict)
     """What dreams made of facts, whatever became of it, by fingerprint."""
     facts: tuple[Fact, ...] = ()
     abroad: Mapping[str, Memory] = field(default_factory=dict)
     """Of what holds around projects: what users asked for in these, by id, that could hold everywhere."""
-    asked: Set[str] = frozenset()
+    asked: set[str] = field(default_factory=set)
     """What was put before a person, or answered: `older:newer` of each pair."""
 
     @property
@@ -131,6 +131,32 @@ class Snapshot:
             return memory.confirmed_at
         said = [one.at for one in memory.provenance if one.uuid not in self.by_assistants]
         return max(said, default=memory.created_at)
+
+    # --- following a plan to its end
+
+    def copied(self) -> Snapshot:
+        """The same with tables of its own, for `follow` to change."""
+        return replace(
+            self, memories=dict(self.memories), superseded_at=dict(self.superseded_at), raised=dict(self.raised),
+            asked=set(self.asked),
+        )  # fmt: skip
+
+    def follow(self, action: Action) -> None:
+        """Makes it what the store gives once an action is carried out."""
+        if action.fact is not None:
+            self.raised[action.fact.fingerprint] = candidate(action.fact)
+        elif action.kind == "lift" and action.made is not None:
+            self.memories[action.made.id] = action.made
+        elif action.kind == "ask":
+            self.asked.add(":".join(one.id for one in (action.memory, action.other) if one is not None))
+        else:
+            for changed in after(action, self.aged):
+                self.memories[changed.id] = replace(changed, version=changed.version + 1)
+                if changed.tier == "archive":
+                    del self.memories[changed.id]
+                    self.superseded_at.pop(changed.id, None)
+            if action.kind == "supersede" and action.memory is not None and action.other is not None:
+                self.superseded_at[action.memory.id] = self.stated_at(action.other)
 
 
 def order(memory: Memory) -> tuple[str, str, str, str]:
@@ -225,48 +251,6 @@ def after(action: Action, aged: Aged) -> tuple[Memory, ...]:
     if action.kind == "promote" and action.tier:
         return (aged(replace(memory, tier=action.tier)),)
     return (replace(memory, tier="archive"),)
-
-
-def pair(action: Action) -> str:
-    """What an `ask` is about, as the queue names it: `older:newer`."""
-    return ":".join(one.id for one in (action.memory, action.other) if one is not None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Working(Snapshot):
-    """A snapshot with tables of its own, on which a plan is followed to its end: each action takes as long as it changes."""
-
-    memories: dict[str, Memory]
-    superseded_at: dict[str, str]
-    raised: dict[str, Candidate]
-    asked: set[str]
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> Working:
-        """The same, and the snapshot stays as it is."""
-        own = {field.name: getattr(snapshot, field.name) for field in fields(snapshot)}
-        tables = {name: dict(own[name]) for name in ("memories", "superseded_at", "raised")}
-        return cls(**own | tables | {"asked": set(snapshot.asked)})
-
-    def follow(self, action: Action) -> None:
-        """Makes it what the store gives once the action is carried out."""
-        if action.fact is not None:
-            one = candidate(action.fact)
-            self.raised[one.fingerprint] = one
-            return
-        if action.kind == "lift" and action.made is not None:
-            self.memories[action.made.id] = action.made
-            return
-        if action.kind == "ask":
-            self.asked.add(pair(action))
-            return
-        for changed in after(action, self.aged):
-            self.memories[changed.id] = replace(changed, version=changed.version + 1)
-            if changed.tier == "archive":
-                del self.memories[changed.id]
-                self.superseded_at.pop(changed.id, None)
-        if action.kind == "supersede" and action.memory is not None and action.other is not None:
-            self.superseded_at[action.memory.id] = self.stated_at(action.other)
 
 
 #: In the order in which a dream does them; what one does the next one sees.
