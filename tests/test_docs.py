@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ast
 import functools
-import inspect
 import re
 import shlex
+import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -21,15 +21,11 @@ import pytest
 import csmd
 from csmd import client, wire
 from csmd.cli.main import main as command_line
-from csmd.config import Settings
-from csmd.daemon import health, injection, run, server, stages, steward
-from csmd.doctor import examine
+from csmd.daemon import health, injection, run, server
 from csmd.hosts.claude import transcript
 from csmd.installer import plan, registration, service
 from csmd.privacy import redaction
-from csmd.store import core, migrate, text_columns
-from csmd.tools.registry import REQUIRED
-from csmd.tools.table import TOOLS
+from csmd.store import migrate, text_columns
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -155,45 +151,29 @@ def test_a_command_in_a_document_exists_with_its_options(path: Path) -> None:
         assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, f"csmd {' '.join(words)}"
 
 
-@pytest.mark.invariant("The documents list what the code has")
-def test_every_command_is_documented() -> None:
-    rows = table(ROOT / "docs" / "tools.md", "command", columns=2)
-    listed = [" ".join(re.findall(r"\b[a-z]+(?:-[a-z]+)*\b", row[0].partition(" --")[0])[1:]) for row in rows]
-    assert sorted(listed) == sorted(commands())
-    for name, command in commands().items():
-        assert command.help, name
+def test_every_command_says_what_it_does() -> None:
+    assert [name for name, command in commands().items() if not command.help] == []
 
 
 # --- tools, configuration, events, tables
 
 
 @pytest.mark.invariant("The documents list what the code has")
-def test_every_tool_is_documented_with_its_parameters() -> None:
-    rows = {
-        name.strip("`"): (set(re.findall(r"\*\*(\w+)\*\*", parameters)), parameters, changes)
-        for name, _, parameters, changes in table(ROOT / "docs" / "tools.md", "tool", columns=4)
-    }
-    assert list(rows) == list(TOOLS)
-    for name, tool in TOOLS.items():
-        required, parameters, changes = rows[name]
-        assert required == {key for key, (_, default) in tool.parameters.items() if default is REQUIRED}, name
-        plain = re.sub(r"\([^)]*\)", "", parameters).replace("*", "")
-        assert [word for word in re.split(r"[,\s]+", plain) if word] == list(tool.parameters), name
-        assert changes == ("yes" if tool.mutates else "no"), name
+def test_what_is_generated_is_what_the_code_says() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
-def shown_default(value: object) -> str:
-    return f"[{', '.join(value)}]" if isinstance(value, tuple) else str(value)
-
-
-def test_every_key_of_the_configuration_is_documented_with_its_default() -> None:
-    rows = [[cell.strip("`") for cell in row] for row in table(ROOT / "docs" / "storage.md", "key", columns=3)]
-    code = [[Settings.key(field.name), shown_default(field.default).lower()] for field in fields(Settings)]
-    assert [[key, default.lower()] for key, default, _ in rows] == [[key, default] for key, default in code]
-    # the words too: they stand once in the code, below each field
-    source = inspect.getsource(Settings)
-    for _, _, meaning in rows:
-        assert meaning.rstrip(".") in source, meaning
+def test_a_changed_row_is_found_in_what_is_generated(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copytree(ROOT / "csmd", tmp_path / "csmd", symlinks=True)
+    tools = tmp_path / "docs" / "tools.md"
+    tools.write_text(tools.read_text().replace("| `csmd status` |", "| `csmd state` |"))
+    command = [sys.executable, str(tmp_path / "docs" / "generate.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "tools.md" in done.stdout
 
 
 def test_every_kind_of_secret_is_documented() -> None:
@@ -274,21 +254,10 @@ def test_the_deadlines_in_the_documents_are_those_of_the_code() -> None:
             f"at most {transcript.ANSWER_LIMIT_UNITS:,} UTF-16 units",
             f"{registration.EVENTS['SessionStart']} s for SessionStart and {registration.EVENTS['Stop']} s for the others",
         ],
-        "architecture.md": [
-            f"every {steward.LIVE_SWEEP_S:g} s, all of them every {steward.FULL_SWEEP_S / 60:g} min",
-            f"older than {stages.PROVISIONAL_S / 60:g} min",
-            f"batch of {stages.EMBED_TEXTS} rows",
-            f"at most {core.GROUP_LIMIT})",
-        ],
     }
     for name, phrases in told.items():
         text = " ".join((ROOT / "docs" / name).read_text().split())
         assert [phrase for phrase in phrases if phrase not in text] == [], name
-
-
-def test_every_check_of_the_doctor_is_documented_with_its_remedy() -> None:
-    rows = table(ROOT / "docs" / "operations.md", "check", columns=3)
-    assert rows == [[f"`{check.id}`", check.question, check.remedy] for check in examine.CHECKS]
 
 
 @pytest.mark.invariant("The documents list what the code has")

@@ -3,7 +3,7 @@
 One linear model for every way in (transcripts, `csmd remember`, the memory server, edited pages, imports). Its features
 are the words of a sentence, pairs of neighbouring words, and the same with words replaced by their class ("when",
 "role", "taste": csmd/data/word_classes.txt). Weights are fitted by tests/bench/train_classifier.py and described in
-docs/model-card-classifier.md. What a model cannot know stands here as policy: an assistant corrects nobody, a plan
+docs/extending.md. What a model cannot know stands here as policy: an assistant corrects nobody, a plan
 does not last, and a sentence is told for good only when it says so.
 """
 

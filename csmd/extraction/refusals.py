@@ -1,7 +1,7 @@
 """How likely a user's sentence, by itself, states something that holds beyond the moment; pure.
 
 A logistic regression over which of the language's common words a sentence has, which begins it, and how long it is.
-The weights stand in csmd/data/chooser.json (tests/bench/train_chooser.py; docs/model-card.md).
+The weights stand in csmd/data/chooser.json (tests/bench/train_chooser.py; docs/extending.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The trained numbers that choosing reads: csmd/data/chooser.json, 10 KB, described in docs/model-card.md."""
+"""The trained numbers that choosing reads: csmd/data/chooser.json, 10 KB, described in docs/extending.md."""
 
 from __future__ import annotations
 

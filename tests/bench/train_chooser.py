@@ -245,7 +245,7 @@ def _fit(out: Path, bar: float, folder: Path) -> int:
         print("the features have changed: prepare them again", file=sys.stderr)
         return 1
     rows = [Candidate(*row) for of in held["rows"].values() for row in of]
-    weights = {"about": "docs/model-card.md", "bar": bar, "passage": fitted(rows), "assertion": asserting(folder)}
+    weights = {"about": "docs/extending.md", "bar": bar, "passage": fitted(rows), "assertion": asserting(folder)}
     out.write_text(json.dumps(weights, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     print(f"{out}: {len(weights['passage'])} features, {len(weights['assertion'])} signs, {len(rows)} candidates")
     return 0

@@ -1,0 +1,163 @@
+"""Writes the generated parts of the documents, between `<!-- begin NAME -->` and `<!-- end NAME -->`.
+
+    python docs/generate.py            writes them
+    python docs/generate.py --check    exit code 1 where one is not what the code says
+
+Run it in the environment of README's second command.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+DOCS = Path(__file__).resolve().parent
+PACKAGE = DOCS.parent / "csmd"
+
+
+def table(heading: str, rows: list[str]) -> str:
+    """A Markdown table of rows that are written already."""
+    columns = heading.count("|") + 1
+    return "\n".join([f"| {heading} |", f"|{' --- |' * columns}", *rows])
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a help text or docstring, without its full stop."""
+    flat = " ".join(text.split())
+    return re.split(r"(?<=[^.][.!?])\s+(?=[A-Z`])", flat)[0].rstrip(".")
+
+
+def tree() -> str:
+    """Every module with the first sentence of its docstring, folder by folder."""
+    lines = []
+    folders = [PACKAGE, *sorted(path for path in PACKAGE.rglob("*") if path.is_dir() and path.name[0] not in "_.")]
+    for folder in folders:
+        if "_share" in folder.parts:
+            continue
+        modules = sorted(path for path in folder.glob("*.py") if path.name != "__init__.py" or path.stat().st_size)
+        if modules:
+            lines.append(f"{folder.relative_to(PACKAGE.parent)}/")
+        for path in modules:
+            says = first_sentence(ast.get_docstring(ast.parse(path.read_text())) or "").replace("`", "")
+            lines.append(f"  {path.name:<24} {says[:92].rstrip() + ('...' if len(says) > 92 else '')}".rstrip())
+    return "\n".join(["```", *lines, "```"])
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command that does something, by its words: `model fetch`."""
+    from csmd.cli.main import main
+
+    def walk(group: click.Group, words: tuple[str, ...]) -> Iterator[tuple[str, click.Command]]:
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            if isinstance(command, click.Group):
+                yield from walk(command, (*words, name))
+            elif command is not None:
+                yield " ".join((*words, name)), command
+
+    return walk(main, ())
+
+
+def command_rows() -> str:
+    """Every command with its arguments, its options and the first sentence of its help."""
+    rows = []
+    for name, command in commands():
+        arguments = " ".join(
+            part.make_metavar(click.Context(command)) for part in command.params if isinstance(part, click.Argument)
+        )
+        options = [
+            max(part.opts, key=len) for part in command.params if isinstance(part, click.Option) and not part.hidden
+        ]
+        arguments = arguments.replace("|", "\\|")
+        shown = " ".join(f"`{option}`" for option in options if option != "--json")
+        rows.append(f"| `{f'csmd {name} {arguments}'.strip()}` | {first_sentence(command.help or '')} | {shown} |")
+    return table("command | does | options", rows)
+
+
+def tool_rows() -> str:
+    """Every tool with its summary and its parameters: required ones in bold, the others with their default."""
+    from csmd.tools.registry import REQUIRED
+    from csmd.tools.table import TOOLS
+
+    def shown(name: str, default: object) -> str:
+        if default is REQUIRED:
+            return f"**{name}**"
+        return name if default in ("", None, False, 0) else f"{name} ({str(default).lower()})"
+
+    rows = []
+    for name, tool in TOOLS.items():
+        parameters = ", ".join(shown(key, default) for key, (_, default) in tool.parameters.items() if key != "asking")
+        rows.append(f"| `{name}` | {tool.summary} | {parameters} | {'yes' if tool.mutates else 'no'} |")
+    return table("tool | does | parameters | changes", rows)
+
+
+def setting_rows() -> str:
+    """Every key of config.yaml with its default and its meaning."""
+    from dataclasses import fields
+
+    from csmd.cli.settings import explained
+    from csmd.config import Settings
+
+    rows = []
+    for field in fields(Settings):
+        default = f"[{', '.join(field.default)}]" if isinstance(field.default, tuple) else str(field.default)
+        shown = default.lower() if isinstance(field.default, bool) else default
+        rows.append(f"| `{Settings.key(field.name)}` | `{shown}` | {explained()[Settings.key(field.name)]} |")
+    return table("key | default | meaning", rows)
+
+
+def check_rows() -> str:
+    """Every check of `csmd doctor`."""
+    from csmd.doctor.examine import CHECKS
+
+    return table("check | asks | try", [f"| `{check.id}` | {check.question} | {check.remedy} |" for check in CHECKS])
+
+
+def figures() -> str:
+    """The tables of figures.json."""
+    parts = []
+    for title, section in json.loads((DOCS / "figures.json").read_text()).items():
+        rows = [f"| {' | '.join(row)} |" for row in section["rows"]]
+        about = f"{section['note']} `{section['command']}` ({section['at']})".strip()
+        parts.append(f"## {title}\n\n{about}\n\n{table('what | figure | bar', rows)}\n")
+    return "\n".join(parts).rstrip()
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    "tree": tree,
+    "commands": command_rows,
+    "tools": tool_rows,
+    "settings": setting_rows,
+    "checks": check_rows,
+    "figures": figures,
+}
+
+
+def filled(text: str) -> str:
+    """A document with its generated parts as the code has them now."""
+    block = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
+    return block.sub(lambda match: f"{match[1]}{BLOCKS[match[2]]()}\n{match[3]}", text)
+
+
+def main() -> int:
+    """Writes or checks every document; the exit code."""
+    stale = [path for path in sorted(DOCS.glob("*.md")) if filled(text := path.read_text()) != text]
+    if "--check" not in sys.argv:
+        for path in stale:
+            path.write_text(filled(path.read_text()))
+            print(f"written: {path.name}")
+        return 0
+    for path in stale:
+        print(f"not what the code says: {path.name}; run python docs/generate.py")
+    return bool(stale)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
