@@ -7,22 +7,23 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 from csmd import wire
 from csmd.capture import markdown_imports, project_identity
 from csmd.errors import BadInput
+from csmd.hosts.adapter import moment_of
 from csmd.hosts.claude import environment
 from csmd.privacy.fingerprints import clean
 from csmd.privacy.redaction import redact
 from csmd.store import files, projects, tombstones
-from csmd.store import projects as rows_of
 from csmd.store.core import Store
 from csmd.text import display, front_matter, tokens
-from csmd.text.front_matter import JS_SPACE
+from csmd.text.front_matter import SPACE
 
 Kind = Literal["Managed", "User", "Project", "Local", "AutoMem"]
 
@@ -46,10 +47,10 @@ MAX_TOTAL_CHARACTERS = 16 * 1024 * 1024
 IMPORTED = frozenset(
     """adoc asciidoc astro bash bat c cc cfg cjs clj cljc cljs cmake cmd conf cpp cs css csv cts cxx dart diff edn ejs
     elm env erb erl ex exs f f90 f95 fish for go gql gradle graphql h hbs hpp hrl hs htm html hxx ini jade java js json
-    jsx kt kts latex less lhs lock log lua make makefile md mjs ml mli mts org patch php pl pm properties proto ps1 pug
+    jsx kt kts latex less lhs lock log lua make makefile md mjs ml mli mts org patch php pl pm proto ps1 pug
     py pyi pyw r rake rb rs rst sass sbt scala scss sh sql svelte swift tex text toml ts tsx txt vue xml yaml yml
     zsh""".split()
-) - {"properties"}  # fmt: skip
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,96 +99,106 @@ class Instruction:
     kind: Kind
     content: str
     root: str
-    parent: str = ""
-    globs: tuple[str, ...] = ()
-    rule: bool = False
-    raw: str = ""
-    """The text without its head, as nested files are told."""
-
-
-@dataclass(slots=True)
-class _Reading:
-    """What was found so far, and what was looked at."""
-
-    place: Place
-    disk: Disk
-    found: list[Instruction] = field(default_factory=list)
-    seen: set[str] = field(default_factory=set)
-    folders: set[str] = field(default_factory=set)
-    size: int = 0
+    is_conditional: bool = False
+    """Whether it is a rule for some files, told only when one of them is read."""
 
 
 def loaded(place: Place, disk: Disk) -> list[Instruction]:
     """What the host has loaded when a session starts, in its order; the memory's index last."""
-    found = _start(place, disk, agents=False).found
-    names = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
-    own = {f"{folder}/{name}" for folder in _between("", place.start) for name in names}
-    if not any(one.path in own for one in found):
-        found = _start(place, disk, agents=True).found
-    found = [one for one in found if not one.globs]
-    indexes = (_index(folder, disk) for folder in place.memories)
-    return [*found, *(one for one in indexes if one is not None)]
-
-
-def nested(place: Place, disk: Disk, target: str) -> list[Instruction]:
-    """What the host adds when the file `target` is read: the directories below the start, and rules whose `paths` match."""
-    reading = _start(place, disk, agents=False)
-    known = {one.path for one in reading.found if not one.globs}
-    waiting = [one for one in reading.found if one.globs]
-    user = [
-        one
-        for one in waiting
-        if one.kind == "User" and markdown_imports.applies(one.globs, _below(place.start, target))
-    ]
-    before = len(reading.found)
-    for folder in _between(place.start, posixpath.dirname(target)):
-        _main_files(reading, folder)
-        _file(reading, f"{folder}/CLAUDE.local.md", "Local", folder)
-        _rules(reading, f"{folder}/.claude/rules", "Project", folder)
-    inside = [
-        one
-        for one in reading.found[before:]
-        if not one.globs or markdown_imports.applies(one.globs, _below(one.root, target))
-    ]
-    above = [
-        one
-        for one in waiting
-        if one.kind == "Project" and markdown_imports.applies(one.globs, _below(one.root, target))
-    ]
-    found = [*user, *inside, *above]
-    return [replace(one, content=one.raw) for one in found if one.path not in known]
+    own = {f"{folder}/{name}" for folder in _ancestors(place.start) for name in (*MAIN_FILES, "CLAUDE.local.md")}
+    loader = _Loader(place, disk)
+    loader.load_start(MAIN_FILES)
+    if not any(file.path in own for file in loader.found):
+        loader = _Loader(place, disk)
+        loader.load_start(AGENTS_FILES)
+    indexes = (_memory_index(folder, disk) for folder in place.memories)
+    found = [file for file in loader.found if not file.is_conditional]
+    return [*found, *(index for index in indexes if index is not None)]
 
 
 def build(found: list[Instruction]) -> str:
     """The loaded files as the model reads them, one after the other."""
-    return "\n\n".join(f"Contents of {one.path} ({LABELS[one.kind]}):\n\n{one.content}" for one in found)
+    return "\n\n".join(f"Contents of {file.path} ({LABELS[file.kind]}):\n\n{file.content}" for file in found)
 
 
-def _start(place: Place, disk: Disk, *, agents: bool) -> _Reading:
-    reading = _Reading(place, disk)
-    if place.managed:
-        _file(reading, f"{place.managed}/CLAUDE.md", "Managed", place.managed)
-        _rules(reading, f"{place.managed}/.claude/rules", "Managed", place.managed)
-    for config in place.configs:
-        _file(reading, f"{config}/CLAUDE.md", "User", config)
-        _rules(reading, f"{config}/rules", "User", config)
-    for folder in _between("", place.start):
-        theirs = _is_of_main(place, folder)
-        if not agents and not theirs:
-            _main_files(reading, folder)
-        if not theirs:
-            _rules(reading, f"{folder}/.claude/rules", "Project", folder)
-        if agents and not theirs:
-            _file(reading, f"{folder}/AGENTS.md", "Project", folder)
-            _file(reading, f"{folder}/.claude/AGENTS.md", "Project", folder)
-        if not agents:
-            _file(reading, f"{folder}/CLAUDE.local.md", "Local", folder)
-    return reading
+#: A project's own files; where none of them is, the host looks for the others.
+MAIN_FILES = ("CLAUDE.md", ".claude/CLAUDE.md")
+AGENTS_FILES = ("AGENTS.md", ".claude/AGENTS.md")
 
 
-def _main_files(reading: _Reading, folder: str) -> None:
-    _file(reading, f"{folder}/CLAUDE.md", "Project", folder)
-    _file(reading, f"{folder}/.claude/CLAUDE.md", "Project", folder)
+class _Loader:
+    """Collects instruction files with what they import, each once."""
+
+    def __init__(self, place: Place, disk: Disk) -> None:
+        self.found: list[Instruction] = []
+        self._place = place
+        self._disk = disk
+        self._seen: set[str] = set()
+        self._folders: set[str] = set()
+        self._size = 0
+
+    def load_start(self, names: tuple[str, ...]) -> None:
+        """Loads what holds at the start of a session; `names` are the files of a project's directories."""
+        place = self._place
+        if place.managed:
+            self._load(f"{place.managed}/CLAUDE.md", "Managed", place.managed)
+            self._load_rules(f"{place.managed}/.claude/rules", "Managed", place.managed)
+        for config in place.configs:
+            self._load(f"{config}/CLAUDE.md", "User", config)
+            self._load_rules(f"{config}/rules", "User", config)
+        for folder in _ancestors(place.start):
+            is_own, has_agents = not _is_of_main(place, folder), names == AGENTS_FILES
+            if is_own and has_agents:
+                self._load_rules(f"{folder}/.claude/rules", "Project", folder)
+            for name in names if is_own else ():
+                self._load(f"{folder}/{name}", "Project", folder)
+            if is_own and not has_agents:
+                self._load_rules(f"{folder}/.claude/rules", "Project", folder)
+            if not has_agents:
+                self._load(f"{folder}/CLAUDE.local.md", "Local", folder)
+
+    def _load(self, path: str, kind: Kind, root: str, *, is_rule: bool = False, hops: int = 0) -> None:
+        """Takes in a file and what it imports, depth first."""
+        if path in self._seen or hops >= MAX_HOPS or len(self.found) >= MAX_FILES or "\0" in path:
+            return
+        if kind != "Managed" and markdown_imports.is_excluded(path, self._place.excludes):
+            return
+        real = self._disk.real(path)
+        if real in self._seen:
+            return
+        head, body = _parts(self._disk, path)
+        content, targets = markdown_imports.read(body)
+        content = content.strip(SPACE)
+        fits = self._size + len(content) <= MAX_TOTAL_CHARACTERS
+        if not content or not fits or any("\0" in target for target in targets):
+            return
+        self._seen |= {path, real}
+        self._size += len(content)
+        has_paths = is_rule and "paths" in head
+        is_conditional = has_paths and markdown_imports.is_conditional(front_matter.mapping(head)[0].get("paths"))
+        self.found.append(Instruction(path=path, kind=kind, content=content, root=root, is_conditional=is_conditional))
+        for target in targets:
+            goal = _import_path(target, posixpath.dirname(real), self._place.home)
+            if goal and (kind == "User" or self._place.outside or self._is_of_project(goal)):
+                self._load(goal, kind, root, is_rule=is_rule, hops=hops + 1)
+
+    def _is_of_project(self, path: str) -> bool:
+        return _inside(path, self._place.start) and _inside(self._disk.real(path), self._place.start)
+
+    def _load_rules(self, folder: str, kind: Kind, root: str) -> None:
+        """Takes in the rules in a directory and below, in the directory's own order; links count where they lead."""
+        real = self._disk.real(folder)
+        if real in self._folders or len(self._folders) >= MAX_FOLDERS:
+            return
+        self._folders.add(real)
+        for entry in self._disk.names(folder):
+            path = f"{folder}/{entry.name}"
+            if entry.folder:
+                self._load_rules(path, kind, root)
+            elif entry.name.endswith(".md"):
+                goal = self._disk.real(path)
+                if goal == path or kind != "Project" or _inside(goal, self._place.start):
+                    self._load(goal, kind, root, is_rule=True)
 
 
 def _is_of_main(place: Place, folder: str) -> bool:
@@ -197,106 +208,41 @@ def _is_of_main(place: Place, folder: str) -> bool:
     return _inside(folder or "/", place.main) and not _inside(folder or "/", place.worktree)
 
 
-def _between(above: str, below: str) -> list[str]:
-    """The directories under `above` down to `below`, the root as ""."""
-    found: list[str] = []
-    folder = below.rstrip("/")
-    while _inside(folder or "/", above or "/") and folder != above:
-        found.append(folder)
-        if not folder:
-            break
-        folder = posixpath.dirname(folder).rstrip("/")
-    return ([""] if not above and "" not in found else []) + found[::-1]
+def _ancestors(folder: str) -> list[str]:
+    """The directories from the root, which is "", down to `folder`."""
+    parts = folder.rstrip("/").split("/")
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 
 
 def _inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _below(root: str, target: str) -> str:
-    return target[len(root.rstrip("/")) + 1 :] if _inside(target, root or "/") else ""
-
-
-def _file(
-    reading: _Reading, path: str, kind: Kind, root: str, *, parent: str = "", rule: bool = False, hops: int = 0
-) -> None:
-    """Takes in a file and what it imports, depth first, each once."""
-    place, disk = reading.place, reading.disk
-    if path in reading.seen or hops >= MAX_HOPS or len(reading.found) >= MAX_FILES or "\0" in path:
-        return
-    if kind != "Managed" and markdown_imports.excluded(path, place.excludes):
-        return
-    real = disk.real(path)
-    if real in reading.seen:
-        return
-    one = _read(disk, path, kind, root, rule=rule)
-    if one is None or reading.size + len(one[0].content) > MAX_TOTAL_CHARACTERS:
-        return
-    reading.seen |= {path, real}
-    reading.size += len(one[0].content)
-    reading.found.append(replace(one[0], parent=parent, rule=rule))
-    for target in one[1]:
-        goal = _resolved(target, posixpath.dirname(real), place.home)
-        if goal and (kind == "User" or place.outside or _both_inside(goal, disk, place.start)):
-            _file(reading, goal, kind, root, parent=path, rule=rule, hops=hops + 1)
-
-
-def _both_inside(path: str, disk: Disk, start: str) -> bool:
-    return _inside(path, start) and _inside(disk.real(path), start)
-
-
-def _resolved(target: str, base: str, home: str) -> str:
+def _import_path(target: str, base: str, home: str) -> str:
     """The path an import means, "" for one that is never loaded."""
-    if target.startswith("~/"):
-        path = posixpath.join(home, target[2:])
-    else:
-        path = posixpath.join(base, target)
-    path = posixpath.normpath(path)
+    path = _joined(target, base, home)
     stem, dot, ending = posixpath.basename(path).rpartition(".")
     return path if not dot or not stem or ending.lower() in IMPORTED else ""
 
 
-def _read(disk: Disk, path: str, kind: Kind, root: str, *, rule: bool) -> tuple[Instruction, list[str]] | None:
-    """One file and its imports; None for one that is not there or says nothing."""
-    data = disk.read(path)
-    if data is None:
-        return None
-    head, body = front_matter.split(data.decode("utf-8", "replace").removeprefix("\ufeff"))
-    content, targets = markdown_imports.read(body)
-    content = content.strip("".join(JS_SPACE))
-    if not content or any("\0" in target for target in targets):
-        return None
-    patterns = markdown_imports.of_rule(front_matter.mapping(head)[0].get("paths")) if rule and "paths" in head else ()
-    return Instruction(path=path, kind=kind, content=content, root=root, globs=patterns, raw=body), targets
+def _joined(written: str, base: str, home: str) -> str:
+    """A path as written in a file of the directory `base`; `~/` stands for `home`."""
+    path = posixpath.join(home, written[2:]) if written.startswith("~/") else posixpath.join(base, written)
+    return posixpath.normpath(path)
 
 
-def _rules(reading: _Reading, folder: str, kind: Kind, root: str) -> None:
-    """Takes in the rules in a directory and below, in the directory's own order; links count where they lead."""
-    real = reading.disk.real(folder)
-    if real in reading.folders or len(reading.folders) >= MAX_FOLDERS:
-        return
-    reading.folders.add(real)
-    for entry in reading.disk.names(folder):
-        path = f"{folder}/{entry.name}"
-        if entry.folder:
-            _rules(reading, path, kind, root)
-        elif entry.name.endswith(".md"):
-            goal = reading.disk.real(path)
-            if goal == path or kind != "Project" or _inside(goal, reading.place.start):
-                _file(reading, goal, kind, root, rule=True)
+def _parts(disk: Disk, path: str) -> tuple[str, str]:
+    """A file's YAML head and its text; both "" when there is no such file."""
+    return front_matter.split((disk.read(path) or b"").decode("utf-8", "replace").removeprefix("\ufeff"))
 
 
-def _index(folder: str, disk: Disk) -> Instruction | None:
+def _memory_index(folder: str, disk: Disk) -> Instruction | None:
     """The index of the assistant's own memory, cut as the host cuts it."""
     path = f"{folder}/{environment.INDEX}"
-    data = disk.read(path)
-    if data is None:
+    content = markdown_imports.read(_parts(disk, path)[1])[0].strip(SPACE)
+    if not content:
         return None
-    _, body = front_matter.split(data.decode("utf-8", "replace").removeprefix("\ufeff"))
-    content = markdown_imports.without_comments(body).strip("".join(JS_SPACE))
-    return (
-        Instruction(path=path, kind="AutoMem", content=environment.cut_index(content), root=folder) if content else None
-    )
+    return Instruction(path=path, kind="AutoMem", content=environment.cut_index(content), root=folder)
 
 
 MAX_DEPTH = 10
@@ -316,10 +262,9 @@ class Merged:
 
     def text(self, path: str, chain: tuple[str, ...] = ()) -> str | None:
         """A file with its includes in place; None when there is none."""
-        data = self._disk.read(path)
-        if data is None:
+        if self._disk.read(path) is None:
             return None
-        _, body = front_matter.split(data.decode("utf-8", "replace").removeprefix("\ufeff"))
+        _, body = _parts(self._disk, path)
         chain = (*chain, self._disk.real(path))
         return "".join(self._line(line, path, chain) for line in body.splitlines(keepends=True)).strip()
 
@@ -328,10 +273,7 @@ class Merged:
         if found is None:
             return line
         written = found.group(1).strip("\"'<>")
-        if written.startswith("~/"):
-            goal = posixpath.normpath(posixpath.join(self._place.home, written[2:]))
-        else:
-            goal = posixpath.normpath(posixpath.join(posixpath.dirname(chain[-1]), written))
+        goal = _joined(written, posixpath.dirname(chain[-1]), self._place.home)
         reason = self._refusal(goal, chain)
         inside = None if reason else self.text(goal, chain)
         if inside is None:
@@ -392,31 +334,20 @@ class User:
 
 def disk() -> Disk:
     """The real disk, never waiting for the other end of a pipe."""
-    return Disk(read=_instructions_read, names=_names, real=os.path.realpath)
+    return Disk(read=_read_whole, names=_names, real=os.path.realpath)
 
 
-def _instructions_read(path: str) -> bytes | None:
-    try:
-        with files.open_regular(Path(path)) as file:
-            size = os.fstat(file.fileno()).st_size
-            return file.read(size + 1)[:MAX_BYTES] if size <= MAX_BYTES else None
-    except (OSError, ValueError):
-        return None
+def _read_whole(path: str) -> bytes | None:
+    data = _beginning(Path(path), MAX_BYTES + 1)
+    return data if data is not None and len(data) <= MAX_BYTES else None
 
 
 def _names(path: str) -> list[Entry]:
     found: list[Entry] = []
-    try:
-        with os.scandir(path) as listing:
-            for entry in listing:
-                if len(found) >= MOST_NAMES:
-                    break
-                try:
-                    found.append(Entry(entry.name, entry.is_dir()))
-                except OSError:
-                    continue  # a link that leads round in a circle
-    except (OSError, ValueError):
-        return []
+    with suppress(OSError, ValueError), os.scandir(path) as listing:
+        for entry in islice(listing, MOST_NAMES):
+            with suppress(OSError):  # a link that leads round in a circle
+                found.append(Entry(entry.name, entry.is_dir()))
     return found
 
 
@@ -424,7 +355,7 @@ def place_of(directory: str, user: User) -> Place:
     """What bears on a session that starts in `directory`."""
     start = os.path.realpath(directory)
     chosen = _settings(start, user)
-    excludes = [one for each in chosen for one in _list(each.get("claudeMdExcludes")) if isinstance(one, str)]
+    patterns = [pattern for settings in chosen for pattern in _list(settings.get("claudeMdExcludes"))]
     worktree, main = _work_trees(start)
     return Place(
         start=start,
@@ -432,7 +363,7 @@ def place_of(directory: str, user: User) -> Place:
         configs=user.configs,
         managed=user.managed,
         memories=_memories(start, user, chosen),
-        excludes=tuple(excludes[:1000]),
+        excludes=tuple([pattern for pattern in patterns if isinstance(pattern, str)][:1000]),
         worktree=worktree,
         main=main,
         outside=any(_approved(config, user, {start, main}) for config in user.configs),
@@ -476,13 +407,13 @@ def _list(value: Any) -> list[Any]:
 
 
 def _approved(config: str, user: User, roots: set[str]) -> bool:
+    """Whether the user allowed one of these directories imports from outside."""
     for path in (f"{config}/.claude.json", f"{user.home}/.claude.json"):
         known = _json(path, STATE_BYTES).get("projects")
         entries = [known.get(root) for root in roots] if isinstance(known, dict) else []
-        if any(
-            isinstance(entry, dict) and entry.get("hasClaudeMdExternalIncludesApproved") is True for entry in entries
-        ):
-            return True
+        for entry in entries:
+            if isinstance(entry, dict) and entry.get("hasClaudeMdExternalIncludesApproved") is True:
+                return True
     return False
 
 
@@ -522,28 +453,31 @@ def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple
     place = place_of(root, user)
     found = loaded(place, disk())
     purged = store.read(lambda reading: tombstones.marks(reading, store.hash_key))
-    rows = [
-        rows_of.Instruction(
-            path=clean(redact(wire.clean(one.path), Counter()), purged)[0],
-            kind=one.kind,
-            root=clean(redact(wire.clean(one.root), Counter()), purged)[0],
-            text=(said := clean(redact(wire.clean(display.strip_fenced(one.content)), Counter()), purged)[0]),
-            text_hash=tokens.keyed_hash(said, store.hash_key),
+
+    def storable(text: str) -> str:
+        return clean(redact(wire.clean(text), Counter()), purged)[0]
+
+    by_path = {}
+    for file in found:
+        text = storable(display.strip_fenced(file.content))
+        path = storable(file.path)
+        by_path[path] = projects.Instruction(
+            path=path,
+            kind=file.kind,
+            root=storable(file.root),
+            text=text,
+            text_hash=tokens.keyed_hash(text, store.hash_key),
         )
-        for one in found
-    ]
-    rows = list({one.path: one for one in rows}.values())
-    marks = {one.path for one in found} | {f"{folder}/settings.json" for folder in user.configs}
+    rows = list(by_path.values())
+    marks = {file.path for file in found} | {f"{folder}/settings.json" for folder in user.configs}
     marks |= {f"{place.start}/.claude/{name}" for name in ("settings.json", "settings.local.json")}
-    watched = {posixpath.dirname(one.path) for one in found} | _places_to_watch(place)
-    known = store.read(lambda reading: rows_of.instruction_hashes(reading, seq))
-    if known == [(one.path, one.text_hash) for one in rows]:
-        return 0, watched, marks | watched
-    return (
-        store.write(lambda writing: rows_of.replace_instructions(writing, seq, rows, now=now)),
-        watched,
-        marks | watched,
-    )
+    watched = {posixpath.dirname(file.path) for file in found} | _places_to_watch(place)
+    changed = 0
+    if store.read(lambda reading: projects.instruction_hashes(reading, seq)) != [
+        (row.path, row.text_hash) for row in rows
+    ]:
+        changed = store.write(lambda writing: projects.replace_instructions(writing, seq, rows, now=now))
+    return changed, watched, marks | watched
 
 
 def _places_to_watch(place: Place) -> set[str]:
@@ -579,32 +513,28 @@ def scan(folder: Path) -> list[environment.Memo]:
     """The files of a memory directory but its index, the newest first, at most MOST_FILES."""
     found: list[tuple[float, str, int]] = []
     for entry in _names(str(folder)):
-        if entry.folder or not entry.name.endswith(".md") or entry.name == environment.INDEX:
-            continue
-        try:
-            path = _instructions_inside(folder, entry.name)
-            info = path.stat()
-            found.append((info.st_mtime, entry.name, info.st_size))
-        except (OSError, BadInput):
-            continue
+        if not entry.folder and entry.name.endswith(".md") and entry.name != environment.INDEX:
+            with suppress(OSError, BadInput):
+                info = _inside_folder(folder, entry.name).stat()
+                found.append((info.st_mtime, entry.name, info.st_size))
     memos = []
     for at, name, size in sorted(found, key=lambda row: (-row[0], row[1]))[: environment.MOST_FILES]:
         data = _beginning(folder / name)
         if data is not None:
-            memos.append(environment.memo(name, data, modified=_moment(at), size=size))
+            memos.append(environment.memo(name, data, modified=moment_of(at), size=size))
     return memos
 
 
 def load_memo(folder: Path, name: str) -> str:
     """The text of one file of a memory directory without its head; BadInput for one outside it."""
-    path = _instructions_inside(folder, name)
+    path = _inside_folder(folder, name)
     data = _beginning(path, MAX_BYTES)
     if data is None:
         raise BadInput(f"{name}: there is no such file in {folder}", hint="`csmd memdir scan` lists them")
     return environment.body(data)
 
 
-def _instructions_inside(folder: Path, name: str) -> Path:
+def _inside_folder(folder: Path, name: str) -> Path:
     """The file of that name; no `..`, no link and no absolute path leads out of the folder."""
     try:
         path = Path(os.path.realpath(folder / name))
@@ -621,8 +551,3 @@ def _beginning(path: Path, limit: int = environment.READ_BYTES) -> bytes | None:
             return file.read(limit)
     except (OSError, ValueError):
         return None
-
-
-def _moment(at: float) -> str:
-    moment = datetime.fromtimestamp(at, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"

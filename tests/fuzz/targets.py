@@ -189,7 +189,7 @@ def head(data: bytes) -> None:
     assert shown.filename == "a.md"
     environment.body(data)
     environment.cut_index(said)
-    markdown_imports.of_rule(found.get("paths"))
+    markdown_imports.is_conditional(found.get("paths"))
 
 
 def instructions(data: bytes) -> None:
@@ -198,16 +198,13 @@ def instructions(data: bytes) -> None:
     given, imported = markdown_imports.read(said)
     assert len(given) <= len(said) + 1
     assert all(isinstance(path, str) and path for path in imported)
-    markdown_imports.without_comments(said)
     with contextlib.suppress(BadInput):
         own.entry(data, session="s1")
 
 
 def pattern(data: bytes) -> None:
-    """A glob of a rule: a pattern or none, which fits a path or does not."""
-    found = markdown_imports.whole_path(data.decode("utf-8", "replace")[:200])
-    if found is not None:
-        found.search("src/a/b.py")
+    """A glob of the assistant's settings: it matches a path or does not, and is never an error."""
+    markdown_imports.is_excluded("src/a/b.py", (data.decode("utf-8", "replace")[:200],))
 
 
 def purging(data: bytes) -> None:
