@@ -409,3 +409,103 @@ def test_the_hot_path_of_the_hook_is_at_most_60_lines() -> None:
     script = SOURCE / "hooks" / "csmd_hook.py"
     lines = [line for line in script.read_text().splitlines() if line.strip() and not line.strip().startswith("#")]
     assert len(lines) <= 60
+
+
+# --- the house: circles, names, sizes
+
+#: Nouns that may be rows (store), questions (tools) and commands (cli) alike, and mean the same in each.
+SHARED_NOUNS = {"projects", "sessions", "memories", "beliefs", "dreams"}
+#: Words that allude instead of naming; none is a module's name or part of a public function's or class's.
+RIDDLES = {
+    "standing", "saying", "telling", "told", "apart", "frames", "lift", "taking", "unsaid", "owed", "easing", "moments",
+    "kept", "otherwise", "heed", "echo", "reach", "beside", "said",
+}  # fmt: skip
+SMALL = 60
+
+
+@functools.cache
+def edges() -> dict[str, set[str]]:
+    """Which csmd module imports which, TYPE_CHECKING blocks included."""
+    found: dict[str, set[str]] = {name_of(path): set() for path in MODULES}
+    for path in MODULES:
+        for node in ast.walk(parsed(path)[1]):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "csmd":
+                targets = {own(f"{node.module}.{alias.name}") or "" for alias in node.names}
+                found[name_of(path)] |= {target for target in targets if target in found} - {name_of(path)}
+    return found
+
+
+def code_lines(path: Path) -> int:
+    """Lines of a module that are neither blank, comment nor docstring."""
+    text, tree = parsed(path)
+    documented: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node, clean=False):
+            documented |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    lines = enumerate(text.splitlines(), 1)
+    return sum(
+        1 for number, line in lines if line.strip() and not line.strip().startswith("#") and number not in documented
+    )
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Every module that can be reached from itself, with the way back."""
+
+    def way(start: str) -> list[str]:
+        trail, seen = [(start, [start])], {start}
+        while trail:
+            at, path = trail.pop()
+            for target in sorted(graph.get(at, ())):
+                if target == start:
+                    return path
+                if target not in seen:
+                    seen.add(target)
+                    trail.append((target, [*path, target]))
+        return []
+
+    return [found for module in sorted(graph) if (found := way(module))]
+
+
+@pytest.mark.invariant("No import circle, TYPE_CHECKING included")
+def test_no_module_imports_itself_by_any_way() -> None:
+    assert circles(edges()) == []
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [
+        ["a", "b", "c"],
+        ["b", "c", "a"],
+        ["c", "a", "b"],
+    ]
+
+
+@pytest.mark.invariant("One basename, one meaning")
+def test_a_basename_stands_once() -> None:
+    places: dict[str, list[str]] = {}
+    for path in MODULES:
+        if path.stem not in SHARED_NOUNS | {"__init__", "__main__"}:
+            places.setdefault(path.stem, []).append(name_of(path))
+    assert {stem for stem, found in places.items() if len(found) > 1} <= TWICE
+
+
+def test_a_small_module_that_one_other_imports_is_a_part_of_it() -> None:
+    importers: dict[str, set[str]] = {}
+    for module, targets in edges().items():
+        for target in targets:
+            importers.setdefault(target, set()).add(module)
+    files = {name_of(path): path for path in MODULES}
+    small = {
+        module
+        for module, by in importers.items()
+        if len(by) == 1
+        and code_lines(files[module]) < SMALL
+        and module.rpartition(".")[2] not in ("__init__", "__main__")
+    }
+    assert small <= set(SEAMS)
+
+
+def test_no_module_bears_a_name_that_alludes() -> None:
+    assert [name_of(path) for path in MODULES if set(path.stem.split("_")) & RIDDLES] == []
+
+
+#: Basenames that stand twice still; the table only shrinks.
+TWICE = {"graph", "speakers", "status"}
+#: A small module with one importer -> why it is a file of its own.
+SEAMS = {"memory.speakers": "it goes with its store"}
