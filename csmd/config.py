@@ -137,6 +137,12 @@ def default_paths(env: Mapping[str, str] | None = None) -> Paths:
     )
 
 
+def spool_places(home: Path) -> list[Path]:
+    """Where hooks leave events that no daemon took: in the home, else in /tmp; hooks/csmd_spool.py makes the same names."""
+    name = os.path.realpath(home).replace("%", "%25").replace("/", "%2F")
+    return [home / "spool", Path(f"/tmp/csmd-{os.getuid()}/spool-{name}")]  # noqa: S108
+
+
 def assistant_dir(env: Mapping[str, str] | None = None) -> Path:
     """The assistant's configuration directory in force in this environment."""
     chosen = (os.environ if env is None else env).get("CLAUDE_CONFIG_DIR")

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
+
+
+def mark_of(home: Path) -> str:
+    """What tells a home from another in the name of a unit or socket outside it: 12 hex digits."""
+    import hashlib
+
+    return hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

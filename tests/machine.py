@@ -26,7 +26,8 @@ import zmq
 import csmd
 from csmd import wire
 from csmd.config import Config, Settings, base_interpreter, default_paths
-from csmd.installer import plan, registration
+from csmd.hosts.claude import registration
+from csmd.installer import plan
 from csmd.paths import Paths
 
 #: A daemon that a test started itself.

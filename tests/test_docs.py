@@ -22,8 +22,8 @@ import csmd
 from csmd import client, wire
 from csmd.cli.main import main as command_line
 from csmd.daemon import health, injection, run, server
-from csmd.hosts.claude import transcript
-from csmd.installer import plan, registration, service
+from csmd.hosts.claude import registration, transcript
+from csmd.installer import plan, service
 from csmd.privacy import redaction
 from csmd.store import migrate, text_columns
 

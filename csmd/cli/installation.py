@@ -25,11 +25,12 @@ from csmd.config import Config, assistant_session, base_interpreter, default_pat
 from csmd.doctor import examine, report
 from csmd.doctor.checks import LEVELS
 from csmd.errors import CsmdError
-from csmd.installer import foreign_files, plan, registration, service
+from csmd.hosts.claude import registration
+from csmd.installer import foreign_files, plan, service
 from csmd.installer import plan as changes
 from csmd.installer import plan as install
 from csmd.installer import plan as installing
-from csmd.installer.plan import Change, Choice, Left, Outcome, Part, programs
+from csmd.installer.plan import Change, Choice, Left, Part, programs
 from csmd.installer.service import Plan
 from csmd.paths import Paths
 from csmd.text import display
@@ -66,7 +67,7 @@ def show_setup_differences(planned: Sequence[Change]) -> None:
         _out(change.out)
 
 
-def show_setup_installed(outcomes: Sequence[Outcome], seen: Sequence[Path]) -> None:
+def show_setup_installed(outcomes: Sequence[Change], seen: Sequence[Path]) -> None:
     """What became of each file."""
     _seen(seen)
     for one in outcomes:
@@ -96,7 +97,7 @@ def show_setup_events(choice: Choice, before: Sequence[str]) -> None:
         click.echo(f"{display.listed(out)} stay out: {_why(choice)}")
 
 
-def show_setup_settled(choice: Choice, gone: Sequence[str], outcomes: Sequence[Outcome]) -> None:
+def show_setup_settled(choice: Choice, gone: Sequence[str], outcomes: Sequence[Change]) -> None:
     """What `csmd hooks settle` did."""
     if not gone:
         click.echo("every registered event is known to every client in use")
@@ -139,7 +140,7 @@ def show_setup_leaving(
         show_setup_remains(paths)
 
 
-def show_setup_left(outcomes: Sequence[Outcome], *, stopped: bool) -> None:
+def show_setup_left(outcomes: Sequence[Change], *, stopped: bool) -> None:
     """What uninstalling did."""
     click.echo("the daemon is stopped" if stopped else "no daemon was running")
     for one in outcomes:
@@ -384,7 +385,7 @@ def install_verb(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, n
     _raise_trouble(outcomes)
 
 
-def _once_more(config: Config, choice: plan.Choice, before: Sequence[Outcome]) -> list[Outcome]:
+def _once_more(config: Config, choice: plan.Choice, before: Sequence[Change]) -> list[Change]:
     """Puts the entries in with other events than the first time; what became of each file in all."""
     wanted = installing.ours(config, choice.events)
     again = installing.install(config, installing.plan(config, wanted), wanted, choice.kept_out_by)
@@ -492,7 +493,7 @@ def _planned(change: Change) -> dict[str, Any]:
     return {"path": str(change.path), "diff": difference, **_trouble(change)}
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
+def _outcome(outcome: Change) -> dict[str, Any]:
     return {
         "path": str(outcome.path),
         "changed": outcome.changed,
@@ -501,11 +502,11 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _trouble(one: Change | Outcome) -> dict[str, Any]:
+def _trouble(one: Change) -> dict[str, Any]:
     return {"trouble": one.trouble.what} if one.trouble else {}
 
 
-def _raise_trouble(all_of: Sequence[Change | Outcome]) -> None:
+def _raise_trouble(all_of: Sequence[Change]) -> None:
     """What could not be done decides the exit code, after all that could was done and told."""
     troubles = [one.trouble for one in all_of if one.trouble]
     if troubles:
@@ -566,8 +567,7 @@ def upgrade(as_json: bool) -> None:
 
 def stale_hooks(paths: Paths) -> list[str]:
     """The installed hook files that are not this version's."""
-    names = (*installing.HOOK_FILES, *installing.HOOK_SCRIPTS, installing.SERVER_SCRIPT)
-    return [name for name in names if not _is_ours(paths, name)]
+    return [name for name in plan.COPIED if not _is_ours(paths, name)]
 
 
 def _is_ours(paths: Paths, name: str) -> bool:

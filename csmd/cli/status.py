@@ -19,8 +19,9 @@ from csmd.cli.render import ago, cells, fitted, glued, many, plain, tilde, wrapp
 from csmd.cli.verb import json_option, out
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError, DaemonUnreachable
+from csmd.hosts.claude import registration
 from csmd.installer import plan as installing
-from csmd.installer import registration, service
+from csmd.installer import service
 from csmd.model import GATE_PRIORITY
 from csmd.paths import Paths
 from csmd.text import display

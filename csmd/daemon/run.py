@@ -33,7 +33,7 @@ from csmd.daemon.steward import Steward
 from csmd.daemon.watch import Watch
 from csmd.embedding import supervisor
 from csmd.errors import AlreadyRunning, ConfigError, CsmdError, Damaged, Refused
-from csmd.paths import Paths
+from csmd.paths import Paths, mark_of
 from csmd.privacy.redaction import choose_words, redact
 from csmd.store import files
 from csmd.store.core import Store
@@ -195,10 +195,7 @@ def socket_path(home: Path) -> Path:
     chosen = home / "run" / "csmd.sock"
     if len(os.fsencode(chosen)) <= SOCKET_PATH_LIMIT:
         return chosen
-    import hashlib
-
-    mark = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
-    return files.make_private(Path(f"/tmp/csmd-{os.getuid()}")) / f"{mark}.sock"  # noqa: S108
+    return files.make_private(Path(f"/tmp/csmd-{os.getuid()}")) / f"{mark_of(home)}.sock"  # noqa: S108
 
 
 def run(config: Config) -> None:

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Literal
 from csmd import cache, wire
 from csmd.capture import project_identity, transcripts
 from csmd.capture import transcripts as capture
-from csmd.config import child_environment
+from csmd.config import child_environment, spool_places
 from csmd.daemon import backlog, housekeeping, reading
 from csmd.daemon.backlog import Past
 from csmd.daemon.clock import here, now_iso
@@ -275,7 +275,7 @@ def go_on(context: Context) -> None:
 
 def _own_places(context: Context) -> list[Path]:
     paths = context.config.paths
-    outside = [paths.log_dir, paths.config_file, files.spool_places(paths.home)[1]]
+    outside = [paths.log_dir, paths.config_file, spool_places(paths.home)[1]]
     return [paths.home, *(path for path in outside if path.exists() and not path.is_relative_to(paths.home))]
 
 

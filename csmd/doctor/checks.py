@@ -20,9 +20,10 @@ from csmd.cli import render
 from csmd.doctor import host_settings
 from csmd.doctor.host_settings import Registered, Source, registered
 from csmd.errors import ConfigError
-from csmd.installer import foreign_files, plan, registration
+from csmd.hosts.claude import registration
+from csmd.installer import foreign_files, plan
 from csmd.installer.foreign_files import left_out
-from csmd.installer.plan import HOOK_FILES, SERVER_SCRIPT
+from csmd.installer.plan import HOOK_FILES
 from csmd.installer.plan import trouble as trouble_of
 from csmd.paths import Paths
 
@@ -235,7 +236,7 @@ def _server(scene: Scene) -> Iterator[Finding]:
     for path in dict.fromkeys(plan.state_file(folder) for folder in scene.recorded):
         if not registration.is_registered(foreign_files.read(path), scene.paths.home):
             yield warn(f"csmd's memory server is not registered in {path}: a session's model cannot search")
-    script = scene.paths.hook_dir / SERVER_SCRIPT
+    script = scene.paths.hook_dir / registration.SERVER_SCRIPT
     if scene.recorded and not os.access(script, os.X_OK):
         yield warn(f"the memory server's program is gone or cannot be run: {script}")
 
@@ -657,15 +658,9 @@ def _model(scene: Scene) -> Iterator[Finding]:
         yield note("no embedding model is installed: search is by words alone")
 
 
-def spool_places(home: Path) -> list[Path]:
-    """Where hooks keep what no daemon took: as hooks/csmd_spool.py names them."""
-    name = os.path.realpath(home).replace("%", "%25").replace("/", "%2F")
-    return [home / "spool", Path(f"/tmp/csmd-{os.getuid()}/spool-{name}")]  # noqa: S108
-
-
 def spooled(home: Path) -> list[Path]:
     """The events that wait, the oldest first; an OSError of a place that cannot be read is the caller's."""
-    found = [path for place in spool_places(home) if place.is_dir() for path in place.iterdir()]
+    found = [path for place in config.spool_places(home) if place.is_dir() for path in place.iterdir()]
     return sorted((path for path in found if path.suffix == ".event"), key=lambda path: path.name)
 
 

@@ -209,7 +209,7 @@ def _record(of: Material) -> Any:
         "kept by": of.tell.text(str((known["service"] or {}).get("kind", "nobody"))),
         "put into place by": _number(str(known["version"])),
         "other keys": of.tell.value(sorted(set(known) - set(RECORDED))),
-        "hook files": sorted(name for name in _names(of.scene.paths.hook_dir) if name in (*plan.HOOK_FILES, *plan.HOOK_SCRIPTS, plan.SERVER_SCRIPT)),
+        "hook files": sorted(name for name in _names(of.scene.paths.hook_dir) if name in plan.COPIED),
     }  # fmt: skip
 
 

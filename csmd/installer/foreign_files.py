@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from csmd import wire
-from csmd.errors import BadInput, ConfigError
+from csmd.errors import ConfigError
 from csmd.model import OFF_MARK
+from csmd.text import json_edits
 
-BOM = "\ufeff"
 #: The original is what is left of the file without our entries.
 BY_REMOVAL = "by-removal"
 
@@ -45,26 +45,6 @@ def read(path: Path) -> bytes | None:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}", hint="check its permissions") from error
 
 
-def text_of(current: bytes | None, where: str) -> str:
-    """The text of a file, "" for none; ConfigError with the position when it is neither blank nor a JSON object."""
-    hint = f"csmd never overwrites what it cannot read: correct {where} or move it away"
-    try:
-        text = (current or b"").decode()
-        value = {} if is_blank(text) else wire.loads(text.removeprefix(BOM))
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{where}: not UTF-8 at byte {error.start}", hint=hint) from error
-    except BadInput as error:
-        raise ConfigError(f"{where}: {error}", hint=hint) from error
-    if not isinstance(value, dict):
-        raise ConfigError(f"{where}: not a JSON object at line 1", hint=hint)
-    return text
-
-
-def is_blank(text: str) -> bool:
-    """Whether a file says nothing."""
-    return not text.removeprefix(BOM).strip(" \t\r\n")
-
-
 # --- the record
 
 
@@ -89,7 +69,7 @@ def removal(current: bytes | None, kept: Mapping[str, Any], remove: Remove) -> b
         return None if current is None else _original(current, kept, remove)
     left = remove(current)
     made_by_us = kept["original"] is None and left != current
-    return None if made_by_us and wire.loads(left.decode().removeprefix(BOM)) == {} else left
+    return None if made_by_us and wire.loads(left.decode().removeprefix(json_edits.BOM)) == {} else left
 
 
 def _sha256(data: bytes) -> str:

@@ -1,57 +1,59 @@
-"""Installing and leaving: what is written outside csmd's own directories is listed, recorded and taken back."""
+"""Installing and leaving: what is written outside csmd's own directories is planned, recorded and taken back."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import py_compile
 import stat
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from csmd import config, wire
 from csmd.config import (
     Config,
-    Settings,
     base_interpreter,
     child_environment,
     default_paths,
     load,
     own_interpreter,
+    spool_places,
     user_home,
 )
 from csmd.errors import BadInput, CsmdError
-from csmd.installer import foreign_files, registration
+from csmd.hosts.claude import registration
+from csmd.hosts.claude.registration import HOOK_SCRIPT, NEWER, SERVER_SCRIPT, STATUS_LINE_SCRIPT, Wanted
+from csmd.installer import foreign_files
 from csmd.installer.foreign_files import make_private, write_whole
-from csmd.installer.registration import NEWER
-from csmd.paths import Paths
-from csmd.text import display
+from csmd.paths import Paths, mark_of
+from csmd.text import display, json_edits
+
+# --- the record
+
+#: What the install record says where there is none.
+NOTHING_INSTALLED: Mapping[str, Any] = {
+    "settings": {},
+    "folders": {},
+    "assistant_dirs": [],
+    "events": [],
+    "needs": "",
+    "kept_out_by": "",
+    "service": None,
+    "version": "",
+}
 
 
 def load_record(paths: Paths) -> dict[str, Any]:
-    """The install record, empty when there is none."""
-    empty: dict[str, Any] = {
-        "settings": {},
-        "folders": {},
-        "assistant_dirs": [],
-        "events": [],
-        "needs": "",
-        "kept_out_by": "",
-        "service": None,
-        "version": "",
-    }
+    """The install record; CsmdError when it is damaged."""
     if not paths.install_record.exists():
-        return empty
+        return {**NOTHING_INSTALLED, "settings": {}, "folders": {}}
     try:
         value = wire.loads(paths.install_record.read_bytes())
     except BadInput:
@@ -62,7 +64,7 @@ def load_record(paths: Paths) -> dict[str, Any]:
         service is None or (isinstance(service, dict) and {"kind", "file", "folders"} <= service.keys())
     ):
         raise CsmdError(f"{paths.install_record} is damaged", hint="move it away; then `csmd install` writes it anew")
-    return {**empty, **value}
+    return {**NOTHING_INSTALLED, "folders": {}, **value}
 
 
 def save(paths: Paths, record: Mapping[str, Any]) -> None:
@@ -78,10 +80,14 @@ def assistant_dirs(paths: Paths) -> tuple[Path, ...]:
 @contextmanager
 def alone(paths: Paths) -> Iterator[None]:
     """Of two that install, settle or uninstall at once the second waits; nothing to wait for where no home is."""
-    if not paths.run_dir.is_dir():
+    with locked(paths.run_dir / "install.lock") if paths.run_dir.is_dir() else nullcontext():
         yield
-        return
-    descriptor = os.open(paths.run_dir / "install.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Holds a lock file; of two processes the second waits."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -89,187 +95,25 @@ def alone(paths: Paths) -> Iterator[None]:
         os.close(descriptor)
 
 
-@contextmanager
-def noted(paths: Paths, path: Path, kept: Mapping[str, Any], *, made: bool) -> Iterator[None]:
-    """Notes how a file is given back, before it is written: an entry without a record could not be taken back.
-
-    `made`: its directory is made for it. What is raised inside takes the note away again.
-    """
-    before, record, key = load_record(paths), load_record(paths), str(path)
-    record["settings"][key] = dict(kept)
-    record["folders"][key] = made or bool(record["folders"].get(key))
-    save(paths, record)
-    try:
-        yield
-    except BaseException:
-        save(paths, before)
-        raise
-
-
-#: How often a file is planned anew that somebody else writes all the time.
-TRIES = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One file before and after; with `trouble` it stays as it is. `what` is put in, `out` why the rest is not, for people."""
-
-    path: Path
-    what: str = ""
-    out: tuple[str, ...] = ()
-    kinds: tuple[Kind, ...]
-    before: bytes | None = None
-    after: bytes | None = None
-    trouble: CsmdError | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What became of one file: changed, as it should be, or left alone because of `trouble`. `what` is in it, `out` why the rest is not."""
-
-    path: Path
-    what: str = ""
-    out: tuple[str, ...] = ()
-    changed: bool = False
-    trouble: CsmdError | None = None
-
-
-def together(troubles: Sequence[CsmdError]) -> CsmdError:
-    """One error for several."""
-    first = troubles[0]
-    return type(first)("; ".join(one.what for one in troubles), hint=first.hint) if len(troubles) > 1 else first
-
-
-def shown(change: Change) -> str:
-    """What is changed, for people; of a file that may hold others' keys only the lines themselves."""
-    context = 0 if any(kind.shared for kind in change.kinds) else 3
-    return foreign_files.diff(change.before, change.after, change.path, context=context)
-
-
-# --- plans: nothing is written
-
-
-def merging(path: Path, kinds: Sequence[Kind], wanted: Ours) -> Change:
-    """The file with our entries."""
-    change = _planned(path, kinds, lambda before: merged(before, kinds, wanted, str(path)))
-    if change.after is None:
-        return change
-    what, out = told(change.after, kinds, wanted, str(path))
-    return replace(change, what=what, out=out)
-
-
-def withdrawing(paths: Paths, path: Path, events: Sequence[str]) -> Change:
-    """A recorded file without our hooks of these events; what somebody took out by hand stays out."""
-    return _planned(
-        path,
-        recorded_kinds(paths, path),
-        lambda before: before and registration.plan_withdrawal(before, paths.home, str(path), events=events),
-    )
-
-
-def removing(paths: Paths, path: Path) -> Change:
-    """A recorded file as it was before install; where it was edited since, without our entries."""
-    kinds, kept = recorded_kinds(paths, path), load_record(paths)["settings"][str(path)]
-    return _planned(path, kinds, lambda before: foreign_files.removal(before, kept, _remover(path, kinds, paths.home)))
-
-
-def recorded_kinds(paths: Paths, path: Path) -> list[Kind]:
-    """The kinds of entries that the record names for a file."""
-    return named(load_record(paths)["settings"][str(path)]["kinds"])
-
-
-def _planned(path: Path, kinds: Sequence[Kind], make: Callable[[bytes | None], bytes | None]) -> Change:
-    change = Change(path=path, kinds=tuple(kinds))
-    try:
-        before = foreign_files.read(path)
-        after = make(before)
-        if after != before:
-            foreign_files.check(path)
-    except CsmdError as error:
-        return replace(change, trouble=error)
-    return replace(change, before=before, after=after)
-
-
-# --- writing
-
-
-def written(path: Path, plan: Callable[[], Change], write: Callable[[Change], None]) -> Outcome:
-    """Plans and writes one file; anew where somebody else wrote it meanwhile."""
-    trouble: CsmdError | None = None
-    for _ in range(TRIES):
-        change = plan()
-        if change.trouble is not None:
-            return Outcome(path=path, trouble=change.trouble)
-        try:
-            write(change)
-        except foreign_files.ChangedMeanwhile as error:
-            trouble = error
-        except CsmdError as error:
-            return Outcome(path=path, trouble=error)
-        else:
-            return Outcome(path=path, what=change.what, out=change.out, changed=change.before != change.after)
-    return Outcome(path=path, trouble=trouble)
-
-
-def put_in(paths: Paths, change: Change) -> None:
-    """Writes a file that has our entries, and first how it is given back."""
-    if change.after is None or change.after == change.before:
-        return
-    previous = load_record(paths)["settings"].get(str(change.path))
-    kept = foreign_files.entry(change.before, change.after, _remover(change.path, change.kinds, paths.home), previous)
-    kept["kinds"] = [kind.name for kind in change.kinds]
-    with noted(paths, change.path, kept, made=not change.path.parent.exists()):
-        _apply(change)
-
-
-def take_out(paths: Paths, change: Change) -> None:
-    """Gives a file back and takes it out of the record; its directory goes if it was made for it and is empty."""
-    _apply(change)
-    known, folder = load_record(paths), change.path.parent
-    if known["folders"].get(str(change.path)) and folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
-    del known["settings"][str(change.path)]
-    save(paths, known)
-
-
-def _apply(change: Change) -> None:
-    shared = any(kind.shared for kind in change.kinds) and change.before != change.after
-    with foreign_files.held(change.path) if shared else nullcontext():
-        foreign_files.apply(change.path, change.before, change.after)
-
-
-def _remover(path: Path, kinds: Sequence[Kind], home: Path) -> foreign_files.Remove:
-    return lambda data: removed(data, kinds, home, str(path))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ours:
-    """What the entries are made of; `interpreter` outlives csmd's environment, `python` is the one csmd runs on."""
-
-    home: Path
-    interpreter: str
-    python: str
-    chosen: Settings
-    events: tuple[str, ...] = tuple(registration.EVENTS)
-    """The events that are registered: those that every client in use knows."""
+# --- kinds of entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """A kind of entry: its `name` in the record, and `what` it is for people.
 
-    `file` tells the file in one of the assistant's configuration directories. `merge(before, ours, where)` gives the
-    file with the entry (`before` None for no file), `remove(current, home, where)` without it; `where` is the file's
-    name in errors. Merging what was merged, and removing where nothing of this home stands, changes nothing.
+    `file` tells the file in one of the assistant's configuration directories. `merge(text, wanted, where)` gives the
+    text of a JSON object with the entry, `remove(text, home, where)` without it; `where` is the file's name in errors.
+    Merging what was merged, and removing where nothing of this home stands, changes nothing.
     """
 
     name: str
     what: str
     file: Callable[[Path], Path]
-    merge: Callable[[bytes | None, Ours, str], bytes]
-    remove: Callable[[bytes, Path, str], bytes]
-    wanted: Callable[[Ours], bool] = lambda _: True
-    taken: Callable[[bytes, Ours, str], str] = lambda *_: ""
+    merge: Callable[[str, Wanted, str], str]
+    remove: Callable[[str, Path, str], str]
+    is_wanted: Callable[[Wanted], bool] = lambda _: True
+    obstacle: Callable[[str, Wanted, str], str] = lambda *_: ""
     """Of a file with the entry: what to tell the user where somebody else's has its place and ours is not in; else ""."""
     shared: bool = False
     """Whether the assistant writes the file all the time: it is written under its lock, and shown without its other lines."""
@@ -286,35 +130,9 @@ def state_file(folder: Path) -> Path:
     For the usual one that is beside it, unless CLAUDE_CONFIG_DIR names it, or did when the only such file was made.
     """
     usual = config.user_home() / ".claude"
-    beside, inside = (registration.config_file(folder, user_home=usual.parent, chosen=one) for one in (False, True))
+    beside, inside = usual.parent / ".claude.json", folder / ".claude.json"
     chosen = folder != usual or config.is_chosen(folder) or (inside.exists() and not beside.exists())
     return inside if chosen else beside
-
-
-def _with_status_line(before: bytes | None, ours: Ours, where: str) -> bytes:
-    data = (
-        before if before is not None and not foreign_files.is_blank(foreign_files.text_of(before, where)) else b"{}\n"
-    )
-    return _of_text(data, where, lambda text: registration.merge_status_line(text, ours.interpreter, ours.home))
-
-
-def _foreign_status_line(current: bytes, ours: Ours, where: str) -> str:
-    text = foreign_files.text_of(current, where)
-    foreign = not foreign_files.is_blank(text) and registration.is_foreign(text, ours.home)
-    return registration.advice(ours.interpreter, ours.home) if foreign else ""
-
-
-def _foreign_server(current: bytes, ours: Ours, where: str) -> str:
-    if registration.is_registered(current, ours.home):
-        return ""
-    return (
-        f"{where} has another server named {registration.NAME}, which stays: csmd's is not there until that is renamed"
-    )
-
-
-def _of_text(data: bytes, where: str, change: Callable[[str], str]) -> bytes:
-    text = foreign_files.text_of(data, where)
-    return data if foreign_files.is_blank(text) else change(text).encode()
 
 
 #: In the order in which they are put in; the names stand in the install record.
@@ -323,73 +141,204 @@ KINDS: tuple[Kind, ...] = (
         name="hooks",
         what="hooks",
         file=settings_file,
-        merge=lambda before, ours, where: registration.plan_merge(
-            before, ours.interpreter, ours.home, where, events=ours.events
-        ),
-        remove=registration.plan_removal,
+        merge=registration.merge_hooks,
+        remove=registration.remove_hooks,
     ),
     Kind(
         name="status line",
         what="status line",
         file=settings_file,
-        merge=_with_status_line,
-        remove=lambda current, home, where: _of_text(current, where, lambda text: registration.remove(text, home)),
-        wanted=lambda ours: ours.chosen.status_line,
-        taken=_foreign_status_line,
+        merge=registration.merge_status_line,
+        remove=registration.remove_status_line,
+        is_wanted=lambda wanted: wanted.status_line,
+        obstacle=registration.foreign_status_line,
     ),
     Kind(
         name="server",
         what="memory server",
         file=state_file,
-        merge=lambda before, ours, where: registration.merge_server(before, ours.home, where),
-        remove=registration.removal,
-        taken=_foreign_server,
+        merge=registration.merge_server,
+        remove=registration.remove_server,
+        obstacle=registration.foreign_server,
         shared=True,
     ),
 )
 
 
-def files(folder: Path) -> dict[Path, list[Kind]]:
-    """The files that hold entries of ours in a configuration directory, and the kinds in each."""
-    found: dict[Path, list[Kind]] = {}
-    for kind in KINDS:
-        found.setdefault(kind.file(folder), []).append(kind)
-    return found
-
-
-def named(names: Sequence[str]) -> list[Kind]:
-    """The kinds of these names; one that only a newer csmd knows is none of ours to take out."""
+def recorded_kinds(paths: Paths, path: Path) -> list[Kind]:
+    """The kinds of entries that the record names for a file; one that only a newer csmd knows is none of ours to take out."""
+    names = load_record(paths)["settings"][str(path)]["kinds"]
     return [kind for kind in KINDS if kind.name in names]
 
 
-def merged(before: bytes | None, kinds: Sequence[Kind], ours: Ours, where: str) -> bytes | None:
+def merged(before: bytes | None, kinds: Sequence[Kind], wanted: Wanted, where: str) -> bytes | None:
     """A file with the entries that are wanted and without those that are not; ConfigError where it cannot hold them."""
-    data = before
+    text = json_edits.decode(before, where)
     for kind in kinds:
-        if kind.wanted(ours):
-            data = kind.merge(data, ours, where)
-        elif data is not None:
-            data = kind.remove(data, ours.home, where)
-    return data
-
-
-def told(after: bytes, kinds: Sequence[Kind], ours: Ours, where: str) -> tuple[str, tuple[str, ...]]:
-    """What of these kinds is in a file, and what keeps the others out that are wanted; for people."""
-    reasons = {kind.what: kind.taken(after, ours, where) for kind in kinds if kind.wanted(ours)}
-    return " and ".join(what for what, why in reasons.items() if not why), tuple(why for why in reasons.values() if why)
+        if kind.is_wanted(wanted):
+            text = kind.merge(json_edits.with_object(text), wanted, where)
+        elif not json_edits.is_blank(text):
+            text = kind.remove(text, wanted.home, where)
+    return before if json_edits.is_blank(text) else text.encode()
 
 
 def removed(current: bytes, kinds: Sequence[Kind], home: Path, where: str) -> bytes:
     """A file without our entries of these kinds."""
-    for kind in reversed(kinds):
-        current = kind.remove(current, home, where)
-    return current
+    text = json_edits.decode(current, where)
+    for kind in reversed(kinds if not json_edits.is_blank(text) else ()):
+        text = kind.remove(text, home, where)
+    return text.encode()
 
+
+def report(after: bytes, kinds: Sequence[Kind], wanted: Wanted, where: str) -> tuple[str, tuple[str, ...]]:
+    """What of these kinds is in a file, and what keeps the others out that are wanted; for people."""
+    text = json_edits.with_object(json_edits.decode(after, where))
+    reasons = {kind.what: kind.obstacle(text, wanted, where) for kind in kinds if kind.is_wanted(wanted)}
+    return " and ".join(what for what, why in reasons.items() if not why), tuple(why for why in reasons.values() if why)
+
+
+# --- plans: nothing is written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One file before and after, with `trouble` left as it is; `changed` once it is written.
+
+    `what` is put in, `out` why the rest is not, for people.
+    """
+
+    path: Path
+    what: str = ""
+    out: tuple[str, ...] = ()
+    kinds: tuple[Kind, ...]
+    before: bytes | None = None
+    after: bytes | None = None
+    leaves: bool = False
+    """Whether the file is given back, and not one of ours any more."""
+    changed: bool = False
+    trouble: CsmdError | None = None
+
+
+def plan_merge(path: Path, kinds: Sequence[Kind], wanted: Wanted) -> Change:
+    """The file with our entries."""
+    change = _planned(Change(path=path, kinds=tuple(kinds)), lambda before: merged(before, kinds, wanted, str(path)))
+    if change.after is None:
+        return change
+    what, out = report(change.after, kinds, wanted, str(path))
+    return replace(change, what=what, out=out)
+
+
+def plan_withdrawal(paths: Paths, path: Path, events: Sequence[str]) -> Change:
+    """A recorded file without our hooks of these events; what somebody took out by hand stays out."""
+
+    def without(before: bytes | None) -> bytes | None:
+        text = json_edits.decode(before, str(path))
+        if json_edits.is_blank(text):
+            return before
+        return registration.remove_hooks(text, paths.home, str(path), events=events).encode()
+
+    return _planned(Change(path=path, kinds=tuple(recorded_kinds(paths, path))), without)
+
+
+def plan_return(paths: Paths, path: Path) -> Change:
+    """A recorded file as it was before install; where it was edited since, without our entries."""
+    change = Change(path=path, kinds=tuple(recorded_kinds(paths, path)), leaves=True)
+    kept = load_record(paths)["settings"][str(path)]
+    return _planned(change, lambda before: foreign_files.removal(before, kept, _remover(change, paths.home)))
+
+
+def plan_removal(paths: Paths) -> list[Change]:
+    """What uninstalling would change in the assistant's files."""
+    return [plan_return(paths, Path(key)) for key in load_record(paths)["settings"]]
+
+
+def _planned(change: Change, make: Callable[[bytes | None], bytes | None]) -> Change:
+    try:
+        before = foreign_files.read(change.path)
+        after = make(before)
+        if after != before:
+            foreign_files.check(change.path)
+    except CsmdError as error:
+        return replace(change, trouble=error)
+    return replace(change, before=before, after=after)
+
+
+def _remover(change: Change, home: Path) -> foreign_files.Remove:
+    return lambda data: removed(data, change.kinds, home, str(change.path))
+
+
+def together(troubles: Sequence[CsmdError]) -> CsmdError:
+    """One error for several."""
+    first = troubles[0]
+    return type(first)("; ".join(one.what for one in troubles), hint=first.hint) if len(troubles) > 1 else first
+
+
+def shown(change: Change) -> str:
+    """What is changed, for people; of a file that may hold others' keys only the lines themselves."""
+    context = 0 if any(kind.shared for kind in change.kinds) else 3
+    return foreign_files.diff(change.before, change.after, change.path, context=context)
+
+
+# --- writing
+
+#: How often a file is planned anew that somebody else writes all the time.
+TRIES = 5
+
+
+def carry_out(paths: Paths, plan_again: Callable[[], Change]) -> Change:
+    """Plans and writes one file; anew where somebody else wrote it meanwhile."""
+    for left in reversed(range(TRIES)):
+        change = plan_again()
+        if change.trouble is not None:
+            return change
+        try:
+            _write(paths, change)
+        except CsmdError as error:
+            if left and isinstance(error, foreign_files.ChangedMeanwhile):
+                continue
+            return replace(change, trouble=error)
+        break
+    return replace(change, changed=change.before != change.after)
+
+
+def _write(paths: Paths, change: Change) -> None:
+    """Writes one file; how it is given back stands in the record as long as it has our entries."""
+    key, record = str(change.path), load_record(paths)
+    if change.leaves:
+        _apply(change)
+        folder = change.path.parent
+        if record["folders"].get(key) and folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+        del record["settings"][key]
+        save(paths, record)
+    elif change.after is not None and change.after != change.before:
+        # Noted before it is written: an entry without a record could not be taken back.
+        remove, previous = _remover(change, paths.home), record["settings"].get(key)
+        kept = foreign_files.entry(change.before, change.after, remove, previous)
+        kept["kinds"] = [kind.name for kind in change.kinds]
+        made = not change.path.parent.exists() or bool(record["folders"].get(key))
+        settings, folders = {**record["settings"], key: kept}, {**record["folders"], key: made}
+        save(paths, {**record, "settings": settings, "folders": folders})
+        try:
+            _apply(change)
+        except BaseException:
+            save(paths, record)
+            raise
+
+
+def _apply(change: Change) -> None:
+    shared = any(kind.shared for kind in change.kinds) and change.before != change.after
+    with foreign_files.held(change.path) if shared else nullcontext():
+        foreign_files.apply(change.path, change.before, change.after)
+
+
+# --- which newer events the clients in use know
 
 PROGRAM = "claude"
 #: Below the user's home, or absolute: where the client's installers put it, whatever PATH says here.
 USUAL = (".local/bin", ".claude/local", ".claude/local/node_modules/.bin", ".npm-global/bin", ".bun/bin", ".volta/bin",
          "/usr/local/bin", "/opt/homebrew/bin", "/usr/bin")  # fmt: skip
+#: A client that takes longer to say its version is not waited for.
 PATIENCE_S = 5.0
 #: The first version that an unknown event in the settings does not hurt.
 FORGIVING = "2.1.101"
@@ -401,11 +350,6 @@ class Choice:
 
     events: tuple[str, ...]
     kept_out_by: str = ""
-
-    @property
-    def needs(self) -> str:
-        """The oldest version that may be in use with these events; "" for any."""
-        return oldest_for(self.events)
 
 
 def choose(installed: Mapping[str, str], seen: Iterable[str]) -> Choice:
@@ -441,18 +385,23 @@ def _number(version: str) -> tuple[int, int, int]:
 def installed() -> dict[str, str]:
     """The clients on this machine, each once by its real path, and the version that each tells; "" where it does not."""
     search, home = child_environment().get("PATH", os.defpath), user_home()
-    places = [Path(place) for place in search.split(os.pathsep) if Path(place).is_absolute()]
+    found = programs_in([*search.split(os.pathsep), *(str(home / usual) for usual in USUAL)], PROGRAM)
+    with ThreadPoolExecutor(max_workers=4) as asking:
+        told = asking.map(lambda path: (version_said(path, search).split() or [""])[0], found)
+        return {str(path): word if display.version_of(word) else "" for path, word in zip(found, told, strict=True)}
+
+
+def programs_in(folders: Iterable[str], name: str) -> list[Path]:
+    """Every program of this name in these directories, each real file once, in their order."""
     found: dict[str, Path] = {}
-    for path in (place / PROGRAM for place in [*places, *(home / usual for usual in USUAL)]):
+    for path in (Path(folder) / name for folder in folders if folder.startswith("/")):
         if path.is_file() and os.access(path, os.X_OK):
             found.setdefault(os.path.realpath(path), path)
-    with ThreadPoolExecutor(max_workers=4) as asking:
-        told = asking.map(lambda path: _version(path, search), found.values())
-        return {str(path): version for path, version in zip(found.values(), told, strict=True)}
+    return list(found.values())
 
 
-def _version(path: Path, search: str) -> str:
-    """What `claude --version` says: a number, or "" for anything else."""
+def version_said(program: Path, search: str) -> str:
+    """What `claude --version` prints, in an environment with nothing of the user's but PATH; "" where it fails or hangs."""
     with tempfile.TemporaryDirectory(prefix="csmd-ask-", ignore_cleanup_errors=True) as empty:
         environment = {
             "PATH": search,  # a script of the client's finds its node there
@@ -464,55 +413,53 @@ def _version(path: Path, search: str) -> str:
         }
         try:
             done = subprocess.run(
-                [str(path), "--version"], cwd=empty, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+                [str(program), "--version"], cwd=empty, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
                 timeout=PATIENCE_S, check=False, start_new_session=True,
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired):
             return ""
-    word = done.stdout.decode("utf-8", "replace").split()[:1]
-    return word[0] if done.returncode == 0 and word and display.version_of(word[0]) else ""
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
 
+
+# --- installing
 
 #: The rare module first: a new one serves the hook of before, until that is replaced too.
-HOOK_FILES = ("csmd_spool.py", "csmd_hook.py", "csmd_line.py")
+HOOK_FILES = ("csmd_spool.py", HOOK_SCRIPT, STATUS_LINE_SCRIPT)
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
-#: What starts the server of a session's model; the assistant's configuration and the plugin run it.
-SERVER_SCRIPT = "mcp"
+COPIED = (*HOOK_FILES, *HOOK_SCRIPTS, SERVER_SCRIPT)
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"
     "`csmd status` tells what is in it; `csmd uninstall` takes csmd's hooks out of your assistant.\n"
 )
 
 
-def share() -> Path:
+def share(folder: str = "hooks") -> Path:
     """Where the files that `install` copies are: inside the wheel, or beside the package in a source tree."""
     package = Path(__file__).resolve().parent.parent
-    inside = package / "_share" / "hooks"
-    return inside if inside.is_dir() else package.parent / "hooks"
+    inside = package / "_share" / folder
+    return inside if inside.is_dir() else package.parent / folder
 
 
-def ours(config: Config, newer: Sequence[str] = ()) -> Ours:
+def ours(config: Config, newer: Sequence[str] = ()) -> Wanted:
     """What csmd's entries are made of, by this configuration and with these newer events."""
-    return Ours(
+    return Wanted(
         home=config.paths.home,
         interpreter=base_interpreter(),
-        python=sys.executable,
-        chosen=config.settings,
         events=(*registration.EVENTS, *newer),
+        status_line=config.settings.status_line,
     )
 
 
-def plan(config: Config, wanted: Ours) -> list[Change]:
+def plan(config: Config, wanted: Wanted) -> list[Change]:
     """What installing would change in the assistant's files, each for itself; nothing is written."""
-    made: list[Change] = []
-    seen: set[str] = set()
+    files: dict[str, tuple[Path, list[Kind]]] = {}
     for folder in config.assistant_dirs:
-        for path, kinds in files(folder).items():
-            real = os.path.realpath(path)
-            if real not in seen:  # two directories may share a file by a link
-                seen.add(real)
-                made.append(merging(path, kinds, wanted))
-    return made
+        here: dict[Path, list[Kind]] = {}
+        for kind in KINDS:
+            here.setdefault(kind.file(folder), []).append(kind)
+        for path, kinds in here.items():  # two directories may share a file by a link
+            files.setdefault(os.path.realpath(path), (path, kinds))
+    return [plan_merge(path, kinds, wanted) for path, kinds in files.values()]
 
 
 def own_files(paths: Paths) -> list[str]:
@@ -528,13 +475,13 @@ def own_files(paths: Paths) -> list[str]:
     ]
 
 
-def install(config: Config, planned: Sequence[Change], wanted: Ours, kept_out_by: str = "") -> list[Outcome]:
+def install(config: Config, planned: Sequence[Change], wanted: Wanted, kept_out_by: str = "") -> list[Change]:
     """Copies the hook and puts the entries in; a file in trouble keeps no other from being served.
 
     `kept_out_by` is why no more of the newer events are among them. Raises the first trouble where every file that is
     to hold hooks is in trouble; then nothing was written.
     """
-    hooked = [change for change in planned if any(kind.name == "hooks" for kind in change.kinds)]
+    hooked = [change for change in planned if change.kinds[0].name == "hooks"]
     troubles = [change.trouble for change in hooked if change.trouble]
     if troubles and len(troubles) == len(hooked):
         raise together(troubles)
@@ -545,12 +492,13 @@ def install(config: Config, planned: Sequence[Change], wanted: Ours, kept_out_by
     if is_own_readme(readme) or not os.path.lexists(readme):
         write_whole(readme, README.encode())
     copy_hooks(paths)
-    newer = [event for event in wanted.events if event in registration.NEWER]
+    newer = [event for event in wanted.events if event in NEWER]
     with alone(paths):
         # What a client must know is noted before it is written: the daemon looks after it from then on.
         _note_events(paths, newer, kept_out_by, assistant_dirs=[str(folder) for folder in config.assistant_dirs])
         return [
-            written(one.path, partial(merging, one.path, one.kinds, wanted), partial(put_in, paths)) for one in planned
+            carry_out(paths, lambda one=one: plan_merge(one.path, one.kinds, wanted))  # type: ignore[misc]
+            for one in planned
         ]
 
 
@@ -563,18 +511,15 @@ def is_own_readme(path: Path) -> bool:
         return False
 
 
-def settle(paths: Paths, choice: Choice) -> tuple[list[str], list[Outcome]]:
+def settle(paths: Paths, choice: Choice) -> tuple[list[str], list[Change]]:
     """Takes out the newer events that are registered and not chosen: (which, what became of each file)."""
     with alone(paths):
         known = load_record(paths)
         gone = [event for event in known["events"] if event not in choice.events]
         if not gone:
             return [], []
-        done = [
-            written(path, partial(withdrawing, paths, path, gone), partial(put_in, paths))
-            for path in map(Path, known["settings"])
-            if any(kind.name == "hooks" for kind in recorded_kinds(paths, path))
-        ]
+        hooked = [Path(key) for key, kept in known["settings"].items() if "hooks" in kept["kinds"]]
+        done = [carry_out(paths, lambda path=path: plan_withdrawal(paths, path, gone)) for path in hooked]  # type: ignore[misc]
         if not any(one.trouble for one in done):
             _note_events(paths, [event for event in known["events"] if event not in gone], choice.kept_out_by)
         return gone, done
@@ -587,15 +532,14 @@ def noted_choice(paths: Paths) -> Choice:
 
 
 def _note_events(paths: Paths, newer: list[str], kept_out_by: str, **more: list[str]) -> None:
-    known = load_record(paths)
     noted = {"events": newer, "needs": oldest_for(newer), "kept_out_by": kept_out_by}
-    save(paths, {**known, **noted, **more})
+    save(paths, {**load_record(paths), **noted, **more})
 
 
 def copy_hooks(paths: Paths) -> None:
     """Copies the hook scripts whole; a hook that runs meanwhile sees the old or the new one."""
     source = share()
-    for name in (*HOOK_FILES, *HOOK_SCRIPTS, SERVER_SCRIPT):
+    for name in COPIED:
         write_whole(paths.hook_dir / name, (source / name).read_bytes(), mode=0o600 if name.endswith(".py") else 0o700)
     write_whole(paths.hook_dir / "interpreter", base_interpreter().encode() + b"\n")
     write_whole(paths.hook_dir / "python", own_interpreter().encode() + b"\n")
@@ -612,30 +556,28 @@ def trouble(paths: Paths) -> list[str]:
         interpreter = noted.read_text(encoding="utf-8", errors="replace").strip() if noted.is_file() else ""
         if interpreter and not Path(interpreter).exists():
             found.append(f"{who} Python is gone ({interpreter}); `csmd install` finds another")
-    return [*found, *_taken_out(paths)]
-
-
-def _taken_out(paths: Paths) -> list[str]:
-    """The settings files from which somebody took the hooks that `install` put in."""
-    found = []
     for key, kept in load_record(paths)["settings"].items():
-        if "hooks" not in kept["kinds"]:
-            continue
-        try:
-            there = foreign_files.read(Path(key))
-            gone = there is None or registration.plan_removal(there, paths.home, key) == there
-        except CsmdError:
-            continue  # `csmd doctor` says more of a file that cannot be read
-        if gone:
-            found.append(f"hooks: none of csmd's is in {key}; `csmd install` puts them back")
+        with contextlib.suppress(CsmdError):  # `csmd doctor` says more of a file that cannot be read
+            there = foreign_files.read(Path(key)) or b""
+            if "hooks" in kept["kinds"] and removed(there, KINDS[:1], paths.home, key) == there:
+                found.append(f"hooks: none of csmd's is in {key}; `csmd install` puts them back")
     return found
 
 
-def uninstall(paths: Paths) -> list[Outcome]:
+def configuration(more: Sequence[Path] = ()) -> Config:
+    """The configuration in force, with the directories that earlier installs wrote to and `more`."""
+    paths = default_paths()
+    return load(paths=paths, extra_dirs=(*assistant_dirs(paths), *more))
+
+
+# --- leaving
+
+
+def uninstall(paths: Paths) -> list[Change]:
     """Takes csmd's entries out of every file that `install` recorded; one in trouble keeps its place in the record."""
     with alone(paths):
         done = [
-            written(path, partial(removing, paths, path), partial(take_out, paths))
+            carry_out(paths, lambda path=path: plan_return(paths, path))  # type: ignore[misc]
             for path in map(Path, reversed(load_record(paths)["settings"]))  # a directory was made for the first in it
         ]
         left = load_record(paths)
@@ -647,23 +589,12 @@ def uninstall(paths: Paths) -> list[Outcome]:
 
 def remove_hooks(paths: Paths) -> None:
     """Removes the hook's scripts and then their directory, unless somebody else's file is in it."""
-    names = (*HOOK_FILES, *HOOK_SCRIPTS, SERVER_SCRIPT, "interpreter", "python")
-    for path in (*(paths.hook_dir / name for name in names), *paths.hook_dir.glob("__pycache__/csmd_*.pyc")):
-        path.unlink(missing_ok=True)
+    for glob in HOME_FILES["hook scripts"]:
+        for path in paths.home.glob(glob):
+            path.unlink(missing_ok=True)
     for folder in (paths.hook_dir / "__pycache__", paths.hook_dir):
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
-
-
-def plan_removal(paths: Paths) -> list[Change]:
-    """What uninstalling would change in the assistant's files; nothing is written."""
-    return [removing(paths, Path(key)) for key in load_record(paths)["settings"]]
-
-
-def configuration(more: Sequence[Path] = ()) -> Config:
-    """The configuration in force, with the directories that earlier installs wrote to and `more`."""
-    paths = default_paths()
-    return load(paths=paths, extra_dirs=(*assistant_dirs(paths), *more))
 
 
 _DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
@@ -687,7 +618,7 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
         *(f"models/{folder}/**/*" for folder in ("tiktoken", ".fetched", ".add-*")), "models/*/csmd-model.txt",
     ),
     "hook scripts": (
-        *(f"hook/{name}" for name in (*HOOK_FILES, *HOOK_SCRIPTS, SERVER_SCRIPT, "interpreter", "python")), "hook/__pycache__/csmd_*.pyc",
+        *(f"hook/{name}" for name in (*COPIED, "interpreter", "python")), "hook/__pycache__/csmd_*.pyc",
     ),
     "log": ("log/csmd.log", "log/csmd.log.[0-9]", "log/crash.txt", "log/report.txt"),
     "configuration": ("config.yaml",),
@@ -728,44 +659,39 @@ def parts(paths: Paths) -> list[Part]:
         ("configuration", paths.config_file.parent, (paths.config_file.name,)),
         ("state", paths.home, UNFINISHED),
         *(("events that wait", place, ("*.event", ".tmp-*")) for place in _second_spool(paths)),
-        *(("state", place, (_short_socket(paths),)) for place in _temporary()),
+        *(("state", place, (f"{mark_of(paths.home)}.sock",)) for place in _temporary()),
     ]
-    found: dict[str, dict[Path, int]] = {}
+    sizes: dict[str, dict[Path, int]] = {what: {} for what in HOME_FILES}
+    known: set[Path] = set()
     for what, root, globs in rows:
         for path, size in _files(root, globs):
-            found.setdefault(what, {})[path] = size
-    known: set[Path] = set()
-    made = []
-    for what in HOME_FILES:
-        sizes = {path: size for path, size in found.get(what, {}).items() if path not in known}
-        known.update(sizes)
-        if sizes:
-            made.append(Part(what=what, files=tuple(sizes), bytes=sum(sizes.values())))
-    return made
+            if path not in known:
+                known.add(path)
+                sizes[what][path] = size
+    return [Part(what=what, files=tuple(found), bytes=sum(found.values())) for what, found in sizes.items() if found]
 
 
 def purge(paths: Paths, going: Sequence[Part]) -> Left:
     """Removes these files, then the directories that hold nothing any more; what is left."""
     left = Left()
-    folders: set[Path] = set()
+    refused: set[Path] = set()
     for path in (path for part in going for path in part.files):
-        folders.add(path.parent)
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
+            refused.add(path)
             left.refused.append(f"{path}: {error.strerror or error}")
-    own = [paths.home, paths.log_dir, paths.config_file.parent, *_second_spool(paths), *_temporary()]
-    for root in own:
-        below = _directories(root) if root == paths.home else ()
-        for folder in sorted({*below, root}, key=lambda one: -len(one.parts)):
-            with contextlib.suppress(OSError):  # it holds something of somebody's
-                folder.rmdir()
+    own = [paths.home, paths.log_dir, paths.config_file.parent]
+    below = sorted(_directories(paths.home), key=lambda folder: -len(folder.parts))
+    for folder in [*below, *own, *_second_spool(paths), *_temporary()]:
+        with contextlib.suppress(OSError):  # it holds something of somebody's
+            folder.rmdir()
     with contextlib.suppress(OSError):  # <state>/csmd/log has <state>/csmd around it
         if paths.log_dir.parent.name == "csmd":
             paths.log_dir.parent.rmdir()
-    refused = {line.partition(": ")[0] for line in left.refused}
-    for root in (root for root in dict.fromkeys(own[:3]) if paths.home not in root.parents):
-        left.foreign += [path for path in _everything(root) if str(path) not in refused]
+    for root in (root for root in dict.fromkeys(own) if paths.home not in root.parents):
+        with contextlib.suppress(OSError):
+            left.foreign += [path for path in sorted(root.iterdir()) if path not in refused]
     return left
 
 
@@ -778,31 +704,25 @@ def programs(paths: Paths) -> list[Path]:
 
 def must_be_own(paths: Paths) -> None:
     """CsmdError where the home is a link or somebody else's: then nothing in it is csmd's to remove."""
-    with contextlib.suppress(FileNotFoundError):
-        info = paths.home.lstat()
-        if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
-            raise CsmdError(f"{paths.home} is not a directory of yours", hint="remove it by hand if it is csmd's")
+    if os.path.lexists(paths.home) and not _is_own(paths.home):
+        raise CsmdError(f"{paths.home} is not a directory of yours", hint="remove it by hand if it is csmd's")
 
 
 def _files(root: Path, globs: Sequence[str]) -> Iterator[tuple[Path, int]]:
     """Files and links below a directory with these names and their sizes; nothing that lies behind a link."""
-    if not _is_own(root):
-        return
-    for glob in globs:
+    for glob in globs if _is_own(root) else ():
         for path in root.glob(glob):
             inside = path.relative_to(root).parents
+            foreign = path.name == "README.txt" and path.parent == root and not is_own_readme(path)
             with contextlib.suppress(OSError):
                 info = path.lstat()
-                foreign = path.name == "README.txt" and path.parent == root and not is_own_readme(path)
-                if (
-                    not stat.S_ISDIR(info.st_mode)
-                    and not foreign
-                    and not any((root / folder).is_symlink() for folder in inside)
-                ):
+                behind_link = any((root / folder).is_symlink() for folder in inside)
+                if not stat.S_ISDIR(info.st_mode) and not foreign and not behind_link:
                     yield path, info.st_size
 
 
 def _is_own(folder: Path) -> bool:
+    """Whether a directory, and no link to one, belongs to the user."""
     try:
         info = folder.lstat()
     except OSError:
@@ -812,23 +732,9 @@ def _is_own(folder: Path) -> bool:
 
 def _directories(root: Path) -> Iterator[Path]:
     """The directories of csmd's below one of its own: those that the table names, as deep as they go."""
-    if not _is_own(root):
-        return
     named = {glob.partition("/")[0] for globs in HOME_FILES.values() for glob in globs if "/" in glob}
-    for name in named:
-        for top in root.glob(name):
-            for folder, below, _ in os.walk(top):
-                if not Path(folder).is_symlink():
-                    yield Path(folder)
-                    yield from (Path(folder) / one for one in below if not (Path(folder) / one).is_symlink())
-
-
-def _everything(root: Path) -> list[Path]:
-    """What is left directly in a directory of csmd's; [] when that is gone."""
-    try:
-        return sorted(root.iterdir())
-    except OSError:
-        return []
+    for top in (top for name in named if _is_own(root) for top in root.glob(name) if not top.is_symlink()):
+        yield from (Path(folder) for folder, _, _ in os.walk(top))
 
 
 def _temporary() -> list[Path]:
@@ -836,11 +742,5 @@ def _temporary() -> list[Path]:
 
 
 def _second_spool(paths: Paths) -> list[Path]:
-    """Where hooks spool when the home takes no file; hooks/csmd_spool.py makes the same name."""
-    name = os.path.realpath(paths.home).replace("%", "%25").replace("/", "%2F")
-    return [place / f"spool-{name}" for place in _temporary() if _is_own(place)]
-
-
-def _short_socket(paths: Paths) -> str:
-    """The name of the socket whose place in the home would be too long a path; as the daemon names it."""
-    return f"{hashlib.sha256(os.fsencode(paths.home)).hexdigest()[:12]}.sock"
+    """Where hooks spool when the home takes no file."""
+    return [place / spool_places(paths.home)[1].name for place in _temporary() if _is_own(place)]

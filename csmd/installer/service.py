@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import hashlib
 import os
 import re
 import shutil
@@ -12,11 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any
 
 import psutil
 
@@ -33,9 +31,9 @@ from csmd.config import (
 )
 from csmd.errors import BadInput, ConfigError, CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.installer import plan
-from csmd.installer import plan as record
 from csmd.installer.foreign_files import make_private, write_whole
-from csmd.paths import Paths
+from csmd.installer.plan import locked
+from csmd.paths import Paths, mark_of
 
 #: From this systemd on the wait between restarts can grow; an older one warns about the words.
 GROWING_WAIT_SINCE = 254
@@ -62,20 +60,20 @@ class Unit:
     @property
     def mark(self) -> str:
         """What tells this home's unit from another's: 12 hex digits."""
-        return hashlib.sha256(os.fsencode(self.home)).hexdigest()[:12]
+        return mark_of(self.home)
 
     def name(self, plain: str, between: str) -> str:
         """The unit's name: `plain`, with the mark after `between` where the home is not the default one."""
         return plain if self.is_default else f"{plain}{between}{self.mark}"
 
 
-def mark_of(text: str) -> str:
+def mark_in(text: str) -> str:
     """The mark of the home that a unit was written for; "" when csmd did not write it."""
     found = _MARK.search(text)
     return found.group(1) if found else ""
 
 
-def systemd_unit(template: str, unit: Unit, *, version: int) -> str:
+def systemd_unit(unit: Unit, *, version: int) -> str:
     """The unit file for a systemd of that version; ConfigError when a path cannot stand in one."""
     command = tuple(unit.command)
     if _NO_PROGRAM.search(command[0]):
@@ -83,7 +81,7 @@ def systemd_unit(template: str, unit: Unit, *, version: int) -> str:
     # Without the colon systemd would look for variables in what is quoted, too.
     verbatim = ":" if any("$" in word for word in command) else ""
     return _filled(
-        template,
+        "systemd/csmd.service",
         {
             "NAME": unit.name("csmd", "-"),
             "MARK": unit.mark,
@@ -97,13 +95,13 @@ def systemd_unit(template: str, unit: Unit, *, version: int) -> str:
     )
 
 
-def launchd_plist(template: str, unit: Unit, *, stderr: Path) -> str:
+def launchd_plist(unit: Unit, *, stderr: Path) -> str:
     """The launch agent; ConfigError when a path cannot stand in XML."""
     pairs = (
         f"\t\t<key>{_xml(name)}</key>\n\t\t<string>{_xml(value)}</string>" for name, value in unit.environment.items()
     )
     return _filled(
-        template,
+        "launchd/io.csmd.daemon.plist",
         {
             "NAME": unit.name("io.csmd.daemon", "."),
             "MARK": unit.mark,
@@ -114,10 +112,11 @@ def launchd_plist(template: str, unit: Unit, *, stderr: Path) -> str:
     )
 
 
-def _filled(template: str, values: Mapping[str, str]) -> str:
-    """The template with its places filled; a line that was only a place of nothing is left out."""
+def _filled(name: str, values: Mapping[str, str]) -> str:
+    """A shipped template with its places filled; a line that was only a place of nothing is left out."""
+    folder, _, file = name.partition("/")
     lines = []
-    for line in template.splitlines():
+    for line in (plan.share(folder) / file).read_text(encoding="utf-8").splitlines():
         place = _PLACE.fullmatch(line)
         if not (place and not values[place.group(1)]):
             lines.append(_PLACE.sub(lambda found: values[found.group(1)], line))
@@ -163,13 +162,6 @@ ACT_S = 40.0
 LINGER = "it ends when you log out; `loginctl enable-linger` has it go on, and start with the machine"
 
 
-def shipped(folder: str, name: str) -> str:
-    """A template: inside the wheel, or beside the package in a source tree."""
-    package = Path(__file__).resolve().parent.parent
-    inside = package / "_share" / folder / name
-    return (inside if inside.is_file() else package.parent / folder / name).read_text(encoding="utf-8")
-
-
 def unit_of(paths: Paths, kind: str) -> Unit:
     """What a manager is told about this home: this interpreter, and where things are."""
     return Unit(
@@ -180,185 +172,177 @@ def unit_of(paths: Paths, kind: str) -> Unit:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commands:
+    """How a service manager is asked. `{name}` stands for the unit, `{file}` for its file, `{domain}` for launchd's.
+
+    `plain` and `between` make a unit's name, `suffix` its file's. `prepare` may fail; of `start` the first that works
+    counts. Nothing is stopped where `loaded` fails.
+    """
+
+    plain: str
+    between: str
+    suffix: str
+    reachable: str
+    reload: str
+    enable: str
+    disable: str
+    start: tuple[str, ...]
+    stop: str
+    where_to_look: str
+    prepare: str = ""
+    loaded: str = ""
+    state: str = ""
+
+
+MANAGERS: Mapping[str, Commands] = {
+    "systemd": Commands(
+        plain="csmd", between="-", suffix=".service",
+        reachable="systemctl --user show -p Version",
+        reload="systemctl --user daemon-reload",
+        enable="systemctl --user --quiet enable {name}",
+        disable="systemctl --user --quiet disable {name}",
+        prepare="systemctl --user reset-failed {name}",  # it may have given up on an earlier one
+        start=("systemctl --user start {name}",),
+        stop="systemctl --user stop {name}",
+        where_to_look="journalctl --user -u {name} -n 20",
+        state="systemctl --user show -p ActiveState --value {name}",
+    ),
+    "launchd": Commands(
+        plain="io.csmd.daemon", between=".", suffix=".plist",
+        reachable="launchctl print {domain}",
+        reload="launchctl bootout {domain}/{name}",  # `start` gives it the new one
+        enable="launchctl enable {domain}/{name}",
+        disable="launchctl disable {domain}/{name}",
+        start=("launchctl bootstrap {domain} {file}", "launchctl kickstart {domain}/{name}"),
+        stop="launchctl bootout {domain}/{name}",
+        where_to_look="launchctl print {domain}/{name}",
+        loaded="launchctl print {domain}/{name}",
+    ),
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
-class Systemd:
-    """One unit of the user's systemd; `file` is where it lies."""
+class Manager:
+    """One unit of the user's systemd, or one agent of their launchd; `file` is where it lies."""
 
     paths: Paths
     file: Path
+    kind: str
 
-    kind: Literal["systemd"] = "systemd"
+    @property
+    def commands(self) -> Commands:
+        """How this manager is asked."""
+        return MANAGERS[self.kind]
 
     @property
     def name(self) -> str:
-        """The unit's name."""
-        return self.file.name
+        """The unit's name, launchd's label."""
+        return self.file.name.removesuffix(self.commands.suffix)
+
+    def _words(self, command: str) -> list[str]:
+        named = {"name": self.name, "file": str(self.file), "domain": f"gui/{os.getuid()}"}
+        return [word.format(**named) for word in command.split()]
+
+    def _ask(self, command: str) -> str:
+        return _ask_manager(*self._words(command)) if command else ""
+
+    def _act(self, command: str) -> None:
+        words = self._words(command)
+        done = _run(*words)
+        if done is None or done.returncode:
+            raise CsmdError(
+                f"`{' '.join(words)}` failed: {_complaint_of(done)}", hint="`csmd install --no-service` does without"
+            )
 
     def text(self) -> str:
-        """What the unit should say for the systemd that runs."""
-        version = re.search(
-            r"^Version=(\d+)", _ask_manager("systemctl", "--user", "show", "-p", "Version"), re.MULTILINE
-        )
+        """What the unit should say; for systemd by the version that runs."""
         unit = unit_of(self.paths, self.kind)
-        template = shipped("systemd", "csmd.service")
-        return systemd_unit(template, unit, version=int(version.group(1)) if version else 0)
+        if self.kind == "launchd":
+            return launchd_plist(unit, stderr=self.paths.run_dir / "service.stderr")
+        version = re.search(r"^Version=(\d+)", self._ask(self.commands.reachable), re.MULTILINE)
+        return systemd_unit(unit, version=int(version.group(1)) if version else 0)
 
-    def reachable(self) -> bool:
-        """Whether the manager answers."""
-        return bool(_ask_manager("systemctl", "--user", "show", "-p", "Version"))
+    def is_reachable(self) -> bool:
+        """Whether the manager answers; launchd keeps agents only for users with a session."""
+        return bool(self._ask(self.commands.reachable))
 
     def reload(self) -> None:
         """Has the manager read the unit that was written."""
-        _act("systemctl", "--user", "daemon-reload")
+        if not self.commands.loaded or self._ask(self.commands.loaded):
+            self._act(self.commands.reload)
 
     def enable(self) -> None:
         """Starts with each login from now on."""
-        _act("systemctl", "--user", "--quiet", "enable", self.name)
+        self._act(self.commands.enable)
 
     def disable(self) -> None:
         """Does not start with a login any more."""
-        _act("systemctl", "--user", "--quiet", "disable", self.name)
+        self._act(self.commands.disable)
 
     def start(self) -> str:
-        """Starts and waits until the daemon is ready; what the manager says when it is not, else ""."""
-        _run("systemctl", "--user", "reset-failed", self.name)  # it may have given up on an earlier one
-        done = _run("systemctl", "--user", "start", self.name)
+        """Starts the daemon; what the manager says when it does not, else ""."""
+        if self.commands.prepare:
+            _run(*self._words(self.commands.prepare))
+        done = None
+        for command in self.commands.start:
+            done = _run(*self._words(command))
+            if done is not None and not done.returncode:
+                return ""
         # One that takes long, because it migrates, is no failure yet.
-        return "" if done is None or done.returncode == 0 else _words(done)
+        return "" if done is None else _complaint_of(done)
 
     def stop(self) -> None:
         """Ends the daemon, also one that waits to be started again."""
-        _act("systemctl", "--user", "stop", self.name)
+        if not self.commands.loaded or self._ask(self.commands.loaded):
+            self._act(self.commands.stop)
 
     def forget(self) -> None:
         """Leaves the manager without a trace of the unit, whose file is gone."""
-        (self.file.parent / "default.target.wants" / self.name).unlink(missing_ok=True)
-        if self.reachable():
-            _act("systemctl", "--user", "daemon-reload")
-            _run("systemctl", "--user", "reset-failed", self.name)
+        if self.kind == "launchd":
+            self.enable()  # "disabled" would be remembered
+            return
+        (self.file.parent / WANTS / self.file.name).unlink(missing_ok=True)
+        if self.is_reachable():
+            self.reload()
+            _run(*self._words(self.commands.prepare))
 
     def where_to_look(self) -> str:
         """The command that shows what the manager noted."""
-        return f"journalctl --user -u {self.name.removesuffix('.service')} -n 20"
+        return " ".join(self._words(self.commands.where_to_look))
 
-    def gave_up(self) -> bool:
-        """Whether it died so often that the manager starts it no more by itself."""
-        return (
-            _ask_manager("systemctl", "--user", "show", "-p", "ActiveState", "--value", self.name).strip() == "failed"
-        )
+    def has_given_up(self) -> bool:
+        """Whether the daemon died so often that the manager starts it no more by itself; launchd tries for ever."""
+        return self._ask(self.commands.state).strip() == "failed"
 
     def note(self) -> str:
-        """What a person should know of how long it lives; "" when it lives as long as one would think."""
-        if has_screen():
+        """What a person should know of how long the daemon lives; "" when it lives as long as one would think."""
+        if self.kind == "launchd" or has_screen():
             return ""
-        said = _ask_manager("loginctl", "show-user", str(os.getuid()), "-p", "Linger", "--value")
-        return LINGER if said.strip() == "no" else ""
+        linger = _ask_manager("loginctl", "show-user", str(os.getuid()), "-p", "Linger", "--value")
+        return LINGER if linger.strip() == "no" else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Launchd:
-    """One agent of the user's launchd; `file` is where it lies."""
-
-    paths: Paths
-    file: Path
-
-    kind: Literal["launchd"] = "launchd"
-
-    @property
-    def name(self) -> str:
-        """The agent's label."""
-        return self.file.name.removesuffix(".plist")
-
-    @property
-    def _domain(self) -> str:
-        return f"gui/{os.getuid()}"
-
-    def text(self) -> str:
-        """What the agent should say."""
-        template = shipped("launchd", "io.csmd.daemon.plist")
-        stderr = self.paths.run_dir / "service.stderr"
-        return launchd_plist(template, unit_of(self.paths, self.kind), stderr=stderr)
-
-    def reachable(self) -> bool:
-        """Whether the user has a session that launchd keeps agents for."""
-        return bool(_ask_manager("launchctl", "print", self._domain))
-
-    def reload(self) -> None:
-        """Has launchd forget the agent as it was; `start` gives it the new one."""
-        self.stop()
-
-    def enable(self) -> None:
-        """Starts with each login from now on."""
-        _act("launchctl", "enable", f"{self._domain}/{self.name}")
-
-    def disable(self) -> None:
-        """Does not start with a login any more."""
-        _act("launchctl", "disable", f"{self._domain}/{self.name}")
-
-    def start(self) -> str:
-        """Has launchd start it; what launchd says when it does not, else ""."""
-        done = _run("launchctl", "bootstrap", self._domain, str(self.file))
-        if done is None or done.returncode:  # it is there already
-            done = _run("launchctl", "kickstart", f"{self._domain}/{self.name}")
-        return "" if done is not None and done.returncode == 0 else _words(done)
-
-    def stop(self) -> None:
-        """Ends the daemon and has launchd forget the agent until the next start or login."""
-        if _ask_manager("launchctl", "print", f"{self._domain}/{self.name}"):
-            _act("launchctl", "bootout", f"{self._domain}/{self.name}")
-
-    def forget(self) -> None:
-        """Leaves launchd without a trace of the agent, whose file is gone."""
-        self.enable()  # "disabled" would be remembered
-
-    def where_to_look(self) -> str:
-        """The command that shows what launchd noted."""
-        return f"launchctl print {self._domain}/{self.name}"
-
-    def gave_up(self) -> bool:
-        """Never: launchd tries again for ever, less and less often."""
-        return False
-
-    def note(self) -> str:
-        """What a person should know of how long it lives."""
-        return ""
-
-
-Manager = Systemd | Launchd
-KINDS: dict[str, type[Systemd] | type[Launchd]] = {"systemd": Systemd, "launchd": Launchd}
-
-
-def manager_found(paths: Paths, *, platform: str = sys.platform, version: str = "") -> Manager | str:
+def find_manager(paths: Paths, *, platform: str = sys.platform, version: str = "") -> Manager | str:
     """The manager that can keep this home's daemon, or why there is none; `version` is /proc/version's text."""
-    if platform == "darwin":
-        agent = Launchd(paths, unit_folders("launchd")[0] / f"{_name(paths, 'launchd')}.plist")
-        return agent if agent.reachable() else "launchd keeps no agents for you here (no session at the screen)"
+    kind = "launchd" if platform == "darwin" else "systemd"
+    commands, folders = MANAGERS[kind], unit_folders(kind)
+    file = unit_of(paths, kind).name(commands.plain, commands.between) + commands.suffix
+    if kind == "launchd":
+        agent = Manager(paths, folders[0] / file, kind)
+        return agent if agent.is_reachable() else "launchd keeps no agents for you here (no session at the screen)"
+    advice = f"; {ENABLE_SYSTEMD}" if is_wsl(version) else ""
     if shutil.which("systemctl", path=manager_environment().get("PATH")) is None:
-        return _without_systemd("there is no systemd here", version)
+        return f"there is no systemd here{advice}"
     answer = _ask_manager("systemctl", "--user", "show", "-p", "UnitPath")
     if not answer:
-        return _without_systemd("no systemd user manager answers here", version)
+        return f"no systemd user manager answers here{advice}"
     looked_at = f" {answer.strip().partition('=')[2]} "
-    for folder in unit_folders("systemd"):
+    for folder in folders:
         if f" {folder} " in looked_at:
-            return Systemd(paths, folder / f"{_name(paths, 'systemd')}.service")
+            return Manager(paths, folder / file, kind)
     # Another HOME than that of the session: a unit there would never be read.
-    return f"your systemd does not look for units in {unit_folders('systemd')[0]}"
-
-
-def recorded(paths: Paths, kind: str, file: str) -> Manager | None:
-    """The manager that an earlier install put a unit into; None for a kind of a later csmd."""
-    made = KINDS.get(kind)
-    return made(paths, Path(file)) if made else None
-
-
-def _name(paths: Paths, kind: str) -> str:
-    unit = unit_of(paths, kind)
-    return unit.name("csmd", "-") if kind == "systemd" else unit.name("io.csmd.daemon", ".")
-
-
-def _without_systemd(what: str, version: str) -> str:
-    return f"{what}; {ENABLE_SYSTEMD}" if is_wsl(version) else what
+    return f"your systemd does not look for units in {folders[0]}"
 
 
 def _ask_manager(*command: str) -> str:
@@ -367,15 +351,7 @@ def _ask_manager(*command: str) -> str:
     return done.stdout if done is not None and done.returncode == 0 else ""
 
 
-def _act(*command: str) -> None:
-    done = _run(*command)
-    if done is None or done.returncode:
-        raise CsmdError(
-            f"`{' '.join(command)}` failed: {_words(done)}", hint="`csmd install --no-service` does without"
-        )
-
-
-def _words(done: subprocess.CompletedProcess[str] | None) -> str:
+def _complaint_of(done: subprocess.CompletedProcess[str] | None) -> str:
     """The first line of what a failed command said."""
     said = "no answer" if done is None else (done.stderr.strip() or f"exit code {done.returncode}")
     return said.splitlines()[0]
@@ -411,7 +387,7 @@ def refusal(home: Path, *, version: str, mounts: str) -> str:
     """
     if not is_wsl(version):
         return ""
-    disk = _disk(home, mounts)
+    disk, _ = file_system(home, mounts)
     on_windows = disk in WINDOWS_DISKS if disk else bool(_DRIVE.match(str(home)))
     return (
         f"{home} is on a drive of Windows, where SQLite's write-ahead log and Unix sockets do not work"
@@ -420,19 +396,22 @@ def refusal(home: Path, *, version: str, mounts: str) -> str:
     )
 
 
-def _disk(place: Path, mounts: str) -> str:
-    """The type of the file system that a place is on; "" when the table does not say."""
-    best, found = -1, ""
-    for line in mounts.splitlines():
-        fields = line.split(" ")
-        if len(fields) < 3:
-            continue
-        # The table writes a blank as \040.
-        top = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code.group(1), 8)), fields[1])
-        depth = len(Path(top).parts)
-        if place.is_relative_to(top) and depth >= best:  # of two on one place the later is what one sees
-            best, found = depth, fields[2]
-    return found
+def mount_points(mounts: str) -> dict[Path, str]:
+    """Mount point -> type of its file system, from the text of /proc/mounts; of two on one place what one sees, the later."""
+    rows = [line.split(" ") for line in mounts.splitlines()]
+    # The table writes a blank as \040.
+    return {
+        Path(re.sub(r"\\([0-7]{3})", lambda code: chr(int(code.group(1), 8)), row[1])): row[2]
+        for row in rows
+        if len(row) > 2
+    }
+
+
+def file_system(place: Path, mounts: str) -> tuple[str, Path | None]:
+    """The type of the file system that a place is on, and where that is mounted; ("", None) when the table does not say."""
+    points = mount_points(mounts)
+    around = next((folder for folder in (place, *place.parents) if folder in points), None)
+    return ("", None) if around is None else (points[around], around)
 
 
 #: Where systemd keeps what starts with a login: made by it, empty when nothing does.
@@ -464,7 +443,7 @@ def plan_unit(paths: Paths, *, wanted: bool = True) -> Plan:
     refuse_windows(paths)
     if not wanted:
         return Plan(manager=None, why="as --no-service asks")
-    found = manager_found(paths, version=kernel())
+    found = find_manager(paths, version=kernel())
     if isinstance(found, str):
         return Plan(manager=None, why=found)
     return of_manager(found)
@@ -475,7 +454,7 @@ def of_manager(manager: Manager) -> Plan:
     after, before = manager.text(), None
     if manager.file.exists() or manager.file.is_symlink():
         before = "" if manager.file.is_symlink() else manager.file.read_text(encoding="utf-8", errors="replace")
-        if mark_of(before) != mark_of(after):
+        if mark_in(before) != mark_in(after):
             raise ConfigError(
                 f"{manager.file} is there already, and it is not this home's unit",
                 hint="move it away, or `csmd install --no-service`",
@@ -489,7 +468,7 @@ def place(paths: Paths, planned: Plan, *, enable: bool = True) -> bool:
     With `enable` it starts at each login from now on.
     """
     manager = planned.manager
-    known = record.load_record(paths)["service"]
+    known = plan.load_record(paths)["service"]
     changed = False
     if known and (manager is None or known["file"] != str(manager.file)):
         known, changed = None, remove(paths)
@@ -509,36 +488,36 @@ def place(paths: Paths, planned: Plan, *, enable: bool = True) -> bool:
 
 
 def _note(paths: Paths, **what: Any) -> None:
-    with record.alone(paths):
-        known = record.load_record(paths)
+    with plan.alone(paths):
+        known = plan.load_record(paths)
         if {**known, **what} != known:
-            record.save(paths, {**known, **what})
+            plan.save(paths, {**known, **what})
 
 
 def recorded_file(paths: Paths) -> str:
     """The unit that an install put into place; "" for none."""
-    known = record.load_record(paths)["service"]
+    known = plan.load_record(paths)["service"]
     return str(known["file"]) if known else ""
 
 
 def remove(paths: Paths) -> bool:
     """Ends the daemon that a manager keeps and takes its unit away; False when none is recorded."""
-    known = record.load_record(paths)["service"]
+    known = plan.load_record(paths)["service"]
     if not known:
         return False
-    manager = recorded(paths, known["kind"], known["file"])
-    if manager is not None:
-        if manager.reachable():
+    manager = Manager(paths, Path(known["file"]), known["kind"])
+    if manager.kind in MANAGERS:  # a kind of a later csmd is none of ours
+        if manager.is_reachable():
             manager.stop()
             manager.disable()
-        if manager.file.is_file() and mark_of(manager.file.read_text(encoding="utf-8", errors="replace")):
+        if manager.file.is_file() and mark_in(manager.file.read_text(encoding="utf-8", errors="replace")):
             manager.file.unlink()
         manager.forget()
     for folder in reversed(known["folders"]):
         with contextlib.suppress(OSError):  # somebody has put something into it, or it has gone
             Path(folder).rmdir()
     _note(paths, service=None)
-    if not record.load_record(paths)["settings"] and not paths.hook_dir.is_dir():
+    if not plan.load_record(paths)["settings"] and not paths.hook_dir.is_dir():
         paths.install_record.unlink(missing_ok=True)  # nothing of csmd's is anywhere else any more
     return True
 
@@ -595,8 +574,8 @@ def manager(paths: Paths) -> Manager | None:
         return None  # a damaged record must keep nobody from stopping a daemon
     if not isinstance(known, dict) or not Path(str(known.get("file"))).is_file():
         return None
-    keeper = recorded(paths, str(known.get("kind")), str(known.get("file")))
-    return keeper if keeper is not None and keeper.reachable() else None
+    keeper = Manager(paths, Path(str(known["file"])), str(known.get("kind")))
+    return keeper if keeper.kind in MANAGERS and keeper.is_reachable() else None
 
 
 def note(paths: Paths, kind: str) -> str:
@@ -624,72 +603,45 @@ def start(paths: Paths) -> dict[str, Any]:
     refuse_windows(paths)
     for folder in (paths.home, paths.run_dir):
         make_private(folder)
-    with _one_at_a_time(paths):
-        until = time.monotonic() + START_PATIENCE_S
-        beginning: _Beginning | None = None
-        while time.monotonic() < until:
-            if running_service(paths) is not None:
-                with contextlib.suppress(DaemonUnreachable, DaemonBusy):
-                    status = _ask(paths)
-                    if beginning is not None:
-                        beginning.let_go()
-                    return {**status, "started": beginning is not None and beginning.is_it(status["daemon"]["pid"])}
-            elif beginning is None:
-                beginning = _begin(paths)
-            elif (ended := beginning.ended()) is not None:
-                what, hint = complaint(_said(paths))
-                raise CsmdError(f"the daemon ended at once: {what or ended}", hint=hint or beginning.where_to_look)
-            time.sleep(0.02)
-        if beginning is not None:
-            beginning.let_go()
-        raise CsmdError(f"the daemon did not answer within {START_PATIENCE_S:g} s", hint=f"see {paths.log_file}")
+    child: subprocess.Popen[bytes] | None = None
+    begun, refused, where_to_look = False, "", f"see {paths.log_file}"
+    until = time.monotonic() + START_PATIENCE_S
+    with locked(paths.run_dir / "start.lock"):  # of two that start at once the second finds the first one's daemon
+        try:
+            while time.monotonic() < until:
+                if running_service(paths) is not None:
+                    with contextlib.suppress(DaemonUnreachable, DaemonBusy):
+                        status = dict(client.call(paths, "csm_runtime_status", patience_s=5.0))
+                        return {**status, "started": begun and (child is None or child.pid == status["daemon"]["pid"])}
+                elif not begun:
+                    begun, keeper = True, manager(paths)
+                    if keeper is None:
+                        child = _spawn(paths)
+                    else:
+                        paths.complaint.unlink(missing_ok=True)
+                        keeper.enable()  # `csmd stop` has it stay away, also at the next login
+                        refused, where_to_look = keeper.start(), keeper.where_to_look()
+                elif ended := _how_it_ended(paths, child, refused):
+                    what, hint = complaint(_text(paths.complaint))
+                    raise CsmdError(f"the daemon ended at once: {what or ended}", hint=hint or where_to_look)
+                time.sleep(0.02)
+        finally:
+            if child is not None:  # Popen would warn about a child it never waited for: this one outlives us on purpose
+                child.returncode = child.poll() or 0
+    raise CsmdError(f"the daemon did not answer within {START_PATIENCE_S:g} s", hint=f"see {paths.log_file}")
 
 
-class _Beginning:
-    """Owns a start under way: a child of ours that outlives us, or what a manager said about it."""
-
-    def __init__(self, paths: Paths, child: subprocess.Popen[bytes] | None, refused: str, where_to_look: str) -> None:
-        self._paths, self._child, self._refused, self.where_to_look = paths, child, refused, where_to_look
-
-    def ended(self) -> str | None:
-        """How it ended before it answered; None while it may still come."""
-        if self._child is None:
-            return self._refused or ("it could not run" if _said(self._paths) else None)
-        return None if self._child.poll() is None else f"exit code {self._child.returncode}"
-
-    def is_it(self, pid: int) -> bool:
-        """Whether the daemon that answers is the one that was started here."""
-        return self._child is None or self._child.pid == pid
-
-    def let_go(self) -> None:
-        """Popen would warn about a child it never waited for: this one outlives us on purpose."""
-        if self._child is not None:
-            self._child.returncode = self._child.poll() or 0
-
-
-def _begin(paths: Paths) -> _Beginning:
-    keeper = manager(paths)
-    if keeper is None:
-        return _Beginning(paths, _spawn(paths), "", f"see {paths.log_file}")
-    paths.complaint.unlink(missing_ok=True)
-    keeper.enable()  # `csmd stop` has it stay away, also at the next login
-    return _Beginning(paths, None, keeper.start(), keeper.where_to_look())
-
-
-@contextlib.contextmanager
-def _one_at_a_time(paths: Paths) -> Iterator[None]:
-    """Two that start at once: the second waits, and finds the first one's daemon."""
-    descriptor = os.open(paths.run_dir / "start.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+def _how_it_ended(paths: Paths, child: subprocess.Popen[bytes] | None, refused: str) -> str:
+    """How a daemon ended before it answered, a child of ours or a manager's; "" while it may still come."""
+    if child is None:
+        return refused or ("it could not run" if _text(paths.complaint) else "")
+    return "" if child.poll() is None else f"exit code {child.returncode}"
 
 
 def _spawn(paths: Paths) -> subprocess.Popen[bytes]:
     # Its own session and no pipe to us: whoever started us must not wait for it, nor end it with us.
-    with _complaint_file(paths) as complaint:
+    handle = os.open(paths.complaint, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(handle, "wb") as complaint:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "csmd.daemon"],
             cwd=str(paths.home),
@@ -744,11 +696,11 @@ def why_not(paths: Paths, error: DaemonUnreachable) -> DaemonUnreachable:
     """The same error with what is known of the last daemon: what one said that could not start, or who gave it up."""
     if running_service(paths) is not None:
         return error
-    what, hint = complaint(_said(paths))
+    what, hint = complaint(_text(paths.complaint))
     if what:
         return DaemonUnreachable(f"{error.what}; the last one ended at once: {what}", hint=hint or error.hint)
     keeper = manager(paths)
-    if keeper is not None and keeper.gave_up():
+    if keeper is not None and keeper.has_given_up():
         return DaemonUnreachable(
             f"{error.what}; it died several times in a row and {keeper.kind} starts it no more",
             hint=f"csmd start; why it died: {keeper.where_to_look()}",
@@ -756,21 +708,8 @@ def why_not(paths: Paths, error: DaemonUnreachable) -> DaemonUnreachable:
     return error
 
 
-def _ask(paths: Paths) -> dict[str, Any]:
-    return dict(client.call(paths, "csm_runtime_status", patience_s=5.0))
-
-
-def _said(paths: Paths) -> str:
-    """What the last daemon that could not start said; "" when it said nothing."""
-    return _text(paths.complaint)
-
-
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-
-
-def _complaint_file(paths: Paths) -> IO[bytes]:
-    return os.fdopen(os.open(paths.complaint, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb")

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import yaml
 
 from csmd import wire
+from csmd.config import spool_places
 from csmd.errors import BadInput, ConfigError, StoreError, TooLarge
 
 SPOOL_SUFFIX = ".event"
@@ -81,16 +82,6 @@ def read_json(path: Path) -> dict[str, object] | None:
     if not isinstance(value, dict):
         raise ConfigError(f"{path}: expected a JSON object", hint=f"move {path} away")
     return value
-
-
-def spool_places(home: Path) -> list[Path]:
-    """Where hooks leave events: the home, and for when that is not writable a second place of this home's own.
-
-    The second place is named after the home (`%` and `/` escaped), so that one home's daemon
-    never takes another's events; hooks/csmd_spool.py makes the same name.
-    """
-    name = os.path.realpath(home).replace("%", "%25").replace("/", "%2F")
-    return [home / "spool", Path(f"/tmp/csmd-{os.getuid()}/spool-{name}")]  # noqa: S108
 
 
 def spooled_paths(home: Path) -> list[Path]:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from csmd import wire
+from csmd.config import spool_places
 from csmd.errors import BadInput, StoreError
 from csmd.privacy.fingerprints import PURGED, Marks, Needle, clean, name_hash, without
-from csmd.store import files, markdown_pages
+from csmd.store import markdown_pages
 from csmd.store.markdown_pages import Missing
 from csmd.store.sqlite import Rows, connect
 
@@ -159,7 +160,7 @@ def copies(home: Path, log_dir: Path) -> list[Path]:
 
 def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
     folder, _, name = pattern.rpartition("/")
-    places = [log_dir] if folder == "log" else files.spool_places(home) if folder == "spool" else []
+    places = [log_dir] if folder == "log" else spool_places(home) if folder == "spool" else []
     found = [path for place in places for path in place.glob(name)] if places else list(home.glob(pattern))
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
 

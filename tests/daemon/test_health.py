@@ -18,8 +18,7 @@ from csmd.daemon import health, reading
 from csmd.daemon.clock import iso
 from csmd.daemon.health import Note, Seen
 from csmd.errors import StoreError
-from csmd.hosts.claude import environment
-from csmd.installer import registration
+from csmd.hosts.claude import environment, registration
 from csmd.store import events
 from csmd.store.sqlite import explained
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from machine import PREFERENCE, Machine, event_frames, eventually, peer
 
+from csmd.hosts.claude.registration import EVENTS
 from csmd.installer import plan
-from csmd.installer.registration import EVENTS
 
 ROUNDS = 12
 ASKED = "How do we join paths in this code, pathlib over os.path?"

@@ -26,10 +26,9 @@ from machine import Machine, eventually
 from csmd.capture import transcripts as probing
 from csmd.doctor import checks, examine, host_settings
 from csmd.doctor.checks import Check, Finding, Ran, Scene
-from csmd.hosts.claude import environment
-from csmd.installer import registration, service
+from csmd.hosts.claude import environment, registration
+from csmd.installer import service
 from csmd.model import PROBE_SESSION, PROBE_TEXT, Event
-from csmd.store import files
 
 CHECKS: dict[str, Check] = {one.id: one for one in examine.CHECKS}
 NO_MANAGED = Path("/nonexistent/managed-settings.json")
@@ -758,11 +757,6 @@ def test_what_the_rim_knows_of_the_assistant_is_what_capture_knows() -> None:
     folder, project = Path("/c"), Path("/p")
     found = [str(path) for path, _ in host_settings.places([folder], project, Path(host_settings.MANAGED["linux"]))]
     assert found == environment.settings_files("/c", platform="linux", project="/p")
-
-
-def test_the_spool_is_looked_for_where_the_daemon_does() -> None:
-    home = Path("/tmp/a b%c")
-    assert checks.spool_places(home) == files.spool_places(home)
 
 
 def test_the_words_of_a_marker_are_no_secret_to_anybody(well: Patient) -> None:

@@ -9,7 +9,6 @@ import contextlib
 import json
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,8 @@ import pytest
 from e2e import client, scripted_api
 from machine import eventually
 
-from csmd.installer import foreign_files, plan, registration
+from csmd.hosts.claude import registration
+from csmd.installer import foreign_files, plan
 from csmd.mcp import model_tools, stdio_server
 
 if TYPE_CHECKING:
@@ -31,11 +31,14 @@ PREFERENCE = "I prefer pathlib over os.path in this code."
 ALLOWED = ["--allowedTools", "mcp__csmd__remember,mcp__csmd__search,mcp__plugin_csmd_csmd__search"]
 
 
-def change_servers(sandbox: Sandbox, change: Callable[[bytes, Path], bytes]) -> None:
+def change_servers(sandbox: Sandbox, *, put_in: bool) -> None:
     """Puts our server in or takes it out, as `csmd install` and `csmd uninstall` do."""
     path = sandbox.home / ".claude" / ".claude.json"
     with foreign_files.held(path):
-        path.write_bytes(change(path.read_bytes(), sandbox.csmd_home))
+        text, home = path.read_text(), sandbox.csmd_home
+        wanted = registration.Wanted(home=home, interpreter="/usr/bin/python3")
+        merged, without = registration.merge_server(text, wanted, "x"), registration.remove_server(text, home, "x")
+        path.write_text(merged if put_in else without)
 
 
 def is_served(sandbox: Sandbox) -> bool:
@@ -126,7 +129,7 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
     by_hand: Path = sandbox.settings_file
     with_hooks = json.loads(by_hand.read_text())["hooks"]
     by_hand.write_text("{}")
-    change_servers(sandbox, registration.removal)  # nothing is registered but the plugin
+    change_servers(sandbox, put_in=False)  # nothing is registered but the plugin
     root = str(plan.share().parent)
     plugin(claude, "marketplace", "add", root)
     plugin(claude, "install", "csmd@csmd")
@@ -145,7 +148,7 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
 
     settings = json.loads(by_hand.read_text())
     by_hand.write_text(json.dumps({**settings, "hooks": with_hooks}))
-    change_servers(sandbox, registration.merge_server)
+    change_servers(sandbox, put_in=True)
     both = talk(claude, "Where were we?", "There.")
     assert given_tools(both) == sorted(f"mcp__csmd__{name}" for name in model_tools.TOOLS), "the tools are there once"
     assert scripted_api.seen_by_model(both.main[0]).count("pathlib over os.path") == 1, "the brief is told once"

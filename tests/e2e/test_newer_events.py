@@ -11,7 +11,7 @@ import pytest
 from e2e import client, scripted_api
 from machine import eventually
 
-from csmd.installer import registration
+from csmd.hosts.claude import registration
 
 if TYPE_CHECKING:
     from e2e.conftest import Claude, Csmd, Sandbox

@@ -123,7 +123,7 @@ machine.stop(child)
 #: Hooks as they are run, without copying the scripts first: that would need room.
 AT_ONCE = """
 def hook_at_once(name, **more):
-    from csmd.installer import registration
+    from csmd.hosts.claude import registration
     from csmd.config import base_interpreter
     payload = {"session_id": "s1", "cwd": str(machine.project), "hook_event_name": name, **more}
     done = subprocess.run(["sh", "-c", registration.hook_command(base_interpreter(), machine.home, name)],

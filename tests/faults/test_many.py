@@ -13,7 +13,7 @@ from faults.kill_rounds import World
 from machine import LIMIT_S, Machine, eventually
 
 from csmd.config import base_interpreter
-from csmd.installer import registration
+from csmd.hosts.claude import registration
 from csmd.model import Event, Project, Turn
 from csmd.store import events, projects
 from csmd.store.core import Store

@@ -16,7 +16,8 @@ import pytest
 from machine import PREFERENCE, Machine
 
 from csmd.config import base_interpreter
-from csmd.installer import plan, registration
+from csmd.hosts.claude import registration
+from csmd.installer import plan
 from csmd.tools.operations import line as told
 
 LIMIT_S = 30
@@ -37,7 +38,7 @@ def run(home: Path, payload: Any, **environment: str) -> bytes:
     """What the assistant would show; checks that the command ends well and says nothing else."""
     body = payload if isinstance(payload, bytes) else json.dumps(payload, separators=(",", ":")).encode()
     done = subprocess.run(
-        ["sh", "-c", registration.command(base_interpreter(), home)], input=body, capture_output=True, timeout=LIMIT_S,
+        ["sh", "-c", registration.status_line_command(base_interpreter(), home)], input=body, capture_output=True, timeout=LIMIT_S,
         check=False, env={"PATH": os.environ["PATH"], **environment},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")
@@ -118,7 +119,7 @@ def test_a_daemon_that_does_not_answer_costs_its_patience_and_is_named_once_a_ho
 
 
 def test_an_input_that_never_ends_is_not_waited_for(home: Path) -> None:
-    words = shlex.split(registration.command(base_interpreter(), home).removesuffix(" || true"))
+    words = shlex.split(registration.status_line_command(base_interpreter(), home).removesuffix(" || true"))
     child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.wait(LIMIT_S) == 0 and child.stdin and child.stdout
     assert child.stdout.read() == b""

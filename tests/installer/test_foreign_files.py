@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import subprocess
+import threading
+import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from csmd.errors import BadInput, ConfigError
-from csmd.installer import foreign_files, registration
+from csmd.errors import ConfigError
+from csmd.hosts.claude.registration import Wanted
+from csmd.installer import foreign_files, plan
 
 # --- writing
 
@@ -142,7 +141,9 @@ def test_extended_attributes_are_kept(tmp_path: Path) -> None:
 
 def test_the_diff_is_one_that_patch_understands(tmp_path: Path) -> None:
     for before in (b'{\n  "model": "opus"\n}', b'{"a": 1}', b'{\n "\xc3\xa9": 1\n}\n'):
-        merged = registration.plan_merge(before, "/usr/bin/python3", Path("/h/csmd"))
+        merged = (
+            plan.merged(before, plan.KINDS, Wanted(home=Path("/h/csmd"), interpreter="/usr/bin/python3"), "x") or b""
+        )
         path = tmp_path / "settings.json"
         path.write_bytes(before)
         text = foreign_files.diff(before, merged, path)
@@ -154,56 +155,37 @@ def test_the_diff_is_one_that_patch_understands(tmp_path: Path) -> None:
     assert foreign_files.diff(b"a\n", None, Path("/x")).startswith("--- /x\n+++ /dev/null\n")
 
 
-# --- one member of an object
-
-CASES = [
-    ("", ("a", "b"), 1, '{\n  "a": {\n    "b": 1\n  }\n}\n'),
-    ('{"x":1}', ("a", "b"), {"c": 2}, '{"x":1,"a":{"b":{"c":2}}}'),
-    ('{"a": {"x": [1]}}', ("a", "b"), 2, '{"a": {"x": [1], "b": 2}}'),
-    ('{\n\t"a": {}\n}', ("a", "b"), 2, '{\n\t"a": {\n\t\t"b": 2\n\t}\n}'),
-    ('{"a": {"b": 1,   "x": 2}}', ("a", "b"), 3, '{"a": {"b": 3,   "x": 2}}'),
-    ('{"a": {"b":   1.0}}', ("a", "b"), 1, '{"a": {"b":   1.0}}'),
-]
+# --- the assistant's lock
 
 
-@pytest.mark.parametrize(("before", "path", "value", "after"), CASES)
-def test_a_member_is_put_into_the_files_own_form(before: str, path: tuple[str, ...], value: Any, after: str) -> None:
-    assert registration.with_member(before, path, value) == after
-    assert registration.with_member(after, path, value) == after
-    assert registration.value_at(after, path) == value
+@pytest.mark.invariant("Of the assistant's own configuration only our entry comes and goes, under its lock")
+def test_the_lock_is_the_assistants_own_and_is_gone_afterwards(tmp_path: Path) -> None:
+    (tmp_path / "real.json").touch()
+    (tmp_path / "link.json").symlink_to("real.json")
+    with foreign_files.held(tmp_path / "link.json"):
+        assert (tmp_path / "real.json.lock").is_dir()
+    assert not (tmp_path / "real.json.lock").exists()
+    with foreign_files.held(tmp_path / "no" / "folder.json"):
+        assert not (tmp_path / "no").exists()
 
 
-def test_a_member_goes_with_what_held_nothing_else() -> None:
-    for before, after in [
-        ('{"x":1,"a":{"b":1}}', '{"x":1}'),
-        ('{"a": {"b": 1, "x": 2}}', '{"a": {"x": 2}}'),
-        ('{"a": {"b": 1}}', "{}"),
-        ('{"a": {"x": 2}}', '{"a": {"x": 2}}'),
-        ('{"a": [1]}', '{"a": [1]}'),
-        ('{"a": 1}', '{"a": 1}'),
-        ("", ""),
-    ]:
-        assert registration.without_path(before, ("a", "b")) == after
-    with pytest.raises(BadInput):
-        registration.with_member('{"a": []}', ("a", "b"), 1)
-
-
-members = st.dictionaries(
-    st.sampled_from(["a", "b", "mcpServers", 'q"']), st.integers() | st.text(max_size=3), max_size=3
-)
-
-
-@given(
-    st.dictionaries(st.sampled_from(["a", "servers", "z"]), members | st.lists(members, max_size=2), max_size=3),
-    st.sampled_from([None, 1, 2, "\t"]),
-)
-def test_putting_a_member_in_and_taking_it_out_changes_nothing_of_others(value: Any, indent: Any) -> None:
-    if not isinstance(value.get("servers", {}), dict):
-        value.pop("servers")
-    before = json.dumps(value, indent=indent)
-    merged = registration.with_member(before, ("servers", "csmd"), {"command": "x"})
-    found = json.loads(merged)
-    assert found.pop("servers") == {**value.get("servers", {}), "csmd": {"command": "x"}}
-    assert found == {key: one for key, one in value.items() if key != "servers"}
-    left = registration.without_path(merged, ("servers", "csmd"))
-    assert left == before if value.get("servers") or ("servers" not in value and value) else json.loads(left) == found
+def test_somebody_elses_lock_is_waited_for_and_one_left_behind_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, lock = tmp_path / "f.json", tmp_path / "f.json.lock"
+    lock.mkdir()
+    timer = threading.Timer(0.1, lock.rmdir)
+    timer.start()
+    with foreign_files.held(path):
+        assert not timer.is_alive() or timer.finished.is_set()
+    timer.join()
+    lock.mkdir()
+    long_ago = time.time() - foreign_files.STALE_S - 5
+    os.utime(lock, (long_ago, long_ago))
+    with foreign_files.held(path):
+        assert time.time() - lock.stat().st_mtime < 5, "it is a new one"
+    lock.mkdir()
+    monkeypatch.setattr(foreign_files, "PATIENCE_S", 0.05)
+    with pytest.raises(ConfigError, match="being written by somebody else"), foreign_files.held(path):
+        raise AssertionError("the lock is held by somebody else")
+    assert lock.is_dir()

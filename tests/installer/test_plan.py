@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 
 import pytest
 from machine import Machine
 
-from csmd.installer import plan, registration
+from csmd.hosts.claude import registration
+from csmd.installer import plan
 from csmd.installer.plan import Change, Choice
 
 KINDS = plan.KINDS[:1]
@@ -23,18 +23,19 @@ def test_a_file_that_its_owner_writes_meanwhile_is_planned_anew_and_keeps_what_w
     path.parent.mkdir()
     path.write_text('{"n": 0}')
     machine.home.mkdir(mode=0o700)
-    wanted, written = plan.ours(machine.config()), []
+    written: list[int] = []
 
-    def write(change: Change) -> None:
+    def merging() -> Change:
+        change = plan.plan_merge(path, KINDS, plan.ours(machine.config()))
         if len(written) < 2:
             written.append(path.write_text(json.dumps({"n": len(written) + 1})))
-        plan.put_in(machine.paths, change)
+        return change
 
-    outcome = plan.written(path, partial(plan.merging, path, KINDS, wanted), write)
+    outcome = plan.carry_out(machine.paths, merging)
     assert outcome.changed and outcome.trouble is None
     found = json.loads(path.read_text())
     assert found["n"] == 2 and list(found["hooks"]) == list(registration.EVENTS)
-    plan.written(path, partial(plan.removing, machine.paths, path), partial(plan.take_out, machine.paths))
+    plan.carry_out(machine.paths, lambda: plan.plan_return(machine.paths, path))
     assert path.read_text() == '{"n": 2}'
 
 
@@ -43,11 +44,12 @@ def test_a_file_that_never_holds_still_is_left_to_its_owner(machine: Machine) ->
     machine.home.mkdir(mode=0o700)
     counted = iter(range(100))
 
-    def write(change: Change) -> None:
+    def merging() -> Change:
+        change = plan.plan_merge(path, KINDS, plan.ours(machine.config()))
         path.write_text(json.dumps({"n": next(counted)}))
-        plan.put_in(machine.paths, change)
+        return change
 
-    outcome = plan.written(path, partial(plan.merging, path, KINDS, plan.ours(machine.config())), write)
+    outcome = plan.carry_out(machine.paths, merging)
     assert not outcome.changed and outcome.trouble is not None and "somebody else" in outcome.trouble.what
     assert json.loads(path.read_text()) == {"n": plan.TRIES - 1}
     assert plan.load_record(machine.paths)["settings"] == {}, "what was not written is not in the record"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from csmd.installer import plan, registration
+from csmd.hosts.claude import registration
+from csmd.installer import plan
 
 NEW, OLD = "2.1.329", "2.0.77"
 ALL = tuple(registration.NEWER)

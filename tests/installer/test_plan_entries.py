@@ -12,31 +12,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd.config import Settings
-from csmd.installer import foreign_files, plan, registration
-from csmd.installer.plan import Kind, Ours
+from csmd.hosts.claude.registration import Wanted
+from csmd.installer import foreign_files, plan
+from csmd.installer.plan import Kind
+from csmd.text import json_edits
 
 HOME = Path("/h/csmd")
-LINE = ("statusLine",)
+LINE = "statusLine"
 
 
-def with_line(before: bytes | None, ours: Ours, where: str) -> bytes:
-    return registration.with_member(foreign_files.text_of(before, where), LINE, {"command": str(ours.home)}).encode()
+def with_line(text: str, wanted: Wanted, where: str) -> str:
+    at, value = json_edits.root(text), {"command": str(wanted.home)}
+    found = json_edits.member(text, at, LINE)
+    if found is None:
+        return json_edits.append(text, at, LINE, value)
+    return json_edits.apply(text, json_edits.replacement(text, found, value))
 
 
-def without_line(current: bytes, home: Path, where: str) -> bytes:
-    text = foreign_files.text_of(current, where)
-    mine = registration.value_at(text, LINE) == {"command": str(home)}
-    return registration.without_path(text, LINE).encode() if mine else current
+def without_line(text: str, home: Path, where: str) -> str:
+    found = json_edits.member(text, json_edits.root(text), LINE)
+    mine = found is not None and json_edits.value_of(text, found) == {"command": str(home)}
+    return json_edits.without_member(text, json_edits.root(text), LINE) if mine else text
 
 
 KINDS = (*plan.KINDS[:1], Kind(name="line", what="a line", file=plan.settings_file, merge=with_line,
-                                  remove=without_line, wanted=lambda ours: "StopFailure" in ours.events))  # fmt: skip
+                                  remove=without_line, is_wanted=lambda wanted: "StopFailure" in wanted.events))  # fmt: skip
 
 
-def ours(*newer: str) -> Ours:
-    return Ours(home=HOME, interpreter="/usr/bin/python3", python="/v/python", chosen=Settings(),
-                events=("Stop", "SessionEnd", *newer))  # fmt: skip
+def ours(*newer: str) -> Wanted:
+    return Wanted(home=HOME, interpreter="/usr/bin/python3", events=("Stop", "SessionEnd", *newer))
 
 
 def remove(data: bytes) -> bytes:
@@ -80,17 +84,17 @@ def test_a_kind_that_is_not_wanted_any_more_goes() -> None:
     less = plan.merged(merged, KINDS, ours(), "x") or b""
     assert json.loads(less).keys() == {"a", "hooks"} and list(json.loads(less)["hooks"]) == ["Stop", "SessionEnd"]
     assert plan.merged(None, KINDS[1:], ours(), "x") is None
-    assert plan.told(less, KINDS, ours(), "x") == ("hooks", ())
-    assert plan.told(less, KINDS, ours("StopFailure"), "x") == ("hooks and a line", ())
+    assert plan.report(less, KINDS, ours(), "x") == ("hooks", ())
+    assert plan.report(less, KINDS, ours("StopFailure"), "x") == ("hooks and a line", ())
 
 
 def test_what_somebody_elses_entry_keeps_out_is_not_told_as_put_in() -> None:
-    chosen = replace(ours(), chosen=Settings(status_line=True))
+    chosen = replace(ours(), status_line=True)
     foreign = b'{"statusLine": {"type": "command", "command": "mine"}, "mcpServers": {"csmd": {"command": "x"}}}'
-    what, out = plan.told(foreign, plan.KINDS, chosen, "the file")
+    what, out = plan.report(foreign, plan.KINDS, chosen, "the file")
     assert what == "hooks" and "csmd_line.py" in out[0] and "the file has another server named csmd" in out[1]
     own = plan.merged(b"{}", plan.KINDS, chosen, "x") or b""
-    assert plan.told(own, plan.KINDS, chosen, "x") == ("hooks and status line and memory server", ())
+    assert plan.report(own, plan.KINDS, chosen, "x") == ("hooks and status line and memory server", ())
 
 
 def test_a_file_that_only_our_entries_made_goes_with_them_and_one_with_more_stays() -> None:
@@ -101,12 +105,5 @@ def test_a_file_that_only_our_entries_made_goes_with_them_and_one_with_more_stay
     assert json.loads(foreign_files.removal(grown, entry, remove) or b"") == {"numStartups": 3}
 
 
-def test_the_names_in_the_record_are_unique_and_an_unknown_one_is_left_alone() -> None:
+def test_the_names_in_the_record_are_unique() -> None:
     assert len({kind.name for kind in plan.KINDS}) == len(plan.KINDS)
-    assert plan.named(["hooks", "of a newer csmd"]) == [plan.KINDS[0]]
-
-
-@pytest.mark.parametrize("folder", [Path("/h/.claude"), Path("/other")])
-def test_every_kind_has_its_file_in_each_directory(folder: Path) -> None:
-    assert sum(len(kinds) for kinds in plan.files(folder).values()) == len(plan.KINDS)
-    assert folder / "settings.json" in plan.files(folder)

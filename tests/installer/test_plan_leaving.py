@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from machine import Machine
 
+from csmd.config import spool_places
 from csmd.installer import plan
 from csmd.paths import Paths
-from csmd.store import files, text_columns
+from csmd.store import text_columns
 
 #: The store looks at all that lies there; what is removed must have the name that csmd gives.
 NARROWER = {
@@ -27,9 +28,7 @@ NARROWER = {
     "quarantine/*": ["quarantine/*.json"],
     "memory/**/*": list(plan.HOME_FILES["notes as markdown and data"]),
     "models/**/*": list(plan.HOME_FILES["embedding models"]),
-    "hook/*": [
-        f"hook/{name}" for name in (*plan.HOOK_FILES, *plan.HOOK_SCRIPTS, plan.SERVER_SCRIPT, "interpreter", "python")
-    ],
+    "hook/*": [f"hook/{name}" for name in (*plan.COPIED, "interpreter", "python")],
     "hook/__pycache__/*": ["hook/__pycache__/csmd_*.pyc"],
 }
 
@@ -131,7 +130,7 @@ def test_the_platforms_places_and_the_second_spool_go_too(machine: Machine, monk
                   log_dir=state / "log")  # fmt: skip
     top = machine.root / "top"
     monkeypatch.setattr(plan, "_temporary", lambda: [top])
-    spool = top / files.spool_places(paths.home)[1].name
+    spool = top / spool_places(paths.home)[1].name
     for path in (
         paths.home / "csmd.db",
         paths.config_file,

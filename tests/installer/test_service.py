@@ -28,12 +28,11 @@ def unit(
 
 
 def systemd_text(made: Unit, version: int = 252) -> str:
-    return service.systemd_unit(service.shipped("systemd", "csmd.service"), made, version=version)
+    return service.systemd_unit(made, version=version)
 
 
 def plist(made: Unit) -> bytes:
-    template = service.shipped("launchd", "io.csmd.daemon.plist")
-    return service.launchd_plist(template, made, stderr=made.home / "run" / "service.stderr").encode()
+    return service.launchd_plist(made, stderr=made.home / "run" / "service.stderr").encode()
 
 
 def verified(tmp_path: Path, text: str) -> str:
@@ -93,8 +92,8 @@ def test_every_home_has_a_name_of_its_own_and_units_tell_whose_they_are() -> Non
     assert names[0] == "csmd" and len(set(names)) == 3
     for made in (default, other, third):
         for text in (systemd_text(made), plist(made).decode()):
-            assert service.mark_of(text) == made.mark
-    assert service.mark_of("[Service]\nExecStart=/bin/true\n") == ""
+            assert service.mark_in(text) == made.mark
+    assert service.mark_in("[Service]\nExecStart=/bin/true\n") == ""
 
 
 # --- launchd

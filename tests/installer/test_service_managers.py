@@ -11,7 +11,7 @@ from machine import Machine
 
 from csmd.errors import ConfigError, CsmdError
 from csmd.installer import service
-from csmd.installer.service import LINGER, Launchd, Systemd
+from csmd.installer.service import LINGER, Manager
 
 WSL2 = "Linux version 5.15.153.1-microsoft-standard-WSL2"
 
@@ -41,28 +41,33 @@ def asked(commands: Path) -> list[str]:
 
 
 def test_where_no_manager_is_the_reason_is_given(machine: Machine, commands: Path) -> None:
-    assert service.manager_found(machine.paths, platform="linux") == "there is no systemd here"
+    assert service.find_manager(machine.paths, platform="linux") == "there is no systemd here"
     stand_in(commands, "systemctl", "")
-    assert service.manager_found(machine.paths, platform="linux") == "no systemd user manager answers here"
-    told = service.manager_found(machine.paths, platform="linux", version=WSL2)
+    assert service.find_manager(machine.paths, platform="linux") == "no systemd user manager answers here"
+    told = service.find_manager(machine.paths, platform="linux", version=WSL2)
     assert isinstance(told, str) and service.ENABLE_SYSTEMD in told
     stand_in(commands, "systemctl", "*UnitPath*) echo UnitPath=/somewhere/else /etc/systemd/user;;")
-    told = service.manager_found(machine.paths, platform="linux")
+    told = service.find_manager(machine.paths, platform="linux")
     assert isinstance(told, str) and "does not look for units in" in told
 
 
 def test_a_manager_that_looks_where_we_write_is_used(machine: Machine, commands: Path, a_home_of_its_own: Path) -> None:
     folder = a_home_of_its_own / ".config/systemd/user"
     stand_in(commands, "systemctl", f"*UnitPath*) echo 'UnitPath=/a {folder} /b';;\n*Version*) echo Version=257.1-2;;")
-    found = service.manager_found(machine.paths, platform="linux")
-    assert isinstance(found, Systemd) and found.file.parent == folder and found.name.startswith("csmd-")
+    found = service.find_manager(machine.paths, platform="linux")
+    assert (
+        isinstance(found, Manager)
+        and found.kind == "systemd"
+        and found.file.parent == folder
+        and found.name.startswith("csmd-")
+    )
     assert "RestartSteps=" in found.text() and f"Environment=CSMD_HOME={os.environ['CSMD_HOME']}\n" in found.text()
 
 
 def test_the_end_at_logout_is_told_where_nobody_sits_at_a_screen(
     machine: Machine, commands: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Systemd(machine.paths, machine.root / "csmd.service")
+    kept = Manager(machine.paths, machine.root / "csmd.service", "systemd")
     stand_in(commands, "loginctl", "*Linger*) echo no;;")
     assert kept.note() == LINGER and "enable-linger" in LINGER
     monkeypatch.setenv("DISPLAY", ":0")
@@ -80,7 +85,7 @@ def test_the_end_at_logout_is_told_where_nobody_sits_at_a_screen(
 @pytest.mark.invariant("Leaving takes unit, directories and processes back; a foreign unit is never written over")
 def test_a_unit_that_somebody_else_wrote_is_not_written_over(machine: Machine, commands: Path) -> None:
     stand_in(commands, "systemctl", "*Version*) echo Version=252;;")
-    kept = Systemd(machine.paths, machine.root / "csmd.service")
+    kept = Manager(machine.paths, machine.root / "csmd.service", "systemd")
     for theirs in ("[Service]\nExecStart=/bin/true\n", kept.text().replace("csmd: home ", "csmd: home 0123456789ab ")):
         kept.file.write_text(theirs)
         with pytest.raises(ConfigError, match="is there already"):
@@ -93,7 +98,7 @@ def test_a_unit_that_somebody_else_wrote_is_not_written_over(machine: Machine, c
 
 def test_what_was_placed_is_taken_back_even_where_the_manager_is_gone(machine: Machine, commands: Path) -> None:
     stand_in(commands, "systemctl", "*) echo Version=252;;")
-    kept = Systemd(machine.paths, machine.root / "made" / "for it" / "csmd.service")
+    kept = Manager(machine.paths, machine.root / "made" / "for it" / "csmd.service", "systemd")
     machine.home.mkdir(mode=0o700)
     before = sorted(machine.root.rglob("*"))
     planned = service.of_manager(kept)
@@ -102,7 +107,7 @@ def test_what_was_placed_is_taken_back_even_where_the_manager_is_gone(machine: M
     assert service.place(machine.paths, service.of_manager(kept)) is False, "as it should be"
     wants = kept.file.parent / "default.target.wants"
     wants.mkdir()  # as `systemctl enable` does
-    (wants / kept.name).symlink_to(kept.file)
+    (wants / kept.file.name).symlink_to(kept.file)
     assert service.manager(machine.paths) == kept
     stand_in(commands, "systemctl", "")
     assert service.manager(machine.paths) is None, "it does not answer"
@@ -114,7 +119,7 @@ def test_a_manager_that_refuses_is_told_with_what_it_said(machine: Machine, comm
     stand_in(
         commands, "systemctl", "*Version*) echo Version=252;;\n*enable*) echo 'Access denied' >&2; exit 1;;\n*) ;;"
     )
-    kept = Systemd(machine.paths, machine.root / "csmd.service")
+    kept = Manager(machine.paths, machine.root / "csmd.service", "systemd")
     machine.home.mkdir(mode=0o700)
     with pytest.raises(CsmdError, match="Access denied") as raised:
         service.place(machine.paths, service.of_manager(kept))
@@ -128,10 +133,14 @@ def test_a_manager_that_refuses_is_told_with_what_it_said(machine: Machine, comm
 def test_launchd_is_told_what_to_keep_and_to_forget_it(
     machine: Machine, commands: Path, a_home_of_its_own: Path
 ) -> None:
-    assert "launchd keeps no agents" in str(service.manager_found(machine.paths, platform="darwin"))
+    assert "launchd keeps no agents" in str(service.find_manager(machine.paths, platform="darwin"))
     stand_in(commands, "launchctl", "*) echo fine;;")
-    kept = service.manager_found(machine.paths, platform="darwin")
-    assert isinstance(kept, Launchd) and kept.file.parent == a_home_of_its_own / "Library/LaunchAgents"
+    kept = service.find_manager(machine.paths, platform="darwin")
+    assert (
+        isinstance(kept, Manager)
+        and kept.kind == "launchd"
+        and kept.file.parent == a_home_of_its_own / "Library/LaunchAgents"
+    )
     machine.home.mkdir(mode=0o700)
     service.place(machine.paths, service.of_manager(kept))
     assert plistlib.loads(kept.file.read_bytes())["Label"] == kept.name

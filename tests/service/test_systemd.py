@@ -173,7 +173,6 @@ def test_each_home_has_a_unit_of_its_own_whatever_its_path(served: ServedMachine
 
 def test_a_program_is_started_whatever_its_path(served: ServedMachine) -> None:
     """A stand-in for the interpreter, in places that mean something else to systemd."""
-    template = service.shipped("systemd", "csmd.service").replace("Type=notify", "Type=oneshot")
     served.units.mkdir(parents=True)
     for place in ("a b", "100%h", "$HOME", "say \"hi\" 'now'", "back\\slash", 'a=b "c"'):
         program = served.root / place / "python"
@@ -184,7 +183,9 @@ def test_a_program_is_started_whatever_its_path(served: ServedMachine) -> None:
             home=program.parent, is_default=True, command=(str(program), "-P", "-m", "csmd.daemon"),
             environment={"CSMD_HOME": str(program.parent)},
         )  # fmt: skip
-        (served.units / "csmd.service").write_text(service.systemd_unit(template, unit, version=252))
+        (served.units / "csmd.service").write_text(
+            service.systemd_unit(unit, version=252).replace("Type=notify", "Type=oneshot")
+        )
         served.sh("systemctl", "--user", "daemon-reload")
         served.sh("systemctl", "--user", "start", "csmd.service")
         assert (program.parent / "said").read_text() == "3 -P -m csmd.daemon\n", place

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.errors import ConfigError
-from csmd.installer import foreign_files, registration
+from csmd.hosts.claude import registration
+from csmd.hosts.claude.registration import Wanted
+from csmd.text import json_edits
 
 HOME = Path("/h/a b/csmd")
 OTHER = Path("/h/other")
@@ -36,6 +35,15 @@ ODD = [
 ]
 
 
+def merge(before: bytes | None, home: Path = HOME) -> bytes:
+    text = json_edits.with_object(json_edits.decode(before, "claude.json"))
+    return registration.merge_server(text, Wanted(home=home, interpreter="/usr/bin/python3"), "claude.json").encode()
+
+
+def remove(current: bytes, home: Path = HOME) -> bytes:
+    return registration.remove_server(json_edits.decode(current, "claude.json"), home, "claude.json").encode()
+
+
 def servers(data: bytes) -> dict[str, Any]:
     value = json.loads(data.decode("utf-8-sig"))
     return dict(value["mcpServers"])
@@ -43,14 +51,14 @@ def servers(data: bytes) -> dict[str, Any]:
 
 @pytest.mark.parametrize("before", [None, *ODD], ids=repr)
 def test_ours_is_added_behind_what_is_there_and_nothing_else_changes(before: bytes | None) -> None:
-    merged = registration.merge_server(before, HOME)
+    merged = merge(before, HOME)
     found = servers(merged)
     assert found.pop("csmd") == OURS
     old = json.loads((before or b"{}").decode("utf-8-sig").strip() or "{}")
     assert found == old.get("mcpServers", {})
     left = json.loads(merged.decode("utf-8-sig"))
     assert {k: v for k, v in left.items() if k != "mcpServers"} == {k: v for k, v in old.items() if k != "mcpServers"}
-    assert registration.merge_server(merged, HOME) == merged, "merging what was merged changes nothing"
+    assert merge(merged, HOME) == merged, "merging what was merged changes nothing"
     assert registration.is_registered(merged, HOME) and not registration.is_registered(merged, OTHER)
     assert not registration.is_registered(before, HOME)
 
@@ -59,43 +67,43 @@ def test_ours_is_added_behind_what_is_there_and_nothing_else_changes(before: byt
     "before", [one for one in ODD if one.strip(b"\xef\xbb\xbf \n") and b"{}}" not in one], ids=repr
 )
 def test_taking_ours_out_gives_the_very_bytes_back(before: bytes) -> None:
-    assert registration.removal(registration.merge_server(before, HOME), HOME) == before
-    assert registration.removal(before, HOME) == before
+    assert remove(merge(before, HOME), HOME) == before
+    assert remove(before, HOME) == before
 
 
 def test_an_entry_of_ours_is_brought_up_to_date_where_it_stands_and_what_the_user_added_stays() -> None:
     old = {"mcpServers": {"mine": {"command": "sh", "args": [str(HOME / "hook" / "mcp")]}, "x": FOREIGN}}
-    merged = registration.merge_server(json.dumps(old).encode(), HOME)
+    merged = merge(json.dumps(old).encode(), HOME)
     assert list(servers(merged)) == ["mine", "x"] and servers(merged)["mine"] == OURS
     theirs = {"mcpServers": {"memory": {**OURS, "alwaysLoad": True, "env": {"A": "b"}}}}
-    assert registration.merge_server(json.dumps(theirs).encode(), HOME) == json.dumps(theirs).encode()
+    assert merge(json.dumps(theirs).encode(), HOME) == json.dumps(theirs).encode()
 
 
 def test_a_second_entry_of_ours_goes() -> None:
     twice = {"mcpServers": {"a": FOREIGN, "csmd": OURS, "b": FOREIGN, "again": OURS, "c": FOREIGN}}
-    assert list(servers(registration.merge_server(json.dumps(twice).encode(), HOME))) == ["a", "csmd", "b", "c"]
-    left = registration.removal(json.dumps(twice).encode(), HOME)
+    assert list(servers(merge(json.dumps(twice).encode(), HOME))) == ["a", "csmd", "b", "c"]
+    left = remove(json.dumps(twice).encode(), HOME)
     assert servers(left) == {"a": FOREIGN, "b": FOREIGN, "c": FOREIGN}
 
 
 @pytest.mark.parametrize("taken", [FOREIGN, {"command": str(OTHER / "hook" / "mcp")}, {"url": "http://x"}, 5], ids=str)
 def test_a_server_that_is_named_csmd_and_is_not_ours_stays(taken: Any) -> None:
     before = json.dumps({"mcpServers": {"csmd": taken}}).encode()
-    assert registration.merge_server(before, HOME) == before
-    assert registration.removal(before, HOME) == before
+    assert merge(before, HOME) == before
+    assert remove(before, HOME) == before
 
 
 def test_where_somebody_edited_the_file_since_only_ours_goes() -> None:
-    merged = registration.merge_server(b'{"a": 1}', HOME)
+    merged = merge(b'{"a": 1}', HOME)
     edited = merged.replace(b'"a": 1', b'"a": 2, "new": [3]').replace(b'"mcpServers": {', b'"mcpServers": {"n": {}, ')
-    assert json.loads(registration.removal(edited, HOME)) == {"a": 2, "new": [3], "mcpServers": {"n": {}}}
+    assert json.loads(remove(edited, HOME)) == {"a": 2, "new": [3], "mcpServers": {"n": {}}}
 
 
 @pytest.mark.parametrize(
     "broken", [b"{", b"[]", b'"x"', b"\xff", b'{"mcpServers": []}', b'{"mcpServers": null}'], ids=repr
 )
 def test_a_file_that_is_no_object_is_never_written(broken: bytes) -> None:
-    for act in (registration.merge_server, registration.removal):
+    for act in (merge, remove):
         with pytest.raises(ConfigError, match=r"claude\.json"):
             act(broken, HOME)
     assert not registration.is_registered(broken, HOME)
@@ -110,54 +118,13 @@ ENTRIES = st.sampled_from([FOREIGN, OURS, {}, [], None, {"command": str(HOME / "
 def test_whatever_stands_there_only_ours_comes_and_goes(found: dict[str, Any], indent: int | None, tight: bool) -> None:
     separators = (",", ":") if tight else None
     before = json.dumps({"k": 1, "mcpServers": found}, indent=indent, separators=separators).encode()
-    merged = registration.merge_server(before, HOME)
+    merged = merge(before, HOME)
     ours = [
         name
         for name, value in servers(merged).items()
         if isinstance(value, dict) and value.get("command") == OURS["command"]
     ]
     assert len(ours) == 1 or (ours == [] and "csmd" in found)
-    left = json.loads(registration.removal(merged, HOME))
+    left = json.loads(remove(merged, HOME))
     kept = {k: v for k, v in found.items() if not (isinstance(v, dict) and v.get("command") == OURS["command"])}
     assert left.pop("mcpServers", {}) == kept and left == {"k": 1}
-
-
-@pytest.mark.parametrize(("chosen", "place"), [(True, "/c/.claude.json"), (False, "/u/.claude.json")])
-def test_the_file_lies_where_the_assistant_looks_for_it(chosen: bool, place: str) -> None:
-    assert str(registration.config_file(Path("/c"), user_home=Path("/u"), chosen=chosen)) == place
-
-
-# --- the assistant's lock
-
-
-@pytest.mark.invariant("Of the assistant's own configuration only our entry comes and goes, under its lock")
-def test_the_lock_is_the_assistants_own_and_is_gone_afterwards(tmp_path: Path) -> None:
-    (tmp_path / "real.json").touch()
-    (tmp_path / "link.json").symlink_to("real.json")
-    with foreign_files.held(tmp_path / "link.json"):
-        assert (tmp_path / "real.json.lock").is_dir()
-    assert not (tmp_path / "real.json.lock").exists()
-    with foreign_files.held(tmp_path / "no" / "folder.json"):
-        assert not (tmp_path / "no").exists()
-
-
-def test_somebody_elses_lock_is_waited_for_and_one_left_behind_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, lock = tmp_path / "f.json", tmp_path / "f.json.lock"
-    lock.mkdir()
-    timer = threading.Timer(0.1, lock.rmdir)
-    timer.start()
-    with foreign_files.held(path):
-        assert not timer.is_alive() or timer.finished.is_set()
-    timer.join()
-    lock.mkdir()
-    long_ago = time.time() - foreign_files.STALE_S - 5
-    os.utime(lock, (long_ago, long_ago))
-    with foreign_files.held(path):
-        assert time.time() - lock.stat().st_mtime < 5, "it is a new one"
-    lock.mkdir()
-    monkeypatch.setattr(foreign_files, "PATIENCE_S", 0.05)
-    with pytest.raises(ConfigError, match="being written by somebody else"), foreign_files.held(path):
-        raise AssertionError("the lock is held by somebody else")
-    assert lock.is_dir()

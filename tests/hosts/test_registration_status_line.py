@@ -11,15 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from csmd.config import Settings, parse_settings
-from csmd.installer import registration
+from csmd.hosts.claude import registration
+from csmd.hosts.claude.registration import Wanted
 
 HOME, PYTHON = Path("/h/a home's/csmd"), "/usr/bin/python3"
-OURS = registration.value(PYTHON, HOME)
+WANTED = Wanted(home=HOME, interpreter=PYTHON)
+OURS = {"type": "command", "command": registration.status_line_command(PYTHON, HOME)}
 FOREIGN = {"type": "command", "command": "~/.claude/mine.sh", "padding": 0}
 
 
 def merge(text: str) -> str:
-    return registration.merge_status_line(text, PYTHON, HOME)
+    return registration.merge_status_line(text, WANTED, "x")
+
+
+def remove(text: str) -> str:
+    return registration.remove_status_line(text, HOME, "x")
 
 
 @pytest.mark.parametrize(
@@ -33,8 +39,9 @@ def test_what_was_put_in_comes_out_and_nothing_else(text: str) -> None:
     merged = merge(text)
     assert json.loads(merged) == {**json.loads(text), "statusLine": OURS}
     assert merge(merged) == merged
-    assert registration.remove(merged, HOME) == text
-    assert not registration.is_foreign(merged, HOME) and not registration.is_foreign(text, HOME)
+    assert remove(merged) == text
+    assert not registration.foreign_status_line(merged, WANTED, "x")
+    assert not registration.foreign_status_line(text, WANTED, "x")
 
 
 @pytest.mark.invariant("A status line of the user's own is left alone; ours never fails and comes out to the byte")
@@ -47,19 +54,19 @@ def test_what_was_put_in_comes_out_and_nothing_else(text: str) -> None:
 )  # fmt: skip
 def test_a_status_line_of_the_users_own_is_left_alone(theirs: Any) -> None:
     text = json.dumps({"statusLine": theirs, "model": "opus"}, indent=4)
-    assert merge(text) == text and registration.remove(text, HOME) == text
-    assert registration.is_foreign(text, HOME)
+    assert merge(text) == text and remove(text) == text
+    assert registration.foreign_status_line(text, WANTED, "x")
 
 
 @pytest.mark.parametrize(
     "said",
-    [registration.command("/old/python3", HOME), f"'{PYTHON}' \"/h/a home's/csmd/hook/csmd_line.py\" x",
+    [registration.status_line_command("/old/python3", HOME), f"'{PYTHON}' \"/h/a home's/csmd/hook/csmd_line.py\" x",
      f"sh -c \"echo; exec '{PYTHON}' '/h/a home'\\\\''s/csmd/hook/csmd_line.py'\""],
 )  # fmt: skip
 def test_ours_is_known_however_it_is_written_and_brought_up_to_date(said: str) -> None:
     text = json.dumps({"a": 1, "statusLine": {"type": "command", "command": said}, "b": [2]}, indent=2)
     assert json.loads(merge(text)) == {"a": 1, "statusLine": OURS, "b": [2]}
-    assert json.loads(registration.remove(text, HOME)) == {"a": 1, "b": [2]}
+    assert json.loads(remove(text)) == {"a": 1, "b": [2]}
 
 
 JSON = some.recursive(
@@ -73,13 +80,13 @@ JSON = some.recursive(
 @given(some.dictionaries(some.text(max_size=5), JSON, max_size=4), some.sampled_from([None, 2, 4, "\t"]))
 def test_any_settings_come_back_to_the_byte(value: dict[str, Any], indent: Any) -> None:
     text = json.dumps(value, indent=indent)
-    assert registration.remove(merge(text), HOME) == text
+    assert remove(merge(text)) == text
     assert json.loads(merge(text)) == {**value, "statusLine": OURS}
 
 
 def test_who_has_one_is_told_what_to_run() -> None:
-    said = registration.advice(PYTHON, HOME)
-    assert registration.command(PYTHON, HOME) == said.splitlines()[1]
+    said = registration.foreign_status_line(json.dumps({"statusLine": FOREIGN}), WANTED, "x")
+    assert registration.status_line_command(PYTHON, HOME) == said.splitlines()[1]
 
 
 def test_the_key_is_one_word_and_on_is_true() -> None:

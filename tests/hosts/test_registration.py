@@ -15,7 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.errors import ConfigError
-from csmd.installer import foreign_files, registration
+from csmd.hosts.claude import registration
+from csmd.hosts.claude.registration import EVENTS, Wanted
+from csmd.installer import foreign_files
+from csmd.text import json_edits
 
 HOME = Path("/h/a home's/csmd")
 PYTHON = "/usr/bin/python3"
@@ -30,12 +33,24 @@ FOREIGN: dict[str, Any] = {
 }
 
 
-def merge(current: bytes | None, interpreter: str = PYTHON, home: Path = HOME) -> bytes:
-    return registration.plan_merge(current, interpreter, home)
+def merge(
+    current: bytes | None,
+    interpreter: str = PYTHON,
+    home: Path = HOME,
+    *,
+    events: tuple[str, ...] = tuple(EVENTS),
+    where: str = "x",
+) -> bytes:
+    text = json_edits.with_object(json_edits.decode(current, where))
+    return registration.merge_hooks(text, Wanted(home=home, interpreter=interpreter, events=events), where).encode()
+
+
+def remove(current: bytes, home: Path = HOME, where: str = "x") -> bytes:
+    return registration.remove_hooks(json_edits.decode(current, where), home, where).encode()
 
 
 def without(home: Path) -> foreign_files.Remove:
-    return lambda data: registration.plan_removal(data, home)
+    return lambda data: remove(data, home)
 
 
 def install_entry(
@@ -159,7 +174,7 @@ def test_foreign_hooks_unknown_keys_and_their_order_stay() -> None:
     assert list(merged["hooks"])[:3] == list(FOREIGN["hooks"])
     assert merged["hooks"]["Stop"][0] == FOREIGN["hooks"]["Stop"][0]
     assert merged["hooks"]["PostToolUse"] == FOREIGN["hooks"]["PostToolUse"]
-    assert json.loads(registration.plan_removal(merge(current), HOME)) == {
+    assert json.loads(remove(merge(current), HOME)) == {
         **FOREIGN,
         "hooks": {event: groups for event, groups in FOREIGN["hooks"].items() if groups},  # [] then held only ours
     }
@@ -197,7 +212,7 @@ def test_an_entry_of_ours_is_recognised_however_it_is_written(handler: dict[str,
     merged = merge(current)
     assert sum(SCRIPT in word for word in flat(json.loads(merged)["hooks"].get("Stop", []))) == 1
     assert ("Notification" in json.loads(merged)["hooks"]) == (event == "Notification")
-    left = json.loads(registration.plan_removal(merged, HOME))
+    left = json.loads(remove(merged, HOME))
     theirs = {"matcher": "*", "hooks": [{"type": "command", "command": "theirs"}]}
     assert left == {"hooks": {event: [theirs, theirs]}}
 
@@ -228,9 +243,9 @@ def words(command: str) -> list[str]:
 def test_a_hook_that_only_resembles_ours_is_foreign(command: str) -> None:
     handler = {"type": "command", "command": command}
     current = json.dumps({"hooks": {"Stop": [{"hooks": [handler]}]}}, indent=2).encode()
-    assert registration.plan_removal(current, HOME) == current
+    assert remove(current, HOME) == current
     assert commands(merge(current), "Stop")[0] == command
-    assert json.loads(registration.plan_removal(merge(current), HOME)) == json.loads(current)
+    assert json.loads(remove(merge(current), HOME)) == json.loads(current)
 
 
 def test_two_homes_live_side_by_side_in_one_file() -> None:
@@ -238,18 +253,18 @@ def test_two_homes_live_side_by_side_in_one_file() -> None:
     both = merge(merge(None), home=other)
     check_in_place(both)
     check_in_place(both, home=other)
-    assert json.loads(registration.plan_removal(both, other)) == json.loads(merge(None))
+    assert json.loads(remove(both, other)) == json.loads(merge(None))
 
 
 def test_a_newer_event_runs_for_the_tools_that_it_is_about_and_a_matcher_of_the_users_stays() -> None:
     events = (*registration.EVENTS, "PostToolUseFailure")
-    made = registration.plan_merge(None, PYTHON, HOME, events=events)
+    made = merge(None, events=events)
     (group,) = json.loads(made)["hooks"]["PostToolUseFailure"]
     assert group["matcher"] == "^(Bash$|mcp__)" and len(group["hooks"]) == 1
     assert all("matcher" not in json.loads(made)["hooks"][event][0] for event in registration.EVENTS)
     by_user = made.replace(b"^(Bash$|mcp__)", b"Bash")
-    assert registration.plan_merge(by_user, PYTHON, HOME, events=events) == by_user
-    assert json.loads(registration.plan_removal(by_user, HOME)) == {}
+    assert merge(by_user, events=events) == by_user
+    assert json.loads(remove(by_user, HOME)) == {}
 
 
 def test_odd_groups_of_others_are_left_alone() -> None:
@@ -260,7 +275,7 @@ def test_odd_groups_of_others_are_left_alone() -> None:
         }
     }
     current = json.dumps(odd).encode()
-    assert registration.plan_removal(current, HOME) == current
+    assert remove(current, HOME) == current
     merged = json.loads(merge(current))
     assert merged["hooks"]["Stop"][:-1] == odd["hooks"]["Stop"]
 
@@ -283,8 +298,8 @@ def test_odd_groups_of_others_are_left_alone() -> None:
 )
 def test_a_file_that_is_not_as_it_must_be_is_an_error_that_says_where(current: bytes, position: str) -> None:
     plans: list[Callable[[], bytes]] = [
-        lambda: registration.plan_merge(current, PYTHON, HOME, where="/x/settings.json"),
-        lambda: registration.plan_removal(current, HOME, where="/x/settings.json"),
+        lambda: merge(current, where="/x/settings.json"),
+        lambda: remove(current, HOME, where="/x/settings.json"),
     ]
     for plan in plans:
         with pytest.raises(ConfigError) as caught:
@@ -362,9 +377,9 @@ def test_removal_after_a_merge_is_exact_even_without_a_record_where_others_had_h
 ) -> None:
     value, current = case
     if value.get("hooks") and all(value["hooks"].values()):
-        assert registration.plan_removal(merge(current), HOME) == current
+        assert remove(merge(current), HOME) == current
     else:
-        assert json.loads(registration.plan_removal(merge(current), HOME).decode("utf-8-sig")).keys() <= value.keys()
+        assert json.loads(remove(merge(current), HOME).decode("utf-8-sig")).keys() <= value.keys()
 
 
 @given(files(), st.sampled_from([None, 1, 4]))
@@ -388,7 +403,7 @@ def test_what_others_add_after_the_merge_survives_the_removal(
     assert found["hooks"]["Setup"] == [theirs]
     for event, before in value.get("hooks", {}).items():
         assert event == "Stop" or found["hooks"].get(event, []) == before
-    assert registration.plan_removal(left, HOME) == left
+    assert remove(left, HOME) == left
 
 
 def test_a_file_that_we_made_is_deleted_and_one_that_is_gone_stays_gone() -> None:
@@ -421,7 +436,7 @@ def test_the_record_keeps_nothing_of_the_settings_but_what_a_removal_does_not_gi
     older, merged = merge(original, "/old/python"), merge(original)
     entry = install_entry(original, older, HOME)
     for kept in (entry, install_entry(older, merged, HOME, previous=entry)):
-        if registration.plan_removal(merged, HOME) == original:
+        if remove(merged, HOME) == original:
             assert kept["original"] == "by-removal"
         else:
             put = base64.b64decode(kept["original"]["put"])

@@ -1,0 +1,308 @@
+"""csmd's entries in Claude Code's files: hooks and status line in settings.json, the memory server in .claude.json; pure.
+
+Each kind has a function that merges its entry into the text of a JSON object and one that takes it out. Merging what
+was merged, and removing where nothing of this home stands, changes nothing; every other byte stays as it is. `where` is
+the file's name in errors: ConfigError where the file cannot hold the entry.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from csmd.errors import ConfigError
+from csmd.text import json_edits
+from csmd.text.json_edits import Item
+
+#: Event -> seconds that the assistant grants the hook; known to every version since 1.0.85.
+EVENTS: Mapping[str, int] = {
+    "SessionStart": 10,
+    "UserPromptSubmit": 5,
+    "Stop": 5,
+    "SubagentStop": 5,
+    "PreCompact": 5,
+    "SessionEnd": 5,
+}
+#: Event -> the first version of the assistant that knows it; registered where every client in use does.
+#: StopFailure: a turn that ended in an error ends no less, and the hint reads what was said before it. PostCompact: the
+#: summary that goes on in the user's place is read at once, not at the next sweep.
+#: PostToolUseFailure: a failure that was solved before is answered with what solved it. (2.0.77 knows it at the latest.)
+NEWER: Mapping[str, str] = {"PostCompact": "2.1.76", "StopFailure": "2.1.78", "PostToolUseFailure": "2.0.77"}
+TIMEOUTS: Mapping[str, int] = {**EVENTS, **dict.fromkeys(NEWER, 5)}
+#: Event -> for which tools it runs: no process is started where csmd has nothing to say. The others have none.
+MATCHERS: Mapping[str, str] = {"PostToolUseFailure": "^(Bash$|mcp__)"}
+
+HOOK_SCRIPT = "csmd_hook.py"
+STATUS_LINE_SCRIPT = "csmd_line.py"
+#: What starts the memory server, which Claude Code knows by NAME.
+SERVER_SCRIPT = "mcp"
+NAME = "csmd"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the entries are made of: `interpreter` outlives csmd's environment; `events` those that every client in use knows."""
+
+    home: Path
+    interpreter: str
+    events: tuple[str, ...] = tuple(EVENTS)
+    status_line: bool = False
+
+
+def script_in(home: Path, name: str) -> Path:
+    """The installed copy of one of the hook's files."""
+    if not str(home).isprintable():
+        raise ConfigError(f"{str(home)!r} cannot be written into a settings file", hint="choose another CSMD_HOME")
+    return home / "hook" / name
+
+
+def words_of(entry: Any) -> list[str]:
+    """Every word of the command and arguments that an entry runs, those of a command line within a word included."""
+    if not isinstance(entry, dict):
+        return []
+    arguments = entry.get("args")
+    words = [entry.get("command"), *(arguments if isinstance(arguments, list) else [])]
+    return in_shell([word for word in words if isinstance(word, str)])
+
+
+def in_shell(words: Iterable[str]) -> list[str]:
+    """These words and what a shell makes of them: a command line, and one in a word of it, as in sh -c '...'."""
+    found = list(words)
+    for _ in range(2):
+        found += [part for word in found for part in split(word)]
+    return found
+
+
+def split(command: str) -> list[str]:
+    """The words of a command line; [] where a quote is never closed."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
+
+
+def _runs(entry: Any, home: Path, script: str) -> bool:
+    """Whether an entry runs this script of this home, however it is quoted or wrapped; another home's is foreign."""
+    pattern = re.compile(rf"(?<![\w./~-]){re.escape(str(home / 'hook' / script))}(?![\w./-])")
+    return any(pattern.search(word) for word in words_of(entry))
+
+
+# --- hooks
+
+
+def hook_command(interpreter: str, home: Path, event: str) -> str:
+    """The command line registered for `event`; it ends with 0 even where the script or the interpreter is gone."""
+    return f"{shlex.join([interpreter, '-I', '-S', str(script_in(home, HOOK_SCRIPT)), str(home), event])} || true"
+
+
+def hooks_json(interpreter: str, home: Path, events: Sequence[str] = tuple(EVENTS)) -> dict[str, Any]:
+    """What to paste into a settings file by hand: an object whose one key is `hooks`."""
+    return {"hooks": {event: [_group(interpreter, home, event)] for event in events}}
+
+
+def _group(interpreter: str, home: Path, event: str) -> dict[str, Any]:
+    matcher = {"matcher": MATCHERS[event]} if event in MATCHERS else {}
+    return {**matcher, "hooks": [_handler(interpreter, home, event)]}
+
+
+def _handler(interpreter: str, home: Path, event: str) -> dict[str, Any]:
+    return {"type": "command", "command": hook_command(interpreter, home, event), "timeout": TIMEOUTS[event]}
+
+
+def merge_hooks(text: str, wanted: Wanted, where: str) -> str:
+    """The settings with our hooks in them.
+
+    An entry of ours is replaced where it stands, a second one goes, so does that of an event which is not wanted; a
+    missing one is added behind the others'.
+    """
+    text = _without_hooks(text, wanted.home, where, keep=wanted)
+    for event in wanted.events:
+        group = _group(wanted.interpreter, wanted.home, event)
+        hooks = _hooks(text, where)
+        groups = json_edits.member(text, hooks.value, event) if hooks else None
+        if hooks is None:
+            text = json_edits.append(text, json_edits.root(text), "hooks", {event: [group]})
+        elif groups is None:
+            text = json_edits.append(text, hooks.value, event, [group])
+        else:
+            handlers = [one for each in json_edits.items(text, groups.value) for one in _handlers(text, each)]
+            if not any(_runs(json_edits.value_of(text, one), wanted.home, HOOK_SCRIPT) for one in handlers):
+                text = json_edits.append(text, groups.value, None, group)
+    return text
+
+
+def remove_hooks(text: str, home: Path, where: str, *, events: Collection[str] | None = None) -> str:
+    """The settings without the hooks of this home (for `events` only); groups, lists and `hooks` that held nothing else go too."""
+    return _without_hooks(text, home, where, events=events)
+
+
+def _hooks(text: str, where: str) -> Item | None:
+    """The member `hooks`; ConfigError when it is not an object of lists."""
+    hooks = json_edits.member(text, json_edits.root(text), "hooks")
+    if hooks is not None and not (
+        text[hooks.value] == "{" and all(text[event.value] == "[" for event in json_edits.items(text, hooks.value))
+    ):
+        raise ConfigError(f"{where}: `hooks` is not an object of lists", hint="correct it, then run this again")
+    return hooks
+
+
+def _handlers(text: str, group: Item) -> list[Item]:
+    """The handlers in a group of an event; none where a group has another shape."""
+    found = json_edits.member(text, group.value, "hooks") if text[group.value] == "{" else None
+    return json_edits.items(text, found.value) if found is not None and text[found.value] == "[" else []
+
+
+def _without_hooks(
+    text: str, home: Path, where: str, *, keep: Wanted | None = None, events: Collection[str] | None = None
+) -> str:
+    """`text` without our hooks (for `events` only); with `keep` the first one of each wanted event is brought up to date."""
+    hooks = _hooks(text, where)
+    if hooks is None:
+        return text
+    edits: list[json_edits.Edit] = []
+    kept: set[str] = set()
+
+    def goes(event: str, handler: Item) -> bool:
+        if not _runs(json_edits.value_of(text, handler), home, HOOK_SCRIPT) or (
+            events is not None and event not in events
+        ):
+            return False
+        if keep is None or event in kept or event not in keep.events:
+            return True
+        kept.add(event)
+        edits.extend(json_edits.replacement(text, handler, _handler(keep.interpreter, home, event)))
+        return False
+
+    lists = json_edits.items(text, hooks.value)
+    lists_gone = []
+    for each in lists:
+        groups = json_edits.items(text, each.value)
+        groups_gone = []
+        for group in groups:
+            handlers = _handlers(text, group)
+            gone = [goes(each.key, handler) for handler in handlers]
+            groups_gone.append(bool(gone) and all(gone))
+            edits += json_edits.cuts(handlers, gone)
+        lists_gone.append(bool(groups) and all(groups_gone))
+        edits += json_edits.cuts(groups, groups_gone)
+    if lists and all(lists_gone):
+        return json_edits.without_member(text, json_edits.root(text), "hooks")
+    return json_edits.apply(text, [*edits, *json_edits.cuts(lists, lists_gone)])
+
+
+# --- the status line
+
+STATUS_LINE = "statusLine"
+
+
+def status_line_command(interpreter: str, home: Path) -> str:
+    """The command line that is registered; it ends with 0 even where the script or the interpreter is gone."""
+    return f"{shlex.join([interpreter, '-I', '-S', str(script_in(home, STATUS_LINE_SCRIPT)), str(home)])} || true"
+
+
+def merge_status_line(text: str, wanted: Wanted, where: str) -> str:
+    """The settings with our status line: added where there is none, ours brought up to date, a foreign one left."""
+    del where
+    value = {"type": "command", "command": status_line_command(wanted.interpreter, wanted.home)}
+    found = json_edits.member(text, json_edits.root(text), STATUS_LINE)
+    if found is None:
+        return json_edits.append(text, json_edits.root(text), STATUS_LINE, value)
+    if not _is_our_line(text, found, wanted.home):
+        return text
+    return json_edits.apply(text, json_edits.replacement(text, found, value))
+
+
+def remove_status_line(text: str, home: Path, where: str) -> str:
+    """The settings without our status line; a foreign one stays."""
+    del where
+    found = json_edits.member(text, json_edits.root(text), STATUS_LINE)
+    if found is None or not _is_our_line(text, found, home):
+        return text
+    return json_edits.without_member(text, json_edits.root(text), STATUS_LINE)
+
+
+def foreign_status_line(text: str, wanted: Wanted, where: str) -> str:
+    """What to tell a user who has a status line of their own; the second line is to be copied, and never broken. Else ""."""
+    del where
+    found = json_edits.member(text, json_edits.root(text), STATUS_LINE)
+    if found is None or _is_our_line(text, found, wanted.home):
+        return ""
+    command = status_line_command(wanted.interpreter, wanted.home)
+    return f"your status line stays as it is; to show csmd's in it, have its script run\n{command}"
+
+
+def _is_our_line(text: str, found: Item, home: Path) -> bool:
+    return _runs(json_edits.value_of(text, found), home, STATUS_LINE_SCRIPT)
+
+
+# --- the memory server
+
+SERVERS = "mcpServers"
+
+
+def server_entry(home: Path) -> dict[str, Any]:
+    """The server as the assistant is told of it."""
+    return {"type": "stdio", "command": str(script_in(home, SERVER_SCRIPT)), "args": [], "env": {}}
+
+
+def merge_server(text: str, wanted: Wanted, where: str) -> str:
+    """The file with our server in it: an entry of ours is brought up to date where it stands, a second one goes."""
+    entry = server_entry(wanted.home)
+    servers = _servers(text, where)
+    if servers is None:
+        return json_edits.append(text, json_edits.root(text), SERVERS, {NAME: entry})
+    items = json_edits.items(text, servers.value)
+    ours = _our_servers(text, items, wanted.home)
+    if not ours:
+        taken = any(item.key == NAME for item in items)
+        return text if taken else json_edits.append(text, servers.value, NAME, entry)
+    edits = json_edits.cuts(items, [item in ours[1:] for item in items])
+    value = json_edits.value_of(text, ours[0])
+    # Keys that the user added to it are theirs.
+    if any(value.get(key) != entry[key] for key in ("command", "args")) or value.get("type", "stdio") != "stdio":
+        edits += json_edits.replacement(text, ours[0], entry)
+    return json_edits.apply(text, edits)
+
+
+def remove_server(text: str, home: Path, where: str) -> str:
+    """The file without our server; `mcpServers` goes too when it held nothing else."""
+    servers = _servers(text, where)
+    items = json_edits.items(text, servers.value) if servers else []
+    ours = _our_servers(text, items, home)
+    if ours and len(ours) == len(items):
+        return json_edits.without_member(text, json_edits.root(text), SERVERS)
+    return json_edits.apply(text, json_edits.cuts(items, [item in ours for item in items]))
+
+
+def foreign_server(text: str, wanted: Wanted, where: str) -> str:
+    """That another server has the place of ours; "" where ours is in the file."""
+    servers = _servers(text, where)
+    if servers is not None and _our_servers(text, json_edits.items(text, servers.value), wanted.home):
+        return ""
+    return f"{where} has another server named {NAME}, which stays: csmd's is not there until that is renamed"
+
+
+def is_registered(data: bytes | None, home: Path) -> bool:
+    """Whether the assistant would start this home's server; False for a file that cannot be read."""
+    try:
+        text = json_edits.with_object(json_edits.decode(data, ""))
+        servers = _servers(text, "")
+    except ConfigError:
+        return False
+    return servers is not None and bool(_our_servers(text, json_edits.items(text, servers.value), home))
+
+
+def _our_servers(text: str, items: list[Item], home: Path) -> list[Item]:
+    """The entries that run this home's server, whatever they are called."""
+    return [item for item in items if _runs(json_edits.value_of(text, item), home, SERVER_SCRIPT)]
+
+
+def _servers(text: str, where: str) -> Item | None:
+    servers = json_edits.member(text, json_edits.root(text), SERVERS)
+    if servers is not None and text[servers.value] != "{":
+        raise ConfigError(f"{where}: `{SERVERS}` is not an object", hint="correct it, then run this again")
+    return servers

@@ -1,0 +1,196 @@
+"""Edits of JSON text that leave every other byte alone: find a member, cut items out, append one; pure.
+
+Works on text that was parsed before, so it need not find mistakes, and only on the levels it is asked for, so nesting
+is no concern. New text takes on the file's own indent, line ends and spacing as far as it shows them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from csmd import wire
+from csmd.errors import BadInput, ConfigError
+
+BOM = "\ufeff"
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
+_UNIT = "  "
+
+#: (start, end, new text)
+Edit = tuple[int, int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A member or element: `start` (of its key, if any), `value` and `end` are offsets in the text."""
+
+    key: str
+    start: int
+    value: int
+    end: int
+
+
+def decode(data: bytes | None, where: str) -> str:
+    """The text of a file, "" for none; ConfigError with the position when it is neither blank nor a JSON object."""
+    hint = f"csmd never overwrites what it cannot read: correct {where} or move it away"
+    try:
+        text = (data or b"").decode()
+        value = {} if is_blank(text) else wire.loads(text.removeprefix(BOM))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where}: not UTF-8 at byte {error.start}", hint=hint) from error
+    except BadInput as error:
+        raise ConfigError(f"{where}: {error}", hint=hint) from error
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where}: not a JSON object at line 1", hint=hint)
+    return text
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text holds nothing but white space."""
+    return not text.removeprefix(BOM).strip(" \t\r\n")
+
+
+def with_object(text: str) -> str:
+    """The text itself, or an empty object where it is blank; a byte order mark stays."""
+    return text if not is_blank(text) else f"{BOM if text.startswith(BOM) else ''}{{}}\n"
+
+
+def root(text: str) -> int:
+    """Where the outermost object begins."""
+    return text.index("{")
+
+
+def items(text: str, at: int) -> list[Item]:
+    """What stands directly in the object or list that begins at `at`; an element's key is empty."""
+    return list(_items(text, at))
+
+
+def _items(text: str, at: int) -> Iterator[Item]:
+    keyed, depth, key, start, value = text[at] == "{", 0, "", -1, -1
+    for token in _TOKEN.finditer(text, at):
+        mark = token.group()
+        if mark in ("{", "["):
+            depth += 1
+            if depth == 2:
+                value = token.start()
+        elif mark in ("}", "]"):
+            depth -= 1
+            if depth == 0:
+                return
+        elif depth != 1 or mark in (":", ","):
+            continue
+        elif keyed and start < 0:
+            key, start = wire.loads(mark), token.start()
+            continue
+        else:
+            value = token.start()
+        if depth == 1 and value >= 0:
+            yield Item(key=key, start=start if keyed else value, value=value, end=token.end())
+            key, start, value = "", -1, -1
+
+
+def member(text: str, at: int, key: str) -> Item | None:
+    """The member `key` of the object that begins at `at`; the last one where it is doubled, as parsers do."""
+    return next((item for item in reversed(items(text, at)) if item.key == key), None)
+
+
+def value_of(text: str, item: Item) -> Any:
+    """The value of a member or element."""
+    return wire.loads(text[item.value : item.end])
+
+
+def apply(text: str, edits: Iterable[Edit]) -> str:
+    """`text` with `edits` made; they must not overlap."""
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def cuts(found: list[Item], gone: list[bool]) -> list[Edit]:
+    """The edits that take the items marked in `gone` out of a container; none where all or no items are marked."""
+    if True not in gone or False not in gone:
+        return []
+    first = gone.index(False)
+    edits = [(found[0].start, found[first].start, "")] if first else []
+    return edits + [(found[n - 1].end, found[n].end, "") for n in range(first + 1, len(found)) if gone[n]]
+
+
+def without_member(text: str, at: int, key: str) -> str:
+    """`text` without the member `key` of the object that begins at `at`."""
+    found = items(text, at)
+    last = member(text, at, key)
+    if found == [last]:
+        return text[: at + 1] + text[text.index("}", found[0].end) :]
+    return apply(text, cuts(found, [item == last for item in found]))
+
+
+def append(text: str, at: int, key: str | None, value: Any) -> str:
+    """`text` with `value` (under `key` in an object) at the end of the container that begins at `at`."""
+    found = items(text, at)
+    name = "" if key is None else wire.dumps(key) + (":" if _is_tight(text) else ": ")
+    if not found:
+        end = text.index("}" if text[at] == "{" else "]", at)
+        gap = _gap(text)
+        if gap is not None and "\n" not in gap:
+            return text[: at + 1] + name + _render(text, value, None) + text[end:]
+        outer = _newline(text) + _indent_of_line(text, at)
+        inner = outer + _unit(text)
+        return text[: at + 1] + inner + name + _render(text, value, inner) + outer + text[end:]
+    last = found[-1]
+    if len(found) > 1:
+        between = text[found[-2].end : last.start]
+    else:
+        between = "," + (text[at + 1 : last.start] or ("" if _is_tight(text) else " "))
+    spread = _newline(text) + between.rpartition("\n")[2] if "\n" in between else None
+    return text[: last.end] + between + name + _render(text, value, spread) + text[last.end :]
+
+
+def replacement(text: str, item: Item, value: Any) -> list[Edit]:
+    """The edit that puts `value` where `item`'s value stands; none where it is equal already."""
+    if value_of(text, item) == value:
+        return []
+    spread = "\n" in text[item.value : item.end]
+    line_start = _newline(text) + _indent_of_line(text, item.value) if spread else None
+    return [(item.value, item.end, _render(text, value, line_start))]
+
+
+def _render(text: str, value: Any, line_start: str | None) -> str:
+    """`value` on lines of its own that begin with `line_start`, or on one line when that is None."""
+    lines = wire.pretty(value).split("\n")
+    if line_start is not None:
+        unit = _unit(text)
+        bare = [line.lstrip(" ") for line in lines]
+        return line_start.join(
+            unit * ((len(line) - len(rest)) // 2) + rest for line, rest in zip(lines, bare, strict=True)
+        )
+    if _is_tight(text):
+        return wire.dumps(value)
+    return "".join(line.strip() + " " * line.endswith(",") for line in lines)
+
+
+def _gap(text: str) -> str | None:
+    """What stands before the outermost object's first member, None for an empty object."""
+    found = items(text, root(text))
+    return text[root(text) + 1 : found[0].start] if found else None
+
+
+def _is_tight(text: str) -> bool:
+    """Whether no space follows a key's colon."""
+    found = items(text, root(text))
+    return bool(found) and text[found[0].value - 1] == ":"
+
+
+def _unit(text: str) -> str:
+    gap = _gap(text)
+    return gap.rpartition("\n")[2] if gap and "\n" in gap else _UNIT
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _indent_of_line(text: str, at: int) -> str:
+    line = text[text.rfind("\n", 0, at) + 1 : at].removeprefix(BOM)
+    return line[: len(line) - len(line.lstrip(" \t"))]
