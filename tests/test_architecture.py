@@ -99,9 +99,9 @@ UNSIGNED: dict[str, set[str]] = {
     "dream.page_edits": {"_restore"},
     "dream.page_files": {"content", "put"},
     "dream.reselection": {"planned"},
-    "dream.steps": {"_abroad", "_candidate_id", "looked", "planned"},
+    "dream.steps": {"_candidate_id", "looked", "planned"},
     "dream.transfer": {"_read", "opened"},
-    "dream.undo": {"_side", "_write", "newest_first", "outlived", "text"},
+    "dream.undo": {"_side", "_write", "text"},
     "memory.habits": {"promotions"},
     "memory.upkeep": {"_own"},
 }

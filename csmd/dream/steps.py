@@ -8,10 +8,9 @@ exactly as the plan saw it is left and planned anew; what was forgotten meanwhil
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import partial
-from itertools import chain
 from typing import Any, TypeVar
 
 from csmd.dream import actions, consolidation
@@ -70,78 +69,51 @@ def planned(read: Read, *, now: str, facts: Facts, near: Near = stored.near_pair
 def looked(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapshot]:
     """What a scope's dream is planned from, but for the pairs whose vectors are near."""
     here = tuple(facts.get(place.seq, ()))
-    parts: list[_Part] = []
+    known: dict[str, Any] = {"memories": {}}
     for seqs in _parts(read(partial(stored.held_memories, place=place)), READ):
-        parts.append(read(partial(_part, place=place, seqs=seqs)))
+        for name, value in read(partial(_part, place=place, seqs=seqs)).items():
+            known[name] = known[name] | value if name in known else value
         yield
     taken_out = read(stored.undone_raises)
     yield
     days = read(lambda rows: {one: tuple(projects.active_days(rows, one)) for one in (place.seq, place.everywhere)})
     dropped = read(upkept.dropped_pairs)
-    known = read(lambda rows: candidates.of_source(rows, actions.SOURCE, project=place.seq))
+    raised = read(lambda rows: candidates.of_source(rows, actions.SOURCE, project=place.seq))
     asked = read(partial(stored.dream_asked, place=place, source=supersession.DOUBT_SOURCE))
     yield
-    abroad = yield from _abroad(read, place)
-    decided = [one.decided for one in parts]
+    abroad: dict[str, Memory] = {}
+    for seqs in _parts(read(partial(stored.stated_around, place=place)), READ):
+        abroad |= read(partial(_abroad, seqs=seqs))
+        yield
     undone = {
-        *_all(one.undone for one in decided),
+        *known.pop("undone", ()),
         *(("raise", one.fingerprint) for one in here if _candidate_id(one) in taken_out),
-        *(("lift", ident) for ident in read(partial(_said_here, place=place, abroad=abroad))),
+        *(("lift", ident) for ident in read(partial(_lifted_before, place=place, abroad=abroad))),
     }
     return Snapshot(
         project_seq=place.seq, everywhere=place.everywhere, now=now, days=days, dropped=dropped, facts=here,
-        memories=_joined(one.memories for one in parts), topics=_joined(one.topics for one in parts),
-        told=_all(one.told for one in parts), by_assistants=_all(one.by_assistants for one in parts),
-        superseded_at=_joined(one.superseded_at for one in decided), settled=_all(one.settled for one in decided),
-        refused=_joined(one.refused for one in decided), let_stand=_joined(one.let_stand for one in decided),
-        apart=_all(one.apart for one in decided), brought_back=_joined(one.brought_back for one in decided),
-        undone=frozenset(undone), raised={one.fingerprint: one for one in known}, abroad=abroad,
-        asked=asked | _all(one.asked for one in decided),
+        undone=frozenset(undone), raised={one.fingerprint: one for one in raised}, abroad=abroad,
+        asked={*asked, *known.pop("asked", ())}, **known,
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
-    """Some of a scope's memories, and what is known of them."""
-
-    memories: Mapping[str, Memory]
-    topics: Mapping[str, frozenset[str]]
-    told: frozenset[tuple[str, str]]
-    by_assistants: frozenset[str]
-    decided: stored.Decided
-
-
-def _part(rows: Rows, place: Place, seqs: Sequence[int]) -> _Part:
-    return _Part(
-        memories={memory.id: memory for memory in stored.still_held(rows, seqs)},
-        topics=stored.dream_topics(rows, place, seqs), told=stored.dream_told(rows, seqs),
-        by_assistants=stored.by_assistants(rows, seqs), decided=stored.decided(rows, place, seqs),
-    )  # fmt: skip
+def _part(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, Any]:
+    """Some of a scope's memories, and what is known of them, by the fields of a snapshot."""
+    decided = stored.decided(rows, place, seqs)
+    return {
+        "memories": {memory.id: memory for memory in stored.still_held(rows, seqs)},
+        "topics": stored.dream_topics(rows, place, seqs),
+        "told": stored.dream_told(rows, seqs),
+        "by_assistants": stored.by_assistants(rows, seqs),
+        **{one.name: getattr(decided, one.name) for one in fields(decided)},
+    }
 
 
-def _joined(parts: Iterable[Mapping[str, T]]) -> dict[str, T]:
-    return dict(chain.from_iterable(one.items() for one in parts))
-
-
-def _all(parts: Iterable[frozenset[T]]) -> frozenset[T]:
-    return frozenset(chain.from_iterable(parts))
-
-
-def _abroad(read: Read, place: Place) -> Steps[dict[str, Memory]]:
+def _abroad(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
     """What users asked for in the projects around which a place is, as far as it could hold everywhere.
 
     What somebody has taken back from there is not lifted again.
     """
-    seqs = read(partial(stored.stated_around, place=place))
-    yield
-    found: dict[str, Memory] = {}
-    for some in _parts(seqs, READ):
-        found |= read(partial(_fitting, seqs=some))
-        yield
-    return found
-
-
-def _fitting(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
     back = stored.not_lifted(rows, seqs)
     stated = [memory for memory in memories.by_seqs(rows, seqs).values() if memory.id not in back]
     names = {seq: projects.name_of(rows, seq) for seq in {memory.project_seq for memory in stated}}
@@ -150,7 +122,7 @@ def _fitting(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
     }
 
 
-def _said_here(rows: Rows, place: Place, abroad: Mapping[str, Memory]) -> list[str]:
+def _lifted_before(rows: Rows, place: Place, abroad: Mapping[str, Memory]) -> list[str]:
     """The ids that lifted statements would have, of those that are there whatever became of them."""
     ids = {kinds.of(place.seq, one.text) for one in abroad.values()}
     return sorted(ident for ident in ids if memories.by_id(rows, ident) is not None)
@@ -161,8 +133,7 @@ def _alive(seen: Snapshot) -> list[int]:
 
 
 def _candidate_id(fact: Fact) -> str:
-    one = actions.candidate(fact) if fact.kind in actions.CATEGORY else None
-    return candidates.identity(one.kind, one.project_seq, one.fingerprint, "") if one else ""
+    return candidates.identity("belief", fact.project_seq, fact.fingerprint, "")
 
 
 def compared(
@@ -185,14 +156,6 @@ def _with_near(seen: Snapshot, pairs: set[tuple[int, int]]) -> Snapshot:
 # --- carrying out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Carried:
-    """How many actions of a batch were done, and how many were not as the plan saw them."""
-
-    done: int = 0
-    moved: int = 0
-
-
 def batches(store: Store, dream: Dream, *, now: str, key: bytes, facts: Facts, promoting: bool = True) -> Steps[int]:
     """Carries a dream out, scope by scope, each step one bounded read, look or write; how many actions it did.
 
@@ -204,15 +167,15 @@ def batches(store: Store, dream: Dream, *, now: str, key: bytes, facts: Facts, p
         known: set[int] = set()
         for _ in range(TRIES):
             seen = yield from looked(store.read, place, now=now, facts=facts)
-            alive_ones = _alive(seen)
-            near |= yield from compared(store.read, place, [seq for seq in alive_ones if seq not in known])
-            known.update(alive_ones)
+            fresh = [seq for seq in _alive(seen) if seq not in known]
+            near |= yield from compared(store.read, place, fresh)
+            known.update(fresh)
             found, _left = yield from planning(_with_near(seen, near))
             moved = 0
             for part in _parts(found.actions, BATCH):
                 act = partial(carry_out, dream_seq=dream.seq, actions=part, now=now, key=key, promoting=promoting)
-                carried = store.write(act)
-                done, moved = done + carried.done, moved + carried.moved
+                carried, left = store.write(act)
+                done, moved = done + carried, moved + left
                 yield
             if not moved:
                 break
@@ -225,15 +188,18 @@ def _parts(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 def carry_out(
     rows: Rows, dream_seq: int, actions: Sequence[Action], *, now: str, key: bytes, promoting: bool = True
-) -> Carried:
-    """Does what was planned, in the caller's transaction, as far as everything is as the plan saw it."""
+) -> tuple[int, int]:
+    """Does what was planned, in the caller's transaction, as far as everything is as the plan saw it.
+
+    Gives how many actions were done, and how many were not as the plan saw them.
+    """
     done = moved = 0
     for action in actions:
         seen = [memory for memory in (action.memory, action.other) if memory is not None]
         if any(memories.by_id(rows, memory.id) != memory for memory in seen) or not _may_still_lift(rows, action):
             moved += 1
             continue
-        if any(_forgotten(rows, memory, key) for memory in seen):
+        if any(is_forgotten(rows, memory, key=key) for memory in seen):
             continue
         changed = dreams.carried(
             rows, dream_seq, kind=action.kind, project=action.project_seq, reason=action.reason,
@@ -241,7 +207,7 @@ def carry_out(
             act=partial(_do, rows, action, now=now, key=key, promoting=promoting), now=now,
         )  # fmt: skip
         done += bool(changed)
-    return Carried(done=done, moved=moved)
+    return done, moved
 
 
 def _may_still_lift(rows: Rows, action: Action) -> bool:
@@ -253,7 +219,8 @@ def _may_still_lift(rows: Rows, action: Action) -> bool:
     return enough and memories.by_id(rows, action.made.id) is None
 
 
-def _forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
+def is_forgotten(rows: Rows, memory: Memory, *, key: bytes) -> bool:
+    """Whether what a memory says was forgotten where it holds, so that nothing brings it back."""
     return tombstones.keeps_out(
         rows, memory.text, correction=memory.gate == "correction", authority=memory.authority,
         project=memory.project_seq, at=memory.created_at, key=key,
@@ -291,15 +258,10 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
             memories.add_provenance(rows, memory.seq, source)
         memories.update_belief(rows, changed[0])
         note = stored.STRENGTHENED if action.kind == "strengthen" else stored.PROMOTED
-        belief_changes.note(
-            rows, memory.id, note, _state(memory), _state(changed[0]), action.reason, belief_changes.DREAM, now
-        )
+        was, is_now = (f"confidence={one.confidence} tier={one.tier}" for one in (memory, changed[0]))
+        belief_changes.note(rows, memory.id, note, was, is_now, action.reason, belief_changes.DREAM, now)
     upkeep.settle_about(rows, memory, now=now)
     return []
-
-
-def _state(memory: Memory) -> str:
-    return f"confidence={memory.confidence} tier={memory.tier}"
 
 
 def _raise(rows: Rows, fact: Fact, *, promoting: bool, key: bytes, now: str) -> list[str]:

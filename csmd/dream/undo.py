@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from csmd.errors import CsmdError
 from csmd.memory.remember import aged
@@ -25,7 +25,6 @@ from csmd.store import (
     tombstones,
     workspaces,
 )
-from csmd.store import dreams as dream_journal
 from csmd.store.before_images import Before
 from csmd.store.core import Store
 from csmd.store.dreams import Change, ChangedFile, ChangedRow, Dream
@@ -62,43 +61,23 @@ EDITED = "the file was edited since"
 TAKEN_AWAY = "a purge took away what it had done"
 
 
-class Listed(Protocol):
-    """A dream as it is listed."""
-
-    @property
-    def seq(self) -> int:
-        """Its place among the others."""
-
-    @property
-    def id(self) -> str:
-        """Its name."""
-
-    @property
-    def state(self) -> str:
-        """What became of it."""
-
-    @property
-    def begun_at(self) -> str:
-        """When it began, as it is stored."""
-
-
-def newest_first(dreams: Sequence[Listed], ident: str) -> list[str]:
-    """The ids of the dreams to be undone for one to be: every one since that stands, the newest first, and that one.
+def newest_first(known: Sequence[Dream], ident: str) -> list[Dream]:
+    """The dreams to be undone for one to be: every one since that stands, the newest first, and that one.
 
     CsmdError where it cannot be undone.
     """
-    wanted = next((dream for dream in dreams if dream.id == ident), None)
+    wanted = next((dream for dream in known if dream.id == ident), None)
     if wanted is None:
         raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
-    if any(dream.state == "running" for dream in dreams):
+    if any(dream.state == "running" for dream in known):
         raise CsmdError("a dream is under way: what it does cannot be told yet", hint="csmd dream status")
     if wanted.state not in UNDOABLE:
         raise CsmdError(f"the dream {ident} is undone already", hint=f"csmd dream diff {ident}")
-    since = [dream for dream in dreams if dream.seq >= wanted.seq and dream.state in UNDOABLE]
-    return [dream.id for dream in sorted(since, key=lambda dream: dream.seq, reverse=True)]
+    since = [dream for dream in known if dream.seq >= wanted.seq and dream.state in UNDOABLE]
+    return sorted(since, key=lambda dream: dream.seq, reverse=True)
 
 
-def outlived(dreams: Sequence[Listed], *, now: str, keep_days: int, every_h: int) -> list[int]:
+def outlived(known: Sequence[Dream], *, now: str, keep_days: int, every_h: int) -> list[int]:
     """The dreams that are older than their journal is kept, by row key.
 
     Between two dreams, and since the last, no more counts than they may well be apart: a clock that is set a year ahead
@@ -106,23 +85,12 @@ def outlived(dreams: Sequence[Listed], *, now: str, keep_days: int, every_h: int
     """
     most = max(timedelta(days=APART_DAYS), 2 * timedelta(hours=every_h))
     found, age, later = [], timedelta(0), datetime.fromisoformat(now)
-    for dream in sorted(dreams, key=lambda dream: dream.seq, reverse=True):
+    for dream in sorted(known, key=lambda dream: dream.seq, reverse=True):
         begun = datetime.fromisoformat(dream.begun_at)
         age, later = age + min(max(later - begun, timedelta(0)), most), begun
         if age > timedelta(days=keep_days):
             found.append(dream.seq)
     return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
-    """What else is so where a row is to become what it was; `leaning` are the memories that it has stood for since."""
-
-    forgotten: bool = False
-    purged: bool = False
-    crowded: bool = False
-    missing: str = ""
-    leaning: Sequence[str] = ()
 
 
 def is_back(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
@@ -136,26 +104,19 @@ def was_used(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     return "used_at" in other and other <= USE | PLACE
 
 
-def why_kept(was: Mapping[str, Any], then: Mapping[str, Any], now: Mapping[str, Any], around: Around = Around()) -> str:
-    """Why a row stays as it is now, "" where it becomes what it was before the action that left it as it was `then`."""
+def why_kept(was: Mapping[str, Any], then: Mapping[str, Any], now: Mapping[str, Any], obstacle: str = "") -> str:
+    """Why a row stays as it is now, "" where it becomes what it was before the action that left it as it was `then`.
+
+    `obstacle` is what else is in the way of that.
+    """
     if is_back(was, now):
         return ""
     if then and not now:
         return GONE
-    if around.purged:
-        return PURGED_SINCE
-    if around.forgotten:
-        return FORGOTTEN
     other = _other(then, now) - PLACE
-    if other and not (was_used(then, now) and was and not was.get("superseded_by")):
+    if not obstacle and other and not (was_used(then, now) and was and not was.get("superseded_by")):
         return next((words for name, words in WHY if name in other), CHANGED)
-    if around.crowded:
-        return CROWDED
-    if around.missing:
-        return f"{around.missing}, which took its place before, is gone"
-    if not was and around.leaning:
-        return f"it stands for {around.leaning[0]} since"
-    return ""
+    return obstacle
 
 
 def together(made: Mapping[str, str], kept: Mapping[str, str]) -> dict[str, str]:
@@ -176,31 +137,22 @@ def _other(one: Mapping[str, Any], another: Mapping[str, Any]) -> frozenset[str]
 # --- files
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Writing:
-    """One writing of a file; None where there was none, or is none any more. `purged`: what it was before holds such text."""
-
-    seq: int
-    before: str | None
-    after: str | None
-    purged: bool = False
-
-
-def unwritten(chain: Sequence[Writing], content: str | None) -> dict[int, str]:
+def unwritten(chain: Sequence[ChangedFile], content: str | None, purged: Collection[int] = ()) -> dict[int, str]:
     """The writings of one file, the oldest first -> why each is not undone, "" for those that are.
 
     From the newest on each must have left what is there now: what somebody wrote in between stays, and what is below.
     One that is noted and was never done (the daemon was killed before it was), or that somebody has taken back by hand,
-    has left what it found.
+    has left what it found. Those that are `purged` would bring back what is.
     """
     found: dict[int, str] = {}
+    stays = ""
     for one in reversed(chain):
-        stays = next((why for why in found.values() if why), "")
-        found[one.seq] = stays or (
-            EDITED if content not in (one.after, one.before) else PURGED_SINCE if one.purged else ""
-        )
-        if not found[one.seq]:
-            content = one.before
+        if not stays and content not in (one.after, one.before):
+            stays = EDITED
+        if not stays and one.seq in purged:
+            stays = PURGED_SINCE
+        found[one.seq] = stays
+        content = one.before
     return found
 
 
@@ -254,20 +206,6 @@ class Did:
         return not self.touched and not self.files
 
 
-def side(seen: Mapping[str, Any], links: tuple[str, ...] = ()) -> Side | None:
-    """One side of what was touched, from its fields by name; None for one that was not there."""
-    if not seen:
-        return None
-    return Side(
-        text=str(seen["text"]),
-        confidence=float(seen["confidence"]),
-        tier=str(seen.get("tier") or seen.get("status", "")),
-        superseded_by=str(seen.get("superseded_by", "")),
-        sources=len(seen.get("sources") or seen.get("evidence") or ()),
-        links=links,
-    )
-
-
 def unified(path: str, before: str | None, after: str | None) -> str:
     """A file's change as people read it, with the lines around it; a file that is not there is /dev/null."""
     lines = difflib.unified_diff(
@@ -311,23 +249,18 @@ def diff(rows: Rows, ident: str, *, among: Sequence[int] | None = None) -> Itera
     dream = dreams.by_id(rows, ident)
     if dream is None:
         raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
-    for change in dream_journal.changes(rows, dream.seq):
+    for change in dreams.changes(rows, dream.seq):
         if among is None or change.files or change.project_seq in among:
-            yield _did(change, _place(rows, change.project_seq))
+            yield _did(rows, change)
 
 
-def _place(rows: Rows, project: int) -> str:
-    """The name of a project, or of the one that it was merged into since; "" for none."""
-    return projects.name_of(rows, workspaces.merged_into(rows, project) or project)
-
-
-def _did(change: Change, project: str) -> Did:
+def _did(rows: Rows, change: Change) -> Did:
     return Did(
-        kind=change.kind, project=project, reason=change.reason, evidence=change.evidence, at=change.at,
-        undone_at=change.undone_at,
+        kind=change.kind, reason=change.reason, evidence=change.evidence, at=change.at, undone_at=change.undone_at,
+        project=projects.name_of(rows, workspaces.merged_into(rows, change.project_seq) or change.project_seq),
         touched=tuple(
-            Touched(item=row.was.memory_id, before=_side(row.was), after=_side(row.then), kept=row.kept)
-            for row in change.rows
+            Touched(item=one.was.memory_id, before=_side(one.was), after=_side(one.then), kept=one.kept)
+            for one in change.rows
         ),
         files=tuple(
             Written(path=one.path, diff=unified(one.path, one.before, one.after), kept=one.kept)
@@ -336,15 +269,21 @@ def _did(change: Change, project: str) -> Did:
     )  # fmt: skip
 
 
-def _side(one: Before) -> Side | None:
-    return side(before_images.seen(one), tuple(f"{kind} {other}" for kind, other in before_images.leads_to(one)))
+def _side(image: Before) -> Side | None:
+    seen = before_images.seen(image)
+    if not seen:
+        return None
+    return Side(
+        text=str(seen["text"]), confidence=float(seen["confidence"]), tier=str(seen.get("tier") or seen.get("status", "")),
+        superseded_by=str(seen.get("superseded_by", "")), sources=len(seen.get("sources") or seen.get("evidence") or ()),
+        links=tuple(f"{kind} {other}" for kind, other in before_images.leads_to(image)),
+    )  # fmt: skip
 
 
 def undoing(rows: Rows, ident: str) -> list[Dream]:
     """The dreams that undoing one would undo, the newest first; CsmdError where it cannot be."""
-    known = {dream.id: dream for dream in dreams.history(rows, limit=dreams.ALL)}
-    found = [known[one] for one in newest_first([*known.values()], ident)]
-    if not any(dream_journal.change_counts(rows, dream.seq) for dream in found):
+    found = newest_first(dreams.history(rows, limit=dreams.ALL), ident)
+    if not any(dreams.change_counts(rows, dream.seq) for dream in found):
         raise CsmdError(
             f"nothing of the dream {ident} can be undone: it changed nothing, or its journal is not kept any more",
             hint="csmd config get dream.keep_days",
@@ -364,41 +303,41 @@ def undo(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Gener
 
 
 def rows_back(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, list[Dream]]:
-    """The first half of undoing: the rows, and which files are to go back; the dreams, newest first. `stage_unwriting.finish` is the other."""
+    """The first half of undoing: the rows, and which files are to go back; the dreams, newest first. `finish` is the other."""
     found = store.read(lambda rows: undoing(rows, ident))
     seqs = [dream.seq for dream in found]
-    paths = store.read(lambda rows: dream_journal.paths_of(rows, seqs))
+    paths = store.read(lambda rows: dreams.paths_of(rows, seqs))
     texts = {path: text(home / path) for path in paths}
     for seq in seqs:
-        keys = store.read(partial(dream_journal.keys, dream=seq))[::-1]
+        keys = store.read(partial(dreams.keys, dream=seq))[::-1]
         for start in range(0, len(keys), BATCH):
             store.write(partial(_rows_back, keys=keys[start : start + BATCH], now=now, key=key))
             yield
     for path in paths:
-        store.write(partial(_file_back, dreams=seqs, path=path, content=texts[path], now=now, key=key))
+        store.write(partial(_file_back, seqs=seqs, path=path, content=texts[path], now=now, key=key))
         yield
-
-    def settle(rows: Rows) -> None:
-        for seq in seqs:
-            dream_journal.set_state(rows, seq, "undoing", now=now)
-
-    store.write(settle)
+    store.write(partial(_set_states, seqs=seqs, state="undoing", now=now))
     return found
 
 
-def _file_back(rows: Rows, *, dreams: Sequence[int], path: str, content: str | None, now: str, key: bytes) -> None:
+def _set_states(rows: Rows, *, seqs: Sequence[int], state: str, now: str) -> None:
+    for seq in seqs:
+        dreams.set_state(rows, seq, state, now=now)
+
+
+def _file_back(rows: Rows, *, seqs: Sequence[int], path: str, content: str | None, now: str, key: bytes) -> None:
     """Notes which writings of a file go back."""
-    chain, marks = dream_journal.chain_of(rows, dreams, path), tombstones.marks(rows, key)
-    why = unwritten([writing(one, marks) for one in chain], content)
+    chain, marks = dreams.chain_of(rows, seqs, path), tombstones.marks(rows, key)
+    why = unwritten(chain, content, [one.seq for one in chain if _holds_purged(one, marks)])
     for one in chain:
-        dream_journal.mark_file(rows, one, kept=why[one.seq], now=now)
+        dreams.mark_file(rows, one, kept=why[one.seq], now=now)
 
 
 def _rows_back(rows: Rows, *, keys: Sequence[int], now: str, key: bytes) -> None:
     for seq in keys:
-        change = dream_journal.change(rows, seq)
+        change = dreams.change(rows, seq)
         kept = _back(rows, change, now=now, key=key)
-        dream_journal.mark_rows(rows, change, kept, now=now)
+        dreams.mark_rows(rows, change, kept, now=now)
         if not change.undone_at and any(not kept.get(row.seq) for row in change.rows):
             _not_again(rows, change, now=now)
 
@@ -422,64 +361,52 @@ def _not_again(rows: Rows, change: Change, *, now: str) -> None:
 def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]:
     """Makes what an action touched what it was; row of the journal -> why that stays as it is, "" for what does not."""
     of = {row.was.memory_id: row for row in change.rows}
-    is_now = {one.memory_id: one for one in before_images.before_of(rows, of)}
+    now_images = {image.memory_id: image for image in before_images.before_of(rows, of)}
+    here = {ident: before_images.seen(image) for ident, image in now_images.items()}
     why = {
         ident: why_kept(
-            before_images.seen(row.was),
-            before_images.seen(row.then),
-            before_images.seen(is_now[ident]),
-            _around(rows, row, beside=of.keys(), key=key),
+            before_images.seen(row.was), before_images.seen(row.then), here[ident],
+            _obstacle(rows, row, beside=of.keys(), key=key),
         )
         for ident, row in of.items()
-    }
+    }  # fmt: skip
     made = {ident: why.pop(ident) for ident, row in of.items() if not row.was.state}
     stays = together(made, why)
     # What was made goes last: until then others may stand aside for it.
     for ident in [*(one for one in of if one not in made), *made]:
-        was, then, here = of[ident].was, of[ident].then, is_now[ident]
-        if stays[ident] or (
-            before_images.seen(here) != before_images.seen(then)
-            and is_back(before_images.seen(was), before_images.seen(here))
-        ):
-            continue  # it stays, or somebody has done it by hand
-        before_images.take_back(rows, was, then, at=now)
-        if was_used(before_images.seen(then), before_images.seen(here)):
-            _use_again(rows, here)
+        row, then = of[ident], before_images.seen(of[ident].then)
+        done_by_hand = here[ident] != then and is_back(before_images.seen(row.was), here[ident])
+        if stays[ident] or done_by_hand:
+            continue
+        before_images.take_back(rows, row.was, row.then, at=now)
+        memory = memories.by_id(rows, ident)
+        if memory is not None and was_used(then, here[ident]):
+            # Its age begins again: that it was used was no dream's doing.
+            memories.update_belief(rows, aged(rows, replace(memory, used_at=str(here[ident]["used_at"]))))
     return {of[ident].seq: words for ident, words in stays.items()}
 
 
-def _around(rows: Rows, row: ChangedRow, *, beside: Collection[str], key: bytes) -> Around:
-    """What else is so where a row is to become what it was; what is `beside` it goes back with it."""
+def _obstacle(rows: Rows, row: ChangedRow, *, beside: Collection[str], key: bytes) -> str:
+    """What is in the way of a row becoming what it was, "" for nothing; what is `beside` it goes back with it."""
     was, ident = before_images.seen(row.was), row.was.memory_id
     if row.was.is_candidate:
-        crowded = bool(was) and was["status"] in candidates.WAITING
-        return Around(
-            purged=PURGED in row.was.text + row.was.more,
-            crowded=crowded and candidates.is_waiting(rows, before_images.as_candidate(row.was)),
-        )
+        if PURGED in row.was.text + row.was.more:
+            return PURGED_SINCE
+        waited = bool(was) and was["status"] in candidates.WAITING
+        return CROWDED if waited and candidates.is_waiting(rows, before_images.as_candidate(row.was)) else ""
     if not was:
-        return Around(leaning=[one for one in dream_journal.leaning(rows, ident) if one not in beside])
+        leaning = [one for one in dreams.leaning(rows, ident) if one not in beside]
+        return f"it stands for {leaning[0]} since" if leaning else ""
+    if PURGED in row.was.text:
+        return PURGED_SINCE
+    if tombstones.keeps_out(
+        rows, row.was.text, correction=was["gate"] == "correction", authority=was["authority"],
+        project=int(was["project_seq"]), at=str(was["created_at"]), key=key,
+    ):  # fmt: skip
+        return FORGOTTEN
     heir = str(was["superseded_by"])
-    return Around(
-        forgotten=tombstones.keeps_out(
-            rows,
-            row.was.text,
-            correction=was["gate"] == "correction",
-            authority=was["authority"],
-            project=int(was["project_seq"]),
-            at=str(was["created_at"]),
-            key=key,
-        ),
-        purged=PURGED in row.was.text,
-        missing=heir if heir and memories.by_id(rows, heir) is None else "",
-    )
-
-
-def _use_again(rows: Rows, used: Before) -> None:
-    """Has the age of a memory begin again when it was used: that was no dream's doing."""
-    memory = memories.by_id(rows, used.memory_id)
-    if memory is not None:
-        memories.update_belief(rows, aged(rows, replace(memory, used_at=str(before_images.seen(used)["used_at"]))))
+    is_gone = bool(heir) and memories.by_id(rows, heir) is None
+    return f"{heir}, which took its place before, is gone" if is_gone else ""
 
 
 def _told(store: Store, found: Sequence[Dream]) -> Generator[None, None, Undone]:
@@ -488,8 +415,8 @@ def _told(store: Store, found: Sequence[Dream]) -> Generator[None, None, Undone]
     kept: dict[str, Kept] = {}
     paths: dict[str, bool] = {}
     for dream in found:
-        for seq in store.read(partial(dream_journal.keys, dream=dream.seq))[::-1]:
-            change = store.read(partial(dream_journal.change, seq=seq))
+        for seq in store.read(partial(dreams.keys, dream=dream.seq))[::-1]:
+            change = store.read(partial(dreams.change, seq=seq))
             for row in change.rows:
                 back.setdefault(row.was.memory_id, row.kept)
                 if row.kept:
@@ -516,29 +443,25 @@ UNREAD = "\0"
 
 def finish(store: Store, *, home: Path, now: str) -> Generator[None, None, int]:
     """Gives the files back of what is being undone, also where that was killed, one by one; how many dreams are undone by it."""
-    under_way = store.read(
-        lambda rows: [one.seq for one in dreams.history(rows, limit=dreams.ALL) if one.state == "undoing"]
+    known = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
+    seqs = [dream.seq for dream in known if dream.state == "undoing"]
+    if seqs:
+        for path in store.read(lambda rows: dreams.paths_of(rows, seqs, undone_only=True)):
+            _give_back(store, home, seqs, path, now=now)
+            yield
+        store.write(partial(_set_states, seqs=seqs, state="undone", now=now))
+    return len(seqs)
+
+
+def _give_back(store: Store, home: Path, seqs: Sequence[int], path: str, *, now: str) -> None:
+    chain = store.read(lambda rows: dreams.chain_of(rows, seqs, path, undone_only=True))
+    before, found = chain[0].before, text(home / path)
+    # The lines that were forgotten since do not come back.
+    was = before and store.read(
+        lambda rows: markdown_pages.without_forgotten(rows, before, path=path, key=store.hash_key)[0]
     )
-    if not under_way:
-        return 0
-    for path in store.read(lambda rows: dreams.paths_of(rows, under_way, undone_only=True)):
-        _give_back(store, home, under_way, path, now=now)
-        yield
-
-    def end(rows: Rows) -> None:
-        for seq in under_way:
-            dreams.set_state(rows, seq, "undone", now=now)
-
-    store.write(end)
-    return len(under_way)
-
-
-def _give_back(store: Store, home: Path, keys: Sequence[int], path: str, *, now: str) -> None:
-    chain = store.read(lambda rows: dreams.chain_of(rows, keys, path, undone_only=True))
-    was, found = store.read(lambda rows: _known(rows, path, chain[0].before, key=store.hash_key)), text(home / path)
     # Since it was decided that they go back somebody may have written there.
-    writings = [Writing(seq=one.seq, before=one.before, after=one.after) for one in chain]
-    edited = found != was and any(unwritten(writings, found).values())
+    edited = found != was and any(unwritten(chain, found).values())
     if found != was and not edited:
         _write(home / path, was)
 
@@ -551,15 +474,9 @@ def _give_back(store: Store, home: Path, keys: Sequence[int], path: str, *, now:
     store.write(write)
 
 
-def _known(rows: Rows, path: str, said: str | None, *, key: bytes) -> str | None:
-    """What a file was, without the lines that were forgotten since: these do not come back."""
-    return said and markdown_pages.without_forgotten(rows, said, path=path, key=key)[0]
-
-
-def writing(file: ChangedFile, marks: Marks) -> Writing:
-    """A writing as undoing looks at it; one that would bring back what was purged is none that can be undone."""
-    held = bool(marks) and file.before is not None and bool(clean(file.before, marks)[1])
-    return Writing(seq=file.seq, before=file.before, after=file.after, purged=held)
+def _holds_purged(file: ChangedFile, marks: Marks) -> bool:
+    """Whether undoing a writing would bring back what was purged."""
+    return bool(marks) and file.before is not None and bool(clean(file.before, marks)[1])
 
 
 def text(path: Path) -> str | None:

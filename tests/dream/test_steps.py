@@ -166,15 +166,15 @@ def test_what_moved_since_it_was_planned_is_planned_anew_and_what_was_forgotten_
     assert (action.kind, action.memory and action.memory.id) == ("merge", other)
     say(store, SAID[0], day=5)  # confirms the one that stays
 
-    def carried(rows: Rows, found: Action) -> stage.Carried:
+    def carried(rows: Rows, found: Action) -> tuple[int, int]:
         begun = dreams.begin(rows, why="test", sessions=0, now=NOW)
         return stage.carry_out(rows, begun.seq, [found], now=NOW, key=store.hash_key)
 
-    assert store.write(lambda rows: carried(rows, action)) == stage.Carried(moved=1)
+    assert store.write(lambda rows: carried(rows, action)) == (0, 1)
     assert read(store, other).tier != "archive"
     (again,) = plan(look(store))[0].actions
     store.write(lambda rows: tombstones.forget(rows, SAID[1], correction=False, by="user", key=store.hash_key, now=NOW))
-    assert store.write(lambda rows: carried(rows, again)) == stage.Carried()
+    assert store.write(lambda rows: carried(rows, again)) == (0, 0)
     assert store.write(lambda rows: rows.value("select count(*) from dream_changes")) == 0
 
 
@@ -303,12 +303,12 @@ def test_what_is_to_hold_everywhere_and_is_other_by_then_is_planned_anew(store: 
             elif since == "two are the assistant's":
                 memories.update_belief(rows, replace(_of(rows, ident), authority="assistant"))
 
-    def carried(rows: Rows) -> stage.Carried:
+    def carried(rows: Rows) -> tuple[int, int]:
         begun = dreams.begin(rows, why="test", sessions=0, now=NOW)
         return stage.carry_out(rows, begun.seq, [action], now=NOW, key=store.hash_key)
 
     store.write(change)
-    assert store.write(carried) == stage.Carried(moved=1)
+    assert store.write(carried) == (0, 1)
     store.write(lambda rows: dreams.interrupted(rows, now=NOW))
     dream(store, now=LATER)
     kinds = store.read(lambda rows: [str(kind) for (kind,) in rows.all("select kind from dream_changes")])
@@ -332,7 +332,7 @@ def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(st
     def ask(rows: Rows) -> int:
         seen = replace(whole(stage.looked(lambda read: read(rows), look_in(rows), now=NOW, facts={})), near=near)  # type: ignore[arg-type]
         begun = dreams.begin(rows, why="test", sessions=0, now=NOW)
-        done = stage.carry_out(rows, begun.seq, plan(seen)[0].actions, now=NOW, key=store.hash_key).done
+        done = stage.carry_out(rows, begun.seq, plan(seen)[0].actions, now=NOW, key=store.hash_key)[0]
         dreams.end(rows, begun.seq, state="done", now=NOW)
         return done
 

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from csmd.dream import undo
-from csmd.dream.undo import Around, Writing
 from csmd.errors import CsmdError
+from csmd.store.dreams import ChangedFile, Dream
 
 
-@dataclass
-class Dream:
-    seq: int
-    id: str
-    state: str = "done"
-    begun_at: str = ""
+def had(seq: int, state: Any = "done", begun_at: str = "") -> Dream:
+    return Dream(seq=seq, id=f"d{seq}", why="", state=state, begun_at=begun_at)
 
 
 def test_undoing_one_undoes_every_dream_since_newest_first() -> None:
-    dreams = [Dream(1, "d1"), Dream(2, "d2", "failed"), Dream(3, "d3", "undone"), Dream(4, "d4", "cancelled")]
-    assert undo.newest_first(dreams, "d2") == ["d4", "d2"]
-    assert undo.newest_first(dreams, "d4") == ["d4"]
+    dreams = [had(1), had(2, "failed"), had(3, "undone"), had(4, "cancelled")]
+    assert undo.newest_first(dreams, "d2") == [dreams[3], dreams[1]]
+    assert undo.newest_first(dreams, "d4") == [dreams[3]]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +29,7 @@ def test_undoing_one_undoes_every_dream_since_newest_first() -> None:
 )
 def test_what_cannot_be_undone_says_why(ident: str, state: str, why: str) -> None:
     with pytest.raises(CsmdError, match=why):
-        undo.newest_first([Dream(1, "d1", state)], ident)
+        undo.newest_first([had(1, state)], ident)
 
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
@@ -42,10 +37,7 @@ FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 
 def begun(*days: int) -> list[Dream]:
     """Dreams on these days, in this order; the same clock may be set to and fro between them."""
-    return [
-        Dream(number, f"d{number}", begun_at=(FIRST + timedelta(days=day)).isoformat())
-        for number, day in enumerate(days, 1)
-    ]
+    return [had(number, begun_at=(FIRST + timedelta(days=day)).isoformat()) for number, day in enumerate(days, 1)]
 
 
 @pytest.mark.invariant("A dream's journal goes by the days that were lived, and by no clock that was set")
@@ -85,28 +77,28 @@ THEN = {**WAS, "tier": "archive", "version": 2, "hot_until": 1}
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "around", "why"),
+    ("was", "now", "obstacle", "why"),
     [
-        (WAS, THEN, Around(), ""),
-        (WAS, {**WAS, "version": 9}, Around(), ""),
-        (WAS, {**THEN, "hot_until": 7, "project_seq": 4}, Around(), ""),
-        (WAS, {**THEN, "used_at": "2026", "version": 3, "hot_until": 9}, Around(), ""),
-        (WAS, {**THEN, "sources": ["u"], "version": 3}, Around(), "it was said again since, or a source of it is gone"),
-        (WAS, {**THEN, "superseded_by": "m2"}, Around(), "another memory took its place since, or gave it back"),
-        (WAS, {**THEN, "version": 3}, Around(), undo.CHANGED),
-        (WAS, {}, Around(), undo.GONE),
-        (WAS, THEN, Around(forgotten=True), undo.FORGOTTEN),
-        (WAS, THEN, Around(purged=True), undo.PURGED_SINCE),
-        (WAS, THEN, Around(missing="m3"), "m3, which took its place before, is gone"),
-        ({}, THEN, Around(), ""),
-        ({}, THEN, Around(leaning=["m4"]), "it stands for m4 since"),
-        ({}, {}, Around(leaning=["m4"]), ""),
+        (WAS, THEN, "", ""),
+        (WAS, {**WAS, "version": 9}, "", ""),
+        (WAS, {**THEN, "hot_until": 7, "project_seq": 4}, "", ""),
+        (WAS, {**THEN, "used_at": "2026", "version": 3, "hot_until": 9}, "", ""),
+        (WAS, {**THEN, "sources": ["u"], "version": 3}, "", "it was said again since, or a source of it is gone"),
+        (WAS, {**THEN, "superseded_by": "m2"}, "", "another memory took its place since, or gave it back"),
+        (WAS, {**THEN, "version": 3}, "", undo.CHANGED),
+        (WAS, {}, "", undo.GONE),
+        (WAS, THEN, undo.FORGOTTEN, undo.FORGOTTEN),
+        (WAS, THEN, undo.PURGED_SINCE, undo.PURGED_SINCE),
+        (WAS, THEN, "m3 is gone", "m3 is gone"),
+        ({}, THEN, "", ""),
+        ({}, THEN, undo.CROWDED, undo.CROWDED),
+        ({}, {}, undo.CROWDED, ""),
     ],
 )
 def test_a_row_goes_back_only_where_it_is_what_the_action_left(
-    was: dict[str, Any], now: dict[str, Any], around: Around, why: str
+    was: dict[str, Any], now: dict[str, Any], obstacle: str, why: str
 ) -> None:
-    assert undo.why_kept(was, THEN, now, around) == why
+    assert undo.why_kept(was, THEN, now, obstacle) == why
 
 
 def test_where_what_was_made_has_to_stay_all_of_the_action_does() -> None:
@@ -126,14 +118,18 @@ def test_where_what_was_made_has_to_stay_all_of_the_action_does() -> None:
     ],
 )
 def test_a_file_goes_back_as_far_as_nobody_wrote_in_between(now: str | None, kept: dict[int, str]) -> None:
-    chain = [Writing(seq=1, before=None, after="b"), Writing(seq=2, before="b", after="c")]
+    chain = [_wrote(1, None, "b"), _wrote(2, "b", "c")]
     assert undo.unwritten(chain, now) == kept
-    killed = [Writing(seq=1, before=None, after="b"), Writing(seq=2, before=None, after="c")]
+    killed = [_wrote(1, None, "b"), _wrote(2, None, "c")]
     assert undo.unwritten(killed, None) == {1: "", 2: ""}, "what is noted may never have been written"
-    edited = [Writing(seq=1, before="a", after="b"), Writing(seq=2, before="b, edited", after="c")]
+    edited = [_wrote(1, "a", "b"), _wrote(2, "b, edited", "c")]
     assert undo.unwritten(edited, "c") == {1: undo.EDITED, 2: ""}
-    purged = [Writing(seq=1, before="a", after="b"), Writing(seq=2, before="b", after="c", purged=True)]
-    assert undo.unwritten(purged, "c") == {1: undo.PURGED_SINCE, 2: undo.PURGED_SINCE}
+    purged = [_wrote(1, "a", "b"), _wrote(2, "b", "c")]
+    assert undo.unwritten(purged, "c", [2]) == {1: undo.PURGED_SINCE, 2: undo.PURGED_SINCE}
+
+
+def _wrote(seq: int, before: str | None, after: str) -> ChangedFile:
+    return ChangedFile(seq=seq, path="user.md", before=before, after=after)
 
 
 def test_a_file_is_shown_as_a_unified_diff() -> None:
