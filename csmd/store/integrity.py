@@ -161,7 +161,7 @@ def broken(rows: Rows, key: bytes) -> dict[str, list[str]]:
     found = {}
     for one in INVARIANTS:
         wanted = {name: value for name, value in values.items() if f":{name}" in one.sql}
-        ids = [str(ident) for (ident,) in rows.all(one.sql, **wanted)] if one.sql else _forgotten(rows, key)
+        ids = rows.column(one.sql, **wanted) if one.sql else _forgotten(rows, key)
         if ids:
             found[one.name] = ids
     return found
@@ -269,11 +269,11 @@ def shape(rows: Rows) -> dict[str, dict[str, Any]]:
     """The database without a word of what is in it: columns and rows of each table, migrations, SQLite's own settings."""
     tables: dict[str, Any] = {}
     for (table,) in rows.all("select name from sqlite_schema where type = 'table' and rootpage > 0 order by name"):
-        columns = [str(name) for (name,) in rows.all("select name from pragma_table_info(:table)", table=table)]
+        columns = rows.column("select name from pragma_table_info(:table)", table=table)
         tables[str(table)] = {"columns": columns, "rows": int(rows.value(f"select count(*) from '{table}'"))}  # noqa: S608
     return {
         "tables": tables,
-        "migrations": {str(name): str(at) for name, at in rows.all("select name, applied_at from migrations")},
+        "migrations": dict(rows.all("select name, applied_at from migrations")),
         "pragmas": {name: rows.value(f"pragma {name}") for name in _PRAGMAS},
         "sqlite": {"version": rows.value("select sqlite_version()")},
     }

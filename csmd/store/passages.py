@@ -161,12 +161,13 @@ def passage_lengths(rows: Rows, sessions: Collection[int], *, most: int) -> dict
     if not sessions:
         return {}
     keys = _keys(sorted(sessions))
-    found = rows.all(
-        "select s.seq, (select count(*) from (select 1 from passages p where p.session_seq = s.seq limit :most) t) "  # noqa: S608
-        f"from sessions s where s.seq in ({keys})",
-        most=most,
+    return dict(
+        rows.all(
+            "select s.seq, (select count(*) from (select 1 from passages p where p.session_seq = s.seq limit :most) t) "  # noqa: S608
+            f"from sessions s where s.seq in ({keys})",
+            most=most,
+        )
     )
-    return {int(session): int(count) for session, count in found}
 
 
 def last_looked_at(rows: Rows) -> int:
@@ -176,21 +177,19 @@ def last_looked_at(rows: Rows) -> int:
 
 def after_passage(rows: Rows, seq: int, *, until: int, limit: int) -> list[int]:
     """The next passages behind a row key, up to another one."""
-    found = rows.all(
+    return rows.column(
         "select seq from passages where seq > :seq and seq <= :until order by seq limit :limit",
         seq=seq,
         until=until,
         limit=limit,
     )
-    return [int(one) for (one,) in found]
 
 
 def look_again_at(rows: Rows, model: int) -> list[int]:
     """The passages to be looked at once more, as they have had another vector of a model since (vectors.add)."""
-    found = rows.all(
+    return rows.column(
         "select row_seq from embed_again where model_seq = :model and kind = 'thread' order by row_seq", model=model
     )
-    return [int(one) for (one,) in found]
 
 
 def looked_again(rows: Rows, model: int, seqs: Sequence[int]) -> int:

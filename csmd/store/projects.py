@@ -152,14 +152,11 @@ def visible(rows: Rows, *, inside: int) -> list[int] | None:
     )
     if closed is None:
         return None
-    return [
-        int(seq)
-        for (seq,) in rows.all(
-            "select seq from projects where merged_into = 0 and (seq = :inside or (kind <> 'workspace' "
-            "and workspace_seq in (0, :inside))) order by seq",
-            inside=inside,
-        )
-    ]
+    return rows.column(
+        "select seq from projects where merged_into = 0 and (seq = :inside or (kind <> 'workspace' "
+        "and workspace_seq in (0, :inside))) order by seq",
+        inside=inside,
+    )
 
 
 def touch(rows: Rows, project: int, at: str, *, source: int = 0) -> None:
@@ -201,15 +198,12 @@ def _shift(rows: Rows, scope: int, day: str, by: int) -> None:
 
 def active_days(rows: Rows, project: int, *, source: int | None = None) -> list[str]:
     """The days on which a project was active, in order; with `source` those that its merge brought."""
-    return [
-        str(day)
-        for (day,) in rows.all(
-            "select day from activity where project_seq = :project and (:all = 1 or from_seq = :source) order by day",
-            project=project,
-            all=int(source is None),
-            source=source or 0,
-        )
-    ]
+    return rows.column(
+        "select day from activity where project_seq = :project and (:all = 1 or from_seq = :source) order by day",
+        project=project,
+        all=int(source is None),
+        source=source or 0,
+    )
 
 
 def active_day(rows: Rows, project: int, *, on: str = LAST_DAY) -> int:
@@ -445,9 +439,7 @@ def give_project(rows: Rows, memory: Memory, scope: int) -> None:
 
 
 def _give_back_days(rows: Rows, source: int, part: int, tree: frozenset[int]) -> None:
-    stays = {
-        str(day) for (day,) in rows.all("select distinct substr(at, 1, 10) from turns where project_seq = :p", p=source)
-    }
+    stays = set(rows.column("select distinct substr(at, 1, 10) from turns where project_seq = :p", p=source))
     for (day,) in rows.all("select distinct substr(at, 1, 10) from turns where project_seq = :p order by 1", p=part):
         touch(rows, part, str(day))
     brought = {day for seq in tree for day in active_days(rows, source, source=seq)}
@@ -460,8 +452,7 @@ def _give_back_days(rows: Rows, source: int, part: int, tree: frozenset[int]) ->
 
 def _turns(rows: Rows, project: int) -> list[tuple[int, int]]:
     """(row key, directory) of a project's turns."""
-    found = rows.all("select seq, directory_seq from turns where project_seq = :p order by seq", p=project)
-    return [(int(seq), int(directory)) for seq, directory in found]
+    return rows.all("select seq, directory_seq from turns where project_seq = :p order by seq", p=project)
 
 
 def _move_turns(rows: Rows, seqs: list[int], to: int) -> int:
@@ -518,8 +509,11 @@ def _strength(memory: Memory) -> tuple[int, bool, float, str]:
 
 def _believed(rows: Rows, project: int) -> list[Memory]:
     """A project's memories without those that were put aside."""
-    found = rows.all("select seq from memories where project_seq = :p and twin_of = 0 order by seq", p=project)
-    return list(memories.by_seqs(rows, [int(seq) for (seq,) in found]).values())
+    return list(
+        memories.by_seqs(
+            rows, rows.column("select seq from memories where project_seq = :p and twin_of = 0 order by seq", p=project)
+        ).values()
+    )
 
 
 def _hash(rows: Rows, seq: int) -> str:
@@ -621,18 +615,15 @@ def lone_worktrees(rows: Rows, *, below: str = "") -> list[str]:
 
     With `below` of those at this directory or below it.
     """
-    return [
-        str(root)
-        for (root,) in rows.all(
-            "select p.root from projects p where p.kind = 'path' and p.merged_into = 0 and p.part_of = 0 and p.seq > 0 "
-            "and substr(p.root, 1, 1) = '/' and (:below = '' or p.root = :below "
-            "or substr(p.root, 1, length(cast(:below as text)) + 1) = cast(:below as text) || '/') "
-            "and not exists (select 1 from projects x where x.part_of = p.seq) "
-            "and not exists (select 1 from aliases a where a.key = p.key and a.why = :worktree) order by p.seq",
-            below=below,
-            worktree=WORKTREE,
-        )
-    ]
+    return rows.column(
+        "select p.root from projects p where p.kind = 'path' and p.merged_into = 0 and p.part_of = 0 and p.seq > 0 "
+        "and substr(p.root, 1, 1) = '/' and (:below = '' or p.root = :below "
+        "or substr(p.root, 1, length(cast(:below as text)) + 1) = cast(:below as text) || '/') "
+        "and not exists (select 1 from projects x where x.part_of = p.seq) "
+        "and not exists (select 1 from aliases a where a.key = p.key and a.why = :worktree) order by p.seq",
+        below=below,
+        worktree=WORKTREE,
+    )
 
 
 def bring_home(rows: Rows, worktree: Project, repository: Project, *, is_gone: Callable[[str], bool], now: str) -> int:
@@ -667,10 +658,9 @@ def _is_project(rows: Rows, root: str) -> bool:
 
 def worktrees_of(rows: Rows, seq: int) -> list[str]:
     """The identities of worktrees that are gone and count to a project."""
-    found = rows.all(
+    return rows.column(
         "select key from aliases where project_seq = :seq and why = :why order by key", seq=seq, why=WORKTREE
     )
-    return [str(key) for (key,) in found]
 
 
 def last_turn_in(rows: Rows) -> int:
@@ -683,7 +673,7 @@ def worktree_calls(rows: Rows, tool: str, *, after: int, upto: int, near: int) -
 
     The output is looked for in the next `near` turns; "" for none.
     """
-    found = rows.all(
+    return rows.all(
         # A join of the two would have SQLite index all turns for it, each time.
         "select c.text, coalesce((select r.text from turns r where r.seq > c.seq and r.seq <= c.seq + :near "
         "and r.session_seq = c.session_seq and r.kind = 'tool_result' and r.tool_id = c.tool_id order by r.seq limit 1), "
@@ -695,7 +685,6 @@ def worktree_calls(rows: Rows, tool: str, *, after: int, upto: int, near: int) -
         upto=upto,
         tool=tool,
     )
-    return [(str(given), str(printed), str(path)) for given, printed, path in found]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -745,11 +734,10 @@ def replace_instructions(rows: Rows, project: int, found: Sequence[Instruction],
 
 def instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str]]:
     """(path, hash) of a project's instructions in their order: what tells whether anything changed."""
-    found = rows.all(
+    return rows.all(
         "select path, text_hash from instructions where project_seq = :project and gone = 0 order by ordinal",
         project=project,
     )
-    return [(str(path), str(text_hash)) for path, text_hash in found]
 
 
 def instruction_texts(rows: Rows, projects: Sequence[int]) -> list[str]:
@@ -765,9 +753,8 @@ def instruction_texts(rows: Rows, projects: Sequence[int]) -> list[str]:
 
 def projects_since(rows: Rows, since: str) -> list[tuple[int, str]]:
     """(row key, root) of the projects that had a session since a time, the latest first."""
-    found = rows.all(
+    return rows.all(
         "select p.seq, p.root from projects p join sessions s on s.project_seq = p.seq where p.seq > 0 "
         "group by p.seq, p.root having max(s.last_at) >= :since order by max(s.last_at) desc",
         since=since,
     )
-    return [(int(seq), str(root)) for seq, root in found]

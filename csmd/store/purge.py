@@ -160,14 +160,11 @@ def _column(table: str, column: str, rows: Rows, key: bytes, after: int) -> tupl
 
 def texts_after(rows: Rows, table: str, column: str, after: int) -> list[tuple[int, str]]:
     """(row key, text) of the next rows of a column that is keyed by number."""
-    return [
-        (int(seq), str(said))
-        for seq, said in rows.all(
-            f"select seq, {column} from {table} where seq > :after order by seq limit :limit",  # noqa: S608
-            after=after,
-            limit=LOOKED_AT,
-        )
-    ]
+    return rows.all(
+        f"select seq, {column} from {table} where seq > :after order by seq limit :limit",  # noqa: S608
+        after=after,
+        limit=LOOKED_AT,
+    )
 
 
 def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, *, in_place: bool = False) -> None:
@@ -217,7 +214,7 @@ def _hide(rows: Rows, table: str, column: str, way: Way, ident: str, key: bytes)
     total = 0
     if not tombstones.marks(rows, key) and not tombstones.has(rows, "file"):
         return total
-    found = [str(path) for (path,) in rows.all(f"select distinct {column} from {table} where {column} <> ''")]  # noqa: S608
+    found = rows.column(f"select distinct {column} from {table} where {column} <> ''")  # noqa: S608
     for path in found:
         name = tombstones.listed_path(rows, path, key=key)
         if name == path:
@@ -379,14 +376,11 @@ def _names_of_turn(rows: Rows, seq: int) -> list[str]:
 def _session(rows: Rows, typed: str) -> Plan | None:
     if len(typed) < LEAST_OF_SESSION:
         return None
-    found = [
-        str(ident)
-        for (ident,) in rows.all(
-            "select id from sessions where substr(id, 1, :size) = :typed and (parent = '' or id = :typed) order by id",
-            size=len(typed),
-            typed=typed,
-        )
-    ]
+    found = rows.column(
+        "select id from sessions where substr(id, 1, :size) = :typed and (parent = '' or id = :typed) order by id",
+        size=len(typed),
+        typed=typed,
+    )
     if typed in found:
         found = [typed]
     if len(found) > 1:
@@ -446,13 +440,10 @@ def _probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
     found: list[str] = []
     for start in range(0, len(seqs), 500):
         keys = ", ".join(str(seq) for seq in seqs[start : start + 500])
-        found += [
-            str(said)
-            for (said,) in rows.all(
-                f"select t.text from turns t where t.seq in ({keys}) and t.kind in ('user', 'relayed', 'assistant') "  # noqa: S608
-                "and not exists (select 1 from turns o where o.text_hash = t.text_hash and o.seq <> t.seq)"
-            )
-        ]
+        found += rows.column(
+            f"select t.text from turns t where t.seq in ({keys}) and t.kind in ('user', 'relayed', 'assistant') "  # noqa: S608
+            "and not exists (select 1 from turns o where o.text_hash = t.text_hash and o.seq <> t.seq)"
+        )
     beginnings = [" ".join(words(said)[:PROBE_WORDS]) for said in sorted(found, key=len, reverse=True)[:PROBES]]
     return [said for said in dict.fromkeys(beginnings) if len(said.split(" ")) >= PROBE_WORDS // 2]
 

@@ -480,15 +480,14 @@ def _list_all_turns(into: Rows) -> set[int]:
 
 def put_in_order(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
     """Lists by their times the turns of `hurt` sessions and of those into which lost turns came back; how many."""
-    hurt = hurt | {
-        int(session)
-        for (session,) in rows.all(
+    hurt = hurt | set(
+        rows.column(
             "select distinct st.session_seq from session_turn st join turns t on t.seq = st.turn_seq where t.seq > :new "
             "and exists (select 1 from session_turn o join turns e on e.seq = o.turn_seq "
             "where o.session_seq = st.session_seq and o.ordinal < st.ordinal and e.at > t.at)",
             new=new_after,
         )
-    }
+    )
     for session in sorted(hurt):
         listed = rows.all(
             "select st.turn_seq from session_turn st join turns t on t.seq = st.turn_seq "
@@ -557,11 +556,10 @@ def leave_stubs(rows: Rows) -> int:
 
 def nameless_projects(rows: Rows) -> list[tuple[int, str]]:
     """(row key, a directory in which a session of it stood) of projects whose own row was lost."""
-    found = rows.all(
+    return rows.all(
         "select p.seq, max(s.cwd) from projects p join sessions s on s.project_seq = p.seq "
         "where p.key = 'recovered-' || cast(p.seq as text) and s.cwd <> '' group by p.seq"
     )
-    return [(int(seq), str(cwd)) for seq, cwd in found]
 
 
 def name_project(rows: Rows, seq: int, project: Project) -> None:

@@ -115,8 +115,7 @@ def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
 
 def roots(rows: Rows) -> dict[int, str]:
     """The directory of each project by its row key."""
-    found = rows.all("select seq, root from projects where seq > 0 and kind <> 'workspace' and merged_into = 0")
-    return {int(seq): str(root) for seq, root in found}
+    return dict(rows.all("select seq, root from projects where seq > 0 and kind <> 'workspace' and merged_into = 0"))
 
 
 def kind_of(rows: Rows, uuid: str) -> str:
@@ -153,17 +152,15 @@ def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:
 
 def memories_of_turn(rows: Rows, uuid: str) -> list[int]:
     """The row keys of the memories that a turn states or confirms."""
-    found = rows.all("select memory_seq from provenance where uuid = :uuid order by memory_seq", uuid=uuid)
-    return [int(seq) for (seq,) in found]
+    return rows.column("select memory_seq from provenance where uuid = :uuid order by memory_seq", uuid=uuid)
 
 
 def turns_like(rows: Rows, prefix: str) -> list[tuple[int, str]]:
     """(row key, uuid) of turns whose uuid begins so, at most 5."""
-    found = rows.all(
+    return rows.all(
         "select seq, uuid from turns where uuid >= :prefix and uuid < :prefix || '~' order by uuid limit 5",
         prefix=prefix,
     )
-    return [(int(seq), str(uuid)) for seq, uuid in found]
 
 
 def memories_told(rows: Rows, seqs: Sequence[int]) -> list[str]:
@@ -171,10 +168,9 @@ def memories_told(rows: Rows, seqs: Sequence[int]) -> list[str]:
     if not seqs:
         return []
     keys = ", ".join(str(int(seq)) for seq in seqs)
-    found = rows.all(
+    return rows.column(
         f"select text from memories where seq in ({keys}) and authority <> 'external' order by created_at, id"  # noqa: S608
     )
-    return [str(text) for (text,) in found]
 
 
 def memories_with(rows: Rows, term: str) -> int:
@@ -253,12 +249,11 @@ def statements(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int
     """
     among = "" if projects is None else f"and t.project_seq in ({_keys(projects)})"
     keys = _keys(memory_seqs)
-    found = rows.all(
+    return rows.all(
         "select p.memory_seq, t.seq from provenance p cross join turns t "  # noqa: S608
         f"where t.uuid = p.uuid and p.memory_seq in ({keys}) and p.role <> 'beside' and t.searchable = 1 {among} "
         "order by p.memory_seq, t.seq"
     )
-    return [(int(memory), int(turn)) for memory, turn in found]
 
 
 def linked(
@@ -282,11 +277,10 @@ def explained(rows: Rows, turn_seqs: Sequence[int], *, projects: Sequence[int] |
     """(turn, memory of these projects that explains what the turn reports)."""
     keys = _keys(turn_seqs)
     among = "" if projects is None else f"and m.project_seq in ({_keys(projects)})"
-    found = rows.all(
+    return rows.all(
         "select t.seq, m.seq from turns t join symptoms y on y.uuid = t.uuid join memories m on m.seq = y.memory_seq "  # noqa: S608
         f"where t.seq in ({keys}) {among}"
     )
-    return [(int(turn), int(memory)) for turn, memory in found]
 
 
 def asked_between(
@@ -298,7 +292,7 @@ def asked_between(
     """
     among = "" if projects is None else f"and s.project_seq in ({_keys(projects)})"
     of_them = "" if projects is None else f"and t.project_seq in ({_keys(projects)})"
-    found = rows.all(
+    return rows.all(
         "select t.seq, t.at from (select s.seq from sessions s where s.parent = '' and s.last_at >= :since "  # noqa: S608
         f"and (:until = '' or s.started_at < :until) {among} order by s.last_at desc limit :limit) own "
         "cross join session_turn st cross join turns t where st.session_seq = own.seq and t.seq = st.turn_seq "
@@ -308,7 +302,6 @@ def asked_between(
         until=until,
         limit=limit,
     )
-    return [(int(seq), str(at)) for seq, at in found]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,45 +324,48 @@ class Narrow:
 def narrow_turns(rows: Rows, seqs: Sequence[int], narrow: Narrow) -> set[int]:
     """Those of these turns that a search so limited may show; a sub-agent's turns are its session's."""
     keys = ", ".join(str(int(seq)) for seq in seqs)
-    found = rows.all(
-        "select t.seq from turns t join sessions s on s.seq = t.session_seq "  # noqa: S608
-        f"where t.seq in ({keys}) and (:since = '' or t.at >= :since) and (:until = '' or t.at < :until) "
-        "and (:session = '' or s.id = :session or s.parent = :session)",
-        since=narrow.since,
-        until=narrow.until,
-        session=narrow.session,
+    return set(
+        rows.column(
+            "select t.seq from turns t join sessions s on s.seq = t.session_seq "  # noqa: S608
+            f"where t.seq in ({keys}) and (:since = '' or t.at >= :since) and (:until = '' or t.at < :until) "
+            "and (:session = '' or s.id = :session or s.parent = :session)",
+            since=narrow.since,
+            until=narrow.until,
+            session=narrow.session,
+        )
     )
-    return {int(seq) for (seq,) in found}
 
 
 def narrow_passages(rows: Rows, seqs: Sequence[int], narrow: Narrow) -> set[int]:
     """Those of these passages that a search so limited may show."""
     keys = ", ".join(str(int(seq)) for seq in seqs)
-    found = rows.all(
-        "select p.seq from passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq "  # noqa: S608
-        f"where p.seq in ({keys}) and (:since = '' or t.at >= :since) and (:until = '' or t.at < :until) "
-        "and (:session = '' or s.id = :session or s.parent = :session)",
-        since=narrow.since,
-        until=narrow.until,
-        session=narrow.session,
+    return set(
+        rows.column(
+            "select p.seq from passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq "  # noqa: S608
+            f"where p.seq in ({keys}) and (:since = '' or t.at >= :since) and (:until = '' or t.at < :until) "
+            "and (:session = '' or s.id = :session or s.parent = :session)",
+            since=narrow.since,
+            until=narrow.until,
+            session=narrow.session,
+        )
     )
-    return {int(seq) for (seq,) in found}
 
 
 def narrow_memories(rows: Rows, seqs: Sequence[int], narrow: Narrow) -> set[int]:
     """Those of these memories that a search so limited may show: their time is that of what was last said for them."""
     keys = ", ".join(str(int(seq)) for seq in seqs)
-    found = rows.all(
-        "select m.seq from memories m "  # noqa: S608
-        f"where m.seq in ({keys}) and (:since = '' or m.confirmed_at >= :since) "
-        "and (:until = '' or m.confirmed_at < :until) and (:gate = '' or m.gate = :gate) "
-        "and (:category = '' or m.category = :category) and (:type = '' or m.type = :type) "
-        "and (:session = '' or exists (select 1 from provenance p where p.memory_seq = m.seq and p.session_id = :session))",
-        since=narrow.since,
-        until=narrow.until,
-        gate=narrow.gate,
-        category=narrow.category,
-        type=narrow.type,
-        session=narrow.session,
+    return set(
+        rows.column(
+            "select m.seq from memories m "  # noqa: S608
+            f"where m.seq in ({keys}) and (:since = '' or m.confirmed_at >= :since) "
+            "and (:until = '' or m.confirmed_at < :until) and (:gate = '' or m.gate = :gate) "
+            "and (:category = '' or m.category = :category) and (:type = '' or m.type = :type) "
+            "and (:session = '' or exists (select 1 from provenance p where p.memory_seq = m.seq and p.session_id = :session))",
+            since=narrow.since,
+            until=narrow.until,
+            gate=narrow.gate,
+            category=narrow.category,
+            type=narrow.type,
+            session=narrow.session,
+        )
     )
-    return {int(seq) for (seq,) in found}

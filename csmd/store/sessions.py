@@ -76,20 +76,19 @@ def by_id(rows: Rows, ident: str) -> Session | None:
 
 def ids_like(rows: Rows, prefix: str) -> list[str]:
     """Up to five ids of sessions that begin with `prefix`, sub-agents' too where it names one."""
-    found = rows.all(
+    return rows.column(
         "select id from sessions where substr(id, 1, :size) = :prefix and (parent = '' or :agents = 1) "
         "order by id limit 5",
         size=len(prefix),
         prefix=prefix,
         agents=int("/" in prefix),
     )
-    return [str(ident) for (ident,) in found]
 
 
 def named(rows: Rows, seqs: Sequence[int]) -> dict[int, str]:
     """The ids of some sessions by their row keys."""
     keys = ", ".join(str(int(seq)) for seq in seqs) or "0"
-    return {int(seq): str(ident) for seq, ident in rows.all(f"select seq, id from sessions where seq in ({keys})")}  # noqa: S608
+    return dict(rows.all(f"select seq, id from sessions where seq in ({keys})"))  # noqa: S608
 
 
 def agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Session]:
@@ -126,59 +125,48 @@ def conversation(rows: Rows, session_seq: int, *, projects: Sequence[int] | None
 def kinds(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> dict[str, int]:
     """How many turns of each kind a session has in these projects (None: in all)."""
     wanted = _among("t", projects)
-    return {
-        str(kind): int(count)
-        for kind, count in rows.all(
+    return dict(
+        rows.all(
             "select t.kind, count(*) from session_turn st join turns t on t.seq = st.turn_seq "  # noqa: S608
             f"where st.session_seq = :session {wanted} group by t.kind order by t.kind",
             session=session_seq,
         )
-    }
+    )
 
 
 def statements(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[tuple[str, str, str, str]]:
     """(text, gate, authority, time) of the sentences that were chosen from a session in these projects, in order."""
     wanted = _among("t", projects)
-    return [
-        (str(a), str(b), str(c), str(d))
-        for a, b, c, d in rows.all(
-            "select t.text, t.gate, t.authority, t.at from session_turn st join statements t on "  # noqa: S608
-            f"t.turn_seq = st.turn_seq where st.session_seq = :session {wanted} "
-            "order by st.ordinal, t.seq",
-            session=session_seq,
-        )
-    ]
+    return rows.all(
+        "select t.text, t.gate, t.authority, t.at from session_turn st join statements t on "  # noqa: S608
+        f"t.turn_seq = st.turn_seq where st.session_seq = :session {wanted} "
+        "order by st.ordinal, t.seq",
+        session=session_seq,
+    )
 
 
 def memories_of(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[tuple[str, str, str]]:
     """(id, text, role) of the memories of these projects (None: of all) that rest on a session, the first stated first."""
     wanted = _among("m", projects)
-    return [
-        (str(a), str(b), str(c))
-        for a, b, c in rows.all(
-            "select m.id, m.text, max(p.role) from provenance p join memories m on m.seq = p.memory_seq "  # noqa: S608
-            f"where p.session_id = :session {wanted} group by m.id, m.text order by min(p.at), m.id",
-            session=ident,
-        )
-    ]
+    return rows.all(
+        "select m.id, m.text, max(p.role) from provenance p join memories m on m.seq = p.memory_seq "  # noqa: S608
+        f"where p.session_id = :session {wanted} group by m.id, m.text order by min(p.at), m.id",
+        session=ident,
+    )
 
 
 def told(rows: Rows, ident: str) -> list[tuple[str, str, str, int, int]]:
     """(receipt, event, time, tokens, memories) of what was injected into a session, in order."""
-    return [
-        (str(a), str(b), str(c), int(d), int(e))
-        for a, b, c, d, e in rows.all(
-            "select n.id, n.event, n.at, n.tokens, (select count(*) from injection_items i where "
-            "i.injection_seq = n.seq) from injections n where n.session_id = :session order by n.seq",
-            session=ident,
-        )
-    ]
+    return rows.all(
+        "select n.id, n.event, n.at, n.tokens, (select count(*) from injection_items i where "
+        "i.injection_seq = n.seq) from injections n where n.session_id = :session order by n.seq",
+        session=ident,
+    )
 
 
 def transcript_paths(rows: Rows) -> list[tuple[int, str]]:
     """(session, its transcript) of each session of a person for which a transcript was ever named."""
-    found = rows.all("select seq, path from sessions where parent = '' and path <> ''")
-    return [(int(seq), str(path)) for seq, path in found]
+    return rows.all("select seq, path from sessions where parent = '' and path <> ''")
 
 
 def read_among(rows: Rows, sessions: Sequence[int]) -> int:
@@ -203,17 +191,14 @@ def live(
     Those with a turn at or after `since` that no event has ended since; in these projects (None: in all).
     """
     wanted = _among("s", projects)
-    return [
-        (str(a), str(b), str(c), str(d), int(e))
-        for a, b, c, d, e in rows.all(
-            "select s.id, p.root, s.model, s.last_at, s.context from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
-            f"where s.parent = '' and s.host <> 'probe' {wanted} and s.last_at >= :since "
-            "and not exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' "
-            "and e.at >= s.last_at) order by s.last_at desc limit :limit",
-            since=since,
-            limit=limit,
-        )
-    ]
+    return rows.all(
+        "select s.id, p.root, s.model, s.last_at, s.context from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
+        f"where s.parent = '' and s.host <> 'probe' {wanted} and s.last_at >= :since "
+        "and not exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' "
+        "and e.at >= s.last_at) order by s.last_at desc limit :limit",
+        since=since,
+        limit=limit,
+    )
 
 
 def withdraw(rows: Rows, path: str, uuid: str) -> bool:
@@ -238,12 +223,11 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
 
 def tools_called(rows: Rows, uuid: str) -> list[str]:
     """The names of the tools that were called in one line of a transcript, or in a line with several calls."""
-    found = rows.all(
+    return rows.column(
         "select tool_name from turns where kind = 'tool_call' and (uuid = :uuid or uuid like :parts)",
         uuid=uuid,
         parts=f"{uuid}/%",
     )
-    return [str(tool) for (tool,) in found]
 
 
 def latest_project(rows: Rows) -> int:
@@ -336,13 +320,12 @@ def _read_since(rows: Rows, name: str, at: str) -> list[tuple[int, str]]:
 
     SQLite compares the names: hashing those of twenty thousand would hold the writer longer than a hook waits.
     """
-    found = rows.all(
+    return rows.all(
         "select s.seq, s.id from sessions s where substr(s.path, length(s.path) - length(:tail) + 1) = :tail "
         "and exists (select 1 from files f where f.path = s.path and f.read_at > :at)",
         tail=f"/{name}",
         at=at,
     )
-    return [(int(seq), str(ident)) for seq, ident in found]
 
 
 def is_tampered(rows: Rows, name: str) -> bool:

@@ -472,7 +472,7 @@ def last_given(rows: Rows, session_id: str, tools: Collection[str], *, back: int
     if last is None:
         return []
     marks = ", ".join(f"'{tool}'" for tool in sorted(tools) if tool.isalnum())
-    found = rows.all(
+    return rows.column(
         "select t.text from session_turn st join sessions s on s.seq = st.session_seq "  # noqa: S608
         "join turns t on t.seq = st.turn_seq where s.id = :session and st.ordinal > :after "
         f"and t.kind = 'tool_call' and t.tool_name in ({marks}) order by st.ordinal desc limit :limit",
@@ -480,7 +480,6 @@ def last_given(rows: Rows, session_id: str, tools: Collection[str], *, back: int
         after=int(last) - back,
         limit=limit,
     )
-    return [str(text) for (text,) in found]
 
 
 def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, hashed: Callable[[str], str]) -> set[int]:

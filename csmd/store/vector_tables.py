@@ -112,17 +112,18 @@ def delete_vectors(rows: Rows, kind: str, model_seq: int, seqs: Sequence[int]) -
 def stored_vectors(rows: Rows, kind: str, model_seq: int) -> dict[int, int]:
     """The rows in `vectors` that have a vector here, each with the project in whose partition it stands."""
     table = vector_table(kind, model_seq)
-    return {int(seq): int(project) for seq, project in rows.all(f"select rowid, project_seq from {table}")}  # noqa: S608
+    return dict(rows.all(f"select rowid, project_seq from {table}"))  # noqa: S608
 
 
 def stored_signs(rows: Rows, kind: str, model_seq: int) -> set[tuple[int, int]]:
     """(row in `vectors`, project) of the vectors whose signs are kept."""
-    found = rows.all(
-        "select seq, project_seq from vector_codes where model_seq = :model and kind = :kind",
-        model=model_seq,
-        kind=kind,
+    return set(
+        rows.all(
+            "select seq, project_seq from vector_codes where model_seq = :model and kind = :kind",
+            model=model_seq,
+            kind=kind,
+        )
     )
-    return {(int(seq), int(project)) for seq, project in found}
 
 
 def drop_vector_tables(rows: Rows, model_seq: int) -> None:

@@ -83,7 +83,7 @@ def backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple[int,
     if again:
         return [(int(a), int(b), str(c)) for a, b, c in again]
     after = cursors.cursor(rows, f"embed-{kind}", str(model))
-    return [(int(a), int(b), str(c)) for a, b, c in rows.all(_BACKLOG[kind], after=after, limit=limit)]
+    return rows.all(_BACKLOG[kind], after=after, limit=limit)
 
 
 def left(rows: Rows, model: int | None) -> int:
@@ -180,8 +180,7 @@ def of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
 
 def _of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
     """(row key, model) of a row's vectors."""
-    found = rows.all("select seq, model_seq from vectors where kind = :kind and row_seq = :row", kind=kind, row=row_seq)
-    return [(int(seq), int(model)) for seq, model in found]
+    return rows.all("select seq, model_seq from vectors where kind = :kind and row_seq = :row", kind=kind, row=row_seq)
 
 
 def delete_for(rows: Rows, kind: str, row_seq: int) -> None:
@@ -207,7 +206,7 @@ def again(rows: Rows, kind: str, row_seq: int) -> None:
 
 def begin_anew(rows: Rows) -> None:
     """Removes every vector of every model; what is stored waits to be embedded again."""
-    models = [(int(model), int(dim)) for model, dim in rows.all("select seq, dim from vector_models order by seq")]
+    models = rows.all("select seq, dim from vector_models order by seq")
     for model, _ in models:
         vector_tables.drop_vector_tables(rows, model)
         for kind in KINDS:

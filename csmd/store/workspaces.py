@@ -63,14 +63,11 @@ def join(rows: Rows, workspace: int, project: int) -> int:
 
 def open_below(rows: Rows, root: str) -> list[int]:
     """The projects below a directory that are behind no wall."""
-    return [
-        int(seq)
-        for (seq,) in rows.all(
-            "select seq from projects where workspace_seq = 0 and merged_into = 0 and seq > 0 and kind <> 'workspace' "
-            "and substr(root, 1, length(cast(:root as text)) + 1) = cast(:root as text) || '/' order by seq",
-            root=root,
-        )
-    ]
+    return rows.column(
+        "select seq from projects where workspace_seq = 0 and merged_into = 0 and seq > 0 and kind <> 'workspace' "
+        "and substr(root, 1, length(cast(:root as text)) + 1) = cast(:root as text) || '/' order by seq",
+        root=root,
+    )
 
 
 def leave(rows: Rows, project: int, *, key: bytes) -> None:
@@ -83,9 +80,7 @@ def leave(rows: Rows, project: int, *, key: bytes) -> None:
 
 def members(rows: Rows, workspace: int) -> list[int]:
     """The projects of a workspace."""
-    return [
-        int(seq) for (seq,) in rows.all("select seq from projects where workspace_seq = :w order by seq", w=workspace)
-    ]
+    return rows.column("select seq from projects where workspace_seq = :w order by seq", w=workspace)
 
 
 def _is_from(rows: Rows, memory: Memory, inside: list[int]) -> bool:
@@ -151,31 +146,25 @@ def listing(rows: Rows) -> list[Listed]:
 
 def workspaces_listed(rows: Rows) -> list[tuple[str, int, int]]:
     """(name, projects, memories that hold everywhere in it) of every workspace, by name."""
-    return [
-        (str(name), int(projects), int(believed))
-        for name, projects, believed in rows.all(
-            "select w.name, (select count(*) from projects p where p.workspace_seq = w.seq), "
-            "(select count(*) from memories m where m.project_seq = w.seq) from projects w "
-            "where w.kind = 'workspace' order by w.name"
-        )
-    ]
+    return rows.all(
+        "select w.name, (select count(*) from projects p where p.workspace_seq = w.seq), "
+        "(select count(*) from memories m where m.project_seq = w.seq) from projects w "
+        "where w.kind = 'workspace' order by w.name"
+    )
 
 
 def matching(rows: Rows, word: str) -> list[tuple[int, str]]:
     """(row key, root) of the projects with this name or title (the end of the root), or an id that begins so."""
-    return [
-        (int(seq), str(root))
-        for seq, root in rows.all(
-            "select seq, root from projects where seq > 0 and kind <> 'workspace' and (name = :word "
-            "or (:titled = 1 and length(root) > length(cast(:word as text)) and "
-            "substr(root, length(root) - length(cast(:word as text))) = '/' || :word) "
-            "or (length(cast(:word as text)) >= :least and substr(key, 1, length(cast(:word as text))) = :word)) "
-            "order by seq",
-            word=word,
-            least=SHORTEST_ID,
-            titled=int("/" in word),
-        )
-    ]
+    return rows.all(
+        "select seq, root from projects where seq > 0 and kind <> 'workspace' and (name = :word "
+        "or (:titled = 1 and length(root) > length(cast(:word as text)) and "
+        "substr(root, length(root) - length(cast(:word as text))) = '/' || :word) "
+        "or (length(cast(:word as text)) >= :least and substr(key, 1, length(cast(:word as text))) = :word)) "
+        "order by seq",
+        word=word,
+        least=SHORTEST_ID,
+        titled=int("/" in word),
+    )
 
 
 def at_path(rows: Rows, path: str) -> int | None:
@@ -226,4 +215,4 @@ def same_wall(rows: Rows, project: int, as_that_of: int) -> None:
 
 def directories(rows: Rows) -> list[tuple[str, int]]:
     """(directory, project) of every place in which something was said."""
-    return [(str(path), int(seq)) for path, seq in rows.all("select path, project_seq from directories order by seq")]
+    return rows.all("select path, project_seq from directories order by seq")
