@@ -47,7 +47,6 @@ RIM = {"cli", "client", "doctor", "installer", "mcp", "__main__"}
 STAGES = {"capture", "extraction", "memory", "recall", "dream"}
 #: Modules of a stage folder that know nothing of the store: they return values and reasons.
 PURE = {
-    "capture.decoding",
     "capture.markdown_imports",
     "dream.actions",
     "dream.consolidation",
@@ -93,7 +92,8 @@ UNSIGNED: dict[str, set[str]] = {
         "marked",
         "with_marks",
     },
-    "capture.transcripts": {"Leaving.apart", "spans_of", "started_in", "with_times"},
+    "capture.ingest": {"started_in"},
+    "capture.transcripts": {"Leaving.apart", "spans_of", "with_times"},
     "dream.daily": {"_data_without", "_move", "_put_back", "markdown"},
     "dream.narrator": {"of_branches", "of_tests", "told_of_failures"},
     "dream.page_edits": {"_restore"},

@@ -1,8 +1,4 @@
-"""What `csmd doctor` sends through the hook: a turn that says nothing but the one word that names its session.
-
-Such a turn is stored and found like any other, but it is nobody's: it is never distilled nor counted, and goes again.
-Because the name and the word must be the same, nothing that somebody said can be kept out of capture this way.
-"""
+"""Transcripts to turns, exactly once: finds them, reads on from the cursor, leaves out, writes turns and cursor together."""
 
 from __future__ import annotations
 
@@ -13,12 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal
 
 from csmd import wire
 from csmd.capture import project_identity
 from csmd.capture import purged_words as purging
+from csmd.capture.ingest import BEGINNING_BYTES, SESSION_BYTES, redaction_counts
 from csmd.capture.project_identity import Places
 from csmd.errors import BadInput, TooLarge
 from csmd.exclusions import Excludes, Pauses, Withheld
@@ -26,31 +24,15 @@ from csmd.hosts.adapter import EPOCH, moment_of
 from csmd.hosts.claude import environment, transcript
 from csmd.hosts.claude.transcript import Reading
 from csmd.hosts.own import ReadLine
-from csmd.model import PROBE_SESSION, PROBE_TEXT, Event, Project, Turn
+from csmd.model import Project, Turn
 from csmd.privacy.fingerprints import Marks
 from csmd.privacy.redaction import redact, storable_path
 from csmd.store import activity, cursors, events, files, projects, sessions, tombstones, turns
-from csmd.store import events as client_versions
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.files import Notes
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-
-
-def is_probe(event: Event) -> bool:
-    """Whether an event is one of `csmd doctor`, by what it says alone: also one that waited in the spool."""
-    word = event.session_id.removeprefix(PROBE_SESSION)
-    if word == event.session_id or not (word.isascii() and word.isalpha() and word.islower()):
-        return False
-    said = PROBE_TEXT.format(event=event.name, word=word)
-    return event.text == said and not (event.agent_id or event.transcript_path)
-
-
-def unanswered(event: Event) -> Event:
-    """The event; one of `csmd doctor` as nobody's, so that no memory is looked up for it."""
-    return replace(event, by_user=False) if is_probe(event) else event
-
 
 READ_BYTES = 4 * 1024 * 1024
 
@@ -201,25 +183,6 @@ MAX_LINE_BYTES = 32 * 1024 * 1024
 Reason = Literal["new", "unchanged", "grown", "shrunk", "replaced", "rewritten"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """Where to begin reading, and why."""
-
-    position: int
-    reason: Reason
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What is remembered of a file: how far it was read, hashes of its first and of the last bytes read, when written."""
-
-    position: int
-    head: str
-    foot: str = ""
-    inode: int = 0
-    mtime_ns: int = 0
-
-
 def head_of(data: bytes) -> str:
     """A hash of a file's first bytes and how many they are, for telling whether it is still the same file."""
     first = data[:HEAD_BYTES]
@@ -233,26 +196,26 @@ def is_head_of(head: str, data: bytes) -> bool:
 
 
 def where_to_start(
-    known: Known | None, *, size: int, beginning: bytes, foot: str = "", inode: int = 0, mtime_ns: int = 0
-) -> Start:
-    """Where to read on in a file of `size` bytes; `foot` is of the bytes that stand before the known position now.
+    known: FileState | None, *, size: int, beginning: bytes, foot: str = "", inode: int = 0, mtime_ns: int = 0
+) -> tuple[int, Reason]:
+    """Where to read on in a file of `size` bytes, and why; `foot` is of the bytes before the known position now.
 
     The beginning of a file says whether it is the same; another inode, or a file that was written to and has not
     grown, may differ anywhere. An edit far before the end of a file that grew meanwhile goes unnoticed.
     """
     if known is None:
-        return Start(position=0, reason="new")
+        return 0, "new"
     if size < known.position:
-        return Start(position=0, reason="shrunk")
+        return 0, "shrunk"
     if not is_head_of(known.head, beginning) or (known.inode and inode and known.inode != inode):
-        return Start(position=0, reason="replaced")
+        return 0, "replaced"
     if known.foot and foot != known.foot:
-        return Start(position=0, reason="rewritten")
+        return 0, "rewritten"
     if size > known.position:
-        return Start(position=known.position, reason="grown")
+        return known.position, "grown"
     if known.mtime_ns and mtime_ns != known.mtime_ns:
-        return Start(position=0, reason="rewritten")
-    return Start(position=known.position, reason="unchanged")
+        return 0, "rewritten"
+    return known.position, "unchanged"
 
 
 def with_times(turns: list[Turn], otherwise: str) -> list[Turn]:
@@ -316,17 +279,16 @@ class Tail:
 class Source:
     """What holds for all of a transcript's turns: its path, their projects, the room that a session has.
 
-    A `silent` one holds nobody's conversation; one of the host's own is not csmd's.
+    One of the host's own is not csmd's.
     """
 
     path: str
     places: Places
     room: int
-    silent: bool
     hosts_own: bool
 
 
-def store_piece(
+def _store_piece(
     store: Store,
     reading: transcript.Reading,
     early: dict[str, str],
@@ -343,74 +305,59 @@ def store_piece(
     """
     for turn in reading.turns:
         source.places.of(turn.cwd)  # what is looked up on the disk now does not hold up the writer
-    entered = project_identity.lost_worktrees_of(reading.worktrees)
-    borders = list(range(0, len(reading.turns), BATCH_TURNS)) or [0]
-    for begin in borders:
-        batch = reading.turns[begin : begin + BATCH_TURNS]
-        end = None if begin == borders[-1] else begin + BATCH_TURNS
-        left = [one for one in reading.left if begin <= one.place and (end is None or one.place < end)]
-        spent = [
-            sessions.Spent(one.stream, one.message_id, *one.amounts)
-            for one in reading.spent
-            if begin <= max(one.place, 0) and (end is None or one.place < end)
-        ]
+    worktrees = project_identity.lost_worktrees_of(reading.worktrees)
+    left_at: dict[int, list[transcript.Left]] = {}
+    for left in reading.left:
+        left_at.setdefault(left.place, []).append(left)
 
-        def write(
-            rows: Rows,
-            batch: list[Turn] = batch,
-            left: list[transcript.Left] = left,
-            spent: list[sessions.Spent] = spent,
-            begin: int = begin,
-            last: bool = end is None,
-        ) -> tuple[int, Counter[str]]:
-            new = 0
-            found: Counter[str] = Counter()
-            marks = tombstones.marks(rows, store.hash_key)
-            leaving = iter([*left, None])
-            next_left = next(leaving)
-            for place, turn in enumerate(batch, begin):
-                while next_left is not None and next_left.place <= place:
-                    _leave(rows, next_left, store.hash_key)
-                    next_left = next(leaving)
-                if _store_turn(rows, turn, source, marks, store.hash_key, now):
-                    new += 1
-                    found.update(reading.redactions.get(_line_of(turn), {}))
-            while next_left is not None:
-                _leave(rows, next_left, store.hash_key)
-                next_left = next(leaving)
-            sessions.note_usage(rows, spent)
-            if source.hosts_own:
-                client_versions.note_versions(rows, environment.latest(batch))
-            if last:
-                for session, title in reading.titles.items():
-                    if turns.set_title(rows, session, title):
-                        found.update(reading.redactions.get("", {}))
-                for session, title in early.items():
-                    turns.set_title(rows, session, title, first=True)
-                for uuid in reading.withdrawn:
-                    sessions.withdraw(rows, state.path, uuid)
-                permitted = [purging.permitted_place(rows, one, key=store.hash_key) for pair in entered for one in pair]
-                project_identity.note(rows, zip(permitted[::2], permitted[1::2], strict=True), now=now)
-                activity.count(rows, news)
-                cursors.save_file(rows, state, now=now)
-            activity.count(rows, redaction_counts(found))
-            return new, found
+    def write(rows: Rows, begin: int) -> tuple[int, int]:
+        """(how many turns were new, how many secrets were taken out of them) of the batch from `begin` on."""
+        end = min(begin + BATCH_TURNS, len(reading.turns))
+        is_last = end == len(reading.turns)
+        new = 0
+        redacted: Counter[str] = Counter()
+        marks = tombstones.marks(rows, store.hash_key)
+        for place in range(begin, end + 1 if is_last else end):
+            for left in left_at.get(place, ()):
+                _leave(rows, left, store.hash_key)
+            if place < end and _store_turn(rows, reading.turns[place], source, marks, store.hash_key, now):
+                new += 1
+                redacted.update(reading.redactions.get(_line_of(reading.turns[place]), {}))
+        spent = [took for took in reading.spent if begin <= max(took.place, 0) and (is_last or took.place < end)]
+        sessions.note_usage(rows, [sessions.Spent(took.stream, took.message_id, *took.amounts) for took in spent])
+        if source.hosts_own:
+            events.note_versions(rows, environment.latest(reading.turns[begin:end]))
+        if is_last:
+            for session, title in reading.titles.items():
+                if turns.set_title(rows, session, title):
+                    redacted.update(reading.redactions.get("", {}))
+            for session, title in early.items():
+                turns.set_title(rows, session, title, first=True)
+            for uuid in reading.withdrawn:
+                sessions.withdraw(rows, state.path, uuid)
+            storable = partial(purging.permitted_place, rows, key=store.hash_key)
+            project_identity.note(rows, [(storable(tree), storable(main)) for tree, main in worktrees], now=now)
+            activity.count(rows, news)
+            cursors.save_file(rows, state, now=now)
+        activity.count(rows, redaction_counts(redacted))
+        return new, redacted.total()
 
-        new, found = store.write(write)
+    for begin in range(0, max(len(reading.turns), 1), BATCH_TURNS):
+        new, redactions = store.write(partial(write, begin=begin))
         report.turns_new += new
-        report.turns_known += len(batch) - new
-        report.redactions += found.total()
+        report.turns_known += min(BATCH_TURNS, len(reading.turns) - begin) - new
+        report.redactions += redactions
 
 
-def note_writes(store: Store, left_out: list[Turn]) -> None:
+def _note_writes(store: Store, left_out: list[Turn]) -> None:
     """Notes which transcripts calls wrote that are left out: a pause must not be where lines can be forged."""
     wrote = [turn for turn in left_out if turn.writes]
+
+    def note(rows: Rows) -> None:
+        for turn in wrote:
+            _note_tampered(rows, turn, store.hash_key)
+
     if wrote:
-
-        def note(rows: Rows) -> None:
-            for turn in wrote:
-                _note_tampered(rows, turn, store.hash_key)
-
         store.write(note)
 
 
@@ -453,15 +400,6 @@ def _line_of(turn: Turn) -> str:
     return turn.uuid.rpartition(":")[0] if turn.form == "queued" else turn.uuid
 
 
-#: Enough of a transcript's beginning for the first line that names a directory.
-BEGINNING_BYTES = 64 * 1024
-
-#: What says that nothing of the session is still to come for now. A turn that ended in an error is over, too; what the
-#: client says of the error is no words of the assistant's, and a summary is taken from its own line, not from the hook.
-SETTLING = ("stop", "stop_failure", "session_end", "pre_compact", "post_compact")
-
-#: Bytes of text of one session that are kept where nobody says otherwise.
-SESSION_BYTES = 50_000_000
 #: Directories of the assistant's in which no transcripts are.
 LEFT_OUT = ("memory", "tool-results")
 
@@ -473,76 +411,6 @@ class OnDisk:
     path: str
     size: int
     mtime_ns: int
-
-
-def decode_event(body: bytes, *, name: str, event_id: str, at: str) -> tuple[Event | None, Counter[str]]:
-    """The event in a hook's payload and what was redacted in it; BadInput when it is malformed."""
-    counts: Counter[str] = Counter()
-    event = transcript.event(body, name=name, event_id=event_id, at=at, counts=counts)
-    return None if event is None else unanswered(event), counts
-
-
-def place_of(rows: Rows, event: Event) -> Project | None:
-    """The project of the turn that an event reports, a new one with its marks; None when it reports none.
-
-    For `record`: what the disk is asked before the write is submitted does not hold up the writer.
-    """
-    if transcript.event_turn(event) is None or is_probe(event):
-        return None
-    start = started_in(Path(event.transcript_path)) if event.transcript_path else ""
-    return project_identity.entering(rows, project_identity.identified(event.cwd, start=start))
-
-
-def record(
-    rows: Rows,
-    event: Event,
-    *,
-    redacted: Counter[str],
-    key: bytes,
-    now: str,
-    place: Project | None = None,
-    room: int = SESSION_BYTES,
-) -> bool:
-    """Stores an event and its provisional turn in one transaction; False when it was known or nothing of it may be kept.
-
-    `place` is what `place_of` says of the event: the writer never looks at the disk. `room` is how much of a
-    session is kept.
-    """
-    permitted = purging.permitted_event(rows, event, place, key=key)
-    if permitted is None:
-        return False
-    event = permitted
-    text_hash = tokens.keyed_hash(event.text, key) if event.text else ""
-    turn = transcript.event_turn(event)
-    if turn is not None and is_probe(event):
-        return events.add_probe(rows, turn, text_hash=text_hash)
-    payload_hash = tokens.keyed_hash(event.payload, key)
-    if not events.record(rows, event, text_hash=text_hash, payload_hash=payload_hash):
-        return False
-    activity.count(rows, redaction_counts(redacted))
-    if turn is not None and place is not None:
-        listed = tombstones.listed_path(rows, storable_path(event.transcript_path), key=key)
-        turn, place, path = purging.permitted_turn(turn, place, listed, tombstones.marks(rows, key))
-        home = projects.settle(rows, place, now=now)
-        events.add_provisional(
-            rows,
-            turn,
-            event=event.name,
-            text_hash=text_hash,
-            host=event.host,
-            project=home.seq,
-            directory=home.directory,
-            path=path,
-            room=room,
-        )
-    if event.name in SETTLING:
-        events.settle_provisional(rows, event.session_id, at=event.at)
-    return True
-
-
-def redaction_counts(counts: Counter[str]) -> list[tuple[str, int]]:
-    """Redactions by kind as counters."""
-    return [(f"redacted {kind}", amount) for kind, amount in counts.items()]
 
 
 def transcripts(root: Path) -> list[Path]:
@@ -586,15 +454,6 @@ def look(path: str) -> OnDisk | None:
     return OnDisk(path, info.st_size, info.st_mtime_ns)
 
 
-def started_in(path: Path) -> str:
-    """The directory in which a transcript's session began; "" when there is no such file yet, or it is a pipe."""
-    try:
-        with files.open_regular(path) as file:
-            return transcript.started_in(file.read(BEGINNING_BYTES))
-    except (OSError, ValueError):
-        return ""
-
-
 def has_grown(one: OnDisk, known: Mapping[str, tuple[int, int]]) -> bool:
     """Whether a transcript may hold something that was not read yet, by its size and when it was written."""
     state = (one.size, one.mtime_ns)
@@ -635,42 +494,46 @@ def tail(
         begun = b"\n" in beginning or len(beginning) == BEGINNING_BYTES or is_whole(beginning)
         if not begun:
             return report  # what it is stands in its first line: the reading below may find one that came since
-        start = where_to_start(
-            _as_known(known),
+        position, reason = where_to_start(
+            known,
             size=info.st_size,
             beginning=beginning,
             foot=_foot(file, known.position) if known else "",
             inode=info.st_ino,
             mtime_ns=info.st_mtime_ns,
         )
-        if start.reason == "unchanged":
+        if reason == "unchanged":
             return report
-        places = Places(transcript.started_in(beginning))
-        started, home = transcript.started_in(beginning), places.of("")
+        started = transcript.started_in(beginning)
+        places = Places(started)
+        home = places.of("")
         roots = project_identity.roots(home)
         report.excluded = excludes.place(started, *roots)
         if report.excluded:
             return report
         # What is marked is read and left out, so that it stays out when the mark is taken away.
         report.excluded = excludes.off(started, home.place, *roots)
-        warmup, hosts_own = transcript.is_warmup(beginning), read_line is transcript.read_line
-        source_of = Source(path=name, places=places, room=session_limit, silent=warmup, hosts_own=hosts_own)
+        is_warmup = transcript.is_warmup(beginning)
+        source_of = Source(
+            path=name, places=places, room=session_limit, hosts_own=read_line is transcript.read_line
+        )  # fmt: skip
         withheld = Withheld(excludes=excludes)
-        file.seek(max(0, start.position - transcript.BEFORE_BYTES))
-        before = file.read(min(start.position, transcript.BEFORE_BYTES))
+        begin = position
+        file.seek(max(0, begin - transcript.BEFORE_BYTES))
+        before = file.read(min(begin, transcript.BEFORE_BYTES))
         transcript.remember(before, withheld)
         leaving = Leaving(
             excludes=excludes, place_of=places.of, off=report.excluded, began=transcript.times_in(beginning)[0],
             latest=transcript.times_in(before)[1], written_at=moment_of(info.st_mtime),
         )  # fmt: skip
         early = transcript.Reading(titles=leaving.early(transcript.titles_in(beginning)))
-        bad_before = known.bad_lines if known and start.position else 0
-        counted = known.bad_lines if known and not start.position else 0
-        for number, (lines, position) in enumerate(pieces(file, start.position, stop)):
-            heard = store.precedence.giving_way([] if source_of.silent else lines)
+        bad_before = known.bad_lines if known and begin else 0
+        counted = known.bad_lines if known and not begin else 0
+        for number, (lines, position) in enumerate(pieces(file, begin, stop)):
+            heard = store.precedence.giving_way([] if is_warmup else lines)
             read, bad = _parse(heard, tool_limit, notes, now(), withheld, read_line)
             read, left_out = leaving.apart(read)
-            note_writes(store, left_out)
+            _note_writes(store, left_out)
             read.turns = [_named(turn, store.hash_key) for turn in read.turns]
             reading, first = purging.permitted_lines(store, places.of, read, early)
             state = FileState(
@@ -684,10 +547,10 @@ def tail(
                 bad_lines=bad_before + report.bad_lines + bad,
             )
             bad_news = max(0, report.bad_lines + bad - counted) - max(0, report.bad_lines - counted)
-            news = [("bad lines", bad_news), *leaving.news(first_time=start.reason in ("new", "grown"))]
-            store_piece(store, reading, first.titles, news, state, source_of, now(), report)
+            news = [("bad lines", bad_news), *leaving.news(first_time=reason in ("new", "grown"))]
+            _store_piece(store, reading, first.titles, news, state, source_of, now(), report)
             report.bad_lines += bad
-            report.bytes_read = position - start.position
+            report.bytes_read = position - begin
             if most_pieces is not None and number + 1 >= most_pieces:
                 report.more = position < info.st_size
                 break
@@ -699,12 +562,6 @@ def _named(turn: Turn, key: bytes) -> Turn:
     if turn.form != "queued":
         return turn
     return replace(turn, uuid=f"{turn.uuid}:{tokens.keyed_hash(turn.text, key)[:12]}")
-
-
-def _as_known(state: FileState | None) -> Known | None:
-    if state is None:
-        return None
-    return Known(position=state.position, head=state.head, foot=state.foot, inode=state.inode, mtime_ns=state.mtime_ns)
 
 
 def _foot(file: BinaryIO, position: int) -> str:

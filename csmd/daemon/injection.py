@@ -9,10 +9,9 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
-from csmd.capture import transcripts as capture
+from csmd.capture import ingest
 from csmd.config import Config
 from csmd.daemon.context import Context
 from csmd.errors import DeadlineExceeded
@@ -64,7 +63,7 @@ def compose(
     A start that is owed stands `beside` what a prompt is told: nothing of that, and within the room that it leaves.
     """
     settings = config.settings
-    start = capture.started_in(Path(event.transcript_path)) if event.transcript_path else ""
+    start = ingest.started_in(event.transcript_path)
     places = recall.scopes(rows, event.cwd, start=start)
     if event.name == "session_start":
         most, session = settings.brief_max_tokens, event.session_id

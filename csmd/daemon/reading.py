@@ -18,8 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from csmd.capture import decoding, transcripts
-from csmd.capture import transcripts as capture
+from csmd.capture import ingest, transcripts
 from csmd.config import Config
 from csmd.daemon import backlog, injection
 from csmd.daemon.clock import iso, now_iso
@@ -234,9 +233,9 @@ def _finish(context: Context, begun: Begun) -> bool:
 def _submit(context: Context, path: Path, left: files.Spooled) -> Begun:
     """Queues the write of one event, or the count of one that nobody understands."""
     store = context.store
-    if left.host not in decoding.DECODERS:
-        return Begun(path, "", store.submit(lambda rows: activity.count(rows, [(decoding.UNKNOWN, 1)]), wait=True))
-    decoded = decoding.decode(
+    if left.host not in ingest.DECODERS:
+        return Begun(path, "", store.submit(lambda rows: activity.count(rows, [(ingest.UNKNOWN, 1)]), wait=True))
+    decoded = ingest.decode(
         left.host, left.body, context.excludes, name=left.name, event_id=left.id, at=_moment(left.at_ns)
     )
     if isinstance(decoded, BadInput):
@@ -244,12 +243,12 @@ def _submit(context: Context, path: Path, left: files.Spooled) -> Begun:
     event, redacted = decoded
     if event is None:
         return Begun(path, "", store.submit(lambda rows: activity.count(rows, list(redacted.items())), wait=True))
-    place, room = store.read(lambda rows: capture.place_of(rows, event)), context.config.settings.capture_session_bytes
+    place, room = store.read(lambda rows: ingest.place_of(rows, event)), context.config.settings.capture_session_bytes
 
     def write(rows: Rows) -> bool:
         """Whether nobody told its session anything at its start."""
         injection.take_back(rows, event)  # its hook kept it because it had no answer, whatever was sent to it
-        capture.record(rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room)
+        ingest.record(rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room)
         return event.name == "session_start" and not receipts.was_briefed(rows, event.session_id)
 
     written = store.submit(write, wait=True)

@@ -23,9 +23,8 @@ from typing import Any
 import zmq
 
 from csmd import wire
-from csmd.capture import decoding
-from csmd.capture import transcripts as capture
-from csmd.capture.decoding import Decoded
+from csmd.capture import ingest
+from csmd.capture.ingest import Decoded
 from csmd.config import Config
 from csmd.daemon import injection
 from csmd.daemon.clock import now_iso
@@ -256,15 +255,15 @@ class Server(threading.Thread):
         request = waiting.request
         if not request.id:
             raise BadInput("an event has no id")  # it is what makes a replay known
-        if request.host not in decoding.DECODERS:
+        if request.host not in ingest.DECODERS:
             # Acknowledged: in the spool nobody would understand it either.
-            counted = self.store.submit(lambda rows: activity.count(rows, [(decoding.UNKNOWN, 1)]))
+            counted = self.store.submit(lambda rows: activity.count(rows, [(ingest.UNKNOWN, 1)]))
             self._then(counted, waiting, lambda _: self._done(waiting))
             return
         at, left_out = now_iso(), self.steward.context.excludes
 
         def decode(_: Rows | None = None) -> Decoded | BadInput:
-            return decoding.decode(request.host, request.body, left_out, name=request.name, event_id=request.id, at=at)
+            return ingest.decode(request.host, request.body, left_out, name=request.name, event_id=request.id, at=at)
 
         lane: Lane = "main" if len(request.body) > DECODED_HERE_BYTES else "hook"
         # Whether a project is left out, the disk tells; in a pause nobody asks.
@@ -295,14 +294,14 @@ class Server(threading.Thread):
 
         def record(place: Project | None) -> None:
             write = self.store.submit(
-                lambda rows: capture.record(
+                lambda rows: ingest.record(
                     rows, event, redacted=redacted, key=key, now=now_iso(), place=place, room=room
                 )
             )
             self._then(write, waiting, lambda new: self._recorded(waiting, event, new, early))
 
         # Whose project a directory is, a disk tells that may be far away: neither this thread nor the writer waits.
-        placed = self.store.submit_read(lambda rows: capture.place_of(rows, event), lane="hook") if event.text else None
+        placed = self.store.submit_read(lambda rows: ingest.place_of(rows, event), lane="hook") if event.text else None
         # These answers do not depend on their own event: they are looked up while that is written.
         early = self._look_up(waiting, event) if event.name in ("prompt", "tool_failure") else None
         if placed is None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import csmd
 from csmd import wire
-from csmd.capture import decoding
+from csmd.capture import ingest
 from csmd.config import Config, started_by
 from csmd.daemon import health, housekeeping
 from csmd.daemon.clock import iso, now_iso
@@ -188,7 +188,7 @@ def status(rows: Rows, steward: Steward, watch: Watch, meter: Meter, started: fl
         "memories": known["memories"],
         "counters": known["counters"],
         "corrected": known["corrected"],
-        "excluded": {"events": known["counters"].get(decoding.EXCLUDED, 0), "transcripts": len(context.excluded)},
+        "excluded": {"events": known["counters"].get(ingest.EXCLUDED, 0), "transcripts": len(context.excluded)},
         "paused": paused(context.excludes.pauses(), now_iso()),
         "last_event": known["last_event"],
         "last_read": known["last_read"],

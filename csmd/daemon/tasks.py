@@ -21,7 +21,6 @@ from typing import Any, BinaryIO, Literal
 
 from csmd import cache, wire
 from csmd.capture import project_identity, transcripts
-from csmd.capture import transcripts as capture
 from csmd.config import child_environment, spool_places
 from csmd.daemon import backlog, housekeeping, reading
 from csmd.daemon.backlog import Past
@@ -418,7 +417,7 @@ def _hits(said: str) -> tuple[str, int]:
 
 def _transcripts(context: Context, job: Job, report: _Report) -> Iterator[None]:
     """Counts what the assistant's own transcripts hold, by decoded strings as when they are read."""
-    listed = [path for root in context.roots() for path in capture.transcripts(root)]
+    listed = [path for root in context.roots() for path in transcripts.transcripts(root)]
     for number, path in enumerate(listed):
         job.progress.update(step="transcripts", done=number, total=len(listed))
         kinds: Counter[str] = Counter()
@@ -561,17 +560,17 @@ def _sessions(context: Context, job: Job) -> tuple[list[Past], list[Past]]:
     """What the job reads, and what of the rest has grown: that is left to the background."""
     if job.kind == "import":
         root = job.path if Path(job.path).is_dir() else str(Path(job.path).parent)
-        return backlog.in_order(capture.listed(Path(job.path)), [root]), []
+        return backlog.in_order(transcripts.listed(Path(job.path)), [root]), []
     roots = [str(root) for root in context.roots()]
     known = context.store.read(cursors.known_positions)
-    found = {one.path: one for root in roots for one in capture.listed(Path(root))}
+    found = {one.path: one for root in roots for one in transcripts.listed(Path(root))}
     for path in [*map(str, context.take_hints()), *known]:
-        if path not in found and (one := capture.look(path)):
+        if path not in found and (one := transcripts.look(path)):
             found[path] = one
     sessions = backlog.in_order(found.values(), roots)
     if not job.recent:
         return sessions, []
-    grown = {one.path for one in found.values() if capture.has_grown(one, known)}
+    grown = {one.path for one in found.values() if transcripts.has_grown(one, known)}
     later = [replace(past, files=tuple(one for one in past.files if one.path in grown)) for past in sessions]
     return (
         [past for past in sessions if past.rank < job.recent],

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from csmd import wire
-from csmd.capture import transcripts
+from csmd.capture import ingest, transcripts
 from csmd.exclusions import Excludes
 from csmd.store import events, purge, tombstones
 from csmd.store.core import Store
@@ -54,15 +54,13 @@ class Home:
     def hook(self, payload: dict[str, Any], *, at: str, ident: str = "") -> str:
         """Reports a hook's payload as the daemon records it; the event's id."""
         ident = ident or f"e{next(self._events)}"
-        event, redacted = transcripts.decode_event(
+        event, redacted = ingest.decode_event(
             wire.dumps(payload).encode(), name=payload["hook_event_name"], event_id=ident, at=at
         )
         if event is not None:
-            place = self.store.read(lambda rows: transcripts.place_of(rows, event))
+            place = self.store.read(lambda rows: ingest.place_of(rows, event))
             key = self.store.hash_key
-            self.store.write(
-                lambda rows: transcripts.record(rows, event, redacted=redacted, key=key, now=NOW, place=place)
-            )
+            self.store.write(lambda rows: ingest.record(rows, event, redacted=redacted, key=key, now=NOW, place=place))
         return ident
 
     def settle(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.capture import decoding, transcripts
+from csmd.capture import ingest, transcripts
 from csmd.capture.transcripts import spans_of
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes, Pauses
@@ -47,8 +47,6 @@ class World:
             file.write("".join(json.dumps(line) + "\n" for line in lines))
 
     def tail(self, **more: Any) -> Any:
-        from csmd.capture import transcripts
-
         return transcripts.tail(
             self.store, self.path, now=lambda: NOW, tool_limit=8192, quarantine=self.quarantine,
             **{"excludes": self.excludes, **more},
@@ -58,17 +56,15 @@ class World:
         """An event as the daemon takes it in, from its socket or from the spool; whether anything was stored."""
         field = "prompt" if name == "UserPromptSubmit" else "last_assistant_message"
         payload = {"session_id": "s1", "cwd": "/p", "transcript_path": str(self.path), field: said}
-        found = decoding.decode(
-            "claude", json.dumps(payload).encode(), self.excludes, name=name, event_id=ident, at=when
-        )
+        found = ingest.decode("claude", json.dumps(payload).encode(), self.excludes, name=name, event_id=ident, at=when)
         assert not isinstance(found, BadInput)
         event, redacted = found
         if event is None:
             return False
-        place = self.store.read(lambda rows: transcripts.place_of(rows, event))
+        place = self.store.read(lambda rows: ingest.place_of(rows, event))
         key = self.store.hash_key
         return self.store.write(
-            lambda rows: transcripts.record(rows, event, redacted=redacted, key=key, now=NOW, place=place)
+            lambda rows: ingest.record(rows, event, redacted=redacted, key=key, now=NOW, place=place)
         )
 
     def said(self) -> list[str]:
@@ -264,10 +260,10 @@ def test_a_call_that_writes_a_transcript_is_noted_in_a_pause_too(world: World) -
 
 def test_nothing_of_an_event_in_a_pause_is_looked_at(world: World) -> None:
     world.pauses = Pauses(((at(0), at(4)),))
-    found = decoding.decode("claude", b"{ broken", world.excludes, name="Stop", event_id="e", at=at(1))
+    found = ingest.decode("claude", b"{ broken", world.excludes, name="Stop", event_id="e", at=at(1))
     assert found == (None, {"paused events": 1})
     assert isinstance(
-        decoding.decode("claude", b"{ broken", world.excludes, name="Stop", event_id="e", at=at(5)), BadInput
+        ingest.decode("claude", b"{ broken", world.excludes, name="Stop", event_id="e", at=at(5)), BadInput
     )
 
 
@@ -340,9 +336,9 @@ def test_an_event_from_where_the_mark_lies_is_dropped_and_counted(world: World, 
     payload = json.dumps({"session_id": "s1", "cwd": str(inner), "prompt": "x"}).encode()
 
     def decode() -> Any:
-        return decoding.decode("claude", payload, world.excludes, name="UserPromptSubmit", event_id="e", at=at(1))
+        return ingest.decode("claude", payload, world.excludes, name="UserPromptSubmit", event_id="e", at=at(1))
 
-    assert decode() == (None, {decoding.EXCLUDED: 1})
+    assert decode() == (None, {ingest.EXCLUDED: 1})
     mark.unlink()
     assert decode()[0] is not None
 

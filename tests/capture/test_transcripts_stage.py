@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from csmd.capture import transcripts
+from csmd.capture import ingest, transcripts
 from csmd.errors import BadInput
 from csmd.model import Event
 from csmd.store import cursors, disk
@@ -72,15 +72,15 @@ class Place:
     def hook(self, name: str, *, ident: str, at: str = "2026-01-02T03:04:05.000Z", **payload: Any) -> bool:
         """A hook's event, decoded and recorded as the daemon does; whether it was new."""
         body = json.dumps({"session_id": "s1", "cwd": "/p", "transcript_path": str(self.path), **payload}).encode()
-        event, redacted = transcripts.decode_event(body, name=name, event_id=ident, at=at)
+        event, redacted = ingest.decode_event(body, name=name, event_id=ident, at=at)
         assert event is not None
         return self.record(event, redacted)
 
     def record(self, event: Event, redacted: Counter[str]) -> bool:
         key = self.store.hash_key
-        place = self.store.read(lambda rows: transcripts.place_of(rows, event))
+        place = self.store.read(lambda rows: ingest.place_of(rows, event))
         return self.store.write(
-            lambda rows: transcripts.record(rows, event, redacted=redacted, key=key, now=NOW, place=place)
+            lambda rows: ingest.record(rows, event, redacted=redacted, key=key, now=NOW, place=place)
         )
 
 
@@ -590,7 +590,7 @@ def test_a_line_without_a_directory_first_does_not_make_everything_one_project(p
 def test_a_pipe_in_place_of_a_transcript_is_no_file_and_nobody_waits_for_it(place: Place) -> None:
     pipe = place.path.with_name("pipe.jsonl")
     os.mkfifo(pipe)
-    assert transcripts.started_in(pipe) == ""
+    assert ingest.started_in(pipe) == ""
     assert place.hook("UserPromptSubmit", ident="e1", prompt="hello", cwd="/w/p", transcript_path=str(pipe))
     assert projects(place) == {"hook:e1": "/w/p"}
     with pytest.raises(OSError, match="not a regular file"):
@@ -622,18 +622,18 @@ def test_the_place_of_an_event_can_be_looked_up_before_it_is_written(place: Plac
 
     def decoded(name: str, **more: Any) -> Event:
         payload = {"session_id": "s1", "cwd": "/w/p/sub", "transcript_path": str(place.path), **more}
-        event, _ = transcripts.decode_event(json.dumps(payload).encode(), name=name, event_id=name, at=NOW)
+        event, _ = ingest.decode_event(json.dumps(payload).encode(), name=name, event_id=name, at=NOW)
         assert event is not None
         return event
 
     prompt = decoded("UserPromptSubmit", prompt="hello")
-    found = place.store.read(lambda rows: transcripts.place_of(rows, prompt))
+    found = place.store.read(lambda rows: ingest.place_of(rows, prompt))
     assert found is not None and found.root == "/w/p"
-    assert place.store.read(lambda rows: transcripts.place_of(rows, decoded("SessionStart"))) is None
+    assert place.store.read(lambda rows: ingest.place_of(rows, decoded("SessionStart"))) is None
     place.path.unlink()
     key = place.store.hash_key
     assert place.store.write(
-        lambda rows: transcripts.record(rows, prompt, redacted=Counter(), key=key, now=NOW, place=found)
+        lambda rows: ingest.record(rows, prompt, redacted=Counter(), key=key, now=NOW, place=found)
     )
     assert projects(place) == {"hook:UserPromptSubmit": "/w/p"}
 
@@ -727,7 +727,7 @@ def test_the_samples_of_every_version_are_stored_once_from_both_sources(place: P
     before = place.rows("select uuid, text, kind from turns order by uuid")
     for number, body in enumerate((DATA / version / "hooks.jsonl").read_bytes().splitlines()):
         payload = json.loads(body)
-        event, redacted = transcripts.decode_event(body, name=payload["hook_event_name"], event_id=f"e{number}", at=NOW)
+        event, redacted = ingest.decode_event(body, name=payload["hook_event_name"], event_id=f"e{number}", at=NOW)
         if event is not None and place.rows(f"select 1 from sessions where id = '{event.session_id}'"):
             place.record(event, redacted)
     after = place.rows("select uuid, text, kind from turns where provisional = 0 order by uuid")

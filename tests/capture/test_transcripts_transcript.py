@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from csmd.capture import transcripts
 from csmd.capture.transcripts import (
     HEAD_BYTES,
-    Known,
     head_of,
     is_head_of,
     is_whole,
@@ -22,18 +21,19 @@ from csmd.capture.transcripts import (
 )
 from csmd.hosts.adapter import EPOCH
 from csmd.model import Turn
+from csmd.store.cursors import FileState
 
 LONG = bytes(range(256)) * 8
 OTHER = LONG[1:] + b"x"
 SHORT = b'{"type":"mode"}\n'
 
 
-def known(position: int, head: bytes, **more: Any) -> Known:
-    return Known(position=position, head=head_of(head), **more)
+def known(position: int, head: bytes, *, inode: int = 0, **more: Any) -> FileState:
+    return FileState(path="t", device=0, inode=inode, position=position, head=head_of(head), **more)
 
 
 # (what is remembered, size now, beginning now, what else is known now) -> (where, why)
-TABLE: list[tuple[str, Known | None, int, bytes, dict[str, Any], int, str]] = [
+TABLE: list[tuple[str, FileState | None, int, bytes, dict[str, Any], int, str]] = [
     ("never seen", None, 100, LONG, {}, 0, "new"),
     ("as it was", known(2048, LONG), 2048, LONG, {}, 2048, "unchanged"),
     ("grown", known(2048, LONG), 4000, LONG, {}, 2048, "grown"),
@@ -61,10 +61,9 @@ TABLE: list[tuple[str, Known | None, int, bytes, dict[str, Any], int, str]] = [
     ("name", "before", "size", "beginning", "now", "start", "reason"), TABLE, ids=lambda v: str(v)[:30]
 )
 def test_the_state_of_the_file_decides_where_it_is_read_on(
-    name: str, before: Known | None, size: int, beginning: bytes, now: dict[str, Any], start: int, reason: str
+    name: str, before: FileState | None, size: int, beginning: bytes, now: dict[str, Any], start: int, reason: str
 ) -> None:
-    found = where_to_start(before, size=size, beginning=beginning, **now)
-    assert (found.position, found.reason) == (start, reason), name
+    assert where_to_start(before, size=size, beginning=beginning, **now) == (start, reason), name
 
 
 def test_a_turn_without_a_time_has_its_neighbours() -> None:

@@ -20,8 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
-from csmd.capture import transcripts as capture
-from csmd.capture import transcripts as pieces
+from csmd.capture import transcripts
 from csmd.capture.transcripts import OnDisk
 from csmd.config import child_environment
 from csmd.daemon import backlog, reading
@@ -46,7 +45,7 @@ PAIRS = Path(__file__).resolve().parents[1] / "data" / "supersession" / "pairs.j
 # --- the order
 
 names = st.sampled_from(["a", "b", "c", "d"])
-transcripts = st.one_of(
+paths = st.one_of(
     st.builds(lambda project, session: f"/r/projects/{project}/{session}.jsonl", names, names),
     st.builds(
         lambda project, session, agent: f"/r/projects/{project}/{session}/subagents/agent-{agent}.jsonl",
@@ -60,7 +59,7 @@ transcripts = st.one_of(
 @pytest.mark.invariant(
     "Of the past every project's newest come first, each transcript once; in whatever order it is read, the same is remembered"
 )
-@given(st.dictionaries(transcripts, st.integers(0, 5), max_size=40))
+@given(st.dictionaries(paths, st.integers(0, 5), max_size=40))
 def test_every_projects_newest_come_before_any_projects_next(written: dict[str, int]) -> None:
     found = [OnDisk(path, 10, mtime) for path, mtime in written.items()]
     ordered = backlog.in_order(found, ["/r/projects"])
@@ -230,11 +229,11 @@ def test_what_the_user_leaves_out_is_no_past(parts: Any) -> None:
 @pytest.mark.invariant("What happens now goes before the past; the background rests; half a session is not distilled")
 def test_half_a_session_is_not_distilled(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last message so far is not its last: what follows is known, only not read yet."""
-    monkeypatch.setattr(pieces, "READ_BYTES", 1000)
+    monkeypatch.setattr(transcripts, "READ_BYTES", 1000)
     machine = parts.machine
     for said in (PREFERENCE, CORRECTION, DECISION) * 2:
         machine.transcript(machine.line("user", said), machine.line("assistant", "It is done."))
-    path = next(iter(capture.transcripts(machine.assistant / "projects")))
+    path = next(iter(transcripts.transcripts(machine.assistant / "projects")))
     os.utime(path, (1, 1))
     seen = []
     while parts.steward.step(START):
@@ -391,7 +390,7 @@ def taken_in(root: Path, home: Path, order: Any, *, distilled_after_each: bool) 
     try:
         left = EVALUATION_BYTES
         chosen = []
-        for one in backlog.in_order(capture.listed(root), [str(root)]):
+        for one in backlog.in_order(transcripts.listed(root), [str(root)]):
             size = sum(file.size for file in one.files)
             if size <= left:
                 chosen.append(one)

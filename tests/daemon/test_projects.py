@@ -88,15 +88,15 @@ def test_a_hook_and_its_transcript_name_the_same_project(parts: Any, work: Path)
     two = repository(work / "two")
     (work / "link").symlink_to(two)
     path = parts.machine.transcript(parts.machine.line("user", "begun", cwd=str(work)))
-    from csmd.capture import transcripts as capture
+    from csmd.capture import ingest
     from csmd.daemon.clock import now_iso
 
     body = f'{{"session_id":"s1","cwd":"{work}/link","hook_event_name":"UserPromptSubmit","prompt":"there","transcript_path":"{path}"}}'
-    event, redacted = capture.decode_event(body.encode(), name="UserPromptSubmit", event_id="e1", at=now_iso())
+    event, redacted = ingest.decode_event(body.encode(), name="UserPromptSubmit", event_id="e1", at=now_iso())
     assert event is not None
     parts.store.write(
-        lambda rows: capture.record(
-            rows, event, redacted=redacted, key=parts.store.hash_key, now=now_iso(), place=capture.place_of(rows, event)
+        lambda rows: ingest.record(
+            rows, event, redacted=redacted, key=parts.store.hash_key, now=now_iso(), place=ingest.place_of(rows, event)
         )
     )
     assert turns(parts) == {"two": ["there"]}

@@ -23,7 +23,7 @@ import pytest
 from hypothesis import strategies as st
 from machine import Machine, eventually
 
-from csmd.capture import transcripts as probing
+from csmd.capture import ingest
 from csmd.doctor import checks, examine, host_settings
 from csmd.doctor.checks import Check, Finding, Ran, Scene
 from csmd.hosts.claude import environment, registration
@@ -436,9 +436,19 @@ EVENTS = [
 @pytest.mark.parametrize(("session", "name", "said", "is_one"), EVENTS)
 def test_nothing_that_somebody_says_passes_for_a_marker(session: str, name: Any, said: str, is_one: bool) -> None:
     event = Event(id="e", host="claude", name=name, session_id=session, at="", text=said)
-    assert probing.is_probe(event) is is_one
-    assert not probing.is_probe(replace(event, transcript_path="/t.jsonl"))
-    assert probing.unanswered(event).by_user is not is_one
+    assert ingest.is_probe(event) is is_one
+    assert not ingest.is_probe(replace(event, transcript_path="/t.jsonl"))
+
+
+def test_no_memory_is_looked_up_for_a_marker() -> None:
+    def is_by_user(session: str, said: str) -> bool:
+        body = json.dumps({"session_id": session, "prompt": said}).encode()
+        event, _ = ingest.decode_event(body, name="UserPromptSubmit", event_id="e", at="2026-01-01T00:00:00.000Z")
+        return event is not None and event.by_user
+
+    said = PROBE_TEXT.format(event="prompt", word="bcd")
+    assert not is_by_user(f"{PROBE_SESSION}bcd", said)
+    assert is_by_user("s1", said) and is_by_user(f"{PROBE_SESSION}bcd", "we use tabs here")
 
 
 def test_what_is_said_in_a_markers_session_is_captured_all_the_same(machine: Machine) -> None:

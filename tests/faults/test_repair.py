@@ -21,7 +21,6 @@ import pytest
 from machine import Machine, temporary_directory
 
 from csmd.capture import transcripts
-from csmd.capture import transcripts as capture
 from csmd.config import Config, Settings, child_environment, default_paths
 from csmd.daemon import repair
 from csmd.daemon.clock import now_iso
@@ -85,7 +84,7 @@ def remember(store: Store, said: str) -> str:
 
 
 def read_transcripts(store: Store, config: Config) -> None:
-    for path in capture.transcripts(config.assistant_dirs[0] / "projects"):
+    for path in transcripts.transcripts(config.assistant_dirs[0] / "projects"):
         transcripts.tail(store, path, now=now_iso, tool_limit=8192, quarantine=config.paths.quarantine)
 
 
