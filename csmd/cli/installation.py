@@ -722,7 +722,7 @@ def report_verb(target: Path | None, as_json: bool) -> None:
     """Gather what a bug report needs into one file; nothing is sent."""
     paths, now_s = default_paths(), time.time()
     scene = examine.look(paths, cwd=Path(asking.here(None)), now_s=now_s)
-    examined = examine.judged(scene, examine.walk(examine.CHECKS, scene))
+    examined = examine.judge(scene)
     made = report.compose(scene, examined)
     said = report.bundle(made, datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%d %H:%M UTC"))
     path = report.write(paths, target, said)

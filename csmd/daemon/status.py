@@ -23,7 +23,7 @@ from csmd.daemon.watch import Watch
 from csmd.dream import page_edits
 from csmd.errors import StoreError
 from csmd.exclusions import Pauses
-from csmd.hosts.claude import environment
+from csmd.hosts.claude import environment, registration
 from csmd.privacy.redaction import redact
 from csmd.recall import compose
 from csmd.store import activity, files, receipts, sessions, speakers, vectors
@@ -39,7 +39,7 @@ def transcripts_kept(rows: Rows, config: Config) -> dict[str, Any]:
     days = {str(folder): _days(str(folder)) for folder in config.assistant_dirs}
     roots = [root for _, root, *_ in activity.project_counts(rows)[:MOST_PROJECTS] if root and Path(root).is_dir()]
     own = {root: min(_days(folder, root) for folder in days) for root in roots} if days else {}
-    usual = min(days.values(), default=environment.CLEANUP_DAYS)
+    usual = min(days.values(), default=registration.CLEANUP_DAYS)
     named = sessions.transcript_paths(rows)
     missing = [seq for seq, path in named if not os.path.exists(path)]  # noqa: PTH110 - thousands, at each status
     return {
@@ -55,7 +55,7 @@ def transcripts_kept(rows: Rows, config: Config) -> dict[str, Any]:
 def _days(folder: str, project: str = "") -> int:
     places = environment.settings_files(folder, platform=sys.platform, project=project)
     found = environment.cleanup_days([files.read_small(place, SETTINGS_BYTES) for place in places])
-    return environment.CLEANUP_DAYS if found is None else found
+    return registration.CLEANUP_DAYS if found is None else found
 
 
 #: A session without a turn for this long is nobody's any more.

@@ -1,18 +1,22 @@
-"""The checks of `csmd doctor`: hooks, host, machine, daemon; values in, findings out."""
+"""The checks of `csmd doctor`, one function each; values in, findings out.
+
+A check's name is its function's, its question the function's docstring. Their order is that in which a turn goes: from
+the assistant to the store; the rest behind.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import stat
-import subprocess
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import csmd
 from csmd import config
@@ -21,11 +25,9 @@ from csmd.doctor import host_settings
 from csmd.doctor.host_settings import Registered, Source, registered
 from csmd.errors import ConfigError
 from csmd.hosts.claude import registration
-from csmd.installer import foreign_files, plan
-from csmd.installer.foreign_files import left_out
-from csmd.installer.plan import HOOK_FILES
-from csmd.installer.plan import trouble as trouble_of
+from csmd.installer import foreign_files, plan, service
 from csmd.paths import Paths
+from csmd.text import display
 
 #: fail: what is said is not captured, or not as it was said. warn: it may be so. note: good to know.
 #: unasked: only a daemon that answers could tell, and none does.
@@ -33,13 +35,15 @@ Level = Literal["fail", "warn", "note", "unasked", "ok"]
 LEVELS: tuple[Level, ...] = ("fail", "warn", "note", "unasked", "ok")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(NamedTuple):
     """What a check found; without a remedy of its own it has its check's."""
 
     level: Level
     what: str
     remedy: str = ""
+
+
+fail, warn, note = partial(Finding, "fail"), partial(Finding, "warn"), partial(Finding, "note")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +75,6 @@ class Scene:
     """Those, and the one in force here."""
     problems: tuple[str, ...] = ()
     """What is wrong with csmd's own files: its configuration, its record of what it installed."""
-    share: Path = Path()
-    """The hook's files as this csmd ships them."""
     status: Mapping[str, Any] | None = None
     trouble: tuple[str, str] = ("", "")
     pid: int = 0
@@ -103,7 +105,7 @@ Look = Callable[[Scene], Iterable[Finding]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A row of a table of checks; `limit_s` is how long it may take, `asks` whether a daemon has to answer."""
+    """A row of the table of checks; `limit_s` is how long it may take, `asks` whether a daemon has to answer."""
 
     id: str
     question: str
@@ -113,19 +115,18 @@ class Check:
     asks: bool = False
 
 
-def fail(what: str, remedy: str = "") -> Finding:
-    """What is said is not captured."""
-    return Finding(level="fail", what=what, remedy=remedy)
+CHECKS: list[Check] = []
 
 
-def warn(what: str, remedy: str = "") -> Finding:
-    """It may not be captured as it should, or not for long."""
-    return Finding(level="warn", what=what, remedy=remedy)
+def check(remedy: str, *, limit_s: float = 3.0, asks: bool = False) -> Callable[[Look], Look]:
+    """Adds a function to the checks."""
 
+    def add(look: Look) -> Look:
+        ident, question = look.__name__.replace("_", "-"), look.__doc__ or ""
+        CHECKS.append(Check(id=ident, question=question, remedy=remedy, look=look, limit_s=limit_s, asks=asks))
+        return look
 
-def note(what: str, remedy: str = "") -> Finding:
-    """Good to know; nothing has to be done."""
-    return Finding(level="note", what=what, remedy=remedy)
+    return add
 
 
 #: csmd's own plugin carries the same hooks.
@@ -134,14 +135,18 @@ PLUGIN = "csmd"
 MANAGED_KEYS = ("hooks", "disableAllHooks", "allowManagedHooksOnly", "cleanupPeriodDays", "autoMemoryEnabled", "env")
 
 
-def _settings(scene: Scene) -> Iterator[Finding]:
+@check("correct the file, or move it away and run `csmd install`")
+def settings(scene: Scene) -> Iterator[Finding]:
+    """Can the assistant's settings files be read?"""
     for source in scene.sources:
         if source.problem:
             said = f"{source.path}: {source.problem}; the assistant ignores the whole file"
             yield fail(said) if source.scope == "user" else warn(said)
 
 
-def _registered(scene: Scene) -> Iterator[Finding]:
+@check("`csmd install`")
+def hooks(scene: Scene) -> Iterator[Finding]:
+    """Is a hook registered for every event?"""
     if PLUGIN in host_settings.plugins(scene.sources):
         return
     for source in scene.sources:
@@ -155,7 +160,9 @@ def _registered(scene: Scene) -> Iterator[Finding]:
             yield fail(f"{source.path}: no hook is registered for {', '.join(missing)}")
 
 
-def _altered(scene: Scene) -> Iterator[Finding]:
+@check("`csmd install` writes them anew")
+def hooks_altered(scene: Scene) -> Iterator[Finding]:
+    """Are the registered hooks as csmd wrote them?"""
     noted = scene.paths.hook_dir / "interpreter"
     if not noted.is_file():
         return
@@ -167,7 +174,9 @@ def _altered(scene: Scene) -> Iterator[Finding]:
                 yield warn(f"{one.path}: the hook for {one.event} is not as csmd wrote it")
 
 
-def _twice(scene: Scene) -> Iterator[Finding]:
+@check("`csmd install` leaves one of each")
+def hooks_twice(scene: Scene) -> Iterator[Finding]:
+    """Is each registered once?"""
     for (event, path), count in Counter((one.event, one.path) for one in scene.ours).items():
         if count > 1:
             yield warn(f"{path}: {count} hooks of csmd's for {event}; each event is stored once, at twice the cost")
@@ -177,7 +186,9 @@ def _twice(scene: Scene) -> Iterator[Finding]:
         )
 
 
-def _foreign_homes(scene: Scene) -> Iterator[Finding]:
+@check("`csmd uninstall` with that home as CSMD_HOME")
+def hooks_other_home(scene: Scene) -> Iterator[Finding]:
+    """Are there hooks of another csmd?"""
     other = sorted({(one.home, one.path) for one in scene.hooks if one.home not in ("", str(scene.paths.home))})
     for home, path in other:
         gone = "" if Path(home).is_dir() else ", which is gone"
@@ -185,43 +196,55 @@ def _foreign_homes(scene: Scene) -> Iterator[Finding]:
                    f"`CSMD_HOME={home} csmd uninstall` takes them out")  # fmt: skip
 
 
-def _python(scene: Scene) -> Iterator[Finding]:
-    for trouble in trouble_of(scene.paths):  # `csmd status` says the same
+@check("`csmd install` finds another")
+def hook_python(scene: Scene) -> Iterator[Finding]:
+    """Is the Python there that the hooks run on?"""
+    for trouble in plan.trouble(scene.paths):  # `csmd status` says the same
         yield fail(trouble.partition(";")[0])
 
 
-def _script(scene: Scene) -> Iterator[Finding]:
+@check("`csmd install` copies it again")
+def hook_script(scene: Scene) -> Iterator[Finding]:
+    """Is the hook the one that csmd ships?"""
     if not scene.ours and not scene.paths.hook_dir.is_dir():
         return
-    for name in HOOK_FILES:
+    for name in plan.HOOK_FILES:
         path = scene.paths.hook_dir / name
         if not path.is_file():
             yield fail(f"the hook's file is gone: {path}")
-        elif path.read_bytes() != (scene.share / name).read_bytes():
+        elif path.read_bytes() != (plan.share() / name).read_bytes():
             yield warn(f"{path} is not the one that this csmd ships: altered, or of another version")
 
 
-def _disabled(scene: Scene) -> Iterator[Finding]:
+@check("take `disableAllHooks` out of that file")
+def hooks_disabled(scene: Scene) -> Iterator[Finding]:
+    """Is `disableAllHooks` off in every settings file?"""
     for source in scene.sources:
         if source.value.get("disableAllHooks") is True:
             where = "" if source.scope in ("user", "managed") else " (in this directory)"
             yield fail(f"{source.path}: disableAllHooks is true{where}: no hook runs")
 
 
-def _managed_only(scene: Scene) -> Iterator[Finding]:
+@check("ask who manages this machine; what transcripts hold is captured all the same")
+def hooks_managed_only(scene: Scene) -> Iterator[Finding]:
+    """Do managed settings let users' hooks run?"""
     for source in scene.sources:
         if source.value.get("allowManagedHooksOnly") is True and source.scope == "managed":
             yield fail(f"{source.path}: allowManagedHooksOnly is true: hooks of users do not run")
 
 
-def _managed(scene: Scene) -> Iterator[Finding]:
+@check("nothing has to be done; only who manages this machine can change it")
+def managed_settings(scene: Scene) -> Iterator[Finding]:
+    """Do managed settings bear on capture?"""
     for source in scene.sources:
         named = [key for key in MANAGED_KEYS if key in source.value]
         if source.scope == "managed" and named:
             yield note(f"{source.path}: your organisation sets {', '.join(named)}")
 
 
-def _switched_off(scene: Scene) -> Iterator[Finding]:
+@check("take CSMD_DISABLE out of `env` in that file")
+def switched_off(scene: Scene) -> Iterator[Finding]:
+    """Is CSMD_DISABLE unset?"""
     if scene.env.get("CSMD_DISABLE") == "1":
         yield fail("CSMD_DISABLE=1 is set here: no session that starts from this shell is captured",
                    "unset CSMD_DISABLE, and look where your shell sets it")  # fmt: skip
@@ -230,7 +253,9 @@ def _switched_off(scene: Scene) -> Iterator[Finding]:
         yield fail(f"{found[0].path}: `env` sets CSMD_DISABLE=1: hooks end at once")
 
 
-def _server(scene: Scene) -> Iterator[Finding]:
+@check("`csmd install`")
+def server(scene: Scene) -> Iterator[Finding]:
+    """Is the memory server registered?"""
     if PLUGIN in host_settings.plugins(scene.sources):
         return
     for path in dict.fromkeys(plan.state_file(folder) for folder in scene.recorded):
@@ -241,353 +266,12 @@ def _server(scene: Scene) -> Iterator[Finding]:
         yield warn(f"the memory server's program is gone or cannot be run: {script}")
 
 
-def _marked(scene: Scene) -> Iterator[Finding]:
-    mark = left_out(str(scene.cwd))
+@check("remove that file; what was said meanwhile stays left out")
+def left_out(scene: Scene) -> Iterator[Finding]:
+    """Is this directory not left out?"""
+    mark = foreign_files.left_out(str(scene.cwd))
     if mark:
         yield warn(f"csmd is switched off in this directory: {mark} lies there, and nothing that is said is captured")
-
-
-HOOK_CHECKS: tuple[Check, ...] = (
-    Check(id="settings", question="Can the assistant's settings files be read?", look=_settings,
-          remedy="correct the file, or move it away and run `csmd install`"),
-    Check(id="hooks", question="Is a hook registered for every event?", look=_registered,
-          remedy="`csmd install`"),
-    Check(id="hooks-altered", question="Are the registered hooks as csmd wrote them?", look=_altered,
-          remedy="`csmd install` writes them anew"),
-    Check(id="hooks-twice", question="Is each registered once?", look=_twice,
-          remedy="`csmd install` leaves one of each"),
-    Check(id="hooks-other-home", question="Are there hooks of another csmd?", look=_foreign_homes,
-          remedy="`csmd uninstall` with that home as CSMD_HOME"),
-    Check(id="hook-python", question="Is the Python there that the hooks run on?", look=_python,
-          remedy="`csmd install` finds another"),
-    Check(id="hook-script", question="Is the hook the one that csmd ships?", look=_script,
-          remedy="`csmd install` copies it again"),
-    Check(id="server", question="Is the memory server registered?", look=_server,
-          remedy="`csmd install`"),
-    Check(id="hooks-disabled", question="Is `disableAllHooks` off in every settings file?", look=_disabled,
-          remedy="take `disableAllHooks` out of that file"),
-    Check(id="hooks-managed-only", question="Do managed settings let users' hooks run?", look=_managed_only,
-          remedy="ask who manages this machine; what transcripts hold is captured all the same"),
-    Check(id="managed-settings", question="Do managed settings bear on capture?", look=_managed,
-          remedy="nothing has to be done; only who manages this machine can change it"),
-    Check(id="switched-off", question="Is CSMD_DISABLE unset?", look=_switched_off,
-          remedy="take CSMD_DISABLE out of `env` in that file"),
-    Check(id="left-out", question="Is this directory not left out?", look=_marked,
-          remedy="remove that file; what was said meanwhile stays left out"),
-)  # fmt: skip
-
-
-#: A client that takes longer to say its version is not waited for.
-VERSION_S = 5.0
-#: Fewer days than that and a transcript may be gone before a daemon that was down has read it.
-FEW_DAYS = 7
-#: Where a container says that it is one.
-CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
-MOUNTS = "/proc/self/mountinfo"
-
-
-def _trust(scene: Scene) -> Iterator[Finding]:
-    if host_settings.is_trusted(scene.states, str(scene.cwd)) is False:
-        yield warn(f"{scene.cwd} is not trusted: in a terminal the assistant runs no hook here (with -p it does)")
-
-
-def _client(scene: Scene) -> Iterator[Finding]:
-    said = client_says(scene.env.get("PATH", ""))
-    if said is None:
-        yield note("no `claude` is on the PATH: its version was not looked at",
-                   "nothing has to be done where you start it otherwise")  # fmt: skip
-        return
-    version = host_settings.version(said)
-    if version is None:
-        yield note("`claude --version` says no version", "nothing has to be done")
-    elif version < host_settings.OLDEST_CLIENT:
-        oldest = ".".join(map(str, host_settings.OLDEST_CLIENT))
-        yield fail(f"the client is {'.'.join(map(str, version))}; csmd's hooks need {oldest} or later")
-
-
-def client_says(path: str) -> str | None:
-    """What the first `claude` on a PATH prints as its version; "" when it says nothing in time, None for no client."""
-    program = next((str(program) for program in on_path("claude", path)), None)
-    if program is None:
-        return None
-    with tempfile.TemporaryDirectory(
-        prefix="csmd-", ignore_cleanup_errors=True
-    ) as place:  # it writes into nobody's settings
-        env = {"PATH": path, "HOME": place, "CLAUDE_CONFIG_DIR": place}
-        try:
-            done = subprocess.run([program, "--version"], env=env, cwd=place, timeout=VERSION_S, check=False,
-                                  stdin=subprocess.DEVNULL, capture_output=True)  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired):
-            return ""
-    return done.stdout.decode("utf-8", "replace")
-
-
-def on_path(name: str, path: str) -> list[Path]:
-    """Every program of this name on a PATH, each real file once, in its order."""
-    found: dict[Path, Path] = {}
-    for folder in path.split(":"):
-        program = Path(folder) / name
-        if folder.startswith("/") and program.is_file():
-            found.setdefault(program.resolve(), program)
-    return list(found.values())
-
-
-def _shared(scene: Scene) -> Iterator[Finding]:
-    if not any(Path(mark).exists() for mark in CONTAINER_MARKS) and not scene.env.get("container"):
-        return
-    mounts = Path(MOUNTS)
-    points = mount_points(mounts.read_text(errors="replace")) if mounts.exists() else {}
-    for folder in scene.dirs:
-        if str(folder) in points or str(folder / "projects") in points:
-            yield warn(f"this is a container, and {folder} is mounted into it: sessions of elsewhere stand in it, "
-                       "with paths that are not here, and hooks that may be not")  # fmt: skip
-
-
-def mount_points(mountinfo: str) -> dict[str, str]:
-    """Mount point -> file system of what /proc/self/mountinfo says."""
-    found = {}
-    for line in mountinfo.splitlines():
-        head, _, tail = line.partition(" - ")
-        if len(head.split(" ")) > 4 and tail:
-            found[head.split(" ")[4].replace("\\040", " ")] = tail.split(" ")[0]
-    return found
-
-
-def _cleanup(scene: Scene) -> Iterator[Finding]:
-    days, path = host_settings.cleanup_days(scene.sources)
-    if days <= FEW_DAYS:
-        when = "keeps no transcripts" if not days else f"deletes transcripts after {days} days"
-        yield warn(f"{path}: the assistant {when}: what csmd has not read by then exists nowhere")
-
-
-def _auto_memory(scene: Scene) -> Iterator[Finding]:
-    found = host_settings.set_in(scene.sources, "autoMemoryEnabled")
-    off = found is not None and found.value["autoMemoryEnabled"] is False
-    off = off or scene.env.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY") == "1"
-    number = 0 if off else sum(len(host_settings.memory_folders(folder)) for folder in scene.dirs)
-    if number:
-        where = "1 project" if number == 1 else f"{number} projects"
-        yield note(f"the assistant keeps a memory of its own for {where}: both remember; csmd does not repeat what its MEMORY.md says",
-                   "nothing has to be done; `autoMemoryEnabled: false` in the assistant's settings leaves csmd alone with it")  # fmt: skip
-
-
-def _auto_dream(scene: Scene) -> Iterator[Finding]:
-    found = host_settings.set_in(scene.sources, "autoDreamEnabled")
-    if found is not None and found.value["autoDreamEnabled"] is True:
-        yield note(f"{found.path}: autoDreamEnabled: the assistant rewrites its own memory now and then")
-
-
-def _others(scene: Scene) -> Iterator[Finding]:
-    commands = [one.command for one in scene.hooks if not one.home]
-    words = [*commands, *host_settings.plugins(scene.sources), *host_settings.servers(scene.states, str(scene.cwd))]
-    for name in host_settings.others(words):
-        yield note(f"{name} is set up, too: both remember, and both put words before your sessions")
-
-
-def _unread_dirs(scene: Scene) -> Iterator[Finding]:
-    found = {"CLAUDE_CONFIG_DIR": scene.env.get("CLAUDE_CONFIG_DIR", "")}
-    told = host_settings.variable(scene.sources, "CLAUDE_CONFIG_DIR")
-    if told is not None:
-        found[f"`env` in {told[0].path}"] = told[1]
-    usual = scene.user_home / ".claude"
-    known = [*scene.recorded, *(Path(root).parent for root in (scene.status or {}).get("watching", []))]
-    for where, folder in found.items():
-        there = folder and (Path(folder) / "projects").is_dir()
-        if there and not any(_same(Path(folder), other) for other in known):
-            yield warn(f"{where} names {folder}, and csmd does not read it",
-                       f"`CLAUDE_CONFIG_DIR={folder} csmd install`")  # fmt: skip
-    if (
-        scene.recorded
-        and (usual / "projects").is_dir()
-        and not any(_same(usual, other) for other in [*known, *scene.dirs])
-    ):
-        yield note(f"there are sessions in {usual}, too, and csmd does not read them",
-                   f"`CLAUDE_CONFIG_DIR={usual} csmd install`")  # fmt: skip
-
-
-def _same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
-
-
-HOST_CHECKS: tuple[Check, ...] = (
-    Check(id="trust", question="Is this directory trusted by the assistant?", look=_trust,
-          remedy="start `claude` here once and say that you trust it"),
-    Check(id="client", question="Does the client know csmd's hooks?", look=_client, limit_s=VERSION_S + 2,
-          remedy="update the client"),
-    Check(id="shared-settings", question="In a container: are the assistant's files its own?", look=_shared,
-          remedy="give the container a CLAUDE_CONFIG_DIR of its own, or run `csmd install` on both sides"),
-    Check(id="cleanup", question="Does the assistant keep transcripts long enough?", look=_cleanup,
-          remedy="raise `cleanupPeriodDays`, and keep the daemon running"),
-    Check(id="auto-memory", question="Does the assistant keep a memory of its own?", look=_auto_memory,
-          remedy="nothing has to be done"),
-    Check(id="auto-dream", question="Does the assistant rewrite that by itself?", look=_auto_dream,
-          remedy="nothing has to be done; csmd reads what stands there then"),
-    Check(id="other-memory", question="Does another program remember, too?", look=_others,
-          remedy="keep one of them, or live with both: csmd does not touch the other"),
-    Check(id="config-dirs", question="Is every configuration directory of the assistant read?", look=_unread_dirs,
-          remedy="`csmd install` with that CLAUDE_CONFIG_DIR"),
-)  # fmt: skip
-
-
-LOW_BYTES, LEAST_BYTES = 200_000_000, 10_000_000
-#: On these SQLite's write-ahead log and sockets do not work as they should.
-NETWORK = {
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "9p",
-    "drvfs",
-    "fuse.sshfs",
-    "afs",
-    "ceph",
-    "fuse.glusterfs",
-    "virtiofs",
-    "afpfs",
-}
-LIMITS = Path("/proc/sys/fs/inotify")
-#: One for csmd's watcher; editors and browsers take some each.
-FEW_INSTANCES = 16
-SPARE = 1.2
-MOST_PLACES = 200
-
-
-def _configuration(scene: Scene) -> Iterator[Finding]:
-    for problem in scene.problems:
-        yield fail(problem)
-    path = scene.paths.config_file
-    try:
-        config.parse_settings(path.read_text(encoding="utf-8") if path.exists() else "", where=str(path))
-    except ConfigError as error:
-        yield fail(f"{error.what}: the daemon does not start with it", error.hint)
-    except UnicodeDecodeError:
-        yield fail(f"{path}: not UTF-8: the daemon does not start with it")
-
-
-def _private(scene: Scene) -> Iterator[Finding]:
-    for folder in (scene.paths.home, scene.paths.spool, scene.paths.run_dir):
-        if not folder.exists() and not folder.is_symlink():
-            continue
-        info = folder.lstat()
-        if stat.S_ISLNK(info.st_mode):
-            yield fail(
-                f"{folder} is a symbolic link; csmd writes through none", "set CSMD_HOME to the directory itself"
-            )
-        elif info.st_uid != os.getuid():
-            yield fail(f"{folder} belongs to uid {info.st_uid}, not to you", f"chown -R {os.getuid()} {folder}")
-        elif info.st_mode & 0o077:
-            yield warn(f"{folder} is open to others (mode {stat.S_IMODE(info.st_mode):04o})", f"chmod 700 {folder}")
-        elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            yield fail(f"{folder} cannot be written (mode {stat.S_IMODE(info.st_mode):04o})", f"chmod 700 {folder}")
-
-
-def _disk(scene: Scene) -> Iterator[Finding]:
-    yield from _room(scene.paths.home, fail, "events are refused and spooled")
-    yield from _room(Path("/tmp"), warn, "there is no second place for the spool")  # noqa: S108
-
-
-def _room(place: Path, told: Callable[..., Finding], why: str) -> Iterator[Finding]:
-    there = next(folder for folder in (place, *place.parents) if folder.exists())
-    free = shutil.disk_usage(there).free
-    if os.statvfs(there).f_flag & os.ST_RDONLY:
-        yield told(f"{there} is on a read-only disk: {why}", "mount it writable")
-    elif free < LEAST_BYTES:
-        yield told(f"{render.size(free)} are free on the disk of {there}: {why}")
-    elif free < LOW_BYTES:
-        yield warn(f"{render.size(free)} are free on the disk of {there}")
-
-
-def _file_system(scene: Scene) -> Iterator[Finding]:
-    mounts = Path(MOUNTS)
-    points = mount_points(mounts.read_text(errors="replace")) if mounts.exists() else {}
-    home = Path(os.path.realpath(scene.paths.home))
-    around = next((place for place in (home, *home.parents) if str(place) in points), None)
-    kind = points.get(str(around), "")
-    if kind in NETWORK:
-        yield warn(
-            f"{home} is on {kind} ({around}): its locks cannot be relied on, and a lost connection stops capture"
-        )
-
-
-def _log(scene: Scene) -> Iterator[Finding]:
-    path = scene.paths.log_file
-    place = path if os.path.exists(path) else path.parent  # noqa: PTH110 - where one may not look, Path raises
-    if os.path.exists(place) and not os.access(place, os.W_OK):  # noqa: PTH110
-        yield warn(f"{place} cannot be written: what goes wrong is noted nowhere")
-
-
-def _umask(scene: Scene) -> Iterator[Finding]:
-    if scene.umask & 0o700:
-        yield warn(
-            f"the umask {scene.umask:04o} takes rights from you yourself: what others write for csmd it cannot read"
-        )
-
-
-def _watches(scene: Scene) -> Iterator[Finding]:
-    if not LIMITS.is_dir():
-        return
-    most, instances = (int((LIMITS / name).read_text()) for name in ("max_user_watches", "max_user_instances"))
-    needed = sum(_folders(folder / "projects", most) for folder in scene.dirs)
-    if needed * SPARE > most:
-        yield warn(f"{needed} directories of transcripts, and fs.inotify.max_user_watches is {most}",
-                   f"sudo sysctl fs.inotify.max_user_watches={max(2 * most, 2 * needed)}")  # fmt: skip
-    if instances < FEW_INSTANCES:
-        yield warn(f"fs.inotify.max_user_instances is {instances}: other programs may take all of them",
-                   "sudo sysctl fs.inotify.max_user_instances=128")  # fmt: skip
-
-
-def _folders(root: Path, most: int) -> int:
-    """How many directories are below a place, itself among them; counting ends beyond `most`."""
-    found = 0
-    for _ in os.walk(root):
-        found += 1
-        if found > most:
-            break
-    return found
-
-
-def _unreadable(scene: Scene) -> Iterator[Finding]:
-    projects = [Path(row["root"]) for row in (scene.status or {}).get("projects", ()) if row["root"]]
-    roots = [folder / "projects" for folder in scene.dirs]
-    for place in [*roots, scene.cwd, *projects[:MOST_PLACES]]:
-        try:
-            with os.scandir(place) as held:
-                first = next((one for one in held if one.name.endswith(".jsonl")), None)
-            if first is not None:
-                os.close(os.open(first.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
-        except PermissionError as error:
-            yield warn(f"{place} cannot be read ({error.strerror}): what is in it is not known to csmd")
-        except OSError:
-            continue  # gone, or a place of another machine
-
-
-def _commands(scene: Scene) -> Iterator[Finding]:
-    found = on_path("csmd", scene.env.get("PATH", ""))
-    if len(found) > 1:
-        yield note(f"there are {len(found)} csmd on the PATH: {', '.join(str(path) for path in found[:3])}")
-
-
-MACHINE_CHECKS: tuple[Check, ...] = (
-    Check(id="configuration", question="Are config.yaml and the record of the install sound?", look=_configuration,
-          remedy="correct the file, then `csmd restart`"),
-    Check(id="private", question="Are csmd's directories yours alone?", look=_private,
-          remedy="`chmod 700`, or choose another CSMD_HOME"),
-    Check(id="disk", question="Is there room in the home and in /tmp?", look=_disk,
-          remedy="make room: the daemon then takes in by itself what was spooled"),
-    Check(id="file-system", question="Is the home on a disk of this machine?", look=_file_system,
-          remedy="set CSMD_HOME to a directory on a disk of this machine, then `csmd install`"),
-    Check(id="log", question="Can the log be written?", look=_log,
-          remedy="make it yours: `chown` and `chmod 600`"),
-    Check(id="umask", question="Does the umask leave you your own files?", look=_umask,
-          remedy="`umask 077` (or 022) where your shell sets it"),
-    Check(id="watches", question="Can all directories of transcripts be watched?", look=_watches,
-          remedy="raise the limit; until then each transcript is looked at every 15 minutes"),
-    Check(id="unreadable", question="Can transcripts and projects be read?", look=_unreadable,
-          remedy="macOS: System Settings, Privacy & Security, Full Disk Access, for the terminal and Python; else its rights"),
-    Check(id="commands", question="Is there one csmd on the PATH?", look=_commands,
-          remedy="remove those that you do not use: each has its own idea of the hook"),
-)  # fmt: skip
 
 
 #: Events that wait longer are not on their way any more.
@@ -598,7 +282,9 @@ AHEAD_S = 120.0
 SLOW_HOOK_MS = 1_000.0
 
 
-def _daemon(scene: Scene) -> Iterator[Finding]:
+@check("`csmd start`")
+def daemon(scene: Scene) -> Iterator[Finding]:
+    """Does a daemon answer?"""
     if scene.status is not None:
         return
     what, remedy = scene.trouble
@@ -612,13 +298,17 @@ def _daemon(scene: Scene) -> Iterator[Finding]:
         yield fail(what or "no daemon runs: what happens is kept in the spool", remedy)
 
 
-def _version(scene: Scene) -> Iterator[Finding]:
+@check("`csmd upgrade`", asks=True)
+def daemon_version(scene: Scene) -> Iterator[Finding]:
+    """Is it of this version?"""
     told = (scene.status or {}).get("version", csmd.__version__)
     if told != csmd.__version__:
         yield warn(f"the daemon is csmd {told}, this command {csmd.__version__}")
 
 
-def _capture(scene: Scene) -> Iterator[Finding]:
+@check("`csmd restart`; if that does not help, `csmd report` gathers what a bug report needs")
+def capture(scene: Scene) -> Iterator[Finding]:
+    """Is a turn found that the registered hooks report?"""
     for one in scene.ran:
         if one.problem:
             yield fail(f"the hook for {one.event} does not work: {one.problem}")
@@ -635,25 +325,33 @@ def _capture(scene: Scene) -> Iterator[Finding]:
                        "see what the checks say of the disk and of the hook")  # fmt: skip
 
 
-def _paused(scene: Scene) -> Iterator[Finding]:
+@check("`csmd resume`", asks=True)
+def paused(scene: Scene) -> Iterator[Finding]:
+    """Is capture not paused?"""
     paused = (scene.status or {}).get("paused")
     if paused:
         until = f"until {render.when(paused['until'])}" if paused.get("until") else "until you resume it"
         yield warn(f"capture is paused {until}")
 
 
-def _alarms(scene: Scene) -> Iterator[Finding]:
+@check("see docs/operations.md", asks=True)
+def alarms(scene: Scene) -> Iterator[Finding]:
+    """Has the daemon raised no alarm?"""
     for alarm in (scene.status or {}).get("alarms") or ():
         yield fail(str(alarm.get("what", "")), str(alarm.get("do", "")))
 
 
-def _degraded(scene: Scene) -> Iterator[Finding]:
+@check("the line says what and where; the log has more", asks=True)
+def degraded(scene: Scene) -> Iterator[Finding]:
+    """Does every part of the daemon work?"""
     for text in (scene.status or {}).get("degraded", ()):
         if not text.startswith("vectors: no embedding model"):  # told by its own check
             yield warn(text)
 
 
-def _model(scene: Scene) -> Iterator[Finding]:
+@check("`csmd model fetch` (90 MB, once), or `csmd model add DIR`", asks=True)
+def model(scene: Scene) -> Iterator[Finding]:
+    """Is there an embedding model?"""
     if scene.status is not None and not scene.status["model"]["name"]:
         yield note("no embedding model is installed: search is by words alone")
 
@@ -664,7 +362,9 @@ def spooled(home: Path) -> list[Path]:
     return sorted((path for path in found if path.suffix == ".event"), key=lambda path: path.name)
 
 
-def _spool(scene: Scene) -> Iterator[Finding]:
+@check("`csmd start`; a daemon that runs says in `csmd status` why it takes nothing in")
+def spool(scene: Scene) -> Iterator[Finding]:
+    """Is the spool empty?"""
     waiting = spooled(scene.paths.home)
     if not waiting:
         return
@@ -683,7 +383,9 @@ def _age(name: str, now_s: float) -> float:
         return 0.0
 
 
-def _quarantine(scene: Scene) -> Iterator[Finding]:
+@check("nothing has to be done; if they become more, put one into a bug report: it says where and why, never what")
+def quarantine(scene: Scene) -> Iterator[Finding]:
+    """Could all input be read?"""
     folder = scene.paths.quarantine
     notes = len(list(folder.iterdir())) if folder.is_dir() else 0
     if notes:
@@ -691,7 +393,9 @@ def _quarantine(scene: Scene) -> Iterator[Finding]:
         yield note(f"{said} in {folder}: input that could not be read")
 
 
-def _store(scene: Scene) -> Iterator[Finding]:
+@check("`csmd repair --dry-run` says what could be had, `csmd repair` does it", asks=True)
+def store(scene: Scene) -> Iterator[Finding]:
+    """Is the database sound?"""
     if scene.status is not None and scene.store_problems is None:
         yield note(
             "the database was not read to its end: it is large, or the daemon busy", "`csmd tool csm_store_check`"
@@ -700,12 +404,16 @@ def _store(scene: Scene) -> Iterator[Finding]:
         yield fail(f"the database is damaged: {problem}")
 
 
-def _beliefs(scene: Scene) -> Iterator[Finding]:
+@check("`csmd governance` lists the rules and what breaks them")
+def beliefs(scene: Scene) -> Iterator[Finding]:
+    """Does what is believed keep its rules?"""
     for what, remedy in scene.broken_rules:
         yield warn(what, remedy)
 
 
-def _hung_mark(scene: Scene) -> Iterator[Finding]:
+@check("nothing: what happens meanwhile is in the spool; `csmd restart` if it comes again", asks=True)
+def hung_mark(scene: Scene) -> Iterator[Finding]:
+    """Has no hook waited in vain just now?"""
     mark = scene.paths.hung_mark
     if mark.exists() and scene.status is not None:
         age = max(0.0, scene.now_s - mark.stat().st_mtime)
@@ -713,14 +421,18 @@ def _hung_mark(scene: Scene) -> Iterator[Finding]:
             yield warn(f"a hook waited in vain {age:.0f} s ago: until 30 s after that hooks do not ask the daemon")
 
 
-def _socket(scene: Scene) -> Iterator[Finding]:
+@check("nothing has to be done; a shorter CSMD_HOME brings it back")
+def socket(scene: Scene) -> Iterator[Finding]:
+    """Does the socket lie in the home?"""
     if scene.paths.endpoint.is_file():
         path = scene.paths.endpoint.read_text(encoding="utf-8", errors="replace").strip()
         if path and not path.startswith(f"{scene.paths.home}/"):
             yield note(f"the path of {scene.paths.home} is too long for a socket: it is {path}")
 
 
-def _clock(scene: Scene) -> Iterator[Finding]:
+@check("set the clock; nothing is lost by a wrong one, but ages are counted by it")
+def clock(scene: Scene) -> Iterator[Finding]:
+    """Is the clock right?"""
     if scene.newest_turn:
         ahead = _seconds(scene.newest_turn) - scene.now_s
         if ahead > AHEAD_S:
@@ -740,33 +452,245 @@ def _seconds(stamp: str) -> float:
         return 0.0
 
 
-RUNTIME_CHECKS: tuple[Check, ...] = (
-    Check(id="daemon", question="Does a daemon answer?", look=_daemon,
-          remedy="`csmd start`"),
-    Check(id="daemon-version", question="Is it of this version?", look=_version, asks=True,
-          remedy="`csmd upgrade`"),
-    Check(id="capture", question="Is a turn found that the registered hooks report?", look=_capture,
-          remedy="`csmd restart`; if that does not help, `csmd report` gathers what a bug report needs"),
-    Check(id="paused", question="Is capture not paused?", look=_paused, asks=True,
-          remedy="`csmd resume`"),
-    Check(id="alarms", question="Has the daemon raised no alarm?", look=_alarms, asks=True,
-          remedy="see docs/operations.md"),
-    Check(id="degraded", question="Does every part of the daemon work?", look=_degraded, asks=True,
-          remedy="the line says what and where; the log has more"),
-    Check(id="hung-mark", question="Has no hook waited in vain just now?", look=_hung_mark, asks=True,
-          remedy="nothing: what happens meanwhile is in the spool; `csmd restart` if it comes again"),
-    Check(id="model", question="Is there an embedding model?", look=_model, asks=True,
-          remedy="`csmd model fetch` (90 MB, once), or `csmd model add DIR`"),
-    Check(id="spool", question="Is the spool empty?", look=_spool,
-          remedy="`csmd start`; a daemon that runs says in `csmd status` why it takes nothing in"),
-    Check(id="quarantine", question="Could all input be read?", look=_quarantine,
-          remedy="nothing has to be done; if they become more, put one into a bug report: it says where and why, never what"),
-    Check(id="store", question="Is the database sound?", look=_store, asks=True,
-          remedy="`csmd repair --dry-run` says what could be had, `csmd repair` does it"),
-    Check(id="beliefs", question="Does what is believed keep its rules?", look=_beliefs,
-          remedy="`csmd governance` lists the rules and what breaks them"),
-    Check(id="socket", question="Does the socket lie in the home?", look=_socket,
-          remedy="nothing has to be done; a shorter CSMD_HOME brings it back"),
-    Check(id="clock", question="Is the clock right?", look=_clock,
-          remedy="set the clock; nothing is lost by a wrong one, but ages are counted by it"),
-)  # fmt: skip
+#: Fewer days than that and a transcript may be gone before a daemon that was down has read it.
+FEW_DAYS = 7
+#: Where a container says that it is one.
+CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
+
+
+@check("start `claude` here once and say that you trust it")
+def trust(scene: Scene) -> Iterator[Finding]:
+    """Is this directory trusted by the assistant?"""
+    if host_settings.is_trusted(scene.states, str(scene.cwd)) is False:
+        yield warn(f"{scene.cwd} is not trusted: in a terminal the assistant runs no hook here (with -p it does)")
+
+
+@check("update the client", limit_s=plan.PATIENCE_S + 2)
+def client(scene: Scene) -> Iterator[Finding]:
+    """Does the client know csmd's hooks?"""
+    said = client_version(scene.env)
+    if said is None:
+        yield note("no `claude` is on the PATH: its version was not looked at",
+                   "nothing has to be done where you start it otherwise")  # fmt: skip
+        return
+    version = display.version_of(said)
+    if version is None:
+        yield note("`claude --version` says no version", "nothing has to be done")
+    elif version < host_settings.OLDEST_CLIENT:
+        oldest = ".".join(map(str, host_settings.OLDEST_CLIENT))
+        yield fail(f"the client is {said}; csmd's hooks need {oldest} or later")
+
+
+def client_version(env: Mapping[str, str]) -> str | None:
+    """The first word that the first `claude` on PATH prints as its version; "" when it says nothing in time, None for no client."""
+    search = env.get("PATH", "")
+    programs = plan.programs_in(search.split(os.pathsep), plan.PROGRAM)
+    return next(iter(plan.version_said(programs[0], search).split()), "") if programs else None
+
+
+@check("give the container a CLAUDE_CONFIG_DIR of its own, or run `csmd install` on both sides")
+def shared_settings(scene: Scene) -> Iterator[Finding]:
+    """In a container: are the assistant's files its own?"""
+    if not any(Path(mark).exists() for mark in CONTAINER_MARKS) and not scene.env.get("container"):
+        return
+    points = service.mount_points(service.text_of(service.MOUNTS))
+    for folder in scene.dirs:
+        if folder in points or folder / "projects" in points:
+            yield warn(f"this is a container, and {folder} is mounted into it: sessions of elsewhere stand in it, "
+                       "with paths that are not here, and hooks that may be not")  # fmt: skip
+
+
+@check("raise `cleanupPeriodDays`, and keep the daemon running")
+def cleanup(scene: Scene) -> Iterator[Finding]:
+    """Does the assistant keep transcripts long enough?"""
+    days, path = host_settings.cleanup_days(scene.sources)
+    if days <= FEW_DAYS:
+        when = "keeps no transcripts" if not days else f"deletes transcripts after {days} days"
+        yield warn(f"{path}: the assistant {when}: what csmd has not read by then exists nowhere")
+
+
+@check("nothing has to be done")
+def auto_memory(scene: Scene) -> Iterator[Finding]:
+    """Does the assistant keep a memory of its own?"""
+    found = host_settings.set_in(scene.sources, "autoMemoryEnabled")
+    off = found is not None and found.value["autoMemoryEnabled"] is False
+    off = off or scene.env.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY") == "1"
+    number = 0 if off else sum(len(host_settings.memory_folders(folder)) for folder in scene.dirs)
+    if number:
+        where = "1 project" if number == 1 else f"{number} projects"
+        yield note(f"the assistant keeps a memory of its own for {where}: both remember; csmd does not repeat what its MEMORY.md says",
+                   "nothing has to be done; `autoMemoryEnabled: false` in the assistant's settings leaves csmd alone with it")  # fmt: skip
+
+
+@check("nothing has to be done; csmd reads what stands there then")
+def auto_dream(scene: Scene) -> Iterator[Finding]:
+    """Does the assistant rewrite that by itself?"""
+    found = host_settings.set_in(scene.sources, "autoDreamEnabled")
+    if found is not None and found.value["autoDreamEnabled"] is True:
+        yield note(f"{found.path}: autoDreamEnabled: the assistant rewrites its own memory now and then")
+
+
+@check("keep one of them, or live with both: csmd does not touch the other")
+def other_memory(scene: Scene) -> Iterator[Finding]:
+    """Does another program remember, too?"""
+    commands = [one.command for one in scene.hooks if not one.home]
+    words = [*commands, *host_settings.plugins(scene.sources), *host_settings.servers(scene.states, str(scene.cwd))]
+    for name in host_settings.others(words):
+        yield note(f"{name} is set up, too: both remember, and both put words before your sessions")
+
+
+@check("`csmd install` with that CLAUDE_CONFIG_DIR")
+def config_dirs(scene: Scene) -> Iterator[Finding]:
+    """Is every configuration directory of the assistant read?"""
+    found = {"CLAUDE_CONFIG_DIR": scene.env.get("CLAUDE_CONFIG_DIR", "")}
+    told = host_settings.variable(scene.sources, "CLAUDE_CONFIG_DIR")
+    if told is not None:
+        found[f"`env` in {told[0].path}"] = told[1]
+    usual = scene.user_home / ".claude"
+    known = [*scene.recorded, *(Path(root).parent for root in (scene.status or {}).get("watching", []))]
+    for where, folder in found.items():
+        there = folder and (Path(folder) / "projects").is_dir()
+        if there and not any(_same(Path(folder), other) for other in known):
+            yield warn(f"{where} names {folder}, and csmd does not read it",
+                       f"`CLAUDE_CONFIG_DIR={folder} csmd install`")  # fmt: skip
+    known += scene.dirs
+    if scene.recorded and (usual / "projects").is_dir() and not any(_same(usual, other) for other in known):
+        yield note(f"there are sessions in {usual}, too, and csmd does not read them",
+                   f"`CLAUDE_CONFIG_DIR={usual} csmd install`")  # fmt: skip
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
+
+
+LOW_BYTES, LEAST_BYTES = 200_000_000, 10_000_000
+#: On these SQLite's write-ahead log and sockets do not work as they should.
+NETWORK = frozenset("nfs nfs4 cifs smb3 smbfs 9p drvfs fuse.sshfs afs ceph fuse.glusterfs virtiofs afpfs".split())
+LIMITS = Path("/proc/sys/fs/inotify")
+#: One for csmd's watcher; editors and browsers take some each.
+FEW_INSTANCES = 16
+SPARE = 1.2
+MOST_PLACES = 200
+
+
+@check("correct the file, then `csmd restart`")
+def configuration(scene: Scene) -> Iterator[Finding]:
+    """Are config.yaml and the record of the install sound?"""
+    for problem in scene.problems:
+        yield fail(problem)
+    path = scene.paths.config_file
+    try:
+        config.parse_settings(path.read_text(encoding="utf-8") if path.exists() else "", where=str(path))
+    except ConfigError as error:
+        yield fail(f"{error.what}: the daemon does not start with it", error.hint)
+    except UnicodeDecodeError:
+        yield fail(f"{path}: not UTF-8: the daemon does not start with it")
+
+
+@check("`chmod 700`, or choose another CSMD_HOME")
+def private(scene: Scene) -> Iterator[Finding]:
+    """Are csmd's directories yours alone?"""
+    for folder in (scene.paths.home, scene.paths.spool, scene.paths.run_dir):
+        if not folder.exists() and not folder.is_symlink():
+            continue
+        info = folder.lstat()
+        if stat.S_ISLNK(info.st_mode):
+            yield fail(
+                f"{folder} is a symbolic link; csmd writes through none", "set CSMD_HOME to the directory itself"
+            )
+        elif info.st_uid != os.getuid():
+            yield fail(f"{folder} belongs to uid {info.st_uid}, not to you", f"chown -R {os.getuid()} {folder}")
+        elif info.st_mode & 0o077:
+            yield warn(f"{folder} is open to others (mode {stat.S_IMODE(info.st_mode):04o})", f"chmod 700 {folder}")
+        elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            yield fail(f"{folder} cannot be written (mode {stat.S_IMODE(info.st_mode):04o})", f"chmod 700 {folder}")
+
+
+@check("make room: the daemon then takes in by itself what was spooled")
+def disk(scene: Scene) -> Iterator[Finding]:
+    """Is there room in the home and in /tmp?"""
+    yield from _room(scene.paths.home, fail, "events are refused and spooled")
+    yield from _room(Path("/tmp"), warn, "there is no second place for the spool")  # noqa: S108
+
+
+def _room(place: Path, told: Callable[[str, str], Finding], why: str) -> Iterator[Finding]:
+    there = next(folder for folder in (place, *place.parents) if folder.exists())
+    free = shutil.disk_usage(there).free
+    if os.statvfs(there).f_flag & os.ST_RDONLY:
+        yield told(f"{there} is on a read-only disk: {why}", "mount it writable")
+    elif free < LEAST_BYTES:
+        yield told(f"{render.size(free)} are free on the disk of {there}: {why}", "")
+    elif free < LOW_BYTES:
+        yield warn(f"{render.size(free)} are free on the disk of {there}")
+
+
+@check("set CSMD_HOME to a directory on a disk of this machine, then `csmd install`")
+def file_system(scene: Scene) -> Iterator[Finding]:
+    """Is the home on a disk of this machine?"""
+    home = Path(os.path.realpath(scene.paths.home))
+    kind, mount = service.file_system(home, service.text_of(service.MOUNTS))
+    if kind in NETWORK:
+        yield warn(f"{home} is on {kind} ({mount}): its locks cannot be relied on, and a lost connection stops capture")
+
+
+@check("make it yours: `chown` and `chmod 600`")
+def log(scene: Scene) -> Iterator[Finding]:
+    """Can the log be written?"""
+    path = scene.paths.log_file
+    place = path if os.path.exists(path) else path.parent  # noqa: PTH110 - where one may not look, Path raises
+    if os.path.exists(place) and not os.access(place, os.W_OK):  # noqa: PTH110
+        yield warn(f"{place} cannot be written: what goes wrong is noted nowhere")
+
+
+@check("`umask 077` (or 022) where your shell sets it")
+def umask(scene: Scene) -> Iterator[Finding]:
+    """Does the umask leave you your own files?"""
+    if scene.umask & 0o700:
+        yield warn(
+            f"the umask {scene.umask:04o} takes rights from you yourself: what others write for csmd it cannot read"
+        )
+
+
+@check("raise the limit; until then each transcript is looked at every 15 minutes")
+def watches(scene: Scene) -> Iterator[Finding]:
+    """Can all directories of transcripts be watched?"""
+    if not LIMITS.is_dir():
+        return
+    most, instances = (int((LIMITS / name).read_text()) for name in ("max_user_watches", "max_user_instances"))
+    needed = sum(_folders(folder / "projects", most) for folder in scene.dirs)
+    if needed * SPARE > most:
+        yield warn(f"{needed} directories of transcripts, and fs.inotify.max_user_watches is {most}",
+                   f"sudo sysctl fs.inotify.max_user_watches={max(2 * most, 2 * needed)}")  # fmt: skip
+    if instances < FEW_INSTANCES:
+        yield warn(f"fs.inotify.max_user_instances is {instances}: other programs may take all of them",
+                   "sudo sysctl fs.inotify.max_user_instances=128")  # fmt: skip
+
+
+def _folders(root: Path, most: int) -> int:
+    """How many directories are below a place, itself among them; counting ends beyond `most`."""
+    return sum(1 for _ in itertools.islice(os.walk(root), most + 1))
+
+
+@check("macOS: System Settings, Privacy & Security, Full Disk Access, for the terminal and Python; else its rights")
+def unreadable(scene: Scene) -> Iterator[Finding]:
+    """Can transcripts and projects be read?"""
+    projects = [Path(row["root"]) for row in (scene.status or {}).get("projects", ()) if row["root"]]
+    roots = [folder / "projects" for folder in scene.dirs]
+    for place in [*roots, scene.cwd, *projects[:MOST_PLACES]]:
+        try:
+            with os.scandir(place) as held:
+                first = next((one for one in held if one.name.endswith(".jsonl")), None)
+            if first is not None:
+                os.close(os.open(first.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+        except PermissionError as error:
+            yield warn(f"{place} cannot be read ({error.strerror}): what is in it is not known to csmd")
+        except OSError:
+            continue  # gone, or a place of another machine
+
+
+@check("remove those that you do not use: each has its own idea of the hook")
+def commands(scene: Scene) -> Iterator[Finding]:
+    """Is there one csmd on the PATH?"""
+    found = plan.programs_in(scene.env.get("PATH", "").split(os.pathsep), "csmd")
+    if len(found) > 1:
+        yield note(f"there are {len(found)} csmd on the PATH: {', '.join(str(path) for path in found[:3])}")

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from csmd import client, config, wire
-from csmd.doctor import checks, host_settings
-from csmd.doctor.checks import LEVELS, Check, Finding, Ran, Scene, spooled, warn
+from csmd.doctor import host_settings
+from csmd.doctor.checks import CHECKS, LEVELS, Check, Finding, Level, Ran, Scene, spooled, warn
 from csmd.doctor.host_settings import Registered
 from csmd.errors import BadInput, CsmdError, DaemonUnreachable
+from csmd.hosts.claude import registration
 from csmd.installer import plan, service
-from csmd.installer import plan as installing
 from csmd.model import PROBE_SESSION, PROBE_TEXT
 from csmd.paths import Paths
 
@@ -40,50 +40,39 @@ LONGEST_EVENT = 65_536
 
 def send(paths: Paths, hooks: Sequence[Registered], *, answers: bool) -> tuple[Ran, ...]:
     """Runs each command of the user's that is registered for an event that brings a turn; a daemon `answers` or not."""
-    if answers and not _is_understood(paths):
-        return ()  # an older daemon would take the marker for somebody's turn
+    if answers:
+        try:
+            client.call(paths, "csm_probe_take", {"id": f"{PROBE_SESSION}{LETTERS}"}, patience_s=FOUND_S)
+        except CsmdError:
+            return ()  # an older daemon would take the marker for somebody's turn
     wanted = {(one.event, one.command): one for one in hooks if one.event in BRINGING and one.scope == "user"}
-    return tuple(_through(paths, one, answers) for one in list(wanted.values())[:MOST_HOOKS])
+    return tuple(_send_through(paths, hook, answers) for hook in list(wanted.values())[:MOST_HOOKS])
 
 
-def _is_understood(paths: Paths) -> bool:
-    try:
-        client.call(paths, "csm_probe_take", {"id": f"{PROBE_SESSION}{LETTERS}"}, patience_s=FOUND_S)
-    except CsmdError:
-        return False
-    return True
-
-
-def _through(paths: Paths, hook: Registered, answers: bool) -> Ran:
+def _send_through(paths: Paths, hook: Registered, answers: bool) -> Ran:
     word = "".join(secrets.choice(LETTERS) for _ in range(WORD_LETTERS))
     name, key = BRINGING[hook.event]
     session, said = f"{PROBE_SESSION}{word}", PROBE_TEXT.format(event=name, word=word)
     payload = {"session_id": session, "transcript_path": "", "cwd": "", "hook_event_name": hook.event, key: said}
     started = time.monotonic()
-    problem = _run(hook, wire.dumps(payload).encode(), paths.home)
-    stored, waits = (
-        False,
-        paths.hung_mark.exists(),
-    )  # then the hook did not ask, and the spool may be empty again by now
+    problem, stored = _run(hook, wire.dumps(payload).encode(), paths.home), False
+    waits = paths.hung_mark.exists()  # then the hook did not ask, and the spool may be empty again by now
+    until = time.monotonic() + FOUND_S
     try:
-        until = time.monotonic() + FOUND_S
-        while answers and not problem and not stored:
+        while answers and not problem and time.monotonic() <= until:
             stored = said in client.call(paths, "csm_probe_take", {"id": session}, patience_s=FOUND_S)["found"]
-            waits = waits or (not stored and bool(_waiting(paths, session)))
-            if not stored and time.monotonic() > until:
+            if stored:
                 break
-            if not stored:
-                time.sleep(0.05)
+            waits = waits or bool(_waiting(paths, session))
+            time.sleep(0.05)
     except CsmdError as error:
         problem = error.what
-    took = (time.monotonic() - started) * 1000
+    took_ms = round((time.monotonic() - started) * 1000, 1)
     for path in _waiting(paths, session):
         waits = True
         with contextlib.suppress(OSError):
             path.unlink()
-    return Ran(
-        event=hook.event, command=hook.command, took_ms=round(took, 1), problem=problem, stored=stored, spooled=waits
-    )
+    return Ran(event=hook.event, command=hook.command, took_ms=took_ms, problem=problem, stored=stored, spooled=waits)
 
 
 def _run(hook: Registered, payload: bytes, home: Path) -> str:
@@ -117,8 +106,6 @@ def _waiting(paths: Paths, session: str) -> list[Path]:
     return found
 
 
-#: Every check, in the order in which a turn goes: from the assistant to the store; the rest behind.
-CHECKS: tuple[Check, ...] = (*checks.HOOK_CHECKS, *checks.RUNTIME_CHECKS, *checks.HOST_CHECKS, *checks.MACHINE_CHECKS)
 STATUS_S = 5.0
 #: Reading a large database takes longer; it is then left to who asks for it.
 CHECKED_S = 10.0
@@ -127,29 +114,64 @@ READ_S = 3.0
 T = TypeVar("T")
 
 
-def examine(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) -> dict[str, Any]:
+def examine(paths: Paths, *, cwd: Path, now_s: float) -> dict[str, Any]:
     """The verdict and what every check found: `{"works", "verdict", "took_ms", "checks": [{"id", "question", "level", "findings"}]}`."""
-    scene = look(paths, cwd=cwd, now_s=now_s, managed=managed)
-    return judged(scene, walk(CHECKS, scene))
+    return judge(look(paths, cwd=cwd, now_s=now_s))
 
 
 def look(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) -> Scene:
     """Reads the settings, asks the daemon, sends the marker."""
-    problems: list[str] = []
+    problems: tuple[str, ...] = ()
+    recorded: tuple[Path, ...] = ()
     try:
         recorded = plan.assistant_dirs(paths)
     except (CsmdError, OSError) as error:
-        problems.append(str(error))
-        recorded = ()
+        problems = (str(error),)
     dirs = tuple(dict.fromkeys((*recorded, config.assistant_dir())))
-    managed = managed or Path(host_settings.MANAGED.get(sys.platform, host_settings.MANAGED["linux"]))
+    managed = managed or Path(registration.MANAGED.get(sys.platform, registration.MANAGED["linux"]))
     process = service.running_service(paths)
+    mask = os.umask(0o077)
+    os.umask(mask)
     scene = Scene(
-        paths=paths, cwd=cwd, user_home=config.user_home(), platform=sys.platform, now_s=now_s,
-        env=config.environment(), recorded=recorded, dirs=dirs, problems=tuple(problems), share=installing.share(),
-        umask=_umask(), pid=process.pid if process else 0, sources=read_sources(dirs, cwd, managed), states=read_states(dirs),
+        paths=paths, cwd=cwd, user_home=config.user_home(), platform=sys.platform, now_s=now_s, env=config.environment(),
+        recorded=recorded, dirs=dirs, problems=problems, umask=mask, pid=process.pid if process else 0,
+        sources=read_sources(dirs, cwd, managed), states=read_states(dirs),
     )  # fmt: skip
-    return _asked(scene)
+    return _with_answers(scene)
+
+
+def _with_answers(scene: Scene) -> Scene:
+    """The scene with what the daemon says, and how far the marker came."""
+    paths = scene.paths
+    status: dict[str, Any] | None = None
+    trouble: CsmdError | None = None
+    try:
+        status = client.call(paths, "csm_runtime_status", patience_s=STATUS_S)
+    except DaemonUnreachable as error:
+        trouble = service.why_not(paths, error)
+    except CsmdError as error:
+        trouble = error
+    hears = status is not None and not status.get("paused")
+    ran = bounded(lambda: send(paths, scene.ours, answers=hears), 4 * HOOK_S)
+    problems, rules = None, []
+    if status is not None:
+        with contextlib.suppress(CsmdError):
+            found = client.call(paths, "csm_store_check", {"indexes": False}, patience_s=CHECKED_S)
+            problems = tuple(found["problems"])
+            if not problems:
+                rules = client.call(paths, "csm_memory_governance_report", patience_s=CHECKED_S)["rules"]
+    broken = (row for row in rules if not row["holds"])
+    return replace(
+        scene,
+        status=status,
+        trouble=(trouble.what, trouble.hint) if trouble else ("", ""),
+        ran=ran or (),
+        store_problems=problems,
+        broken_rules=tuple(
+            (f"{row['rule']}: not so of {', '.join(row['broken_by'][:3])}", row["try"]) for row in broken
+        ),
+        newest_turn=max((row["last"] for row in status["projects"]), default="") if status else "",
+    )
 
 
 def read_sources(dirs: tuple[Path, ...], cwd: Path, managed: Path) -> tuple[host_settings.Source, ...]:
@@ -164,52 +186,6 @@ def read_sources(dirs: tuple[Path, ...], cwd: Path, managed: Path) -> tuple[host
     return tuple(found)
 
 
-def _asked(scene: Scene) -> Scene:
-    """The scene with what the daemon says, and how far the marker came."""
-    paths = scene.paths
-    status, trouble = None, ("", "")
-    try:
-        status = client.call(paths, "csm_runtime_status", patience_s=STATUS_S)
-    except DaemonUnreachable as error:
-        told = service.why_not(paths, error)
-        trouble = (told.what, told.hint)
-    except CsmdError as error:
-        trouble = (error.what, error.hint)
-    hears = status is not None and not status.get("paused")
-    ran = bounded(lambda: send(paths, scene.ours, answers=hears), 4 * HOOK_S)
-    problems = None
-    if status is not None:
-        with contextlib.suppress(CsmdError):
-            problems = tuple(
-                client.call(paths, "csm_store_check", {"indexes": False}, patience_s=CHECKED_S)["problems"]
-            )
-    rules: tuple[tuple[str, str], ...] = ()
-    if problems == ():
-        with contextlib.suppress(CsmdError):
-            report = client.call(paths, "csm_memory_governance_report", patience_s=CHECKED_S)
-            rules = tuple(
-                (f"{row['rule']}: not so of {', '.join(row['broken_by'][:3])}", row["try"])
-                for row in report["rules"]
-                if not row["holds"]
-            )
-    newest = max((row["last"] for row in status["projects"]), default="") if status else ""
-    return replace(
-        scene,
-        status=status,
-        trouble=trouble,
-        ran=ran or (),
-        store_problems=problems,
-        broken_rules=rules,
-        newest_turn=newest,
-    )
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
 def _bytes(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
@@ -217,16 +193,13 @@ def _bytes(path: Path) -> bytes | None:
         return None
 
 
-def _in_time(path: Path) -> bytes | None:
-    return bounded(lambda: _bytes(path), READ_S)
-
-
 def read_states(dirs: tuple[Path, ...]) -> dict[str, Any]:
     """What the client keeps of its directories; of several files the later ones add what the first does not say."""
     found: dict[str, Any] = {}
     for path in [path for folder in dirs for path in host_settings.state_files(folder)]:
         try:
-            value = wire.loads(_in_time(path) or b"{}")
+            data = bounded(lambda: _bytes(path), READ_S)  # noqa: B023 - it is awaited
+            value = wire.loads(data or b"{}")
         except (OSError, BadInput):
             continue
         if isinstance(value, dict):
@@ -277,46 +250,36 @@ def walk(checks: Sequence[Check], scene: Scene) -> list[tuple[Check, list[Findin
 
 def _found(check: Check, wait: Callable[[float], list[Finding] | None]) -> list[Finding]:
     """What a check found; one that fails or hangs is a finding itself."""
+    failed = "this could not be looked at"
     try:
         found = wait(check.limit_s)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        found = [warn(f"this could not be looked at: {where}{error.strerror or type(error).__name__}")]
+        found = [warn(f"{failed}: {where}{error.strerror or type(error).__name__}")]
     except CsmdError as error:
-        found = [warn(f"this could not be looked at: {error.what}", error.hint)]
+        found = [warn(f"{failed}: {error.what}", error.hint)]
     except (ValueError, KeyError, TypeError) as error:
-        found = [warn(f"this could not be looked at: {type(error).__name__}")]
+        found = [warn(f"{failed}: {type(error).__name__}")]
     if found is None:
-        found = [
-            warn(f"no answer within {check.limit_s:g} s", "a disk that does not answer? `df` shows which one hangs")
-        ]
-    return [one if one.remedy else replace(one, remedy=check.remedy) for one in found]
+        hint = "a disk that does not answer? `df` shows which one hangs"
+        found = [warn(f"no answer within {check.limit_s:g} s", hint)]
+    return [one if one.remedy else one._replace(remedy=check.remedy) for one in found]
 
 
-def judged(scene: Scene, findings: Sequence[tuple[Check, list[Finding]]]) -> dict[str, Any]:
-    """The findings as `--json` shows them, with the verdict before them."""
+def judge(scene: Scene) -> dict[str, Any]:
+    """What every check finds in a scene, as `--json` shows it, with the verdict before it."""
+    findings = walk(CHECKS, scene)
     checks = []
     for check, found in findings:
-        unasked = check.asks and scene.status is None
-        level = min((one.level for one in found), key=LEVELS.index, default="unasked" if unasked else "ok")
-        checks.append(
-            {
-                "id": check.id,
-                "question": check.question,
-                "level": level,
-                "findings": [{"level": one.level, "what": one.what, "try": one.remedy} for one in found],
-            }
-        )
+        usual: Level = "unasked" if check.asks and scene.status is None else "ok"
+        rows = [{"level": one.level, "what": one.what, "try": one.remedy} for one in found]
+        level = min((one.level for one in found), key=LEVELS.index, default=usual)
+        checks.append({"id": check.id, "question": check.question, "level": level, "findings": rows})
     # That no daemon answers is told before what follows from it.
     ordered = sorted(findings, key=lambda pair: pair[0].id != "daemon")
-    broken = [one.what for _, found in ordered for one in found if one.level == "fail"]
+    broken = next((one.what for _, found in ordered for one in found if one.level == "fail"), "")
     took = max((one.took_ms for one in scene.ran if one.stored), default=0.0)
-    return {
-        "works": not broken,
-        "verdict": _verdict(scene, next(iter(broken), ""), took),
-        "took_ms": took,
-        "checks": checks,
-    }
+    return {"works": not broken, "verdict": _verdict(scene, broken, took), "took_ms": took, "checks": checks}
 
 
 def _verdict(scene: Scene, broken: str, took_ms: float) -> str:

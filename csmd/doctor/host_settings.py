@@ -15,13 +15,9 @@ from typing import Any, Literal
 
 from csmd import wire
 from csmd.errors import BadInput
+from csmd.hosts.claude import registration
 
 Scope = Literal["managed", "local", "project", "user"]
-#: Where an organisation puts settings that nobody can change, by platform; any other is like Linux.
-MANAGED = {
-    "darwin": "/Library/Application Support/ClaudeCode/managed-settings.json",
-    "linux": "/etc/claude-code/managed-settings.json",
-}
 #: Every event the client has; a name of nobody's.
 EVENTS = (
     "SessionStart", "Setup", "UserPromptSubmit", "UserPromptExpansion", "PreToolUse", "PermissionRequest", "PermissionDenied",
@@ -32,28 +28,23 @@ EVENTS = (
 )  # fmt: skip
 #: The first version that knows every event csmd registers.
 OLDEST_CLIENT = (1, 0, 85)
-#: Days after which the client deletes a transcript, where nobody chose another number.
-CLEANUP_DAYS = 30
 #: Other programs that remember and inject: what their commands, plugins or servers are called.
-OTHERS: Mapping[str, re.Pattern[str]] = {
-    name: re.compile(rf"(?<![\w-]){pattern}(?![\w])", re.IGNORECASE)
-    for name, pattern in {
-        "claude-mem": r"claude-mem",
-        "mem0": r"(?:mem0|openmemory)",
-        "memsearch": r"memsearch",
-        "episodic-memory": r"episodic-memory",
-        "basic-memory": r"basic-memory",
-        "memory-keeper": r"(?:mcp-)?memory-keeper",
-        "mcp-memory-service": r"(?:mcp-)?memory-service",
-        "mempalace": r"mempalace",
-        "hindsight": r"hindsight(?:-memory|-mcp|-embed)?",
-        "supermemory": r"(?:claude-)?supermemory",
-        "letta": r"(?:claude-subconscious|letta)",
-        "cognee": r"cognee",
-        "zep": r"(?:zep|graphiti)(?:-mcp)?",
-        "deja-vu": r"deja-vu",
-        "claude-diary": r"claude-diary",
-    }.items()
+OTHERS: Mapping[str, str] = {
+    "claude-mem": "claude-mem",
+    "mem0": "(?:mem0|openmemory)",
+    "memsearch": "memsearch",
+    "episodic-memory": "episodic-memory",
+    "basic-memory": "basic-memory",
+    "memory-keeper": "(?:mcp-)?memory-keeper",
+    "mcp-memory-service": "(?:mcp-)?memory-service",
+    "mempalace": "mempalace",
+    "hindsight": "hindsight(?:-memory|-mcp|-embed)?",
+    "supermemory": "(?:claude-)?supermemory",
+    "letta": "(?:claude-subconscious|letta)",
+    "cognee": "cognee",
+    "zep": "(?:zep|graphiti)(?:-mcp)?",
+    "deja-vu": "deja-vu",
+    "claude-diary": "claude-diary",
 }
 _HOOK = re.compile(r"(/.*)/hook/(?:csmd_hook\.py|post-turn|pre-compact|session-start|session-end|subagent-stop|prompt)")
 
@@ -136,22 +127,13 @@ def _registered(event: str, handler: dict[str, Any], one: Source) -> Registered:
 
 
 def _home(command: str) -> str:
-    words = [command]
-    for _ in range(2):  # a command line, and one in a word of it, as in sh -c '...'
-        words += [part for word in words for part in _shell_words(word)]
+    words = registration.in_shell([command])
     return next((found[1] for word in words if (found := _HOOK.fullmatch(word))), "")
-
-
-def _shell_words(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return []
 
 
 def program(command: str) -> str:
     """The name of the program that a command runs, without its directory and arguments: all that is told of it."""
-    words = _shell_words(command)
+    words = registration.split(command)
     while words and re.fullmatch(r"\w+=.*", words[0]):
         words = words[1:]
     return words[0].rpartition("/")[2] if words else ""
@@ -179,9 +161,9 @@ def variable(sources: Sequence[Source], name: str) -> tuple[Source, str] | None:
 def cleanup_days(sources: Sequence[Source]) -> tuple[int, str]:
     """After how many days transcripts go, and the file that says so ("": nobody chose)."""
     found = set_in(sources, "cleanupPeriodDays")
-    days = found.value["cleanupPeriodDays"] if found else CLEANUP_DAYS
+    days = found.value["cleanupPeriodDays"] if found else registration.CLEANUP_DAYS
     fine = isinstance(days, int | float) and not isinstance(days, bool) and 0 <= days < 2**31
-    return (int(days), found.path if found else "") if fine else (CLEANUP_DAYS, "")
+    return (int(days), found.path if found else "") if fine else (registration.CLEANUP_DAYS, "")
 
 
 def plugins(sources: Sequence[Source]) -> list[str]:
@@ -205,7 +187,8 @@ def servers(state: Mapping[str, Any], cwd: str) -> list[str]:
 
 def others(words: Sequence[str]) -> list[str]:
     """Which other programs that remember are named in these commands, plugins and servers."""
-    return [name for name, pattern in OTHERS.items() if any(pattern.search(word) for word in words)]
+    said = "\n".join(words)
+    return [name for name, words_of in OTHERS.items() if re.search(rf"(?<![\w-]){words_of}(?!\w)", said, re.IGNORECASE)]
 
 
 def is_trusted(state: Mapping[str, Any], cwd: str) -> bool | None:
@@ -231,9 +214,3 @@ def state_files(folder: Path) -> list[Path]:
 def memory_folders(folder: Path) -> list[Path]:
     """The directories of the assistant's own memory that hold an index."""
     return sorted(found.parent for found in folder.glob("projects/*/memory/MEMORY.md"))
-
-
-def version(said: str) -> tuple[int, int, int] | None:
-    """The version in what `claude --version` prints."""
-    found = re.search(r"(\d+)\.(\d+)\.(\d+)", said)
-    return (int(found[1]), int(found[2]), int(found[3])) if found else None

@@ -112,7 +112,7 @@ def _versions(of: Material) -> Any:
     return {
         "csmd": csmd.__version__,
         "daemon": _number((of.scene.status or {}).get("version", "none answers")),
-        "client": _number(checks.client_says(of.scene.env.get("PATH", "")) or "none found"),
+        "client": _number(checks.client_version(of.scene.env) or "none found"),
         "Python": platform.python_version(),
         "implementation": platform.python_implementation(),
         "system": platform.system(),

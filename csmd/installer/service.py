@@ -588,14 +588,14 @@ def note(paths: Paths, kind: str) -> str:
 
 def refuse_windows(paths: Paths) -> None:
     """ConfigError when this home is on a drive of Windows, where csmd cannot live."""
-    why = refusal(paths.home, version=kernel(), mounts=_text(MOUNTS))
+    why = refusal(paths.home, version=kernel(), mounts=text_of(MOUNTS))
     if why:
         raise ConfigError(why, hint="leave CSMD_HOME away, or set it to a directory of Linux's own, e.g. ~/.csmd")
 
 
 def kernel() -> str:
     """What the system says it is; "" where it does not."""
-    return _text(KERNEL)
+    return text_of(KERNEL)
 
 
 def start(paths: Paths) -> dict[str, Any]:
@@ -622,7 +622,7 @@ def start(paths: Paths) -> dict[str, Any]:
                         keeper.enable()  # `csmd stop` has it stay away, also at the next login
                         refused, where_to_look = keeper.start(), keeper.where_to_look()
                 elif ended := _how_it_ended(paths, child, refused):
-                    what, hint = complaint(_text(paths.complaint))
+                    what, hint = complaint(text_of(paths.complaint))
                     raise CsmdError(f"the daemon ended at once: {what or ended}", hint=hint or where_to_look)
                 time.sleep(0.02)
         finally:
@@ -634,7 +634,7 @@ def start(paths: Paths) -> dict[str, Any]:
 def _how_it_ended(paths: Paths, child: subprocess.Popen[bytes] | None, refused: str) -> str:
     """How a daemon ended before it answered, a child of ours or a manager's; "" while it may still come."""
     if child is None:
-        return refused or ("it could not run" if _text(paths.complaint) else "")
+        return refused or ("it could not run" if text_of(paths.complaint) else "")
     return "" if child.poll() is None else f"exit code {child.returncode}"
 
 
@@ -696,7 +696,7 @@ def why_not(paths: Paths, error: DaemonUnreachable) -> DaemonUnreachable:
     """The same error with what is known of the last daemon: what one said that could not start, or who gave it up."""
     if running_service(paths) is not None:
         return error
-    what, hint = complaint(_text(paths.complaint))
+    what, hint = complaint(text_of(paths.complaint))
     if what:
         return DaemonUnreachable(f"{error.what}; the last one ended at once: {what}", hint=hint or error.hint)
     keeper = manager(paths)
@@ -708,7 +708,8 @@ def why_not(paths: Paths, error: DaemonUnreachable) -> DaemonUnreachable:
     return error
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """The text of a file, "" where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -11,7 +11,7 @@ from machine import CORRECTION, PREFERENCE
 
 from csmd.daemon import status
 from csmd.errors import BadInput, CsmdError, TooLarge
-from csmd.hosts.claude import environment
+from csmd.hosts.claude import environment, registration
 from csmd.store import files
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def test_status_says_after_how_many_days_transcripts_go_and_where_it_is_otherwis
 
     parts.machine.conversation("s1")
     take_in(parts)
-    assert (told()["days"], told()["by_project"]) == (environment.CLEANUP_DAYS, {})
+    assert (told()["days"], told()["by_project"]) == (registration.CLEANUP_DAYS, {})
     (parts.machine.assistant / "settings.json").write_text('{"cleanupPeriodDays": 14}')
     folder = parts.machine.project / ".claude"
     folder.mkdir()

@@ -30,7 +30,7 @@ from csmd.hosts.claude import environment, registration
 from csmd.installer import service
 from csmd.model import PROBE_SESSION, PROBE_TEXT, Event
 
-CHECKS: dict[str, Check] = {one.id: one for one in examine.CHECKS}
+CHECKS: dict[str, Check] = {one.id: one for one in checks.CHECKS}
 NO_MANAGED = Path("/nonexistent/managed-settings.json")
 #: What is so on any machine of the tests: no model, and a client may be there or not.
 USUAL = {"model", "client"}
@@ -205,7 +205,7 @@ def _two_commands(patient: Patient) -> Scene:
     for name in ("a", "b"):
         folder = patient.machine.root / name
         folder.mkdir(exist_ok=True)
-        (folder / "csmd").touch()
+        (folder / "csmd").touch(mode=0o755)
     return replace(patient.scene, env={"PATH": f"{patient.machine.root}/a:{patient.machine.root}/b"})
 
 
@@ -334,7 +334,7 @@ ELSEWHERE = {"daemon", "disk", "file-system", "log", "shared-settings", "unreada
 @pytest.mark.invariant("The doctor runs no command that a repository brings along; every check goes wrong in some test")
 def test_every_check_goes_wrong_in_some_test() -> None:
     assert {row[0] for row in ILLS} | ELSEWHERE == set(CHECKS)
-    assert len(CHECKS) == len(examine.CHECKS)
+    assert len(CHECKS) == len(checks.CHECKS)
 
 
 # --- the round trip
@@ -345,7 +345,7 @@ def test_every_check_goes_wrong_in_some_test() -> None:
 )
 def test_on_a_machine_that_is_well_a_turn_goes_from_the_hook_to_search_and_leaves_nothing(well: Patient) -> None:
     before = well.machine.status()
-    value = examine.judged(well.scene, examine.walk(examine.CHECKS, well.scene))
+    value = examine.judge(well.scene)
     assert value["works"] and value["verdict"].startswith("Capture works: a turn went from the hook to search in ")
     assert levels(value).keys() <= USUAL
     assert {(one.event, one.stored, one.problem) for one in well.scene.ran} == {
@@ -521,9 +521,7 @@ def test_an_older_daemon_is_sent_no_marker(machine: Machine) -> None:
         scene = look(machine)
         check(scene, "daemon-version", "warn", "the daemon is csmd 0.0.9")
         assert scene.ran == ()
-        assert examine.judged(scene, examine.walk(examine.CHECKS, scene))["verdict"].startswith(
-            "Nothing is found broken"
-        )
+        assert examine.judge(scene)["verdict"].startswith("Nothing is found broken")
         assert machine.status()["counts"]["turns"] == 0
     finally:
         child.terminate()
@@ -649,31 +647,26 @@ def test_a_disk_that_does_not_answer_costs_one_check(well: Patient) -> None:
 # --- what no test can have: values
 
 
-MOUNTINFO = (
-    "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
-    "23 22 0:30 / {home} rw - {kind} server:/x rw\n"
-    "24 22 0:31 / {assistant} rw master:1 - fuse.x x rw\n"
-)
+MOUNTS = "/dev/sda1 / ext4 rw,relatime 0 0\nserver:/x {home} {kind} rw 0 0\nx {assistant} fuse.x rw 0 0\n"
 
 
 @pytest.mark.parametrize(("kind", "amiss"), [("nfs4", True), ("9p", True), ("cifs", True), ("xfs", False)])
 def test_a_home_on_another_machines_disk_is_told(
     well: Patient, monkeypatch: pytest.MonkeyPatch, kind: str, amiss: bool
 ) -> None:
-    from csmd.doctor import checks
 
-    mounts = well.machine.root / "mountinfo"
-    mounts.write_text(MOUNTINFO.format(home=well.machine.home, assistant=well.machine.assistant, kind=kind))
-    monkeypatch.setattr(checks, "MOUNTS", str(mounts))
+    mounts = well.machine.root / "mounts"
+    mounts.write_text(MOUNTS.format(home=well.machine.home, assistant=well.machine.assistant, kind=kind))
+    monkeypatch.setattr(service, "MOUNTS", mounts)
     assert bool(findings("file-system", well.scene)) is amiss
 
 
 def test_in_a_container_a_mounted_directory_of_the_assistants_is_told(
     well: Patient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mounts, mark = well.machine.root / "mountinfo", well.machine.root / ".dockerenv"
-    mounts.write_text(MOUNTINFO.format(home="/h", assistant=well.machine.assistant, kind="xfs"))
-    monkeypatch.setattr(checks, "MOUNTS", str(mounts))
+    mounts, mark = well.machine.root / "mounts", well.machine.root / ".dockerenv"
+    mounts.write_text(MOUNTS.format(home="/h", assistant=well.machine.assistant, kind="xfs"))
+    monkeypatch.setattr(service, "MOUNTS", mounts)
     monkeypatch.setattr(checks, "CONTAINER_MARKS", (str(mark),))
     assert findings("shared-settings", replace(well.scene, env={})) == []
     mark.touch()
@@ -759,13 +752,9 @@ def test_whatever_stands_in_a_settings_file_is_read(value: dict[str, Any]) -> No
 
 
 def test_what_the_rim_knows_of_the_assistant_is_what_capture_knows() -> None:
-    assert (host_settings.MANAGED, host_settings.CLEANUP_DAYS) == (
-        environment.MANAGED,
-        environment.CLEANUP_DAYS,
-    )
     assert set(registration.EVENTS) <= set(host_settings.EVENTS)
     folder, project = Path("/c"), Path("/p")
-    found = [str(path) for path, _ in host_settings.places([folder], project, Path(host_settings.MANAGED["linux"]))]
+    found = [str(path) for path, _ in host_settings.places([folder], project, Path(registration.MANAGED["linux"]))]
     assert found == environment.settings_files("/c", platform="linux", project="/p")
 
 

@@ -12,16 +12,9 @@ from typing import Any, Literal
 from csmd import wire
 from csmd.errors import BadInput
 from csmd.hosts.claude.export import VERSION as OUR_OWN
+from csmd.hosts.claude.registration import MANAGED
 from csmd.model import Turn
 from csmd.text import display, front_matter
-
-#: Days after which the client deletes a transcript, where nobody chose another number.
-CLEANUP_DAYS = 30
-#: Where an organisation puts settings that nobody can change, by platform; any other is like Linux.
-MANAGED = {
-    "darwin": "/Library/Application Support/ClaudeCode/managed-settings.json",
-    "linux": "/etc/claude-code/managed-settings.json",
-}
 
 
 def settings_files(config_dir: str, *, platform: str, project: str = "") -> list[str]:

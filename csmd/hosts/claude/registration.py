@@ -36,6 +36,14 @@ TIMEOUTS: Mapping[str, int] = {**EVENTS, **dict.fromkeys(NEWER, 5)}
 #: Event -> for which tools it runs: no process is started where csmd has nothing to say. The others have none.
 MATCHERS: Mapping[str, str] = {"PostToolUseFailure": "^(Bash$|mcp__)"}
 
+#: Where an organisation puts settings that nobody can change, by platform; any other is like Linux.
+MANAGED = {
+    "darwin": "/Library/Application Support/ClaudeCode/managed-settings.json",
+    "linux": "/etc/claude-code/managed-settings.json",
+}
+#: Days after which the client deletes a transcript, where nobody chose another number.
+CLEANUP_DAYS = 30
+
 HOOK_SCRIPT = "csmd_hook.py"
 STATUS_LINE_SCRIPT = "csmd_line.py"
 #: What starts the memory server, which Claude Code knows by NAME.
