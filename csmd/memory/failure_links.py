@@ -354,7 +354,7 @@ def look_at_edits(
     if not last:
         return []
     first = min(one.ordinal for one in last.values())
-    edits = list(_edits(stored.edits(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
+    edits = list(_edits(memories.changes_of(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
     prompts = scene_prompts(rows, session_seq, upto=upto)
     asked = [_claim(one, users, [prompt.ordinal for prompt in prompts]) for one in last.values()]
     found = [Edited(key, edit.uuid, edit.at) for key, edit in statement_context.edited(asked, edits).items()]
@@ -381,9 +381,9 @@ def note_edits(rows: Rows, found: Iterable[Edited]) -> None:
         stored.add_refutation(rows, memory, uuid=uuid, at=at, reason=EDITED, lowered=0.0)
 
 
-def _edits(calls: Iterable[tuple[str, str, int, str]]) -> Iterator[Edit]:
+def _edits(calls: Iterable[memories.Changed]) -> Iterator[Edit]:
     """What the inputs of calls replaced; of one that was cut when it was stored its file is all that is known."""
-    for uuid, at, ordinal, given in calls:
+    for uuid, at, ordinal, _, given in calls:
         try:
             value = wire.loads(given)
         except BadInput:

@@ -12,11 +12,11 @@ from csmd.store.sqlite import Rows, live_bytes
 def count(rows: Rows, names: Iterable[tuple[str, int]]) -> None:
     """Adds to named counters (bad lines, redactions by kind, ...)."""
     for name, amount in names:
-        rows.run(
-            "insert into counters (name, value) values (:name, :amount) "
+        rows.insert(
+            "counters",
             "on conflict (name) do update set value = counters.value + excluded.value",
             name=name,
-            amount=amount,
+            value=amount,
         )
 
 
@@ -161,18 +161,9 @@ def add_lookups(
     for one in composed:
         if one.session_id in gone:
             continue
-        rows.run(
-            "insert into context_log (at, session_id, event, chosen, cut, tokens, degraded, ms) values "
-            "(:at, :session, :event, :chosen, :cut, :tokens, :degraded, :ms)",
-            at=one.at, session=one.session_id, event=one.event, chosen=one.chosen, cut=one.cut, tokens=one.tokens,
-            degraded=one.degraded, ms=one.ms,
-        )  # fmt: skip
+        rows.insert("context_log", at=one.at, session_id=one.session_id, event=one.event, chosen=one.chosen, cut=one.cut, tokens=one.tokens, degraded=one.degraded, ms=one.ms)  # fmt: skip
     for asked in recalled:
-        rows.run(
-            "insert into memory_recall_events (at, kind, query_hash, results, top, ms) values "
-            "(:at, :kind, :hash, :results, :top, :ms)",
-            at=asked.at, kind=asked.kind, hash=asked.query_hash, results=asked.results, top=asked.top, ms=asked.ms,
-        )  # fmt: skip
+        rows.insert("memory_recall_events", at=asked.at, kind=asked.kind, query_hash=asked.query_hash, results=asked.results, top=asked.top, ms=asked.ms)  # fmt: skip
     for table in ("context_log", "memory_recall_events"):
         rows.run(f"delete from {table} where at < :before", before=before)  # noqa: S608
         rows.run(

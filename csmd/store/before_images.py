@@ -12,7 +12,7 @@ from csmd import wire
 from csmd.errors import CsmdError
 from csmd.model import NEVER, Candidate, CandidateKind, Evidence, Link, Memory
 from csmd.store import belief_changes, candidates, memories, vectors
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, among
 
 #: The columns of a memory that come back with it: all but its row key, its text and whose twin it is. With its version
 #: the answer before can be undone, too: it is that very memory again.
@@ -317,14 +317,7 @@ def _restore(rows: Rows, one: Before, state: dict[str, Any]) -> None:
     seq = _seq(rows, one.memory_id)
     rows.run("delete from provenance where memory_seq = :seq", seq=seq)
     for uuid, session, at, role in state["sources"]:
-        rows.run(
-            "insert into provenance (memory_seq, uuid, session_id, at, role) values (:seq, :uuid, :session, :at, :role)",
-            seq=seq,
-            uuid=uuid,
-            session=session,
-            at=at,
-            role=role,
-        )
+        rows.insert("provenance", memory_seq=seq, uuid=uuid, session_id=session, at=at, role=role)
 
 
 def _join(rows: Rows, one: Before, state: dict[str, Any]) -> None:
@@ -398,40 +391,28 @@ def put_answer(
     """Notes an answer that was just carried out, with what undoing it needs."""
     number = int(rows.value("select coalesce(max(seq), 0) from answers")) + 1
     ident = "a" + hashlib.sha256(f"{number}:{item}:{answer}:{now}".encode()).hexdigest()[:10]
-    seq = int(
-        rows.value(
-            "insert into answers (id, item, answer, made, was, project_seq, at) "
-            "values (:id, :item, :answer, :made, :was, :project, :now) returning seq",
-            id=ident,
-            item=item,
-            answer=answer,
-            made=made,
-            was=was,
-            project=project,
-            now=now,
-        )
+    seq = rows.insert_keyed(
+        "answers", id=ident, item=item, answer=answer, made=made, was=was, project_seq=project, at=now
     )
     for one in touched:
         version = rows.value("select version from memories where id = :id", id=one.memory_id)
-        rows.run(
-            "insert into answer_befores (answer_seq, memory_id, text, state, more, version_after) "
-            "values (:seq, :memory, :text, :state, :more, :version)",
-            seq=seq,
-            memory=one.memory_id,
+        rows.insert(
+            "answer_befores",
+            answer_seq=seq,
+            memory_id=one.memory_id,
             text=one.text,
             state=one.state,
             more=one.more,
-            version=int(version or 0),
+            version_after=int(version or 0),
         )
     return Answer(id=ident, item=item, answer=answer, made=made, was=was, project_seq=project, at=now, seq=seq)
 
 
 def last_answer(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") -> Answer | None:
     """The latest answer of these projects (None: all) that stands, or the one that is named; None for none."""
-    among = "" if projects is None else f"and t.project_seq in ({', '.join(str(int(one)) for one in projects)})"
     found = rows.one(
         "select t.id, t.item, t.answer, t.made, t.was, t.project_seq, t.at, t.undone_at, t.seq from answers t "  # noqa: S608
-        f"where ((:id = '' and t.undone_at = '') or t.id = :id) {among} order by t.seq desc limit 1",
+        f"where ((:id = '' and t.undone_at = '') or t.id = :id) and {among('t.project_seq', projects)} order by t.seq desc limit 1",
         id=ident,
     )
     if found is None:
@@ -497,11 +478,10 @@ def unreviewed(rows: Rows, *, projects: Sequence[int] | None, below: float, sinc
 
     What a person has kept is stated; of an assistant's and of others' words, `below` a confidence and said `since` then.
     """
-    among = "" if projects is None else f"and t.project_seq in ({', '.join(str(int(one)) for one in projects)})"
     found = rows.all(
         "select t.seq from memories t where t.superseded_by = '' and t.twin_of = 0 and t.pinned = 0 "  # noqa: S608
         "and (t.origin = 'model_saved' or (t.confidence < :below and t.created_at >= :since and t.authority <> 'user')) "
-        f"{among} order by case t.origin when 'model_saved' then 0 else 1 end, t.confidence, t.seq desc limit :limit",
+        f"and {among('t.project_seq', projects)} order by case t.origin when 'model_saved' then 0 else 1 end, t.confidence, t.seq desc limit :limit",
         below=below,
         since=since,
         limit=limit,
@@ -544,33 +524,27 @@ def without_turns(rows: Rows, *, after: int, to: int) -> list[str]:
 
     What was said at the command line has none, and what came from another home (`brought`) has none here.
     """
-    return [
-        str(ident)
-        for (ident,) in rows.all(
-            "select m.id from memories m where m.seq > :after and m.seq <= :to and m.tier <> 'archive' "
-            "and not exists (select 1 from provenance p where p.memory_seq = m.seq and (substr(p.uuid, 1, 4) = 'cli:' "
-            "or exists (select 1 from turns t where t.uuid = p.uuid))) and not exists (select 1 from belief_changes c "
-            "where c.memory_id = m.id and c.change = 'brought') order by m.seq",
-            after=after,
-            to=to,
-        )
-    ]
+    return rows.column(
+        "select m.id from memories m where m.seq > :after and m.seq <= :to and m.tier <> 'archive' "
+        "and not exists (select 1 from provenance p where p.memory_seq = m.seq and (substr(p.uuid, 1, 4) = 'cli:' "
+        "or exists (select 1 from turns t where t.uuid = p.uuid))) and not exists (select 1 from belief_changes c "
+        "where c.memory_id = m.id and c.change = 'brought') order by m.seq",
+        after=after,
+        to=to,
+    )
 
 
 def without_vector(rows: Rows, *, after: int, to: int) -> list[str]:
     """The memories between two row keys that an embedding model has passed by; what waits for its turn is not among them."""
-    return [
-        str(ident)
-        for (ident,) in rows.all(
-            "select distinct m.id from memories m join vector_models v on m.seq <= coalesce((select c.position "
-            "from cursors c where c.stage = 'embed-memory' and c.subject = cast(v.seq as text)), 0) "
-            "where m.seq > :after and m.seq <= :to and not exists (select 1 from vectors x where x.kind = 'memory' "
-            "and x.model_seq = v.seq and x.row_seq = m.seq) and not exists (select 1 from embed_again e "
-            "where e.kind = 'memory' and e.model_seq = v.seq and e.row_seq = m.seq) order by m.id",
-            after=after,
-            to=to,
-        )
-    ]
+    return rows.column(
+        "select distinct m.id from memories m join vector_models v on m.seq <= coalesce((select c.position "
+        "from cursors c where c.stage = 'embed-memory' and c.subject = cast(v.seq as text)), 0) "
+        "where m.seq > :after and m.seq <= :to and not exists (select 1 from vectors x where x.kind = 'memory' "
+        "and x.model_seq = v.seq and x.row_seq = m.seq) and not exists (select 1 from embed_again e "
+        "where e.kind = 'memory' and e.model_seq = v.seq and e.row_seq = m.seq) order by m.id",
+        after=after,
+        to=to,
+    )
 
 
 def about_memory(rows: Rows, memory_id: str) -> list[Candidate]:
@@ -673,15 +647,5 @@ def archive_memory(rows: Rows, memory: Memory, *, reason: str, by: str, now: str
 
 def memories_of_places(rows: Rows, projects: Sequence[int] | None) -> list[Memory]:
     """The memories of some projects (None: all) that are neither archived, superseded nor put aside."""
-    chosen = "" if projects is None else f"and project_seq in ({', '.join(str(int(seq)) for seq in projects)})"
-    found = [
-        int(seq)
-        for (seq,) in rows.all(
-            f"select seq from memories where tier <> 'archive' and superseded_by = '' and twin_of = 0 {chosen} order by seq"  # noqa: S608
-        )
-    ]
-    return [
-        memory
-        for start in range(0, len(found), 500)
-        for _, memory in sorted(memories.by_seqs(rows, found[start : start + 500]).items())
-    ]
+    alive = "m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0"
+    return memories.where(rows, f"{alive} and {among('m.project_seq', projects)} order by m.seq")

@@ -38,18 +38,15 @@ class Change:
 
 def note(rows: Rows, memory_id: str, change: str, before: str, after: str, reason: str, by: str, at: str) -> int:
     """Writes down that a belief changed; the change's row key."""
-    return int(
-        rows.value(
-            "insert into belief_changes (memory_id, change, before, after, reason, by_whom, at) "
-            "values (:id, :change, :before, :after, :reason, :by, :at) returning seq",
-            id=memory_id,
-            change=change,
-            before=before,
-            after=after,
-            reason=reason,
-            by=by,
-            at=at,
-        )
+    return rows.insert_keyed(
+        "belief_changes",
+        memory_id=memory_id,
+        change=change,
+        before=before,
+        after=after,
+        reason=reason,
+        by_whom=by,
+        at=at,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from csmd.privacy.fingerprints import PURGED
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, among
 
 #: What a checkpoint awaits whose pieces are to be made again: what a turn of its session said has changed.
 AGAIN = "again"
@@ -53,16 +53,14 @@ def put(rows: Rows, row: Row, items: Sequence[Any], captures: Sequence[Any] | No
         as_it_was = raw(rows, known.seq) if copied is not None else None
         if (pieces(rows, known.seq), as_it_was) == (fresh, copied):
             return False
-    seq = rows.value(
-        "insert into checkpoints (id, session_seq, why, summary_uuid, asked_at, upto, at, awaits, note) values "
-        "(:id, :session, :why, :summary, :asked, :upto, :at, :awaits, :note) on conflict (id) do update set "
-        "summary_uuid = excluded.summary_uuid, asked_at = excluded.asked_at, upto = excluded.upto, at = excluded.at, "
-        "awaits = excluded.awaits returning seq",
+    seq = rows.insert_keyed(
+        "checkpoints",
+        "on conflict (id) do update set summary_uuid = excluded.summary_uuid, asked_at = excluded.asked_at, upto = excluded.upto, at = excluded.at, awaits = excluded.awaits",
         id=row.id,
-        session=row.session_seq,
+        session_seq=row.session_seq,
         why=row.why,
-        summary=row.summary_uuid,
-        asked=row.asked_at,
+        summary_uuid=row.summary_uuid,
+        asked_at=row.asked_at,
         upto=row.upto,
         at=row.at,
         awaits=row.awaits,
@@ -70,19 +68,11 @@ def put(rows: Rows, row: Row, items: Sequence[Any], captures: Sequence[Any] | No
     )
     rows.run("delete from checkpoint_items where checkpoint_seq = :seq", seq=seq)
     for kind, text, uuid, state, amount in fresh:
-        rows.run(
-            "insert into checkpoint_items (checkpoint_seq, kind, text, uuid, state, amount) values "
-            "(:seq, :kind, :text, :uuid, :state, :amount)",
-            seq=seq, kind=kind, text=text, uuid=uuid, state=state, amount=amount,
-        )  # fmt: skip
+        rows.insert("checkpoint_items", checkpoint_seq=seq, kind=kind, text=text, uuid=uuid, state=state, amount=amount)  # fmt: skip
     if copied is not None:
         rows.run("delete from checkpoint_raw_captures where checkpoint_seq = :seq", seq=seq)
     for uuid, kind, tool, at, text in copied or ():
-        rows.run(
-            "insert into checkpoint_raw_captures (checkpoint_seq, uuid, kind, tool, at, text) values "
-            "(:seq, :uuid, :kind, :tool, :at, :text)",
-            seq=seq, uuid=uuid, kind=kind, tool=tool, at=at, text=text,
-        )  # fmt: skip
+        rows.insert("checkpoint_raw_captures", checkpoint_seq=seq, uuid=uuid, kind=kind, tool=tool, at=at, text=text)  # fmt: skip
     return True
 
 
@@ -164,10 +154,9 @@ def _first(rows: Rows, where: str, *, by: str = "k.at", **values: Any) -> Row | 
 
 def listing(rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int) -> list[Row]:
     """The checkpoints of sessions in these projects (None: in all), or of one session, the latest first."""
-    among = "" if projects is None else f"and s.project_seq in ({', '.join(str(int(p)) for p in projects)})"
     found = rows.all(
         f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq "  # noqa: S608
-        f"where (cast(:session as text) = '' or s.id = :session) {among} order by k.at desc, k.seq desc limit :limit",
+        f"where (cast(:session as text) = '' or s.id = :session) and {among('s.project_seq', projects)} order by k.at desc, k.seq desc limit :limit",
         session=session_id,
         limit=limit,
     )
@@ -404,16 +393,15 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
         "g" + hashlib.sha256(f"{project}:{session_id}:{' '.join(text.casefold().split())}".encode()).hexdigest()[:10]
     )
     known = rows.value("select done_at from goals where id = :id", id=ident)
-    rows.run(
-        "insert into goals (id, project_seq, session_id, text, authority, created_at) values "
-        "(:id, :project, :session, :text, :authority, :now) on conflict (id) do update set done_at = '', "
-        "authority = case when excluded.authority = 'user' then 'user' else goals.authority end",
+    rows.insert(
+        "goals",
+        "on conflict (id) do update set done_at = '', authority = case when excluded.authority = 'user' then 'user' else goals.authority end",
         id=ident,
-        project=project,
-        session=session_id,
+        project_seq=project,
+        session_id=session_id,
         text=text,
         authority=authority,
-        now=now,
+        created_at=now,
     )
     return ident, known != ""
 
@@ -431,9 +419,8 @@ def open_goals(rows: Rows, *, projects: Sequence[int], session_id: str) -> list[
 
 def goal_list(rows: Rows, *, projects: Sequence[int] | None, done: bool) -> list[Goal]:
     """The goals of these projects (None: of all), those that are done only where asked for, the latest first."""
-    among = "" if projects is None else f"and g.project_seq in ({', '.join(str(int(p)) for p in projects)})"
     found = rows.all(
-        f"select {_COLUMNS} from goals g where (:done = 1 or g.done_at = '') {among} "  # noqa: S608
+        f"select {_COLUMNS} from goals g where (:done = 1 or g.done_at = '') and {among('g.project_seq', projects)} "  # noqa: S608
         "order by g.created_at desc, g.seq desc",
         done=int(done),
     )

@@ -97,16 +97,14 @@ def _ending(row: tuple[Any, ...]) -> Ending:
 
 def note(rows: Rows, one: Ending, *, day: str, as_of: tuple[int, str]) -> None:
     """Notes that a day's file tells a session as its digest has it; one that was read before the last forgetting is due again."""
-    rows.run(
-        "insert into told_days (session_seq, day, digest_seq, last_at, workspace_seq, due) "
-        "values (:session, :day, :digest, :at, :workspace, :due) "
-        "on conflict (session_seq, day) do update set digest_seq = excluded.digest_seq, last_at = excluded.last_at, "
-        "workspace_seq = excluded.workspace_seq, due = excluded.due",
-        session=one.session_seq,
+    rows.upsert(
+        "told_days",
+        "session_seq, day",
+        session_seq=one.session_seq,
         day=day,
-        digest=one.digest_seq,
-        at=one.last_at,
-        workspace=one.workspace_seq,
+        digest_seq=one.digest_seq,
+        last_at=one.last_at,
+        workspace_seq=one.workspace_seq,
         due="" if tombstones.forgettings(rows) == as_of else "again",
     )
 

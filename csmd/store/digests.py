@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from csmd.store import cursors
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, among
 
 #: The cursors of who reads digests: gone with them, so that what rests on them is made again.
 DIGEST, SELF = "digest", "self"
@@ -159,10 +159,9 @@ def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str, str]]:
 
 def latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Row]:
     """The last version of the digests of sessions in these projects (None: in all), the latest session first."""
-    among = "" if projects is None else f"and s.project_seq in ({', '.join(str(int(p)) for p in projects)})"
     found = rows.all(
         f"select {_COLUMNS} from sessions s join digests d on d.session_seq = s.seq "  # noqa: S608
-        f"where s.parent = '' {among} and d.version = (select max(o.version) from digests o "
+        f"where s.parent = '' and {among('s.project_seq', projects)} and d.version = (select max(o.version) from digests o "
         "where o.session_seq = s.seq) order by s.last_at desc, s.seq desc limit :limit",
         limit=limit,
     )
@@ -194,10 +193,9 @@ def _same(rows: Rows, old: Row, one: Any) -> bool:
 
 
 def _insert(rows: Rows, session_seq: int, version: int, one: Any) -> None:
-    seq = rows.value(
-        "insert into digests (session_seq, version, why, upto, at, text, outcome, prompts, calls, tokens) values "
-        "(:session, :version, :why, :upto, :at, :text, :outcome, :prompts, :calls, :tokens) returning seq",
-        session=session_seq,
+    seq = rows.insert_keyed(
+        "digests",
+        session_seq=session_seq,
         version=version,
         why=one.why,
         upto=one.upto,
@@ -209,10 +207,9 @@ def _insert(rows: Rows, session_seq: int, version: int, one: Any) -> None:
         tokens=one.tokens,
     )
     for item in one.items:
-        rows.run(
-            "insert into digest_items (digest_seq, kind, text, uuid, state, amount) values "
-            "(:digest, :kind, :text, :uuid, :state, :amount)",
-            digest=seq,
+        rows.insert(
+            "digest_items",
+            digest_seq=seq,
             kind=item.kind,
             text=item.text,
             uuid=item.uuid,
@@ -304,7 +301,7 @@ def behind(rows: Rows, *, limit: int) -> list[Behind]:
 def starts(rows: Rows, sessions: Sequence[int]) -> list[str]:
     """When some sessions began."""
     keys = ", ".join(str(int(seq)) for seq in sessions)
-    return [str(at) for (at,) in rows.all(f"select started_at from sessions where seq in ({keys})")]  # noqa: S608
+    return rows.column(f"select started_at from sessions where seq in ({keys})")  # noqa: S608
 
 
 def digests_of_project(rows: Rows, project: int, *, since: str, until: str) -> list[tuple[Any, ...]]:
@@ -361,11 +358,10 @@ def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[s
     for link in made:
         seq = known.pop((link.from_seq, link.rule, link.about), 0)
         if not seq:
-            seq = rows.value(
-                "insert into session_links (from_seq, to_seq, kind, rule, about, weight) values "
-                "(:one, :session, :kind, :rule, :about, :weight) returning seq",
-                one=link.from_seq,
-                session=to_seq,
+            seq = rows.insert_keyed(
+                "session_links",
+                from_seq=link.from_seq,
+                to_seq=to_seq,
                 kind=kinds[link.rule],
                 rule=link.rule,
                 about=link.about,
@@ -374,7 +370,7 @@ def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[s
         rows.run("update session_links set weight = :weight where seq = :seq", weight=link.weight, seq=seq)
         rows.run("delete from session_link_evidence where link_seq = :seq", seq=seq)
         for uuid in link.evidence:
-            rows.run("insert into session_link_evidence (link_seq, uuid) values (:seq, :uuid)", seq=seq, uuid=uuid)
+            rows.insert("session_link_evidence", link_seq=seq, uuid=uuid)
     for seq in known.values():
         rows.run("delete from session_links where seq = :seq", seq=seq)
 
@@ -398,21 +394,15 @@ def links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | 
 
 def link_evidence(rows: Rows, link_seq: int) -> list[str]:
     """The uuids that a link rests on."""
-    return [
-        str(uuid)
-        for (uuid,) in rows.all(
-            "select uuid from session_link_evidence where link_seq = :seq order by uuid", seq=link_seq
-        )
-    ]
+    return rows.column("select uuid from session_link_evidence where link_seq = :seq order by uuid", seq=link_seq)
 
 
 def link_counts(rows: Rows, *, projects: Sequence[int] | None) -> dict[str, int]:
     """How many links of each kind there are to sessions of these projects (None: of all)."""
-    among = "" if projects is None else f"where s.project_seq in ({', '.join(str(int(p)) for p in projects)})"
     return {
         str(kind): int(count)
         for kind, count in rows.all(
-            f"select l.kind, count(*) from session_links l join sessions s on s.seq = l.to_seq {among} "  # noqa: S608
+            f"select l.kind, count(*) from session_links l join sessions s on s.seq = l.to_seq where {among('s.project_seq', projects)} "  # noqa: S608
             "group by l.kind order by l.kind"
         )
     }
@@ -422,10 +412,9 @@ def replace_outcomes(rows: Rows, session_seq: int, ended: Sequence[Any], *, at: 
     """Writes how the work of a session ended, and what it was held with, in the place of what was written before."""
     rows.run("delete from self_capabilities where session_seq = :session", session=session_seq)
     for one in ended:
-        rows.run(
-            "insert into self_capabilities (session_seq, capability, outcome, why, uuid, at) values "
-            "(:session, :capability, :outcome, :why, :uuid, :at)",
-            session=session_seq,
+        rows.insert(
+            "self_capabilities",
+            session_seq=session_seq,
             capability=one.capability,
             outcome=one.outcome,
             why=one.why,
@@ -483,4 +472,4 @@ def warned(rows: Rows) -> list[int]:
 
 
 def _among(projects: Sequence[int] | None) -> str:
-    return "" if projects is None else f"and s.project_seq in ({', '.join(str(int(p)) for p in projects)})"
+    return f"and {among('s.project_seq', projects)}"

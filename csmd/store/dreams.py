@@ -59,14 +59,7 @@ def begin(rows: Rows, *, why: str, sessions: int, now: str) -> Dream:
     """Notes that a dream begins."""
     number = int(rows.value("select coalesce(max(seq), 0) from dreams")) + 1
     ident = "d" + hashlib.sha256(f"{number}:{why}:{now}".encode()).hexdigest()[:10]
-    seq = rows.value(
-        "insert into dreams (id, why, state, begun_at, sessions) values (:id, :why, 'running', :now, :sessions) "
-        "returning seq",
-        id=ident,
-        why=why,
-        now=now,
-        sessions=sessions,
-    )
+    seq = rows.insert_keyed("dreams", id=ident, why=why, state="running", begun_at=now, sessions=sessions)
     return Dream(seq=int(seq), id=ident, why=why, state="running", begun_at=now, sessions=sessions)
 
 
@@ -221,40 +214,35 @@ def wrote(rows: Rows, seq: int, *, reason: str, path: str, before: str | None, a
     if before == after:
         return
     change = _noted(rows, seq, kind=PAGE, project=0, reason=reason, evidence=(), now=now)
-    rows.run(
-        "insert into dream_files (change_seq, path, before, after, was_there, is_there) "
-        "values (:change, :path, :before, :after, :was, :is_)",
-        change=change,
+    rows.insert(
+        "dream_files",
+        change_seq=change,
         path=path,
         before=before or "",
         after=after or "",
-        was=int(before is not None),
-        is_=int(after is not None),
+        was_there=int(before is not None),
+        is_there=int(after is not None),
     )
 
 
 def _noted(rows: Rows, seq: int, *, kind: str, project: int, reason: str, evidence: Iterable[str], now: str) -> int:
-    return int(
-        rows.value(
-            "insert into dream_changes (dream_seq, kind, project_seq, reason, evidence, at) "
-            "values (:dream, :kind, :project, :reason, :evidence, :now) returning seq",
-            dream=seq,
-            kind=kind,
-            project=project,
-            reason=reason,
-            evidence=" ".join(evidence),
-            now=now,
-        )
+    return rows.insert_keyed(
+        "dream_changes",
+        dream_seq=seq,
+        kind=kind,
+        project_seq=project,
+        reason=reason,
+        evidence=" ".join(evidence),
+        at=now,
     )
 
 
 def _keep(rows: Rows, change: int, one: Before, other: Before) -> None:
     if one.state and other.state:
         one, other = before_images.without_receipts(one), before_images.without_receipts(other)
-    rows.run(
-        "insert into dream_rows (change_seq, item, text, state, more, text_after, state_after, more_after) "
-        "values (:change, :item, :text, :state, :more, :text_after, :state_after, :more_after)",
-        change=change,
+    rows.insert(
+        "dream_rows",
+        change_seq=change,
         item=one.memory_id,
         text=one.text,
         state=one.state,
@@ -316,10 +304,7 @@ def changes(rows: Rows, dream: int, *, newest_first: bool = False) -> Iterator[C
 
 def keys(rows: Rows, dream: int) -> list[int]:
     """The row keys of what a dream did, in order."""
-    return [
-        int(seq)
-        for (seq,) in rows.all("select seq from dream_changes where dream_seq = :dream order by seq", dream=dream)
-    ]
+    return rows.column("select seq from dream_changes where dream_seq = :dream order by seq", dream=dream)
 
 
 def change(rows: Rows, seq: int) -> Change:
@@ -443,12 +428,12 @@ def page_is(rows: Rows, path: str, text: str | None, *, now: str) -> None:
     if text is None:
         rows.run("delete from pages where path = :path", path=page)
     else:
-        rows.run(
-            "insert into pages (path, text, at) values (:path, :text, :now) on conflict (path) do update "
-            "set text = excluded.text, at = excluded.at, also = '', held = '', problem = ''",
+        rows.insert(
+            "pages",
+            "on conflict (path) do update set text = excluded.text, at = excluded.at, also = '', held = '', problem = ''",
             path=page,
             text=text,
-            now=now,
+            at=now,
         )
 
 

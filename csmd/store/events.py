@@ -20,21 +20,19 @@ def record(rows: Rows, event: Event, *, text_hash: str, payload_hash: str) -> bo
     """
     if _reported_twice(rows, event, payload_hash):
         return False
-    added = rows.value(
-        "insert into events (id, host, name, session_id, stream, text_hash, payload_hash, source, at) values "
-        "(:id, :host, :name, :session, :stream, :hash, :payload, :source, :at) "
-        "on conflict (id) do nothing returning seq",
+    return rows.insert(
+        "events",
+        "on conflict do nothing",
         id=event.id,
         host=event.host,
         name=event.name,
-        session=event.session_id,
+        session_id=event.session_id,
         stream=f"{event.session_id}/{event.agent_id}" if event.agent_id else event.session_id,
-        hash=text_hash,
-        payload=payload_hash,
+        text_hash=text_hash,
+        payload_hash=payload_hash,
         source=event.source,
         at=event.at,
     )
-    return added is not None
 
 
 def _reported_twice(rows: Rows, event: Event, payload_hash: str) -> bool:
@@ -358,11 +356,11 @@ MOST_DIRECTORIES = 8
 def note_versions(rows: Rows, latest: Mapping[str, str]) -> None:
     """Remembers of each version the time of its latest line."""
     for version, at in latest.items():
-        rows.run(
-            "insert into clients (version, last_at) values (:version, :at) on conflict (version) do update "
-            "set last_at = case when clients.last_at < excluded.last_at then excluded.last_at else clients.last_at end",
+        rows.insert(
+            "clients",
+            "on conflict (version) do update set last_at = case when clients.last_at < excluded.last_at then excluded.last_at else clients.last_at end",
             version=version,
-            at=at,
+            last_at=at,
         )
     if int(rows.value("select count(*) from clients")) > MOST_VERSIONS:
         rows.run(
@@ -380,12 +378,7 @@ def versions_since(rows: Rows, at: str) -> dict[str, str]:
 
 def note_elsewhere(rows: Rows, path: str, *, at: str) -> None:
     """Remembers a configuration directory that a hook named and that is not read."""
-    rows.run(
-        "insert into elsewhere (path, last_at) values (:path, :at) "
-        "on conflict (path) do update set last_at = excluded.last_at",
-        path=path,
-        at=at,
-    )
+    rows.upsert("elsewhere", "path", path=path, last_at=at)
     rows.run(
         "delete from elsewhere where path not in (select path from elsewhere order by last_at desc, path limit :most)",
         most=MOST_DIRECTORIES,

@@ -12,7 +12,7 @@ from typing import Any
 
 from csmd.model import NEVER, Project
 from csmd.store import belief_changes, disk, memories, projects, topics, workspaces
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, among
 
 #: The columns that say what a memory is; those that lead to other rows and those that count days stand by themselves.
 COLUMNS = (
@@ -31,9 +31,9 @@ _MARKS = ", ".join(f":{name}" for name in (*COLUMNS, *DAYS))
 
 def seqs(rows: Rows, places: Sequence[int] | None) -> list[int]:
     """The row keys of the memories of some places (None: all), the oldest first."""
-    among = "" if places is None else f"and t.project_seq in ({', '.join(str(int(seq)) for seq in places)})"
-    found = rows.all(f"select t.seq from memories t where t.twin_of = 0 {among} order by t.created_at, t.id")  # noqa: S608
-    return [int(seq) for (seq,) in found]
+    return rows.column(
+        f"select seq from memories where twin_of = 0 and {among('project_seq', places)} order by created_at, id"  # noqa: S608
+    )
 
 
 def record(rows: Rows, seq: int) -> dict[str, Any]:
@@ -174,11 +174,7 @@ def put(rows: Rows, ident: str, one: Mapping[str, Any], *, project: int, text_ha
 def add_sources(rows: Rows, seq: int, one: Mapping[str, Any]) -> None:
     """Notes the turns that a record names; those that are known stay as they are."""
     for uuid, session, at, role in one["sources"]:
-        rows.run(
-            "insert into provenance (memory_seq, uuid, session_id, at, role) values (:seq, :uuid, :session, :at, :role) "
-            "on conflict (memory_seq, uuid) do nothing",
-            seq=seq, uuid=uuid, session=session, at=at, role=role,
-        )  # fmt: skip
+        rows.insert("provenance", "on conflict do nothing", memory_seq=seq, uuid=uuid, session_id=session, at=at, role=role)  # fmt: skip
 
 
 def put_beside(rows: Rows, seq: int, ident: str, one: Mapping[str, Any], *, renamed: Mapping[str, str]) -> None:
@@ -187,17 +183,9 @@ def put_beside(rows: Rows, seq: int, ident: str, one: Mapping[str, Any], *, rena
     `renamed` maps the ids of the records to those that they have here.
     """
     for uuid, at, said, fingerprint in one["symptoms"]:
-        rows.run(
-            "insert into symptoms (memory_seq, uuid, at, text, fingerprint) values (:seq, :uuid, :at, :said, :print) "
-            "on conflict (memory_seq, uuid) do nothing",
-            seq=seq, uuid=uuid, at=at, said=said, print=fingerprint,
-        )  # fmt: skip
+        rows.insert("symptoms", "on conflict do nothing", memory_seq=seq, uuid=uuid, at=at, text=said, fingerprint=fingerprint)  # fmt: skip
     for uuid, at, reason, lowered in one["refutations"]:
-        rows.run(
-            "insert into refutations (memory_seq, uuid, at, reason, lowered) values (:seq, :uuid, :at, :reason, :lowered) "
-            "on conflict (memory_seq, uuid) do nothing",
-            seq=seq, uuid=uuid, at=at, reason=reason, lowered=lowered,
-        )  # fmt: skip
+        rows.insert("refutations", "on conflict do nothing", memory_seq=seq, uuid=uuid, at=at, reason=reason, lowered=lowered)  # fmt: skip
     put_scene(rows, seq, one)
     for name, by, weight in one["tags"]:
         topics.tag(rows, seq, name, by=by, weight=weight)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
 
-from csmd.store import memories
 from csmd.store.cursors import Behind
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, among
 
 T = TypeVar("T")
-_COUNTED = (
-    "e.seq, e.fingerprint, e.command, e.exit_code, e.message, count(*), count(distinct x.session_seq), "
-    "min(x.at), max(x.at)"
-)
 
 
 class Open(NamedTuple):
@@ -76,86 +72,54 @@ def by_id(rows: Rows, ident: str, projects: Sequence[int] | None) -> Seen | None
         "order by fingerprint limit 1",
         prefix=ident[1:],
     )
-    return None if found is None else seen(rows, str(found), projects)
+    return None if found is None else seen(rows, found, projects)
 
 
 def add_error(
     rows: Rows, *, fingerprint: str, command: str, exit_code: int, message: str, turn: int, session: int, at: str
 ) -> None:
     """Notes that a turn shows an error."""
-    rows.run(
-        "insert into errors (fingerprint, command, exit_code, message) values (:fingerprint, :command, :code, :message) "
-        "on conflict (fingerprint) do nothing",
-        fingerprint=fingerprint,
-        command=command,
-        code=exit_code,
-        message=message,
-    )
-    rows.run(
-        "insert into error_seen (error_seq, turn_seq, session_seq, at) select e.seq, :turn, :session, :at "
-        "from errors e where e.fingerprint = :fingerprint on conflict (error_seq, turn_seq) do nothing",
-        fingerprint=fingerprint,
-        turn=turn,
-        session=session,
-        at=at,
-    )
+    error = {"fingerprint": fingerprint, "command": command, "exit_code": exit_code, "message": message}
+    rows.insert("errors", "on conflict do nothing", **error)
+    seq = rows.value("select seq from errors where fingerprint = :fingerprint", fingerprint=fingerprint)
+    rows.insert("error_seen", "on conflict do nothing", error_seq=seq, turn_seq=turn, session_seq=session, at=at)
 
 
 def seen_in(rows: Rows, session_seq: int, *, before: int = 2**62) -> list[Open]:
     """The failures of a session up to an ordinal, in the order in which they happened."""
-    return [
-        Open(*row)
-        for row in rows.all(
-            "select x.error_seq, x.turn_seq, st.ordinal, e.command, e.fingerprint from error_seen x "
-            "join errors e on e.seq = x.error_seq "
-            "join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq "
-            "where x.session_seq = :session and st.ordinal < :before order by st.ordinal, x.error_seq",
-            session=session_seq,
-            before=before,
-        )
-    ]
+    return rows.read(
+        Open,
+        "select x.error_seq, x.turn_seq, st.ordinal, e.command, e.fingerprint from error_seen x "
+        "join errors e on e.seq = x.error_seq "
+        "join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq "
+        "where x.session_seq = :session and st.ordinal < :before order by st.ordinal, x.error_seq",
+        session=session_seq,
+        before=before,
+    )
 
 
 def fixed_until(rows: Rows, session_seq: int, error_seq: int) -> int:
     """The ordinal of the turn in which an error was last seen mended in a session; 0 for never."""
-    return int(
-        rows.value(
-            "select max(st.ordinal) from error_fixes f join session_turn st on st.session_seq = f.session_seq "
-            "and st.turn_seq = f.turn_seq where f.error_seq = :error and f.session_seq = :session",
-            error=error_seq,
-            session=session_seq,
-        )
-        or 0
+    found = rows.value(
+        "select max(st.ordinal) from error_fixes f join session_turn st on st.session_seq = f.session_seq "
+        "and st.turn_seq = f.turn_seq where f.error_seq = :error and f.session_seq = :session",
+        error=error_seq,
+        session=session_seq,
     )
+    return int(found or 0)
 
 
 def add_fix(
     rows: Rows, *, error: int, turn: int, session: int, uuid: str, at: str, files: Sequence[str], text: str
 ) -> None:
     """Notes what mended an error: the turn of the success, the files edited before it, the sentence of turn `uuid`."""
-    rows.run(
-        "insert into error_fixes (error_seq, turn_seq, session_seq, uuid, at, files, text) values "
-        "(:error, :turn, :session, :uuid, :at, :files, :text) on conflict (error_seq, turn_seq) do nothing",
-        error=error,
-        turn=turn,
-        session=session,
-        uuid=uuid,
-        at=at,
-        files="\n".join(files),
-        text=text,
-    )
+    shown = {"error_seq": error, "turn_seq": turn, "session_seq": session, "uuid": uuid, "at": at}
+    rows.insert("error_fixes", "on conflict do nothing", **shown, files="\n".join(files), text=text)
 
 
 def listing(rows: Rows, projects: Sequence[int] | None, *, limit: int) -> list[Seen]:
     """The errors of some projects (None: all), those of the most sessions first; those of no command were only pasted."""
-    among = _among(projects)
-    found = rows.all(
-        f"select {_COUNTED} from errors e join error_seen x on x.error_seq = e.seq "  # noqa: S608
-        f"join turns t on t.seq = x.turn_seq where true {among} group by e.seq "
-        "order by count(distinct x.session_seq) desc, count(*) desc, max(x.at) desc, e.seq limit :limit",
-        limit=limit,
-    )
-    return [_seen(rows, row, among) for row in found]
+    return _counted(rows, "true", projects, NOWHERE, limit=limit)
 
 
 def seen(rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, but_in: Told = NOWHERE) -> Seen | None:
@@ -163,83 +127,73 @@ def seen(rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, but_in
 
     What the context `but_in` shows itself is left out.
     """
-    among, apart = _among(projects), _elsewhere("x")
-    found = rows.all(
-        f"select {_COUNTED} from errors e join error_seen x on x.error_seq = e.seq "  # noqa: S608
-        f"join turns t on t.seq = x.turn_seq where e.fingerprint = :fingerprint {among} {apart} group by e.seq",
-        fingerprint=fingerprint,
+    found = _counted(rows, "e.fingerprint = :fingerprint", projects, but_in, limit=1, fingerprint=fingerprint)
+    return found[0] if found else None
+
+
+def _counted(
+    rows: Rows, where: str, projects: Sequence[int] | None, but_in: Told, *, limit: int, **values: Any
+) -> list[Seen]:
+    found = rows.read(
+        Seen,
+        "select e.seq, e.fingerprint, e.command, e.exit_code, e.message, count(*), count(distinct x.session_seq), "  # noqa: S608
+        "min(x.at), max(x.at) from errors e join error_seen x on x.error_seq = e.seq join turns t on t.seq = x.turn_seq "
+        f"where {where} and {among('t.project_seq', projects)} and {_elsewhere('x')} group by e.seq "
+        "order by count(distinct x.session_seq) desc, count(*) desc, max(x.at) desc, e.seq limit :limit",
         session=but_in.session,
         since=but_in.since,
-    )
-    return _seen(rows, found[0], among, but_in) if found else None
-
-
-def saying(rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None, limit: int) -> list[str]:
-    """The fingerprints of the other failures of commands there with the same message, the latest known first."""
-    found = rows.all(
-        "select e.fingerprint from errors e where e.message = :message and e.command <> '' and e.fingerprint <> :own "  # noqa: S608
-        f"{_seen_in(projects)} order by e.seq desc limit :limit",
-        message=message,
-        own=other_than,
         limit=limit,
+        **values,
     )
-    return [str(fingerprint) for (fingerprint,) in found]
+    return [_with_fix(rows, one, projects, but_in) for one in found]
 
 
-def _seen_in(projects: Sequence[int] | None) -> str:
-    """That an error `e` was seen in these projects; what others failed with says nothing here, and must not crowd it out."""
-    if projects is None:
-        return ""
-    return (
-        "and exists (select 1 from error_seen x join turns t on t.seq = x.turn_seq "  # noqa: S608
-        f"where x.error_seq = e.seq {_among(projects)})"
+def _with_fix(rows: Rows, error: Seen, projects: Sequence[int] | None, but_in: Told) -> Seen:
+    """An error with what mended it last and the memory that tells why."""
+    at, files, text, uuid = rows.one(
+        "select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq "  # noqa: S608
+        f"where f.error_seq = :error and {among('t.project_seq', projects)} and {_elsewhere('f')} "
+        "order by f.at desc, f.seq desc limit 1",
+        error=error.error_seq,
+        session=but_in.session,
+        since=but_in.since,
+    ) or ("", "", "", "")
+    memory = rows.value(
+        "select m.id from symptoms y join memories m on m.seq = y.memory_seq join provenance p on p.memory_seq = m.seq "  # noqa: S608
+        "join turns t on t.uuid = p.uuid where y.fingerprint = :fingerprint and y.fingerprint <> '' "
+        f"and {among('t.project_seq', projects)} "
+        "and not exists (select 1 from refutations r where r.memory_seq = m.seq and r.lowered > 0) "
+        "order by m.confidence desc, m.confirmed_at desc, m.id limit 1",
+        fingerprint=error.fingerprint,
     )
+    edited = tuple(files.split("\n")) if files else ()
+    return replace(error, fixed_at=at, fixed_files=edited, fixed_by=text, fixed_uuid=uuid, memory_id=memory or "")
 
 
 def _elsewhere(alias: str) -> str:
     """That something was in another session than `:session` ("" for none) and its agents' ones, or there before `:since`."""
     own = f"exists (select 1 from sessions o where o.seq = {alias}.session_seq and :session in (o.id, o.parent))"  # noqa: S608
-    return f"and (cast(:session as text) = '' or {alias}.at < :since or not {own})"
+    return f"(cast(:session as text) = '' or {alias}.at < :since or not {own})"
 
 
-def _among(projects: Sequence[int] | None) -> str:
-    return "" if projects is None else f"and t.project_seq in ({', '.join(str(int(p)) for p in projects)})"
-
-
-def _seen(rows: Rows, row: Sequence[object], among: str, but_in: Told = NOWHERE) -> Seen:
-    apart = _elsewhere("f")
-    fix = rows.one(
-        "select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq "  # noqa: S608
-        f"where f.error_seq = :error {among} {apart} order by f.at desc, f.seq desc limit 1",
-        error=row[0],
-        session=but_in.session,
-        since=but_in.since,
-    ) or ("", "", "", "")
-    told = rows.one(
-        "select m.id from symptoms y join memories m on m.seq = y.memory_seq join provenance p on p.memory_seq = m.seq "  # noqa: S608
-        f"join turns t on t.uuid = p.uuid where y.fingerprint = :fingerprint and y.fingerprint <> '' {among} "
-        "and not exists (select 1 from refutations r where r.memory_seq = m.seq and r.lowered > 0) "
-        "order by m.confidence desc, m.confirmed_at desc, m.id limit 1",
-        fingerprint=row[1],
+def saying(
+    rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None, limit: int, order: str = "desc"
+) -> list[str]:
+    """The fingerprints of the other failures of commands there with the same message, the latest known first."""
+    return rows.column(
+        "select e.fingerprint from errors e where e.message = :message and e.command <> '' and e.fingerprint <> :own "  # noqa: S608
+        # What others failed with says nothing here, and must not crowd it out.
+        "and exists (select 1 from error_seen x join turns t on t.seq = x.turn_seq where x.error_seq = e.seq "
+        f"and {among('t.project_seq', projects)}) order by e.seq {order} limit :limit",
+        message=message,
+        own=other_than,
+        limit=limit,
     )
-    ident, fingerprint, command, code, message, times, sessions, first, last = row
-    return Seen(
-        error_seq=int(str(ident)), fingerprint=str(fingerprint), command=str(command), exit_code=int(str(code)),
-        message=str(message), times=int(str(times)), sessions=int(str(sessions)), first_at=str(first), last_at=str(last),
-        fixed_at=fix[0], fixed_files=tuple(str(fix[1]).split("\n")) if fix[1] else (), fixed_by=fix[2], fixed_uuid=fix[3],
-        memory_id=str(told[0]) if told else "",
-    )  # fmt: skip
 
 
 def same_message(rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None = None) -> str:
     """The fingerprint of the command's failure there (None: anywhere) that says what somebody pasted; "" for none."""
-    found = rows.value(
-        "select e.fingerprint from errors e where e.message = :message and e.command <> '' and e.fingerprint <> :own "  # noqa: S608
-        f"{_seen_in(projects)} order by e.seq limit 1",
-        message=message,
-        own=other_than,
-    )
-    return str(found or "")
+    return "".join(saying(rows, message, other_than=other_than, projects=projects, limit=1, order="asc"))
 
 
 def message(rows: Rows, seq: int) -> str:
@@ -249,30 +203,14 @@ def message(rows: Rows, seq: int) -> str:
 
 def of_session(rows: Rows, session_seq: int, as_: Callable[[str, str, str, str, str, int], T]) -> list[T]:
     """(fingerprint, command, message, uuid, time, ordinal) of a session's failures, each made into a value, in order."""
-    return [
-        as_(*row)
-        for row in rows.all(
-            "select e.fingerprint, e.command, e.message, t.uuid, x.at, st.ordinal from error_seen x "
-            "join errors e on e.seq = x.error_seq join turns t on t.seq = x.turn_seq "
-            "join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq "
-            "where x.session_seq = :session and e.command <> '' order by st.ordinal, e.seq",
-            session=session_seq,
-        )
-    ]
-
-
-def forget_errors(rows: Rows, seq: int, uuid: str) -> None:
-    """Takes out what was made of a turn, and the errors that were seen nowhere else."""
-    shown = rows.all("delete from error_seen where turn_seq = :seq returning error_seq", seq=seq)
-    rows.run("delete from error_fixes where turn_seq = :seq or uuid = :uuid", seq=seq, uuid=uuid)
-    for (error,) in shown:
-        gone = rows.value(
-            "delete from errors where seq = :seq and not exists (select 1 from error_seen x where x.error_seq = :seq) "
-            "returning fingerprint",
-            seq=error,
-        )
-        if gone is not None:
-            rows.run("delete from injection_items where memory_id = :id", id=called(str(gone)))
+    found = rows.all(
+        "select e.fingerprint, e.command, e.message, t.uuid, x.at, st.ordinal from error_seen x "
+        "join errors e on e.seq = x.error_seq join turns t on t.seq = x.turn_seq "
+        "join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq "
+        "where x.session_seq = :session and e.command <> '' order by st.ordinal, e.seq",
+        session=session_seq,
+    )
+    return [as_(*row) for row in found]
 
 
 GOTCHA_STAGE = "gotchas"
@@ -312,64 +250,42 @@ class Said(NamedTuple):
 
 def behind(rows: Rows, *, after: str) -> list[Behind]:
     """The sessions that the stage `after` has come further with than this one, the oldest first; `turns` is how far."""
-    found = rows.all(
+    return rows.read(
+        Behind,
         "select s.seq, s.id, coalesce(c.position, 0), d.position, s.last_at, s.settled_at, s.started_at, s.path "
         "from cursors d join sessions s on s.seq = cast(d.subject as integer) "
-        "left join cursors c on c.stage = :stage and c.subject = d.subject "
+        "left join cursors c on c.stage = 'gotchas' and c.subject = d.subject "
         "where d.stage = :after and d.position > coalesce(c.position, 0) order by s.started_at, s.seq",
-        stage=GOTCHA_STAGE,
         after=after,
     )
-    return [
-        Behind(session_seq=a, session_id=b, position=c, turns=d, last_at=e, settled_at=f, started_at=g, path=h)
-        for a, b, c, d, e, f, g, h in found
-    ]
 
 
 def turns_past(rows: Rows, session_seq: int, *, after: int, upto: int, spoken: bool = False) -> list[FailureRow]:
     """A session's turns past an ordinal up to another one, those that its transcript holds; `spoken`: no tool traffic."""
-    kinds = "('user', 'relayed', 'assistant', 'summary')"
-    wanted = f"and t.kind in {kinds}" if spoken else ""
-    return [
-        FailureRow(*row)
-        for row in rows.all(
-            "select t.seq, t.uuid, t.kind, t.text, t.at, st.ordinal, t.tool_name, t.tool_id from session_turn st "  # noqa: S608
-            "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal > :after "
-            f"and st.ordinal <= :upto and t.source = 'transcript' {wanted} order by st.ordinal",
-            session=session_seq,
-            after=after,
-            upto=upto,
-        )
-    ]
-
-
-def edits(rows: Rows, session_seq: int, *, after: int, upto: int, most: int) -> list[tuple[str, str, int, str]]:
-    """(uuid, time, ordinal, input) of the last calls that wrote to a file, past an ordinal up to another one."""
-    found = rows.all(
-        "select t.uuid, t.at, st.ordinal, t.text from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and st.ordinal > :after and st.ordinal <= :upto and t.kind = 'tool_call' "
-        "and t.tool_name in ('Edit', 'MultiEdit', 'Write') and t.source = 'transcript' order by st.ordinal desc limit :most",
+    return rows.read(
+        FailureRow,
+        "select t.seq, t.uuid, t.kind, t.text, t.at, st.ordinal, t.tool_name, t.tool_id from session_turn st "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal > :after "
+        "and st.ordinal <= :upto and t.source = 'transcript' "
+        "and (:spoken = 0 or t.kind in ('user', 'relayed', 'assistant', 'summary')) order by st.ordinal",
         session=session_seq,
         after=after,
         upto=upto,
-        most=most,
+        spoken=int(spoken),
     )
-    return [(str(uuid), str(at), int(ordinal), str(given)) for uuid, at, ordinal, given in reversed(found)]
 
 
 def said_in(rows: Rows, session_seq: int, session_id: str) -> list[Said]:
     """The memories that turns of a session state or confirm, in the order of the turns."""
-    return [
-        Said(*row)
-        for row in rows.all(
-            "select m.seq, m.id, m.text, m.category, m.authority, p.uuid, st.ordinal from provenance p "
-            "join memories m on m.seq = p.memory_seq join turns t on t.uuid = p.uuid "
-            "join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
-            "where p.session_id = :id and m.twin_of = 0 order by st.ordinal, m.seq",
-            session=session_seq,
-            id=session_id,
-        )
-    ]
+    return rows.read(
+        Said,
+        "select m.seq, m.id, m.text, m.category, m.authority, p.uuid, st.ordinal from provenance p "
+        "join memories m on m.seq = p.memory_seq join turns t on t.uuid = p.uuid "
+        "join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
+        "where p.session_id = :id and m.twin_of = 0 order by st.ordinal, m.seq",
+        session=session_seq,
+        id=session_id,
+    )
 
 
 def beside(rows: Rows, session_seq: int) -> frozenset[tuple[int, str]]:
@@ -379,19 +295,17 @@ def beside(rows: Rows, session_seq: int) -> frozenset[tuple[int, str]]:
         "where s.seq = :session and p.role = 'beside'",
         session=session_seq,
     )
-    return frozenset((int(memory), str(uuid)) for memory, uuid in found)
+    return frozenset(found)
 
 
 def memories_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, str]]:
     """(memory, session id) past a memory's row key: which sessions have to be looked at again."""
-    found = rows.all("select seq from memories where seq > :seq order by seq limit :limit", seq=seq, limit=limit)
-    return [
-        (int(memory), str(session))
-        for (memory,) in found
-        for (session,) in rows.all(
-            "select distinct session_id from provenance where memory_seq = :memory order by 1", memory=memory
-        )
-    ]
+    return rows.all(
+        "select distinct memory_seq, session_id from provenance where memory_seq in "
+        "(select seq from memories where seq > :seq order by seq limit :limit) order by 1, 2",
+        seq=seq,
+        limit=limit,
+    )
 
 
 def last_memory(rows: Rows) -> int:
@@ -401,15 +315,13 @@ def last_memory(rows: Rows) -> int:
 
 def session_of(rows: Rows, ident: str) -> tuple[int, int, int] | None:
     """(row key, how far the stage has come with it, the last memory it was related with) of a session."""
-    found = rows.one(
+    return rows.one(
         "select s.seq, coalesce(c.position, 0), coalesce(m.position, 0) from sessions s "
-        "left join cursors c on c.stage = :stage and c.subject = cast(s.seq as text) "
+        "left join cursors c on c.stage = 'gotchas' and c.subject = cast(s.seq as text) "
         "left join cursors m on m.stage = :related and m.subject = cast(s.seq as text) where s.id = :id",
-        stage=GOTCHA_STAGE,
         related=RELATED,
         id=ident,
     )
-    return None if found is None else (int(found[0]), int(found[1]), int(found[2]))
 
 
 def path_of(rows: Rows, session_seq: int) -> str:
@@ -427,9 +339,7 @@ def path_of_turn(rows: Rows, turn_seq: int) -> str:
 
 def projects_of(rows: Rows, session_seq: int) -> list[int]:
     """The projects that a session's memories may stand in: its own."""
-    return [
-        int(seq) for (seq,) in rows.all("select project_seq from sessions where seq = :session", session=session_seq)
-    ]
+    return rows.column("select project_seq from sessions where seq = :session", session=session_seq)
 
 
 def says_in(rows: Rows, memory_seq: int, session_seq: int) -> bool:
@@ -445,74 +355,65 @@ def says_in(rows: Rows, memory_seq: int, session_seq: int) -> bool:
 
 def is_listed(rows: Rows, turn_seq: int, session_seq: int) -> bool:
     """Whether a turn is one of a session's."""
-    found = rows.value(
-        "select 1 from session_turn where session_seq = :session and turn_seq = :turn",
-        session=session_seq,
-        turn=turn_seq,
-    )
-    return found is not None
+    listed = "select 1 from session_turn where session_seq = :session and turn_seq = :turn"
+    return rows.value(listed, session=session_seq, turn=turn_seq) is not None
 
 
 def lowered(rows: Rows, memory_seq: int) -> float:
     """By how much what speaks against a memory has lowered it."""
-    return float(
-        rows.value("select max(lowered) from refutations where memory_seq = :memory", memory=memory_seq) or 0.0
-    )
+    most = rows.value("select max(lowered) from refutations where memory_seq = :memory", memory=memory_seq)
+    return float(most or 0.0)
 
 
 def add_symptom(rows: Rows, memory: int, *, uuid: str, at: str, text: str, fingerprint: str) -> bool:
     """Notes in which words somebody reported what a memory explains; False when that is known."""
-    new = rows.all(
-        "insert into symptoms (memory_seq, uuid, at, text, fingerprint) values (:memory, :uuid, :at, :text, :print) "
-        "on conflict (memory_seq, uuid) do nothing returning seq",
-        memory=memory,
-        uuid=uuid,
-        at=at,
-        text=text,
-        print=fingerprint,
-    )
-    return bool(new)
+    reported = {"uuid": uuid, "at": at, "text": text, "fingerprint": fingerprint}
+    return rows.insert("symptoms", "on conflict do nothing", memory_seq=memory, **reported)
 
 
 def symptoms_of(rows: Rows, memory_seqs: Sequence[int]) -> dict[int, list[tuple[str, str, str]]]:
     """(turn's uuid, time, words) of what was reported, by memory."""
-    found: dict[int, list[tuple[str, str, str]]] = {}
-    keys = ", ".join(str(int(seq)) for seq in memory_seqs)
-    for memory, uuid, at, said in rows.all(
-        f"select memory_seq, uuid, at, text from symptoms where memory_seq in ({keys}) order by memory_seq, at, uuid"  # noqa: S608
+    found: dict[int, list[tuple[str, str, str]]] = defaultdict(list)
+    for memory, *said in rows.all(
+        f"select memory_seq, uuid, at, text from symptoms where {among('memory_seq', memory_seqs)} "  # noqa: S608
+        "order by memory_seq, at, uuid"
     ):
-        found.setdefault(int(memory), []).append((str(uuid), str(at), str(said)))
+        found[memory].append(tuple(said))
     return found
 
 
 def add_refutation(rows: Rows, memory: int, *, uuid: str, at: str, reason: str, lowered: float) -> bool:
     """Notes what speaks against a memory; False when that is known."""
-    new = rows.all(
-        "insert into refutations (memory_seq, uuid, at, reason, lowered) values (:memory, :uuid, :at, :reason, :lowered) "
-        "on conflict (memory_seq, uuid) do nothing returning memory_seq",
-        memory=memory,
-        uuid=uuid,
-        at=at,
-        reason=reason,
-        lowered=lowered,
-    )
-    return bool(new)
+    against = {"uuid": uuid, "at": at, "reason": reason, "lowered": lowered}
+    return rows.insert("refutations", "on conflict do nothing", memory_seq=memory, **against)
 
 
 def refutations_of(rows: Rows, memory_seq: int) -> list[tuple[str, str, str]]:
     """(turn's uuid, time, reason) of what speaks against a memory."""
-    found = rows.all(
+    return rows.all(
         "select uuid, at, reason from refutations where memory_seq = :memory order by at, uuid", memory=memory_seq
     )
-    return [(str(uuid), str(at), str(reason)) for uuid, at, reason in found]
+
+
+def forget_errors(rows: Rows, seq: int, uuid: str) -> None:
+    """Takes out what was made of a turn, and the errors that were seen nowhere else."""
+    shown = rows.column("delete from error_seen where turn_seq = :seq returning error_seq", seq=seq)
+    rows.run("delete from error_fixes where turn_seq = :seq or uuid = :uuid", seq=seq, uuid=uuid)
+    for error in shown:
+        gone = rows.value(
+            "delete from errors where seq = :seq and not exists (select 1 from error_seen x where x.error_seq = :seq) "
+            "returning fingerprint",
+            seq=error,
+        )
+        if gone is not None:
+            rows.run("delete from injection_items where memory_id = :id", id=called(gone))
 
 
 def forget_turn(rows: Rows, seq: int, uuid: str) -> None:
     """Takes out what was made of a turn."""
     forget_errors(rows, seq, uuid)
-    rows.run("delete from symptoms where uuid = :uuid", uuid=uuid)
-    rows.run("delete from refutations where uuid = :uuid", uuid=uuid)
-    memories.forget_scenes(rows, uuid)
+    for table in ("symptoms", "refutations", "scenes"):
+        rows.run(f"delete from {table} where uuid = :uuid", uuid=uuid)  # noqa: S608
 
 
 def forget_session(rows: Rows, session_seq: int) -> None:
@@ -521,4 +422,4 @@ def forget_session(rows: Rows, session_seq: int) -> None:
         "select t.seq, t.uuid from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session",
         session=session_seq,
     ):
-        forget_turn(rows, int(seq), str(uuid))
+        forget_turn(rows, seq, uuid)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from csmd.model import Candidate, Memory
 from csmd.store import candidates, memories, tombstones
 from csmd.store.purge_rows import LOOKED_AT
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, among
 from csmd.text import page_lines, tokens
 from csmd.text.page_lines import BULLET, ID, words_of
 
@@ -59,10 +59,9 @@ def pages(rows: Rows) -> dict[str, PageRow]:
 
 def put_page(rows: Rows, page: PageRow) -> None:
     """Notes how a page stands now."""
-    rows.run(
-        "insert into pages (path, text, at, also, held, problem, left_out) values (:path, :text, :at, :also, :held, "
-        ":problem, :left_out) on conflict (path) do update set text = excluded.text, at = excluded.at, "
-        "also = excluded.also, held = excluded.held, problem = excluded.problem, left_out = excluded.left_out",
+    rows.upsert(
+        "pages",
+        "path",
         path=page.path,
         text=page.text,
         at=page.at,
@@ -93,12 +92,9 @@ def page_places(rows: Rows) -> list[tuple[int, str, str, str, bool]]:
 
 def alive(rows: Rows) -> list[Memory]:
     """The memories that nothing has replaced or put aside, in the order of their rows."""
-    found = [
-        int(seq)
-        for (seq,) in rows.all(
-            "select seq from memories where superseded_by = '' and twin_of = 0 and tier <> 'archive' order by seq"
-        )
-    ]
+    found = rows.column(
+        "select seq from memories where superseded_by = '' and twin_of = 0 and tier <> 'archive' order by seq"
+    )
     known: dict[int, Memory] = {}
     for start in range(0, len(found), PART):
         known |= memories.by_seqs(rows, found[start : start + PART])
@@ -113,10 +109,9 @@ def projects_of(rows: Rows, idents: Iterable[str]) -> frozenset[int]:
 
 def asked_about(rows: Rows, projects: Sequence[int] | None = None) -> list[tuple[str, str]]:
     """(memory, page) of the lines that were removed from pages and that a person is asked about, in order."""
-    among = "" if projects is None else f"and t.project_seq in ({', '.join(str(int(one)) for one in projects)})"
     found = rows.all(
         "select t.fingerprint from candidates t where t.source = :source and t.kind = 'stale' "  # noqa: S608
-        f"and t.status in ('open', 'needs_review') {among} order by t.seq",
+        f"and t.status in ('open', 'needs_review') and {among('t.project_seq', projects)} order by t.seq",
         source=candidates.PAGE,
     )
     pairs = [str(fingerprint).partition(" ") for (fingerprint,) in found]

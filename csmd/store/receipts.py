@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from csmd.model import BriefItem
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, among
 
 #: Sources of a session's start after which the assistant no longer has what it was told before (facts: claude-code 1.9).
 FRESH_CONTEXT = ("startup", "clear", "compact")
@@ -25,25 +25,23 @@ def add_receipt(
     items: Sequence[BriefItem],
 ) -> None:
     """Notes one injection with its items; the text itself is not kept, its memories are."""
-    seq = rows.value(
-        "insert into injections (id, session_id, event, project_seq, at, tokens, text_hash) values "
-        "(:id, :session, :event, :project, :at, :tokens, :hash) on conflict (id) do nothing returning seq",
+    seq = rows.insert_keyed(
+        "injections",
+        "on conflict do nothing",
         id=receipt_id,
-        session=session_id,
+        session_id=session_id,
         event=event,
-        project=project,
+        project_seq=project,
         at=at,
         tokens=tokens,
-        hash=text_hash,
+        text_hash=text_hash,
     )
-    if seq is None:
-        return
-    for item in items:
-        rows.run(
-            "insert into injection_items (injection_seq, memory_id, score, reason) values "
-            "(:seq, :memory, :score, :reason) on conflict do nothing",
-            seq=seq,
-            memory=item.id,
+    for item in items if seq else ():
+        rows.insert(
+            "injection_items",
+            "on conflict do nothing",
+            injection_seq=seq,
+            memory_id=item.id,
             score=item.score,
             reason=item.reason,
         )
@@ -202,7 +200,7 @@ class Listed:
 
 def listing(rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int) -> list[Listed]:
     """The latest injections in these places (None: anywhere), with `session_id` only that one's, the latest first."""
-    wanted = "" if projects is None else f"and n.project_seq in ({', '.join(str(int(seq)) for seq in projects)})"
+    wanted = f"and {among('n.project_seq', projects)}"
     wanted += " and n.session_id = :session" if session_id else ""
     found = rows.all(
         f"select {_COLUMNS}, (select count(*) from injection_items i where i.injection_seq = n.seq), "  # noqa: S608
@@ -247,8 +245,7 @@ def like(rows: Rows, prefix: str) -> list[Receipt]:
 
 def last_session(rows: Rows, projects: Sequence[int] | None) -> str:
     """The session that was told something last in these places (None: anywhere); "" when none was."""
-    wanted = "" if projects is None else f"and n.project_seq in ({', '.join(str(int(seq)) for seq in projects)})"
-    sql = f"select n.session_id from injections n where n.seq > 0 {wanted} order by n.at desc, n.seq desc limit 1"  # noqa: S608
+    sql = f"select n.session_id from injections n where n.seq > 0 and {among('n.project_seq', projects)} order by n.at desc, n.seq desc limit 1"  # noqa: S608
     return str(rows.value(sql) or "")
 
 
@@ -409,14 +406,13 @@ def note_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -> 
 
 def told_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None) -> Uses:
     """What was told at or after a time, in these projects or in all, and what of it was used."""
-    wanted = "" if projects is None else f"and n.project_seq in ({', '.join(str(int(seq)) for seq in projects)})"
     injections, tokens = rows.one(
-        f"select count(*), coalesce(sum(n.tokens), 0) from injections n where n.at >= :since {wanted}",  # noqa: S608
+        f"select count(*), coalesce(sum(n.tokens), 0) from injections n where n.at >= :since and {among('n.project_seq', projects)}",  # noqa: S608
         since=since,
     ) or (0, 0)
     told, judged, used = rows.one(
         "select count(*), count(i.used), coalesce(sum(i.used), 0) from injections n "  # noqa: S608
-        f"join injection_items i on i.injection_seq = n.seq where n.at >= :since {wanted}",
+        f"join injection_items i on i.injection_seq = n.seq where n.at >= :since and {among('n.project_seq', projects)}",
         since=since,
     ) or (0, 0, 0)
     return Uses(int(injections), int(tokens), int(told), int(judged), int(used))

@@ -65,7 +65,7 @@ def look_again(rows: Rows, seq: int) -> None:
     candidates.take_back_packets(rows, str(rows.value("select uuid from turns where seq = :seq", seq=seq)))
     digests.take_back(rows, seq)
     checkpoints.take_back(rows, seq)
-    rows.run("insert into speakers_due (turn_seq) values (:seq) on conflict do nothing", seq=seq)
+    rows.insert("speakers_due", "on conflict do nothing", turn_seq=seq)
 
 
 def due(rows: Rows, *, limit: int) -> list[Prompt]:

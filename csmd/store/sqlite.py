@@ -168,20 +168,31 @@ _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
+def written(value: Any, *without: str) -> dict[str, Any]:
+    """The fields of a value as columns by name, tuples of words joined; `without` some of them."""
+    values = {name: getattr(value, name) for name in _annotations(type(value)) if name not in without}
+    return {name: " ".join(said) if isinstance(said, tuple) else said for name, said in values.items()}
+
+
 @cached(200)
-def _reader(kind: type[T]) -> Callable[[Row], T]:
+def _reader(kind: type[T]) -> Callable[[Sequence[Any]], T]:
     """Makes a value of a row whose columns are a class's fields in their order; of those that are left out the default."""
     annotations = _annotations(kind)
     names = tuple(annotations)
     converted = {name: _CONVERTED[said] for name, said in annotations.items() if said in _CONVERTED}
 
-    def read(row: Row) -> T:
+    def read(row: Sequence[Any]) -> T:
         values = dict(zip(names, row, strict=False))
         for name in converted.keys() & values.keys():
             values[name] = converted[name](values[name])
         return kind(**values)
 
     return read
+
+
+def as_value(kind: type[T], row: Sequence[Any]) -> T:
+    """A row as a value of a class whose fields are its columns, in their order."""
+    return _reader(kind)(row)
 
 
 class Rows:
@@ -221,15 +232,15 @@ class Rows:
         row = self.one(sql, **values)
         return row[0] if row else None
 
-    def column(self, sql: str, **values: Any) -> list[Any]:
+    def column(self, sql: str, /, **values: Any) -> list[Any]:
         """The first column of every row."""
         return [row[0] for row in self.all(sql, **values)]
 
-    def read(self, kind: type[T], sql: str, **values: Any) -> list[T]:
+    def read(self, kind: type[T], sql: str, /, **values: Any) -> list[T]:
         """Every row as a value of a class whose fields are the columns, in their order."""
         return [_reader(kind)(row) for row in self.all(sql, **values)]
 
-    def read_one(self, kind: type[T], sql: str, **values: Any) -> T | None:
+    def read_one(self, kind: type[T], sql: str, /, **values: Any) -> T | None:
         """The first row as such a value, or None."""
         return next(iter(self.read(kind, sql, **values)), None)
 
@@ -317,6 +328,12 @@ class Rows:
 def _inserting(table: str, conflict: str, values: Mapping[str, Any]) -> str:
     marks = ", ".join(f":{name}" for name in values)
     return f"insert into {table} ({', '.join(values)}) values ({marks}) {conflict}"  # noqa: S608
+
+
+def ids_like(rows: Rows, table: str, prefix: str) -> list[str]:
+    """The ids of a table that begin with `prefix`, at most ten, none for "": people type the first characters."""
+    found = f"select id from {table} where substr(id, 1, :size) = :prefix order by id limit 10"  # noqa: S608
+    return rows.column(found, size=len(prefix), prefix=prefix) if prefix else []
 
 
 def live_bytes(rows: Rows) -> int:

@@ -55,12 +55,9 @@ def _add(
     place: str = "",
     mark: Mark | None = None,
 ) -> None:
-    rows.run(
-        "insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at, authority, created_at) "
-        "values (:kind, :hash, :part_of, :place, :words, :anchor, :anchor_at, :by, :now) "
-        "on conflict (kind, hash, part_of) do update set "
-        "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
-        "created_at = excluded.created_at, again_at = ''",
+    rows.insert(
+        "tombstones",
+        "on conflict (kind, hash, part_of) do update set authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, created_at = excluded.created_at, again_at = ''",
         kind=kind,
         hash=hash_,
         part_of=part_of,
@@ -68,8 +65,8 @@ def _add(
         words=mark.words if mark else 0,
         anchor=mark.anchor if mark else 0,
         anchor_at=mark.anchor_at if mark else 0,
-        by=by,
-        now=now,
+        authority=by,
+        created_at=now,
     )
 
 

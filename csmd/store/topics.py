@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, among
 
 RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
 
@@ -119,11 +119,7 @@ def tag(rows: Rows, memory_seq: int, name: str, *, by: str, weight: float = 1.0)
 
 
 def _topic(rows: Rows, project: int, name: str) -> int:
-    rows.run(
-        "insert into topics (project_seq, name) values (:project, :name) on conflict (project_seq, name) do nothing",
-        project=project,
-        name=name,
-    )
+    rows.insert("topics", "on conflict do nothing", project_seq=project, name=name)
     return int(
         rows.value("select seq from topics where project_seq = :project and name = :name", project=project, name=name)
     )
@@ -180,13 +176,12 @@ def of_memories(rows: Rows, seqs: Sequence[int]) -> dict[int, list[Tagged]]:
 
 def listing(rows: Rows, places: Sequence[int] | None) -> list[tuple[int, str, int, str]]:
     """(project, name, how many memories hold, when one was last said) of the topics of some places (None: all), the largest first."""
-    among = "" if places is None else f"and m.project_seq in ({', '.join(str(int(seq)) for seq in places)})"
     return [
         (int(a), str(b), int(c), str(d))
         for a, b, c, d in rows.all(
             "select m.project_seq, t.name, count(*), max(m.confirmed_at) from memory_topics x "  # noqa: S608
             "join topics t on t.seq = x.topic_seq join memories m on m.seq = x.memory_seq "
-            f"where x.weight > 0 and m.superseded_by = '' and m.twin_of = 0 {among} "
+            f"where x.weight > 0 and m.superseded_by = '' and m.twin_of = 0 and {among('m.project_seq', places)} "
             "group by m.project_seq, t.name order by 3 desc, 2, 1"
         )
     ]
@@ -194,13 +189,12 @@ def listing(rows: Rows, places: Sequence[int] | None) -> list[tuple[int, str, in
 
 def members(rows: Rows, name: str, places: Sequence[int] | None) -> dict[int, Tagged]:
     """The memories of some places (None: all) that are about a topic, by row key."""
-    among = "" if places is None else f"and m.project_seq in ({', '.join(str(int(seq)) for seq in places)})"
     return {
         int(seq): Tagged(name=name, by_whom=str(by), weight=float(weight))
         for seq, by, weight in rows.all(
             "select x.memory_seq, x.by_whom, x.weight from topics t join memory_topics x "  # noqa: S608
             "on x.topic_seq = t.seq join memories m on m.seq = x.memory_seq "
-            f"where t.name = :name and x.weight > 0 and m.twin_of = 0 {among} order by x.memory_seq",
+            f"where t.name = :name and x.weight > 0 and m.twin_of = 0 and {among('m.project_seq', places)} order by x.memory_seq",
             name=name,
         )
     }

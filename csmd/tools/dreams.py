@@ -23,7 +23,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.hosts.claude.environment import INDEX
 from csmd.store import activity, dreams
 from csmd.store.dreams import Place
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, ids_like
 from csmd.text import page_lines
 from csmd.tools.registry import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, meant, places
 
@@ -179,7 +179,7 @@ def _named(rows: Rows, typed: str) -> dreams.Dream:
         if not found:
             raise BadInput("no dream has run yet", hint="csmd dream status")
         return found[0]
-    dream = dreams.by_id(rows, meant(typed, dreams.ids_like(rows, typed)))
+    dream = dreams.by_id(rows, meant(typed, ids_like(rows, "dreams", typed)))
     if dream is None:
         raise BadInput(f"there is no dream {typed!r}", hint="`csmd dream history` lists them")
     return dream

@@ -35,7 +35,7 @@ from csmd.store import (
     topics,
 )
 from csmd.store.search import TurnRow
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display, prose
 from csmd.text.tokens import content_words, keyed_hash, query_terms
 from csmd.tools.registry import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, ToolContext, meant, places
@@ -124,7 +124,7 @@ def memory_json(memory: Memory, *, today: int, root: str) -> dict[str, Any]:
 
 def one(rows: Rows, ident: str, *, asking: str) -> Memory:
     """A memory by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
-    memory = memories.by_id(rows, meant(ident, memories.ids_like(rows, ident) if ident else []))
+    memory = memories.by_id(rows, meant(ident, ids_like(rows, "memories", ident)))
     if memory is None or not recall.is_seen(rows, memory.project_seq, asking=asking):
         raise BadInput(f"there is no memory {ident!r}", hint="`csmd memories` lists them with their ids")
     return memory
@@ -607,7 +607,7 @@ def turn_around(rows: Rows, turn: TurnRow, *, asking: str) -> dict[str, Any]:
 
 def find_candidate(rows: Rows, ident: str, *, asking: str) -> Candidate:
     """A candidate by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
-    candidate = candidates.by_id(rows, meant(ident, candidates.ids_like(rows, ident) if ident else []))
+    candidate = candidates.by_id(rows, meant(ident, ids_like(rows, "candidates", ident)))
     if candidate is None or not recall.is_seen(rows, candidate.project_seq, asking=asking):
         raise BadInput(f"there is no candidate {ident!r}", hint="`csmd review` lists what waits for you")
     return candidate

@@ -23,7 +23,7 @@ from csmd.recall import visibility as recall
 from csmd.store import checkpoints, digests, files, projects, search, sessions, tombstones
 from csmd.store.checkpoints import Goal, Row
 from csmd.store.sessions import Session
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display
 from csmd.tools import memories
 from csmd.tools.registry import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, meant, places
@@ -413,7 +413,7 @@ def _restore(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
 def _one(rows: Rows, params: Params) -> Row:
     """A checkpoint by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
     ident = params["id"]
-    row = checkpoints.by_id(rows, meant(ident, checkpoints.ids_like(rows, ident) if ident else []))
+    row = checkpoints.by_id(rows, meant(ident, ids_like(rows, "checkpoints", ident)))
     if row is None or not recall.is_seen(rows, row.project_seq, asking=params[ASKING]):
         raise BadInput(f"there is no checkpoint {ident!r}", hint="`csmd checkpoint list` shows them with their ids")
     return row

@@ -12,7 +12,7 @@ from csmd.model import BriefItem, Link, Provenance
 from csmd.store import activity, forget, memories, projects, receipts, search, turns, vectors
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, ids_like
 
 
 def put(rows: Rows, given: Any, ident: str, said: str, **more: Any) -> int:
@@ -165,9 +165,14 @@ def test_ids_are_found_by_their_first_characters_taken_literally(store: Store, g
     def story(rows: Rows) -> None:
         for number in range(12):
             put(rows, given, f"mab{number:02}", str(number))
-        assert memories.ids_like(rows, "mab0") == [f"mab0{number}" for number in range(10)]
-        assert memories.ids_like(rows, "mab11") == ["mab11"]
-        assert memories.ids_like(rows, "m%") == memories.ids_like(rows, "m_b") == memories.ids_like(rows, "MAB") == []
+        assert ids_like(rows, "memories", "mab0") == [f"mab0{number}" for number in range(10)]
+        assert ids_like(rows, "memories", "mab11") == ["mab11"]
+        assert (
+            ids_like(rows, "memories", "m%")
+            == ids_like(rows, "memories", "m_b")
+            == ids_like(rows, "memories", "MAB")
+            == []
+        )
 
     store.write(story)
 

@@ -50,6 +50,11 @@ PLACEHOLDERS = {
     "_STATED": "from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place",
     "_ABOUT": "select s.seq from sessions s",
     "_BELOW": "project_seq = :scope",
+    "_SAME": "project_seq = :project_seq and kind = :kind and fingerprint = :fingerprint",
+    "_elsewhere('f')": "f.at < :since and f.seq <> :session",
+    "_elsewhere('x')": "x.at < :since and x.seq <> :session",
+    "alive": "m.twin_of = 0",
+    "condition": "m.seq > :seq",
     "_CLOSED": "exists (select 1 from events e where e.session_id = s.id)",
     "_COUNTED": "e.seq, count(*)",
     "_COLUMNS": "m.id, m.text",
@@ -158,6 +163,10 @@ def statements(source: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             seen.add(id(node.value))  # a docstring
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("where") and len(node.args) == 2:
+            condition = joined(node.args[1])
+            if condition is not None:
+                yield node.lineno, f"select m.seq from memories m where {condition}"
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
