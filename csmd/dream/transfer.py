@@ -7,11 +7,12 @@ import hmac
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
@@ -49,10 +50,6 @@ FORMAT, VERSION = "csmd memories", 1
 #: Characters of a memory, and entries of each of its lists, beyond which a line is no memory.
 MOST_CHARACTERS, MOST_ENTRIES = 20_000, 10_000
 
-_ID = re.compile(r"m[0-9a-f]{6,40}")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
-_WORD = re.compile(r"[\w:./@+-]{0,200}")
-_SCENE = re.compile(r"(?:at |after \"|in answer to \"|in a review)[^\x00-\x1f\x7f]{0,250}")
 _KINDS = ("git", "submodule", "path", "workspace")
 _ROLES = ("states", "confirms", "beside")
 
@@ -67,32 +64,6 @@ def lines(records: Iterable[Mapping[str, Any]], *, key: bytes) -> Iterator[str]:
     yield wire.dumps({"seal": digest.hexdigest()}) + "\n"
 
 
-def read(found: Iterable[bytes], *, key: bytes) -> Generator[tuple[int, dict[str, Any]], None, bool]:
-    """(line, record) of the lines of a file, each checked; gives whether this home made the file as it is.
-
-    BadInput names the line that is no memory, or says that the file is of another kind, or was cut.
-    """
-    digest = hmac.new(key, b"parcel\n", hashlib.sha256)
-    last: tuple[int, dict[str, Any]] = (0, {})
-    held, head_at = b"", 0
-    for number, line in enumerate(found, start=1):
-        if not line.strip():
-            continue
-        value = _json(line, number)
-        if not head_at:
-            _head(value)
-            head_at = number
-        elif last[0] != head_at:
-            yield last[0], checked(last[1], last[0])
-        digest.update(held)
-        last, held = (number, value), line.rstrip(b"\n") + b"\n"
-    if not last[0]:
-        _head({})
-    if "seal" not in last[1]:
-        raise BadInput("they do not end with a seal: the file was cut", hint="export them again")
-    return hmac.compare_digest(digest.hexdigest(), str(last[1]["seal"]))
-
-
 def _head(value: Mapping[str, Any]) -> None:
     if value.get("format") != FORMAT:
         raise BadInput(
@@ -100,11 +71,6 @@ def _head(value: Mapping[str, Any]) -> None:
         )
     if value.get("version") != VERSION:
         raise BadInput("a newer csmd has written them", hint="csmd upgrade")
-
-
-def of_line(line: bytes, number: int) -> dict[str, Any]:
-    """The record of one line that was read before."""
-    return checked(_json(line, number), number)
 
 
 def _json(line: bytes, number: int) -> dict[str, Any]:
@@ -119,93 +85,60 @@ def _json(line: bytes, number: int) -> dict[str, Any]:
 
 # --- what a record may hold
 
+Check = Callable[[Any], bool]
 
-def _one_of(names: Iterable[str]) -> Callable[[Any], bool]:
+
+def _one_of(names: Iterable[str]) -> Check:
     known = frozenset(names)
     return lambda value: isinstance(value, str) and value in known
 
 
-def _text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= MOST_CHARACTERS
+def _like(pattern: str) -> Check:
+    compiled = re.compile(pattern, re.DOTALL)
+    return lambda value: isinstance(value, str) and compiled.fullmatch(value) is not None
 
 
-def _word(value: Any) -> bool:
-    return isinstance(value, str) and _WORD.fullmatch(value) is not None
+def _list_of(check: Check, most: int = MOST_ENTRIES) -> Check:
+    return lambda value: isinstance(value, list) and len(value) <= most and all(map(check, value))
 
 
-def _time(value: Any) -> bool:
-    return isinstance(value, str) and _TIME.fullmatch(value) is not None
+def _rows_of(*checks: Check, most: int = MOST_ENTRIES) -> Check:
+    def is_row(row: Any) -> bool:
+        is_as_long = isinstance(row, list) and len(row) == len(checks)
+        return is_as_long and all(check(one) for check, one in zip(checks, row, strict=True))
+
+    return _list_of(is_row, most)
 
 
-def _time_or_never(value: Any) -> bool:
-    return value == "" or _time(value)
-
-
-def _id(value: Any) -> bool:
-    return isinstance(value, str) and _ID.fullmatch(value) is not None
-
-
-def _id_or_none(value: Any) -> bool:
-    return value == "" or _id(value)
+def _fields(**checks: Check) -> Check:
+    return lambda value: (
+        isinstance(value, dict) and value.keys() == checks.keys() and all(checks[name](value[name]) for name in checks)
+    )
 
 
 def _share(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-def _days(value: Any) -> bool:
-    names = ("hot_until", "warm_until", "archive_at")
-    return (
-        isinstance(value, dict)
-        and set(value) == set(names)
-        and all(one is None or (isinstance(one, int) and abs(one) < 10**7) for one in value.values())
-    )
+def _day(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and abs(value) < 10**7)
 
 
-def _place(value: Any) -> bool:
-    names = {"key", "root", "name", "kind", "remote", "workspace"}
-    return value == {} or (
-        isinstance(value, dict)
-        and set(value) == names
-        and all(isinstance(one, str) and len(one) < 5000 for one in value.values())
-        and value["kind"] in _KINDS
-        and bool(value["key"])
-    )
+_ID, _TIME = r"m[0-9a-f]{6,40}", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+_text, _word, _time, _path = (
+    _like(rf".{{0,{MOST_CHARACTERS}}}"),
+    _like(r"[\w:./@+-]{0,200}"),
+    _like(_TIME),
+    _like(".{0,4999}"),
+)
+#: One phrase, on one line, of those that csmd makes.
+_scene = _like(r"(?:at |after \"|in answer to \"|in a review)[^\x00-\x1f\x7f]{0,250}")
+_place = _fields(key=_like(".{1,4999}"), root=_path, name=_path, kind=_one_of(_KINDS), remote=_path, workspace=_path)
 
-
-def _list_of(*checks: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: (
-        isinstance(value, list)
-        and len(value) <= MOST_ENTRIES
-        and all(
-            isinstance(row, list)
-            and len(row) == len(checks)
-            and all(check(one) for check, one in zip(checks, row, strict=True))
-            for row in value
-        )
-    )
-
-
-def _changes(value: Any) -> bool:
-    names = {"change", "before", "after", "reason", "by", "at", "undone_at"}
-    return (
-        isinstance(value, list)
-        and len(value) <= MOST_ENTRIES
-        and all(isinstance(one, dict) and set(one) == names and all(map(_text, one.values())) for one in value)
-    )
-
-
-def _scene(value: Any) -> bool:
-    """One phrase at most, on one line, of those that csmd makes."""
-    return _list_of(_word, lambda said: isinstance(said, str) and _SCENE.fullmatch(said) is not None)(value) and (
-        len(value) <= 1
-    )
-
-
-CHECKS: dict[str, Callable[[Any], bool]] = {
-    "id": _id,
-    "text": lambda value: _text(value) and bool(value.strip()),
-    "project": _place,
+CHECKS: dict[str, Check] = {
+    "id": _like(_ID),
+    "text": _like(rf"(?=.*\S).{{1,{MOST_CHARACTERS}}}"),
+    "project": lambda value: value == {} or _place(value),
     "gate": _one_of(GATE_PRIORITY),
     "category": _one_of(CATEGORIES),
     "type": _one_of(get_args(MemoryType)),
@@ -218,18 +151,22 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "session_id": _word,
     "created_at": _time,
     "confirmed_at": _time,
-    "used_at": _time_or_never,
+    "used_at": _like(f"(?:{_TIME})?"),
     "pinned": lambda value: value in (0, 1),
-    "days_left": _days,
-    "superseded_by": _id_or_none,
-    "sources": lambda value: bool(value) and _list_of(_word, _word, _time, _one_of(_ROLES))(value),
-    "links": _list_of(_id, _word, _share, _time),
-    "tags": _list_of(_text, _one_of(("person", "assistant")), _share),
-    "symptoms": _list_of(_word, _time, _text, _text),
-    "refutations": _list_of(_word, _time, _text, _share),
-    "scene": _scene,
-    "changes": _changes,
+    "days_left": _fields(hot_until=_day, warm_until=_day, archive_at=_day),
+    "superseded_by": _like(f"(?:{_ID})?"),
+    "sources": lambda value: bool(value) and _rows_of(_word, _word, _time, _one_of(_ROLES))(value),
+    "links": _rows_of(_like(_ID), _word, _share, _time),
+    "tags": _rows_of(_text, _one_of(("person", "assistant")), _share),
+    "symptoms": _rows_of(_word, _time, _text, _text),
+    "refutations": _rows_of(_word, _time, _text, _share),
+    "scene": _rows_of(_word, _scene, most=1),
+    "changes": _list_of(
+        _fields(change=_text, before=_text, after=_text, reason=_text, by=_text, at=_text, undone_at=_text)
+    ),
 }
+#: Which column of a list holds words.
+WORDS = {"tags": 0, "symptoms": 2, "refutations": 2, "scene": 1}
 #: What files that were written before there was such a field stand for.
 BEFORE: dict[str, Any] = {"scene": []}
 
@@ -258,10 +195,7 @@ def without(record: Mapping[str, Any], is_purged: Callable[[str], bool]) -> dict
     """A record without what was said of it that the user has purged here."""
     return {
         **record,
-        "tags": [row for row in record["tags"] if not is_purged(row[0])],
-        "symptoms": [row for row in record["symptoms"] if not is_purged(row[2])],
-        "refutations": [row for row in record["refutations"] if not is_purged(row[2])],
-        "scene": [row for row in record["scene"] if not is_purged(row[1])],
+        **{name: [row for row in record[name] if not is_purged(row[at])] for name, at in WORDS.items()},
         "changes": [one for one in record["changes"] if not any(map(is_purged, one.values()))],
     }
 
@@ -270,24 +204,16 @@ def redacted(
     record: Mapping[str, Any], clean: Callable[[str, Counter[str]], str], counts: Counter[str]
 ) -> dict[str, Any]:
     """A record whose words have gone through redaction; what was found is counted."""
-
-    def words(rows: Sequence[Sequence[Any]], column: int) -> list[list[Any]]:
-        return [[clean(one, counts) if at == column else one for at, one in enumerate(row)] for row in rows]
-
-    place = {name: clean(said, counts) for name, said in record["project"].items()}
-    return {
-        **record,
-        "text": clean(record["text"], counts),
-        "project": {**place, **{name: record["project"][name] for name in ("kind",) if place}},
-        "tags": words(record["tags"], 0),
-        "symptoms": words(record["symptoms"], 2),
-        "refutations": words(record["refutations"], 2),
-        "scene": words(record["scene"], 1),
-        "changes": [
-            {name: clean(said, counts) if name in ("before", "after", "reason") else said for name, said in one.items()}
-            for one in record["changes"]
-        ],
+    place = {name: said if name == "kind" else clean(said, counts) for name, said in record["project"].items()}
+    lists = {
+        name: [[*row[:at], clean(row[at], counts), *row[at + 1 :]] for row in record[name]]
+        for name, at in WORDS.items()
     }
+    changes = [
+        {name: clean(said, counts) if name in ("before", "after", "reason") else said for name, said in one.items()}
+        for one in record["changes"]
+    ]
+    return {**record, "text": clean(record["text"], counts), "project": place, **lists, "changes": changes}
 
 
 #: Memories that one read or one write goes through: hooks wait behind it; lines that are checked at a stretch.
@@ -337,44 +263,66 @@ def take_in(
     nothing. Where it becomes another while it is read, or the import is interrupted, what is in by then stays, and
     the next import of it brings the rest.
     """
-    lines: list[bytes] = []
-    found = read(_noting(file, lines), key=store.hash_key)
-    number, first, last, sealed = 0, 0, 0, False
-    while True:
-        try:
-            last, _ = next(found)
-        except StopIteration as end:
-            sealed = bool(end.value)
-            break
-        number, first = number + 1, first or last
-        if number % CHECKED == 0:
-            yield 0
-    records = range(first, last + 1)
+    records: dict[int, bytes] = {}
+    sealed = yield from _verified(file, records, key=store.hash_key)
     trusted = vouched or sealed
-    taken.lowered = 0 if trusted else number
+    taken.lowered = 0 if trusted else len(records)
     renamed: dict[str, str] = {}
     fresh: set[int] = set()
-    for done, part in _parts(file, lines, records, trusted=trusted, counts=taken.redactions):
+    done = 0
+    for part in _parts(file, records, trusted=trusted, counts=taken.redactions):
         put = partial(
             _put, part=part, renamed=renamed, taken=taken, trusted=trusted, here=here, key=store.hash_key, now=now
         )
         fresh.update(store.write(put))
+        done += len(part)
         yield done
-    for _, part in _parts(file, lines, fresh, trusted=trusted, counts=Counter()):
-        store.write(partial(_join, joined=[one for _, one in part], renamed=renamed, key=store.hash_key))
-        yield number
+    joining = {number: digest for number, digest in records.items() if number in fresh}
+    for part in _parts(file, joining, trusted=trusted, counts=Counter()):
+        store.write(partial(_join, joined=part.values(), renamed=renamed, key=store.hash_key))
+        yield done
 
 
-def _noting(file: BinaryIO, digests: list[bytes]) -> Iterator[bytes]:
-    """The lines of a file, each noted by its digest."""
+def _verified(file: BinaryIO, records: dict[int, bytes], *, key: bytes) -> Generator[int, None, bool]:
+    """Checks all lines of a file and notes the digest of each record; gives whether this home made the file as it is.
+
+    BadInput names the line that is no memory, or says that the file is of another kind, or was cut.
+    """
+    digest = hmac.new(key, b"parcel\n", hashlib.sha256)
+    seal: str | None = None
+    has_head = False
+    for number, line in _numbered(file):
+        if not line.strip():
+            continue
+        value = _json(line, number)
+        if not has_head:
+            _head(value)
+            has_head = True
+        elif "seal" in value and seal is None:
+            seal = str(value["seal"])
+            continue
+        else:
+            checked(value, number)
+            records[number] = _digest(line)
+            if len(records) % CHECKED == 0:
+                yield 0
+        digest.update(line.rstrip(b"\n") + b"\n")
+    if not has_head:
+        _head({})
+    if seal is None:
+        raise BadInput("they do not end with a seal: the file was cut", hint="export them again")
+    return hmac.compare_digest(digest.hexdigest(), seal)
+
+
+def _numbered(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file from its beginning, none longer than a memory may be."""
     file.seek(0)
     number = 0
     while line := file.readline(MOST_LINE + 1):
         number += 1
         if len(line) > MOST_LINE:
             raise BadInput(f"line {number} of {NAME} is longer than any memory", hint="export them again")
-        digests.append(_digest(line))
-        yield line
+        yield number, line
 
 
 def _digest(line: bytes) -> bytes:
@@ -382,32 +330,26 @@ def _digest(line: bytes) -> bytes:
 
 
 def _parts(
-    file: BinaryIO, digests: Sequence[bytes], among: Collection[int], *, trusted: bool, counts: Counter[str]
-) -> Iterator[tuple[int, list[tuple[int, dict[str, Any]]]]]:
-    """(how many records up to there, some of them with their lines) of the lines `among` a file that was checked; BadInput where it changed."""
-    file.seek(0)
-    part: list[tuple[int, dict[str, Any]]] = []
-    done = 0
-    for number, known in enumerate(digests, start=1):
-        line = file.readline(MOST_LINE + 1)
-        if _digest(line) != known:
-            raise BadInput(f"{NAME} was changed while it was read", hint="import it again")
-        if number not in among or not line.strip():
-            continue
-        record = of_line(line, number)
-        part.append((number, redacted(record if trusted else lowered(record), redact, counts)))
-        done += 1
-        if len(part) == BATCH:
-            yield done, part
-            part = []
-    if part:
-        yield done, part
+    file: BinaryIO, records: Mapping[int, bytes], *, trusted: bool, counts: Counter[str]
+) -> Iterator[dict[int, dict[str, Any]]]:
+    """Some records of a file that was checked, by their lines; BadInput where it changed since."""
+    lines = (line for number, line in _numbered(file) if number in records)
+    left = iter(records.items())
+    while some := list(islice(left, BATCH)):
+        part: dict[int, dict[str, Any]] = {}
+        for number, known in some:
+            line = next(lines, b"")
+            if _digest(line) != known:
+                raise BadInput(f"{NAME} was changed while it was read", hint="import it again")
+            record = checked(_json(line, number), number)
+            part[number] = redacted(record if trusted else lowered(record), redact, counts)
+        yield part
 
 
 def _put(
     rows: Rows,
     *,
-    part: Sequence[tuple[int, dict[str, Any]]],
+    part: Mapping[int, dict[str, Any]],
     renamed: dict[str, str],
     taken: Taken,
     trusted: bool,
@@ -417,7 +359,7 @@ def _put(
 ) -> list[int]:
     """Stores what is not there yet; the lines of those of which what leads to others is yet to come."""
     fresh: list[int] = []
-    for number, one in part:
+    for number, one in part.items():
         said = Statement(
             text=one["text"], gate=one["gate"], category=one["category"], confidence=one["confidence"],
             authority=one["authority"],
@@ -432,7 +374,7 @@ def _put(
             known = memories.by_hash(rows, text_hash, project=project)
         if known is not None:
             taken.known += 1
-            _rename(renamed, one["id"], known.id)
+            renamed[one["id"]] = known.id
             if trusted:
                 exports.add_sources(rows, known.seq, one)
                 taken.vouched += _vouch(rows, known, one, key=key, now=now)
@@ -447,7 +389,7 @@ def _put(
         )
         exports.put(rows, ident, one, project=project, text_hash=text_hash)
         exports.note_brought(rows, ident, reason="it was imported", now=now, state=exports.IN_PART)
-        _rename(renamed, one["id"], ident)
+        renamed[one["id"]] = ident
         taken.new += 1
         fresh.append(number)
     return fresh
@@ -465,11 +407,6 @@ def _placed(rows: Rows, said: Mapping[str, str], taken: Taken, *, here: Project 
     return project
 
 
-def _rename(renamed: dict[str, str], there: str, here: str) -> None:
-    if there != here:
-        renamed[there] = here
-
-
 def _vouch(rows: Rows, here: Memory, one: Mapping[str, Any], *, key: bytes, now: str) -> bool:
     """Gives a memory that came in as an assistant's the authority and the scene that its record has, now that somebody vouches for it."""
     if here.origin != believe.MODEL_SAVED or one["origin"] == believe.MODEL_SAVED or here.authority != "assistant":
@@ -481,7 +418,7 @@ def _vouch(rows: Rows, here: Memory, one: Mapping[str, Any], *, key: bytes, now:
     return True
 
 
-def _join(rows: Rows, *, joined: Sequence[dict[str, Any]], renamed: Mapping[str, str], key: bytes) -> None:
+def _join(rows: Rows, *, joined: Iterable[dict[str, Any]], renamed: Mapping[str, str], key: bytes) -> None:
     for found in joined:
         one, ident = _without_purged(rows, found, key=key), renamed.get(found["id"], found["id"])
         memory = memories.by_id(rows, ident)
@@ -521,54 +458,47 @@ MOST_NOTE_CHARACTERS, LEAST_WORDS, MOST_STATEMENTS = 400, 3, 200
 
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+(?=\S)")
-_NO_PROSE = re.compile(r"^\s*(?:#{1,6}\s|\||<!--|>|[-=*_]{3,}\s*$)")
+#: What ends a paragraph and is none: a heading, a table, a quotation, a rule.
+_NO_PROSE = re.compile(r"^\s*(?:$|#{1,6}\s|\||<!--|>|[-=*_]{3,}\s*$)")
 #: A line of an index: a link to a file, with or without what it is about.
 _LINK = re.compile(r"^\W{0,4}\[[^\]\n]{1,200}\]\([^)\n]{1,300}\.md\)")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
-def statements(found: Memo, body: str) -> Iterator[Statement]:
-    """What a file says, in its order."""
-    category = CATEGORY[found.type]
-    for number, said in enumerate(_pieces(_COMMENT.sub("", body))):
-        if number == MOST_STATEMENTS:
-            return
+def _statements(memo: Memo, body: str) -> Iterator[Statement]:
+    """What a file says, paragraph by paragraph and item by item, in its order."""
+    category = CATEGORY[memo.type]
+    said = (_cut(block) for block in _blocks(_COMMENT.sub("", body)))
+    for text in islice((one for one in said if len(tokens.content_words(one)) >= LEAST_WORDS), MOST_STATEMENTS):
         yield Statement(
-            text=said, gate=CATEGORIES[category].gate, category=category, confidence=CONFIDENCE, authority="assistant",
+            text=text, gate=CATEGORIES[category].gate, category=category, confidence=CONFIDENCE, authority="assistant",
             reasons=("memo",),
         )  # fmt: skip
 
 
-def _pieces(body: str) -> Iterator[str]:
-    for block in _blocks(body):
-        said = display.squeeze(block)
-        if len(said) > MOST_NOTE_CHARACTERS:
-            whole = ""
-            for sentence in prose.sentences(said):
-                if len(whole) + len(sentence) >= MOST_NOTE_CHARACTERS:
-                    break
-                whole = f"{whole} {sentence}".strip()
-            said = whole or display.cut(said, MOST_NOTE_CHARACTERS)
-        if len(tokens.content_words(said)) >= LEAST_WORDS:
-            yield said
+def _cut(block: str) -> str:
+    """A block's first sentences that are short enough for a statement."""
+    whole = ""
+    for sentence in [block] if len(block) <= MOST_NOTE_CHARACTERS else prose.sentences(block):
+        if len(whole) + len(sentence) > MOST_NOTE_CHARACTERS:
+            break
+        whole = f"{whole} {sentence}".strip()
+    return whole or display.cut(block, MOST_NOTE_CHARACTERS)
 
 
-def _blocks(body: str) -> Iterator[str]:
-    """Paragraphs and items; an item goes on in the lines that are indented below it."""
-    gathered: list[str] = []
+def _blocks(body: str) -> list[str]:
+    """Paragraphs and items on one line each; an item goes on in the lines that are indented below it."""
+    blocks: list[list[str]] = [[]]
     fenced = False
-    for line in [*body.splitlines(), ""]:
-        if _FENCE.match(line):
-            fenced = not fenced
-            line = ""
-        elif fenced:
-            continue
-        ends = not line.strip() or _NO_PROSE.match(line) or _ITEM.match(line)
-        if ends and gathered:
-            yield " ".join(gathered)
-            gathered = []
-        if line.strip() and not _NO_PROSE.match(line) and not _LINK.match(_ITEM.sub("", line)):
-            gathered.append(_ITEM.sub("", line).strip())
+    for line in body.splitlines():
+        is_fence = _FENCE.match(line) is not None
+        fenced = fenced != is_fence
+        if fenced or is_fence or _NO_PROSE.match(line) or _ITEM.match(line):
+            blocks.append([])
+        text = _ITEM.sub("", line).strip()
+        if not (fenced or is_fence or _NO_PROSE.match(line) or _LINK.match(text)):
+            blocks[-1].append(text)
+    return [display.squeeze(" ".join(block)) for block in blocks if block]
 
 
 def is_note(name: str) -> bool:
@@ -622,7 +552,7 @@ def _read(path: Path, taken: NotesTaken) -> list[tuple[Statement, Provenance]]:
     taken.problems += [f"{path.name}: {problem}" for problem in found.problems]
     body = redact(environment.body(data), taken.redactions)
     said = []
-    for statement in statements(found, body):
+    for statement in _statements(found, body):
         name = hashlib.sha256(f"{path}\n{statement.text}".encode("utf-8", "replace")).hexdigest()[:24]
         said.append((statement, Provenance(uuid=f"memo:{name}", session_id="", at=modified)))
     return said
