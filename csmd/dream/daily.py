@@ -132,26 +132,27 @@ def markdown_without(body: str, is_out: IsOut, said: Collection[str]) -> str:
     return "".join(kept)
 
 
-def entered_in(found: Any) -> list[str]:
-    """What data say of sessions in whole sentences, where the text beside may have cut them; nothing of what is no such data."""
-    values = [value for one in found if isinstance(one, dict) for value in one.values()] if isinstance(found, list) else []  # fmt: skip
-    return [one for value in values for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
-
-
-def data_without(found: Sequence[Mapping[str, Any]], is_out: IsOut, said: Collection[str]) -> list[dict[str, Any]]:
-    """Sessions as data without what is forgotten; what there is none of any more is left out."""
-    known = {squeeze(one) for one in said}
-
-    def out(value: Any) -> bool:
-        return isinstance(value, str) and (squeeze(value) in known or is_out(value))
-
-    def left(value: Any) -> Any:
-        return [one for one in value if not out(one)] if isinstance(value, list) else value
-
-    return [
-        {name: left(value) for name, value in one.items() if not out(value) and (left(value) or not value)}
+def data_without(body: str, is_out: IsOut) -> str:
+    """A session's part as data without what is forgotten; what there is none of any more is left out."""
+    found = _sessions_in(body)
+    kept = [
+        {name: _left(value, is_out) for name, value in one.items() if not value or _left(value, is_out)}
         for one in found
     ]
+    return body if kept == found else files.as_yaml(kept)
+
+
+def _left(value: Any, is_out: IsOut) -> Any:
+    """What is left of a value of a session's data."""
+    if isinstance(value, list):
+        return [one for one in value if not (isinstance(one, str) and is_out(one))]
+    return None if isinstance(value, str) and is_out(value) else value
+
+
+def _sessions_in(body: str) -> list[dict[str, Any]]:
+    """The sessions of a part as data; none where somebody has made something else of it."""
+    found = files.from_yaml(body)
+    return found if isinstance(found, list) and all(isinstance(one, dict) for one in found) else []
 
 
 #: A session in which nothing was said for so long has ended, unless its host says so sooner.
@@ -164,6 +165,8 @@ KEEP_DAYS = 30
 TOLD = {"decision": 5, "correction": 5, "gotcha": 3, "file": 12, "commit": 5, "open": 5}
 
 _NAME = re.compile(r"\d{4}-\d\d-\d\d\.(?:md|yaml)")
+#: What stands for a byte that is no UTF-8: the journal of a dream holds nothing else.
+_NO_TEXT = re.compile("[\ud800-\udfff]")
 _PART_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -217,17 +220,14 @@ def is_kept(day: str, *, today: str) -> bool:
 
 def due(names: Iterable[str], *, today: str) -> list[str]:
     """The names of the daily files whose days are over for the archive, the oldest first; other files are not named."""
-    return sorted(
-        name for name in names if _NAME.fullmatch(name) and _is_day(name[:10]) and not is_kept(name[:10], today=today)
-    )
 
+    def is_over(name: str) -> bool:
+        try:
+            return not is_kept(name[:10], today=today)
+        except ValueError:  # no day
+            return False
 
-def _is_day(said: str) -> bool:
-    try:
-        date.fromisoformat(said)
-    except ValueError:
-        return False
-    return True
+    return sorted(name for name in names if _NAME.fullmatch(name) and is_over(name))
 
 
 def at_work(times: Sequence[datetime]) -> int:
@@ -452,34 +452,30 @@ def _again(store: Store, directory: Path) -> int:
     as_of, found = store.read(lambda rows: (tombstones.forgettings(rows), days.again(rows, limit=BATCH)))
     changed: set[str] = set()
     for part in found:
-        data = files.read_memory_file(_file(directory, part.wall, part.day, DATA)) or ""
-        entered = entered_in(files.from_yaml(take_out(data, DATA, part.id)[1]))
-        for style in (MARKDOWN, DATA):
-            path = _file(directory, part.wall, part.day, style)
-            if text := files.read_memory_file(path):
-                kept = store.read(partial(_kept, text=text, part=part, style=style, entered=entered, key=store.hash_key))  # fmt: skip
-                if kept != text:
-                    files.write_memory_file(directory, path, kept)
-                    changed.add(part.day)
+        paths = {style: _file(directory, part.wall, part.day, style) for style in (MARKDOWN, DATA)}
+        texts = {style: text for style, path in paths.items() if (text := files.read_memory_file(path))}
+        kept = store.read(partial(_kept, part=part, texts=texts, key=store.hash_key))
+        for style, text in kept.items():
+            if text != texts[style]:
+                files.write_memory_file(directory, paths[style], text)
+                changed.add(part.day)
     if found:
         store.write(lambda rows: days.looked_through(rows, found, changed, as_of=as_of))
     return len(found)
 
 
-def _kept(rows: Rows, *, text: str, part: Told, style: Style, entered: Sequence[str], key: bytes) -> str:
-    """A day's file without what of a session's part is forgotten; `entered` is what its data says."""
+def _kept(rows: Rows, *, part: Told, texts: Mapping[Style, str], key: bytes) -> dict[Style, str]:
+    """The files of a day without what of a session's part is forgotten."""
     is_out = days.is_out(rows, part.id, key=key)
-    said = [one for one in (*days.said(rows, part.id), *entered) if is_out(one)]
-    of = _data_without if style.member else markdown_without
-    return without(text, style, part.id, lambda body: of(body, is_out, said))
-
-
-def _data_without(body: str, is_out: IsOut, said: Sequence[str]) -> str:
-    found = files.from_yaml(body)
-    if not (isinstance(found, list) and all(isinstance(one, dict) for one in found)):
-        return body  # somebody has made something else of it
-    kept = data_without(found, is_out, said)
-    return body if kept == found else files.as_yaml(kept)
+    # The data say in whole sentences what the text beside them may have cut.
+    values = [value for one in _sessions_in(take_out(texts.get(DATA, ""), DATA, part.id)[1]) for value in one.values()]
+    whole = [one for value in values for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+    said = [one for one in (*days.said(rows, part.id), *whole) if is_out(one)]
+    cutting = {
+        MARKDOWN: partial(markdown_without, is_out=is_out, said=said),
+        DATA: partial(data_without, is_out=is_out),
+    }
+    return {style: without(text, style, part.id, cutting[style]) for style, text in texts.items()}
 
 
 def archive(store: Store, home: Path, directory: Path, dream: int, *, now: str, here: Here) -> Iterator[str]:
@@ -493,7 +489,7 @@ def archive(store: Store, home: Path, directory: Path, dream: int, *, now: str, 
         for name in due(files.names_in(root / DAILY), today=today):
             old, new = root / DAILY / name, root / ARCHIVE / DAILY / name
             text = files.read_memory_file(old)
-            if text is None or not _is_text(text):
+            if text is None or _NO_TEXT.search(text):
                 continue
             text = redact(text, Counter())  # people write there, too
             if new.exists() and files.read_memory_file(new) != text:
@@ -508,15 +504,6 @@ def _note_moved(rows: Rows, *, dream: int, home: Path, old: Path, new: Path, tex
     there, gone = str(new.relative_to(home)), str(old.relative_to(home))
     dreams.wrote(rows, dream, reason="its day is over 30 days ago", path=there, before=None, after=text, now=now)
     dreams.wrote(rows, dream, reason="moved to the archive", path=gone, before=text, after=None, now=now)
-
-
-def _is_text(said: str) -> bool:
-    """Whether a file is UTF-8: the journal holds nothing else."""
-    try:
-        said.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 # --- what has ended
