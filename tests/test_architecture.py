@@ -52,7 +52,6 @@ PURE = {
     "dream.consolidation",
     "dream.gates",
     "dream.page_content",
-    "dream.page_differences",
     "dream.page_format",
     "dream.wording",
     "extraction.chooser",

@@ -283,6 +283,19 @@ def said_under(heading: str) -> tuple[Gate, Category]:
     return next(((one.gate, one.category) for one in KINDS if one.heading == heading), OTHERWISE)
 
 
+_NUMBER = re.compile(r"\d[\d,.]*")
+
+
+def counted_kind(text: str) -> str:
+    """A counted sentence without its figures: with other counts it is the same."""
+    return tokens.normalise(_NUMBER.sub("#", text))
+
+
+def counted_hash(text: str, key: bytes) -> str:
+    """What a counted sentence is known by that a person took off a page."""
+    return tokens.keyed_hash(counted_kind(text), key)[:16]
+
+
 # --- pages
 
 

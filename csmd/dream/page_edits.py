@@ -1,27 +1,32 @@
-"""What people did to pages is carried out."""
+"""What people did to the pages: the files beside what csmd wrote last, as single edits, and carrying these out.
+
+A line is known by the memory it names, or by its words where an editor has lost the comment. One that stands under
+another heading or on another page is moved, which is no edit. A page that lost too much at once was truncated, by a
+sync service or a full disk: nothing of it is read.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from csmd.dream import page_content, page_differences, page_files, page_format
-from csmd.dream.page_content import Place
-from csmd.dream.page_differences import Edits, Line
+from csmd.dream import page_content, page_files, page_format
+from csmd.dream.page_content import COUNTED, Place, counted_kind
 from csmd.dream.page_format import Item, Page, Read, Section
 from csmd.errors import CsmdError
-from csmd.exclusions import Pauses
+from csmd.exclusions import NOT_KEPT, Pauses
 from csmd.extraction.chooser import MOST_CHARACTERS
 from csmd.hosts.claude.environment import INDEX
 from csmd.memory import remember as believe
 from csmd.memory import review_answers
-from csmd.model import Candidate, Category, Evidence, Gate, Memory, Provenance, Scope, Statement
+from csmd.model import Candidate, CandidateKind, Category, Evidence, Gate, Memory, Provenance, Scope, Statement
 from csmd.privacy.fingerprints import PURGED, Marks
 from csmd.store import candidates, files, markdown_pages, memories, tombstones, topics
 from csmd.store.core import Store
@@ -29,26 +34,238 @@ from csmd.store.markdown_pages import Call, PageRow
 from csmd.store.sqlite import Rows
 from csmd.text import page_lines, tokens
 
+#: A truncation: a larger share of a page's lines gone at once, and at least so many; or the file itself.
+SHARE_GONE, LEAST_GONE = 0.3, 4
+#: More lines than anybody types into a page at once.
+MOST_NEW = 100
 #: How sure a line is that a person wrote, and how sure is what an assistant wrote in a person's place.
 WRITTEN_SURE, PROPOSED_SURE = 0.95, 0.5
+#: Where pages lie, and more files than anybody has there.
+PLACES = ("", "projects", "topics")
+MOST_NAMES = 2000
+NEVER_AWAY = Pauses()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A page as it was found: its row, the file's text, what it says and what csmd wrote or read last."""
+class Line:
+    """A line that a person wrote: under a heading, in the place of a memory's (`id`) or a new one ("")."""
+
+    heading: str
+    text: str
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edits:
+    """What was done to one page; `gone` and `back` are memories, `uncounted` sentences that csmd counted."""
+
+    path: str
+    changed: tuple[Line, ...] = ()
+    new: tuple[Line, ...] = ()
+    gone: tuple[str, ...] = ()
+    back: tuple[str, ...] = ()
+    uncounted: tuple[str, ...] = ()
+    lost: int = 0
+    had: int = 0
+    blank: bool = False
+    problem: str = ""
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the page lost too much at once for anybody to have meant it."""
+        return self.had > 0 and (self.blank or (self.lost >= LEAST_GONE and self.lost > SHARE_GONE * self.had))
+
+    @property
+    def number(self) -> int:
+        """How many edits there are."""
+        return len(self.changed) + len(self.new) + len(self.gone) + len(self.back) + len(self.uncounted)
+
+
+def edits(olds: Mapping[str, Read], news: Mapping[str, Read]) -> dict[str, Edits]:
+    """What was done to each page of `news`, as they are now; a page that is not among `olds` was not there."""
+    said: dict[str, dict[str, str]] = {}
+    """Memory (id) -> the words of its line, by page."""
+    named: dict[str, str] = {}
+    for path, read in sorted(olds.items()):
+        for _, item in read.lines():
+            if item.id:
+                said.setdefault(item.id, {})[path] = page_lines.key(item.text)
+                named.setdefault(page_lines.key(item.text), item.id)
+    # What lost its comment is known by its words, on every page.
+    known = {
+        path: [
+            Line(heading=heading, text=item.text, id=item.id or named[page_lines.key(item.text)])
+            for heading, item in read.lines()
+            if item.id or page_lines.key(item.text) in named
+        ]
+        for path, read in news.items()
+    }
+    now = {path: {line.id for line in lines} for path, lines in known.items()}
+    # Moved to a page on which it did not stand, a memory's line is not gone.
+    moved = {ident for path, ids in now.items() for ident in ids if path not in said.get(ident, {path: ""})}
+    changed: set[str] = set()
+    return {
+        path: _edits(path, olds.get(path), news[path], known[path], said, named, changed, stays=now[path] | moved)
+        for path in sorted(news, key=lambda path: (path.startswith(page_lines.TOPICS), path))
+    }
+
+
+def _edits(
+    path: str, was: Read | None, new: Read, known: Sequence[Line], said: Mapping[str, Mapping[str, str]],
+    named: Collection[str], changed_once: set[str], *, stays: Collection[str],
+) -> Edits:  # fmt: skip
+    old = was or Read()
+    unchanged = {line.id for line in known if page_lines.key(line.text) in said.get(line.id, {}).values()}
+    changed: list[Line] = []
+    added: list[Line] = []
+    for line in known:
+        if line.id not in said or page_lines.key(line.text) in said[line.id].values():
+            continue
+        is_twin = line.id in changed_once or line.id in unchanged
+        (added if is_twin else changed).append(replace(line, id="" if is_twin else line.id))
+        changed_once.add(line.id)
+    counted = {counted_kind(item.text): item.text for _, item in old.lines() if not item.id}
+    there: set[str] = set()
+    for heading, item in new.lines():
+        if item.id or page_lines.key(item.text) in named or page_lines.key(item.text) in old.said:
+            continue
+        if counted_kind(item.text) in counted:
+            there.add(counted_kind(item.text))
+        elif heading != COUNTED or was is not None:
+            added.append(Line(heading=heading, text=item.text))
+    uncounted = tuple(text for kind, text in counted.items() if kind not in there)
+    own = dict.fromkeys(item.id for _, item in old.lines() if item.id)
+    gone = tuple(ident for ident in own if ident not in stays)
+    return Edits(
+        path=path, changed=tuple(changed), gone=gone, uncounted=uncounted,
+        new=tuple({(line.heading, page_lines.key(line.text)): line for line in added}.values()),
+        # What csmd wrote once: put back by hand, or by a copy of the store.
+        back=tuple(dict.fromkeys(line.id for line in known if line.id not in said)),
+        lost=len(gone) + len(uncounted), had=len(own) + len(counted), blank=new == Read(),
+        problem=f"{len(added)} new lines at once: csmd takes at most {MOST_NEW}" if len(added) > MOST_NEW else "",
+    )  # fmt: skip
+
+
+# --- files beside the pages
+
+
+#: What sync services and editors put beside a file, by the name of the file that it is a copy of.
+_COPIES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"(?P<of>.+?) ?\([^)]*(?:conflict|konflikt|conflit|conflicto)[^)]*\)\.md",  # Dropbox, Nextcloud
+        r"(?P<of>.+)\.sync-conflict-\d{8}-\d{6}(?:-\w+)?\.md",  # Syncthing
+        r"(?P<of>.+)[ ._-]conflict(?:ed)?(?:[ ._-][^/]*)?\.md",  # Resilio, git-annex, Unison
+        r"(?P<of>.+?) ?\(\d{1,3}\)\.md",  # Google Drive, browsers
+        r"(?P<of>.+) \d{1,2}\.md",  # iCloud
+        r"(?P<of>.+?) ?-? ?(?:copy|kopie|copie)(?: ?\(?\d{1,3}\)?)?\.md",
+        r"(?P<of>.+)\.md(?:~|\.bak|\.orig|\.rej|\.old|\.save|\.tmp|\.swp|\.(?:theirs|mine|ours|r\d+))",
+        r"\.?#(?P<of>.+)\.md#?",  # Emacs
+        r"\.(?P<of>.+)\.md\.sw[a-p]",  # vim
+        r"(?P<of>.+)-[A-Z0-9][A-Z0-9-]{5,20}\.md",  # OneDrive: the machine's name
+    )
+)  # fmt: skip
+_RESTORED = re.compile(r"(?P<of>.+)\.restored-\d{4}-\d{2}-\d{2}(?:-\d+)?\.md")
+
+
+def copies(names: Collection[str], pages: Collection[str]) -> list[str]:
+    """Which of some files (below the memory directory) are copies of pages that a sync service or an editor made."""
+    return sorted(name for name in names if name not in pages and _is_copy(name, pages))
+
+
+def _is_copy(name: str, pages: Collection[str]) -> bool:
+    folder, slash, last = name.rpartition("/")
+    if _RESTORED.fullmatch(last):
+        return False
+    found = (pattern.fullmatch(last) for pattern in _COPIES)
+    # The machine's name in OneDrive's is told from a page's by the case alone.
+    return any(f"{folder}{slash}{match['of']}.md" in pages for match in found if match)
+
+
+def restored_name(path: str, today: str, taken: Collection[str]) -> str:
+    """The file beside a page that is to hold it whole; no file that is there has its name."""
+    stem = path.removesuffix(".md")
+    number, name = 1, f"{stem}.restored-{today}.md"
+    while name in taken:
+        number += 1
+        name = f"{stem}.restored-{today}-{number}.md"
+    return name
+
+
+# --- who wrote a page
+
+_READERS = frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch"})
+#: A shell line that only looks: no writing sign and no program that may write stands in it.
+_ONLY_LOOKS = re.compile(
+    r"^\W*(?:cat|head|tail|less|ls|grep|rg|wc|stat|diff|bat|find|file)\b(?!.*\s-(?:exec|ok|delete|fprint|fls))[^>|;&`$\n]*$"
+)
+_COMMAND = re.compile(r'"command":"((?:[^"\\]|\\.)*)')
+
+
+#: What stands where the middle of a long call was left out.
+CUT = " bytes left out"
+#: How a line reaches every file below a folder that it names.
+_SWEEPS = re.compile(r"\*|\bfind\b|\bg?rep\b.*-|\s-\w*[rR]|glob|walk|listdir")
+
+
+def names_of(directory: str, path: str) -> tuple[str, ...]:
+    """Words of which a call that may write a page has one: its file's name, its directories, and what says that a part is missing."""
+    return (path.rpartition("/")[2], _tail(directory), f"/{_home(directory)}", NOT_KEPT, CUT)
+
+
+def _tail(directory: str) -> str:
+    """The directory's last two names: what stands before them is written as `~`, `$HOME`, or not at all."""
+    return "/".join(directory.rstrip("/").split("/")[-2:])
+
+
+def _home(directory: str) -> str:
+    return _tail(directory).partition("/")[0]
+
+
+def may_write(tool: str, given: str, cwd: str, *, directory: str, path: str) -> bool:
+    """Whether a tool call may have written a page: it names it or its directory, and does not only look.
+
+    A file name alone counts where it is the page's only: with "memory", or in csmd's directory, or one that no other
+    file has. The directory counts by its last two names, the home where all below it is swept over. Of a shell line that
+    is not kept whole nobody knows. What is only computed is not seen.
+    """
+    if tool in _READERS:
+        return False
+    command = _COMMAND.search(given)
+    if tool == "Bash" and command and _ONLY_LOOKS.match(command[1]):
+        return False
+    if tool == "Bash" and (CUT in given or (NOT_KEPT in given and not command)):
+        return True  # nobody knows what else stood there
+    name = path.rpartition("/")[2]
+    home = re.search(rf"/{re.escape(_home(directory))}(?=[\s\"'\\;|&)]|/?$|/\*)", given)
+    inside = cwd == directory or cwd.startswith(f"{directory}/") or _tail(directory) in given
+    inside = inside or (home is not None and bool(_SWEEPS.search(given)))
+    if inside and (name in given or "*" in given or ".md" not in given):
+        return True
+    unlike_others = bool(re.search(r"-[0-9a-f]{6}\.md$", name))
+    return name in given and (unlike_others or "memory" in given)
+
+
+# --- carrying edits out
+
+
+@dataclass(slots=True)
+class _Page:
+    """One page as it stands on the disk: its base, what it says now, and what is in the way."""
 
     row: PageRow
-    text: str
-    is_there: bool
-    new: Read
-    base: Read
+    text: str = ""
+    is_there: bool = False
+    problem: str = ""
+    new: Read = field(default_factory=Read)
+    base: Read = field(default_factory=Read)
 
 
 class Taking:
     """Owns the taking in of one page's edits, in one transaction."""
 
     def __init__(
-        self, rows: Rows, page: Seen, *, directory: str, where: Mapping[str, Place], others: Mapping[str, Read],
+        self, rows: Rows, page: _Page, *, directory: str, where: Mapping[str, Place], others: Mapping[str, Read],
         now: str, key: bytes, unheard: bool,
     ) -> None:  # fmt: skip
         self._rows, self._page, self._where, self._others, self._now, self._key = rows, page, where, others, now, key
@@ -83,36 +300,27 @@ class Taking:
             return done.number
         before = {page_lines.key(item.text): item.id for _, item in self._page.base.lines() if item.id}
 
-        def known(item: Item) -> Item:
-            named = made.get((item.id, page_lines.key(item.text))) or made.get(("", page_lines.key(item.text)))
-            return replace(item, id=named or item.id or before.get(page_lines.key(item.text), ""))
-
-        moved = set(own)
-
-        def stays(item: Item, heading: str) -> Item | None:
-            is_moved = page_content.is_ours(heading) and f"- {page_lines.plain(item.text)}" in moved
-            return None if is_moved else known(item)
+        def known(item: Item, heading: str) -> Item | None:
+            if page_content.is_ours(heading) and f"- {page_lines.plain(item.text)}" in own:
+                return None  # it moves under the person's own heading
+            key = page_lines.key(item.text)
+            return replace(item, id=made.get((item.id, key)) or made.get(("", key)) or item.id or before.get(key, ""))
 
         sections = [
-            page_format.mapped(one, partial(stays, heading=one.heading))
+            page_format.mapped(self._with_theirs(one), partial(known, heading=one.heading))
             for one in new.sections
             if one.heading != page_format.OWN
         ]
         there = {f"- {page_lines.plain(item.text)}" for one in sections for item in one.items}
         page = Page(
-            path=self._path, head=new.head, title=new.title, top=self._theirs(new.top),
-            sections=tuple(self._with_theirs(one) for one in sections),
+            path=self._path, head=new.head, title=new.title, top=self._theirs(new.top), sections=tuple(sections),
             own=(*self._theirs(new.own), *(one for one in own if one not in there)),
         )  # fmt: skip
-        hashes = (page_differences.counted_hash(said, self._key) for said in done.uncounted)
-        markdown_pages.put_page(
-            self._rows,
-            PageRow(
-                path=self._path, text=page_format.written(page), also=self._page.text, at=self._now,
-                left_out=tuple(dict.fromkeys((*row.left_out, *hashes))),
-                problem="",
-            ),
-        )  # fmt: skip
+        hashes = (page_content.counted_hash(said, self._key) for said in done.uncounted)
+        left_out = tuple(dict.fromkeys((*row.left_out, *hashes)))
+        text = page_format.written(page)
+        known_now = PageRow(path=self._path, text=text, also=self._page.text, at=self._now, left_out=left_out)
+        markdown_pages.put_page(self._rows, known_now)
         return done.number
 
     def _theirs(self, blocks: Sequence[str]) -> tuple[str, ...]:
@@ -130,62 +338,45 @@ class Taking:
         memory = memories.by_id(self._rows, line.id) if line.id else None
         if memory is not None and memory.superseded_by:
             memory = None
+        place, (gate, category) = self._place(line), page_content.said_under(line.heading)
+        home = memory.project_seq if memory else place.seq
         if not self._is_theirs:
-            self._propose(line, memory)
+            self._propose(line, memory, home, (memory.gate, memory.category) if memory else (gate, category))
             return line.id
-        said = self._statement(line)
         # As what is typed in a terminal: a person says it on purpose, to hold where the page does. What was purged stays out.
-        home = memory.project_seq if memory else self._place(line).seq
-        correction = said.gate == "correction"
-        tombstones.lift(self._rows, said.text, correction=correction, project=home, home=home, key=self._key)
-        try:
-            if memory is not None:
-                asked = review_answers.Asked(
-                    verb="edit", uuid=self._uuid(line), at=self._now, key=self._key, text=line.text
-                )
+        is_correction = gate == "correction"
+        tombstones.lift(self._rows, line.text, correction=is_correction, project=home, home=home, key=self._key)
+        # No transcript has it.
+        word = f"{self._path}\0{self._now}\0{line.id}\0{line.text}"
+        uuid = "cli:page-" + hashlib.sha256(word.encode("utf-8", "replace")).hexdigest()[:16]
+        if memory is not None:
+            asked = review_answers.Asked(verb="edit", uuid=uuid, at=self._now, key=self._key, text=line.text)
+            try:
                 return review_answers.of_memory(self._rows, memory, asked).made
-        except CsmdError:
-            return None
-        return self._remember(line, said) or None
-
-    def _statement(self, line: Line) -> Statement:
-        gate, category = self._kind(line)
-        return Statement(
+            except CsmdError:
+                return None
+        statement = Statement(
             text=line.text, gate=gate, category=category, confidence=WRITTEN_SURE, authority="user", reasons=("page",)
         )
-
-    def _remember(self, line: Line, statement: Statement) -> str:
-        place, gate = self._place(line), statement.gate
-        source = Provenance(uuid=self._uuid(line), session_id="", at=self._now)
         made, _ = believe.remember(
-            self._rows, statement, source, project=place.seq, origin="stated", key=self._key, scope=_scope(place, gate)
-        )
-        memory = memories.by_id(self._rows, made) if made else None
-        if memory is not None and self._is_topic:
+            self._rows, statement, Provenance(uuid=uuid, session_id="", at=self._now), project=place.seq,
+            origin="stated", key=self._key, scope=_scope(place, gate),
+        )  # fmt: skip
+        new = memories.by_id(self._rows, made) if made and self._is_topic else None
+        if new is not None:
             for name in self._topics()[:1]:
-                topics.tag(self._rows, memory.seq, name, by=topics.PERSON)
-        return made
+                topics.tag(self._rows, new.seq, name, by=topics.PERSON)
+        return made or None
 
-    def _propose(self, line: Line, memory: Memory | None) -> None:
+    def _propose(self, line: Line, memory: Memory | None, project: int, kind: tuple[Gate, Category]) -> None:
         """Puts a wording that may be an assistant's before a person."""
         call = self._call
         why = "a tool wrote there" if call else "csmd looked away meanwhile"
-        place, (gate, category) = self._place(line), self._kind(line)
-        if memory is not None:
-            gate, category = memory.gate, memory.category
-        project = memory.project_seq if memory is not None else place.seq
-        did = "changed" if memory is not None else "added"
-        print_ = f"page:{tokens.keyed_hash(line.text, self._key)}"
-        candidates.put(
-            self._rows,
-            Candidate(
-                id=candidates.identity("belief", project, print_, self._now), kind="belief", source=candidates.PAGE,
-                project_seq=project, fingerprint=print_, text=line.text, gate=gate, category=category,
-                reason=f"an assistant may have {did} this line in {self._path}: {why}",
-                confidence=PROPOSED_SURE, created_at=self._now, updated_at=self._now, status="needs_review",
-                memory_ids=(memory.id,) if memory is not None else (),
-                evidence=(Evidence(uuid=call.uuid, session_id=call.session_id, at=call.at),) if call else (),
-            ),
+        self._ask(
+            "belief", project, f"page:{tokens.keyed_hash(line.text, self._key)}", text=line.text, gate=kind[0],
+            category=kind[1], confidence=PROPOSED_SURE, memory_ids=(memory.id,) if memory else (),
+            reason=f"an assistant may have {'changed' if memory else 'added'} this line in {self._path}: {why}",
+            evidence=(Evidence(uuid=call.uuid, session_id=call.session_id, at=call.at),) if call else (),
         )  # fmt: skip
 
     def _gone(self, ident: str) -> None:
@@ -196,20 +387,24 @@ class Taking:
         elsewhere = any(item.id == ident for read in self._others.values() for _, item in read.lines())
         if self._is_topic and elsewhere:
             by = topics.PERSON if self._is_theirs else topics.ASSISTANT
-            mine = set(self._topics())
             for tag in topics.of_memories(self._rows, [memory.seq]).get(memory.seq, ()):
-                if tag.name in mine:
+                if tag.name in self._topics():
                     topics.tag(self._rows, memory.seq, tag.name, by=by, weight=0.0)
             return
-        print_ = f"{ident} {self._path}"
+        self._ask(
+            "stale", memory.project_seq, f"{ident} {self._path}", text=memory.text, gate=memory.gate,
+            category=memory.category, confidence=memory.confidence, memory_ids=(ident,),
+            reason=f"its line was removed from {self._path}: kept, it comes back; dropped, it is forgotten",
+        )  # fmt: skip
+
+    def _ask(self, kind: CandidateKind, project: int, fingerprint: str, **values: Any) -> None:
+        """Has a person asked about a line."""
         candidates.put(
             self._rows,
             Candidate(
-                id=candidates.identity("stale", memory.project_seq, print_, self._now), kind="stale",
-                source=candidates.PAGE, project_seq=memory.project_seq, fingerprint=print_, text=memory.text,
-                reason=f"its line was removed from {self._path}: kept, it comes back; dropped, it is forgotten",
-                gate=memory.gate, category=memory.category, confidence=memory.confidence, created_at=self._now,
-                updated_at=self._now, status="needs_review", memory_ids=(ident,),
+                id=candidates.identity(kind, project, fingerprint, self._now), kind=kind, source=candidates.PAGE,
+                project_seq=project, fingerprint=fingerprint, created_at=self._now, updated_at=self._now,
+                status="needs_review", **values,
             ),
         )  # fmt: skip
 
@@ -221,15 +416,12 @@ class Taking:
 
     # --- what a line is
 
-    def _kind(self, line: Line) -> tuple[Gate, Category]:
-        return page_content.said_under(line.heading)
-
     def _place(self, line: Line) -> Place:
         """Whose line it is: the page's, or of a theme's page the project's under whose heading it stands."""
         everywhere = self._where[page_lines.USER]
-        if not self._is_topic:
-            return self._where.get(self._path) or self._merged_into() or everywhere
-        return self._where.get(page_content.linked(line.heading), everywhere)
+        if self._is_topic:
+            return self._where.get(page_content.linked(line.heading), everywhere)
+        return self._where.get(self._path) or self._merged_into() or everywhere
 
     def _merged_into(self) -> Place | None:
         """Whose page it is now that its project is another's: where its memories are."""
@@ -240,11 +432,6 @@ class Taking:
     def _topics(self) -> list[str]:
         found = self._page.base.head.get("topics")
         return [str(name) for name in found] if isinstance(found, list) else []
-
-    def _uuid(self, line: Line) -> str:
-        """The name of a person's word on a page, as of what is typed in a terminal: no transcript has it."""
-        word = f"{self._path}\0{self._now}\0{line.id}\0{line.text}"
-        return "cli:page-" + hashlib.sha256(word.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _scope(place: Place, gate: Gate) -> Scope:
@@ -259,30 +446,10 @@ def _says_something(said: str) -> bool:
 
 def _writer(rows: Rows, directory: str, row: PageRow) -> Call | None:
     """The latest call of a tool that may have written a page since csmd did; None for none that was recorded."""
-    for call in markdown_pages.calls_naming(
-        rows, page_differences.names_of(directory, row.path), inside=directory, since=row.at
-    ):
-        if page_differences.may_write(call.tool, call.text, call.cwd, directory=directory, path=row.path):
+    for call in markdown_pages.calls_naming(rows, names_of(directory, row.path), inside=directory, since=row.at):
+        if may_write(call.tool, call.text, call.cwd, directory=directory, path=row.path):
             return call
     return None
-
-
-#: Where pages lie, and more files than anybody has there.
-PLACES = ("", "projects", "topics")
-MOST_NAMES = 2000
-NEVER_AWAY = Pauses()
-
-
-@dataclass(slots=True)
-class _Page:
-    """One page as it stands on the disk: its base, what it says now, and what is in the way."""
-
-    row: PageRow
-    text: str = ""
-    is_there: bool = False
-    problem: str = ""
-    new: Read = field(default_factory=Read)
-    base: Read = field(default_factory=Read)
 
 
 def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses = NEVER_AWAY) -> int:
@@ -300,7 +467,7 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
     other = [path for path, page in found.items() if _is_other(page, directory)]
     if not other:
         return 0
-    done = page_differences.edits(
+    done = edits(
         {path: page.base for path, page in found.items() if page.row.text or page.row.also},
         {path: page.base if page.problem else page.new for path, page in found.items()},
     )
@@ -327,7 +494,7 @@ def told(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
         "asked": [{"page": path, "lines": number} for path, number in sorted(asked.items())],
         "restored": [{"page": row.path, "whole": row.held} for row in known.values() if row.held],
         "unread": [{"page": row.path, "why": row.problem} for row in known.values() if row.problem],
-        "copies": page_differences.copies(names, known),
+        "copies": copies(names, known),
         "edited": edited,
     }
 
@@ -422,9 +589,8 @@ def _take_in(
 
     def write(rows: Rows) -> int:
         others = {one: other.new for one, other in found.items() if one != path}
-        seen = Seen(row=row, text=page.text, is_there=page.is_there, new=page.new, base=page.base)
         taking = Taking(
-            rows, seen, directory=str(directory), where=where, others=others, now=now, key=key, unheard=unheard
+            rows, page, directory=str(directory), where=where, others=others, now=now, key=key, unheard=unheard
         )
         return taking.take(done)
 
@@ -436,6 +602,6 @@ def _restore(directory: Path, path: str, whole: str, *, today: str) -> str:
     folder = (directory / path).parent
     files.make_private(folder)
     taken = {str((Path(path).parent / one.name).as_posix()) for one in folder.iterdir()}
-    name = page_differences.restored_name(path, today, taken)
+    name = restored_name(path, today, taken)
     files.write_atomic(directory / name, whole.encode("utf-8", "replace"))
     return name

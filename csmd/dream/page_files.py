@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from typing import Literal, NamedTuple
 
 from csmd import wire
-from csmd.dream import page_content, page_differences, page_format
+from csmd.dream import page_content, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_content import Beside, Place
 from csmd.dream.page_format import Page, Read
@@ -125,7 +125,7 @@ def standing(
         page = page_content.project(
             place, of[seq], facts=[one for one in facts if one.project_seq == seq],
             themes=_most_common(tags[one.seq][0].name for one in of[seq] if tags.get(one.seq)),
-            left_out=lambda said, out=out: page_differences.counted_hash(said, key) in out,  # type: ignore[misc]
+            left_out=lambda said, out=out: page_content.counted_hash(said, key) in out,  # type: ignore[misc]
             beside=replace(beside, new=new.get(seq, ())), was=was(row),
         )  # fmt: skip
         made += [page] if page else []
@@ -268,7 +268,7 @@ def _withdraw_beside(directory: Path) -> Iterator[Path]:
 
 def _from_file(store: Store, path: Path, without: Callable[..., tuple[str, int]]) -> bool:
     raw = None if path.is_symlink() else content(path)
-    said = "" if raw is None else page_differences.text_of(raw)[0]
+    said = "" if raw is None else page_format.text_of(raw)[0]
     left, gone = store.read(partial(without, said=said))
     if gone:
         put(path, left)
@@ -455,7 +455,7 @@ def content(path: Path) -> bytes | None:
     """The bytes of a file, one more than a page may have; None where there is none."""
     try:
         with files.open_regular(path) as file:
-            return file.read(page_differences.MOST_BYTES + 1)
+            return file.read(page_format.MOST_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError:
@@ -464,7 +464,7 @@ def content(path: Path) -> bytes | None:
 
 def said_in(raw: bytes, purged: Marks) -> tuple[str, str]:
     """(what a file says without secrets and what was purged, why it cannot be read: "" for nothing)."""
-    said, problem = page_differences.text_of(raw)
+    said, problem = page_format.text_of(raw)
     return clean(redact(wire.clean(said), Counter()), purged)[0], problem
 
 

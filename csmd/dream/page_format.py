@@ -15,6 +15,8 @@ OWN = "Your own notes"
 #: How a gotcha shows itself, below its line; and a wording that a person has yet to answer for, below the one that holds.
 SHOWS, WAITS = "shows as: ", "waits in `csmd review`: "
 _SELF = "<!-- csmd -->"
+#: Longer than a page, in bytes.
+MOST_BYTES = 1_000_000
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)?$")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 #: Lines that are of a table, a quotation, a comment, a rule or a picture.
@@ -139,6 +141,20 @@ def _lines(item: Item) -> list[str]:
 
 
 # --- in
+
+
+def text_of(raw: bytes) -> tuple[str, str]:
+    """(what a file says, why it cannot be read: "" for nothing); line ends are made the same."""
+    if len(raw) > MOST_BYTES:
+        return "", f"it is larger than {MOST_BYTES // 1_000_000} MB"
+    try:
+        flat = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return "", "it is not UTF-8"
+    if "\x00" in flat:
+        return "", "it holds bytes that no text has"
+    flat = flat.replace("\r\n", "\n").replace("\r", "\n")
+    return flat if not flat or flat.endswith("\n") else flat + "\n", ""
 
 
 def read(whole: str) -> Read:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.dream import page_differences, page_format
-from csmd.dream.page_differences import Edits, Line
+from csmd.dream import page_edits, page_format
+from csmd.dream.page_edits import Edits, Line
 from csmd.dream.page_format import Item, Page, Read, Section
 from csmd.text import page_lines
 
@@ -109,7 +109,7 @@ def words(found: Edits) -> list[str]:
 
 def done(files: dict[str, str]) -> dict[str, Edits]:
     olds = {path: page_format.read(whole) for path, whole in WHOLE.items()}
-    return page_differences.edits(olds, {path: page_format.read(whole) for path, whole in files.items()})
+    return page_edits.edits(olds, {path: page_format.read(whole) for path, whole in files.items()})
 
 
 def check(case: Case) -> None:
@@ -150,30 +150,30 @@ def test_any_edit_of_one_line_is_exactly_that_edit(number: int, what: str, said:
 
 
 def test_more_new_lines_than_anybody_types_are_a_problem() -> None:
-    many = "".join(f"- the new line {number}\n" for number in range(page_differences.MOST_NEW + 1))
+    many = "".join(f"- the new line {number}\n" for number in range(page_edits.MOST_NEW + 1))
     found = done({**WHOLE, PROJECT: WHOLE[PROJECT].replace(line(5), line(5) + many)})
     assert (
         found[PROJECT].problem
-        == f"{page_differences.MOST_NEW + 1} new lines at once: csmd takes at most {page_differences.MOST_NEW}"
+        == f"{page_edits.MOST_NEW + 1} new lines at once: csmd takes at most {page_edits.MOST_NEW}"
     )
 
 
 def test_a_page_that_somebody_wrote_is_read_but_for_what_csmd_once_wrote_there() -> None:
     news = {PROJECT: page_format.read(WHOLE[PROJECT] + "\n## Facts\n\n- mine\n")}
-    assert words(page_differences.edits({}, news)[PROJECT])[0] == f"{PROJECT} new Facts: mine"
-    assert [line.text for line in page_differences.edits({}, news)[PROJECT].new] == ["mine"]
-    assert page_differences.edits({}, {PROJECT: Read()})[PROJECT] == Edits(path=PROJECT, blank=True)
+    assert words(page_edits.edits({}, news)[PROJECT])[0] == f"{PROJECT} new Facts: mine"
+    assert [line.text for line in page_edits.edits({}, news)[PROJECT].new] == ["mine"]
+    assert page_edits.edits({}, {PROJECT: Read()})[PROJECT] == Edits(path=PROJECT, blank=True)
 
 
 READABLE = {
     b"a\r\nb": ("a\nb\n", ""), b"\xef\xbb\xbfa": ("a\n", ""), b"": ("", ""), b"\xff\xfe": ("", "it is not UTF-8"),
-    b"a\x00b": ("", "it holds bytes that no text has"), b"x" * (page_differences.MOST_BYTES + 1): ("", "it is larger than 1 MB"),
+    b"a\x00b": ("", "it holds bytes that no text has"), b"x" * (page_format.MOST_BYTES + 1): ("", "it is larger than 1 MB"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("raw", "said"), READABLE.items(), ids=range(len(READABLE)))
 def test_what_is_no_text_is_said_to_be_none(raw: bytes, said: tuple[str, str]) -> None:
-    assert page_differences.text_of(raw) == said
+    assert page_format.text_of(raw) == said
 
 
 COPIES = (
@@ -193,7 +193,7 @@ NO_COPIES = (
 
 
 def test_copies_that_sync_services_and_editors_make_are_known_by_their_names() -> None:
-    assert page_differences.copies([*COPIES, *NO_COPIES], WHOLE) == sorted(COPIES)
+    assert page_edits.copies([*COPIES, *NO_COPIES], WHOLE) == sorted(COPIES)
 
 
 HOME = "/h/csmd/memory"
@@ -224,9 +224,8 @@ CALLS = {
 def test_a_tool_that_names_a_page_may_have_written_it(call: tuple[str, str, str], wrote: tuple[bool, bool]) -> None:
     tool, given_, cwd = call
     assert (
-        tuple(page_differences.may_write(tool, given_, cwd, directory=HOME, path=path) for path in (USER, PROJECT))
-        == wrote
+        tuple(page_edits.may_write(tool, given_, cwd, directory=HOME, path=path) for path in (USER, PROJECT)) == wrote
     )
     for path, did in zip((USER, PROJECT), wrote, strict=True):
-        found = cwd.startswith(HOME) or any(name in given_ for name in page_differences.names_of(HOME, path))
+        found = cwd.startswith(HOME) or any(name in given_ for name in page_edits.names_of(HOME, path))
         assert found or not did, "what is judged is looked up by its words"
