@@ -240,7 +240,8 @@ def main() -> None:
         importlib.import_module(f"csmd.cli.{name}")
     from csmd.text import patterns
 
-    patterns.compile_all()  # once, and not in each process that needs them
+    for pattern in (one for one in gc.get_objects() if type(one) is patterns.AtFirstUse):
+        _ = pattern.flags  # compiled once, and not in each process that needs it
     gc.collect()
     gc.freeze()
     request = _forking(ours)

@@ -127,6 +127,7 @@ ONLY_IN = {
     "json": {"wire", "client", "daemon.server", "mcp", "hosts.claude.transcript"},
     "yaml": {"config", "store.files", "text.front_matter", "cli.settings"},
     "frontmatter": {"text.front_matter"},
+    "snowballstemmer": {"text.tokens"},
     "markdown_it": {"capture.markdown_imports"},
     "wcmatch": {"capture.markdown_imports"},
     "filelock": {"daemon.run"},
@@ -141,6 +142,7 @@ ONLY_IN = {
 }
 #: Only these may be imported inside functions alone: they cost tens to hundreds of milliseconds.
 LAZY_ONLY = {
+    "snowballstemmer",
     "fastembed",
     "mcp",
     "mcp_types",

@@ -55,13 +55,6 @@ _SHARED = frozenset(
 _ENGLISH = frozenset(
     "the is are do does did we why how what when where which of to and for with it be not on our".split()
 )
-# fmt: off
-_RUSSIAN_ENDINGS = tuple(sorted(
-    """иями ями ами ией иям ием иях ого его ому ему ыми ими ешь ете ите ала яла ила ало ило али или ать ять еть ить ует
-    уют ают яют ает яет ующ ах ях ов ев ей ой ий ый ая яя ое ее ые ие ую юю ом ем ам ям ию ия ии ет ит ут ют ат ят ал ил ел
-    ть ны на но а я о е ы и у ю ь й""".split(), key=len, reverse=True))
-_GERMAN_ENDINGS = tuple(sorted("ungen innen enen ern est sten ten ung en er em es et st te e n s t".split(), key=len, reverse=True))
-# fmt: on
 
 
 def derived(said: str) -> Iterator[str]:
@@ -86,7 +79,7 @@ def in_pairs(word: str) -> list[str]:
     return [*(pair for run in _RUN.findall(word) for pair in pairs(run)), *_BESIDE.findall(word)]
 
 
-def asked_pairs(question: str, words: list[str]) -> list[str] | None:
+def terms_of_language(question: str, words: list[str]) -> list[str] | None:
     """The terms for a question in one of these languages in the place of its `words`; None for any other question.
 
     A term that ends with `*` is the beginning of a word.
@@ -94,19 +87,18 @@ def asked_pairs(question: str, words: list[str]) -> list[str] | None:
     german = _is_german(question)
     if not german and question.isascii():
         return None
+    stop_words = _RUSSIAN_STOP | _GERMAN_STOP if german else _RUSSIAN_STOP
     found: dict[str, None] = {}
     for word in words:
+        if word in stop_words:
+            continue
+        found[word] = None
         if _CYRILLIC.fullmatch(word):
-            if word not in _RUSSIAN_STOP:
-                found.update(
-                    {word: None, f"{_stem(word.removesuffix('ся').removesuffix('сь'), _RUSSIAN_ENDINGS)}*": None}
-                )
+            found[f"{_stem_in('russian', word)}*"] = None
         elif german and _LATIN.fullmatch(word):
-            if word not in _GERMAN_STOP:
-                found.update({word: None, f"{_stem(word, _GERMAN_ENDINGS)}*": None})
-                found.update((part, None) for part in _parts(word))
-        elif not (german and word in _GERMAN_STOP) and word not in _RUSSIAN_STOP:
-            found[word] = None
+            stem = _stem_in("german", word)
+            found[f"{stem}*"] = None
+            found.update((part, None) for part in _parts(word, len(stem)))
     return list(found)
 
 
@@ -116,20 +108,18 @@ def _is_german(question: str) -> bool:
     return len((words & _GERMAN_STOP) - _SHARED) + umlauts > len(words & _ENGLISH)
 
 
-def _stem(word: str, endings: tuple[str, ...]) -> str:
-    for ending in endings:
-        if word.endswith(ending) and len(word) - len(ending) >= LEAST_STEM:
-            return word[: -len(ending)]
-    return word
+def _stem_in(language: str, word: str) -> str:
+    """The beginning of a word that is as long as its stem (which has no umlaut)."""
+    import snowballstemmer  # 15 ms, and few questions need it
+
+    return word[: max(LEAST_STEM, len(snowballstemmer.stemmer(language).stemWord(word)))]
 
 
-def _parts(word: str) -> Iterator[str]:
+def _parts(word: str, stem_length: int) -> Iterator[str]:
     """What may be the parts of a compound: its beginnings as they are, its ends without their ending."""
-    if len(word) < 2 * LEAST_PART:
-        return
     for at in range(LEAST_PART, len(word) - LEAST_PART + 1):
         yield word[:at]
-        yield f"{_stem(word[at:], _GERMAN_ENDINGS)}*" if len(word) - at > LEAST_PART + 1 else word[at:]
+        yield f"{word[at : max(stem_length, at + LEAST_STEM)]}*" if len(word) - at > LEAST_PART + 1 else word[at:]
 
 
 #: A hump in a name, and a name with one; plurals of capitals (URLs, IDs) have none.
@@ -192,7 +182,7 @@ def asked_terms(question: str) -> list[str]:
             at = named.end()
     rest = " ".join([*left, question[at:]])
     words = query_terms(rest)
-    other = asked_pairs(question, words)
+    other = terms_of_language(question, words)
     found.update((term, None) for term in (words if other is None else other))
     found.update((name, None) for name in _whole_names(rest))
     if not found:
@@ -207,17 +197,21 @@ def _days(day: str) -> Iterator[str]:
         yield from (f"d{year}{month}{number}", f"d{month}{number}", f"m{year}{month}", f"m{month}")
 
 
-def _asked_days(named: re.Match[str]) -> list[str]:
-    part = named.groupdict()
-    name = part["mn"] or part["dn"] or part["on"]
-    month = _MONTHS[name.lower()] if name else int(part["m"])
-    number = int(part["d"] or part["md"] or part["dd"] or 0)
+def _named_day(found: re.Match[str]) -> tuple[str, int, int, str]:
+    """(year or "", month, day or 0, the month's name or "") of a date in a text."""
+    part = found.groupdict()
+    name = (part["mn"] or part["dn"] or part["on"] or "").lower()
     year = part["y"] or part["my"] or part["dy"] or part["oy"] or ""
+    return year, _MONTHS[name] if name else int(part["m"]), int(part["d"] or part["md"] or part["dd"] or 0), name
+
+
+def _asked_days(found: re.Match[str]) -> list[str]:
+    year, month, number, name = _named_day(found)
     if not 1 <= month <= 12 or number > 31:
         return []
     if number:
-        return [f"d{year}{month:02}{number:02}", *([f"{name.lower()} {number}"] if name else [])]
-    return [f"m{year}{month:02}", *([name.lower()] if name and len(name) > 3 else [])]
+        return [f"d{year}{month:02}{number:02}", *([f"{name} {number}"] if name else [])]
+    return [f"m{year}{month:02}", *([name] if len(name) > 3 else [])]
 
 
 def date_terms(said: str, since: str) -> list[tuple[int, int, str]]:
@@ -226,19 +220,14 @@ def date_terms(said: str, since: str) -> list[tuple[int, int, str]]:
     Of a month its last; without a year the next within half a year.
     """
     found = []
-    for one in _DATE.finditer(said):
-        part = one.groupdict()
-        name, year = part["mn"] or part["dn"] or part["on"], part["y"] or part["my"] or part["dy"] or part["oy"]
-        month, number = (
-            _MONTHS[name.lower()] if name else int(part["m"]),
-            int(part["d"] or part["md"] or part["dd"] or 0),
-        )
+    for match in _DATE.finditer(said):
+        year, month, number, _ = _named_day(match)
         with contextlib.suppress(ValueError):  # the 31st of June, or a month that only looks like one
             begun = date.fromisoformat(since)
             years = [int(year)] if year else [begun.year, begun.year + 1]
             days = [date(in_year, month, number or calendar.monthrange(in_year, month)[1]) for in_year in years]
             named = [day for day in days if year or begun <= day <= begun + timedelta(days=HALF_A_YEAR)]
-            found += [(one.start(), one.end(), day.isoformat()) for day in named]
+            found += [(match.start(), match.end(), day.isoformat()) for day in named]
     return found
 
 
