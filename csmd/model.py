@@ -374,6 +374,16 @@ class Memory:
         """From when its age counts: the last time that it was said, confirmed or made use of."""
         return max(self.confirmed_at, self.used_at)
 
+    @property
+    def sessions(self) -> frozenset[str]:
+        """The sessions in which it was stated or confirmed."""
+        return frozenset(source.session_id for source in self.provenance if source.role != "beside")
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it is still put forward by itself."""
+        return self.tier != "archive" and not self.superseded_by
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:

@@ -10,9 +10,7 @@ from typing import Any
 
 from csmd.dream import undo as stage_undo
 from csmd.memory import remember as stage
-from csmd.memory import upkeep as stage_upkeep
-from csmd.memory import upkeep_plan
-from csmd.memory.supersession import by_hand
+from csmd.memory import supersession, upkeep
 from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
 from csmd.store import belief_changes, candidates, dreams, integrity, memories, projects, receipts, search, topics
 from csmd.store.core import Store, whole
@@ -154,39 +152,39 @@ Act = Callable[[Rows, bytes, str, str], Sequence[str] | None]
 
 
 def alive(rows: Rows, *idents: str) -> bool:
-    return all((one := memories.by_id(rows, ident)) is not None and upkeep_plan.is_alive(one) for ident in idents)
+    return all((one := memories.by_id(rows, ident)) is not None and one.is_alive for ident in idents)
 
 
 def merge(rows: Rows, key: bytes, one: str, other: str) -> None:
     if one != other and alive(rows, one, other):
-        action = upkeep_plan.Action(
+        action = upkeep.Action(
             kind="merge", memory=memory_of(rows, one), into=memory_of(rows, other), reason="the same"
         )
-        stage_upkeep.apply(rows, [action], by="dream", now=LATER, key=key, as_said=True)
+        upkeep.apply(rows, [action], by="dream", now=LATER, key=key, as_said=True)
 
 
 def archive(rows: Rows, key: bytes, one: str, other: str) -> None:
     if alive(rows, one):
-        action = upkeep_plan.Action(kind="archive", memory=memory_of(rows, one), into=None, reason="not used")
-        stage_upkeep.apply(rows, [action], by="dream", now=LATER, key=key)
+        action = upkeep.Action(kind="archive", memory=memory_of(rows, one), into=None, reason="not used")
+        upkeep.apply(rows, [action], by="dream", now=LATER, key=key)
 
 
 def supersede(rows: Rows, key: bytes, one: str, other: str) -> None:
     if one != other and alive(rows, one, other):
-        by_hand(rows, memory_of(rows, one), memory_of(rows, other), by="dream", now=LATER)
+        supersession.supersede(rows, memory_of(rows, one), memory_of(rows, other), by="dream", now=LATER)
 
 
 def promote(rows: Rows, key: bytes, one: str, other: str) -> None:
     if alive(rows, one):
         memory = memory_of(rows, one)
-        memories.update_belief(rows, stage.aged(rows, replace(memory, tier="durable")))
+        memories.update_belief(rows, supersession.aged(rows, replace(memory, tier="durable")))
         belief_changes.note(rows, one, "promoted", memory.tier, "durable", "two sessions", "dream", LATER)
 
 
 def strengthen(rows: Rows, key: bytes, one: str, other: str) -> None:
     if alive(rows, one):
         memory = memory_of(rows, one)
-        memories.update_belief(rows, stage.aged(rows, replace(memory, confidence=0.85)))
+        memories.update_belief(rows, supersession.aged(rows, replace(memory, confidence=0.85)))
 
 
 def raise_(rows: Rows, key: bytes, one: str, other: str) -> list[str]:

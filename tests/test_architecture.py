@@ -37,6 +37,7 @@ VOCABULARY = {
     "__init__",
     "cache",
     "config",
+    "data",
     "errors",
     "exclusions",
     "model",
@@ -65,10 +66,7 @@ PURE = {
     "extraction.work",
     "memory.confidence",
     "memory.contradiction",
-    "memory.kinds",
-    "memory.knowledge",
-    "memory.review",
-    "memory.upkeep_plan",
+    "memory.scope",
     "recall.compose",
     "recall.query",
     "recall.ranking",
@@ -102,7 +100,6 @@ UNSIGNED: dict[str, set[str]] = {
     "dream.transfer": {"_read", "opened"},
     "dream.undo": {"_side", "_write", "text"},
     "memory.habits": {"promotions"},
-    "memory.upkeep": {"_own"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base"}
 

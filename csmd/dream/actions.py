@@ -10,7 +10,7 @@ from typing import Literal
 
 from csmd.memory import confidence as score
 from csmd.memory import habits
-from csmd.memory.upkeep_plan import Key
+from csmd.memory.upkeep import Key
 from csmd.model import CATEGORIES, Candidate, Category, Evidence, Memory, Provenance, Tier
 
 #: The rule that put such a candidate there, as `Candidate.source`.
@@ -117,13 +117,7 @@ class Snapshot:
 
     def aged(self, memory: Memory) -> Memory:
         """The memory with the thresholds that follow from its values (as `believe.stage.aged` has it)."""
-        limits = score.thresholds(
-            memory.confidence, decay=memory.decay, gate=memory.gate, category=memory.category,
-            today=self.day(memory.project_seq, memory.fresh_at[:10]), stated=memory.authority == "user",
-            tier=memory.tier, superseded=bool(memory.superseded_by),
-            promised=score.days_to(score.due(memory.text, gate=memory.gate, at=memory.created_at), on=memory.fresh_at),
-        )  # fmt: skip
-        return replace(memory, hot_until=limits.hot_until, warm_until=limits.warm_until, archive_at=limits.archive_at)
+        return score.aged(memory, today=self.day(memory.project_seq, memory.fresh_at[:10]))
 
     def stated_at(self, memory: Memory) -> str:
         """When a memory was last stated with the authority that it has (as `store.beliefs.stated_at` has it)."""

@@ -21,7 +21,7 @@ from csmd.dream.actions import (
     order,
     sessions,
 )
-from csmd.memory import confidence, contradiction, kinds, upkeep_plan
+from csmd.memory import confidence, contradiction, scope, upkeep
 from csmd.model import AUTHORITY_RANK, NEVER, Decay, Memory, Tier
 from csmd.text import display, similarity, tokens
 
@@ -129,7 +129,7 @@ def gathering(snapshot: Snapshot) -> Generator[None, None, Gathered]:
     place = {memory.id: at for at, memory in enumerate(every)}
     own = {memory.id for memory in every if memory.project_seq == snapshot.project_seq}
     near = {pair for pair in snapshot.near if set(pair) <= place.keys()}
-    for pairs in upkeep_plan.comparing(every, everywhere={snapshot.project_seq: snapshot.everywhere}):
+    for pairs in upkeep.comparing(every, everywhere={snapshot.project_seq: snapshot.everywhere}):
         near.update((every[pair.one].id, every[pair.other].id) for pair in pairs)
         yield
     for found in chain(_sharing_topics(snapshot, every), _speaking_against(every)):
@@ -241,7 +241,7 @@ def _merge(snapshot: Snapshot, one_id: str, other_id: str) -> Action | None:
 
 def _evidenced(memory: Memory) -> tuple[object, ...]:
     """Which wording stays, the least first: pinned, by authority, sureness, evidence; then the plainest, the oldest."""
-    return upkeep_plan.rank(memory)[:4], len(memory.text), order(memory)
+    return upkeep.rank(memory)[:4], len(memory.text), order(memory)
 
 
 def _merged(goes: Memory, keeper: Memory) -> str:
@@ -254,11 +254,11 @@ def _merged(goes: Memory, keeper: Memory) -> str:
 
 def _may_merge(snapshot: Snapshot, goes: Memory, keeper: Memory) -> bool:
     """Whether nothing is lost when one memory goes into another: no word, no weight, no place where it holds."""
-    lasting = [confidence.is_lasting(one.gate, one.category, stated=one.authority == "user") for one in (keeper, goes)]
+    lasting = [confidence.is_lasting(one) for one in (keeper, goes)]
     return (
         goes.project_seq == snapshot.project_seq
-        and upkeep_plan.stands_for(keeper, goes, everywhere={snapshot.project_seq: snapshot.everywhere})
-        and upkeep_plan.may_go(goes, keeper)
+        and upkeep.stands_for(keeper, goes, everywhere={snapshot.project_seq: snapshot.everywhere})
+        and upkeep.may_go(goes, keeper)
         and (goes.gate == "correction") == (keeper.gate == "correction")
         and _DECAYS[keeper.decay] >= _DECAYS[goes.decay]
         and lasting[0] >= lasting[1]
@@ -439,14 +439,14 @@ def may_hold_everywhere(memory: Memory, *, project_name: str) -> bool:
         and memory.origin not in UNSAID
         and not memory.pinned
         and (memory.gate == "behavioral" or memory.category == "preference")
-        and not confidence.is_of_a_place(memory.text, project_name=project_name)
+        and not scope.is_of_a_place(memory.text, project_name=project_name)
     )
 
 
 def _lifting(snapshot: Snapshot) -> Looks:
     """Looks at each statement of the projects around, with all that it says in full; those told in most projects first."""
     abroad = snapshot.abroad
-    every = sorted(abroad.values(), key=lambda one: (upkeep_plan.rank(one)[:5], order(one)))
+    every = sorted(abroad.values(), key=lambda one: (upkeep.rank(one)[:5], order(one)))
     told: dict[str, list[str]] = {one.id: [one.id] for one in every}
     for part, whole in chain.from_iterable(telling(every)):
         if (abroad[part].gate == "correction") == (abroad[whole].gate == "correction"):
@@ -468,7 +468,7 @@ def _lift(snapshot: Snapshot, group: list[Memory]) -> Action | None:
     asking = [best, *(one for one in group[1:] if not any(wording.says_all(wide.text, one.text) for wide in around))]
     told = {one.project_seq for one in asking}
     against = {one.project_seq for one in snapshot.abroad.values() if _speaks_against(one, best)}
-    ident = kinds.of(snapshot.project_seq, best.text)
+    ident = scope.identity(snapshot.project_seq, best.text)
     is_known = ident in snapshot.memories or ("lift", ident) in snapshot.undone
     if len(told) < PROJECTS or len(told) <= len(against) or is_known:
         return None
@@ -525,7 +525,7 @@ def _why_archived(snapshot: Snapshot, memory: Memory) -> str:
     if memory.tier != "daily":
         return f"has faded: neither told nor used since {memory.fresh_at[:10]}"
     passed = today - snapshot.day(memory.project_seq, memory.fresh_at[:10])
-    lasting = confidence.is_lasting(memory.gate, memory.category, stated=memory.authority == "user")
+    lasting = confidence.is_lasting(memory)
     if lasting or passed <= confidence.DAILY_DAYS:
         return ""
     return f"is a daily memory, neither told nor used for {passed} active days"

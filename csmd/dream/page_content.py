@@ -14,7 +14,7 @@ from csmd.dream.actions import Fact
 from csmd.dream.page_format import Item, Page, Read, Section
 from csmd.extraction import statement_context
 from csmd.hosts.claude.environment import INDEX, INDEX_LINES, INDEX_UNITS
-from csmd.memory import review
+from csmd.memory import review_answers
 from csmd.model import Category, Gate, Memory
 from csmd.recall import brief, compose
 from csmd.recall.brief import TWIN_OVERLAP, injectable
@@ -30,7 +30,7 @@ CONSIDERED = 2.5
 #: Of what a line replaced so many are told below it, the latest first.
 BEFORE = 2
 #: An assistant's word on a page: as sure as what no person is asked about.
-LEAST_SURE = review.LOW
+LEAST_SURE = review_answers.LOW
 #: A line is said by another one, whatever else that says, where of so many words this share is its own, and no number.
 LEAST_INSIDE, OWN = 5, 0.2
 #: What one session tells at such length, and again with so many of its words and no other number, it tells once.

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from csmd.dream.steps import Read, Steps
 from csmd.extraction import statements as distill
-from csmd.memory import kinds
 from csmd.memory import remember as believe
+from csmd.memory import supersession
 from csmd.model import Memory, Provenance, Statement
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import before_images, belief_changes, cursors, dreams, memories, search, turns
@@ -171,7 +171,7 @@ def _reword(rows: Rows, dream_seq: int, kept: Sequence[tuple[Memory, Said]], now
         other = memories.by_hash(rows, text_hash, project=home)  # what another memory says already is not said twice
         if (other and other.id != memory.id) or _is_forgotten(rows, said, home=home, key=key):
             continue
-        act = partial(stored.reword, rows, believe.aged(rows, told), text_hash=text_hash, now=now)
+        act = partial(stored.reword, rows, supersession.aged(rows, told), text_hash=text_hash, now=now)
         dreams.carried(
             rows, dream_seq, kind="reword", project=home, reason="it is told as csmd tells it now",
             evidence=(said.uuid,), items=[memory.id], act=act, now=now,
@@ -181,7 +181,7 @@ def _reword(rows: Rows, dream_seq: int, kept: Sequence[tuple[Memory, Said]], now
 def _told(rows: Rows, memory: Memory, said: Said) -> Memory:
     """A memory in the words and of the kind that its statement has now; what the user has confirmed stays the user's."""
     one = said.statement
-    kind = kinds.type_of(one, kind=search.kind_of(rows, said.uuid), origin=memory.origin)
+    kind = believe.type_of(one, kind=search.kind_of(rows, said.uuid))
     authority = "user" if memory.authority == "user" else one.authority
     return replace(memory, text=one.text, gate=one.gate, category=one.category, authority=authority, type=kind)
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from csmd.dream import actions, consolidation
 from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot, after, alive
 from csmd.dream.consolidation import joined, planning
-from csmd.memory import habits, kinds, supersession, upkeep
+from csmd.memory import habits, scope, supersession, upkeep
 from csmd.memory import remember as believe
 from csmd.memory.contradiction import SURE
 from csmd.model import Memory
@@ -79,7 +79,7 @@ def looked(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapsho
     days = read(lambda rows: {one: tuple(projects.active_days(rows, one)) for one in (place.seq, place.everywhere)})
     dropped = read(upkept.dropped_pairs)
     raised = read(lambda rows: candidates.of_source(rows, actions.SOURCE, project=place.seq))
-    asked = read(partial(stored.dream_asked, place=place, source=supersession.DOUBT_SOURCE))
+    asked = read(partial(stored.dream_asked, place=place, source=supersession.SOURCE))
     yield
     abroad: dict[str, Memory] = {}
     for seqs in _parts(read(partial(stored.stated_around, place=place)), READ):
@@ -124,7 +124,7 @@ def _abroad(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
 
 def _lifted_before(rows: Rows, place: Place, abroad: Mapping[str, Memory]) -> list[str]:
     """The ids that lifted statements would have, of those that are there whatever became of them."""
-    ids = {kinds.of(place.seq, one.text) for one in abroad.values()}
+    ids = {scope.identity(place.seq, one.text) for one in abroad.values()}
     return sorted(ident for ident in ids if memories.by_id(rows, ident) is not None)
 
 
@@ -235,7 +235,7 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
     if memory is None:
         return []
     if action.kind == "lift" and action.made is not None:
-        made = believe.aged(rows, action.made)
+        made = supersession.aged(rows, action.made)
         memories.insert(rows, made, text_hash=tokens.keyed_hash(made.text, key))
         belief_changes.note(rows, made.id, stored.LIFTED, "", memory.id, action.reason, belief_changes.DREAM, now)
         return [made.id]
@@ -243,7 +243,7 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
         at = belief_changes.stated_at(rows, other)
         asked = supersession.ask_about(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
         return [asked] if asked else []
-    changed = after(action, partial(believe.aged, rows))
+    changed = after(action, partial(supersession.aged, rows))
     if action.kind == "merge":
         upkept.merge_memories(rows, memory, changed[1], reason=action.reason, by=belief_changes.DREAM, now=now)
     elif action.kind == "archive":

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd.errors import CsmdError
-from csmd.memory.remember import aged
+from csmd.memory.supersession import aged
 from csmd.privacy.fingerprints import PURGED, Marks, clean
 from csmd.store import (
     before_images,

@@ -1,13 +1,13 @@
-"""Confidence, decay, tiers, attention and scope: arithmetic."""
+"""Confidence, decay, tiers and attention: arithmetic."""
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
-from csmd.model import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Memory, Scope, Tier
+from csmd.model import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Memory, Statement, Tier
 from csmd.text import tokens
 from csmd.text.display import amount
 
@@ -20,55 +20,8 @@ ARCHIVE_BELOW = 0.1
 DAILY_DAYS = 30
 #: What a memory must pass to stay for good: sureness, and in how many sessions it was said (seed 001).
 DURABLE_ABOVE, DURABLE_SESSIONS = 0.9, 2
-#: Something only one repository has: a path, a file name, a CamelCase or snake_case identifier, a flag, code.
-_SPECIFIC = re.compile(
-    r"`[^`]+`|(?:^|\s)[~.]?/[\w.-]+|\w-*+/[\w./-]|\w-*+\.(?:py|go|ts|tsx|js|rs|md|ya?ml|json|toml|sh|sql|java|rb|c|h|cpp)\b"
-    r"|\b[a-z]++_[a-z_]++\b|\b[a-z]++[A-Z]\w|\b[A-Z][a-z]++[A-Z]|(?:^|\s)--?[a-z][\w-]+"
-)
-#: "now" beside what somebody likes says that it was otherwise before, and points at nothing.
-_NOW = re.compile(r"(?<=\bI )now (?=prefer\b|like\b)|(?<=\w),? now(?=[.!]?$)", re.IGNORECASE)
-_ALL_OVER = re.compile(
-    r"\b(?:in|for|across) (?:all|every|any) (?:of )?(?:my |our )?(?:other )?(?:project|repo|repositor|session)\w*",
-    re.IGNORECASE,
-)
 #: What stands between days that are named in a row.
 _ROW = re.compile(r"\s*+(?:[,–—-]|to|until|till|through|and|or)?+\s*+(?:(?:on|by|the|in) ){0,2}", re.IGNORECASE)
-#: A part of one project, named or not: "the gull module", "our billing service".
-_PART = re.compile(
-    r"\b(?:the|our|my|this|that) (?:[\w.-]++ ){0,3}(?:modul|packag|servic|repo|repositor|project|app|applicat|component|librar|crate|plugin"
-    r"|codebase|backend|frontend|server|client|daemon|cli|api|sdk|screen|page|dashboard|pipeline|table|database|schema|branch|folder"
-    r"|director|script|class|struct|handler|endpoint|command|feature|product|website|site|workspace|monorepo)(?:s|e|es|y|ies|ion|ions)?\b"
-    r"|\w-*+ (?:module|package|service|repo|component|crate|plugin|codebase)\b",
-    re.IGNORECASE,
-)
-#: Where a rule that holds everywhere may say that it holds: kinds of work and of text, and names that no project owns.
-EVERYWHERE = frozenset(
-    """all any each every general my code tests test commits commit messages message prs pr pull reviews review docs
-    documentation comments comment diffs names naming functions classes methods files modules makefiles scripts loops
-    errors logs imports types variables strings answers replies english german french spanish italian dutch portuguese
-    japanese chinese python go golang rust java javascript typescript kotlin swift ruby php perl scala haskell elixir
-    erlang lua julia sql bash shell zsh html css json yaml toml xml markdown latex c cpp git github gitlab vim emacs
-    linux macos windows docker kubernetes react vue angular node npm a an the one two three most new production short
-    small plain advance order place favor favour imperative""".split()
-)
-_WHERE = re.compile(r"\b(?:in|inside|within|for|of|on) (?:(?:the|our|my|a|an) )?([a-z][\w+#-]*)", re.IGNORECASE)
-#: A name in the middle of a sentence.
-_NAMED = re.compile(r"(?<=[\w,;)] )(?!I\b)([A-Z][\w+#-]*)")
-#: Words that point at something near at hand.
-_POINTS_AT = re.compile(
-    r"\b(?:this|that|these|those|it|here|there|we|our|us|the (?:same|above|other|first|second)|undo|revert|again|now)\b"
-    r"|\byou(?:['’](?:ve|re)| have| are| did| \w+ed)\b",
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds:
-    """Active days of the scope at which a memory cools from HOT to WARM, to COLD, and may be archived."""
-
-    hot_until: int
-    warm_until: int
-    archive_at: int
 
 
 def clamp(confidence: float, category: Category, gate: Gate) -> float:
@@ -96,9 +49,9 @@ def days_until(confidence: float, floor: float, decay: Decay) -> float:
     return max(0.0, horizon * math.log(confidence / floor, 3)) if confidence > 0 else 0.0
 
 
-def is_lasting(gate: Gate, category: Category, *, stated: bool) -> bool:
+def is_lasting(told: Memory | Statement) -> bool:
     """Whether a memory never falls below WARM: corrections, and preferences that the user stated."""
-    return gate == "correction" or (stated and category == "preference")
+    return told.gate == "correction" or (told.authority == "user" and told.category == "preference")
 
 
 def due(said: str, *, gate: Gate, at: str) -> str:
@@ -124,35 +77,26 @@ def days_to(day: str, *, on: str) -> int:
     return max(0, (date.fromisoformat(day) - date.fromisoformat(on[:10])).days) if day else 0
 
 
-def thresholds(
-    confidence: float,
-    *,
-    decay: Decay,
-    gate: Gate,
-    category: Category,
-    today: int,
-    stated: bool,
-    tier: Tier = "durable",
-    superseded: bool = False,
-    promised: int = 0,
-) -> Thresholds:
-    """When a memory confirmed or used on the active day `today` cools; what is daily is HOT 30 days at most.
+def aged(memory: Memory, *, today: int) -> Memory:
+    """The memory with the active days until which it is HOT, WARM and kept, if it was confirmed or used on the day `today`.
 
-    What lasts stays WARM, while nothing has superseded it, and what is `promised` for a date until then: so many days
-    are left, and no more active ones.
+    What is daily is HOT 30 days at most. What lasts stays WARM, while nothing has superseded it, and so does what is
+    promised for a date until then: so many days are left, and no more active ones.
     """
 
     def day(floor: float, most: float = math.inf) -> int:
-        days = min(days_until(confidence, floor, decay), most)
+        days = min(days_until(memory.confidence, floor, memory.decay), most)
         return NEVER if math.isinf(days) else today + math.floor(days)
 
-    lasting = not superseded and is_lasting(gate, category, stated=stated)
-    promise = 0 if superseded else today + promised
-    return Thresholds(
-        hot_until=day(HOT_ABOVE, DAILY_DAYS if tier == "daily" else math.inf) if confidence > HOT_ABOVE else today - 1,
-        warm_until=NEVER if lasting else max(promise, day(WARM_ABOVE)),
-        archive_at=NEVER if lasting else max(promise, day(ARCHIVE_BELOW)),
-    )
+    lasts = not memory.superseded_by and is_lasting(memory)
+    promised = days_to(due(memory.text, gate=memory.gate, at=memory.created_at), on=memory.fresh_at)
+    until = 0 if memory.superseded_by else today + promised
+    hot = day(HOT_ABOVE, DAILY_DAYS if memory.tier == "daily" else math.inf)
+    return replace(
+        memory, hot_until=hot if memory.confidence > HOT_ABOVE else today - 1,
+        warm_until=NEVER if lasts else max(until, day(WARM_ABOVE)),
+        archive_at=NEVER if lasts else max(until, day(ARCHIVE_BELOW)),
+    )  # fmt: skip
 
 
 def attention(*, today: int, hot_until: int, warm_until: int) -> Attention:
@@ -160,34 +104,6 @@ def attention(*, today: int, hot_until: int, warm_until: int) -> Attention:
     if today <= hot_until:
         return "HOT"
     return "WARM" if today <= warm_until else "COLD"
-
-
-def scope(said: str, *, gate: Gate, about_speaker: bool, project_name: str) -> Scope:
-    """Where a memory holds: in the project it was said in, unless it speaks of everything.
-
-    Only how somebody works (behavioral) and what they corrected can hold elsewhere, and only when the words say so:
-    they tell of the speaker (classifier), or of all projects; and nothing in them points at a place: no path, identifier, name of the project or of a part of it ("in the gull module", "in gull"), "this" or
-    "we"; and nothing that may be a name and is none that everybody shares. What leaks into other projects does more
-    harm than what is said twice.
-    """
-    plain, all_over = _ALL_OVER.subn(" ", said)
-    plain = _NOW.sub("", plain)
-    if gate not in ("behavioral", "correction") or not (all_over or about_speaker):
-        return "project"
-    named = _WHERE.findall(plain) + _NAMED.findall(plain)
-    if is_of_a_place(plain, project_name=project_name) or any(name.lower() not in EVERYWHERE for name in named):
-        return "project"
-    return "global" if gate == "correction" else "user"
-
-
-def is_of_a_place(said: str, *, project_name: str) -> bool:
-    """Whether something in a text points at one project, at a part of it, or at what is near at hand."""
-    if any(pattern.search(said) for pattern in (_SPECIFIC, _POINTS_AT, _PART)):
-        return True
-    parts = re.findall(r"[a-z0-9]+", project_name.lower())
-    words = re.findall(r"[a-z0-9]+", said.lower())
-    whole = len(project_name) > 2 and any(words[at : at + len(parts)] == parts for at in range(len(words)))
-    return whole or "".join(parts) in {word for word in words if len(word) > 2}
 
 
 def tier(*, decay: Decay, for_good: bool, sessions: int, confidence: float) -> Tier:
@@ -223,44 +139,29 @@ def factors(
     # Confirmations end at 1: what they added there is not known, but it began within the category's range.
     base = max(min(floor, told), round(told - CONFIRMATION_STEP * again, 4))
     range_ = f"a {memory.category} begins with {floor * 100:.0f} to {rule.high * 100:.0f}"
-    found = [
-        Factor(name="base", effect=round(base, 4), why=f"said by the {memory.authority} as {memory.gate}; {range_}")
-    ]
-    if again:
-        found.append(
-            Factor(
-                name="confirmations", effect=round(told - base, 4), why=f"{amount(again, 'more turn')} told the same"
-            )
-        )
-    if lowered:
-        found.append(Factor(name="contradictions", effect=-round(lowered, 4), why="later statements say otherwise"))
     days = max(0, today - confirmed_on)
-    now = strength(memory, days=days)
     since = f"{amount(days, 'active day')} since it was last told or used"
-    if memory.decay == "permanent":
-        found.append(Factor(name="decay", effect=0.0, why="permanent: it does not fade"))
-    else:
-        horizon = amount(round(DECAY_HORIZON_DAYS[memory.decay]), "active day")
-        faded = round(memory.confidence * 3 ** -(days / DECAY_HORIZON_DAYS[memory.decay]) - memory.confidence, 4)
-        found.append(Factor(name="decay", effect=faded, why=f"{since}; to a third in {horizon}"))
-        if now > round(memory.confidence + faded, 4):
-            lasting = (
-                f"a {'correction' if memory.gate == 'correction' else 'preference you stated'} is never less than WARM"
-            )
-            found.append(Factor(name="floor", effect=round(now - memory.confidence - faded, 4), why=lasting))
-    if memory.pinned:
-        found.append(Factor(name="pinning", effect=0.0, why="pinned: nothing but you changes how sure it is"))
-    if recency > 0:
-        found.append(
-            Factor(
-                name="recency", effect=round(RECENCY_MOST * recency, 4), why="newer than others; counts in ranking only"
-            )
-        )
-    return tuple(found)
+    horizon = DECAY_HORIZON_DAYS[memory.decay]
+    faded = round(memory.confidence * 3 ** -(days / horizon) - memory.confidence, 4)
+    fades = "permanent: it does not fade"
+    if memory.decay != "permanent":
+        fades = f"{since}; to a third in {amount(round(horizon), 'active day')}"
+    raised = round(strength(memory, days=days) - memory.confidence - faded, 4)
+    lasting = f"a {'correction' if memory.gate == 'correction' else 'preference you stated'} is never less than WARM"
+    every = (
+        (True, "base", round(base, 4), f"said by the {memory.authority} as {memory.gate}; {range_}"),
+        (again, "confirmations", round(told - base, 4), f"{amount(again, 'more turn')} told the same"),
+        (lowered, "contradictions", -round(lowered, 4), "later statements say otherwise"),
+        (True, "decay", faded, fades),
+        (raised > 0, "floor", raised, lasting),
+        (memory.pinned, "pinning", 0.0, "pinned: nothing but you changes how sure it is"),
+        (recency > 0, "recency", round(RECENCY_MOST * recency, 4), "newer than others; counts in ranking only"),
+    )
+    return tuple(Factor(name=name, effect=effect, why=why) for counts, name, effect, why in every if counts)
 
 
 def strength(memory: Memory, *, days: int) -> float:
     """The confidence that is left after so many active days: `c * 3^-(days/horizon)`, lasting ones never below WARM."""
     faded = memory.confidence * 3 ** -(days / DECAY_HORIZON_DAYS[memory.decay])
-    lasting = is_lasting(memory.gate, memory.category, stated=memory.authority == "user") and not memory.superseded_by
+    lasting = is_lasting(memory) and not memory.superseded_by
     return round(max(faded, min(memory.confidence, WARM_ABOVE)) if lasting else faded, 4)

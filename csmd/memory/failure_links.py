@@ -18,7 +18,7 @@ from csmd.extraction.failure_reports import Spoken, Told
 from csmd.extraction.statement_context import Change, Claim, Edit, Prompt, Said, Scene
 from csmd.extraction.statements import EDITS, command_of, file_of
 from csmd.memory import confidence
-from csmd.memory.remember import aged
+from csmd.memory.supersession import aged
 from csmd.model import Link
 from csmd.store import belief_changes, core, cursors, failures, memories, search, sessions, tombstones
 from csmd.store import failures as stored

@@ -12,6 +12,7 @@ from typing import Literal
 from csmd.extraction import shell_commands
 from csmd.memory import confidence as score
 from csmd.memory import remember as believe
+from csmd.memory import supersession
 from csmd.model import (
     Authority,
     Candidate,
@@ -25,7 +26,7 @@ from csmd.model import (
     Scope,
     Statement,
 )
-from csmd.store import belief_changes, candidates, cursors, memories, projects, tombstones
+from csmd.store import belief_changes, candidates, cursors, memories, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
@@ -557,20 +558,12 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
 def _retell(rows: Rows, memory: Memory, candidate: Candidate, *, before: Sequence[str], key: bytes) -> None:
     """Gives an inferred memory the words, the sureness and the sources of its candidate."""
     sources = _sources(candidate)
-    confidence = min(candidate.confidence, score.clamp(1.0, candidate.category, candidate.gate))
-    limits = score.thresholds(
-        confidence,
-        decay=memory.decay,
-        gate=candidate.gate,
-        category=candidate.category,
-        today=projects.active_day(rows, memory.project_seq, on=candidate.updated_at[:10]),
-        stated=False,
-    )
+    sure = min(candidate.confidence, score.clamp(1.0, candidate.category, candidate.gate))
     told = replace(
-        memory, text=candidate.text, confidence=confidence, created_at=candidate.created_at,
-        confirmed_at=candidate.updated_at, session_id=sources[0].session_id, hot_until=limits.hot_until,
-        warm_until=limits.warm_until, archive_at=limits.archive_at,
+        memory, text=candidate.text, confidence=sure, created_at=candidate.created_at,
+        confirmed_at=candidate.updated_at, session_id=sources[0].session_id,
     )  # fmt: skip
+    told = supersession.aged(rows, told)
     digest = tokens.keyed_hash(candidate.text, key)
     memories.retell_inferred(rows, told, text_hash=digest, sources=sources, before=before)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from csmd.extraction import classifier
 from csmd.extraction.classifier import Classification
-from csmd.memory import confidence as score
-from csmd.memory import contradiction, kinds, supersession
-from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, Provenance, Scope, Statement
+from csmd.memory import confidence, contradiction, supersession
+from csmd.memory.scope import is_of_the_user, scope_of
+from csmd.memory.supersession import aged
+from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, MemoryType, Provenance, Scope, Statement
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import before_images, core, cursors, memories, projects, receipts, search, tombstones
 from csmd.store import forget as forgotten
@@ -29,6 +31,23 @@ EXPLICIT = "remember"
 LIKEST = 5
 #: With the turn that states it a memory names at most four (design section 2).
 MOST_BESIDE = 3
+#: An assistant on itself: what it cannot do here, what it keeps doing.
+_ON_ITSELF = re.compile(
+    r"\bI(?:'m| am)? (?:can't|cannot|can not|not able to|unable to|tend to|keep (?:\w+ing)|always|never)\b",
+    re.IGNORECASE,
+)
+#: How a failure shows itself.
+_FAILURE = re.compile(
+    r"\b(?:errors?|exception|traceback|panics?|segfaults?|core dump|stack trace|exit(?:s|ed)? (?:code|status|with)|"
+    r"crash(?:es|ed)?|fail(?:s|ed|ure|ing)?|times? out|timed out|refused|denied)\b|\b\w+(?:Error|Exception)\b",
+    re.IGNORECASE,
+)
+#: What was done, told by who did it.
+_DONE = re.compile(
+    r"^\W*(?:(?:I|we)(?:'ve| have)? |done[:.,] )?(?:now |also |just )?(?:added|changed|created|deleted|extracted|fixed|implemented|"
+    r"introduced|merged|moved|refactored|released|removed|renamed|replaced|rewrote|reverted|simplified|switched|updated|wrote)\b",
+    re.IGNORECASE,
+)
 
 
 def believe(store: Store) -> tuple[int, int]:
@@ -84,8 +103,8 @@ def remember(
         correction = statement.gate == "correction"
         tombstones.note_again(rows, statement.text, correction=correction, project=project, at=at, key=key)
     text_hash = tokens.keyed_hash(statement.text, key)
-    known = _known_exactly(rows, text_hash, home, besides=besides)
-    if known is None:
+    known = memories.by_hash(rows, text_hash, project=home)
+    if known is None or _is_worded_anew(known, besides):
         near = supersession.Near.of(rows, statement.text, home)
         known = _repeated(statement, near.in_home(), besides=besides)
     if known is not None:
@@ -97,50 +116,35 @@ def remember(
         return known.id, False
     # What is counted is told in csmd's own words: they say nothing of how long it holds.
     decay: Decay = "permanent" if pinned else told.decay if at else CATEGORIES[statement.category].decay
-    confidence = score.clamp(statement.confidence, statement.category, statement.gate)
+    sure = confidence.clamp(statement.confidence, statement.category, statement.gate)
     for_good = bool(at) and _is_for_good(statement, decay)
-    tier = score.tier(decay=decay, for_good=for_good, sessions=1, confidence=confidence)
-    limits = score.thresholds(
-        confidence,
-        decay=decay,
-        gate=statement.gate,
-        category=statement.category,
-        today=projects.active_day(rows, home, on=source.at[:10]),
-        stated=statement.authority == "user",
-        tier=tier,
-        promised=score.days_to(score.due(statement.text, gate=statement.gate, at=source.at), on=source.at),
-    )
     memory = Memory(
-        id=supersession.free_identity(rows, home, statement.text),
-        text=statement.text,
-        gate=statement.gate,
-        category=statement.category,
-        type=kinds.type_of(statement, kind=search.kind_of(rows, source.uuid), origin=origin),
-        tier=tier,
-        decay=decay,
-        authority=statement.authority,
-        origin=origin,
-        confidence=confidence,
-        scope=scope,
-        project_seq=home,
-        session_id=source.session_id,
-        created_at=source.at,
-        confirmed_at=source.at,
-        hot_until=limits.hot_until,
-        warm_until=limits.warm_until,
-        archive_at=limits.archive_at,
-        pinned=pinned,
-        provenance=(source,),
-    )
+        id=supersession.free_identity(rows, home, statement.text), text=statement.text, gate=statement.gate,
+        category=statement.category, type=type_of(statement, kind=search.kind_of(rows, source.uuid)),
+        tier=confidence.tier(decay=decay, for_good=for_good, sessions=1, confidence=sure), decay=decay,
+        authority=statement.authority, origin=origin, confidence=sure, scope=scope, project_seq=home,
+        session_id=source.session_id, created_at=source.at, confirmed_at=source.at, hot_until=0, warm_until=0,
+        archive_at=0, pinned=pinned, provenance=(source,),
+    )  # fmt: skip
+    memory = aged(rows, memory)
     seq = memories.insert(rows, memory, text_hash=text_hash)
     _note_beside(rows, seq, statement, source)
     supersession.settle_new(rows, replace(memory, seq=seq), near, key=key)
     return memory.id, True
 
 
-def _known_exactly(rows: Rows, text_hash: str, home: int, *, besides: str) -> Memory | None:
-    known = memories.by_hash(rows, text_hash, project=home)
-    return None if known is None or _is_worded_anew(known, besides) else known
+def type_of(statement: Statement, *, kind: str) -> MemoryType:
+    """The type of the memory that a statement becomes; `kind` is that of the turn that says it ("" for none)."""
+    by_assistant = statement.authority == "assistant"
+    if by_assistant and _ON_ITSELF.search(statement.text):
+        return "self_continuity"
+    if kind == "summary":
+        return "conversation"
+    if statement.category == "gotcha" and _FAILURE.search(statement.text):
+        return "error"
+    if by_assistant and _DONE.search(statement.text):
+        return "episodic"
+    return CATEGORIES[statement.category].type
 
 
 def _is_worded_anew(memory: Memory, besides: str) -> bool:
@@ -155,38 +159,32 @@ def _told(statement: Statement) -> Classification:
 
 def _is_for_good(statement: Statement, decay: Decay) -> bool:
     """Whether a user states something for good: asks to remember it, corrects, prefers, or says that it always holds."""
-    lasts = decay == "durable" and score.is_lasting(statement.gate, statement.category, stated=True)
+    lasts = decay == "durable" and confidence.is_lasting(statement)
     return statement.authority == "user" and (lasts or EXPLICIT in statement.reasons or _told(statement).for_good)
 
 
 def unpinned(memory: Memory) -> Memory:
     """A memory as it would be had nobody pinned it: with the decay of its words and the tier that it has earned."""
     statement = Statement(
-        text=memory.text,
-        gate=memory.gate,
-        category=memory.category,
-        confidence=memory.confidence,
+        text=memory.text, gate=memory.gate, category=memory.category, confidence=memory.confidence,
         authority=memory.authority,
-    )
+    )  # fmt: skip
     decay = _told(statement).decay
-    sessions = len({one.session_id for one in memory.provenance if one.role != "beside"})
     for_good = _is_for_good(statement, decay)
-    tier = score.tier(decay=decay, for_good=for_good, sessions=sessions, confidence=memory.confidence)
+    sessions = len(memory.sessions)
+    tier = confidence.tier(decay=decay, for_good=for_good, sessions=sessions, confidence=memory.confidence)
     return replace(memory, pinned=False, decay=decay, tier=tier)
 
 
 def _place(rows: Rows, statement: Statement, project: int, scope: Scope | None = None) -> tuple[Scope, int]:
     """Where a statement said in a project holds: (scope, row of the project or of everywhere)."""
     if scope is None:
-        name = projects.name_of(rows, project)
-        by_user = statement.authority == "user"
-        is_personal = by_user and kinds.is_of_the_user(statement.text, project_name=name)
-        of_speaker = by_user and _told(statement).about_speaker
-        scope = (
-            "user"
-            if is_personal
-            else score.scope(statement.text, gate=statement.gate, about_speaker=of_speaker, project_name=name)
-        )
+        name, by_user = projects.name_of(rows, project), statement.authority == "user"
+        if by_user and is_of_the_user(statement.text, project_name=name):
+            scope = "user"
+        else:
+            of_speaker = by_user and _told(statement).about_speaker
+            scope = scope_of(statement.text, gate=statement.gate, about_speaker=of_speaker, project_name=name)
     return scope, project if scope == "project" else projects.everywhere(rows, project)
 
 
@@ -295,40 +293,18 @@ def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance,
         memories.stated_earlier(rows, known.seq, source)
     known = supersession.lifted(rows, memories.by_seqs(rows, [known.seq])[known.seq])
     raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[known.authority]
-    confidence = score.confirm(known.confidence, pinned=known.pinned)
+    sure = confidence.confirm(known.confidence, pinned=known.pinned)
     decay: Decay = "permanent" if pinned else known.decay
-    authority = statement.authority if raised else known.authority
-    confirmed_at = max(known.confirmed_at, source.at)
-    sessions = {source.session_id, *(one.session_id for one in known.provenance if one.role != "beside")}
+    sessions = len(known.sessions | {source.session_id})
     for_good = pinned or _is_for_good(statement, decay)
-    tier = score.tier(decay=decay, for_good=for_good, sessions=len(sessions), confidence=confidence)
+    tier = confidence.tier(decay=decay, for_good=for_good, sessions=sessions, confidence=sure)
     confirmed = replace(
-        known,
-        confidence=confidence,
-        authority=authority,
+        known, confidence=sure, authority=statement.authority if raised else known.authority,
         origin="stated" if raised else known.origin,
-        tier=tier if tier == "durable" or known.tier == "archive" else known.tier,
-        decay=decay,
-        confirmed_at=confirmed_at,
-        pinned=known.pinned or pinned,
-    )
+        tier=tier if tier == "durable" or known.tier == "archive" else known.tier, decay=decay,
+        confirmed_at=max(known.confirmed_at, source.at), pinned=known.pinned or pinned,
+    )  # fmt: skip
     memories.update_belief(rows, aged(rows, confirmed))
-
-
-def aged(rows: Rows, memory: Memory) -> Memory:
-    """The memory with the thresholds that follow from its values, counted from when it was last confirmed or used."""
-    limits = score.thresholds(
-        memory.confidence,
-        decay=memory.decay,
-        gate=memory.gate,
-        category=memory.category,
-        today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10]),
-        stated=memory.authority == "user",
-        tier=memory.tier,
-        superseded=bool(memory.superseded_by),
-        promised=score.days_to(score.due(memory.text, gate=memory.gate, at=memory.created_at), on=memory.fresh_at),
-    )
-    return replace(memory, hot_until=limits.hot_until, warm_until=limits.warm_until, archive_at=limits.archive_at)
 
 
 def use(rows: Rows, memory: Memory, *, at: str) -> None:

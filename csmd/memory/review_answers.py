@@ -1,15 +1,19 @@
-"""What a person answers about a memory that waits: keep, edit, drop, supersede."""
+"""What a person can answer about what waits, and what each answer does: keep, edit, drop, supersede.
+
+What an answer does depends on what is asked about: a memory, a belief that was inferred, a pair of memories, a change
+of which a person has to say whether it is one, a warning.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from csmd.errors import BadInput, CsmdError
-from csmd.memory import confidence, review
-from csmd.memory import remember as believe
-from csmd.memory.supersession import PERSON, by_hand
-from csmd.model import Candidate, CandidateStatus, Memory, Provenance, Statement
+from csmd.memory import confidence, remember, supersession
+from csmd.memory.supersession import PERSON
+from csmd.model import AUTHORITY_RANK, Candidate, CandidateKind, CandidateStatus, Memory, Provenance, Statement
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import before_images, belief_changes, candidates, memories, tombstones
 from csmd.store.before_images import Answer, Before
@@ -17,6 +21,95 @@ from csmd.store.sqlite import Rows
 
 #: Turns that speak for a candidate and stand beside the person's word as sources of its memory.
 MOST_EVIDENCE = 3
+#: Pinning is asked of a memory by name and answers nothing that waits.
+Verb = Literal["keep", "edit", "drop", "supersede", "pin", "unpin"]
+About = Literal["memory", "belief", "pair", "change", "warning"]
+
+#: A memory that nobody stated and that is less sure than this is shown to a person while it is new.
+LOW = 0.7
+NEW_DAYS = 30
+#: How sure a memory is at least that a person has looked at and kept.
+KEPT_CONFIDENCE = 0.9
+#: Verb -> why a memory gave way to another, as its audit says it.
+WHY: Mapping[Verb, str] = {"edit": "worded anew", "supersede": "told"}
+
+ABOUT: Mapping[CandidateKind, About] = {
+    "belief": "belief", "preference": "belief", "worldview": "belief", "opinion": "belief", "drift_warning": "warning",
+    "duplicate": "pair", "near_duplicate": "pair", "stale": "memory", "missing_embedding": "memory", "orphan": "memory",
+}  # fmt: skip
+#: About -> verb -> what it does, as a person is told.
+DOES: Mapping[About, Mapping[Verb, str]] = {
+    "memory": {
+        "keep": "it is right: from now on it counts as yours",
+        "edit": "your wording takes its place",
+        "drop": "it goes, and does not come back",
+        "supersede": "another memory takes its place",
+    },
+    "belief": {
+        "keep": "it becomes a memory of yours",
+        "edit": "your wording becomes a memory",
+        "drop": "it is not proposed again",
+        "supersede": "it becomes a memory and takes another's place",
+    },
+    "pair": {
+        "keep": "both stay, and you are not asked again",
+        "edit": "your wording takes the place of both",
+        "drop": "the second goes, and does not come back",
+        "supersede": "the first takes the second's place",
+    },
+    "change": {
+        "keep": "both hold, and you are not asked again",
+        "edit": "your wording takes the place of both",
+        "drop": "the older holds; the newer goes, and does not come back",
+        "supersede": "the newer replaces the older, or the part that it speaks of",
+    },
+    "warning": {
+        "keep": "seen: it leaves the list",
+        "edit": "your wording becomes a memory",
+        "drop": "it is not told again",
+    },
+}
+#: Kind -> what it is called above its text.
+TITLES: Mapping[CandidateKind, str] = {
+    "belief": "inferred", "preference": "inferred preference", "worldview": "inferred view", "opinion": "inferred opinion",
+    "drift_warning": "drift", "duplicate": "said twice", "near_duplicate": "nearly said twice", "stale": "old",
+    "missing_embedding": "without a vector", "orphan": "without a source",
+}  # fmt: skip
+
+
+#: The same of what the pages that people edit have brought, and of what speaks against a memory; by source and kind.
+TITLES_OF: Mapping[tuple[str, CandidateKind], str] = {
+    ("page", "stale"): "removed from a page", ("page", "belief"): "written on a page by a tool",
+    (supersession.SOURCE, "stale"): "replaced?",
+}  # fmt: skip
+
+
+def title(candidate: Candidate) -> str:
+    """What stands above a candidate's text."""
+    return TITLES_OF.get((candidate.source, candidate.kind), TITLES[candidate.kind])
+
+
+def asks_about(candidate: Candidate, alive: int) -> About:
+    """What a candidate asks about, with so many of its memories still there."""
+    if candidate.source == supersession.SOURCE:
+        return "change" if alive > 1 else "warning"
+    found = ABOUT[candidate.kind]
+    if found == "pair" and alive < 2:
+        return "memory" if alive else "warning"
+    return "warning" if found == "memory" and not alive else found
+
+
+def strength(memory: Memory) -> tuple[int, bool, float, str, str]:
+    """By what one of two that say the same stays: who said it, pinned, how sure, how lately."""
+    return AUTHORITY_RANK[memory.authority], memory.pinned, memory.confidence, memory.confirmed_at, memory.id
+
+
+def why_shown(memory: Memory) -> str:
+    """Why a memory waits for a person."""
+    if memory.origin == "model_saved":
+        return "a model saved it, and nobody has said it: no session is told it until you keep it"
+    said = "an assistant said it" if memory.authority == "assistant" else "nobody you know has said it"
+    return f"{said}, and csmd is only {memory.confidence * 100:.0f} % sure"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +119,7 @@ class Asked:
     `text` is a new wording, `other` the second memory of a supersession.
     """
 
-    verb: review.Verb
+    verb: Verb
     uuid: str
     at: str
     key: bytes
@@ -57,8 +150,8 @@ def of_candidate(rows: Rows, candidate: Candidate, asked: Asked) -> Answer:
     """Answers about one candidate: does what it proposes, or something else, and settles it."""
     found = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
     alive = [one for one in found if one is not None and not one.superseded_by]
-    about = review.about(candidate, len(alive))
-    if asked.verb not in review.DOES[about]:
+    about = asks_about(candidate, len(alive))
+    if asked.verb not in DOES[about]:
         raise BadInput(
             f"{candidate.id} cannot be answered with {asked.verb}", hint="csmd review shows what can be done"
         )
@@ -100,7 +193,7 @@ def _about_memory(rows: Rows, candidate: Candidate, alive: Sequence[Memory], ask
 
 def _about_pair(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
     del candidate
-    first, second = sorted(alive[:2], key=review.strength, reverse=True)
+    first, second = sorted(alive[:2], key=strength, reverse=True)
     if asked.verb == "keep":
         return "", "dropped"  # what is proposed, to make one of them, is not proposed again
     if asked.verb == "edit":
@@ -150,7 +243,7 @@ def _about_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], as
     return "", "dropped" if asked.verb == "drop" else "done"
 
 
-_ABOUT: dict[review.About, Callable[[Rows, Candidate, Sequence[Memory], Asked], Settled]] = {
+_ABOUT: dict[About, Callable[[Rows, Candidate, Sequence[Memory], Asked], Settled]] = {
     "memory": _about_memory,
     "pair": _about_pair,
     "change": _about_change,
@@ -165,10 +258,10 @@ _ABOUT: dict[review.About, Callable[[Rows, Candidate, Sequence[Memory], Asked], 
 def _keep(rows: Rows, memory: Memory, asked: Asked) -> str:
     """The person says it, too: it is stated, theirs, and as sure as what somebody has looked at."""
     statement = _as_statement(memory, memory.text)
-    believe.confirm(rows, memory, statement, asked.source, pinned=memory.pinned)
+    remember.confirm(rows, memory, statement, asked.source, pinned=memory.pinned)
     known = _must(rows, memory.id)
-    sure = max(known.confidence, confidence.clamp(review.KEPT_CONFIDENCE, known.category, known.gate))
-    kept = believe.aged(rows, replace(known, confidence=sure))
+    sure = max(known.confidence, confidence.clamp(KEPT_CONFIDENCE, known.category, known.gate))
+    kept = supersession.aged(rows, replace(known, confidence=sure))
     memories.update_belief(rows, kept)
     was, now = belief_changes.state(memory), belief_changes.state(kept)
     belief_changes.note(rows, memory.id, "keep", was, now, "a person kept it", PERSON, asked.at)
@@ -191,8 +284,8 @@ def _pin(rows: Rows, memory: Memory, asked: Asked) -> str:
     if asked.verb == "pin":
         changed = replace(memory, pinned=True, decay="permanent", tier="durable")
     else:
-        changed = believe.unpinned(replace(memory, confirmed_at=max(memory.confirmed_at, asked.at)))
-    changed = believe.aged(rows, changed)
+        changed = remember.unpinned(replace(memory, confirmed_at=max(memory.confirmed_at, asked.at)))
+    changed = supersession.aged(rows, changed)
     memories.update_belief(rows, changed)
     was, now = belief_changes.state(memory), belief_changes.state(changed)
     belief_changes.note(rows, memory.id, asked.verb, was, now, f"a person {asked.verb}ned it", PERSON, asked.at)
@@ -205,10 +298,8 @@ def _drop(rows: Rows, memory: Memory, asked: Asked, *, beside: Memory | None) ->
     correction = memory.gate == "correction"
     home = memory.project_seq
     tombstones.forget(rows, memory.text, correction=correction, by="user", key=asked.key, now=asked.at, scope=home)
-    if beside is not None and tombstones.keeps_out(
-        rows, beside.text, correction=beside.gate == "correction", authority=beside.authority,
-        project=beside.project_seq, at=beside.created_at, key=asked.key,
-    ):  # fmt: skip  # said again it confirms the one that stays
+    # Said again it confirms the one that stays.
+    if beside is not None and supersession.is_forgotten(rows, beside, beside.text, key=asked.key):
         tombstones.take_back(rows, memory.text, scope=home, at=asked.at, key=asked.key)
     belief_changes.note(
         rows, memory.id, "drop", belief_changes.state(memory), "", "a person dropped it", PERSON, asked.at
@@ -218,14 +309,14 @@ def _drop(rows: Rows, memory: Memory, asked: Asked, *, beside: Memory | None) ->
 
 def _give_way(rows: Rows, old: Memory, new: Memory, asked: Asked) -> str:
     """Puts one memory in another's place: the older is lowered and linked, and stays to be found."""
-    reason, key = review.WHY.get(asked.verb, "told"), asked.key if asked.verb == "supersede" else b""
-    by_hand(rows, _must(rows, old.id), new, by=PERSON, now=asked.at, reason=reason, key=key)
+    reason, key = WHY.get(asked.verb, "told"), asked.key if asked.verb == "supersede" else b""
+    supersession.supersede(rows, _must(rows, old.id), new, by=PERSON, now=asked.at, reason=reason, key=key)
     return new.id
 
 
 def _state(rows: Rows, statement: Statement, project: int, asked: Asked, *, besides: str, pinned: bool = False) -> str:
     """Makes a memory of what a person says; CsmdError for what they made csmd forget or purge."""
-    made, _ = believe.remember(
+    made, _ = remember.remember(
         rows, statement, asked.source, project=project, origin="stated", key=asked.key, pinned=pinned, besides=besides
     )
     if not made:
@@ -260,7 +351,7 @@ def undo(rows: Rows, answer: Answer, *, key: bytes, at: str) -> list[Before]:
 def _statement(candidate: Candidate, worded: str) -> Statement:
     return Statement(
         text=worded, gate=candidate.gate, category=candidate.category,
-        confidence=max(candidate.confidence, review.KEPT_CONFIDENCE), authority="user", reasons=("review",),
+        confidence=max(candidate.confidence, KEPT_CONFIDENCE), authority="user", reasons=("review",),
     )  # fmt: skip
 
 

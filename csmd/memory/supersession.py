@@ -6,107 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from csmd.errors import BadInput
-from csmd.memory import confidence, contradiction, kinds, review, upkeep_plan
-from csmd.memory import confidence as score
+from csmd.memory import confidence, contradiction
+from csmd.memory.scope import identity
 from csmd.model import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
 from csmd.store import belief_changes, candidates, memories, projects, search, tombstones
 from csmd.store.sqlite import Rows
-from csmd.text import similarity, tokens
+from csmd.text import display, similarity, tokens
 
-DOUBT_SOURCE = review.CHANGE
-
-
-def say_what_stands(rows: Rows, old: Memory, new: Memory, found: contradiction.Replacement, *, at: str) -> None:
-    """Asks a person about a memory that certainly is spoken against, by who may not replace it."""
-    reason = (
-        f"speaks against {old.id} ({', '.join(found.reasons)}), which stands: {contradiction.stands(pinned=old.pinned)}"
-    )
-    ask_about(rows, old, new, reason=reason, sure=found.confidence, at=at)
-
-
-def ask_about(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: str) -> str:
-    """Asks a person which of two memories holds; the candidate's id, that of one that waits already, "" where it was answered."""
-    fingerprint = f"{old.id}:{new.id}"
-    for waiting in candidates.waiting_of(rows, [(old.project_seq, "stale", fingerprint)]):
-        return waiting.id
-    source = new.provenance[0]
-    return candidates.put(
-        rows,
-        Candidate(
-            id=candidates.identity("stale", old.project_seq, fingerprint, at),
-            kind="stale",
-            source=DOUBT_SOURCE,
-            project_seq=old.project_seq,
-            fingerprint=fingerprint,
-            text=f"{upkeep_plan.quote(old)} or {upkeep_plan.quote(new)}",
-            reason=reason,
-            confidence=sure,
-            gate=old.gate,
-            category=old.category,
-            created_at=at,
-            updated_at=at,
-            status="needs_review",
-            memory_ids=(old.id, new.id),
-            evidence=(Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at, against=True),),
-        ),
-    )
-
-
+#: The source of candidates that ask whether a newer memory replaces an older one.
+SOURCE = "supersede"
+#: Of a memory's words, as many characters as a candidate quotes.
+QUOTED = 160
 LEFT = "left"
-
-
-def free_identity(rows: Rows, project: int, body: str) -> str:
-    """As `identity.of`; another one when a memory has it that was merged into another scope since."""
-    ident, number = kinds.of(project, body), 1
-    while memories.by_id(rows, ident) is not None:
-        ident, number = kinds.of(project, f"{body} ({number})"), number + 1
-    return ident
-
-
-def of(rows: Rows, memory_id: str) -> Memory | None:
-    """The memory of a memory's rest, or None."""
-    seq = memories.rest_of(rows, memory_id)
-    return memories.by_seqs(rows, [seq])[seq] if seq else None
-
-
-def wanted(rows: Rows, whole: Memory, said: str, *, key: bytes) -> str:
-    """The text to keep of a memory's rest: "" where it is remembered already, or the user made csmd forget it."""
-    known = memories.by_hash(rows, tokens.keyed_hash(said, key), project=whole.project_seq) if said else None
-    current = of(rows, whole.id)
-    if known is not None and (current is None or known.id != current.id):
-        return ""
-    is_forgotten = bool(said) and tombstones.keeps_out(
-        rows, said, correction=whole.gate == "correction", authority=whole.authority, project=whole.project_seq,
-        at=whole.created_at, key=key,
-    )  # fmt: skip
-    return "" if is_forgotten else said
-
-
-def keep(rows: Rows, whole: Memory, said: str, *, key: bytes, by: str, at: str) -> str:
-    """Makes a memory of a memory's rest, as sure and as old as the whole was; its id, "" for no rest."""
-    if not said:
-        return ""
-    limits = confidence.thresholds(
-        whole.confidence, decay=whole.decay, gate=whole.gate, category=whole.category, tier=whole.tier,
-        today=projects.active_day(rows, whole.project_seq, on=whole.fresh_at[:10]), stated=whole.authority == "user",
-    )  # fmt: skip
-    rest = replace(
-        whole, id=free_identity(rows, whole.project_seq, said), text=said, superseded_by="", version=1,
-        hot_until=limits.hot_until, warm_until=limits.warm_until, archive_at=limits.archive_at,
-    )  # fmt: skip
-    memories.insert(rows, rest, text_hash=tokens.keyed_hash(said, key))
-    memories.add_link(rows, Link(from_id=whole.id, to_id=rest.id, relationship=memories.GOES_ON_AS, weight=1.0), now=at)
-    belief_changes.note(rows, rest.id, LEFT, "", "", f"the rest of {whole.id}, of which a part was replaced", by, at)
-    return rest.id
-
-
-def lift(rows: Rows, change: belief_changes.Change, *, at: str) -> None:
-    """Undoes a supersession: the whole holds again, and its rest goes with it."""
-    belief_changes.lift(rows, change, at=at)
-    for seq in memories.release_rest(rows, change.memory_id):
-        memories.delete(rows, memories.by_seqs(rows, [seq])[seq])
-
-
 RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
 #: Whose supersession is looked at again when something is said anew.
 UNASKED = (RULE, belief_changes.DREAM)
@@ -116,6 +27,88 @@ NEAR = 20
 RENAMES = 50
 #: How often a name that a question names is looked for by the names that it had or has since.
 RENAMED_AGAIN = 4
+
+
+def quote(memory: Memory) -> str:
+    """A memory as a candidate quotes it."""
+    return f'"{display.cut(display.squeeze(memory.text), QUOTED)}"'
+
+
+def aged(rows: Rows, memory: Memory) -> Memory:
+    """The memory with the thresholds that follow from its values, counted from when it was last confirmed or used."""
+    return confidence.aged(memory, today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10]))
+
+
+def is_forgotten(rows: Rows, memory: Memory, said: str, *, key: bytes) -> bool:
+    """Whether the user made csmd forget what is said in a memory's place."""
+    return tombstones.keeps_out(
+        rows, said, correction=memory.gate == "correction", authority=memory.authority, project=memory.project_seq,
+        at=memory.created_at, key=key,
+    )  # fmt: skip
+
+
+def ask_about(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: str) -> str:
+    """Asks a person which of two memories holds; the candidate's id, that of one that waits already, "" where it was answered."""
+    fingerprint = f"{old.id}:{new.id}"
+    for waiting in candidates.waiting_of(rows, [(old.project_seq, "stale", fingerprint)]):
+        return waiting.id
+    source = new.provenance[0]
+    evidence = Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at, against=True)
+    asked = Candidate(
+        id=candidates.identity("stale", old.project_seq, fingerprint, at), kind="stale", source=SOURCE,
+        project_seq=old.project_seq, fingerprint=fingerprint, text=f"{quote(old)} or {quote(new)}", reason=reason,
+        confidence=sure, gate=old.gate, category=old.category, created_at=at, updated_at=at, status="needs_review",
+        memory_ids=(old.id, new.id), evidence=(evidence,),
+    )  # fmt: skip
+    return candidates.put(rows, asked)
+
+
+# --- what is left of a memory of which a part was replaced
+
+
+def free_identity(rows: Rows, project: int, body: str) -> str:
+    """As `identity`; another one when a memory has it that was merged into another scope since."""
+    ident, number = identity(project, body), 1
+    while memories.by_id(rows, ident) is not None:
+        ident, number = identity(project, f"{body} ({number})"), number + 1
+    return ident
+
+
+def rest_of(rows: Rows, memory_id: str) -> Memory | None:
+    """The memory of what is left of a memory, or None."""
+    seq = memories.rest_of(rows, memory_id)
+    return memories.by_seqs(rows, [seq])[seq] if seq else None
+
+
+def wanted_rest(rows: Rows, whole: Memory, ended: Sequence[str], *, key: bytes) -> str:
+    """The text to keep of a memory of which some parts ended: "" where it is remembered already, or was forgotten."""
+    said = contradiction.without(whole.text, ended) if ended else ""
+    if not said or is_forgotten(rows, whole, said, key=key):
+        return ""
+    known = memories.by_hash(rows, tokens.keyed_hash(said, key), project=whole.project_seq)
+    current = rest_of(rows, whole.id)
+    return said if known is None or (current is not None and known.id == current.id) else ""
+
+
+def keep_rest(rows: Rows, whole: Memory, said: str, *, key: bytes, by: str, at: str) -> None:
+    """Makes a memory of a memory's rest, as sure and as old as the whole was; nothing for no rest."""
+    if not said:
+        return
+    ident = free_identity(rows, whole.project_seq, said)
+    rest = aged(rows, replace(whole, id=ident, text=said, superseded_by="", version=1))
+    memories.insert(rows, rest, text_hash=tokens.keyed_hash(said, key))
+    memories.add_link(rows, Link(from_id=whole.id, to_id=rest.id, relationship=memories.GOES_ON_AS, weight=1.0), now=at)
+    belief_changes.note(rows, rest.id, LEFT, "", "", f"the rest of {whole.id}, of which a part was replaced", by, at)
+
+
+# --- what replaces what
+
+
+def lift(rows: Rows, change: belief_changes.Change, *, at: str) -> None:
+    """Undoes a supersession: the whole holds again, and its rest goes with it."""
+    belief_changes.lift(rows, change, at=at)
+    for seq in memories.release_rest(rows, change.memory_id):
+        memories.delete(rows, memories.by_seqs(rows, [seq])[seq])
 
 
 def lifted(rows: Rows, memory: Memory) -> Memory:
@@ -161,7 +154,7 @@ def beside(rows: Rows, memory: Memory) -> Beside:
     own, found = similarity.gist(memory.text), Near.of(rows, memory.text, memory.project_seq)
     near = [one for one in found.memories if one.id != memory.id]
     holding = [one for one in near if not one.superseded_by]
-    doubtful = [one for one in holding if _ending(one, memory, found.renames)]
+    doubtful = [one for one in holding if _ending(one, memory, found.renames)[1]]
     related = [one for one in holding if one not in doubtful and _one_subject(own, similarity.gist(one.text))]
     return Beside([one for one in near if one.superseded_by == memory.id], doubtful, related)
 
@@ -193,7 +186,11 @@ def _settle_among(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> Non
     touched = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
     for other in near:
         said = other.text.casefold()
-        if any(name in said for name in touched) or other.superseded_by == memory.id or _ending(other, memory, renames):
+        if (
+            any(name in said for name in touched)
+            or other.superseded_by == memory.id
+            or _ending(other, memory, renames)[1]
+        ):
             beside = _sharing(rows, other.text, _reach(rows, other.project_seq), renames)
             _settle_one(rows, other, _others(other, beside), renames, key=key)
     _settle_one(rows, memory, near, renames, key=key)
@@ -214,7 +211,7 @@ def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> 
     return renames
 
 
-def by_hand(
+def supersede(
     rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: str = "told", key: bytes = b""
 ) -> Memory:
     """Has one memory supersede another because somebody says so; the older one as it is then.
@@ -237,10 +234,9 @@ def by_hand(
             reason = f"{reason}; until then {old.superseded_by} did"
         lift(rows, change, at=now)
         old = memories.by_seqs(rows, [old.seq])[old.seq]
-    spoken_of = contradiction.spoken_of(old.text, new.text)
-    if key and spoken_of:
-        left = contradiction.without(old.text, spoken_of)
-        keep(rows, old, wanted(rows, old, left, key=key), key=key, by=by, at=now)
+    if key:
+        left = wanted_rest(rows, old, contradiction.spoken_of(old.text, new.text), key=key)
+        keep_rest(rows, old, left, key=key, by=by, at=now)
     lower(rows, old, new, lowers=contradiction.MOST, sure=1.0, reason=reason, by=by, at=now)
     return memories.by_seqs(rows, [old.seq])[old.seq]
 
@@ -264,43 +260,40 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
     if (change is not None and change.by not in UNASKED) or (memory.superseded_by and change is None):
         return
     refused = belief_changes.refused(rows, memory.id)
-    own = (belief_changes.stated_at(rows, memory), memory.id)
-    best: tuple[tuple[str, str], Memory, Ending] | None = None
+    stated_at = belief_changes.stated_at(rows, memory)
+    endings: list[tuple[str, Memory, contradiction.Replacement]] = []
     replaced: set[str] = set()
     for other in near:
-        then = (belief_changes.stated_at(rows, other), other.id)
+        at = belief_changes.stated_at(rows, other)
         # Said in one breath neither overturns the other.
-        if other.id in refused or since(memory, other, then[0]) <= own[0]:
+        if other.id in refused or _speaks_since(memory, other, at) <= stated_at:
             continue
-        found = _ending(memory, other, renames)
-        if found is None:
+        parts, how = _ending(memory, other, renames)
+        if how is None:
             continue
-        if not found.is_certain:
-            if _may(memory, other) and other.authority == "user":
-                ask_about(rows, memory, other, reason=contradiction.UNSURE, sure=found.how.confidence, at=then[0])
-        elif not _may(memory, other):
-            say_what_stands(rows, memory, other, found.how, at=then[0])
-        else:
-            replaced |= {*found.parts}
-            if best is None or then > best[0]:
-                best = then, other, found
-    left = contradiction.without(memory.text, tuple(replaced)) if best else ""
-    left = wanted(rows, memory, left, key=key)
-    rest = of(rows, memory.id)
+        if not _may(memory, other) and parts:
+            stands = contradiction.stands(pinned=memory.pinned)
+            reason = f"speaks against {memory.id} ({', '.join(how.reasons)}), which stands: {stands}"
+            ask_about(rows, memory, other, reason=reason, sure=how.confidence, at=at)
+        elif _may(memory, other) and not parts and other.authority == "user":
+            ask_about(rows, memory, other, reason=contradiction.UNSURE, sure=how.confidence, at=at)
+        elif parts:
+            replaced |= {*parts}
+            endings.append((at, other, how))
+    best = max(endings, key=lambda ending: (ending[0], ending[1].id), default=None)
+    left = wanted_rest(rows, memory, tuple(replaced), key=key)
+    rest = rest_of(rows, memory.id)
     if (best[1].id if best else "", left) == (memory.superseded_by, rest.text if rest else ""):
         return
     memory = lifted(rows, memory)
     if best is not None:
-        (at, _), other, found = best
-        reason = " ".join(found.how.reasons)
-        keep(rows, memory, left, key=key, by=RULE, at=at)
-        lower(
-            rows, memory, other, lowers=found.how.lowers, sure=found.how.confidence, reason=reason, by=RULE,
-            at=at,
-        )  # fmt: skip
+        at, other, how = best
+        keep_rest(rows, memory, left, key=key, by=RULE, at=at)
+        reason = " ".join(how.reasons)
+        lower(rows, memory, other, lowers=how.lowers, sure=how.confidence, reason=reason, by=RULE, at=at)
 
 
-def since(old: Memory, new: Memory, stated_at: str) -> str:
+def _speaks_since(old: Memory, new: Memory, stated_at: str) -> str:
     """From when one memory may speak against another.
 
     What a project has otherwise than everywhere is no less so because the other is said once more elsewhere.
@@ -320,58 +313,28 @@ def _may(old: Memory, new: Memory) -> bool:
     return AUTHORITY_RANK[new.authority] >= AUTHORITY_RANK[old.authority]
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How one memory replaces another, and which of its parts: all of them, or some; none where a person must tell."""
+def _ending(
+    old: Memory, new: Memory, renames: Mapping[str, str]
+) -> tuple[tuple[str, ...], contradiction.Replacement | None]:
+    """(which parts of a memory one that is said later ends, how): no parts where only a person can tell, no how for nothing.
 
-    how: contradiction.Replacement
-    parts: tuple[str, ...]
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether no person needs to be asked."""
-        return bool(self.parts)
-
-
-def _ending(old: Memory, new: Memory, renames: Mapping[str, str]) -> Ending | None:
-    """What a memory that is said later does to an older one; external words do nothing."""
+    External words do nothing.
+    """
     if new.authority == "external":
-        return None
+        return (), None
     found = contradiction.replacement(old.text, new.text, renames)
     if found is not None and found.confidence >= contradiction.SURE:
-        return Ending(found, contradiction.parts(old.text) or (old.text,))
-    if some := contradiction.ended_parts(old.text, new.text, renames):
-        return Ending(*some)
-    return Ending(found, ()) if found else None
+        return contradiction.parts(old.text) or (old.text,), found
+    some = contradiction.ended_parts(old.text, new.text, renames)
+    return (some[1], some[0]) if some else ((), found)
 
 
 def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:
     """Has one memory supersede another, which is so much less sure for it."""
-    confidence = round(max(contradiction.LEAST_LEFT, old.confidence - lowers), 4)
-    limits = score.thresholds(
-        confidence,
-        decay=old.decay,
-        gate=old.gate,
-        category=old.category,
-        today=projects.active_day(rows, old.project_seq, on=old.fresh_at[:10]),
-        stated=old.authority == "user",
-        tier=old.tier,
-        superseded=True,
-    )
-    lowered = replace(
-        old, confidence=confidence, superseded_by=new.id,
-        hot_until=limits.hot_until, warm_until=limits.warm_until, archive_at=limits.archive_at,
-    )  # fmt: skip
-    belief_changes.note(
-        rows,
-        old.id,
-        belief_changes.SUPERSEDED,
-        belief_changes.state(old),
-        belief_changes.state(lowered),
-        reason,
-        by,
-        at,
-    )
+    left = round(max(contradiction.LEAST_LEFT, old.confidence - lowers), 4)
+    lowered = aged(rows, replace(old, confidence=left, superseded_by=new.id))
+    was, now = belief_changes.state(old), belief_changes.state(lowered)
+    belief_changes.note(rows, old.id, belief_changes.SUPERSEDED, was, now, reason, by, at)
     memories.update_belief(rows, lowered)
     memories.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by", weight=sure), now=at)
 

@@ -1,40 +1,382 @@
-"""Duplicates, stale and faded memories: found, merged and archived when asked."""
+"""Duplicates, faded memories, orphans and missing vectors: found, merged and archived; and what is believed, by subject."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from csmd.errors import BadInput
-from csmd.memory import supersession, upkeep_plan
-from csmd.memory.remember import aged
-from csmd.memory.upkeep_plan import Action, Finding
-from csmd.model import Candidate, Memory
+from csmd.errors import BadInput, CsmdError
+from csmd.memory import confidence, supersession, topic_tagging
+from csmd.memory.supersession import quote
+from csmd.model import AUTHORITY_RANK, Candidate, CandidateKind, CandidateStatus, Evidence, Memory, Tier
 from csmd.store import before_images as stored
-from csmd.store import belief_changes, candidates, cursors, memories, projects, receipts, search, tombstones, vectors
+from csmd.store import belief_changes, candidates, cursors, memories, projects, receipts, search, vectors
+from csmd.store.candidates import PAGE
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import similarity, tokens
+
+NEAR_SHARE = 0.5
+#: Where each of two says something of its own, they must have as many words in common.
+NEAR_SHARED = 5
+SOURCE = "upkeep"
+#: Kind -> what becomes of it: waiting for its turn, or for a person.
+STATUS: dict[CandidateKind, CandidateStatus] = {
+    "duplicate": "open", "near_duplicate": "needs_review", "stale": "open", "missing_embedding": "open",
+    "orphan": "needs_review",
+}  # fmt: skip
+#: Kind -> what mends it; an orphan only a person can judge.
+MENDS: dict[CandidateKind, Literal["merge", "archive", "embed"]] = {
+    "duplicate": "merge", "near_duplicate": "merge", "stale": "archive", "missing_embedding": "embed",
+}  # fmt: skip
+#: Of a memory's sources as many as a candidate names.
+SOURCES = 2
+#: (project, kind, fingerprint): what makes two candidates the same one.
+Key = tuple[int, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two memories by their places in what was compared; `share` of their content words is the same."""
+
+    one: int
+    other: int
+    share: float
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something to be mended, with the memories it is about; of two that say the same, the one that stays first."""
+
+    kind: CandidateKind
+    memories: tuple[Memory, ...]
+    reason: str
+    confidence: float
+
+    @property
+    def key(self) -> Key:
+        """What makes it the same as a candidate that waits, whichever of its memories stays."""
+        fingerprint = " ".join(sorted(memory.id for memory in self.memories))
+        return self.memories[-1].project_seq, self.kind, fingerprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One thing to do to one memory: `merge` it into another, `archive` it, or `embed` it again."""
+
+    kind: Literal["merge", "archive", "embed"]
+    memory: Memory
+    into: Memory | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queueing:
+    """What changes in the queue: candidates to put there, and those whose matter is mended."""
+
+    put: tuple[Candidate, ...] = ()
+    settle: tuple[Candidate, ...] = ()
+
+
+# --- what says the same
+
+
+def compared(one: Memory, left: similarity.Gist, other: Memory, right: similarity.Gist) -> tuple[float, bool] | None:
+    """(share of common words, whether they say the same) of two memories that do or nearly do; None for others.
+
+    A correction says the same as corrections only: said against something else it is another statement.
+    """
+    if (one.gate == "correction") != (other.gate == "correction") or left.turns != right.turns:
+        return None
+    common, union = len(left.stems & right.stems), len(left.stems | right.stems)
+    share = common / union if union else float(tokens.normalise(one.text) == tokens.normalise(other.text))
+    mine, others = left.stems - right.stems, right.stems - left.stems
+    if share >= similarity.SAME_SHARE and not (mine and others):
+        return share, True
+    if share < NEAR_SHARE or (mine and others and common < NEAR_SHARED) or (_is_value(mine) and _is_value(others)):
+        return None
+    return share, False
+
+
+def _is_value(stems: frozenset[str]) -> bool:
+    return any(char.isdigit() for stem in stems for char in stem)
+
+
+def comparing(among: Sequence[Memory], *, everywhere: Mapping[int, int]) -> Iterator[tuple[Pair, ...]]:
+    """Every pair of memories that say the same or nearly so and are seen in one place, each once; a step for each memory.
+
+    `everywhere` maps a project to the row of what holds all around it. Two texts with a share of their words in common
+    have one of their rarest words in common: only those of the same project, or of that row, are compared.
+    """
+    gists: list[similarity.Gist] = []
+    seen: Counter[str] = Counter()
+    for memory in among:
+        gists.append(similarity.gist(memory.text))
+        seen.update(gists[-1].stems)
+        yield ()
+    around = {0, *everywhere.values()}
+    rare: dict[tuple[int, str], list[int]] = {}
+    # What holds everywhere comes first: each project's own are then compared with it.
+    for place in sorted(range(len(among)), key=lambda place: (among[place].project_seq not in around, place)):
+        gist, home = gists[place], among[place].project_seq
+        stems = sorted(gist.stems, key=lambda stem: (seen[stem], stem))
+        # At most this many of its words may be missing in the other.
+        prefix = stems[: len(stems) - math.ceil(NEAR_SHARE * len(stems)) + 1]
+        prefix = prefix or [f"={tokens.normalise(among[place].text)}"]
+        beside = {home, everywhere.get(home, 0)}
+        near = {other for scope in beside for stem in prefix for other in rare.get((scope, stem), ())}
+        yield tuple(
+            Pair(min(other, place), max(other, place), *found)
+            for other in sorted(near)
+            if (found := compared(among[other], gists[other], among[place], gist)) is not None
+        )
+        for stem in prefix:
+            rare.setdefault((home, stem), []).append(place)
+
+
+def pairs(among: Sequence[Memory], *, everywhere: Mapping[int, int]) -> list[Pair]:
+    """As `comparing`, at once."""
+    return [pair for found in comparing(among, everywhere=everywhere) for pair in found]
+
+
+def rank(memory: Memory) -> tuple[bool, int, float, int, str, str]:
+    """Which of two that say the same stays, the least first: pinned, by authority, sureness, evidence, age."""
+    return (
+        not memory.pinned, -AUTHORITY_RANK[memory.authority], -memory.confidence, -memory.times,
+        memory.created_at, memory.id,
+    )  # fmt: skip
+
+
+def stands_for(keeper: Memory, other: Memory, *, everywhere: Mapping[int, int]) -> bool:
+    """Whether one memory is seen wherever another is; `everywhere` maps a project to the row of what holds all around it."""
+    return keeper.project_seq in (other.project_seq, everywhere.get(other.project_seq, 0))
+
+
+def may_go(memory: Memory, into: Memory) -> bool:
+    """What is pinned stays, and what the user said does not vanish behind an assistant's words."""
+    return not memory.pinned and AUTHORITY_RANK[memory.authority] <= AUTHORITY_RANK[into.authority]
+
+
+def duplicates(
+    among: Sequence[Memory], *, everywhere: Mapping[int, int], dropped: Collection[Key] = ()
+) -> list[Finding]:
+    """The memories that say what another one says already, each beside the one that stays; the surest findings first.
+
+    Each goes once at most, and takes in none after that; done in this order, nothing is left to be found.
+    """
+    alive = [memory for memory in among if memory.is_alive]
+    found: list[Finding] = []
+    for pair in pairs(alive, everywhere=everywhere):
+        one, other = sorted((alive[pair.one], alive[pair.other]), key=rank)
+        if not stands_for(one, other, everywhere=everywhere):
+            one, other = other, one  # what holds everywhere stays, however sure the project's own is
+        if stands_for(one, other, everywhere=everywhere) and may_go(other, one):
+            finding = duplicate(one, other, share=pair.share, exact=pair.exact)
+            if finding.key not in dropped:
+                found.append(finding)
+    found.sort(key=lambda one: (one.kind, rank(one.memories[0]), -one.confidence, one.key))
+    gone: set[str] = set()
+    kept = []
+    for finding in found:
+        keeper, goes = (memory.id for memory in finding.memories)
+        if keeper not in gone and goes not in gone:
+            gone.add(goes)
+            kept.append(finding)
+    return kept
+
+
+def duplicate(keeper: Memory, other: Memory, *, share: float, exact: bool) -> Finding:
+    """The finding of a memory that says what another one says."""
+    says = "says the same as" if exact else f"shares {share * 100:.0f} % of its words with"
+    kind: CandidateKind = "duplicate" if exact else "near_duplicate"
+    reason = f"{other.id} {says} {keeper.id}"
+    return Finding(kind=kind, memories=(keeper, other), reason=reason, confidence=round(share, 4))
+
+
+def ailing(kind: CandidateKind, memory: Memory) -> Finding:
+    """The finding of a single memory: faded (stale), without a vector, or without a source."""
+    reason = {
+        "stale": f"neither told nor used since {memory.fresh_at[:10]}: its confidence has faded below "
+        f"{confidence.ARCHIVE_BELOW * 100:.0f}",
+        "missing_embedding": "it was passed by and has no vector",
+        "orphan": "none of the turns that told it is there any more",
+    }[kind]
+    sure = round(1 - memory.confidence, 4) if kind == "stale" else 1.0
+    return Finding(kind=kind, memories=(memory,), reason=reason, confidence=sure)
+
+
+# --- the queue, and what mends
+
+
+def candidate(finding: Finding, *, now: str) -> Candidate:
+    """A finding as it is put into the queue, without an id."""
+    project, _, fingerprint = finding.key
+    first = finding.memories[0]
+    sources = {
+        source.uuid: Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at)
+        for memory in finding.memories
+        for source in memory.provenance[:SOURCES]
+    }
+    return Candidate(
+        id="", kind=finding.kind, source=SOURCE,
+        project_seq=project, fingerprint=fingerprint, text=" and ".join(map(quote, finding.memories)),
+        reason=finding.reason, confidence=finding.confidence, created_at=now, updated_at=now, gate=first.gate,
+        category=first.category, status=STATUS[finding.kind],
+        memory_ids=tuple(memory.id for memory in finding.memories), evidence=tuple(sources.values()),
+    )  # fmt: skip
+
+
+def queueing(
+    findings: Sequence[Finding], waiting: Sequence[Candidate], *, dropped: Collection[Key], now: str
+) -> Queueing:
+    """What the queue lacks of the findings, and what waits there though nothing of the kind is found any more."""
+    known = {key_of(one): one for one in waiting}
+    wanted = {finding.key: finding for finding in findings if finding.key not in dropped}
+    return Queueing(
+        put=tuple(candidate(finding, now=now) for key, finding in wanted.items() if key not in known),
+        settle=tuple(one for key, one in known.items() if key not in wanted),
+    )
+
+
+def key_of(one: Candidate) -> Key:
+    """What makes a candidate the same as a finding."""
+    return one.project_seq, one.kind, one.fingerprint
+
+
+def actions(findings: Sequence[Finding], *, kinds: Collection[CandidateKind]) -> list[Action]:
+    """What mends the findings of some kinds."""
+    made = []
+    for finding in findings:
+        if finding.kind in kinds and finding.kind in MENDS:
+            keeper, goes = finding.memories[0], finding.memories[-1]
+            into = None if goes is keeper else keeper
+            made.append(Action(kind=MENDS[finding.kind], memory=goes, into=into, reason=finding.reason))
+    return made
+
+
+def absorbed(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
+    """The memory that stays, as sure as so many more turns make it; its authority and words are its own."""
+    sure = keeper.confidence
+    for _ in range(confirmations):
+        sure = confidence.confirm(sure, pinned=keeper.pinned)
+    sessions = keeper.sessions | other.sessions
+    tier = confidence.tier(decay=keeper.decay, for_good=False, sessions=len(sessions), confidence=sure)
+    return replace(
+        keeper, confidence=sure, tier="durable" if tier == "durable" else keeper.tier,
+        confirmed_at=max(keeper.confirmed_at, other.confirmed_at), used_at=max(keeper.used_at, other.used_at),
+    )  # fmt: skip
+
+
+def released(
+    keeper: Memory, other: Memory, *, raised: float, without: Collection[str], tier: Tier, used_at: str
+) -> Memory:
+    """The memory that stayed, as it would be without what the merge of another one brought; `tier` and `used_at` are those of before."""
+    left = replace(keeper, provenance=tuple(one for one in keeper.provenance if one.uuid not in without))
+    sure = keeper.confidence if keeper.pinned else round(max(0.0, keeper.confidence - raised), 4)
+    own = confidence.tier(decay=keeper.decay, for_good=False, sessions=len(left.sessions), confidence=sure)
+    return replace(
+        keeper, confidence=sure, tier="durable" if own == "durable" else tier,
+        confirmed_at=max((source.at for source in left.provenance), default=keeper.confirmed_at),
+        used_at=used_at if keeper.used_at == other.used_at else keeper.used_at,
+    )  # fmt: skip
+
+
+# --- what is believed, by subject
+
+BeliefKind = Literal["preference", "opinion", "worldview"]
+#: Memories that share so much of their content words, and so many, are of one subject.
+SUBJECT_SHARE, SUBJECT_COMMON = 1 / 3, 2
+#: In the order in which they are shown: the first that fits takes a memory, what fits none is no belief.
+BELIEF_KINDS: dict[BeliefKind, Callable[[Memory], bool]] = {
+    "preference": lambda memory: memory.gate in ("behavioral", "correction"),
+    "opinion": lambda memory: memory.category == "decision",
+    "worldview": lambda memory: memory.category in ("constraint", "pattern"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belief:
+    """What is held of one subject; `memory` says it best, `also` are the others, `turns` and `sessions` those of all."""
+
+    kind: BeliefKind
+    subject: str
+    memory: Memory
+    also: tuple[Memory, ...]
+    turns: int
+    sessions: int
+
+
+def belief_kind(memory: Memory) -> BeliefKind | None:
+    """Which kind of belief a memory is; None for facts, plans, people and gotchas."""
+    return next((kind for kind, fits in BELIEF_KINDS.items() if fits(memory)), None)
+
+
+def is_held(memory: Memory) -> bool:
+    """Whether somebody holds it: the user said so, or it was told more than once; nothing took its place."""
+    return memory.is_alive and (memory.authority == "user" or memory.times > 1)
+
+
+def beliefs(among: Sequence[Memory]) -> list[Belief]:
+    """The beliefs among some memories by kind and subject, in each kind those with the most evidence first."""
+    held = sorted((memory for memory in among if is_held(memory) and belief_kind(memory)), key=_evidence)
+    gists = {memory.id: similarity.gist(memory.text).stems for memory in held}
+    seen = Counter(stem for stems in gists.values() for stem in stems)
+    groups: list[list[Memory]] = []
+    for memory in held:
+        own = gists[memory.id]
+        for group in groups:
+            head = gists[group[0].id]
+            common = len(own & head)
+            alike = own and (own == head or common >= max(SUBJECT_COMMON, SUBJECT_SHARE * len(own | head)))
+            if alike and belief_kind(group[0]) == belief_kind(memory):
+                group.append(memory)
+                break
+        else:
+            groups.append([memory])
+    found = [_belief(group, gists, seen) for group in groups]
+    order = list(BELIEF_KINDS)
+    return sorted(found, key=lambda one: (order.index(one.kind), -one.sessions, -one.turns, _evidence(one.memory)))
+
+
+def _evidence(memory: Memory) -> tuple[int, tuple[bool, int, float, int, str, str]]:
+    return -len({source.session_id for source in memory.provenance}), rank(memory)
+
+
+def _belief(group: Sequence[Memory], gists: dict[str, frozenset[str]], seen: Counter[str]) -> Belief:
+    best = group[0]
+    common = frozenset.intersection(*(gists[memory.id] for memory in group)) or gists[best.id]
+    sources = {source.uuid: source.session_id for memory in group for source in memory.provenance}
+    kind = belief_kind(best)
+    assert kind is not None
+    return Belief(
+        kind=kind, subject=_subject(best.text, common, seen, len(group)), memory=best, also=tuple(group[1:]),
+        turns=len(sources), sessions=len(set(sources.values())),
+    )  # fmt: skip
+
+
+def _subject(said: str, common: frozenset[str], seen: Counter[str], size: int) -> str:
+    """The noun phrase whose words the group shares and few others do: led by an article, or a name; "" for none."""
+    found = [phrase.written for phrase in topic_tagging.subjects(said) if phrase.is_name or phrase.is_led]
+
+    def worth(phrase: str) -> tuple[float, int]:
+        shared = {tokens.stem(word) for word in tokens.content_words(phrase)} & common
+        return sum(1 / (1 + seen[stem] - min(size, seen[stem])) for stem in shared), len(phrase)
+
+    return max(found, key=worth, default="")
+
+
+# --- the job
 
 STAGE = "upkeep"
 #: New memories that one read compares, the like of each that it looks at, memories that one sweeps over, and candidates
 #: of which one asks whether what they say is still so.
 BATCH, NEAR, SWEPT, ASKED = 5, 8, 400, 50
-PAIRS = ("duplicate", "near_duplicate")
 #: More waiting candidates than that nobody looks at.
 WAITING = 5000
-
-
-# --- in the background
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
-    """What a look brought: how many memories it was at, what the queue lacks, what is mended, and where the cursors go."""
-
-    number: int
-    plan: upkeep_plan.Queueing
-    cursors: Mapping[str, int]
 
 
 def step(store: Store, *, now: str) -> int:
@@ -42,38 +384,36 @@ def step(store: Store, *, now: str) -> int:
 
     Looking takes a reader's time only: hooks wait behind a write, and where nothing is left there is none.
     """
-    looked = store.read(lambda rows: _look(rows, now))
-    if looked is None:
-        return 0
+    number, plan, reached = store.read(lambda rows: _look(rows, now))
 
     def write(rows: Rows) -> None:
-        enqueue(rows, looked.plan, now=now)
-        for subject, position in looked.cursors.items():
+        enqueue(rows, plan, now=now)
+        for subject, position in reached.items():
             cursors.move_cursor(rows, STAGE, subject, position)
 
-    store.write(write)
-    return looked.number
+    if number:
+        store.write(write)
+    return number
 
 
-def _look(rows: Rows, now: str) -> Looked | None:
+def _look(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
+    """(how many memories were looked at, what changes in the queue, where the cursors go)."""
     reached = {subject: cursors.cursor(rows, STAGE, subject) for subject in ("memories", "day", "sweep", "queue")}
     new = stored.memories_past(rows, reached["memories"], limit=BATCH)
     if new:
-        plan = upkeep_plan.Queueing(put=_lacking(rows, _compared(rows, new), now))
-        return Looked(number=len(new), plan=plan, cursors={"memories": new[-1].seq})
+        return len(new), _lacking(rows, _compared(rows, new), now), {"memories": new[-1].seq}
     today = projects.active_day(rows, 0)
     if reached["day"] == today:
-        return None
+        return 0, Queueing(), {}
     part = stored.memories_past(rows, reached["sweep"], limit=SWEPT)
     if part:
-        found = _ailing(rows, {memory.id: memory for memory in part}, after=reached["sweep"], to=part[-1].seq)
-        plan = upkeep_plan.Queueing(put=_lacking(rows, found, now))
-        return Looked(number=len(part), plan=plan, cursors={"sweep": part[-1].seq})
+        found = _ailing(rows, part, after=reached["sweep"], to=part[-1].seq)
+        return len(part), _lacking(rows, found, now), {"sweep": part[-1].seq}
     waiting = candidates.waiting_after(rows, reached["queue"], limit=ASKED)
     if waiting:
-        plan = upkeep_plan.Queueing(settle=tuple(one for one in _own(waiting) if not _holds(rows, one)))
-        return Looked(number=len(waiting), plan=plan, cursors={"queue": waiting[-1].seq})
-    return Looked(number=1, plan=upkeep_plan.Queueing(), cursors={"sweep": 0, "queue": 0, "day": today})
+        settle = tuple(one for one in _own(waiting) if not _holds(rows, one))
+        return len(waiting), Queueing(settle=settle), {"queue": waiting[-1].seq}
+    return 1, Queueing(), {"sweep": 0, "queue": 0, "day": today}
 
 
 def _compared(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
@@ -85,59 +425,53 @@ def _compared(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
         terms, scopes = tokens.query_terms(memory.text), sorted({*around, *around.values()})
         near = search.text_hits(rows, "memory", terms, projects=scopes, limit=NEAR)
         like = memories.by_seqs(rows, [*(int(seq) for seq, _ in near), memory.seq])
-        beside = upkeep_plan.duplicates([like[seq] for seq in sorted(like)], everywhere=around, dropped=dropped)
+        beside = duplicates([like[seq] for seq in sorted(like)], everywhere=around, dropped=dropped)
         found += [one for one in beside if memory.id in (other.id for other in one.memories)]
     return found
 
 
-def _lacking(rows: Rows, found: Sequence[Finding], now: str) -> tuple[Candidate, ...]:
+def _lacking(rows: Rows, found: Sequence[Finding], now: str) -> Queueing:
     """The candidates of findings that do not wait already."""
+    if not found:
+        return Queueing()
     waiting = _own(candidates.waiting_of(rows, [one.key for one in found]))
-    return upkeep_plan.queueing(found, waiting, dropped=stored.dropped_pairs(rows), now=now).put if found else ()
+    return replace(queueing(found, waiting, dropped=stored.dropped_pairs(rows), now=now), settle=())
 
 
-def _ailing(rows: Rows, known: Mapping[str, Memory], *, after: int, to: int) -> list[Finding]:
-    """What is to be mended of single memories between two row keys."""
-    found = [
-        upkeep_plan.stale(known[ident])
-        for ident, _ in stored.past_archiving(rows, after=after, to=to)
-        if ident in known
-    ]
-    found += [
-        upkeep_plan.missing_embedding(known[ident])
-        for ident in stored.without_vector(rows, after=after, to=to)
-        if ident in known
-    ]
-    found += [
-        upkeep_plan.orphan(known[ident]) for ident in stored.without_turns(rows, after=after, to=to) if ident in known
-    ]
-    return found
-
-
-def _waiting(rows: Rows, places: Sequence[int] | None) -> list[Candidate]:
-    return _own(candidates.waiting(rows, projects=places, limit=WAITING))
+def _ailing(rows: Rows, among: Sequence[Memory], *, after: int, to: int) -> list[Finding]:
+    """What is to be mended of single memories among some, between two row keys."""
+    known = {memory.id: memory for memory in among}
+    idents: dict[CandidateKind, list[str]] = {
+        "stale": [ident for ident, _ in stored.past_archiving(rows, after=after, to=to)],
+        "missing_embedding": stored.without_vector(rows, after=after, to=to),
+        "orphan": stored.without_turns(rows, after=after, to=to),
+    }
+    return [ailing(kind, known[ident]) for kind, found in idents.items() for ident in found if ident in known]
 
 
 def _own(waiting: Sequence[Candidate]) -> list[Candidate]:
     """Those that upkeep put there; what a page asks about is no finding of its: only a person settles it."""
-    return [one for one in waiting if one.kind in stored.KINDS and one.source != candidates.PAGE]
+    return [one for one in waiting if one.kind in STATUS and one.source != PAGE]
 
 
 def _holds(rows: Rows, one: Candidate) -> bool:
     """Whether what a candidate says of its memories is still so."""
     found = [memory for ident in one.memory_ids if (memory := memories.by_id(rows, ident)) is not None]
-    if len(found) != len(one.memory_ids) or not all(upkeep_plan.is_alive(memory) for memory in found):
+    if len(found) != len(one.memory_ids) or not all(memory.is_alive for memory in found):
         return False
-    if one.source == supersession.DOUBT_SOURCE:
+    if one.source == supersession.SOURCE:
         return True  # which of the two holds only a person tells
-    if one.kind in PAIRS:
+    if MENDS.get(one.kind) == "merge":
         return _alike(found[0], found[1]) is not None
-    span = {"after": found[0].seq - 1, "to": found[0].seq}
-    return any(finding.kind == one.kind for finding in _ailing(rows, {found[0].id: found[0]}, **span))
+    return one.kind in _ailments(rows, found[0])
+
+
+def _ailments(rows: Rows, memory: Memory) -> set[CandidateKind]:
+    return {finding.kind for finding in _ailing(rows, [memory], after=memory.seq - 1, to=memory.seq)}
 
 
 def _alike(one: Memory, other: Memory) -> tuple[float, bool] | None:
-    return upkeep_plan.compared(one, similarity.gist(one.text), other, similarity.gist(other.text))
+    return compared(one, similarity.gist(one.text), other, similarity.gist(other.text))
 
 
 # --- when asked
@@ -145,33 +479,35 @@ def _alike(one: Memory, other: Memory) -> tuple[float, bool] | None:
 
 def look(rows: Rows, places: Sequence[int] | None) -> list[Finding]:
     """Everything that is to be mended in some places (None: all)."""
+    return [*alike_in(rows, places), *ailing_in(rows, places)]
+
+
+def ailing_in(rows: Rows, places: Sequence[int] | None) -> list[Finding]:
+    """What is to be mended of single memories in some places."""
     found = stored.memories_of_places(rows, places)
-    return [*alike_in(rows, found), *ailing_in(rows, found)]
+    return _ailing(rows, found, after=0, to=max((memory.seq for memory in found), default=0))
 
 
-def ailing_in(rows: Rows, found: Sequence[Memory]) -> list[Finding]:
-    """What is to be mended of single memories among some."""
-    last = max((memory.seq for memory in found), default=0)
-    return _ailing(rows, {memory.id: memory for memory in found}, after=0, to=last)
-
-
-def alike_in(rows: Rows, found: Sequence[Memory]) -> list[Finding]:
-    """What says the same, or nearly so, among some memories; without what a person has dropped."""
+def alike_in(rows: Rows, places: Sequence[int] | None) -> list[Finding]:
+    """What says the same, or nearly so, in some places; without what a person has dropped."""
+    found = stored.memories_of_places(rows, places)
     everywhere = {seq: projects.everywhere(rows, seq) for seq in {memory.project_seq for memory in found}}
-    return upkeep_plan.duplicates(found, everywhere=everywhere, dropped=stored.dropped_pairs(rows))
+    return duplicates(found, everywhere=everywhere, dropped=stored.dropped_pairs(rows))
 
 
-def generate(rows: Rows, places: Sequence[int] | None, *, now: str) -> upkeep_plan.Queueing:
+def generate(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
     """What would change in the queue if everything in some places were looked at now."""
-    return upkeep_plan.queueing(look(rows, places), _waiting(rows, places), dropped=stored.dropped_pairs(rows), now=now)
+    waiting = _own(candidates.waiting(rows, projects=places, limit=WAITING))
+    return queueing(look(rows, places), waiting, dropped=stored.dropped_pairs(rows), now=now)
 
 
-def enqueue(rows: Rows, plan: upkeep_plan.Queueing, *, now: str) -> None:
+def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
     """Changes the queue as planned; what has moved since is left to the next look, and what was purged since quoted nowhere."""
     for one in plan.put:
         quoted = [memories.by_id(rows, ident) for ident in one.memory_ids]
-        if all(memory is not None and upkeep_plan.quote(memory) in one.text for memory in quoted):
-            candidates.put(rows, one)
+        if all(memory is not None and quote(memory) in one.text for memory in quoted):
+            ident = candidates.identity(one.kind, one.project_seq, one.fingerprint, one.created_at)
+            candidates.put(rows, replace(one, id=ident))
     for one in plan.settle:
         candidates.settle(rows, one, "done", now=now)
 
@@ -179,58 +515,42 @@ def enqueue(rows: Rows, plan: upkeep_plan.Queueing, *, now: str) -> None:
 # --- mending
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mended:
-    """What was done of a plan, and what was not, because it is not so any more."""
-
-    done: tuple[Action, ...]
-    moved: tuple[Action, ...]
-
-
-def apply(rows: Rows, plan: Sequence[Action], *, by: str, now: str, key: bytes, as_said: bool = False) -> Mended:
-    """Does what was planned, in the caller's transaction; what has changed since is looked at again, and left if it is not so.
+def apply(
+    rows: Rows, plan: Sequence[Action], *, by: str, now: str, key: bytes, as_said: bool = False
+) -> tuple[list[Action], list[Action]]:
+    """Does what was planned, in the caller's transaction; (what was done, what was left because it is not so any more).
 
     With `as_said` a person has said that the memories say the same: they need not look alike.
     """
     done: list[Action] = []
-    moved: list[Action] = []
+    left: list[Action] = []
     for action in plan:
         again = _again(rows, action, key=key, as_said=as_said)
-        (moved if again is None else done).append(again or action)
-        if again is not None:
+        if again is None:
+            left.append(action)
+        else:
+            done.append(again)
             _mend(rows, again, by=by, now=now)
-    return Mended(done=tuple(done), moved=tuple(moved))
+    return done, left
 
 
 def _again(rows: Rows, action: Action, *, key: bytes, as_said: bool) -> Action | None:
     """The action on the memories as they are now, or None where it is no longer to be done."""
-    memory = memories.by_id(rows, action.memory.id)
-    into = memories.by_id(rows, action.into.id) if action.into else None
-    if (
-        memory is None
-        or not upkeep_plan.is_alive(memory)
-        or (action.into and (into is None or not upkeep_plan.is_alive(into)))
-    ):
+    planned = [one for one in (action.memory, action.into) if one is not None]
+    found = [memory for one in planned if (memory := memories.by_id(rows, one.id)) is not None]
+    if len(found) < len(planned) or not all(memory.is_alive for memory in found):
         return None
-    for one in (memory, into):
-        forgotten = one and tombstones.keeps_out(
-            rows, one.text, correction=one.gate == "correction", authority=one.authority,
-            project=one.project_seq, at=one.created_at, key=key,
-        )  # fmt: skip
-        if forgotten:
-            return None
-    if into is not None and not upkeep_plan.may_go(memory, into):
+    if any(supersession.is_forgotten(rows, one, one.text, key=key) for one in found):
+        return None
+    memory, into = found[0], found[1] if action.into else None
+    if into is not None and not may_go(memory, into):
         return None
     now = replace(action, memory=memory, into=into)
-    if (memory.version, into.version if into else 0) == (
-        action.memory.version,
-        action.into.version if action.into else 0,
-    ):
+    if [one.version for one in found] == [one.version for one in planned]:
         return now
     if into is not None:
         return now if as_said or _alike(memory, into) is not None else None
-    kinds = {finding.kind for finding in _ailing(rows, {memory.id: memory}, after=memory.seq - 1, to=memory.seq)}
-    return now if ("stale" if action.kind == "archive" else "missing_embedding") in kinds else None
+    return now if action.kind in {MENDS.get(kind) for kind in _ailments(rows, memory)} else None
 
 
 def _mend(rows: Rows, action: Action, *, by: str, now: str) -> None:
@@ -245,7 +565,7 @@ def _mend(rows: Rows, action: Action, *, by: str, now: str) -> None:
             and source.uuid not in known
             and not (memory.authority == "assistant" and receipts.was_told(rows, source.session_id, into.id))
         ]
-        stays = aged(rows, upkeep_plan.absorbed(into, memory, confirmations=len(counted)))
+        stays = supersession.aged(rows, absorbed(into, memory, confirmations=len(counted)))
         stored.merge_memories(rows, memory, stays, reason=action.reason, by=by, now=now)
     elif action.kind == "archive":
         stored.archive_memory(rows, memory, reason=action.reason, by=by, now=now)
@@ -267,13 +587,13 @@ def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int]
     An assistant merges only what is found to say the same, a person any two of which one can stand for the other.
     """
     for one in (memory, into):
-        if not upkeep_plan.is_alive(one):
+        if not one.is_alive:
             raise BadInput(
                 f"{one.id} is archived or superseded: there is nothing to merge", hint="`csmd show` tells by what"
             )
     if memory.id == into.id:
         raise BadInput(f"{memory.id} is one memory", hint="name two")
-    if not upkeep_plan.stands_for(into, memory, everywhere=everywhere):
+    if not stands_for(into, memory, everywhere=everywhere):
         raise BadInput(f"{into.id} does not hold where {memory.id} does", hint="merge memories of one project")
     if (memory.gate == "correction") != (into.gate == "correction"):
         raise BadInput("a correction is merged with corrections only: what it corrects says something else")
@@ -285,7 +605,7 @@ def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int]
         raise BadInput(
             f"{memory.id} and {into.id} do not say the same", hint=f"a person can: csmd merge {memory.id} {into.id}"
         )
-    reason = upkeep_plan.duplicate(into, memory, share=found[0], exact=found[1]).reason if found else "a person says so"
+    reason = duplicate(into, memory, share=found[0], exact=found[1]).reason if found else "a person says so"
     return Action(kind="merge", memory=memory, into=into, reason=reason)
 
 
@@ -298,25 +618,32 @@ def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
         row for row in belief_changes.changes_of(rows, memory.id) if row.change == stored.ARCHIVE and not row.undone_at
     ]
     if last and memory.tier == "archive" and not memory.superseded_by:
-        upkeep_plan.may_take_back(memory.id, last[-1].by, by_person=by_person)
-        memories.update_belief(rows, aged(rows, replace(memory, tier=last[-1].before)))  # type: ignore[arg-type]
+        _check_may_take_back(memory, last[-1], by_person=by_person)
+        archived = replace(memory, tier=last[-1].before)  # type: ignore[arg-type]  # a tier, as it was noted
+        memories.update_belief(rows, supersession.aged(rows, archived))
         belief_changes.set_undone(rows, last[-1].seq, at=now)
         return memory
     found = stored.last_merge(rows, memory.id)
     into = memories.by_id(rows, found[0].after) if found else None
     if found is None or into is None:
         raise BadInput(f"{memory.id} was neither merged nor archived", hint="`csmd show` tells what became of it")
-    if not upkeep_plan.is_alive(into):
+    if not into.is_alive:
         raise BadInput(
             f"{into.id}, into which it was merged, is put aside itself", hint=f"first: csmd merge --undo {into.id}"
         )
     done, took = found
-    upkeep_plan.may_take_back(memory.id, done.by, by_person=by_person)
+    _check_may_take_back(memory, done, by_person=by_person)
     after, _, *uuids = took.after.split()
     sure, tier, *used = took.before.split()
-    raised = float(after) - float(sure)
     free = replace(memory, tier=done.before, superseded_by="")  # type: ignore[arg-type]  # a tier, as it was noted
-    was = {"tier": tier, "used_at": "".join(used)}
-    stays = upkeep_plan.released(into, memory, raised=raised, without=uuids, **was)  # type: ignore[arg-type]  # as noted
-    stored.undo_merge(rows, aged(rows, free), aged(rows, stays), took, done, now=now)
+    stays = released(
+        into, memory, raised=float(after) - float(sure), without=uuids, tier=tier, used_at="".join(used)  # type: ignore[arg-type]
+    )  # fmt: skip
+    free, stays = supersession.aged(rows, free), supersession.aged(rows, stays)
+    stored.undo_merge(rows, free, stays, took, done, now=now)
     return into
+
+
+def _check_may_take_back(memory: Memory, change: belief_changes.Change, *, by_person: bool) -> None:
+    if change.by == "user" and not by_person:
+        raise CsmdError(f"a person did that to {memory.id}", hint="a person takes it back, in a terminal")

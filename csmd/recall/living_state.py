@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from csmd.extraction.digest import SAID
-from csmd.memory import knowledge, self_model
-from csmd.memory.knowledge import Belief
+from csmd.memory import self_model, upkeep
 from csmd.memory.self_model import Capability, Counted
+from csmd.memory.upkeep import Belief
 from csmd.model import Brief, Candidate, Packet
 from csmd.recall import brief, compose
 from csmd.recall.compose import Block, Note
@@ -214,7 +214,7 @@ def lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_tokens
         one for one in candidates.latest_packets(rows, projects=places, limit=PACKETS) if one.session_id != session_id
     ]
     counted = [Counted(*row) for row in digests.outcomes_counted(rows, projects=places)]
-    held = knowledge.beliefs(memories.listing(rows, projects=places, limit=MEMORIES))
+    held = upkeep.beliefs(memories.listing(rows, projects=places, limit=MEMORIES))
     found = [
         *warnings(waiting),
         *experience(seen, ended),

@@ -11,13 +11,11 @@ from typing import Any
 from csmd.daemon.clock import iso_before, now_iso
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import packets
-from csmd.memory import habits, knowledge, review, review_answers, upkeep_plan
-from csmd.memory import upkeep as stage_upkeep
-from csmd.memory.upkeep_plan import Action, Finding
+from csmd.memory import habits, review_answers, supersession, upkeep
+from csmd.memory.upkeep import Action, Finding
 from csmd.model import Candidate, CandidateKind, Memory, Packet
 from csmd.recall import visibility as recall
 from csmd.store import activity, before_images, candidates, cursors, integrity, memories, projects, search
-from csmd.store import before_images as stored
 from csmd.store.before_images import Answer
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
@@ -61,9 +59,9 @@ def _roots(rows: Rows) -> dict[int, str]:
 
 
 def _generate(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    made = stage_upkeep.generate(rows, places(rows, params), now=now_iso())
+    made = upkeep.generate(rows, places(rows, params), now=now_iso())
     if not params["dry_run"]:
-        tools.store.write(lambda writing: stage_upkeep.enqueue(writing, made, now=now_iso()))
+        tools.store.write(lambda writing: upkeep.enqueue(writing, made, now=now_iso()))
     return {
         "dry_run": params["dry_run"],
         "by_kind": dict(sorted(Counter(one.kind for one in made.put).items())),
@@ -78,7 +76,7 @@ def _generate(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _detect(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     roots = _roots(rows)
-    found = stage_upkeep.alike_in(rows, stored.memories_of_places(rows, places(rows, params)))
+    found = upkeep.alike_in(rows, places(rows, params))
     return {"duplicates": [_finding(finding, roots) for finding in found]}
 
 
@@ -87,14 +85,14 @@ def _mended(tools: ToolContext, params: Params, plan: Sequence[Action], *, as_sa
     by = "user" if params.get("by_person") else "assistant"
     if params["dry_run"]:
         return {"dry_run": True, "actions": [_action(action) for action in plan], "left": []}
-    done = tools.store.write(
-        lambda rows: stage_upkeep.apply(rows, plan, by=by, now=now_iso(), key=tools.store.hash_key, as_said=as_said)
+    done, left = tools.store.write(
+        lambda rows: upkeep.apply(rows, plan, by=by, now=now_iso(), key=tools.store.hash_key, as_said=as_said)
     )
     tools.context.poke()
     return {
         "dry_run": False,
-        "actions": [_action(action) for action in done.done],
-        "left": [_action(action) for action in done.moved],
+        "actions": [_action(action) for action in done],
+        "left": [_action(action) for action in left],
     }
 
 
@@ -108,11 +106,11 @@ def _merge(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     if params["near"] and not params["by_person"] and not params["dry_run"]:
         raise BadInput("that memories nearly the same are one, a person says", hint="`csmd merge --near` in a terminal")
     if not params["id"]:
-        found = stage_upkeep.alike_in(rows, stored.memories_of_places(rows, places(rows, params)))
-        return _mended(tools, params, upkeep_plan.actions(found, kinds=NEAR if params["near"] else SAME))
+        found = upkeep.alike_in(rows, places(rows, params))
+        return _mended(tools, params, upkeep.actions(found, kinds=NEAR if params["near"] else SAME))
     merged, into = (named(rows, params[name], asking=params[ASKING]) for name in ("id", "into"))
     around = {merged.project_seq: projects.everywhere(rows, merged.project_seq)}
-    plan = [stage_upkeep.planned_merge(merged, into, everywhere=around, by_person=params["by_person"])]
+    plan = [upkeep.planned_merge(merged, into, everywhere=around, by_person=params["by_person"])]
     return _mended(tools, params, plan, as_said=params["by_person"])
 
 
@@ -121,7 +119,7 @@ def _undo(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
 
     def write(writing: Rows) -> tuple[Memory, Memory]:
         memory = named(writing, ident, asking=params[ASKING])
-        return memory, stage_upkeep.undo(writing, memory, now=now_iso(), by_person=params["by_person"])
+        return memory, upkeep.undo(writing, memory, now=now_iso(), by_person=params["by_person"])
 
     if params["dry_run"]:
         memory = named(rows, ident, asking=params[ASKING])
@@ -131,7 +129,7 @@ def _undo(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _ageing(tools: ToolContext, rows: Rows, params: Params) -> list[Finding]:
-    found = stage_upkeep.ailing_in(rows, stored.memories_of_places(rows, places(rows, params)))
+    found = upkeep.ailing_in(rows, places(rows, params))
     return [finding for finding in found if finding.kind == "stale"]
 
 
@@ -151,23 +149,21 @@ def _by_tier(rows: Rows) -> dict[str, int]:
 
 
 def _archive(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    return _mended(tools, params, upkeep_plan.actions(_ageing(tools, rows, params), kinds=STALE))
+    return _mended(tools, params, upkeep.actions(_ageing(tools, rows, params), kinds=STALE))
 
 
 def _backfill(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     return _mended(
         tools,
         params,
-        upkeep_plan.actions(
-            stage_upkeep.ailing_in(rows, stored.memories_of_places(rows, places(rows, params))), kinds=UNEMBEDDED
-        ),
+        upkeep.actions(upkeep.ailing_in(rows, places(rows, params)), kinds=UNEMBEDDED),
     )
 
 
 def _beliefs(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     roots = _roots(rows)
-    found = knowledge.beliefs(memories.listing(rows, projects=places(rows, params)))
-    by_kind = {kind: [one for one in found if one.kind == kind] for kind, _ in knowledge.KINDS}
+    found = upkeep.beliefs(memories.listing(rows, projects=places(rows, params)))
+    by_kind = {kind: [one for one in found if one.kind == kind] for kind in upkeep.BELIEF_KINDS}
     limit = max(params["limit"], 1)
     return {
         "more": {kind: len(rows_) - limit for kind, rows_ in by_kind.items() if len(rows_) > limit},
@@ -369,7 +365,11 @@ def _list(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     waiting = candidates.waiting(rows, projects=wanted, statuses=("needs_review",), limit=MOST_WAITING)
     waiting.sort(key=lambda found: (not found.contradicted, -found.confidence, found.seq))
     unsure = before_images.unreviewed(
-        rows, projects=wanted, below=review.LOW, since=iso_before(review.NEW_DAYS * 86_400), limit=MOST_WAITING
+        rows,
+        projects=wanted,
+        below=review_answers.LOW,
+        since=iso_before(review_answers.NEW_DAYS * 86_400),
+        limit=MOST_WAITING,
     )
     waiting = [found for found in waiting if found.id.startswith(params["id"]) and not _is_over(rows, found)]
     if params["id"]:
@@ -383,7 +383,7 @@ def _list(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
 
 def _is_over(rows: Rows, found: Candidate) -> bool:
     """Whether it asks about a memory that is replaced or gone by now."""
-    if found.source != review.CHANGE:
+    if found.source != supersession.SOURCE:
         return False
     known = (memories.by_id(rows, ident) for ident in found.memory_ids)
     return any(one is None or bool(one.superseded_by) for one in known)
@@ -392,8 +392,14 @@ def _is_over(rows: Rows, found: Candidate) -> bool:
 def _candidate(rows: Rows, found: Candidate, asking: str) -> dict[str, Any]:
     value = showing.candidate_json(rows, found, asking=asking)
     alive = [memory for memory in value["memories"] if not memory["superseded_by"]]
-    about = review.about(found, len(alive))
-    return {**value, "title": review.title(found), "about": about, "does": dict(review.DOES[about]), "near": []}
+    about = review_answers.asks_about(found, len(alive))
+    return {
+        **value,
+        "title": review_answers.title(found),
+        "about": about,
+        "does": dict(review_answers.DOES[about]),
+        "near": [],
+    }
 
 
 def _review_memory(rows: Rows, memory: Memory, asking: str) -> dict[str, Any]:
@@ -403,8 +409,8 @@ def _review_memory(rows: Rows, memory: Memory, asking: str) -> dict[str, Any]:
         "kind": "memory",
         "title": "saved by a model" if memory.origin == "model_saved" else "unsure",
         "about": "memory",
-        "does": dict(review.DOES["memory"]),
-        "reason": review.why_shown(memory),
+        "does": dict(review_answers.DOES["memory"]),
+        "reason": review_answers.why_shown(memory),
         "version": memory.version,
         "memories": [],
         "evidence": [
@@ -446,7 +452,7 @@ def _edit(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
 
 
 def _pin(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    verb: review.Verb = "unpin" if params["undo"] else "pin"
+    verb: review_answers.Verb = "unpin" if params["undo"] else "pin"
     _by_person(params, f"{verb} a memory")
     memory = one(rows, params["id"], asking=params[ASKING])
     if memory.pinned != params["undo"]:
@@ -455,7 +461,7 @@ def _pin(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     return {**_carried_out(tools, asked, verb, ""), "changed": True}
 
 
-def _carried_out(tools: ToolContext, params: Params, verb: review.Verb, said: str) -> dict[str, Any]:
+def _carried_out(tools: ToolContext, params: Params, verb: review_answers.Verb, said: str) -> dict[str, Any]:
     """Does it and notes it, in one transaction; refused where what it is about has changed since it was shown."""
     key, at, asking = tools.store.hash_key, now_iso(), params[ASKING]
 
@@ -502,11 +508,11 @@ def _review_undo(tools: ToolContext, rows: Rows, params: Params) -> dict[str, An
     return {"answer": answer.id, "id": answer.item, "verb": answer.answer, "text": about, "undone": True}
 
 
-def _verb(typed: str) -> review.Verb:
-    for verb in review.DOES["memory"]:
+def _verb(typed: str) -> review_answers.Verb:
+    for verb in review_answers.DOES["memory"]:
         if verb == typed:
             return verb
-    raise BadInput(f"an answer is {', '.join(review.DOES['memory'])}, not {typed!r}")
+    raise BadInput(f"an answer is {', '.join(review_answers.DOES['memory'])}, not {typed!r}")
 
 
 def _by_person(params: Params, what: str) -> None:

@@ -15,9 +15,8 @@ from csmd.daemon.clock import now_iso
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction.chooser import MOST_CHARACTERS
 from csmd.extraction.classifier import classify
-from csmd.memory import confidence, review, supersession
+from csmd.memory import confidence, review_answers, supersession
 from csmd.memory import remember as believe
-from csmd.memory import supersession as superseding
 from csmd.model import NEVER, Brief, Candidate, Link, Memory, Provenance, Statement
 from csmd.privacy.redaction import redact
 from csmd.recall import at_work, checkpoint, graph, living_state, prompt, session_brief
@@ -215,7 +214,7 @@ def _beside(rows: Rows, made: Memory) -> list[dict[str, Any]]:
     told = [("replaced", one) for one in found.replaced]
     told += [("doubtful", one) for one in found.doubtful[:DOUBTFUL]]
     told += [("related", one) for one in found.related[: max(0, RELATED - len(told))]]
-    rests = {one.id: supersession.of(rows, one.id) for one in found.replaced}
+    rests = {one.id: supersession.rest_of(rows, one.id) for one in found.replaced}
     return [
         {"id": one.id, "text": one.text, "is": word, "superseded": bool(one.superseded_by),
          "rest": {"id": rest.id, "text": rest.text} if (rest := rests.get(one.id)) else None}
@@ -345,7 +344,7 @@ def _supersede(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]
         raise BadInput("csm_memory_supersede needs the memory that holds", hint="give new=ID, or undo=true")
     old = one(rows, params["old"], asking=params[ASKING])
     new = one(rows, params["new"], asking=params[ASKING]) if params["new"] else None
-    by = superseding.PERSON if params["by_person"] else superseding.ASSISTANT
+    by = supersession.PERSON if params["by_person"] else supersession.ASSISTANT
 
     def write(writing: Rows) -> dict[str, Any]:
         memory = one(writing, old.id, asking=params[ASKING])  # as it is now
@@ -358,13 +357,13 @@ def _supersede(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]
         if params["undo"]:
             if new is not None and was != new.id:
                 raise BadInput(f"{new.id} does not supersede {memory.id}", hint=f"`csmd show {memory.id}`")
-            memory = superseding.undo(writing, memory, by=by, now=now_iso())
+            memory = supersession.undo(writing, memory, by=by, now=now_iso())
         elif new is not None:
-            memory = superseding.by_hand(
+            memory = supersession.supersede(
                 writing, memory, one(writing, new.id, asking=params[ASKING]), by=by, now=now_iso(),
                 key=tools.store.hash_key,
             )  # fmt: skip
-        rest = supersession.of(writing, memory.id)
+        rest = supersession.rest_of(writing, memory.id)
         return {
             "id": memory.id, "text": memory.text, "confidence": memory.confidence, "undone": params["undo"],
             "superseded_by": memory.superseded_by, "was_superseded_by": was,
@@ -617,8 +616,8 @@ def candidate_json(rows: Rows, candidate: Candidate, *, asking: str) -> dict[str
     """A candidate with its evidence and the memories it is about, the one that would stay first."""
     found = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
     about = [one for one in found if one is not None and recall.is_seen(rows, one.project_seq, asking=asking)]
-    if review.ABOUT[candidate.kind] == "pair":
-        about.sort(key=review.strength, reverse=True)
+    if review_answers.ABOUT[candidate.kind] == "pair":
+        about.sort(key=review_answers.strength, reverse=True)
     turns = _turns(rows, [one.uuid for one in candidate.evidence], asking=asking)
     return {
         "id": candidate.id,

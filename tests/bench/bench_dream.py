@@ -44,7 +44,7 @@ from csmd.dream import daily
 from csmd.dream import steps as stage
 from csmd.embedding.supervisor import Embedder
 from csmd.memory import remember as believe
-from csmd.memory import upkeep_plan
+from csmd.memory import upkeep
 from csmd.model import Project, Provenance, Statement
 from csmd.store import before_images, dreams, files, projects
 from csmd.store.core import Store
@@ -138,7 +138,7 @@ def replayed(
         if dreaming:
             print(f"{'actions':44} {', '.join(f'{kind} {count}' for kind, count in sorted(did.items())) or 'none'}")
         alive = store.read(lambda rows: before_images.memories_of_places(rows, None))
-        pairs = list(upkeep_plan.pairs(alive, everywhere={}))
+        pairs = list(upkeep.pairs(alive, everywhere={}))
         exact = sum(pair.exact for pair in pairs)
         print(
             f"{f'memories with {dreaming} dreams':44} {len(alive)}, {exact} say what another one says, {len(pairs) - exact} nearly"

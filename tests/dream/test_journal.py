@@ -28,6 +28,7 @@ from csmd.dream import undo as stage_undo
 from csmd.dream import undo as stage_unwriting
 from csmd.errors import CsmdError
 from csmd.memory import remember as stage
+from csmd.memory import supersession
 from csmd.model import Project
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import (
@@ -337,7 +338,7 @@ def test_a_use_is_no_change_of_belief_and_is_not_lost(store: Store) -> None:
     assert undo(store, done.id).kept == ()
     used = store.read(lambda rows: memory_of(rows, idents[1]))
     assert (used.confidence, used.provenance, used.used_at) == (was.confidence, was.provenance, LAST)
-    assert store.read(lambda rows: stage.aged(rows, used)) == used, "its age begins with the use"
+    assert store.read(lambda rows: supersession.aged(rows, used)) == used, "its age begins with the use"
     assert sound(store) == {}
 
 

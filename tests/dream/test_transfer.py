@@ -78,7 +78,7 @@ def full(store: Store) -> list[str]:
 
     def more(rows: Rows) -> None:
         known = [memories.by_id(rows, ident) for ident in idents]
-        supersession.by_hand(rows, must(known[0]), must(known[5]), by="person", now=LATER, reason="told")
+        supersession.supersede(rows, must(known[0]), must(known[5]), by="person", now=LATER, reason="told")
         memories.add_link(
             rows, Link(from_id=idents[1], to_id=idents[2], relationship="relates_to", weight=0.4), now=NOW
         )

@@ -29,9 +29,7 @@ from journalled import (
 
 from csmd import wire
 from csmd.errors import BadInput, CsmdError
-from csmd.memory import remember as stage
-from csmd.memory import upkeep as stage_upkeep
-from csmd.memory import upkeep_plan
+from csmd.memory import supersession, upkeep
 from csmd.store import before_images, memories, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -45,8 +43,10 @@ def confirm(rows: Rows, key: bytes, one: str) -> None:
 
 def pin(rows: Rows, key: bytes, one: str) -> None:
     memory = memories.by_id(rows, one)
-    if memory is not None and upkeep_plan.is_alive(memory):
-        memories.update_belief(rows, stage.aged(rows, replace(memory, pinned=True, decay="permanent", tier="durable")))
+    if memory is not None and memory.is_alive:
+        memories.update_belief(
+            rows, supersession.aged(rows, replace(memory, pinned=True, decay="permanent", tier="durable"))
+        )
 
 
 def forget(rows: Rows, key: bytes, one: str) -> None:
@@ -61,7 +61,7 @@ def take_back(rows: Rows, key: bytes, one: str) -> None:
     memory = memories.by_id(rows, one)
     if memory is not None:
         with contextlib.suppress(BadInput):
-            stage_upkeep.undo(rows, memory, now=LAST, by_person=True)
+            upkeep.undo(rows, memory, now=LAST, by_person=True)
 
 
 SINCE = {"confirm": confirm, "pin": pin, "forget": forget, "take back": take_back}

@@ -363,11 +363,11 @@ def test_a_confirmation_in_between_survives_an_undo(store: Store) -> None:
 def test_a_person_has_one_memory_supersede_another_and_no_rule_takes_it_back(store: Store) -> None:
     old, new = say(store, "Ask before deleting files", 1), say(store, "Delete without asking in CI", 2)
 
-    def by_hand(rows: Rows) -> Memory:
+    def supersede(rows: Rows) -> Memory:
         one, other = (memories.by_id(rows, ident) for ident in (old, new))
-        return supersession.by_hand(rows, one, other, by=supersession.PERSON, now=NOW)  # type: ignore[arg-type]
+        return supersession.supersede(rows, one, other, by=supersession.PERSON, now=NOW)  # type: ignore[arg-type]
 
-    assert store.write(by_hand).superseded_by == new
+    assert store.write(supersede).superseded_by == new
     say(store, "ask before deleting files", 3)
     assert known(store, old).superseded_by == new
     assert undo(store, old).superseded_by == ""
@@ -398,7 +398,7 @@ BOTH, BUN = "We use pnpm. Tests run with vitest.", "we use bun, pnpm is gone"
 
 
 def rest(store: Store, ident: str) -> Memory | None:
-    return store.read(lambda rows: supersession.of(rows, ident))
+    return store.read(lambda rows: supersession.rest_of(rows, ident))
 
 
 def holding(store: Store) -> set[str]:
@@ -475,11 +475,11 @@ def test_what_ended_a_part_goes_and_the_whole_holds_again(store: Store) -> None:
 def test_a_person_who_replaces_a_memory_ends_what_the_newer_speaks_of(store: Store) -> None:
     old, new = say(store, BOTH, 1), say(store, "pnpm stays for the docs only", 2)
 
-    def by_hand(rows: Rows) -> Memory:
+    def supersede(rows: Rows) -> Memory:
         one, other = (memories.by_id(rows, ident) for ident in (old, new))
-        return supersession.by_hand(rows, one, other, by="person", now=NOW, key=store.hash_key)  # type: ignore[arg-type]
+        return supersession.supersede(rows, one, other, by="person", now=NOW, key=store.hash_key)  # type: ignore[arg-type]
 
-    assert store.write(by_hand).superseded_by == new
+    assert store.write(supersede).superseded_by == new
     assert "Tests run with vitest." in holding(store)
 
 

@@ -12,6 +12,7 @@ from talked import NOW, Talk, go_through
 from csmd.extraction import failure_reports
 from csmd.memory import failure_links as stage
 from csmd.memory import remember as believe
+from csmd.memory import supersession
 from csmd.model import Hit, Provenance, Statement
 from csmd.recall import brief, compose, results
 from csmd.store import belief_changes, failures, memories, projects, purge_rows, search, sessions
@@ -285,7 +286,7 @@ def test_a_refuted_cause_keeps_its_tier_and_its_sureness_is_written_as_others_ar
     memory = against(store, "that's not it, `runEnable` and its settings struct are fine")
     change = store.read(lambda rows: belief_changes.changes_of(rows, memory.id))[-1]
     assert belief_changes.sureness(change.after) == memory.confidence
-    assert store.read(lambda rows: believe.aged(rows, memory)) == memory
+    assert store.read(lambda rows: supersession.aged(rows, memory)) == memory
 
 
 def test_a_transcript_that_a_tool_has_written_explains_nothing_when_its_memories_are_looked_at_again(

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from csmd.errors import BadInput, CsmdError
-from csmd.memory import remember, review, review_answers, supersession
+from csmd.memory import remember, review_answers, supersession
 from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
 from csmd.store import (
     before_images,
@@ -96,7 +96,7 @@ def put(store: Store, one: Candidate) -> str:
 
 
 def answer(
-    store: Store, ident: str, verb: review.Verb, *, said: str = "", other: str = "", at: str = LATER
+    store: Store, ident: str, verb: review_answers.Verb, *, said: str = "", other: str = "", at: str = LATER
 ) -> before_images.Answer:
     def write(rows: Rows) -> before_images.Answer:
         asked = review_answers.Asked(
@@ -192,7 +192,7 @@ def test_text_that_was_forgotten_is_refused_with_the_reason_and_changes_nothing(
 )
 @pytest.mark.parametrize("kind", ["memory", "belief", "near_duplicate", "stale", "drift_warning"])
 def test_undo_makes_everything_what_it_was(
-    store: Store, known: list[str], kind: str, verb: review.Verb, said: str
+    store: Store, known: list[str], kind: str, verb: review_answers.Verb, said: str
 ) -> None:
     ident = known[0]
     if kind != "memory":
@@ -221,7 +221,7 @@ def test_undo_makes_everything_what_it_was(
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["keep", "edit", "drop", "supersede"])), max_size=5))
 def test_answers_taken_back_one_by_one_leave_nothing(
-    tmp_path_factory: Any, plan: list[tuple[int, review.Verb]]
+    tmp_path_factory: Any, plan: list[tuple[int, review_answers.Verb]]
 ) -> None:
     store = Store(tmp_path_factory.mktemp("plan") / "csmd.db", now=NOW)
     try:
@@ -253,7 +253,7 @@ def test_answers_taken_back_one_by_one_leave_nothing(
 
 @pytest.mark.parametrize("verb", ["keep", "edit"])
 def test_undo_gives_back_what_the_answers_memory_lowered_and_what_it_put_before_a_person(
-    store: Store, verb: review.Verb
+    store: Store, verb: review_answers.Verb
 ) -> None:
     lowered = remembered(store, "Use npm in the web client", "u1", at=EARLIER)
     pinned = remembered(store, "We use npm in the web client package", "u2", at=EARLIER, pinned=True)
@@ -460,7 +460,7 @@ NARROW = ("The cache listens on port 6379", "The cache listens on port 6380 in p
     ],
 )
 def test_whether_the_newer_replaces_the_older_is_asked_once_answered_and_taken_back(
-    store: Store, verb: review.Verb, holding: set[str]
+    store: Store, verb: review_answers.Verb, holding: set[str]
 ) -> None:
     def held() -> set[str]:
         found = store.read(lambda rows: memories.listing(rows, projects=None))

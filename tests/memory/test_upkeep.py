@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from csmd.errors import BadInput, CsmdError
-from csmd.memory import confidence, remember, upkeep_plan
-from csmd.memory import upkeep as stage_upkeep
+from csmd.memory import confidence, remember, upkeep
 from csmd.model import BriefItem, Candidate, Memory, Project, Provenance, Statement
 from csmd.store import before_images as stored
 from csmd.store import belief_changes, candidates, integrity, memories, projects, receipts, tombstones, vectors
@@ -55,7 +54,7 @@ def read(store: Store, ident: str) -> Memory:
 def settled(store: Store, *, now: str = NOW) -> int:
     """Lets upkeep go on until nothing is left; how often it had something."""
     for number in range(50):
-        if not stage_upkeep.step(store, now=now):
+        if not upkeep.step(store, now=now):
             return number
     raise AssertionError("it never ends")
 
@@ -64,10 +63,12 @@ def queue(store: Store) -> list[Candidate]:
     return store.read(lambda rows: candidates.waiting(rows, projects=None))
 
 
-def merge(store: Store, one: str, into: str, *, by_person: bool = True) -> stage_upkeep.Mended:
-    plan = [stage_upkeep.planned_merge(read(store, one), read(store, into), everywhere={}, by_person=by_person)]
+def merge(
+    store: Store, one: str, into: str, *, by_person: bool = True
+) -> tuple[list[upkeep.Action], list[upkeep.Action]]:
+    plan = [upkeep.planned_merge(read(store, one), read(store, into), everywhere={}, by_person=by_person)]
     return store.write(
-        lambda rows: stage_upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key, as_said=by_person)
+        lambda rows: upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key, as_said=by_person)
     )
 
 
@@ -79,9 +80,7 @@ def test_a_new_memory_that_nearly_says_what_another_one_says_waits_for_a_person(
     assert (waiting.kind, waiting.status, waiting.memory_ids) == ("near_duplicate", "needs_review", (one, other))
     assert {source.uuid for source in waiting.evidence} == {"cli:u1", "cli:u2"}
     commits = store.commits
-    assert stage_upkeep.step(store, now=NOW) == 0 and store.commits == commits, (
-        "where nothing is to do, nothing is written"
-    )
+    assert upkeep.step(store, now=NOW) == 0 and store.commits == commits, "where nothing is to do, nothing is written"
 
 
 def test_looking_at_everything_finds_what_the_background_found_and_puts_nothing_twice(store: Store) -> None:
@@ -90,12 +89,12 @@ def test_looking_at_everything_finds_what_the_background_found_and_puts_nothing_
     assert len(plan.put) == 1
     settled(store)
     assert len(queue(store)) == 1
-    assert store.write(lambda rows: _generated(rows)) == upkeep_plan.Queueing()
+    assert store.write(lambda rows: _generated(rows)) == upkeep.Queueing()
 
 
-def _generated(rows: Rows) -> upkeep_plan.Queueing:
-    plan = stage_upkeep.generate(rows, None, now=NOW)
-    stage_upkeep.enqueue(rows, plan, now=NOW)
+def _generated(rows: Rows) -> upkeep.Queueing:
+    plan = upkeep.generate(rows, None, now=NOW)
+    upkeep.enqueue(rows, plan, now=NOW)
     return plan
 
 
@@ -104,7 +103,7 @@ def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_
     one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", confidence=0.75, session="s2")
     settled(store)
     before = [replace(read(store, ident), version=0) for ident in (one, other)]
-    assert len(merge(store, other, one).done) == 1
+    assert len(merge(store, other, one)[0]) == 1
     stays, gone = read(store, one), read(store, other)
     assert (gone.tier, gone.superseded_by) == ("archive", one)
     assert [(source.uuid, source.role) for source in stays.provenance] == [("cli:u1", "states"), ("cli:u2", "confirms")]
@@ -114,14 +113,14 @@ def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_
     assert (change.change, change.after, change.by, change.at) == ("merge", one, "user", LATER)
     assert "words" in change.reason
     assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
-    assert store.read(lambda rows: stage_upkeep.look(rows, None)) == []
+    assert store.read(lambda rows: upkeep.look(rows, None)) == []
 
-    store.write(lambda rows: stage_upkeep.undo(rows, gone, now=LATER, by_person=True))
+    store.write(lambda rows: upkeep.undo(rows, gone, now=LATER, by_person=True))
     assert [replace(read(store, ident), version=0) for ident in (one, other)] == before
     assert store.read(lambda rows: memories.links_of(rows, one)) == []
     assert all(row.undone_at for row in store.read(lambda rows: belief_changes.changes_of(rows, other)))
     with pytest.raises(BadInput, match="neither merged nor archived"):
-        store.write(lambda rows: stage_upkeep.undo(rows, gone, now=LATER, by_person=True))
+        store.write(lambda rows: upkeep.undo(rows, gone, now=LATER, by_person=True))
 
 
 def test_a_merge_that_is_taken_back_leaves_neither_the_use_nor_the_tier_that_it_brought(store: Store) -> None:
@@ -130,7 +129,7 @@ def test_a_merge_that_is_taken_back_leaves_neither_the_use_nor_the_tier_that_it_
     before = replace(read(store, one), version=0)
     merge(store, other, one)
     assert (read(store, one).used_at, read(store, one).tier) != (before.used_at, before.tier)
-    store.write(lambda rows: stage_upkeep.undo(rows, read_in(rows, other), now=LATER, by_person=True))
+    store.write(lambda rows: upkeep.undo(rows, read_in(rows, other), now=LATER, by_person=True))
     assert replace(read(store, one), version=0) == before
 
 
@@ -139,19 +138,19 @@ def test_what_a_person_merged_or_archived_only_a_person_takes_back(store: Store)
     one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", session="s2")
     merge(store, other, one)
     with pytest.raises(CsmdError, match="a person did that"):
-        store.write(lambda rows: stage_upkeep.undo(rows, read_in(rows, other), now=LATER, by_person=False))
+        store.write(lambda rows: upkeep.undo(rows, read_in(rows, other), now=LATER, by_person=False))
     assert read(store, other).superseded_by == one
 
 
 def test_what_was_purged_since_it_was_looked_at_is_quoted_nowhere(store: Store) -> None:
     one = say(store, CACHE, "u1")
     say(store, CACHED, "u2", session="s2")
-    plan = store.read(lambda rows: stage_upkeep.generate(rows, None, now=NOW))
+    plan = store.read(lambda rows: upkeep.generate(rows, None, now=NOW))
     assert plan.put
 
     def purged(rows: Rows) -> None:
         memories.delete(rows, read_in(rows, one))
-        stage_upkeep.enqueue(rows, plan, now=NOW)
+        upkeep.enqueue(rows, plan, now=NOW)
 
     store.write(purged)
     assert queue(store) == []
@@ -167,7 +166,7 @@ def test_what_confirmed_it_meanwhile_stays_when_a_merge_is_taken_back(store: Sto
     one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", session="s2")
     merge(store, other, one)
     say(store, CACHE, "u3", session="s3", at=LATER)
-    store.write(lambda rows: stage_upkeep.undo(rows, read(store, other), now=LATER, by_person=True))
+    store.write(lambda rows: upkeep.undo(rows, read(store, other), now=LATER, by_person=True))
     stays = read(store, one)
     assert [source.uuid for source in stays.provenance] == ["cli:u1", "cli:u3"]
     assert (stays.confidence, stays.confirmed_at) == (pytest.approx(0.85), LATER)
@@ -192,30 +191,30 @@ def test_who_forgets_a_memory_forgets_what_was_merged_into_it_and_what_quotes_it
 
 def test_what_has_moved_since_the_plan_is_looked_at_again(store: Store) -> None:
     one, other, third = say(store, CACHE, "u1"), say(store, CACHED, "u2"), say(store, "Reviews go to Sarah", "u3")
-    plan = upkeep_plan.actions(store.read(lambda rows: stage_upkeep.look(rows, None)), kinds=("near_duplicate",))
+    plan = upkeep.actions(store.read(lambda rows: upkeep.look(rows, None)), kinds=("near_duplicate",))
     say(store, CACHE, "u4", session="s4")  # a confirmation: its version moved, it says the same
 
-    def apply(rows: Rows) -> stage_upkeep.Mended:
-        return stage_upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key)
+    def apply(rows: Rows) -> tuple[list[upkeep.Action], list[upkeep.Action]]:
+        return upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key)
 
-    assert len(store.write(apply).done) == 1
+    assert len(store.write(apply)[0]) == 1
     assert read(store, one).confidence == pytest.approx(0.9), (
         "what it was when it was mended counts, not what was planned"
     )
     again = store.write(apply)
-    assert (again.done, len(again.moved)) == ((), 1), "replay changes nothing"
-    store.write(lambda rows: stage_upkeep.undo(rows, read(store, other), now=LATER, by_person=True))
+    assert (again[0], len(again[1])) == ([], 1), "replay changes nothing"
+    store.write(lambda rows: upkeep.undo(rows, read(store, other), now=LATER, by_person=True))
     store.write(
         lambda rows: rows.run("update memories set text = 'Something else', version = 9 where id = :id", id=one)
     )
-    assert store.write(apply).done == ()
+    assert store.write(apply)[0] == []
     store.write(
         lambda rows: rows.run("update memories set text = :said, version = 10 where id = :id", id=one, said=CACHE)
     )
     store.write(
         lambda rows: tombstones.forget(rows, CACHED, correction=False, by="user", key=store.hash_key, now=LATER)
     )
-    assert store.write(apply).done == (), "what the user made csmd forget is not taken in"
+    assert store.write(apply)[0] == [], "what the user made csmd forget is not taken in"
     assert read(store, third).tier == "daily"
 
 
@@ -237,11 +236,11 @@ def test_a_merge_that_would_lose_something_is_refused(
 
 def test_what_the_user_has_said_meanwhile_does_not_go_behind_an_assistants_words(store: Store) -> None:
     one, other = (say(store, said, f"u{number}", authority="assistant") for number, said in enumerate((CACHE, CACHED)))
-    plan = upkeep_plan.actions(store.read(lambda rows: stage_upkeep.look(rows, None)), kinds=("near_duplicate",))
+    plan = upkeep.actions(store.read(lambda rows: upkeep.look(rows, None)), kinds=("near_duplicate",))
     goes = plan[0].memory.id
     say(store, read(store, goes).text, "u9", session="s9")
-    done = store.write(lambda rows: stage_upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key))
-    assert done.done == () and {one, other} == {plan[0].memory.id, plan[0].into.id if plan[0].into else ""}
+    done = store.write(lambda rows: upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key))
+    assert done[0] == [] and {one, other} == {plan[0].memory.id, plan[0].into.id if plan[0].into else ""}
 
 
 def test_a_person_may_say_that_two_memories_are_one(store: Store) -> None:
@@ -249,7 +248,7 @@ def test_a_person_may_say_that_two_memories_are_one(store: Store) -> None:
         say(store, "We ship on Fridays", "u1"),
         say(store, "Releases leave the house at the end of the week", "u2"),
     )
-    assert len(merge(store, other, one).done) == 1
+    assert len(merge(store, other, one)[0]) == 1
     assert read(store, other).superseded_by == one
 
 
@@ -281,11 +280,11 @@ def test_what_has_faded_waits_to_be_archived_once_a_day_and_comes_back_when_it_i
     settled(store, now=LATER)
     (waiting,) = queue(store)
     assert (waiting.kind, waiting.memory_ids, waiting.status) == ("stale", (plan,), "open")
-    findings = store.read(lambda rows: stage_upkeep.look(rows, None))
-    actions = upkeep_plan.actions(findings, kinds=("stale",))
-    store.write(lambda rows: stage_upkeep.apply(rows, actions, by="csmd", now=LATER, key=store.hash_key))
+    findings = store.read(lambda rows: upkeep.look(rows, None))
+    actions = upkeep.actions(findings, kinds=("stale",))
+    store.write(lambda rows: upkeep.apply(rows, actions, by="csmd", now=LATER, key=store.hash_key))
     assert (read(store, plan).tier, read(store, lasting).tier) == ("archive", "durable")
-    assert queue(store) == [] and store.read(lambda rows: stage_upkeep.look(rows, None)) == []
+    assert queue(store) == [] and store.read(lambda rows: upkeep.look(rows, None)) == []
     say(store, "We will move the queue to Postgres next sprint", "u3", session="s3", at="2027-03-01T10:00:00.000Z")
     assert read(store, plan).tier == "daily"
 
@@ -293,7 +292,7 @@ def test_what_has_faded_waits_to_be_archived_once_a_day_and_comes_back_when_it_i
 def test_what_was_archived_can_be_taken_back(store: Store) -> None:
     ident = say(store, CACHE, "u1")
     store.write(lambda rows: stored.archive_memory(rows, read(store, ident), reason="old", by="user", now=LATER))
-    store.write(lambda rows: stage_upkeep.undo(rows, read(store, ident), now=LATER, by_person=True))
+    store.write(lambda rows: upkeep.undo(rows, read(store, ident), now=LATER, by_person=True))
     assert read(store, ident).tier == "daily"
 
 
@@ -346,11 +345,11 @@ def test_a_memory_that_embedding_passed_by_waits_for_its_vector(store: Store) ->
     settled(store)
     (waiting,) = queue(store)
     assert (waiting.kind, waiting.memory_ids) == ("missing_embedding", (ident,))
-    findings = store.read(lambda rows: stage_upkeep.look(rows, None))
-    plan = upkeep_plan.actions(findings, kinds=("missing_embedding",))
-    store.write(lambda rows: stage_upkeep.apply(rows, plan, by="csmd", now=LATER, key=store.hash_key))
+    findings = store.read(lambda rows: upkeep.look(rows, None))
+    plan = upkeep.actions(findings, kinds=("missing_embedding",))
+    store.write(lambda rows: upkeep.apply(rows, plan, by="csmd", now=LATER, key=store.hash_key))
     assert store.read(lambda rows: vectors.left(rows, 1)) == 1
-    assert queue(store) == [] and store.read(lambda rows: stage_upkeep.look(rows, None)) == []
+    assert queue(store) == [] and store.read(lambda rows: upkeep.look(rows, None)) == []
 
 
 def test_a_memory_of_whose_sources_nothing_is_left_waits_for_a_person(store: Store) -> None:
@@ -366,7 +365,7 @@ def test_a_persons_no_is_final(store: Store) -> None:
     settled(store)
     (waiting,) = queue(store)
     assert store.write(lambda rows: candidates.settle(rows, waiting, "dropped", now=LATER))
-    assert store.write(lambda rows: _generated(rows)) == upkeep_plan.Queueing()
+    assert store.write(lambda rows: _generated(rows)) == upkeep.Queueing()
     days(store, 1)
     settled(store, now=LATER)
     assert queue(store) == []
@@ -390,7 +389,7 @@ def test_the_factors_of_a_confidence_add_up(store: Store) -> None:
 def test_what_waits_is_asked_about_some_at_a_time_and_none_is_left_out(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stage_upkeep, "ASKED", 2)
+    monkeypatch.setattr(upkeep, "ASKED", 2)
     plans = [
         say(store, f"We will move the {what} to Postgres next sprint", f"u{number}", gate="promissory", category="plan")
         for number, what in enumerate(("queue", "ledger", "session store", "archive", "search index"))
@@ -402,6 +401,6 @@ def test_what_waits_is_asked_about_some_at_a_time_and_none_is_left_out(
         lambda rows: [memories.update_belief(rows, replace(read(store, one), pinned=True)) for one in plans[1:]]
     )
     days(store, 1, first=21)
-    asked = [stage_upkeep.step(store, now=LATER) for _ in range(6)]
+    asked = [upkeep.step(store, now=LATER) for _ in range(6)]
     assert asked == [5, 2, 2, 1, 1, 0], "a sweep, what waits two at a time, the day's end"
     assert [one.memory_ids for one in queue(store)] == [(plans[0],)]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from recalled import memory
 
-from csmd.memory.knowledge import Belief
 from csmd.memory.self_model import Capability
+from csmd.memory.upkeep import Belief
 from csmd.model import Candidate, CandidateKind, Packet, State
 from csmd.recall import living_state
 from csmd.recall.living_state import Line

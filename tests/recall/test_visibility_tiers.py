@@ -54,22 +54,14 @@ def put(store: Store, tier: Tier, *, decay: Decay = "durable", gate: Gate = "epi
 
     def write(rows: Rows) -> int:
         place = home(rows)
-        limits = confidence.thresholds(
-            0.8,
-            decay=decay,
-            gate=gate,
-            category="decision",
-            today=projects.active_day(rows, place),
-            stated=True,
-            tier=tier,
-        )
         at = f"{day(0)}T10:00:00.000Z"
         memory = Memory(
             id=f"m-{tier}", text=SAID, gate=gate, category="decision", type="concept", tier=tier, decay=decay,
             authority="user", origin="stated", confidence=0.8, scope="project", project_seq=place, session_id="s0",
-            created_at=at, confirmed_at=at, hot_until=limits.hot_until, warm_until=limits.warm_until,
-            archive_at=limits.archive_at, pinned=pinned, provenance=(Provenance(uuid="t-s0", session_id="s0", at=at),),
+            created_at=at, confirmed_at=at, hot_until=0, warm_until=0, archive_at=0, pinned=pinned,
+            provenance=(Provenance(uuid="t-s0", session_id="s0", at=at),),
         )  # fmt: skip
+        memory = confidence.aged(memory, today=projects.active_day(rows, place))
         return memories.insert(rows, memory, text_hash=tokens.keyed_hash(SAID, store.hash_key))
 
     store.write(write)

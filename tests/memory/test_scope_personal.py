@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from csmd.memory import kinds
 from csmd.memory import remember as stage
+from csmd.memory import scope
 from csmd.model import Project, Provenance, Statement
 from csmd.store import memories, projects
 from csmd.store.core import Store
@@ -44,13 +44,13 @@ OF_A_PROJECT = [
 @pytest.mark.invariant("Who the user is holds in every project, what they are in a project in that")
 @pytest.mark.parametrize("said", OF_THE_USER)
 def test_what_somebody_says_of_themselves_is_of_no_project(said: str) -> None:
-    assert kinds.is_of_the_user(said, project_name="payments")
+    assert scope.is_of_the_user(said, project_name="payments")
 
 
 @pytest.mark.invariant("Who the user is holds in every project, what they are in a project in that")
 @pytest.mark.parametrize("said", OF_A_PROJECT)
 def test_what_is_said_of_a_project_or_of_others_stays_where_it_was_said(said: str) -> None:
-    assert not kinds.is_of_the_user(said, project_name="payments")
+    assert not scope.is_of_the_user(said, project_name="payments")
 
 
 LONG = (
@@ -66,7 +66,7 @@ LONG = (
 
 def test_how_long_a_text_is_looked_at_grows_with_its_length_alone() -> None:
     for said in LONG:
-        assert not kinds.is_of_the_user(40 * said + " it fails", project_name="payments")
+        assert not scope.is_of_the_user(40 * said + " it fails", project_name="payments")
 
 
 @pytest.fixture

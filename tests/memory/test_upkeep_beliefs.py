@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from believed import memory
 
-from csmd.memory import knowledge
+from csmd.memory import upkeep
 from csmd.model import Provenance
 
 
@@ -17,7 +17,7 @@ def told(*sessions: str) -> tuple[Provenance, ...]:
 
 
 def test_what_is_of_one_subject_is_told_once_in_the_wording_with_the_best_evidence() -> None:
-    found = knowledge.beliefs(
+    found = upkeep.beliefs(
         [
             memory("m1", "Indent Python with tabs", gate="behavioral", provenance=told("s1")),
             memory("m2", "Indent Python code with tabs, never spaces", gate="behavioral", provenance=told("s2", "s3")),
@@ -40,8 +40,8 @@ def test_what_an_assistant_said_once_is_no_belief_nor_is_what_was_put_aside() ->
         {"category": "fact"},
         {"category": "gotcha"},
     ):
-        assert knowledge.beliefs([memory("m1", said, **changes)]) == []
-    assert len(knowledge.beliefs([memory("m1", said, authority="assistant", provenance=told("s1", "s2"))])) == 1
+        assert upkeep.beliefs([memory("m1", said, **changes)]) == []
+    assert len(upkeep.beliefs([memory("m1", said, authority="assistant", provenance=told("s1", "s2"))])) == 1
 
 
 def test_the_most_told_come_first() -> None:
@@ -49,7 +49,7 @@ def test_the_most_told_come_first() -> None:
         memory(f"m{number}", f"{word} is what we take", provenance=told(*(f"s{one}" for one in range(number))))
         for number, word in enumerate(("Redis", "Kafka", "Nginx"), 1)
     ]
-    assert [one.sessions for one in knowledge.beliefs(many)] == [3, 2, 1]
+    assert [one.sessions for one in upkeep.beliefs(many)] == [3, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -63,5 +63,5 @@ def test_the_most_told_come_first() -> None:
     ],
 )
 def test_a_subject_is_a_noun_phrase_or_nothing(said: str, subject: str) -> None:
-    found = knowledge.beliefs([memory("m1", said, gate="behavioral", provenance=told("s1"))])
+    found = upkeep.beliefs([memory("m1", said, gate="behavioral", provenance=told("s1"))])
     assert [one.subject for one in found] == [subject]

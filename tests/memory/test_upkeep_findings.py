@@ -9,14 +9,14 @@ from believed import NOW, memory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd.memory import upkeep_plan
+from csmd.memory import upkeep
 from csmd.model import Memory
 from csmd.text import similarity
 
 
 def said_of(one: str, other: str, **changes: object) -> str:
     left, right = memory("m1", one), memory("m2", other, **changes)
-    found = upkeep_plan.compared(left, similarity.gist(one), right, similarity.gist(other))
+    found = upkeep.compared(left, similarity.gist(one), right, similarity.gist(other))
     return "" if found is None else "same" if found[1] else "near"
 
 
@@ -49,7 +49,7 @@ def test_a_correction_says_the_same_as_corrections_only() -> None:
 
 
 def duplicates(*memories: Memory, everywhere: dict[int, int] | None = None) -> list[tuple[str, str, str]]:
-    found = upkeep_plan.duplicates(memories, everywhere=everywhere or {})
+    found = upkeep.duplicates(memories, everywhere=everywhere or {})
     return [(finding.kind, *(one.id for one in finding.memories)) for finding in found]
 
 
@@ -114,7 +114,7 @@ def stores(draw: st.DrawFn) -> list[Memory]:
 
 @given(memories=stores())
 def test_no_pair_is_missed_by_comparing_rare_words_only(memories: list[Memory]) -> None:
-    found = {(pair.one, pair.other) for pair in upkeep_plan.pairs(memories, everywhere={})}
+    found = {(pair.one, pair.other) for pair in upkeep.pairs(memories, everywhere={})}
     gists = [similarity.gist(one.text) for one in memories]
     every = {
         (a, b)
@@ -124,19 +124,19 @@ def test_no_pair_is_missed_by_comparing_rare_words_only(memories: list[Memory]) 
             memories[a].project_seq == memories[b].project_seq
             or 0 in (memories[a].project_seq, memories[b].project_seq)
         )
-        and upkeep_plan.compared(memories[a], gists[a], memories[b], gists[b]) is not None
+        and upkeep.compared(memories[a], gists[a], memories[b], gists[b]) is not None
     }
     assert found == every
 
 
-def mended(memories: list[Memory], plan: tuple[upkeep_plan.Action, ...]) -> list[Memory]:
+def mended(memories: list[Memory], plan: list[upkeep.Action]) -> list[Memory]:
     """The memories after a plan: as `stage_upkeep.apply` leaves them."""
     now = {one.id: one for one in memories}
     for action in plan:
         assert action.into is not None and now[action.into.id].tier != "archive", (
             "it takes in another after it has gone"
         )
-        stays = upkeep_plan.absorbed(now[action.into.id], action.memory, confirmations=1)
+        stays = upkeep.absorbed(now[action.into.id], action.memory, confirmations=1)
         now[action.into.id] = replace(stays, provenance=(*stays.provenance, *action.memory.provenance))
         now[action.memory.id] = replace(action.memory, tier="archive", superseded_by=action.into.id)
     return list(now.values())
@@ -146,23 +146,23 @@ def mended(memories: list[Memory], plan: tuple[upkeep_plan.Action, ...]) -> list
 @given(memories=stores())
 def test_a_plan_of_what_a_plan_has_left_is_empty(memories: list[Memory]) -> None:
     kinds = ("duplicate", "near_duplicate")
-    after = mended(memories, upkeep_plan.actions(upkeep_plan.duplicates(memories, everywhere={}), kinds=kinds))
-    assert upkeep_plan.duplicates(after, everywhere={}) == []
+    after = mended(memories, upkeep.actions(upkeep.duplicates(memories, everywhere={}), kinds=kinds))
+    assert upkeep.duplicates(after, everywhere={}) == []
 
 
 @given(memories=stores())
 def test_what_waits_in_the_queue_is_not_put_there_again_and_what_is_mended_leaves(memories: list[Memory]) -> None:
-    found = upkeep_plan.duplicates(memories, everywhere={})
-    first = upkeep_plan.queueing(found, [], dropped=(), now=NOW)
-    assert upkeep_plan.queueing(found, first.put, dropped=(), now=NOW) == upkeep_plan.Queueing()
-    assert set(upkeep_plan.queueing([], first.put, dropped=(), now=NOW).settle) == set(first.put)
-    dropped = {upkeep_plan.key_of(one) for one in first.put}
-    assert not dropped & {finding.key for finding in upkeep_plan.duplicates(memories, everywhere={}, dropped=dropped)}
+    found = upkeep.duplicates(memories, everywhere={})
+    first = upkeep.queueing(found, [], dropped=(), now=NOW)
+    assert upkeep.queueing(found, first.put, dropped=(), now=NOW) == upkeep.Queueing()
+    assert set(upkeep.queueing([], first.put, dropped=(), now=NOW).settle) == set(first.put)
+    dropped = {upkeep.key_of(one) for one in first.put}
+    assert not dropped & {finding.key for finding in upkeep.duplicates(memories, everywhere={}, dropped=dropped)}
 
 
 def test_a_candidate_quotes_what_it_is_about_and_names_its_sources() -> None:
-    (finding,) = upkeep_plan.duplicates([memory("m1", SAID), memory("m2", SAID, confidence=0.7)], everywhere={})
-    one = upkeep_plan.candidate(finding, now=NOW)
+    (finding,) = upkeep.duplicates([memory("m1", SAID), memory("m2", SAID, confidence=0.7)], everywhere={})
+    one = upkeep.candidate(finding, now=NOW)
     assert (one.kind, one.status, one.memory_ids, one.fingerprint) == ("duplicate", "open", ("m1", "m2"), "m1 m2")
     assert SAID in one.text and one.reason == "m2 says the same as m1"
     assert [source.uuid for source in one.evidence] == ["u-m1", "u-m2"]
