@@ -17,7 +17,6 @@ from csmd.dream import actions, consolidation
 from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot, after, alive
 from csmd.dream.consolidation import joined, planning
 from csmd.memory import habits, scope, supersession, upkeep
-from csmd.memory import remember as believe
 from csmd.memory.contradiction import SURE
 from csmd.model import Memory
 from csmd.store import before_images as upkept

@@ -4,26 +4,39 @@ A candidate is a passage: a sentence with those behind it in its section, as man
 without the sentences that refusals.py names. FEATURES weigh it, the same for whatever it stands in: a prompt, a message,
 a plan, a commit, a compaction's summary. A turn gives its best passage, and nothing that the session said before.
 
+Sources are every prompt at once, the reply when it is over, and what stands between. Work in between is looked at when it has grown by a table's amount since the last source (seed 003): a diagnosis made
+in the middle of two hours of work is not in the last message. So is what the work says in words: a plan that was
+taken, a commit's message, an agent's report, a compaction's summary. Where the sources of an exchange lie depends on
+its turns alone, not on when somebody looked.
+
 What is stated in a few words goes a way of its own, for the regression likes length: in a typed prompt each sentence
-that asserts something by itself is a statement (assertions.py), so that two facts are two memories, and a passage that
+that asserts something by itself is a statement (`certainty`), so that two facts are two memories, and a passage that
 names the cause of something needs less than the bar.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import NamedTuple, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from heapq import merge
+from importlib import resources
+from typing import Literal, NamedTuple, get_args
 
+from csmd import wire
 from csmd.cache import cached
 from csmd.extraction import classifier, refusals
 from csmd.extraction.refusals import Speaker
-from csmd.extraction.sources import Role, Source
-from csmd.extraction.weights import Weights, shipped, squashed
-from csmd.model import PROMPTS, Authority, Statement, StoredTurn
+from csmd.hosts.claude import tool_calls
+from csmd.model import PROMPTS, Authority, Statement, StoredTurn, TurnKind
 from csmd.text import prose, quotations
+from csmd.text.patterns import at_first_use
 from csmd.text.tokens import content_words, words_of
+
+Role = Literal["prompt", "midway", "reply", "plan", "commit", "report", "summary"]
+
 
 #: Most distinct content words of a passage, and of its characters.
 MOST_WORDS, MOST_CHARACTERS = 45, 600
@@ -95,6 +108,114 @@ _CLOSING = _re(
 _REMEMBER = _re(
     r"^(?:\W|\b(?:please|pls|ok|and|also|yes)\b){0,4}(?:always )?(?:remember\b(?! (?:when|how|what|why|if)\b)|keep in mind|bear in mind|(?:do not|don['’]t|never) forget)"
 )
+
+
+#: Titles of sections that hold steps, checks and lists of files, and of those that hold what a document is about.
+POOR_TITLE = re.compile(
+    r"\b(?:verification|test(?:s|ing)?( plan)?|files|steps|checklist|todo|next|usage|example|implementation)",
+    re.IGNORECASE,
+)
+GOOD_TITLE = re.compile(
+    r"\b(?:context|root cause|cause|problem|decisions?|why|background|summary|finding|goal|rationale|key|constraint|fix)",
+    re.IGNORECASE,
+)
+
+#: How somebody begins who thinks aloud.
+MUSING = at_first_use(
+    r"\W{0,3}(?:(?:ok|but|so|and|well|no|actually)\b\W{1,3}){0,2}(?:hmm+|maybe|perhaps|i wonder|i guess|what if|(?:i['’]?m |i am )?not (?:really |quite )?sure)\b",
+    re.IGNORECASE,
+)
+
+
+# --- sources
+
+#: So many messages and calls of tools since the last source make the assistant's latest words one.
+LONG_MESSAGES, LONG_CALLS = 20, 3
+#: A call and its result are a message each; of them only the places are known here.
+MESSAGES_PER_CALL = 2
+
+
+class Source(NamedTuple):
+    """A turn that statements may come from; `tools` is about how many tools were called since its exchange began.
+
+    What is no prompt is the assistant's own word, whoever it quotes: its turn says so.
+    """
+
+    turn: StoredTurn
+    role: Role
+    tools: int = 0
+
+
+def sources_of(turns: Sequence[StoredTurn], *, settled: bool, worked: Iterable[Source] = ()) -> list[Source]:
+    """The sources among what was spoken in one conversation, in order, with what the work between said in words.
+
+    A trailing assistant text is the reply when `settled`; otherwise more of the same message may still come.
+    Notifications, commands, summaries and tool traffic end nothing.
+    """
+    found: list[Source] = []
+    last: Source | None = None
+    hidden = calls_before = 0
+    before = since = turns[0].ordinal - 1 if turns else 0
+    for turn in turns:
+        hidden += turn.ordinal - before - 1
+        before = turn.ordinal
+        if turn.kind in PROMPTS:
+            if last is not None:
+                found.append(last)
+            found.append(Source(turn, "prompt"))
+            last, hidden, calls_before, since = None, 0, 0, turn.ordinal
+        elif turn.kind == "assistant" and turn.text.strip():
+            if last is not None and _is_long(last.turn.ordinal - since, last.tools - calls_before):
+                found.append(last._replace(role="midway"))
+                since, calls_before = last.turn.ordinal, last.tools
+            last = Source(turn, "reply", hidden // MESSAGES_PER_CALL)
+    if settled and last is not None:
+        found.append(last)
+    return list(merge(found, sorted(worked, key=_place), key=_place))
+
+
+def sources_beside(turns: Iterable[StoredTurn]) -> list[Source]:
+    """The sources among what nobody says to anybody: notifications that report, and summaries."""
+    found = []
+    for turn in turns:
+        if turn.kind in _BESIDE:
+            role, said = _BESIDE[turn.kind]
+            if text := said(turn.text):
+                found.append(_source(turn, role, text))
+    return found
+
+
+def source_of_call(turn: StoredTurn, tool: str, result: StoredTurn | None) -> Source | None:
+    """What a call of a tool says, once its result is there; None for nothing. It stands where its result does.
+
+    The turn is the one in which the words are.
+    """
+    if result is None or tool not in tool_calls.CALLS:
+        return None
+    role, said = tool_calls.CALLS[tool]
+    text = said(turn.text, result.text)
+    return _source(result if role == "report" else replace(turn, ordinal=result.ordinal), role, text) if text else None
+
+
+_BESIDE: dict[TurnKind, tuple[Role, Callable[[str], str]]] = {
+    "notification": ("report", tool_calls.notified),
+    "summary": ("summary", tool_calls.summary),
+}
+
+
+def _source(turn: StoredTurn, role: Role, text: str) -> Source:
+    return Source(replace(turn, kind="assistant", text=text), role)
+
+
+def _place(source: Source) -> int:
+    return source.turn.ordinal
+
+
+def _is_long(messages: int, calls: int) -> bool:
+    return messages >= LONG_MESSAGES and calls >= LONG_CALLS
+
+
+# --- choosing
 
 
 class Passage(NamedTuple):
@@ -204,7 +325,7 @@ def _chosen(turn: StoredTurn, one: Passage, prompt: StoredTurn | None) -> Chosen
     authority: Authority = "user" if turn.kind == "user" else "assistant"
     what = classifier.classify(one.text, speaker=speaker)
     # Nobody but the user corrects, and nobody who thinks aloud.
-    if what.gate == "correction" and (authority != "user" or refusals.MUSING.match(one.text)):
+    if what.gate == "correction" and (authority != "user" or MUSING.match(one.text)):
         what = classifier.classify(one.text, speaker="assistant")
     told = trimmed(one.text)
     statement = Statement(
@@ -246,9 +367,9 @@ def _stands(sentence: prose.Sentence, speaker: Speaker) -> bool:
     if len(said) >= prose.MAX_LINE or len(_WORDY.findall(said)) < 3 or _CODE_LINE.search(said):
         return False
     is_order = speaker == "user" and refusals.ORDER.match(said) and len(content_words(said)) <= SHORT_ORDER
-    if is_order and refusals.certainty(said, shipped()) < LASTING:
+    if is_order and certainty(said, shipped()) < LASTING:
         return False
-    return not (refusals.refusal(said, speaker) or refusals.POOR_TITLE.search(sentence.title))
+    return not (refusals.refusal(said, speaker) or POOR_TITLE.search(sentence.title))
 
 
 def _from(
@@ -271,7 +392,7 @@ def _from(
         return None
     title = _NUMBERED.sub("", first.title)
     named = frozenset(content_words(title))
-    titled = bool(refusals.GOOD_TITLE.search(title))
+    titled = bool(GOOD_TITLE.search(title))
     if (
         named - held
         and len(named) <= TITLE_WORDS
@@ -290,7 +411,7 @@ def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passa
     """
     if not outline or outline[-1].row >= DOCUMENT_ROWS:
         return []
-    sure = [refusals.certainty(one.text, weights) if _stands(one, "user") else 0.0 for one in outline]
+    sure = [certainty(one.text, weights) if _stands(one, "user") else 0.0 for one in outline]
     bar = next(bar for size, bar in CERTAIN if len(outline) <= size)
     listed = sum(one.item >= 0 for one in outline)
     if 2 * listed > len(outline) and 2 * sum(value >= CERTAIN[0][1] for value in sure) > listed:
@@ -378,6 +499,50 @@ def features(one: Passage, *, user: bool, other: frozenset[str], among: int) -> 
 def weigh(found: Sequence[float], weights: Weights) -> float:
     """What a candidate is worth, 0-1."""
     return squashed(sum(weights.passage[name] * value for name, value in zip(FEATURES, found, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What a passage must be worth (`bar`, 0-1), the weight of each of its features, and those of a sentence's signs."""
+
+    bar: float
+    passage: Mapping[str, float]
+    assertion: Mapping[str, float]
+
+
+@cache
+def shipped() -> Weights:
+    """The weights that csmd brings along."""
+    held = wire.loads(resources.files("csmd.data").joinpath("chooser.json").read_bytes())
+    return Weights(float(held["bar"]), dict(held["passage"]), dict(held["assertion"]))
+
+
+def squashed(total: float) -> float:
+    """A sum of weights as a share, 0-1."""
+    return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
+
+
+#: More of a sentence is not read: words, and the steps of its length.
+MAX_WORDS, LENGTHS = 40, (4, 8, 12, 18, 26)
+
+_WORD = re.compile(r"[a-z][a-z']*|\d+|[?`]")
+
+
+def signs(sentence: str) -> set[str]:
+    """What a sentence shows: its words, the first of them once more, and how long it is."""
+    found = _WORD.findall(sentence.lower().replace("’", "'"))[:MAX_WORDS]
+    first = f"^{found[0]}" if found else "^"
+    return (
+        {"0" if word.isdigit() else word for word in found}
+        | {first}
+        | {f">{size}" for size in LENGTHS if len(found) > size}
+    )
+
+
+def certainty(sentence: str, weights: Weights) -> float:
+    """How likely, 0-1, the sentence states something that lasts."""
+    held = weights.assertion
+    return squashed(held[""] + sum(held.get(sign, 0.0) for sign in signs(sentence)))
 
 
 # --- sameness

@@ -282,8 +282,6 @@ def is_finding(said: str) -> bool:
 #: So many turns before the first new one are to be given: what the state and a result's call are looked for in.
 WINDOW = 40
 SHELL = frozenset({"Bash", "PowerShell"})
-#: Tools that change files, and the parameter that names the file.
-WRITERS = {"Edit": "file_path", "Write": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
 _FAILED = re.compile(r"\s*(?:Exit code [1-9]|<tool_use_error>|Error:|error: )")
 
 
@@ -315,13 +313,13 @@ def _done(call: Heard, result: Heard) -> list[tuple[PacketKind, str, str]]:
     failed = bool(_FAILED.match(result.text))
     outcome = "failed" if failed else "ok"
     if call.tool_name in SHELL:
-        ran = shell_commands.commands_of(shell_commands.given(call.text, "command"))
+        ran = shell_commands.commands_of(shell_commands.command_of(call.text))
         seen: list[tuple[PacketKind, str, str]] = [
             ("milestone" if shell_commands.milestone(name) else "tool", name, outcome) for name in ran
         ]
         return seen + ([("error", ran[0] if ran else call.tool_name, outcome)] if failed else [])
-    if call.tool_name in WRITERS and not failed:
-        name = shell_commands.notable(shell_commands.given(call.text, WRITERS[call.tool_name]))
+    if call.tool_name in shell_commands.WRITERS and not failed:
+        name = shell_commands.notable(shell_commands.file_of(call.text))
         return [("tool", name, outcome)] if name else []
     return [("error", call.tool_name, outcome)] if failed else []
 

@@ -1,8 +1,4 @@
-"""How likely a user's sentence, by itself, states something that holds beyond the moment; pure.
-
-A logistic regression over which of the language's common words a sentence has, which begins it, and how long it is.
-The weights stand in csmd/data/chooser.json (tests/bench/train_chooser.py; docs/extending.md).
-"""
+"""Sentences that state nothing that lasts: narration, counts, questions, orders, what a program printed; pure."""
 
 from __future__ import annotations
 
@@ -10,31 +6,7 @@ import re
 from typing import Literal
 
 from csmd.cache import cached
-from csmd.extraction.weights import Weights, squashed
 from csmd.text.patterns import at_first_use
-
-#: More of a sentence is not read: words, and the steps of its length.
-MAX_WORDS, LENGTHS = 40, (4, 8, 12, 18, 26)
-
-_WORD = re.compile(r"[a-z][a-z']*|\d+|[?`]")
-
-
-def signs(sentence: str) -> set[str]:
-    """What a sentence shows: its words, the first of them once more, and how long it is."""
-    found = _WORD.findall(sentence.lower().replace("’", "'"))[:MAX_WORDS]
-    first = f"^{found[0]}" if found else "^"
-    return (
-        {"0" if word.isdigit() else word for word in found}
-        | {first}
-        | {f">{size}" for size in LENGTHS if len(found) > size}
-    )
-
-
-def certainty(sentence: str, weights: Weights) -> float:
-    """How likely, 0-1, the sentence states something that lasts."""
-    held = weights.assertion
-    return squashed(held[""] + sum(held.get(sign, 0.0) for sign in signs(sentence)))
-
 
 Speaker = Literal["user", "assistant"]
 
@@ -45,26 +17,10 @@ NOT_SAID = at_first_use(
     r"|/[\w:.-]+(?:\s|$))"
 )
 
-#: Titles of sections that hold steps, checks and lists of files, and of those that hold what a document is about.
-POOR_TITLE = re.compile(
-    r"\b(?:verification|test(?:s|ing)?( plan)?|files|steps|checklist|todo|next|usage|example|implementation)",
-    re.IGNORECASE,
-)
-GOOD_TITLE = re.compile(
-    r"\b(?:context|root cause|cause|problem|decisions?|why|background|summary|finding|goal|rationale|key|constraint|fix)",
-    re.IGNORECASE,
-)
-
 #: How an order for the moment begins.
 ORDER = at_first_use(
     r"^\W*(?:please |ok(?:ay)?,? |now |and |also |can you |could you |let['’]s |then )*(?:add|adjust|apply|build|change|check|clean|commit|continue|create|debug|do|edit|ensure"
     r"|find|fix|generate|give|go|implement|improve|install|look|make|move|put|read|refactor|remove|rename|replace|review|run|set|show|start|test|try|update|use|verify|work|write)\b",
-    re.IGNORECASE,
-)
-
-#: How somebody begins who thinks aloud.
-MUSING = at_first_use(
-    r"\W{0,3}(?:(?:ok|but|so|and|well|no|actually)\b\W{1,3}){0,2}(?:hmm+|maybe|perhaps|i wonder|i guess|what if|(?:i['’]?m |i am )?not (?:really |quite )?sure)\b",
     re.IGNORECASE,
 )
 

@@ -244,7 +244,10 @@ _BEFORE = at_first_use(
     r"^(?:\s*(?:[A-Za-z_]\w*=\S*|timeout\s+\S+|time|sudo|env|nice|command|then|do|else|if|\(|\{)\s+)*"
 )
 _COMMANDS_HEREDOC = at_first_use(r"<<-?\s*['\"]?(\w+)['\"]?.*?(?:^\s*\1\b|\Z)", re.DOTALL | re.MULTILINE)
-_ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
+_ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+#: The tools that write to a file.
+WRITERS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 
 
 def commands_of(line: str) -> list[str]:
@@ -285,10 +288,25 @@ def milestone(command: str) -> str:
     return next((name for name, pattern in MILESTONES.items() if pattern.fullmatch(command)), "")
 
 
-def given(call: str, name: str) -> str:
-    """The value of one text parameter of a tool call as it is stored (JSON, perhaps trimmed), "" for none."""
-    match = re.search(rf'"{re.escape(name)}":"((?:[^"\\]|\\.)*)', call)
-    return re.sub(r"\\(.)", lambda one: _ESCAPES.get(one.group(1), " "), match.group(1)) if match else ""
+def given(call: str, *names: str) -> str:
+    """The value of the first of some text parameters of a tool call as it is stored (JSON, perhaps cut), "" for none."""
+    match = re.search(rf'"(?:{"|".join(names)})":"((?:[^"\\]|\\.)*)', call)
+    return _ESCAPED.sub(_unescaped, match[1]) if match else ""
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    mark = escape[1]
+    return chr(int(mark[1:], 16)) if len(mark) == 5 else _ESCAPES.get(mark, mark)
+
+
+def command_of(call: str) -> str:
+    """The shell line of a tool call."""
+    return given(call, "command")
+
+
+def file_of(call: str) -> str:
+    """The file that a tool call names."""
+    return given(call, "file_path", "notebook_path")
 
 
 def notable(path: str) -> str:

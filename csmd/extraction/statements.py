@@ -1,54 +1,20 @@
-"""The words of tool calls that searches find."""
+"""Chooses the statements of conversations, and notes the words of tool calls by which a search finds them."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import PurePath
 from typing import NamedTuple
 
-from csmd.extraction import chooser, sources
-from csmd.extraction.chooser import Chosen
-from csmd.extraction.sources import Source
+from csmd.extraction import chooser
+from csmd.extraction.chooser import Chosen, Source
 from csmd.hosts.claude import tool_calls
 from csmd.model import StoredTurn, TurnKind
 from csmd.store import candidates, cursors, memories, passages, sessions, turns
-from csmd.store import memories as beside_of
-from csmd.store import turns as journal
-from csmd.store import turns as told_of
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-
-#: The tools that write to a file.
-EDITS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
-_COMMAND = re.compile(r'"command":"((?:[^"\\]|\\.){1,8000})')
-_FILE = re.compile(r'"(?:file_path|notebook_path)":"((?:[^"\\]|\\.){1,1000})"')
-_ESCAPED = re.compile(r"\\(u[0-9a-f]{4}|.)", re.IGNORECASE | re.DOTALL)
-
-
-def command_of(given: str) -> str:
-    """The shell line in a tool call's input, which may be cut in its middle."""
-    found = _COMMAND.search(given)
-    return _plain(found.group(1)) if found else ""
-
-
-def file_of(given: str) -> str:
-    """The file that a tool call's input names."""
-    found = _FILE.search(given)
-    return _plain(found.group(1)) if found else ""
-
-
-def _plain(written: str) -> str:
-    signs = {"n": "\n", "t": "\t", "r": "\r"}
-
-    def sign(found: re.Match[str]) -> str:
-        one = found.group(1)
-        return chr(int(one[1:], 16)) if len(one) == 5 else signs.get(one, one)
-
-    return _ESCAPED.sub(sign, written)
-
 
 TOOL_WORDS_STAGE = "tool words"
 #: What an agent reported is said in a conversation of its own.
@@ -63,11 +29,11 @@ def tool_words_step(store: Store, *, quiet_before: str) -> int:
 
     A call without a result stops its session until the result is there, or nothing came since `quiet_before`.
     """
-    passed = sessions = 0
+    passed = looked_at = 0
     for session in store.read(lambda rows: cursors.sessions_behind(rows, TOOL_WORDS_STAGE)):
-        turns = _go_through(store, session, settled=is_settled(session, quiet_before=quiet_before))
-        passed, sessions = passed + turns, sessions + (turns > 0)
-        if sessions == SESSIONS:
+        went = _go_through(store, session, settled=is_settled(session, quiet_before=quiet_before))
+        passed, looked_at = passed + went, looked_at + (went > 0)
+        if looked_at == SESSIONS:
             break
     return passed
 
@@ -89,7 +55,7 @@ def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
 
     def write(rows: Rows) -> int:
         for call in calls:
-            said = sources.called(call.turn, call.tool, call.result)
+            said = chooser.source_of_call(call.turn, call.tool, call.result)
             if said is not None and call.turn.ordinal <= upto:
                 passages.add_words(rows, call.turn.seq, said.turn.text, given=call.turn.text)
         cursors.move_cursor(rows, TOOL_WORDS_STAGE, str(session.session_seq), upto)
@@ -117,14 +83,6 @@ def is_settled(session: Behind, *, quiet_before: str) -> bool:
     return session.settled_at >= session.last_at or session.last_at < quiet_before
 
 
-class View(NamedTuple):
-    """What is chosen from: the sources past the cursor, the words of each statement before them, the last reply before."""
-
-    sources: list[Source]
-    said: list[frozenset[str]]
-    before: str
-
-
 def distill(store: Store, session: Behind, *, settled: bool) -> int:
     """Distils one conversation as far as it is decided; the number of new statements.
 
@@ -139,7 +97,7 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
     view = store.read(lambda rows: _view(rows, session, settled=settled, key=store.hash_key))
     told = chooser.choose(store.precedence.giving_way(view.sources), said=view.said, before=view.before)
     fresh = [one for one in told if one.turn.ordinal > session.position]
-    beside = {one.uuid: one for one in (source.turn for source in view.sources) if one.ordinal > session.position}
+    beside = {source.turn.uuid: source.turn for source in view.sources if source.turn.ordinal > session.position}
     late = [one for one in told if one.turn.ordinal <= session.position and beside.keys() & set(one.statement.also)]
     decided = [source.turn.ordinal for source in view.sources if source.role != "reply"]
     reached = session.turns if settled else max(decided, default=session.position)
@@ -148,19 +106,27 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
 
     def write(rows: Rows) -> int:
         new = 0
-        for one in fresh:
+        for one in [*late, *fresh]:
             text_hash = tokens.keyed_hash(one.statement.text, store.hash_key)
-            new += memories.add_statement(
-                rows, one.statement, one.turn, session_seq=session.session_seq, text_hash=text_hash
-            )
-        for one in late:
-            text_hash = tokens.keyed_hash(one.statement.text, store.hash_key)
+            if one.turn.ordinal > session.position:
+                new += memories.add_statement(
+                    rows, one.statement, one.turn, session_seq=session.session_seq, text_hash=text_hash
+                )
+                continue
             for uuid in one.statement.also:
-                beside_of.cite_beside(rows, one.turn, beside[uuid], text_hash=text_hash)
+                memories.cite_beside(rows, one.turn, beside[uuid], text_hash=text_hash)
         cursors.move_cursor(rows, STAGE, str(session.session_seq), max(reached, session.position))
         return new
 
     return store.write(write)
+
+
+class View(NamedTuple):
+    """What is chosen from: the sources past the cursor, the words of each statement before them, the last reply before."""
+
+    sources: list[Source]
+    said: list[frozenset[str]]
+    before: str
 
 
 def choose_whole(rows: Rows, session: Behind, *, key: bytes) -> list[Chosen]:
@@ -177,21 +143,19 @@ def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
     after, found = max(0, begun - 1), list[StoredTurn]()
     for _ in range(LOOKS_BACK):  # to what the assistant said last before that
         after = max(0, cursors.exchange_begun(rows, session.session_seq, at=after) - 1)
-        found = journal.stream_turns(rows, session.session_seq, after=after, kinds=(*SPOKEN, *BESIDE), written=True)
+        found = turns.stream_turns(rows, session.session_seq, after=after, kinds=(*SPOKEN, *BESIDE), written=True)
         if after == 0 or any(turn.ordinal < begun and turn.kind == "assistant" for turn in found):
             break
-    turns = [turn for turn in found if turn.ordinal <= session.turns]
-    worked = sources.told_beside(turns)
-    calls = told_of.tool_calls(
-        rows, session.session_seq, after=after, tools=tool_calls.CALLS, holding=tool_calls.HOLDING
-    )
-    worked += [one for call in calls if (one := sources.called(call.turn, call.tool, call.result)) is not None]
+    known = [turn for turn in found if turn.ordinal <= session.turns]
+    worked = chooser.sources_beside(known)
+    calls = turns.tool_calls(rows, session.session_seq, after=after, tools=tool_calls.CALLS, holding=tool_calls.HOLDING)
+    worked += [one for call in calls if (one := chooser.source_of_call(call.turn, call.tool, call.result)) is not None]
     worked = [one for one in worked if begun <= one.turn.ordinal <= session.turns]
-    spoken = [turn for turn in turns if turn.kind in SPOKEN]
+    spoken = [turn for turn in known if turn.kind in SPOKEN]
     before = [turn.text for turn in spoken if turn.ordinal < begun and turn.kind == "assistant"]
     stated = memories.stated_before(rows, session.session_seq, begun)
     return View(
-        sources=sources.sources([turn for turn in spoken if turn.ordinal >= begun], settled=settled, worked=worked),
+        sources=chooser.sources_of([turn for turn in spoken if turn.ordinal >= begun], settled=settled, worked=worked),
         said=[frozenset(tokens.content_words(said)) for said in stated],
         before=before[-1] if before else "",
     )

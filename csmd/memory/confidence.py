@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import date
 
-from csmd.model import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Memory, Statement, Tier
+from csmd.model import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Memory, Tier
 from csmd.text import tokens
 from csmd.text.display import amount
 
@@ -49,9 +49,10 @@ def days_until(confidence: float, floor: float, decay: Decay) -> float:
     return max(0.0, horizon * math.log(confidence / floor, 3)) if confidence > 0 else 0.0
 
 
-def is_lasting(told: Memory | Statement) -> bool:
+def is_lasting(memory: Memory) -> bool:
     """Whether a memory never falls below WARM: corrections, and preferences that the user stated."""
-    return told.gate == "correction" or (told.authority == "user" and told.category == "preference")
+    stated = memory.authority == "user" and memory.origin != "inferred"
+    return memory.gate == "correction" or (stated and memory.category == "preference")
 
 
 def due(said: str, *, gate: Gate, at: str) -> str:

@@ -15,8 +15,8 @@ from csmd.errors import BadInput
 from csmd.extraction import failure_reports, shell_commands, statement_context
 from csmd.extraction import statements as distill
 from csmd.extraction.failure_reports import Spoken, Told
+from csmd.extraction.shell_commands import WRITERS, command_of, file_of
 from csmd.extraction.statement_context import Change, Claim, Edit, Prompt, Said, Scene
-from csmd.extraction.statements import EDITS, command_of, file_of
 from csmd.memory import confidence
 from csmd.memory.supersession import aged
 from csmd.model import Link
@@ -180,7 +180,10 @@ def _edited(between: Sequence[stored.FailureRow], *, upto: int) -> list[str]:
     found = [
         name.rpartition("/")[2]
         for turn in between
-        if turn.kind == "tool_call" and turn.tool_name in EDITS and turn.ordinal < upto and (name := file_of(turn.text))
+        if turn.kind == "tool_call"
+        and turn.tool_name in WRITERS
+        and turn.ordinal < upto
+        and (name := file_of(turn.text))
     ]
     return list(dict.fromkeys(found))[:MOST_FILES]
 

@@ -159,7 +159,7 @@ def _told(statement: Statement) -> Classification:
 
 def _is_for_good(statement: Statement, decay: Decay) -> bool:
     """Whether a user states something for good: asks to remember it, corrects, prefers, or says that it always holds."""
-    lasts = decay == "durable" and confidence.is_lasting(statement)
+    lasts = decay == "durable" and (statement.gate == "correction" or statement.category == "preference")
     return statement.authority == "user" and (lasts or EXPLICIT in statement.reasons or _told(statement).for_good)
 
 

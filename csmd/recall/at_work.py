@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from csmd.extraction import failure_reports, shell_commands
-from csmd.extraction.statements import EDITS, file_of
+from csmd.extraction.shell_commands import WRITERS, file_of
 from csmd.hosts.claude.transcript import ANSWER_LIMIT_UNITS
 from csmd.model import Brief, Category, Failure, Memory
 from csmd.recall import brief, compose, prompt, visibility
@@ -265,7 +265,7 @@ def _parts(path: str) -> list[str]:
 # --- over the store
 
 
-TOOLS = EDITS | {"Read"}
+TOOLS = WRITERS | {"Read"}
 #: How many of a session's last turns are looked through for calls of these, and how many calls.
 LOOKED_BACK, CALLS = 100, 20
 #: So many files, those of the latest calls, are at hand.

@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 from csmd.errors import BadInput  # noqa: E402
-from csmd.extraction import sources  # noqa: E402
-from csmd.extraction.sources import Source  # noqa: E402
+from csmd.extraction import chooser  # noqa: E402
+from csmd.extraction.chooser import Source  # noqa: E402
 from csmd.extraction.statements import SPOKEN  # noqa: E402
 from csmd.hosts.claude import transcript  # noqa: E402
 from csmd.model import StoredTurn, Turn  # noqa: E402
@@ -68,11 +68,11 @@ def _session(path: Path) -> Session:
     stored = [_stored(turn, place) for place, turn in enumerate(main, 1)]
     results = {turn.tool_id: one for turn, one in zip(main, stored, strict=True) if turn.kind == "tool_result"}
     calls = [(turn, one) for turn, one in zip(main, stored, strict=True) if turn.kind == "tool_call"]
-    said = [sources.called(one, turn.tool_name, results.get(turn.tool_id)) for turn, one in calls]
+    said = [chooser.source_of_call(one, turn.tool_name, results.get(turn.tool_id)) for turn, one in calls]
     return Session(
         id=ids.most_common(1)[0][0] if ids else path.stem,
         turns=stored,
-        worked=[*sources.told_beside(stored), *(one for one in said if one is not None)],
+        worked=[*chooser.sources_beside(stored), *(one for one in said if one is not None)],
         started=next((turn.at for turn in reading.turns), ""),
         cwd=next((turn.cwd for turn in reading.turns if turn.cwd), ""),
     )
@@ -87,7 +87,7 @@ def _stored(turn: Turn, place: int) -> StoredTurn:
 
 def sources_of(session: Session) -> list[Source]:
     """The sources of a session that is over, as distillation sees them."""
-    return sources.sources(spoken(session), settled=True, worked=session.worked)
+    return chooser.sources_of(spoken(session), settled=True, worked=session.worked)
 
 
 def spoken(session: Session) -> list[StoredTurn]:

@@ -31,9 +31,7 @@ from projects import Figures, Project, checked, lines_of, projects_of
 from sayings import sayings
 
 from csmd.extraction import chooser, refusals
-from csmd.extraction.chooser import FEATURES
-from csmd.extraction.sources import Source
-from csmd.extraction.weights import Weights
+from csmd.extraction.chooser import FEATURES, Source, Weights
 from csmd.model import PROMPTS, StoredTurn
 from csmd.text.tokens import STOP_WORDS, normalise, words_of
 
@@ -100,7 +98,7 @@ def asserting(folder: Path | None) -> dict[str, float]:
     if folder is not None:
         written = [row for row in scorer_of(folder).rd("sentences.jsonl") if row["source"] == "written"]
         rows += [(row["text"], row["gate"] != "none") for row in written if is_learned(row["text"])]
-    signs = [refusals.signs(said) for said, _ in rows]
+    signs = [chooser.signs(said) for said, _ in rows]
     shown = collections.Counter(
         sign for each in signs for sign in each if sign.strip("^") in known or not sign[-1:].isalpha()
     )

@@ -10,9 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from csmd.extraction import chooser, refusals
-from csmd.extraction.chooser import FEATURES, MOST_CHARACTERS, MOST_WORDS
-from csmd.extraction.sources import Role, Source
-from csmd.extraction.weights import shipped
+from csmd.extraction.chooser import FEATURES, MOST_CHARACTERS, MOST_WORDS, Role, Source, shipped
 from csmd.model import CATEGORIES, Statement, StoredTurn, TurnKind
 from csmd.text import prose
 from csmd.text.tokens import content_words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from csmd.extraction.sources import Source, sources
+from csmd.extraction.chooser import Source, sources_of
 from csmd.model import StoredTurn, TurnKind
 
 
@@ -16,7 +16,7 @@ def spoken(*places: tuple[int, TurnKind]) -> list[StoredTurn]:
 
 
 def found(*places: tuple[int, TurnKind], settled: bool = True) -> list[tuple[int, str]]:
-    return [(source.turn.ordinal, source.role) for source in sources(spoken(*places), settled=settled)]
+    return [(source.turn.ordinal, source.role) for source in sources_of(spoken(*places), settled=settled)]
 
 
 def test_the_last_assistant_text_before_the_next_user_turn_is_a_source() -> None:
@@ -36,8 +36,8 @@ def test_summaries_commands_and_notifications_are_no_sources_and_end_nothing() -
     assert found(*turns) == [(1, "prompt"), (6, "reply")]
 
 
-def test_no_turns_have_no_sources() -> None:
-    assert sources([], settled=True) == []
+def test_no_turns_have_no_sources_of() -> None:
+    assert sources_of([], settled=True) == []
 
 
 def test_twenty_messages_with_three_calls_make_what_was_said_in_between_a_source() -> None:
@@ -51,6 +51,6 @@ def test_twenty_messages_with_three_calls_make_what_was_said_in_between_a_source
 
 
 def test_how_many_tools_were_called_is_told_from_the_places_between() -> None:
-    assert sources(spoken((1, "user"), (8, "assistant")), settled=True)[1] == Source(
+    assert sources_of(spoken((1, "user"), (8, "assistant")), settled=True)[1] == Source(
         spoken((8, "assistant"))[0], "reply", 3
     )
