@@ -17,7 +17,7 @@ from csmd.daemon.context import Context
 from csmd.errors import DeadlineExceeded
 from csmd.hosts.claude import environment, transcript
 from csmd.model import Brief, Event
-from csmd.recall import at_work, checkpoint, living_state, prompt, session_brief
+from csmd.recall import at_work, brief, checkpoint, living_state, prompt
 from csmd.recall import compose as bracket
 from csmd.recall import prompt as prompts
 from csmd.recall import visibility as recall
@@ -47,7 +47,7 @@ class Made:
     @property
     def text(self) -> str:
         """All of it, what is owed before what bears on the prompt."""
-        return "\n".join(brief.text for brief in (self.owed, self.own) if brief is not None and brief.text)
+        return "\n".join(made.text for made in (self.owed, self.own) if made is not None and made.text)
 
     @property
     def settles(self) -> bool:
@@ -76,13 +76,15 @@ def compose(
         living = settings.stages_advisory
         blocks = living_state.blocks(living_state.lines(rows, places=places, session_id=session)) if living else ()
 
-        def brief(room: int, goals: Sequence[Note], before: str) -> Brief:
-            return session_brief.session_brief(
+        def session_brief(room: int, goals: Sequence[Note], before: str) -> Brief:
+            return brief.session_brief(
                 rows, places=places, session_id=session, max_tokens=room, goals=goals, blocks=blocks, before=before,
                 today=event.at[:10], besides=besides, key=context.store.hash_key,
             )  # fmt: skip
 
-        opened = checkpoint.opening(rows, event, places, key=context.store.hash_key, max_tokens=most, brief=brief)
+        opened = checkpoint.opening(
+            rows, event, places, key=context.store.hash_key, max_tokens=most, brief=session_brief
+        )
         # After a compaction, and on resume: what is known of the files that it was at.
         files = at_work.file_block(rows, places=places, session_id=session, named="", besides=besides)
         return at_work.together(opened, files, max_tokens=most), places[0]
@@ -144,8 +146,8 @@ def composed(rows: Rows, config: Config, context: Context, event: Event, left_s:
 def note(rows: Rows, made: Made, *, key: bytes) -> None:
     """Notes what an answer tells, a receipt for each event that it tells something; runs on the writer."""
     own, owed = _receipts(made.event)
-    for receipt, name, brief in ((owed, "session_start", made.owed), (own, made.event.name, made.own)):
-        if brief is not None and brief.text:
+    for receipt, name, told in ((owed, "session_start", made.owed), (own, made.event.name, made.own)):
+        if told is not None and told.text:
             receipts.add_receipt(
                 rows,
                 receipt_id=receipt,
@@ -153,9 +155,9 @@ def note(rows: Rows, made: Made, *, key: bytes) -> None:
                 event=name,
                 project=made.project,
                 at=made.event.at,
-                tokens=brief.tokens,
-                text_hash=tokens.keyed_hash(brief.text, key),
-                items=brief.items,
+                tokens=told.tokens,
+                text_hash=tokens.keyed_hash(told.text, key),
+                items=told.items,
             )
 
 

@@ -17,7 +17,7 @@ from csmd.dream import narrator
 from csmd.extraction.digest import SAID
 from csmd.privacy.redaction import redact
 from csmd.recall import brief
-from csmd.recall.brief import without_courtesy
+from csmd.recall.last_sessions import without_courtesy
 from csmd.store import cursors, days, digests, dreams, files, tombstones
 from csmd.store.core import Store
 from csmd.store.days import Ending, Told

@@ -16,8 +16,8 @@ from csmd.extraction import statement_context
 from csmd.hosts.claude.environment import INDEX, INDEX_LINES, INDEX_UNITS
 from csmd.memory import review_answers
 from csmd.model import Category, Gate, Memory
-from csmd.recall import brief, compose
-from csmd.recall.brief import TWIN_OVERLAP, injectable
+from csmd.recall import brief, compose, visibility
+from csmd.recall.brief import TWIN_OVERLAP
 from csmd.text import display, page_lines, prose, similarity, tokens
 from csmd.text.page_lines import PROJECTS, TOPICS, USER, of_project
 
@@ -121,7 +121,7 @@ class Place:
 
 def may_stand(memory: Memory) -> bool:
     """Whether a memory has a place on a page, if it says something: what csmd would tell, that lasts longer than its session."""
-    if not injectable(memory) or memory.tier in ("archive", "session"):
+    if not visibility.is_injectable(memory) or memory.tier in ("archive", "session"):
         return False
     if memory.type == "episodic" and memory.authority != "user" and not memory.pinned:
         return False  # what an assistant did that day: the day's file tells it

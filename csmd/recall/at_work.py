@@ -10,8 +10,7 @@ from csmd.extraction import failure_reports, shell_commands
 from csmd.extraction.shell_commands import WRITERS, file_of
 from csmd.hosts.claude.transcript import ANSWER_LIMIT_UNITS
 from csmd.model import Brief, Category, Failure, Memory
-from csmd.recall import brief, compose, prompt, visibility
-from csmd.recall.brief import injectable
+from csmd.recall import compose, prompt, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Found
 from csmd.store import failures, fulltext, memories, passages, receipts, search, turns
@@ -168,7 +167,7 @@ def _similar(rows: Rows, seen: failure_reports.ErrorSeen, places: Sequence[int],
 def _known(rows: Rows, seen: failures.Seen, places: Sequence[int]) -> Known:
     """An error with the memory that tells its cause, as far as that may be told unasked."""
     memory = memories.by_id(rows, seen.memory_id) if seen.memory_id else None
-    tells = memory is not None and brief.injectable(memory) and memory.project_seq in places
+    tells = memory is not None and visibility.is_injectable(memory) and memory.project_seq in places
     return Known(
         id=seen.id, command=seen.command, exit_code=seen.exit_code, message=seen.message, times=seen.times,
         sessions=seen.sessions, last_at=seen.last_at, fixed_at=seen.fixed_at, fixed_files=seen.fixed_files,
@@ -227,7 +226,7 @@ def names(statement: str, path: str) -> bool:
 
 def is_told(memory: Memory) -> bool:
     """Whether a memory is of the kind that is told of a file, unasked."""
-    return injectable(memory) and (memory.gate == "correction" or memory.category in TOLD)
+    return visibility.is_injectable(memory) and (memory.gate == "correction" or memory.category in TOLD)
 
 
 def chosen(told: Sequence[Memory], paths: Sequence[str]) -> list[tuple[Memory, str]]:

@@ -1,4 +1,7 @@
-"""What is worth telling at a session's start, and its text; pure."""
+"""What a session is told at its start: the memories that its place sees, but for what its context holds already.
+
+Beside them stands what the last sessions came to, and once, of a promise that is about to fade, whether it is open.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,22 @@ import heapq
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import NamedTuple
 
-from csmd.extraction.digest import SAID
 from csmd.model import Attention, Authority, Brief, Category, Gate, Memory
-from csmd.recall import compose as composing
-from csmd.recall import compose as indicative
-from csmd.recall import threads
+from csmd.recall import compose, last_sessions, prompt, ranking, threads, visibility
 from csmd.recall.compose import Block, Note
-from csmd.store import digests, receipts, sessions
+from csmd.recall.hybrid_search import Found
+from csmd.recall.visibility import is_injectable, never
+from csmd.store import markdown_pages, memories, passages, projects, receipts
+from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, similarity
 from csmd.text.patterns import at_first_use
-from csmd.text.tokens import content_words
-from csmd.text.tokens import stem as tokens_stem
+from csmd.text.tokens import content_words, stem
 
 
 class Passing(NamedTuple):
@@ -178,7 +179,7 @@ def choose(
 
 def stems(body: str) -> frozenset[str]:
     """The words that a text is central by."""
-    return frozenset(tokens_stem(word) for word in content_words(body) if len(word) > 2)
+    return frozenset(stem(word) for word in content_words(body) if len(word) > 2)
 
 
 #: Characters of a memory at a start, where many stand beside each other.
@@ -292,21 +293,6 @@ def section_of(memory: Memory) -> int:
     return len(SECTIONS) - 1
 
 
-def never(statement: str) -> bool:
-    """Where nobody is told anything anyway."""
-    del statement
-    return False
-
-
-def injectable(memory: Memory) -> bool:
-    """Whether a memory may be shown unasked: neither superseded nor refuted, and said by somebody we believe.
-
-    What an assistant saved by itself waits until the user stated or reviewed it (design section 2).
-    """
-    holds = not memory.superseded_by and not memory.is_refuted
-    return holds and memory.authority != "external" and memory.origin != "model_saved"
-
-
 def value(memory: Memory, attention: Attention, *, recency: float = 0.0) -> float:
     """What a memory is worth to a session that has asked nothing yet; 0 is left out.
 
@@ -322,20 +308,20 @@ def value(memory: Memory, attention: Attention, *, recency: float = 0.0) -> floa
 
 def note(memory: Memory, said: str, *, score: float = 1.0, reason: str = "") -> Note:
     """A memory as a start is told it: what of it tells something, its date and its id."""
-    body = indicative.shortened(said, START_CHARACTERS)
-    return composing.told(memory, text=body, score=score, reason=reason or SECTIONS[section_of(memory)].heading)
+    body = compose.shortened(said, START_CHARACTERS)
+    return compose.told(memory, text=body, score=score, reason=reason or SECTIONS[section_of(memory)].heading)
 
 
 def _in_thread(memory: Memory, said: str, later: Newer | None, earlier: Memory | None) -> Note:
     """A memory as a start is told it, behind what was said later or before what was said earlier on the same matter."""
     if later is not None:
-        old = f"(before, {memory.confirmed_at[:10]}: {indicative.shortened(said, BEFORE_CHARACTERS)})"
-        told = f"{indicative.shortened(later.text, START_CHARACTERS)} {old}"
+        old = f"(before, {memory.confirmed_at[:10]}: {compose.shortened(said, BEFORE_CHARACTERS)})"
+        told = f"{compose.shortened(later.text, START_CHARACTERS)} {old}"
         return replace(note(memory, said), text=told, tail=f"{later.tail}, {memory.id}")
     one = note(memory, said)
     if earlier is None:
         return one
-    old = indicative.shortened(display.squeeze(earlier.text), BEFORE_CHARACTERS)
+    old = compose.shortened(display.squeeze(earlier.text), BEFORE_CHARACTERS)
     return replace(one, text=f"{one.text} (before, {earlier.confirmed_at[:10]}: {old})")
 
 
@@ -353,25 +339,23 @@ def composed_brief(
     `known` says whether the assistant is told a statement anyway; `fading` are promises to ask about this once; `newer` says
     of memories (by id) what was said later on the same matter, which is told with the memory as "before".
     """
-    asked = [
-        note(one, said, reason=FADING[0]) for one in fading if (said := indicative.stated(one)) and not known(said)
-    ]
+    asked = [note(one, said, reason=FADING[0]) for one in fading if (said := compose.stated(one)) and not known(said)]
     extra = [
         _block(GOALS, beside.goals), _block(ENDED, beside.ended), _block(LEFT, beside.left), _block(FADING, asked),
     ]  # fmt: skip
     taken = sum(
-        display.estimate_tokens(composing.line(one)) + 1 for block in (*extra, *beside.blocks) for one in block.notes
+        display.estimate_tokens(compose.line(one)) + 1 for block in (*extra, *beside.blocks) for one in block.notes
     )
     fence = display.estimate_tokens(f'<{TAG} note="{ABOUT}">\n</{TAG}>')
     whole = max(max_tokens, WHOLE_TOKENS)
     left = whole - fence - min(taken, round((1 - MEMORIES_LEAST) * whole))
     passed = {one.id for one in fading}
-    told = [row for row in candidates if injectable(row[0]) and row[0].id not in passed]
+    told = [row for row in candidates if is_injectable(row[0]) and row[0].id not in passed]
     blocks = [*_memories(told, tokens=left, known=known, newer=newer), *extra]
     ordered = [block for heading in ORDER for block in blocks if block.heading == heading and block.notes]
     shown = {one.id for block in ordered for one in block.notes}
     last = [replace(block, notes=tuple(one for one in block.notes if one.id not in shown)) for block in beside.blocks]
-    return composing.fenced(TAG, ABOUT, [*ordered, *last], max_tokens=max_tokens)
+    return compose.fenced(TAG, ABOUT, [*ordered, *last], max_tokens=max_tokens)
 
 
 def _block(kind: tuple[str, float], notes: Sequence[Note]) -> Block:
@@ -385,43 +369,43 @@ def _memories(
     known: Callable[[str], bool],
     newer: Mapping[str, Newer],
 ) -> list[Block]:
-    """The memories that are worth the tokens, by section, in each the newest first."""
+    """The by_id that are worth the tokens, by section, in each the newest first."""
     place = {at: rank for rank, at in enumerate(sorted({memory.confirmed_at for memory, _ in told}))}
     newest = max(1, len(place) - 1)
     found: list[Candidate] = []
     notes: dict[str, Note] = {}
-    memories = {memory.id: memory for memory, _ in told}
-    likely = {old: later for old, later in newer.items() if later.likely and later.stated and old in memories}
-    before = {later.memory: memories[old] for old, later in likely.items() if later.memory in memories}
+    by_id = {memory.id: memory for memory, _ in told}
+    likely = {old: later for old, later in newer.items() if later.likely and later.stated and old in by_id}
+    before = {later.memory: by_id[old] for old, later in likely.items() if later.memory in by_id}
     overtaken = {one.id for one in before.values()}
-    # What several memories lead to is told once, with the one that was said last.
+    # What several by_id lead to is told once, with the one that was said last.
     ends: dict[str, Memory] = {}
     for old, later in likely.items():
         if old not in overtaken:
-            last = ends.setdefault(later.text, memories[old])
-            ends[later.text] = max(last, memories[old], key=lambda one: (one.confirmed_at, one.id))
-    overtaken |= {old for old, later in likely.items() if ends.get(later.text) is not memories[old]}
+            last = ends.setdefault(later.text, by_id[old])
+            ends[later.text] = max(last, by_id[old], key=lambda one: (one.confirmed_at, one.id))
+    overtaken |= {old for old, later in likely.items() if ends.get(later.text) is not by_id[old]}
     # One that may be followed by another stands right behind it, in the section that comes first.
-    together = {old: later.memory for old, later in newer.items() if old in memories and later.memory in memories}
-    under = {memory.id: section_of(memory) for memory in memories.values()}
+    together = {old: later.memory for old, later in newer.items() if old in by_id and later.memory in by_id}
+    under = {memory.id: section_of(memory) for memory in by_id.values()}
     for old, new in together.items():
         under[old] = under[new] = min(under[old], under[new], key=lambda at: ORDER.index(SECTIONS[at].heading))
     worths = {one.id: value(one, attention, recency=place[one.confirmed_at] / newest) for one, attention in told}
-    for old, new in sorted(together.items(), key=lambda pair: place[memories[pair[0]].confirmed_at]):
+    for old, new in sorted(together.items(), key=lambda pair: place[by_id[pair[0]].confirmed_at]):
         if newer[old].likely:  # or else the older would be told without it
             worths[new] = max(worths[new], worths[old])
     for ident, worth in sorted(worths.items(), key=lambda row: (-row[1], row[0])):
-        memory = memories[ident]
+        memory = by_id[ident]
         if worth <= 0 or len(found) >= CONSIDERED:
             break
         # What it replaced, or what replaced it, names what it is about.
-        tells = indicative.stated if memory.id in before or memory.id in likely else indicative.stands_alone
+        tells = compose.stated if memory.id in before or memory.id in likely else compose.stands_alone
         if ident not in overtaken and (said := tells(memory)) and not passing(memory):
             notes[memory.id] = one = _in_thread(memory, said, likely.get(memory.id), before.get(memory.id))
             found.append(
                 Candidate(
                     id=memory.id, text=one.text, worth=worth, section=under[memory.id],
-                    tokens=display.estimate_tokens(composing.line(one) + "\n") + 1, stems=stems(one.text),
+                    tokens=display.estimate_tokens(compose.line(one) + "\n") + 1, stems=stems(one.text),
                 )
             )  # fmt: skip
     chosen = choose(
@@ -430,149 +414,161 @@ def _memories(
     )  # fmt: skip
     blocks: list[Block] = []
     for index, section in enumerate(SECTIONS):
-        inside = [(memories[one.id], score) for one, score in chosen if one.section == index]
+        inside = [(by_id[one.id], score) for one, score in chosen if one.section == index]
         inside.sort(key=lambda row: (row[0].confirmed_at, row[0].id), reverse=True)
         shown = tuple(replace(notes[memory.id], score=score) for memory, score in inside)
         blocks.append(Block(heading=section.heading, notes=shown, weight=section.stays))
     return blocks
 
 
-#: How many sessions are told of at a start, among how many of the latest they are looked for.
-TOLD, LOOKED_AT = 2, 6
-#: How many files and commits of each, how many open ends of all, and characters of each part.
-FILES, COMMITS, OPEN = 3, 2, 3
-#: Why they are told, as their receipts say.
-HOW_ENDED, LEFT_OPEN = "what the last sessions came to", "what they left open"
-ABOUT_SESSION, PART = 110, 90
-SHORT_ID = 8
-#: What a reader need not be told: it says that nothing is known to be wrong, or nothing at all.
-_UNTOLD = frozenset({"answered", "unanswered", "committed"})
-#: How a request begins; what follows says what the session was on.
-_POLITE = re.compile(
-    r"^\W*(?:(?:ok|okay|hi|hello|hey|so|now|please|yes|next|alright|also|plan(?=:))\b[\s,.!:]*){0,4}"
-    r"(?:(?:(?:can|could|would|will) (?:you|we)(?: please| also| maybe| just)?|please|let['’]?s|i (?:want|need|would like)(?: you)? to"
-    r"|i['’]d like (?:you )?to|we (?:need|want|have) to|help me(?: to)?)\s+){0,2}",
-    re.IGNORECASE,
-)
-_FIRST = re.compile(r"^(.*?[.?!:])(?:\s|$)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """A session as its digest's last version tells it; `items` are (kind, text)."""
-
-    session_id: str
-    at: str
-    outcome: str
-    items: tuple[tuple[str, str], ...]
-
-    def of(self, kind: str) -> list[str]:
-        """The texts of one kind of item, in order."""
-        return [said for found, said in self.items if found == kind and said]
-
-    @property
-    def tail(self) -> str:
-        """When it was, and the session's short id."""
-        return f"{self.at[:10]}, session {self.session_id[:SHORT_ID]}"
-
-
-def notes(ended: Sequence[Ended], *, every: bool = False) -> tuple[Note, ...]:
-    """The last sessions that came to something, or `every` one that was on something; the latest first."""
-    told = [note for one in ended[:LOOKED_AT] if (note := _note(one, every=every)) is not None]
-    return tuple(told[:TOLD])
-
-
-def open_ends(ended: Sequence[Ended]) -> tuple[Note, ...]:
-    """What those sessions left to do, as they said it; what was only asked is no end."""
-    found: list[Note] = []
-    for one in [one for one in ended[:LOOKED_AT] if _note(one) is not None][:TOLD]:
-        left = [said for said in one.of("open") if not said.rstrip("\"')*_").endswith("?")]
-        found += [
-            Note(id=one.session_id, text=display.cut(display.squeeze(said), PART * 2), tail=one.tail, reason=LEFT_OPEN)
-            for said in left
-            if not said.startswith("asked and not answered")
-        ]
-    return tuple(found[:OPEN])
-
-
-def _note(one: Ended, *, every: bool = False) -> Note | None:
-    about, files, commits = session_topic(one.of("goal")), one.of("file"), one.of("commit")
-    if not (files or commits):
-        return Note(id=one.session_id, text=about, tail=one.tail, reason=HOW_ENDED) if every and about else None
-    parts: list[str] = []
-    if commits:
-        subjects = ['"' + display.cut(commit.partition(" ")[2], PART) + '"' for commit in commits[::-1][:COMMITS]]
-        parts.append("committed " + _listed(subjects, len(commits)))
-    elif files:
-        names = [PurePosixPath(path).name for path in files[:FILES]]
-        parts.append("changed " + _listed(names, len(files)))
-    if one.outcome not in _UNTOLD:
-        parts.append(SAID.get(one.outcome, one.outcome))  # type: ignore[call-overload]
-    ended = "; ".join(parts)
-    return Note(id=one.session_id, text=f"{about}: {ended}" if about else ended, tail=one.tail, reason=HOW_ENDED)
-
-
-def session_topic(goals: Sequence[str]) -> str:
-    """What a session was on, without the courtesy it was asked with; a question is quoted."""
-    whole = display.squeeze(goals[0]) if goals else ""
-    first = _FIRST.match(whole)
-    said = first[1] if first and len(content_words(first[1])) >= 3 else whole
-    bare = without_courtesy(said).rstrip(".:,; ")
-    if bare == said.rstrip(".:,; ") and bare.endswith("?"):
-        return f'asked "{display.cut(bare, ABOUT_SESSION)}"'
-    return display.cut(bare.rstrip("?"), ABOUT_SESSION)
-
-
-def without_courtesy(said: str) -> str:
-    """What a request asks for, without the words that it begins with."""
-    return _POLITE.sub("", said, count=1).strip()
-
-
-def _listed(names: Sequence[str], of: int) -> str:
-    """The names, each once, and how many more there are."""
-    more = f" and {of - len(names)} more" if of > len(names) else ""
-    return ", ".join(dict.fromkeys(names)) + more
-
-
 # --- over the store
 
 
-#: Of what a session came to somebody said these.
-_SAID = ("goal", "open")
-HEADINGS = ("The last sessions", "Left open")
+#: How many of a scope's surest memories a brief is chosen from.
+PRELOADED = 1000
+#: A promise that is WARM for no more than so many active days is about to fade; so many are asked about in one brief.
+FADES_WITHIN, ASKED_AT_ONCE = 2, 1
+
+#: What a memory states takes the place of an older one from this weight of the thread on; below it is only told before that.
+REPLACES = 0.5
+#: By what the line on removed lines is known in a receipt.
+REMOVED = "pages"
 
 
-def blocks(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Block]:
-    """What the last sessions of these places were on, came to and left open, but for what a session has in its context."""
-    found = ended(rows, places=places, session_id=session_id)
-    known = receipts.told(rows, session_id) if session_id else ()
-    kinds = zip(HEADINGS, (notes(found, every=True), open_ends(found)), (2.0, 1.5), strict=True)
-    left = [(heading, tuple(one for one in of if one.id not in known), weight) for heading, of, weight in kinds]
-    return [Block(heading=heading, notes=of, weight=weight) for heading, of, weight in left if of]
+def session_brief(
+    rows: Rows,
+    *,
+    places: Sequence[int],
+    session_id: str,
+    max_tokens: int,
+    goals: Sequence[Note] = (),
+    blocks: Sequence[Block] = (),
+    before: str = "",
+    today: str = "",
+    besides: Collection[str] = (),
+    key: bytes = b"",
+) -> Brief:
+    """The brief for a session that starts where `places` are seen; nothing that its context holds already, nor `besides` (ids).
 
+    What is promised for a day from `today` on (ISO; else the last day on which anybody said something) is told until then.
 
-def ended(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Ended]:
-    """The latest sessions of these places but this one, as their digests tell them, the latest first."""
-    own = [place for place in places if place]
-    replaced = threads.replaced_in(rows, own)
-
-    def overturned(kind: str, said: str, at: str, session: str) -> bool:
-        return kind in _SAID and threads.echoed(said, at=at, session=session, replaced=replaced) is not None
-
-    latest = digests.latest(rows, projects=own, limit=LOOKED_AT + 1) if own else []
-    named = sessions.named(rows, [row.session_seq for row in latest])
-    return [
-        Ended(
-            session_id=named[row.session_seq],
-            at=row.at,
-            outcome=row.outcome,
-            items=tuple(
-                (kind, said)
-                for kind, said, by, at in digests.headlines(rows, row.seq)
-                # What was put in the user's place is nobody's word: a session is not called by it.
-                if (kind != "goal" or by == "user") and not overturned(kind, said, at, named[row.session_seq])
-            ),
-        )
-        for row in latest
-        if named[row.session_seq] != session_id
+    `goals` stand before everything else, `blocks` behind it; what `before` says is told before it, and not again.
+    """
+    told = (receipts.told(rows, session_id) if session_id else frozenset[str]()).union(besides)
+    attention, near = visibility.attention(rows, places), receipts.near(rows, places, session_id)
+    listed = [one for one in memories.listing(rows, projects=places, limit=PRELOADED) if one.id not in told]
+    today = today or max(projects.active_days(rows, 0), default="")
+    promised = frozenset(one.id for one in listed if visibility.is_promised(one, today=today))
+    undated = [one for one in listed if one.id not in promised]
+    fading, over = _fading(rows, undated, places=places, session_id=session_id)
+    candidates = [
+        (memory, "WARM" if memory.id in promised and attention(memory) == "COLD" else attention(memory))
+        for memory in listed
+        if memory.id not in over
+        and (memory.id in promised or visibility.reaches(memory, attention(memory), at="start", near=near))
     ]
+    lasting = [one for one in listed if one.tier != "archive"]
+    followed = _followed(rows, lasting, of={one.id for one, _ in candidates}, places=places, key=key)
+    # What was said later on what is told comes with it, whatever its own tier.
+    missing = {newer.memory for newer in followed.values()} - {one.id for one, _ in candidates}
+    candidates += [(one, attention(one)) for one in lasting if one.id in missing]
+    found = [
+        one for one in last_sessions.ended(rows, places=places, session_id=session_id) if one.session_id not in told
+    ]
+    anyway, said = visibility.told_anyway(rows, places), visibility.known([before] if before else [])
+    found = [
+        replace(one, items=tuple(item for item in one.items if item[0] != "goal" or not said.says(item[1])))
+        for one in found
+    ]
+    beside = Beside(
+        goals=tuple(one for one in goals if one.id not in told),
+        ended=last_sessions.notes(found),
+        left=last_sessions.open_ends(found),
+        blocks=(*blocks, *_removed(rows, places, told)),
+    )
+    return composed_brief(
+        candidates,
+        max_tokens=max_tokens,
+        known=lambda statement: said.says(statement) or anyway(statement),
+        beside=beside,
+        fading=fading,
+        newer=followed,
+    )
+
+
+def _followed(
+    rows: Rows, among: Sequence[Memory], *, of: Collection[str], places: Sequence[int], key: bytes
+) -> dict[str, Newer]:
+    """Memory -> what was said later on the same matter, by any `among` all, of those (`of`, ids) whose thread goes on."""
+    stated, read = threads.stated(rows, [one for one in among if not one.pinned], projects=places)
+    ends = threads.ends(rows, sorted(seq for seq, memory in stated.items() if memory.id in of))
+    read |= passages.by_seqs(rows, sorted({seq for of_one in ends.values() for seq, _ in of_one} - read.keys()))
+    last = {seq: _newest(of_one, read) for seq, of_one in ends.items()}
+    found = [Found(score=1.0, features={}, passage=read[seq]) for seq, _ in last.values() if seq in read]
+    may = {
+        one.passage.seq: one
+        for one in prompt.telling(rows, places=places, session_id="", prompt="", key=key)(found)
+        if one.passage is not None
+    }
+    followed: dict[str, Newer] = {}
+    for seq, (end, sure) in sorted(last.items()):
+        memory = stated[seq]
+        later = may.get(end)
+        if later is None or later.passage is None or memory.confirmed_at >= later.passage.at:
+            continue
+        new = later.memory or _beside(later.passage, stated, read)
+        if new is None or new.id == memory.id:
+            continue
+        followed[memory.id] = Newer(
+            text=compose.without_refused(later.text), at=later.at, tail=prompt.tail_of(later.passage), memory=new.id,
+            likely=sure >= REPLACES, stated=later.memory is not None,
+        )  # fmt: skip
+    return followed
+
+
+def _newest(ends: Sequence[tuple[int, float]], read: Mapping[int, Passage]) -> tuple[int, float]:
+    """Of the ends of a thread the one that was said last among those that are sure, or else the surest."""
+    sure = [one for one in ends if one[1] >= threads.SURE and one[0] in read]
+    return max(sure, key=lambda one: (read[one[0]].at, one[0])) if sure else ends[0]
+
+
+def _beside(passage: Passage, stated: Mapping[int, Memory], read: Mapping[int, Passage]) -> Memory | None:
+    """The memory of an exchange that shares most words with one of its passages: each half says what was decided."""
+    words = ranking.stems(passage.text)
+    near = [
+        (-len(words & ranking.stems(memory.text)), abs(seq - passage.seq), seq)
+        for seq, memory in stated.items()
+        if read[seq].session_seq == passage.session_seq and abs(seq - passage.seq) <= threads.LEAD
+    ]
+    return stated[min(near)[2]] if near else None
+
+
+def _removed(rows: Rows, places: Sequence[int], told: Collection[str]) -> list[Block]:
+    """One line on the lines that somebody took off the pages that csmd keeps: they are asked about, not forgotten."""
+    pages = [page for _, page in markdown_pages.asked_about(rows, places)]
+    if not pages or REMOVED in told:
+        return []
+    among = sorted(set(pages))
+    others = f" and {display.amount(len(among) - 1, 'other page')}" if len(among) > 1 else ""
+    lines = f"{display.amount(len(pages), 'line')} that {'was' if len(pages) == 1 else 'were'}"
+    said = f"csmd review asks about {lines} removed from {among[0]}{others}"
+    return [Block(heading="", notes=(Note(id=REMOVED, text=said, reason="lines of a page were removed"),))]
+
+
+def _fading(
+    rows: Rows, listed: Sequence[Memory], *, places: Sequence[int], session_id: str
+) -> tuple[list[Memory], frozenset[str]]:
+    """(promises to ask about now, ids of those that another session was asked about since they were told last)."""
+    days = {place: projects.active_day(rows, place) for place in places}
+    promised = [
+        one
+        for one in listed
+        if one.gate == "promissory"
+        and not (one.pinned or one.tier == "archive")
+        and is_injectable(one)
+        and one.warm_until >= days[one.project_seq]
+    ]
+    asked = {one.id: receipts.asked(rows, one.id, FADING[0], session_id=session_id) for one in promised}
+    over = frozenset(one.id for one in promised if asked[one.id] > one.fresh_at)
+    near = [one for one in promised if one.id not in over and one.warm_until - days[one.project_seq] < FADES_WITHIN]
+    return near[:ASKED_AT_ONCE], over

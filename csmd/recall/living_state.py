@@ -17,7 +17,7 @@ from csmd.memory import self_model, upkeep
 from csmd.memory.self_model import Capability, Counted
 from csmd.memory.upkeep import Belief
 from csmd.model import Brief, Candidate, Packet
-from csmd.recall import brief, compose
+from csmd.recall import compose, last_sessions
 from csmd.recall.compose import Block, Note
 from csmd.store import candidates, digests, memories, receipts
 from csmd.store.sqlite import Rows
@@ -209,7 +209,7 @@ PACKETS, CANDIDATES, MEMORIES = 200, 50, 200
 def lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_tokens: int = MAX_TOKENS) -> list[Line]:
     """Every line that the living state of these places has, with why it is told or not."""
     waiting = candidates.waiting(rows, projects=places, limit=CANDIDATES)
-    ended = {one.session_id: one.outcome for one in brief.ended(rows, places=places, session_id=session_id)}
+    ended = {one.session_id: one.outcome for one in last_sessions.ended(rows, places=places, session_id=session_id)}
     seen = [
         one for one in candidates.latest_packets(rows, projects=places, limit=PACKETS) if one.session_id != session_id
     ]

@@ -16,11 +16,10 @@ from csmd import wire
 from csmd.cache import cached
 from csmd.extraction import chooser
 from csmd.model import Authority, Brief, Memory
-from csmd.recall import brief, compose, hybrid_search, query, threads, visibility
-from csmd.recall import brief as briefs
-from csmd.recall.brief import never
+from csmd.recall import compose, hybrid_search, last_sessions, query, threads, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Embed, Found, Query
+from csmd.recall.visibility import never
 from csmd.store import memories, passages, receipts, tombstones, turns
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
@@ -87,7 +86,9 @@ def recall(
             in_context = receipts.told(rows, session_id) if session_id else frozenset[str]()
             told = _newest(rows, holding, may, in_context)
     known = visibility.told_anyway(rows, places) if told else never
-    beside = brief.blocks(rows, places=places, session_id=session_id) if query.asks_for_last_session(prompt) else []
+    beside = (
+        last_sessions.blocks(rows, places=places, session_id=session_id) if query.asks_for_last_session(prompt) else []
+    )
     made = composed(told, prompt=prompt, max_tokens=max_tokens, max_items=max_items, known=known, beside=beside)
     return replace(made, degraded=tuple(sorted(set(degraded))))
 
@@ -121,7 +122,7 @@ def telling(
     anything_forgotten = tombstones.has(rows, "memory")
 
     def reaches(memory: Memory) -> bool:
-        if memory.project_seq not in places or memory.id in told or not briefs.injectable(memory):
+        if memory.project_seq not in places or memory.id in told or not visibility.is_injectable(memory):
             return False
         return visibility.reaches(memory, "WARM", at="match", near=beside)
 

@@ -155,6 +155,21 @@ def _known(texts: tuple[str, ...]) -> Known:
     return Known(list(dict.fromkeys(sentence for line in lines for sentence in prose.sentences(line))))
 
 
+def never(statement: str) -> bool:
+    """Where nobody is told anything anyway."""
+    del statement
+    return False
+
+
+def is_injectable(memory: Memory) -> bool:
+    """Whether a memory may be shown unasked: neither superseded nor refuted, and said by somebody we believe.
+
+    What an assistant saved by itself waits until the user stated or reviewed it (design section 2).
+    """
+    holds = not memory.superseded_by and not memory.is_refuted
+    return holds and memory.authority != "external" and memory.origin != "model_saved"
+
+
 When = Literal["always", "near", "never"]
 
 

@@ -19,7 +19,7 @@ from csmd.memory import confidence, review_answers, supersession
 from csmd.memory import remember as believe
 from csmd.model import NEVER, Brief, Candidate, Link, Memory, Provenance, Statement
 from csmd.privacy.redaction import redact
-from csmd.recall import at_work, checkpoint, graph, living_state, prompt, session_brief
+from csmd.recall import at_work, brief, checkpoint, graph, living_state, prompt
 from csmd.recall import visibility as recall
 from csmd.store import (
     activity,
@@ -254,7 +254,7 @@ def _brief(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     settings = tools.config.settings
     seen = recall.asked(rows, params["project"] or "/", asking=params[ASKING]) or [0]
     goals = checkpoint.goals_block(rows, seen, "")
-    made = session_brief.session_brief(
+    made = brief.session_brief(
         rows,
         places=seen,
         session_id="",

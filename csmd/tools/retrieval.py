@@ -15,7 +15,7 @@ from csmd.daemon.clock import iso_before, now_here
 from csmd.daemon.housekeeping import user_of
 from csmd.errors import BadInput
 from csmd.model import Category, Gate, Hit, MemoryType
-from csmd.recall import brief, compose, living_state, prompt, query, results, usage
+from csmd.recall import compose, last_sessions, living_state, prompt, query, results, usage
 from csmd.recall import visibility as recall
 from csmd.store import activity, failures, memories, receipts, search, turns
 from csmd.store.activity import Composed, Recalled
@@ -100,7 +100,7 @@ SEARCHING_TOOLS: dict[str, Tool] = {
 #: What is told besides memories, by how its id begins; one of "" is of a checkpoint that was not stored yet.
 BESIDE_MEMORIES = {"": "checkpoint", "k": "checkpoint", "g": "goal"}
 #: Reasons of what a start is told that is no memory, but what a session came to.
-OF_NO_MEMORY = frozenset({brief.HOW_ENDED, brief.LEFT_OPEN})
+OF_NO_MEMORY = frozenset({last_sessions.HOW_ENDED, last_sessions.LEFT_OPEN})
 #: What is shown of a turn of which a passage was told.
 QUOTED_CHARACTERS = 300
 RECEIPTS_AT_ONCE, MOST_RECEIPTS_LISTED = 100, 1000

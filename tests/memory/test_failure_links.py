@@ -14,7 +14,7 @@ from csmd.memory import failure_links as stage
 from csmd.memory import remember as believe
 from csmd.memory import supersession
 from csmd.model import Hit, Provenance, Statement
-from csmd.recall import brief, compose, results
+from csmd.recall import compose, results, visibility
 from csmd.store import belief_changes, failures, memories, projects, purge_rows, search, sessions
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -224,7 +224,7 @@ def test_a_refuted_cause_goes_down_by_as_much_as_the_gravest_word_against_it_and
 
 def test_a_refuted_cause_is_told_to_no_session_until_it_is_confirmed_and_search_says_that_it_is(store: Store) -> None:
     memory = against(store, "that's not it, `runEnable` and its settings struct are fine")
-    assert memory.is_refuted and not brief.injectable(memory)
+    assert memory.is_refuted and not visibility.is_injectable(memory)
     found = hits(store, "runEnable settings struct")
     assert [hit.refuted for hit in found if hit.id == memory.id] == [True]
 
@@ -232,7 +232,7 @@ def test_a_refuted_cause_is_told_to_no_session_until_it_is_confirmed_and_search_
     said = Statement(text=memory.text, gate=memory.gate, category="gotcha", confidence=0.9, authority="user")
     store.write(lambda rows: believe.confirm(rows, memory, said, source, pinned=False))
     after = store.read(lambda rows: memories.by_id(rows, memory.id))
-    assert after is not None and brief.injectable(after)
+    assert after is not None and visibility.is_injectable(after)
 
 
 @pytest.mark.invariant(
@@ -253,7 +253,7 @@ def test_what_is_said_of_code_that_was_edited_later_says_so_and_is_no_less_belie
     after = store.read(lambda rows: memories.by_id(rows, ident))
     assert before is not None and after is not None
     assert (before.is_edited, after.is_edited, after.is_refuted) == (False, True, False)
-    assert after.confidence == before.confidence and brief.injectable(after)
+    assert after.confidence == before.confidence and visibility.is_injectable(after)
     assert compose.line(compose.told(after, reason="r")).endswith(f"(2026-03-01, its code edited since, {ident})")
     found = hits(store, "runEnable settings struct")
     assert [(hit.edited, hit.refuted) for hit in found if hit.id == ident] == [(True, False)]

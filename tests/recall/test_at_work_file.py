@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from talked import NOW, Talk, go_through
 
 from csmd.model import Brief, BriefItem
-from csmd.recall import at_work, brief
+from csmd.recall import at_work, visibility
 from csmd.recall.compose import Block, Note
 from csmd.store import receipts
 from csmd.store.core import Store
@@ -91,11 +91,11 @@ def test_what_is_told_of_files_is_what_to_heed_there_the_first_files_newest_firs
     told = [one for one in rows if at_work.is_told(one)]
     assert [one.id for one in told] == ["m1", "m2", "m3", "m6"]
     found = at_work.chosen(told, ["/srv/counter/coin.go", "/srv/till/tree.go"])
-    made = at_work.noted(found, known=brief.never)
+    made = at_work.noted(found, known=visibility.never)
     assert made is not None and [note.id for note in made.notes] == ["m3", "m2", "m6"]
     assert [note.reason for note in made.notes] == ["names coin.go", "names tree.go", "names tree.go"]
     assert made.notes[0].tail == "2026-03-01, m3"
-    assert at_work.noted(found, known=lambda said: True) is None and at_work.noted([], known=brief.never) is None
+    assert at_work.noted(found, known=lambda said: True) is None and at_work.noted([], known=visibility.never) is None
 
 
 def test_what_is_told_of_files_stands_behind_the_rest_within_the_same_budget_and_nothing_twice() -> None:

@@ -15,7 +15,7 @@ from csmd.embedding.supervisor import Embedder
 from csmd.errors import EmbeddingUnavailable
 from csmd.memory import remember as believe
 from csmd.model import BriefItem, Event, Project, Provenance, Statement, Turn
-from csmd.recall import hybrid_search, results, session_brief, visibility
+from csmd.recall import brief, hybrid_search, results, visibility
 from csmd.recall import prompt as prompts
 from csmd.store import events, projects, receipts, turns, vectors
 from csmd.store.core import Store
@@ -116,23 +116,21 @@ def test_another_projects_turns_and_memories_stay_there(store: Store) -> None:
     )
     assert {hit.project for hit in find(store, "deploys")[0]} == {HERE}
     assert {hit.project for hit in find(store, "deploys", root=None)[0]} == {HERE, THERE}
-    brief = store.read(
-        lambda rows: session_brief.session_brief(
-            rows, places=visibility.scopes(rows, HERE), session_id="", max_tokens=900
-        )
+    told = store.read(
+        lambda rows: brief.session_brief(rows, places=visibility.scopes(rows, HERE), session_id="", max_tokens=900)
     )
-    assert "make ship" in brief.text
-    assert "just push" not in brief.text
+    assert "make ship" in told.text
+    assert "just push" not in told.text
 
 
 def test_an_unknown_place_sees_only_what_holds_everywhere(store: Store) -> None:
     remember(store, "alpha deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
-    brief = store.read(
-        lambda rows: session_brief.session_brief(
+    told = store.read(
+        lambda rows: brief.session_brief(
             rows, places=visibility.scopes(rows, "/nowhere"), session_id="", max_tokens=900
         )
     )
-    assert brief.text == ""
+    assert told.text == ""
 
 
 def test_hits_carry_the_contracts_fields_best_first(store: Store) -> None:
@@ -188,9 +186,7 @@ def start(store: Store, source: str, number: int) -> None:
 
 def brief_of(store: Store, number: int) -> str:
     made = store.read(
-        lambda rows: session_brief.session_brief(
-            rows, places=visibility.scopes(rows, HERE), session_id="s9", max_tokens=900
-        )
+        lambda rows: brief.session_brief(rows, places=visibility.scopes(rows, HERE), session_id="s9", max_tokens=900)
     )
     if made.text:
         store.write(

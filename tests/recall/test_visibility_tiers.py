@@ -10,7 +10,7 @@ import pytest
 from csmd.capture import project_identity
 from csmd.memory import confidence
 from csmd.model import Decay, Gate, Memory, Project, Provenance, Tier, Turn
-from csmd.recall import prompt, results, session_brief, visibility
+from csmd.recall import brief, prompt, results, visibility
 from csmd.store import memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -72,7 +72,7 @@ def told(store: Store, ident: str) -> str:
 
     def look(rows: Rows) -> str:
         places = visibility.scopes(rows, HERE)
-        start = session_brief.session_brief(rows, places=places, session_id=ident, max_tokens=900)
+        start = brief.session_brief(rows, places=places, session_id=ident, max_tokens=900)
         # Against the same scope as the prompt: what a fresh context holds is another rule.
         match = prompt.recall(
             rows,

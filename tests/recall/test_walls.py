@@ -13,7 +13,7 @@ from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.memory import remember as believe
 from csmd.model import Provenance, Statement, Turn
-from csmd.recall import prompt, results, session_brief, visibility
+from csmd.recall import brief, prompt, results, visibility
 from csmd.store import memories, projects, turns, vectors, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -103,7 +103,7 @@ def seen_from(rows: Rows, root: str) -> set[str]:
             ids |= {hit.id for hit in hits if hit.kind == "memory"}
         seen |= {s.uuid for memory in memories.listing(rows, projects=places) for s in memory.provenance}
     places = visibility.scopes(rows, root)
-    made = [session_brief.session_brief(rows, places=places, session_id="", max_tokens=2000)]
+    made = [brief.session_brief(rows, places=places, session_id="", max_tokens=2000)]
     made += [
         prompt.recall(
             rows,

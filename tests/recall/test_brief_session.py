@@ -14,7 +14,7 @@ from csmd.extraction.digest import Digest
 from csmd.extraction.work import Item
 from csmd.memory import remember as believe
 from csmd.model import Brief, Category, Event, Gate, Project, Provenance, Statement, Turn, TurnKind
-from csmd.recall import brief, compose, living_state, session_brief, visibility
+from csmd.recall import brief, compose, living_state, visibility
 from csmd.store import digests, events, passages, projects, receipts, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -94,7 +94,7 @@ def digest(store: Store, ident: str, uuid: str, number: int, *more: Item) -> Non
 
 def brief_of(store: Store, ident: str = "", **more: object) -> Brief:
     return store.read(
-        lambda rows: session_brief.session_brief(
+        lambda rows: brief.session_brief(
             rows, places=visibility.scopes(rows, HERE), session_id=ident, max_tokens=900, **more  # type: ignore[arg-type]
         )
     )  # fmt: skip
@@ -300,7 +300,7 @@ def test_what_may_be_over_is_told_whole_behind_what_was_said_later(store: Store)
     remember(store, NEW, "epistemic", "fact", second, "s2", 2)
     lines = [line for line in brief_of(store).text.splitlines() if "kangaroo" in line]
     assert [OLD in line for line in lines] == [True, False], "corrections come first"
-    follows(store, first, second, session_brief.REPLACES - 0.1)
+    follows(store, first, second, brief.REPLACES - 0.1)
     lines = [line for line in brief_of(store).text.splitlines() if "kangaroo" in line]
     assert [OLD in line for line in lines] == [False, True] and not any("(before" in line for line in lines)
 

@@ -1,11 +1,64 @@
-"""What a session came to, as a line that somebody who was there would say."""
+"""What a session came to, as a line that somebody who was there would say, and who is told it."""
 
 from __future__ import annotations
 
 import pytest
+from recall.test_brief_session import HERE, store, told_on
+from recall.test_prompt import note
 
-from csmd.recall import brief, compose
-from csmd.recall.brief import Ended
+from csmd.model import Brief
+from csmd.recall import compose, last_sessions, prompt, visibility
+from csmd.recall.last_sessions import Ended
+from csmd.store.core import Store
+
+__all__ = ["store"]
+
+
+def told(store: Store, asked: str, session: str = "") -> str:
+    return recalled(store, asked, session).text
+
+
+def recalled(store: Store, asked: str, session: str = "") -> Brief:
+    return store.read(
+        lambda rows: prompt.recall(
+            rows, places=visibility.scopes(rows, HERE), session_id=session, prompt=asked, floor=0.5, max_tokens=500,
+            max_items=12, embed=None, key=store.hash_key,
+        )
+    )  # fmt: skip
+
+
+def test_who_asks_for_the_last_session_is_told_what_it_came_to(store: Store) -> None:
+    told_on(store, 0)
+    said = told(store, "where did we stop?")
+    assert "The last sessions:" in said
+    assert "settings.py" in said
+
+
+def test_a_session_is_not_told_of_itself_and_other_prompts_are_told_of_none(store: Store) -> None:
+    told_on(store, 0)
+    assert "The last sessions:" not in told(store, "where did we stop?", session="s0")
+    assert "The last sessions:" not in told(store, "stop the settings service")
+
+
+def test_what_the_context_has_of_the_last_sessions_is_not_told_again(store: Store) -> None:
+    told_on(store, 0)
+    asked = "where did we stop?"
+    made = recalled(store, asked, session="s9")
+    assert "The last sessions:" in made.text
+    note(store, made, "s9")
+    assert "The last sessions:" not in told(store, asked, session="s9")
+    assert "The last sessions:" in told(store, asked, session="s8")
+
+
+def test_who_asks_for_the_last_sessions_is_told_also_of_one_that_changed_nothing() -> None:
+    talk = last_sessions.Ended(
+        session_id="0123456789", at="2026-03-01T10:00:00.000Z", outcome="answered",
+        items=(("goal", "please compare the two queues"),),
+    )  # fmt: skip
+    assert last_sessions.notes([talk]) == ()
+    (note,) = last_sessions.notes([talk], every=True)
+    assert note.text == "compare the two queues"
+
 
 Items = tuple[tuple[str, str], ...]
 SESSION = "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0"
@@ -38,7 +91,7 @@ CASES: dict[str, tuple[Items, str, str]] = {
 
 def check(name: str) -> None:
     items, ended, told = CASES[name]
-    notes = brief.notes([Ended(session_id=SESSION, at="2026-01-28T21:52:53.514Z", outcome=ended, items=items)])
+    notes = last_sessions.notes([Ended(session_id=SESSION, at="2026-01-28T21:52:53.514Z", outcome=ended, items=items)])
     assert [compose.line(one) for one in notes] == ([f"- {told} (2026-01-28, session 0b1c2d3e)"] if told else [])
 
 
@@ -57,5 +110,5 @@ def test_only_the_last_two_that_changed_something_are_told_of_and_what_they_left
         ended(3, ("goal", "first"), ("file", "a.py"), ("open", "asked and not answered: what now")),
         ended(2, ("goal", "before"), ("file", "c.py"), ("open", "Old ends.")),
     ]  # fmt: skip
-    assert [note.id for note in brief.notes(found)] == ["s4", "s3"]
-    assert [note.text for note in brief.open_ends(found)] == ["The Windows build is still missing."]
+    assert [note.id for note in last_sessions.notes(found)] == ["s4", "s3"]
+    assert [note.text for note in last_sessions.open_ends(found)] == ["The Windows build is still missing."]
