@@ -304,31 +304,17 @@ def is_ours(heading: str) -> bool:
     return heading in OURS or bool(linked(heading))
 
 
-def user(memories: Sequence[Memory], beside: Beside = NOTHING, was: Read = NOBODYS) -> Page:
-    """What holds everywhere: who the user is to an assistant. It is there before there is anything to say."""
-    theirs = placed(memories, beside, was)
-    found = sections([one for one in memories if one.id not in theirs], kind, ORDER, beside)
-    found = _with_waiting(found, beside.new) or (Section(heading="How the user works"),)
-    about = f"What holds in every project: {amount(found, theirs) if memories else 'nothing yet'}"
-    page = Page(
-        path=USER, head=head_of("user", about, "user"), title="The user", about=GO_ON if memories else _BEGIN, sections=found,
-    )  # fmt: skip
-    return page_format.kept(page, was, theirs, is_ours)
+def page_of(
+    place: Place, memories: Sequence[Memory], *, facts: Sequence[Fact] = (), themes: Sequence[str] = (),
+    left_out: Callable[[str], bool] = frozenset[str]().__contains__, beside: Beside = NOTHING, was: Read = NOBODYS,
+) -> Page | None:  # fmt: skip
+    """The page of a project, None where nothing is known of it; or the user's, which is there before there is anything to say.
 
-
-def project(
-    place: Place,
-    memories: Sequence[Memory],
-    *,
-    facts: Sequence[Fact],
-    themes: Sequence[str],
-    left_out: Callable[[str], bool],
-    beside: Beside = NOTHING,
-    was: Read = NOBODYS,
-) -> Page | None:
-    """What is known of a project; None where nothing is."""
+    `themes` are those of its memories, the most common first; a counted sentence for which `left_out` holds has no line.
+    """
     theirs = placed(memories, beside, was)
-    found = sections([one for one in still(memories) if one.id not in theirs], kind, ORDER, beside)
+    lasting = still(memories) if place.seq else memories
+    found = sections([one for one in lasting if one.id not in theirs], kind, ORDER, beside)
     said = [item.text for section in found for item in section.items] + [item.text for item in theirs.values()]
     counted = tuple(
         Item(text=one.text)
@@ -336,19 +322,21 @@ def project(
         if not (left_out(one.text) or narrator.is_told(one, said) or actions.core(one) in said)
     )
     if counted:
-        found = (
-            *found,
-            Section(heading=COUNTED, items=counted[:SECTION_LINES], more=max(0, len(counted) - SECTION_LINES)),
-        )
+        more = max(0, len(counted) - SECTION_LINES)
+        found = (*found, Section(heading=COUNTED, items=counted[:SECTION_LINES], more=more))
     found = _with_waiting(found, beside.new)
-    if not found and not theirs:
+    if not (found or theirs or not place.seq):
         return None
-    topics = f", mostly on {display.listed(themes[:ABOUT_THEMES])}" if themes else ""
-    about = f"{place.root or place.name}: {amount(found, theirs)}{topics}"
-    page = Page(
-        path=place.path, head=head_of(place.name, about, "project"), title=place.title or place.name,
-        about=(*((f"`{place.root}`",) if place.root else ()), *GO_ON), sections=found,
-    )  # fmt: skip
+    if place.seq:
+        title, about = place.title or place.name, (*((f"`{place.root}`",) if place.root else ()), *GO_ON)
+        topics = f", mostly on {display.listed(themes[:ABOUT_THEMES])}" if themes else ""
+        head = head_of(place.name, f"{place.root or place.name}: {amount(found, theirs)}{topics}", "project")
+    else:
+        title, about = "The user", GO_ON if memories else _BEGIN
+        number = amount(found, theirs) if memories else "nothing yet"
+        head = head_of("user", f"What holds in every project: {number}", "user")
+        found = found or (Section(heading="How the user works"),)
+    page = Page(path=place.path, head=head, title=title, about=about, sections=found)
     return page_format.kept(page, was, theirs, is_ours)
 
 
@@ -363,15 +351,11 @@ def placed(memories: Sequence[Memory], beside: Beside, was: Read) -> dict[str, I
 
 def _with_waiting(found: Sequence[Section], new: Sequence[tuple[str, str]]) -> tuple[Section, ...]:
     """Sections with the lines that wait for a person's answer under the headings that they are for."""
-    waits: dict[str, tuple[str, ...]] = {}
+    made = {section.heading: section for section in found}
     for heading, said in new:
-        waits[heading] = (*waits.get(heading, ()), said)
-    made = {one.heading: one for one in found} | {
-        name: Section(heading=name) for name in waits if name not in {one.heading for one in found}
-    }
-    return tuple(
-        replace(made[name], waits=waits.get(name, ())) for name in (*ORDER, COUNTED) if name in made
-    )  # fmt: skip
+        section = made.get(heading) or Section(heading=heading)
+        made[heading] = replace(section, waits=(*section.waits, said))
+    return tuple(made[heading] for heading in (*ORDER, COUNTED) if heading in made)
 
 
 def link(place: Place) -> str:
@@ -425,7 +409,7 @@ def topic(
     of = display.listed(names) if 0 < len(set(names)) == len(names) <= NAMED else display.amount(len(names), "project")
     beside_it = f", beside {len(told_there)} on its own page" if told_there else ""
     about = f"{theme.name}{also}: {amount(found, theirs)} of {of}{beside_it}"
-    head = {**head_of(theme.name, about, "reference"), "topics": list(theme.topics)}
+    head = {**head_of(theme.name, about, "reference"), "topics": [theme.name, *theme.also]}
     page = Page(path=path, head=head, title=theme.name, about=(*_pointer(told_there, places), *GO_ON), sections=found)
     return page_format.kept(page, was, theirs, is_ours)
 
@@ -444,17 +428,6 @@ LEAST_TO_STAY = 2
 #: Merged: such a share of the memories of both, or of the smaller one's; and such shares keep what was merged together.
 OVERLAP, CONTAINED = 0.5, 0.8
 STILL_OVERLAP, STILL_CONTAINED = 0.35, 0.6
-#: Split: more than so many, where another topic of theirs takes a part of at least LEAST_ALONE and not nearly all. What was
-#: split stays so above so many, and each part from half as many on.
-MOST, STILL_MANY, NEARLY_ALL = 40, 30, 0.8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paged:
-    """A theme that has a page: the memories that stand on it, and the topics that went into it."""
-
-    members: frozenset[str] = frozenset()
-    also: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -462,15 +435,8 @@ class Theme:
     """A theme with a page; `also` are the topics that went into it, `members` the ids of its memories."""
 
     name: str
-    members: frozenset[str]
+    members: frozenset[str] = frozenset()
     also: tuple[str, ...] = ()
-    part: str = ""
-    """The other topic by which it was split off."""
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        """The topics that its memories are tagged with."""
-        return (self.name.removesuffix(f": {self.part}"), *filter(None, (self.part,)), *self.also)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -479,76 +445,53 @@ class Known:
 
     tagged: Mapping[str, Collection[str]]
     project_of: Mapping[str, int]
-    paged: Mapping[str, Paged] = field(default_factory=dict)
+    paged: Mapping[str, Theme] = field(default_factory=dict)
     listed: Collection[str] = frozenset()
 
-    def members(self, name: str) -> frozenset[str]:
+    def theme(self, name: str) -> Theme:
         """The memories of a topic; of projects in which it is not found any more those that stand on its page."""
         found = frozenset(self.tagged.get(name, ()))
         held = [ident for ident in (self.paged[name].members if name in self.paged else ()) if ident in self.project_of]
         spoken = Counter(self.project_of[ident] for ident in found)
-        return found | {ident for ident in held if spoken[self.project_of[ident]] < LEAST_TO_STAY}
+        kept = {ident for ident in held if spoken[self.project_of[ident]] < LEAST_TO_STAY}
+        return Theme(name=name, members=found | kept)
 
-    def deserves(self, name: str, members: Collection[str]) -> bool:
+    def is_shared(self, theme: Theme) -> bool:
+        """Whether it is of two projects or more."""
+        return len({self.project_of[ident] for ident in theme.members}) > 1
+
+    def recurs(self, theme: Theme) -> bool:
+        """Whether a topic is large enough for a theme, whatever its page would say."""
+        least = LEAST_SHARED if self.is_shared(theme) else LEAST_ALONE
+        return len(theme.members) >= (LEAST_TO_STAY if theme.name in self.paged else least)
+
+    def deserves_page(self, theme: Theme) -> bool:
         """Whether a theme's page says what no other does, or goes on to."""
-        is_shared = len({self.project_of[ident] for ident in members}) > 1
-        unlisted = sum(ident not in self.listed for ident in members)
-        if name in self.paged:
-            return len(members) >= LEAST_TO_STAY and (is_shared or unlisted >= LEAST_TO_STAY)
-        if is_shared:
-            return len(members) >= LEAST_SHARED
-        return len(members) >= LEAST_ALONE and unlisted >= LEAST_UNLISTED
+        unlisted = sum(ident not in self.listed for ident in theme.members)
+        return self.is_shared(theme) or unlisted >= (LEAST_TO_STAY if theme.name in self.paged else LEAST_UNLISTED)
 
 
 def themes(known: Known) -> list[Theme]:
-    """The themes that have a page, by name."""
-    names = sorted({*known.tagged, *(name for name in known.paged if ": " not in name)})
-    found = [Theme(name=name, members=known.members(name)) for name in names]
-    merged = _merged([one for one in found if _recurs(known, one)], known.paged)
-    split = [part for theme in merged for part in _split(theme, known)]
-    return sorted((one for one in split if known.deserves(one.name, one.members)), key=lambda theme: theme.name)
+    """The themes that have a page, by name; those that are mostly one as one.
 
-
-def _recurs(known: Known, theme: Theme) -> bool:
-    """Whether a topic is large enough for a theme, whatever its page would say."""
-    if theme.name in known.paged or any(one.startswith(f"{theme.name}: ") for one in known.paged):
-        return len(theme.members) >= LEAST_TO_STAY
-    is_shared = len({known.project_of[ident] for ident in theme.members}) > 1
-    return len(theme.members) >= (LEAST_SHARED if is_shared else LEAST_ALONE)
-
-
-def _merged(found: Sequence[Theme], paged: Mapping[str, Paged]) -> list[Theme]:
-    """Those that are mostly one, as one: under the name of the one that has a page, else of the larger."""
+    It has the name of the one that has a page, else of the larger.
+    """
+    # Pages of older versions that told a part of a theme are called `theme: part`.
+    names = {*known.tagged, *(name for name in known.paged if ": " not in name)}
+    found = [theme for theme in map(known.theme, sorted(names)) if known.recurs(theme)]
     kept: list[Theme] = []
-    for theme in sorted(found, key=lambda one: (one.name not in paged, -len(one.members), one.name)):
+    for theme in sorted(found, key=lambda one: (one.name not in known.paged, -len(one.members), one.name)):
         for place, other in enumerate(kept):
-            together = other.name in paged and theme.name in paged[other.name].also
+            together = other.name in known.paged and theme.name in known.paged[other.name].also
             overlap, contained = (STILL_OVERLAP, STILL_CONTAINED) if together else (OVERLAP, CONTAINED)
             shared = len(theme.members & other.members)
             if shared >= overlap * len(theme.members | other.members) or shared >= contained * len(theme.members):
-                kept[place] = Theme(
-                    name=other.name, members=other.members | theme.members, also=(*other.also, theme.name)
-                )
+                members = other.members | theme.members
+                kept[place] = Theme(name=other.name, members=members, also=(*other.also, theme.name))
                 break
         else:
             kept.append(theme)
-    return kept
-
-
-def _split(theme: Theme, known: Known) -> list[Theme]:
-    """A theme that is too broad, as parts by the other topics of its memories; what has none stays under its name."""
-    before = {name.removeprefix(f"{theme.name}: ") for name in known.paged if name.startswith(f"{theme.name}: ")}
-    rest, parts = set(theme.members), []
-    while len(rest) > (STILL_MANY if before else MOST):
-        inside = {name: rest & set(members) for name, members in known.tagged.items() if name != theme.name}
-        sizes = Counter({name: len(held) for name, held in inside.items() if len(held) <= NEARLY_ALL * len(rest)})
-        fit = {name: size for name, size in sizes.items() if size >= LEAST_ALONE // (2 if name in before else 1)}
-        name = min(fit, key=lambda one: (one not in before, -fit[one], one), default="")
-        if not name:
-            break
-        parts.append(Theme(name=f"{theme.name}: {name}", members=frozenset(inside[name]), part=name))
-        rest -= inside[name]
-    return [Theme(name=theme.name, members=frozenset(rest), also=theme.also), *parts]
+    return sorted(filter(known.deserves_page, kept), key=lambda theme: theme.name)
 
 
 #: Lines and bytes that are left free: a list begins and ends with empty lines.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePath
@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from csmd import wire
 from csmd.dream import page_content, page_format
 from csmd.dream.actions import Fact
-from csmd.dream.page_content import Beside, Place
+from csmd.dream.page_content import Beside, Place, Theme
 from csmd.dream.page_format import Page, Read
 from csmd.hosts.claude.environment import INDEX
 from csmd.model import Memory
@@ -21,12 +21,10 @@ from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import redact
 from csmd.recall import threads
 from csmd.store import dreams, failures, files, markdown_pages, tombstones, topics
-from csmd.store.core import Store
+from csmd.store.core import Store, whole
 from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
 from csmd.text import display, page_lines
-
-Do = Literal["begin", "write", "remove", "read"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +32,7 @@ class Change:
     """What would become of one file below the memory directory; `read`: an edit in it is read first, whatever comes of it."""
 
     path: str
-    do: Do
+    do: Literal["begin", "write", "remove", "read"]
     reason: str
 
 
@@ -44,13 +42,10 @@ def change(path: str, before: str | None, after: str | None, *, why_gone: str = 
         return None
     if after is None:
         return Change(path=path, do="remove", reason=why_gone)
+    is_now = _lines(after)
     if before is None:
-        return Change(
-            path=path,
-            do="begin",
-            reason=display.amount(number, "line") if (number := len(_lines(after))) else "no line yet",
-        )
-    was, is_now = _lines(before), _lines(after)
+        return Change(path=path, do="begin", reason=display.amount(len(is_now), "line") if is_now else "no line yet")
+    was = _lines(before)
     counts = (
         (len(is_now.keys() - was.keys()), "new"),
         (len(was.keys() - is_now.keys()), "gone"),
@@ -90,41 +85,32 @@ def places(rows: Rows) -> dict[int, Place]:
 
 
 def standing(
-    rows: Rows,
-    known: Mapping[str, PageRow],
-    *,
-    facts: Sequence[Fact],
-    key: bytes,
+    rows: Rows, known: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes,
     after: Mapping[str, Memory] = AS_IT_IS,
-) -> Generator[None, None, list[Page]]:
+) -> Generator[None, None, list[Page]]:  # fmt: skip
     """The pages, user.md and the projects first (those with the latest word before others), then themes and the index; a page a step."""
     where = places(rows)
     asked = {ident for ident, _ in markdown_pages.asked_about(rows)}
-    told = [
-        one
-        for one in (after.get(one.id, one) for one in markdown_pages.alive(rows))
-        if one.id not in asked and one.project_seq in where and page_content.may_stand(one)
-    ]
+    of: dict[int, list[Memory]] = {seq: [] for seq in where}
+    for one in markdown_pages.alive(rows):
+        memory = after.get(one.id, one)
+        if memory.id not in asked and memory.project_seq in where and page_content.may_stand(memory):
+            of[memory.project_seq].append(memory)
+    told = [memory for memories in of.values() for memory in memories]
     tags = topics.of_memories(rows, [one.seq for one in told])
     beside, new = _beside(rows, told)
-    of: dict[int, list[Memory]] = {}
-    for memory in told:
-        of.setdefault(memory.project_seq, []).append(memory)
     made: list[Page] = []
     for seq, place in where.items():
-        before = _before(rows, of.get(seq, ()), was(known.get(place.path)))
+        row = known.get(place.path)
+        before = _before(rows, of[seq], was(row))
         beside = replace(beside, before={**beside.before, **before})
         over = {one.id for olds in before.values() for one in olds}
-        of[seq] = [one for one in of.get(seq, ()) if one.id not in over]
-        if not seq:
-            around = replace(beside, new=new.get(0, ()))
-            made.append(page_content.user(of[0], around, was(known.get(place.path))))
-            continue
-        row = known.get(place.path)
+        of[seq] = [one for one in of[seq] if one.id not in over]
         out = frozenset(row.left_out) if row else frozenset[str]()
-        page = page_content.project(
+        common = Counter(tags[one.seq][0].name for one in of[seq] if tags.get(one.seq))
+        page = page_content.page_of(
             place, of[seq], facts=[one for one in facts if one.project_seq == seq],
-            themes=_most_common(tags[one.seq][0].name for one in of[seq] if tags.get(one.seq)),
+            themes=sorted(common, key=lambda name: (-common[name], name)),
             left_out=lambda said, out=out: page_content.counted_hash(said, key) in out,  # type: ignore[misc]
             beside=replace(beside, new=new.get(seq, ())), was=was(row),
         )  # fmt: skip
@@ -133,19 +119,12 @@ def standing(
     open_ones = {seq: place for seq, place in where.items() if not place.walled}
     listed = frozenset(item.id for page in made for section in page.sections for item in section.items)
     themed = yield from _themes(
-        known,
-        [one for seq in open_ones for one in page_content.still(of.get(seq, ()))],
-        tags,
-        open_ones,
-        beside,
-        listed,
+        known, [one for seq in open_ones for one in page_content.still(of[seq])], tags, open_ones, beside, listed
     )
-    latest = {
-        place.path: max((one.confirmed_at for one in of.get(seq, ())), default="") for seq, place in open_ones.items()
-    }
-    common = [page for page in made if page.path in latest]
-    common.sort(key=lambda page: (page.path == page_lines.USER, latest[page.path], page.path), reverse=True)
-    return [*made, *themed, page_content.index([*common, *themed], was(known.get(INDEX)))]
+    latest = {place.path: max((one.confirmed_at for one in of[seq]), default="") for seq, place in open_ones.items()}
+    common_pages = [page for page in made if page.path in latest]
+    common_pages.sort(key=lambda page: (page.path == page_lines.USER, latest[page.path], page.path), reverse=True)
+    return [*made, *themed, page_content.index([*common_pages, *themed], was(known.get(INDEX)))]
 
 
 def _before(rows: Rows, told: Sequence[Memory], was: Read) -> dict[str, tuple[Memory, ...]]:
@@ -157,11 +136,12 @@ def _before(rows: Rows, told: Sequence[Memory], was: Read) -> dict[str, tuple[Me
 def _beside(rows: Rows, told: Sequence[Memory]) -> tuple[Beside, dict[int, list[tuple[str, str]]]]:
     """What stands beside memories, and the lines that wait to be some, by their places."""
     ids = {one.seq: one.id for one in told}
+    known = frozenset(ids.values())
     symptoms = failures.symptoms_of(rows, [one.seq for one in told if one.category == "gotcha"])
     waits: dict[str, list[str]] = {}
     new: dict[int, list[tuple[str, str]]] = {}
     for one in markdown_pages.waiting_calls(rows):
-        of = next((ident for ident in one.memory_ids if ident in ids.values()), "")
+        of = next((ident for ident in one.memory_ids if ident in known), "")
         if of:
             waits.setdefault(of, []).append(one.text)
         else:
@@ -170,54 +150,38 @@ def _beside(rows: Rows, told: Sequence[Memory]) -> tuple[Beside, dict[int, list[
     return Beside(shows=shows, waits=waits), new
 
 
-def _most_common(names: Iterable[str]) -> list[str]:
-    found = Counter(names)
-    return sorted(found, key=lambda name: (-found[name], name))
-
-
 def _themes(
-    known: Mapping[str, PageRow],
-    told: Sequence[Memory],
-    tags: Mapping[int, Sequence[topics.Tagged]],
-    where: Mapping[int, Place],
-    beside: Beside,
-    listed: frozenset[str],
-) -> Generator[None, None, list[Page]]:
+    known: Mapping[str, PageRow], told: Sequence[Memory], tags: Mapping[int, Sequence[topics.Tagged]],
+    where: Mapping[int, Place], beside: Beside, listed: frozenset[str],
+) -> Generator[None, None, list[Page]]:  # fmt: skip
     tagged: dict[str, set[str]] = {}
     by_id = {memory.id: memory for memory in told}
     for memory in told:
         for tag in tags.get(memory.seq, ()):
             tagged.setdefault(tag.name, set()).add(memory.id)
-    paths, paged = _paged(known)
-    found = page_content.Known(
-        tagged=tagged, paged=paged, listed=listed, project_of={one.id: one.project_seq for one in told}
-    )  # fmt: skip
+    paths: dict[str, str] = {}
+    paged: dict[str, Theme] = {}
+    for path, row in sorted(known.items()):
+        if path.startswith(page_lines.TOPICS):
+            read = was(row)
+            name, also = str(read.head.get("name", "")), read.head.get("topics")
+            paths[name] = path
+            members = frozenset(item.id for _, item in read.lines() if item.id)
+            paged[name] = Theme(
+                name=name, members=members, also=tuple(map(str, also)) if isinstance(also, list) else ()
+            )
+    project_of = {one.id: one.project_seq for one in told}
+    found = page_content.Known(tagged=tagged, paged=paged, listed=listed, project_of=project_of)
     taken = set(paths.values())
     made = []
     for theme in page_content.themes(found):
         path = paths.get(theme.name) or _topic_path(theme.name, taken)
         taken.add(path)
-        members = [by_id[ident] for ident in sorted(theme.members)]
-        there = {seq: where[seq] for seq in {one.project_seq for one in members}}
-        made.append(page_content.topic(theme, path, members, there, listed, beside=beside, was=was(known.get(path))))
+        theirs = [by_id[ident] for ident in sorted(theme.members)]
+        there = {seq: where[seq] for seq in {one.project_seq for one in theirs}}
+        made.append(page_content.topic(theme, path, theirs, there, listed, beside=beside, was=was(known.get(path))))
         yield
     return made
-
-
-def _paged(known: Mapping[str, PageRow]) -> tuple[dict[str, str], dict[str, page_content.Paged]]:
-    """The themes that have a page, by name: where it is, and what stands on it."""
-    paths: dict[str, str] = {}
-    paged: dict[str, page_content.Paged] = {}
-    for path, row in sorted(known.items()):
-        if path.startswith(page_lines.TOPICS):
-            read = was(row)
-            name, of = str(read.head.get("name", "")), read.head.get("topics")
-            paths[name] = path
-            paged[name] = page_content.Paged(
-                members=frozenset(item.id for _, item in read.lines() if item.id),
-                also=frozenset(map(str, of)) - {name} if isinstance(of, list) else frozenset(),
-            )
-    return paths, paged
 
 
 def _topic_path(name: str, taken: Collection[str]) -> str:
@@ -227,12 +191,12 @@ def _topic_path(name: str, taken: Collection[str]) -> str:
 
 
 class _Known(NamedTuple):
-    """Words of lines that csmd knows, by the place of their page (None: of any): under ids of memories that are no more,
-    under those of living ones; and all that may have been forgotten.
+    """(place of a page, words of a line there) that csmd knows, place None for any: under ids of memories that are no more,
+    and under those of living ones; and all words that may have been forgotten.
     """
 
-    gone: Mapping[int | None, Collection[str]]
-    living: Mapping[int | None, Collection[str]]
+    gone: Collection[tuple[int | None, str]]
+    living: Collection[tuple[int | None, str]]
     asked: Collection[str]
 
 
@@ -245,31 +209,26 @@ def withdraw(store: Store, directory: Path) -> int:
     pages = store.read(markdown_pages.pages)
     known = store.read(lambda rows: _known(rows, pages.values()))
     for row in pages.values():
-        without = partial(_without, path=row.path, known=known, key=store.hash_key)
         # The file first: while the row knows the line, it is no new one.
-        had = _from_file(store, directory / row.path, without)
+        had = _from_file(store, directory, row.path, known)
+        without = partial(_without, path=row.path, known=known, key=store.hash_key)
         text, also = (store.read(partial(without, said=one))[0] for one in (row.text, row.also))
         left = replace(row, text=text, also=also)
         if left != row:
             store.write(partial(markdown_pages.put_page, page=left))
         done += had or left != row
-    for path in _withdraw_beside(directory):
-        named = path.relative_to(directory).as_posix()
-        done += _from_file(store, path, partial(_without, path=named, known=known, key=store.hash_key))
+    # Whole pages beside pages that lost too much, and what is put aside.
+    for pattern in ("*.restored-*.md", "[pt]*/*.restored-*.md", f"{ARCHIVE}[pt]*/*.md"):
+        for path in sorted(directory.glob(pattern)):
+            done += _from_file(store, directory, path.relative_to(directory).as_posix(), known)
     return done
 
 
-def _withdraw_beside(directory: Path) -> Iterator[Path]:
-    """Whole pages beside pages that lost too much, and what is put aside."""
-    yield from sorted(directory.glob("*.restored-*.md"))
-    yield from sorted(directory.glob("[pt]*/*.restored-*.md"))
-    yield from sorted((directory / ARCHIVE).glob("[pt]*/*.md"))
-
-
-def _from_file(store: Store, path: Path, without: Callable[..., tuple[str, int]]) -> bool:
+def _from_file(store: Store, directory: Path, named: str, known: _Known) -> bool:
+    path = directory / named
     raw = None if path.is_symlink() else content(path)
     said = "" if raw is None else page_format.text_of(raw)[0]
-    left, gone = store.read(partial(without, said=said))
+    left, gone = store.read(partial(_without, said=said, path=named, known=known, key=store.hash_key))
     if gone:
         put(path, left)
     return gone > 0
@@ -277,32 +236,29 @@ def _from_file(store: Store, path: Path, without: Callable[..., tuple[str, int]]
 
 def _without(rows: Rows, *, said: str, path: str, known: _Known, key: bytes) -> tuple[str, int]:
     place = markdown_pages.place_of(rows, path)
-    gone, living = known.gone.get(place, ()), known.living.get(place, ())
 
     def is_unsaid(words: str) -> bool:
-        if words in living:
+        if (place, words) in known.living:
             return False
-        return words in gone or (words in known.asked and markdown_pages.unsaid(rows, words, place=place, key=key))
+        is_gone = (place, words) in known.gone
+        return is_gone or (words in known.asked and markdown_pages.unsaid(rows, words, place=place, key=key))
 
     return markdown_pages.without_lines(said, lambda ids: markdown_pages.missing_lines(rows, ids), is_unsaid)
 
 
-def _known(rows: Rows, pages: Collection[PageRow]) -> _Known:
-    named: dict[str, dict[int | None, set[str]]] = {}
+def _known(rows: Rows, pages: Iterable[PageRow]) -> _Known:
+    said: dict[str, set[tuple[int | None, str]]] = defaultdict(set)
     for row in pages:
-        places = {markdown_pages.place_of(rows, row.path), None}
+        place = markdown_pages.place_of(rows, row.path)
         for body in (row.text, row.also):
             for _, item in page_format.read(body).lines():
-                for place in places:
-                    named.setdefault(item.id, {}).setdefault(place, set()).add(page_lines.key(item.text))
-    bare = named.pop("", {})
-    missing = markdown_pages.missing_lines(rows, list(named))
-    gone: dict[int | None, set[str]] = {}
-    living: dict[int | None, set[str]] = {}
-    for ident, found in named.items():
-        for place, words in found.items():
-            (gone if ident in missing else living).setdefault(place, set()).update(words)
-    return _Known(gone=gone, living=living, asked=bare.get(None, set()) | gone.get(None, set()))
+                words = page_lines.key(item.text)
+                said[item.id] |= {(place, words), (None, words)}
+    bare = said.pop("", set())
+    missing = markdown_pages.missing_lines(rows, list(said))
+    gone = {one for ident in missing for one in said[ident]}
+    living = {one for ident, found in said.items() if ident not in missing for one in found}
+    return _Known(gone=gone, living=living, asked={words for _, words in bare | gone})
 
 
 ARCHIVE = "archive/"
@@ -321,14 +277,9 @@ class Wanted:
 
 
 def write(
-    store: Store,
-    directory: Path,
-    *,
-    dream_seq: int,
-    now: str,
-    facts: Sequence[Fact],
+    store: Store, directory: Path, *, dream_seq: int, now: str, facts: Sequence[Fact],
     only: Collection[str] | None = None,
-) -> Iterator[str]:
+) -> Iterator[str]:  # fmt: skip
     """Writes the pages that are other than they should be, of `only` some paths; after each its path below the memory directory.
 
     Each is noted in the dream's journal, unless `dream_seq` is 0. OSError where the disk does not take them.
@@ -341,7 +292,9 @@ def write(
         # written already; a hook's turn changes no page.
         if store.commits != commits and (stamp := store.read(markdown_pages.stamp)) != seen:
             seen, known = stamp, store.read(markdown_pages.pages)
-            every = store.read(partial(_planned_at_once, known=known, facts=facts, key=store.hash_key))
+            # What is written goes by what is believed together.
+            plan = partial(planned, known=known, facts=facts, key=store.hash_key)
+            every = store.read(lambda rows, plan=plan: whole(plan(rows)))  # type: ignore[misc]
             purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
             todo = [one for one in every if tried.get(one.path) != one and (only is None or one.path in only)]
         if not todo:
@@ -365,15 +318,10 @@ def _bring_up(
     before = None if raw is None else raw.decode("utf-8", "replace")
     if before != one.text:
         _carry_out(store, directory, one, row, before, dream_seq=dream_seq, now=now)
-        return True
-    if row is not None and one.text is not None and row.text != one.text:
-        _settle(store, row, one.text, now=now)
-    return False
-
-
-def _settle(store: Store, row: PageRow, text: str, *, now: str) -> None:
-    """Notes that a file stands as it was to be written: the daemon was killed before it could."""
-    store.write(lambda rows: markdown_pages.put_page(rows, replace(row, text=text, also="", at=now)))
+    elif row is not None and one.text is not None and row.text != one.text:
+        # It stands as it was to be written: the daemon was killed before it could say so.
+        store.write(partial(markdown_pages.put_page, page=replace(row, text=one.text, also="", at=now)))
+    return before != one.text
 
 
 def changes(
@@ -411,13 +359,9 @@ def _theirs(rows: Rows, one: Wanted, row: PageRow | None) -> frozenset[int]:
 
 
 def planned(
-    rows: Rows,
-    known: Mapping[str, PageRow],
-    *,
-    facts: Sequence[Fact],
-    key: bytes,
+    rows: Rows, known: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes,
     after: Mapping[str, Memory] = AS_IT_IS,
-) -> Generator[None, None, list[Wanted]]:
+) -> Generator[None, None, list[Wanted]]:  # fmt: skip
     """Every page as it should be by what is believed (of `after`, by what will be), and what becomes of those that are no more; a page a step."""
     made = yield from standing(rows, known, facts=facts, key=key, after=after)
     wanted = [
@@ -436,19 +380,6 @@ def planned(
         into = f"{ARCHIVE}{path}" if is_topic or left else ""
         wanted.append(Wanted(path=path, text=None, reason=why, into=into))
     return wanted
-
-
-def _planned_at_once(
-    rows: Rows, *, known: Mapping[str, PageRow], facts: Sequence[Fact], key: bytes
-) -> Sequence[Wanted]:
-    """The same of one moment: what is written goes by what is believed together."""
-    steps = planned(rows, known, facts=facts, key=key)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            found: Sequence[Wanted] = end.value
-            return found
 
 
 def content(path: Path) -> bytes | None:
@@ -485,28 +416,30 @@ def _may_write(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:
 def _carry_out(
     store: Store, directory: Path, one: Wanted, row: PageRow | None, before: str | None, *, dream_seq: int, now: str
 ) -> None:
-    path = directory / one.path
-    if one.text is None:
+    path, text = directory / one.path, one.text
+    # What somebody typed into the file may hold a secret: undo gives the page back without it.
+    before = None if before is None else redact(before, Counter())
+
+    def note(rows: Rows, page: PageRow | None) -> None:
+        if page is None:
+            markdown_pages.remove_page(rows, one.path)
+        else:
+            markdown_pages.put_page(rows, page)
+        if dream_seq:
+            named = f"{directory.name}/{one.path}"
+            dreams.wrote(rows, dream_seq, reason=one.reason, path=named, before=before, after=text, now=now)
+
+    if text is None:
         if one.into and row is not None:
             _keep(store, directory, one.into, row, dream_seq=dream_seq, now=now)
         path.unlink(missing_ok=True)
-
-        def gone(rows: Rows) -> None:
-            markdown_pages.remove_page(rows, one.path)
-            _note(rows, directory, one, before, dream_seq, now)
-
-        store.write(gone)
+        store.write(partial(note, page=None))
         return
-    text = one.text
     was = row or PageRow(path=one.path, text="", at=now)
-
-    def noted(rows: Rows) -> None:
-        markdown_pages.put_page(rows, replace(was, also=text))
-        _note(rows, directory, one, before, dream_seq, now)
-
-    store.write(noted)
+    store.write(partial(note, page=replace(was, also=text)))
     put(path, text)
-    store.write(lambda rows: markdown_pages.put_page(rows, replace(was, text=text, also="", at=now, problem="")))
+    written = replace(was, text=text, also="", at=now, problem="")
+    store.write(partial(markdown_pages.put_page, page=written))
 
 
 def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: int, now: str) -> None:
@@ -514,9 +447,9 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
 
     Of a theme's page no line that has gone behind a wall since: that is of no project alone.
     """
-    walled = {seq for seq, *_, is_walled in store.read(markdown_pages.page_places) if is_walled}
-    if not row.path.startswith(page_lines.TOPICS):
-        walled = set()
+    walled: set[int] = set()
+    if row.path.startswith(page_lines.TOPICS):
+        walled = {seq for seq, *_, is_walled in store.read(markdown_pages.page_places) if is_walled}
     alive = {memory.id for memory in store.read(markdown_pages.alive) if memory.project_seq not in walled}
     read = page_format.read(row.text)
     kept = [
@@ -535,30 +468,18 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
         path = directory / f"{into.removesuffix('.md')}-{number}.md"
     if raw is None:
         put(path, text)
-        if dream_seq:
-            reason = "a page was retired"
-            named = _below_home(directory, str(path.relative_to(directory)))
-            store.write(
-                lambda rows: dreams.wrote(rows, dream_seq, reason=reason, path=named, before=None, after=text, now=now)
-            )
+    if raw is None and dream_seq:
+        named = f"{directory.name}/{path.relative_to(directory)}"
+        reason = "a page was retired"
+        store.write(
+            lambda rows: dreams.wrote(rows, dream_seq, reason=reason, path=named, before=None, after=text, now=now)
+        )
 
 
 def put(path: Path, text: str) -> None:
     """Writes a page; its directory is private."""
     files.make_private(path.parent)
     files.write_atomic(path, text.encode("utf-8", "replace"))
-
-
-def _note(rows: Rows, directory: Path, one: Wanted, before: str | None, dream_seq: int, now: str) -> None:
-    if dream_seq:
-        path = _below_home(directory, one.path)
-        # What somebody typed into the file may hold a secret: undo gives the page back without it.
-        before = None if before is None else redact(before, Counter())
-        dreams.wrote(rows, dream_seq, reason=one.reason, path=path, before=before, after=one.text, now=now)
-
-
-def _below_home(directory: Path, path: str) -> str:
-    return f"{directory.name}/{path}"
 
 
 def _with_head(page: Page, row: PageRow | None) -> Page:

@@ -378,7 +378,7 @@ def test_what_would_be_written_is_told_a_page_a_step_and_of_which_projects_it_is
             count += 1
 
     count, found = home.store.read(preview)
-    assert count == 4 + len(found), "each page is made, and then compared, in a step of its own"
+    assert count == 5 + len(found), "each page is made, and then compared, in a step of its own"
     assert found == {
         "user.md": {0}, "MEMORY.md": set(), "topics/builds.md": {one, other},
         "projects/gull": {one}, "projects/tern": {other}, "projects/heron": {third},
