@@ -83,8 +83,8 @@ def command_rows() -> str:
 
 def tool_rows() -> str:
     """Every tool with its summary and its parameters: required ones in bold, the others with their default."""
+    from csmd.tools import TOOLS
     from csmd.tools.registry import REQUIRED
-    from csmd.tools.table import TOOLS
 
     def shown(name: str, default: object) -> str:
         if default is REQUIRED:

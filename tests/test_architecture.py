@@ -31,6 +31,7 @@ LAYERS = [
     "memory",
     "recall",
     "dream",
+    "tools",
     "daemon",
 ]
 VOCABULARY = {
@@ -154,7 +155,7 @@ LAZY_ONLY = {
 CLOCK = {"time", "threading", "subprocess", "multiprocessing", "sched", "signal"}
 CLOCK_ALLOWED = {
     "daemon", "store.core", "embedding", "store.sqlite",
-    "cli", "client", "doctor", "installer", "tools",
+    "cli", "client", "doctor", "installer",
 }  # fmt: skip
 
 
@@ -164,8 +165,6 @@ def name_of(path: Path) -> str:
 
 def layer_of(module: str) -> str:
     head = module.split(".")[0]
-    if head == "tools":  # as long as its context is the daemon's own
-        return "daemon"
     return "vocabulary" if head in VOCABULARY else head
 
 

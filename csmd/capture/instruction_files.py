@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -13,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from csmd import wire
+from csmd import config, wire
 from csmd.capture import markdown_imports, project_identity
 from csmd.errors import BadInput
 from csmd.hosts.adapter import moment_of
@@ -143,9 +144,9 @@ class _Loader:
         if place.managed:
             self._load(f"{place.managed}/CLAUDE.md", "Managed", place.managed)
             self._load_rules(f"{place.managed}/.claude/rules", "Managed", place.managed)
-        for config in place.configs:
-            self._load(f"{config}/CLAUDE.md", "User", config)
-            self._load_rules(f"{config}/rules", "User", config)
+        for folder in place.configs:
+            self._load(f"{folder}/CLAUDE.md", "User", folder)
+            self._load_rules(f"{folder}/rules", "User", folder)
         for folder in _ancestors(place.start):
             is_own, has_agents = not _is_of_main(place, folder), names == AGENTS_FILES
             if is_own and has_agents:
@@ -302,10 +303,10 @@ def merged(place: Place, disk: Disk) -> tuple[list[tuple[str, str, str]], list[s
     """((scope, path, text) of each file, the most binding first; what was left out and why)."""
     reading = Merged(place, disk)
     paths: list[tuple[str, str]] = []
-    for config in place.configs:
-        names = sorted(entry.name for entry in disk.names(f"{config}/rules") if not entry.folder)
-        paths += [("managed", f"{config}/rules/{name}") for name in names if name.endswith(".md")]
-    paths += [("user", f"{config}/CLAUDE.md") for config in place.configs]
+    for folder in place.configs:
+        names = sorted(entry.name for entry in disk.names(f"{folder}/rules") if not entry.folder)
+        paths += [("managed", f"{folder}/rules/{name}") for name in names if name.endswith(".md")]
+    paths += [("user", f"{folder}/CLAUDE.md") for folder in place.configs]
     paths += [("project", f"{place.start}/CLAUDE.md"), ("local", f"{place.start}/.claude/CLAUDE.md")]
     found = [(scope, path, reading.text(path)) for scope, path in paths[:MAX_FILES]]
     return [(scope, path, body) for scope, path, body in found if body], reading.problems
@@ -330,6 +331,13 @@ class User:
     home: str
     configs: tuple[str, ...]
     managed: str
+
+
+def user_of(settings: config.Config) -> User:
+    """Whose files a daemon with this configuration reads."""
+    managed = MANAGED.get(sys.platform, MANAGED_ELSEWHERE)
+    configs = tuple(str(path) for path in settings.assistant_dirs)
+    return User(home=str(config.user_home()), configs=configs, managed=managed)
 
 
 def disk() -> Disk:

@@ -20,7 +20,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -31,11 +30,8 @@ from csmd.daemon import housekeeping, machine, reading
 from csmd.daemon.clock import here, iso, now_iso
 from csmd.daemon.context import Context
 from csmd.daemon.job import Job, carried_out
-from csmd.dream import daily, gates, narrator, page_edits, page_files, steps, undo
+from csmd.dream import daily, gates, page_edits, page_files, reselection, steps, undo
 from csmd.dream import gates as holders
-from csmd.dream import reselection as stage_reselection
-from csmd.dream import undo as stage_undo
-from csmd.dream.actions import Fact, Kind, Phase
 from csmd.dream.gates import Chosen, Holder, Seen, Verdict
 from csmd.dream.undo import EDITED
 from csmd.errors import ConfigError, CsmdError, StoreError
@@ -45,6 +41,7 @@ from csmd.store import backup, dreams, files
 from csmd.store.core import a_moment, whole
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
+from csmd.tools.dreams import count_facts, dream_json
 
 MOST_BYTES = 4096
 #: A mark that is older was left by one that was killed while it took over.
@@ -330,25 +327,6 @@ Step = Callable[[Night], Iterator[None]]
 FORGOTTEN = 50
 
 
-#: Who counts facts in one project, for a plan to go by: (rows, the project's row key, now).
-COUNTING: tuple[Callable[[Rows, int, str], Sequence[Fact]], ...] = (
-    lambda rows, project, now: narrator.facts(rows, project, now=now),
-)
-
-
-def counted(read: steps.Read, *, now: str) -> steps.Steps[steps.Facts]:
-    """What is counted over journal and packets, by project."""
-    found: dict[int, Sequence[Fact]] = {}
-    for place in read(dreams.dream_places):
-        found[place.seq] = read(partial(_counted, project=place.seq, now=now))
-        yield
-    return found
-
-
-def _counted(rows: Rows, project: int, now: str) -> Sequence[Fact]:
-    return [fact for count in COUNTING for fact in count(rows, project, now)]
-
-
 def _read_edits(night: Night) -> Iterator[None]:
     if night.awaited:
         yield from night.edited.read_at_once()
@@ -359,7 +337,7 @@ def _read_edits(night: Night) -> Iterator[None]:
 
 def _write_pages(night: Night) -> Generator[None]:
     store, now = night.context.store, night.now()
-    found = yield from counted(store.read, now=now)
+    found = yield from count_facts(store.read, now=now)
     facts = [fact for here in found.values() for fact in here]
     directory = night.context.config.paths.memory
     for _ in page_files.write(store, directory, dream_seq=night.dream.seq, now=now, facts=facts):
@@ -373,7 +351,7 @@ def rewritten(context: Context, edited: Edited, paths: Sequence[str]) -> Generat
         return
     yield from edited.read_at_once()
     store, paths_of = context.store, context.config.paths
-    found = yield from counted(store.read, now=now_iso())
+    found = yield from count_facts(store.read, now=now_iso())
     facts = [fact for here in found.values() for fact in here]
     only = {
         str((paths_of.home / path).relative_to(paths_of.memory))
@@ -386,7 +364,7 @@ def rewritten(context: Context, edited: Edited, paths: Sequence[str]) -> Generat
 
 def _consolidate(night: Night) -> Generator[None]:
     store, now = night.context.store, night.now()
-    facts = yield from counted(store.read, now=now)
+    facts = yield from count_facts(store.read, now=now)
     promoting = night.context.config.settings.stages_promote
     yield from steps.batches(store, night.dream, now=now, key=store.hash_key, facts=facts, promoting=promoting)
 
@@ -416,19 +394,19 @@ def _choose_anew(night: Night) -> Generator[None]:
         )
     housekeeping.make_backup(night.context, None)
     yield
-    found = yield from stage_reselection.planned(store.read, key=store.hash_key)
+    found = yield from reselection.planned(store.read, key=store.hash_key)
     if found.needs_person and not night.confirmed:
         store.write(dreams.settle)
         raise CsmdError(
             f"choosing old memories anew would archive {len(found.archived)} of {len(found.kept) + len(found.archived)}",
             hint="`csmd distill --again --dry-run` shows them; `csmd distill --again --yes` does it",
         )
-    yield from stage_reselection.batches(store, night.dream, found, now=night.now(), key=store.hash_key)
+    yield from reselection.batches(store, night.dream, found, now=night.now(), key=store.hash_key)
     store.write(dreams.settle)
 
 
 #: Why a dream chooses old memories anew, and what such a one does in place of STEPS.
-AGAIN = "choosing old memories anew"
+AGAIN = reselection.WHY
 AGAIN_STEPS: Mapping[str, Step] = {
     "reading what people edited": _read_edits,
     AGAIN: _choose_anew,
@@ -443,13 +421,6 @@ STEPS: Mapping[str, Step] = {
     "archiving days": _archive_days,
     "forgetting old dreams": _forget_old,
 }
-#: The phase of a dream in which an action is done.
-PHASES: Mapping[Kind, Phase] = {
-    "merge": "consolidate", "strengthen": "consolidate", "supersede": "consolidate", "ask": "consolidate", "lift": "consolidate", "promote": "consolidate",
-    "raise": "consolidate", "archive": "prune",
-}  # fmt: skip
-
-
 #: How often the gates are asked.
 LOOK_S = 60.0
 #: How often the lock says that its holder is alive; another host gives it up after an hour.
@@ -507,7 +478,7 @@ class Dreaming:
             self._is_awaited = awaited or (self._job is not None and self._is_awaited)
             if self._job is None:
                 self._went_on = time.monotonic()
-                self._job = Job(id=secrets.token_hex(8), kind="dream", order={"why": why, "confirmed": confirmed})
+                self._job = Job(kind="dream", order={"why": why, "confirmed": confirmed})
                 self._context.list_job(self._job)
             job = self._job
         self._context.poke()
@@ -529,8 +500,8 @@ class Dreaming:
                 {"gate": answer.gate, "open": answer.is_open, "reason": answer.reason} for answer in verdict.answers
             ],
             "running": {"id": job.result.get("id", ""), **job.progress} if job else None,
-            "last": dream_told(rows, done) if done else None,
-            "latest": dream_told(rows, latest) if latest else None,
+            "last": dream_json(rows, done) if done else None,
+            "latest": dream_json(rows, latest) if latest else None,
         }
 
     # --- on the steward's thread
@@ -605,15 +576,13 @@ class Dreaming:
         job.progress.update(step="undoing")
         store, home = self._context.store, self._context.config.paths.home
         try:
-            found = yield from stage_undo.undo(
-                store, str(job.order["dream"]), home=home, now=now_iso(), key=store.hash_key
-            )
+            found = yield from undo.undo(store, str(job.order["dream"]), home=home, now=now_iso(), key=store.hash_key)
             # What somebody has edited since is kept: the lines beside the edit follow what is believed now.
             yield from rewritten(self._context, self._edited, [one.item for one in found.kept if one.why == EDITED])
         finally:
             self.lock.leave()
         job.result.update(
-            dreams=store.read(lambda rows: [dream_told(rows, one) for one in found.dreams]), items=list(found.items), files=list(found.files),
+            dreams=store.read(lambda rows: [dream_json(rows, one) for one in found.dreams]), items=list(found.items), files=list(found.files),
             kept=[asdict(one) for one in found.kept],
         )  # fmt: skip
 
@@ -719,15 +688,6 @@ class Dreaming:
 def dreams_already(holder: Holder) -> str:
     """Who has the lock, for people."""
     return f"{holder.named} dreams already"
-
-
-def dream_told(rows: Rows, dream: Dream) -> dict[str, Any]:
-    """A dream for the rim, with how many actions of each kind it did."""
-    return {
-        "id": dream.id, "why": dream.why, "state": dream.state, "begun_at": dream.begun_at, "ended_at": dream.ended_at,
-        "undone_at": dream.undone_at, "sessions": dream.sessions, "error": dream.error,
-        "did": dreams.change_counts(rows, dream.seq),
-    }  # fmt: skip
 
 
 def resume_dreams(context: Context) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import threading
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from csmd import config
 from csmd.capture import instruction_files as capture
 from csmd.config import Settings
 from csmd.daemon.clock import iso, now_iso
@@ -20,6 +17,7 @@ from csmd.errors import StoreError
 from csmd.store import activity, backup, checkpoints, events, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.tools.operations import backups
 
 log = logging.getLogger(__name__)
 
@@ -130,25 +128,15 @@ class Instructed:
             if known is not None and capture.stamp(path for path, *_ in known) == known:
                 return True
             if root and Path(root).is_dir():
-                changed, folders, marks = capture.refresh(self._context.store, seq, root, self.user(), now=now_iso())
+                changed, folders, marks = capture.refresh(
+                    self._context.store, seq, root, capture.user_of(self._context.config), now=now_iso()
+                )
                 self._folders[seq, root] = folders
                 self._stamps[seq, root] = capture.stamp(marks)
             return True
 
         self._context.guard("instructions", read, about=root)
         return changed
-
-    def user(self) -> capture.User:
-        """Whose files these are."""
-        return user_of(self._context.config)
-
-
-def user_of(settings: config.Config) -> capture.User:
-    """Whose files a daemon with this configuration reads."""
-    managed = capture.MANAGED.get(sys.platform, capture.MANAGED_ELSEWHERE)
-    return capture.User(
-        home=str(config.user_home()), configs=tuple(str(path) for path in settings.assistant_dirs), managed=managed
-    )
 
 
 #: How often the daemon looks whether a backup is due, and tries again one that failed.
@@ -198,18 +186,9 @@ def _changed_at(database: Path) -> float:
     return max(path.stat().st_mtime for path in (database, log) if path.exists())
 
 
-def listing(database: Path) -> list[dict[str, Any]]:
-    """Every backup, the newest first."""
-    return [
-        {"path": str(path), "made_at": made.isoformat().replace("+00:00", "Z"), "bytes": os.stat(path).st_size}  # noqa: PTH116
-        for path in backup.listed(database)
-        if (made := backup.made_at(path))
-    ]
-
-
 def backups_shown(database: Path) -> dict[str, Any]:
     """What `csmd status` tells of the backups."""
-    found = listing(database)
+    found = backups(database)
     return {
         "backups": len(found),
         "backups_bytes": sum(row["bytes"] for row in found),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,6 @@ RESULTS = (
 class Job:
     """Work somebody waits for; `progress` is for people, `result` for the caller."""
 
-    id: str
     kind: Literal["import", "sync", "model", "purge", "scan", "backup", "export", "dream", "undo"]
     path: str = ""
     with_vectors: bool = True
@@ -37,6 +37,7 @@ class Job:
     result: dict[str, Any] = field(default_factory=dict)
     error: str = ""
     hint: str = ""
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
 
 
 def carried_out(job: Job, work: Iterable[None], *, log_file: Path) -> Generator[None]:

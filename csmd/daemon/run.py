@@ -37,7 +37,6 @@ from csmd.paths import Paths, mark_of
 from csmd.privacy.redaction import choose_words, redact
 from csmd.store import files
 from csmd.store.core import Store
-from csmd.tools.table import Tools
 
 #: What a disk says that is full, broken or not to be written: no fault of ours.
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
@@ -260,7 +259,7 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
         watch = Watch(steward.hint, steward.instructed.touch)
         steward.is_watched = lambda: not watch.trouble and watch.roots == sorted(steward.context.roots())
         path = socket_path(paths.home)
-        tools = Tools(steward, lambda rows: status(rows, steward, watch, meter, started))
+        tools = steward.tool_context(lambda rows, own: status(rows, own, watch, meter, started, paused=tools.paused()))
         server = Server(path, store, config, embedder, steward, tools, ended=stop.set)
         steward.ask_server = server.ask
         server.start()

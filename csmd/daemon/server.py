@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ from csmd.capture.ingest import Decoded
 from csmd.config import Config
 from csmd.daemon import injection
 from csmd.daemon.clock import now_iso
+from csmd.daemon.context import Noted
 from csmd.daemon.injection import Made
 from csmd.daemon.steward import Steward
 from csmd.embedding.supervisor import Embedder
@@ -35,9 +36,10 @@ from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
 from csmd.hosts.claude import transcript
 from csmd.model import Event, Project
 from csmd.store import activity, files
-from csmd.store.core import Ended, Lane, Precedence, Store, a_moment
+from csmd.store.core import Ended, Lane, Precedence, Store, a_moment, whole
 from csmd.store.sqlite import Rows
-from csmd.tools.table import TOOLS, Tools
+from csmd.tools import TOOLS, named
+from csmd.tools.registry import ToolContext
 from csmd.wire import Reply, Request
 
 #: A hook is sent off so long before its deadline.
@@ -123,7 +125,7 @@ class Server(threading.Thread):
         config: Config,
         embedder: Embedder,
         steward: Steward,
-        tools: Tools,
+        tools: ToolContext,
         *,
         ended: Callable[[], None],
     ) -> None:
@@ -396,11 +398,12 @@ class Server(threading.Thread):
         params = wire.loads(request.body or b"{}")
         if not isinstance(params, dict):
             raise BadInput("a call's parameters are not a JSON object")
-        lane = self.tools.lane(request.name)
+        lane, noted = named(request.name).lane, self.steward.context.noted
         if lane is None:
-            self._send(waiting.identity, Reply(status="ok", body=_json(self.tools.call(None, request.name, params))))
+            answer = whole(answering(self.tools, noted, None, request.name, params))
+            self._send(waiting.identity, Reply(status="ok", body=_json(answer)))
             return
-        self._answer(waiting, lane, lambda rows: self.tools.answering(rows, request.name, params))
+        self._answer(waiting, lane, lambda rows: answering(self.tools, noted, rows, request.name, params))
 
     def _answer(self, waiting: Waiting, lane: Lane, begun: Callable[[Rows], Generator[None, None, Any]]) -> None:
         """A moment of answering, and the next one behind whoever came meanwhile."""
@@ -485,6 +488,17 @@ class Server(threading.Thread):
                 pass
         except BlockingIOError:
             return
+
+
+def answering(
+    ctx: ToolContext, noted: Noted, rows: Rows | None, name: str, params: Mapping[str, Any]
+) -> Generator[None, None, Any]:
+    """Runs a tool in steps, where its answer takes long: each may have a transaction of its own."""
+    tool, began = named(name), time.monotonic()
+    given = tool.check(params)
+    result = yield from tool.answer(ctx, rows, given)
+    noted.answered(name, given, result, time.monotonic() - began)
+    return result
 
 
 def _what(request: Request) -> str:

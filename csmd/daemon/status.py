@@ -16,18 +16,17 @@ from csmd import wire
 from csmd.capture import ingest
 from csmd.config import Config, started_by
 from csmd.daemon import health, housekeeping
-from csmd.daemon.clock import iso, now_iso
+from csmd.daemon.clock import iso
 from csmd.daemon.machine import Meter
 from csmd.daemon.steward import Steward
 from csmd.daemon.watch import Watch
 from csmd.dream import page_edits
 from csmd.errors import StoreError
-from csmd.exclusions import Pauses
 from csmd.hosts.claude import environment, registration
 from csmd.privacy.redaction import redact
-from csmd.recall import compose
 from csmd.store import activity, files, receipts, sessions, speakers, vectors
 from csmd.store.sqlite import REPAIR_HINT, Rows
+from csmd.tools.retrieval import LIVE_S, live_sessions
 
 SETTINGS_BYTES = 1_000_000
 #: Projects whose own settings are looked at, the latest first.
@@ -58,8 +57,6 @@ def _days(folder: str, project: str = "") -> int:
     return registration.CLEANUP_DAYS if found is None else found
 
 
-#: A session without a turn for this long is nobody's any more.
-LIVE = timedelta(hours=1)
 WEEK = timedelta(days=7)
 MOST_LIVE = 5
 
@@ -76,7 +73,7 @@ def known_of_rows(rows: Rows, config: Config, model: str | None, *, now: datetim
         "corrected": speakers.corrected(rows, counters),
         "last_event": activity.last_event(rows),
         "last_read": activity.last_read(rows),
-        "live": live_sessions(rows, now=now, limit=MOST_LIVE),
+        "live": live_sessions(rows, since=iso(now - timedelta(seconds=LIVE_S)), limit=MOST_LIVE),
         "projects": [
             {"root": root, "name": title, "sessions": number, "memories": count, "last": last}
             for _, root, title, number, count, last in activity.project_counts(rows)
@@ -120,11 +117,6 @@ def nothing_known() -> dict[str, Any]:
     }
 
 
-def live_sessions(rows: Rows, *, now: datetime, limit: int, among: list[int] | None = None) -> list[dict[str, Any]]:
-    """The sessions that go on, the latest first: how many tokens each has in its context, of how many, and its bracket."""
-    return [_live(*row) for row in sessions.live(rows, since=iso(now - LIVE), limit=limit, projects=among)]
-
-
 def _memories(found: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
     gates: Counter[str] = Counter()
     tiers: Counter[str] = Counter()
@@ -134,23 +126,12 @@ def _memories(found: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
     return {"by_gate": dict(gates), "by_tier": dict(tiers)}
 
 
-def _live(session: str, project: str, model: str, last: str, tokens: int) -> dict[str, Any]:
-    window = environment.window(model, tokens)
-    return {
-        "session": session,
-        "project": project,
-        "model": model,
-        "last": last,
-        "tokens": tokens,
-        "window": window,
-        "bracket": compose.of(tokens, window),
-    }
-
-
 NO_MODEL = "vectors: no embedding model is installed, search is by words alone (csmd model fetch)"
 
 
-def status(rows: Rows, steward: Steward, watch: Watch, meter: Meter, started: float) -> dict[str, Any]:
+def status(
+    rows: Rows, steward: Steward, watch: Watch, meter: Meter, started: float, *, paused: dict[str, str] | None
+) -> dict[str, Any]:
     """The daemon's state; `started` is monotonic."""
     context = steward.context
     config, store, embedder, model = context.config, context.store, context.embedder, context.model_name()
@@ -189,7 +170,7 @@ def status(rows: Rows, steward: Steward, watch: Watch, meter: Meter, started: fl
         "counters": known["counters"],
         "corrected": known["corrected"],
         "excluded": {"events": known["counters"].get(ingest.EXCLUDED, 0), "transcripts": len(context.excluded)},
-        "paused": paused(context.excludes.pauses(), now_iso()),
+        "paused": paused,
         "last_event": known["last_event"],
         "last_read": known["last_read"],
         "spool": _spool(spooled),
@@ -217,12 +198,6 @@ def status(rows: Rows, steward: Steward, watch: Watch, meter: Meter, started: fl
         "log": str(config.paths.log_file),
         "degraded": [*degraded, *known["warnings"]],
     }
-
-
-def paused(pauses: Pauses, now: str) -> dict[str, str] | None:
-    """The pause that is on: since when and until when, "" until it is resumed; None when none is."""
-    on = pauses.current(now)
-    return {"since": on[0], "until": on[1]} if on else None
 
 
 def _spool(paths: list[Path]) -> dict[str, Any]:

@@ -12,18 +12,23 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator
+from typing import Any
 
 from csmd.config import Config
 from csmd.daemon import backlog, housekeeping, logs, reading, tasks
+from csmd.daemon.clock import iso_before, now_here, now_iso
 from csmd.daemon.context import Context, look_at_pauses
 from csmd.daemon.dreaming import Dreaming, Edited
-from csmd.daemon.health import Alarms, Clients
+from csmd.daemon.health import Alarms, Clients, clients_told
 from csmd.daemon.housekeeping import Instructed
 from csmd.daemon.injection import Rehearsing
+from csmd.daemon.job import Job
 from csmd.daemon.stages import Awaited, Reindex, Stages
 from csmd.embedding.supervisor import Embedder
 from csmd.store import files
 from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+from csmd.tools.registry import ToolContext
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +71,19 @@ class Steward(threading.Thread):
         """Whether file events tell of every transcript; the sweep then is for those that were lost."""
         self.ask_server: Callable[[Callable[[], None]], None] = lambda answered: answered()
         """Has the socket's thread call back when it comes by."""
+
+    def tool_context(self, status: Callable[[Rows, Steward], dict[str, Any]]) -> ToolContext:
+        """What tools may use of it all."""
+        context = self.context
+        return ToolContext(
+            store=context.store, config=context.config, embedder=context.embedder, excludes=context.excludes,
+            dreams=self.dreaming, now=now_iso, before=iso_before, here=now_here, monotonic=time.monotonic,
+            pauses=context.pauses, read_pauses=lambda: look_at_pauses(context.pauses), query_vector=context.query_vector,
+            submit=lambda kind, **order: context.submit(Job(kind=kind, **order)).id, job=context.jobs.get,
+            poke=context.poke, hint=context.hint, hint_of_hook=context.hint_of_hook, unwritten=context.noted.waiting,
+            forget_lines=self.edited.forget, alarms=self.alarms.shown, status=lambda rows: status(rows, self),
+            clients=lambda rows: clients_told(rows, context.config),
+        )  # fmt: skip
 
     def hint(self, path: str) -> None:
         """Says that a transcript or an instruction file may have changed; cheap, from any thread."""

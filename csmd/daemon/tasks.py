@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import secrets
 import stat
 import subprocess
 import sys
@@ -206,7 +205,7 @@ def purge_batches(context: Context, job: Job) -> Iterator[None]:
 def resume_purge(context: Context) -> None:
     """Has a purge finished that was broken off."""
     if context.store.read(purge.is_unfinished):
-        context.submit(Job(id=secrets.token_hex(8), kind="purge"))
+        context.submit(Job(kind="purge"))
 
 
 def _variants(context: Context, job: Job, plan: Plan) -> Generator[None, None, set[str]]:

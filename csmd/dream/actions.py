@@ -259,6 +259,11 @@ Kind = Literal[
     "archive",  # what decayed, was superseded, or was for a day: found by explicit search from then on
 ]
 Phase = Literal["orient", "gather", "consolidate", "prune"]
+#: The phase of a dream in which an action is done.
+PHASES: dict[Kind, Phase] = {
+    "merge": "consolidate", "strengthen": "consolidate", "supersede": "consolidate", "ask": "consolidate",
+    "lift": "consolidate", "promote": "consolidate", "raise": "consolidate", "archive": "prune",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,8 @@ from csmd.store.sqlite import Rows
 from csmd.text import similarity, tokens
 from csmd.text.tokens import content_words, stem
 
+#: Why a dream chooses old memories anew.
+WHY = "choosing old memories anew"
 #: A statement of the same line that holds such a share of a memory's words says what the memory says.
 SAME_WORDS = 0.6
 #: Beyond this share of archived ones a person is asked, where there are enough to speak of a share.

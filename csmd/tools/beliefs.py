@@ -1,4 +1,4 @@
-"""What is believed and how it is ruled: duplicates, merges, candidates, what waits for a person."""
+"""Beliefs: duplicates, merges and archiving; candidates and their promotion; what waits for a person's answer."""
 
 from __future__ import annotations
 
@@ -6,23 +6,29 @@ import secrets
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
-from csmd.daemon.clock import iso_before, now_iso
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import packets
 from csmd.memory import habits, review_answers, supersession, upkeep
 from csmd.memory.upkeep import Action, Finding
-from csmd.model import Candidate, CandidateKind, Memory, Packet
-from csmd.recall import visibility as recall
+from csmd.model import Candidate, CandidateKind, Memory
+from csmd.recall import visibility
 from csmd.store import activity, before_images, candidates, cursors, integrity, memories, projects, search
 from csmd.store.before_images import Answer
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.tools import memories as showing
-from csmd.tools.memories import memory_json, one, roots, worded
-from csmd.tools.memories import one as named
-from csmd.tools.registry import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, places
+from csmd.tools.present import (
+    as_json,
+    brief_memory,
+    candidate_json,
+    find_candidate,
+    find_memory,
+    memories_json,
+    roots,
+    sources,
+    worded,
+)
+from csmd.tools.registry import Json, Tool, ToolContext, between, need_person, places
 
 #: What a merge of all that is found merges; with what is only nearly the same.
 SAME: tuple[CandidateKind, ...] = ("duplicate",)
@@ -30,115 +36,96 @@ NEAR: tuple[CandidateKind, ...] = ("duplicate", "near_duplicate")
 STALE: tuple[CandidateKind, ...] = ("stale",)
 UNEMBEDDED: tuple[CandidateKind, ...] = ("missing_embedding",)
 MOST = 200
+MEMORY = "id text authority confidence project told=times confirmed_at"
 
 
-def _memory(memory: Memory, roots: dict[int, str]) -> dict[str, Any]:
+def _finding(finding: Finding, root_of: dict[int, str]) -> Json:
+    found = [as_json(memory, MEMORY, project=root_of.get(memory.project_seq, "")) for memory in finding.memories]
+    return as_json(finding, "kind reason confidence memories", memories=found)
+
+
+def _action(action: Action) -> Json:
+    memory, into = action.memory, action.into
     return {
-        "id": memory.id, "text": memory.text, "authority": memory.authority, "confidence": memory.confidence,
-        "project": roots.get(memory.project_seq, ""), "told": memory.times, "confirmed_at": memory.confirmed_at,
+        "do": action.kind, "id": memory.id, "version": memory.version, "text": memory.text,
+        "into": into.id if into else "", "into_text": into.text if into else "", "reason": action.reason,
     }  # fmt: skip
 
 
-def _finding(finding: Finding, roots: dict[int, str]) -> dict[str, Any]:
+def _generate(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", dry_run: bool = True) -> Json:
+    made = upkeep.generate(rows, places(rows, project, asking), now=ctx.now())
+    if not dry_run:
+        ctx.store.write(lambda writing: upkeep.enqueue(writing, made, now=ctx.now()))
     return {
-        "kind": finding.kind, "reason": finding.reason, "confidence": finding.confidence,
-        "memories": [_memory(memory, roots) for memory in finding.memories],
-    }  # fmt: skip
-
-
-def _action(action: Action) -> dict[str, Any]:
-    return {
-        "do": action.kind, "id": action.memory.id, "version": action.memory.version, "text": action.memory.text,
-        "into": action.into.id if action.into else "", "into_text": action.into.text if action.into else "",
-        "reason": action.reason,
-    }  # fmt: skip
-
-
-def _roots(rows: Rows) -> dict[int, str]:
-    return {seq: root for seq, root, *_ in activity.project_counts(rows)}
-
-
-def _generate(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    made = upkeep.generate(rows, places(rows, params), now=now_iso())
-    if not params["dry_run"]:
-        tools.store.write(lambda writing: upkeep.enqueue(writing, made, now=now_iso()))
-    return {
-        "dry_run": params["dry_run"],
+        "dry_run": dry_run,
         "by_kind": dict(sorted(Counter(one.kind for one in made.put).items())),
-        "candidates": [
-            {"kind": one.kind, "status": one.status, "reason": one.reason, "text": one.text, "memory_ids": list(one.memory_ids)}
-            for one in made.put[:MOST]
-        ],
+        "candidates": [as_json(one, "kind status reason text memory_ids") for one in made.put[:MOST]],
         "settled": [one.id for one in made.settle],
         "counts": candidates.counts(rows),
-    }  # fmt: skip
-
-
-def _detect(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    roots = _roots(rows)
-    found = upkeep.alike_in(rows, places(rows, params))
-    return {"duplicates": [_finding(finding, roots) for finding in found]}
-
-
-def _mended(tools: ToolContext, params: Params, plan: Sequence[Action], *, as_said: bool = False) -> dict[str, Any]:
-    """What was done of a plan, or would be. It was made on a reader: hooks do not wait for it, and what has moved is left."""
-    by = "user" if params.get("by_person") else "assistant"
-    if params["dry_run"]:
-        return {"dry_run": True, "actions": [_action(action) for action in plan], "left": []}
-    done, left = tools.store.write(
-        lambda rows: upkeep.apply(rows, plan, by=by, now=now_iso(), key=tools.store.hash_key, as_said=as_said)
-    )
-    tools.context.poke()
-    return {
-        "dry_run": False,
-        "actions": [_action(action) for action in done],
-        "left": [_action(action) for action in left],
     }
 
 
-def _merge(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    if params["undo"]:
-        return _undo(tools, rows, params)
-    if bool(params["id"]) != bool(params["into"]):
+def _detect(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> Json:
+    root_of = roots(rows)
+    return {
+        "duplicates": [_finding(finding, root_of) for finding in upkeep.alike_in(rows, places(rows, project, asking))]
+    }
+
+
+def _carry_out(
+    ctx: ToolContext, plan: Sequence[Action], *, dry_run: bool, by_person: bool = False, as_said: bool = False
+) -> Json:
+    """What was done of a plan, or would be. It was made on a reader: hooks do not wait for it, and what has moved is left."""
+    if dry_run:
+        return {"dry_run": True, "actions": [_action(action) for action in plan], "left": []}
+    by, key = "user" if by_person else "assistant", ctx.store.hash_key
+    done, left = ctx.store.write(lambda rows: upkeep.apply(rows, plan, by=by, now=ctx.now(), key=key, as_said=as_said))
+    ctx.poke()
+    return {"dry_run": False, "actions": [_action(one) for one in done], "left": [_action(one) for one in left]}
+
+
+def _merge(
+    ctx: ToolContext, rows: Rows, id_: str = "", into: str = "", near: bool = False, undo: str = "", project: str = "",
+    asking: str = "", dry_run: bool = True, by_person: bool = False,
+) -> Json:  # fmt: skip
+    if undo:
+        return _unmerge(ctx, rows, undo, asking, dry_run=dry_run, by_person=by_person)
+    if bool(id_) != bool(into):
         raise BadInput(
             "which memory is to be merged into which other?", hint="name both, or neither for all duplicates"
         )
-    if params["near"] and not params["by_person"] and not params["dry_run"]:
+    if near and not by_person and not dry_run:
         raise BadInput("that memories nearly the same are one, a person says", hint="`csmd merge --near` in a terminal")
-    if not params["id"]:
-        found = upkeep.alike_in(rows, places(rows, params))
-        return _mended(tools, params, upkeep.actions(found, kinds=NEAR if params["near"] else SAME))
-    merged, into = (named(rows, params[name], asking=params[ASKING]) for name in ("id", "into"))
+    if not id_:
+        plan = upkeep.actions(upkeep.alike_in(rows, places(rows, project, asking)), kinds=NEAR if near else SAME)
+        return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
+    merged, other = find_memory(rows, id_, asking), find_memory(rows, into, asking)
     around = {merged.project_seq: projects.everywhere(rows, merged.project_seq)}
-    plan = [upkeep.planned_merge(merged, into, everywhere=around, by_person=params["by_person"])]
-    return _mended(tools, params, plan, as_said=params["by_person"])
+    pair = [upkeep.planned_merge(merged, other, everywhere=around, by_person=by_person)]
+    return _carry_out(ctx, pair, dry_run=dry_run, by_person=by_person, as_said=by_person)
 
 
-def _undo(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    ident = named(rows, params["undo"], asking=params[ASKING]).id
+def _unmerge(ctx: ToolContext, rows: Rows, typed: str, asking: str, *, dry_run: bool, by_person: bool) -> Json:
+    memory = find_memory(rows, typed, asking)
+    if dry_run:
+        return {"dry_run": True, "undone": memory.id, "text": memory.text, "from": memory.superseded_by}
 
     def write(writing: Rows) -> tuple[Memory, Memory]:
-        memory = named(writing, ident, asking=params[ASKING])
-        return memory, upkeep.undo(writing, memory, now=now_iso(), by_person=params["by_person"])
+        merged = find_memory(writing, memory.id, asking)
+        return merged, upkeep.undo(writing, merged, now=ctx.now(), by_person=by_person)
 
-    if params["dry_run"]:
-        memory = named(rows, ident, asking=params[ASKING])
-        return {"dry_run": True, "undone": ident, "text": memory.text, "from": memory.superseded_by}
-    memory, into = tools.store.write(write)
+    memory, into = ctx.store.write(write)
     return {"dry_run": False, "undone": memory.id, "text": memory.text, "from": into.id if into.id != memory.id else ""}
 
 
-def _ageing(tools: ToolContext, rows: Rows, params: Params) -> list[Finding]:
-    found = upkeep.ailing_in(rows, places(rows, params))
-    return [finding for finding in found if finding.kind == "stale"]
+def _stale(rows: Rows, project: str, asking: str) -> list[Finding]:
+    return [finding for finding in upkeep.ailing_in(rows, places(rows, project, asking)) if finding.kind == "stale"]
 
 
-def _archive_report(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    roots = _roots(rows)
-    return {
-        "stale": [_finding(finding, roots) for finding in _ageing(tools, rows, params)],
-        "by_tier": _by_tier(rows),
-    }
+def _archive_report(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> Json:
+    root_of = roots(rows)
+    stale = [_finding(finding, root_of) for finding in _stale(rows, project, asking)]
+    return {"stale": stale, "by_tier": _by_tier(rows)}
 
 
 def _by_tier(rows: Rows) -> dict[str, int]:
@@ -148,38 +135,38 @@ def _by_tier(rows: Rows) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _archive(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    return _mended(tools, params, upkeep.actions(_ageing(tools, rows, params), kinds=STALE))
+def _archive(
+    ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", dry_run: bool = True, by_person: bool = False
+) -> Json:
+    plan = upkeep.actions(_stale(rows, project, asking), kinds=STALE)
+    return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
 
 
-def _backfill(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    return _mended(
-        tools,
-        params,
-        upkeep.actions(upkeep.ailing_in(rows, places(rows, params)), kinds=UNEMBEDDED),
-    )
+def _backfill(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", dry_run: bool = True) -> Json:
+    plan = upkeep.actions(upkeep.ailing_in(rows, places(rows, project, asking)), kinds=UNEMBEDDED)
+    return _carry_out(ctx, plan, dry_run=dry_run)
 
 
-def _beliefs(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    roots = _roots(rows)
-    found = upkeep.beliefs(memories.listing(rows, projects=places(rows, params)))
+def _knowledge(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", limit: int = 1000) -> Json:
+    root_of, limit = roots(rows), max(limit, 1)
+    found = upkeep.beliefs(memories.listing(rows, projects=places(rows, project, asking)))
     by_kind = {kind: [one for one in found if one.kind == kind] for kind in upkeep.BELIEF_KINDS}
-    limit = max(params["limit"], 1)
     return {
-        "more": {kind: len(rows_) - limit for kind, rows_ in by_kind.items() if len(rows_) > limit},
+        "more": {kind: len(held) - limit for kind, held in by_kind.items() if len(held) > limit},
         "beliefs": [
             {
-                "kind": one.kind, "subject": one.subject, **_memory(one.memory, roots), "told": one.turns,
+                "kind": one.kind, "subject": one.subject,
+                **as_json(one.memory, MEMORY, project=root_of.get(one.memory.project_seq, ""), told=one.turns),
                 "sessions": one.sessions, "also": [memory.id for memory in one.also],
             }
-            for rows_ in by_kind.values()
-            for one in rows_[:limit]
+            for held in by_kind.values()
+            for one in held[:limit]
         ],
     }  # fmt: skip
 
 
-def _governance(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    broken = integrity.broken(rows, tools.store.hash_key)
+def _governance(ctx: ToolContext, rows: Rows) -> Json:
+    broken = integrity.broken(rows, ctx.store.hash_key)
     return {
         "holds": not broken,
         "rules": [
@@ -192,165 +179,123 @@ def _governance(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any
     }  # fmt: skip
 
 
-DRY = {"dry_run": (bool, True), "by_person": (bool, False)}
-
-BELIEFS_TOOLS: dict[str, Tool] = {
-    "csm_memory_candidate_generate": Tool(
-        summary="Look for what is to be mended among memories, and put it into the queue", mutates=True, run=_generate,
-        parameters={**PLACE, "dry_run": (bool, True)},
+UPKEEP_TOOLS = (
+    Tool(
+        "csm_memory_candidate_generate", "Look for what is to be mended among memories, and put it into the queue", _generate,
+        mutates=True,
     ),
-    "csm_memory_dedup_detect": Tool(
-        summary="Find memories that say the same, or nearly so", mutates=False, run=_detect, parameters=PLACE
+    Tool("csm_memory_dedup_detect", "Find memories that say the same, or nearly so", _detect),
+    Tool(
+        "csm_memory_merge", "Merge a memory into another one, or all duplicates; or take a merge back", _merge, mutates=True
     ),
-    "csm_memory_merge": Tool(
-        summary="Merge a memory into another one, or all duplicates; or take a merge back", mutates=True, run=_merge,
-        parameters={"id": (str, ""), "into": (str, ""), "near": (bool, False), "undo": (str, ""), **PLACE, **DRY},
+    Tool(
+        "csm_memory_archive_candidate_report", "Which memories have faded so far that they could be archived", _archive_report
     ),
-    "csm_memory_archive_candidate_report": Tool(
-        summary="Which memories have faded so far that they could be archived", mutates=False, run=_archive_report, parameters=PLACE
-    ),
-    "csm_memory_archive": Tool(
-        summary="Leave faded memories to explicit search", mutates=True, run=_archive, parameters={**PLACE, **DRY}
-    ),
-    "csm_memory_backfill_embeddings": Tool(
-        summary="Have memories embedded that were passed by", mutates=True, run=_backfill,
-        parameters={**PLACE, "dry_run": (bool, True)},
-    ),
-    "csm_belief_knowledge": Tool(
-        summary="What is held of a project or a user, by subject", mutates=False, run=_beliefs,
-        parameters={**PLACE, "limit": (int, 1000)}
-    ),
-    "csm_memory_governance_report": Tool(
-        summary="Whether the rules hold that have no exception", mutates=False, run=_governance, parameters={}
-    ),
-}  # fmt: skip
+    Tool("csm_memory_archive", "Leave faded memories to explicit search", _archive, mutates=True),
+    Tool("csm_memory_backfill_embeddings", "Have memories embedded that were passed by", _backfill, mutates=True),
+    Tool("csm_belief_knowledge", "What is held of a project or a user, by subject", _knowledge),
+    Tool("csm_memory_governance_report", "Whether the rules hold that have no exception", _governance),
+)  # fmt: skip
 
 
 MOST_HABITS = 1_000
 PROFILES = {"default": habits.DEFAULT, "relaxed": habits.RELAXED}
 #: Of a relaxed promotion a person is the author: csmd neither changes nor withdraws what came of it.
 BY_PERSON = "promoted"
+CANDIDATE = (
+    "id kind status text reason confidence reinforcement contradicted gate category source project memory_ids created_at "
+    "updated_at evidence"
+)
 
 
-def _packets(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    found = candidates.latest_packets(
-        rows, projects=places(rows, params), limit=min(max(params["limit"], 1), MOST_HABITS)
-    )
-    roots = _roots(rows)
-    return {"packets": [_packet_json(one, roots) for one in found]}
+def _packets(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", limit: int = 50) -> Json:
+    wanted, root_of = places(rows, project, asking), roots(rows)
+    found = candidates.latest_packets(rows, projects=wanted, limit=between(limit, MOST_HABITS))
+    names = "at kind subject outcome session_id project uuid state"
+    return {"packets": [as_json(one, names, project=root_of.get(one.project_seq, "")) for one in found]}
 
 
-def _packet_json(one: Packet, roots: dict[int, str]) -> dict[str, Any]:
-    return {
-        "at": one.at, "kind": one.kind, "subject": one.subject, "outcome": one.outcome, "session_id": one.session_id,
-        "project": roots.get(one.project_seq, ""), "uuid": one.uuid, "state": asdict(one.state),
-    }  # fmt: skip
+def _candidate(candidate: Candidate, root_of: dict[int, str]) -> Json:
+    return as_json(candidate, CANDIDATE, project=root_of.get(candidate.project_seq, ""))
 
 
-def _report(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    wanted = places(rows, params)
-    found = candidates.waiting(rows, projects=wanted, limit=min(max(params["limit"], 1), MOST_HABITS))
+def _report(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", limit: int = 200) -> Json:
+    wanted, root_of = places(rows, project, asking), roots(rows)
+    waiting = candidates.waiting(rows, projects=wanted, limit=between(limit, MOST_HABITS))
     plan = {action.candidate.id: action for action in habits.look(rows, projects=wanted, profile=habits.DEFAULT)}
-    roots, listed = _roots(rows), []
-    for candidate in found:
-        action = plan.get(candidate.id)
-        listed.append({**_json(candidate, roots), "why": list(action.reasons) if action else []})
-    return {"counts": _counts(rows, wanted), "candidates": listed}
+    listed = [
+        {**_candidate(one, root_of), "why": list(plan[one.id].reasons) if one.id in plan else []} for one in waiting
+    ]
+    return {"counts": candidates.counts(rows, projects=wanted), "candidates": listed}
 
 
-def _scan_report(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    found = _counts(rows, places(rows, params))
+def _scan_report(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> Json:
+    counts = candidates.counts(rows, projects=places(rows, project, asking))
     return {
         "kinds": {
-            kind: {"made_of": rule.made_of, "authority": rule.authority, "promoted": rule.promoted, "counts": found.get(kind, {})}
+            kind: as_json(rule, "made_of authority promoted", counts=counts.get(kind, {}))
             for kind, rule in habits.KINDS.items()
         }
-    }  # fmt: skip
+    }
 
 
-def _scan(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    """Has the steward look now: a past may be long, and somebody waits for an answer."""
-    if not tools.config.settings.stages_candidates:
+def _scan(ctx: ToolContext, rows: Rows) -> Json:
+    """Has the daemon look now: a past may be long, and somebody waits for an answer."""
+    if not ctx.config.settings.stages_candidates:
         raise CsmdError("observing is switched off (stages.candidates)", hint="csmd config set stages.candidates true")
     left = len(cursors.sessions_behind(rows, packets.STAGE))
-    tools.context.poke()
-    return {"sessions_left": left, "counts": _counts(rows, None)}
+    ctx.poke()
+    return {"sessions_left": left, "counts": candidates.counts(rows, projects=None)}
 
 
-def _promote(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    profile = PROFILES.get(params["profile"])
-    if profile is None:
-        raise BadInput(f"a profile is default or relaxed, not {params['profile']!r}")
-    if params["profile"] == "relaxed" and params["apply"] and not params["by_person"]:
+def _promote(
+    ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", profile: str = "default", apply: bool = False,
+    by_person: bool = False,
+) -> Json:  # fmt: skip
+    thresholds = PROFILES.get(profile)
+    if thresholds is None:
+        raise BadInput(f"a profile is default or relaxed, not {profile!r}")
+    if profile == "relaxed" and apply and not by_person:
         raise CsmdError(
             "the relaxed thresholds are for a person to choose", hint="type `csmd promote --relaxed` in a terminal"
         )
-    if params["apply"] and not params["by_person"] and not tools.config.settings.stages_promote:
+    if apply and not by_person and not ctx.config.settings.stages_promote:
         raise CsmdError("promotion is switched off", hint="type `csmd promote` in a terminal, or set stages.promote")
-    wanted, now, key = places(rows, params), now_iso(), tools.store.hash_key
+    wanted, root_of = places(rows, project, asking), roots(rows)
     made: dict[str, str] = {}
-    plan = habits.look(rows, projects=wanted, profile=profile)
-    if params["apply"]:
-        origin = BY_PERSON if params["profile"] == "relaxed" else memories.INFERRED
-        made = tools.store.write(
-            lambda writing: habits.carry_out(
-                writing,
-                # What moved since is planned anew: a plan is only as old as its transaction.
-                habits.look(writing, projects=wanted, profile=profile),
-                key=key,
-                now=now,
-                origin=origin,
-            )
-        )
-        tools.context.poke()
-    roots = _roots(rows)
+    plan = habits.look(rows, projects=wanted, profile=thresholds)
+
+    def write(writing: Rows) -> dict[str, str]:
+        # What moved since is planned anew: a plan is only as old as its transaction.
+        fresh = habits.look(writing, projects=wanted, profile=thresholds)
+        origin = BY_PERSON if profile == "relaxed" else memories.INFERRED
+        return habits.carry_out(writing, fresh, key=ctx.store.hash_key, now=ctx.now(), origin=origin)
+
+    if apply:
+        made = ctx.store.write(write)
+        ctx.poke()
     return {
-        "profile": asdict(profile),
-        "applied": params["apply"],
+        "profile": asdict(thresholds),
+        "applied": apply,
         "actions": [
-            {
-                "step": action.step, "reasons": list(action.reasons),
-                "memory_id": made.get(action.candidate.id, action.memory_id), "candidate": _json(action.candidate, roots),
-            }
+            as_json(
+                action, "step reasons memory_id candidate", memory_id=made.get(action.candidate.id, action.memory_id),
+                candidate=_candidate(action.candidate, root_of),
+            )
             for action in plan
         ],
     }  # fmt: skip
 
 
-def _json(one: Candidate, roots: dict[int, str]) -> dict[str, Any]:
-    return {
-        "id": one.id, "kind": one.kind, "status": one.status, "text": one.text, "reason": one.reason,
-        "confidence": one.confidence, "reinforcement": one.reinforcement, "contradicted": one.contradicted,
-        "gate": one.gate, "category": one.category, "source": one.source, "project": roots.get(one.project_seq, ""),
-        "memory_ids": list(one.memory_ids), "created_at": one.created_at, "updated_at": one.updated_at,
-        "evidence": [asdict(source) for source in one.evidence],
-    }  # fmt: skip
-
-
-def _counts(rows: Rows, wanted: list[int] | None) -> dict[str, dict[str, int]]:
-    return candidates.counts(rows, projects=wanted)
-
-
-HABITS_TOOLS: dict[str, Tool] = {
-    "csm_memory_packets": Tool(
-        summary="List what was observed lately, with how the session went", mutates=False, run=_packets,
-        parameters={**PLACE, "limit": (int, 50)},
+HABITS_TOOLS = (
+    Tool("csm_memory_packets", "List what was observed lately, with how the session went", _packets),
+    Tool("csm_memory_candidate_report", "Show what waits to become a memory, and why it waits", _report),
+    Tool("csm_belief_scan", "Have what recurs in sessions counted, in the background", _scan, mutates=True),
+    Tool("csm_belief_scan_report", "Count the candidates for beliefs by kind and status", _scan_report),
+    Tool(
+        "csm_belief_promote", "Plan which candidates become memories, and do it with apply", _promote, mutates=True
     ),
-    "csm_memory_candidate_report": Tool(
-        summary="Show what waits to become a memory, and why it waits", mutates=False, run=_report,
-        parameters={**PLACE, "limit": (int, 200)},
-    ),
-    "csm_belief_scan": Tool(
-        summary="Have what recurs in sessions counted, in the background", mutates=True, run=_scan, parameters={},
-    ),
-    "csm_belief_scan_report": Tool(
-        summary="Count the candidates for beliefs by kind and status", mutates=False, run=_scan_report, parameters=PLACE,
-    ),
-    "csm_belief_promote": Tool(
-        summary="Plan which candidates become memories, and do it with apply", mutates=True, run=_promote,
-        parameters={**PLACE, "profile": (str, "default"), "apply": (bool, False), "by_person": (bool, False)},
-    ),
-}  # fmt: skip
+)  # fmt: skip
 
 
 #: Most that is looked at to say how much waits.
@@ -359,23 +304,19 @@ MOST_WAITING = 1000
 NEAR_IN_REVIEW = 3
 
 
-def _list(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    wanted = places(rows, params)
-    asking = params[ASKING] or params["project"]
+def _review_list(
+    ctx: ToolContext, rows: Rows, id_: str = "", project: str = "", asking: str = "", limit: int = 50
+) -> Json:
+    wanted, asking = places(rows, project, asking), asking or project
     waiting = candidates.waiting(rows, projects=wanted, statuses=("needs_review",), limit=MOST_WAITING)
     waiting.sort(key=lambda found: (not found.contradicted, -found.confidence, found.seq))
-    unsure = before_images.unreviewed(
-        rows,
-        projects=wanted,
-        below=review_answers.LOW,
-        since=iso_before(review_answers.NEW_DAYS * 86_400),
-        limit=MOST_WAITING,
-    )
-    waiting = [found for found in waiting if found.id.startswith(params["id"]) and not _is_over(rows, found)]
-    if params["id"]:
-        unsure = [seq for seq, memory in memories.by_seqs(rows, unsure).items() if memory.id.startswith(params["id"])]
-    limit = min(max(params["limit"], 1), MOST_WAITING)
-    items = [_candidate(rows, found, asking) for found in waiting[:limit]]
+    since = ctx.before(review_answers.NEW_DAYS * 86_400)
+    unsure = before_images.unreviewed(rows, projects=wanted, below=review_answers.LOW, since=since, limit=MOST_WAITING)
+    waiting = [found for found in waiting if found.id.startswith(id_) and not _is_over(rows, found)]
+    if id_:
+        unsure = [seq for seq, memory in memories.by_seqs(rows, unsure).items() if memory.id.startswith(id_)]
+    limit = between(limit, MOST_WAITING)
+    items = [_review_candidate(rows, found, asking) for found in waiting[:limit]]
     known = memories.by_seqs(rows, unsure[: limit - len(items)])
     items += [_review_memory(rows, known[seq], asking) for seq in unsure if seq in known]
     return {"total": len(waiting) + len(unsure), "items": items}
@@ -389,10 +330,11 @@ def _is_over(rows: Rows, found: Candidate) -> bool:
     return any(one is None or bool(one.superseded_by) for one in known)
 
 
-def _candidate(rows: Rows, found: Candidate, asking: str) -> dict[str, Any]:
-    value = showing.candidate_json(rows, found, asking=asking)
-    alive = [memory for memory in value["memories"] if not memory["superseded_by"]]
-    about = review_answers.asks_about(found, len(alive))
+def _review_candidate(rows: Rows, found: Candidate, asking: str) -> Json:
+    value = candidate_json(rows, found, asking)
+    about = review_answers.asks_about(
+        found, len([memory for memory in value["memories"] if not memory["superseded_by"]])
+    )
     return {
         **value,
         "title": review_answers.title(found),
@@ -402,10 +344,9 @@ def _candidate(rows: Rows, found: Candidate, asking: str) -> dict[str, Any]:
     }
 
 
-def _review_memory(rows: Rows, memory: Memory, asking: str) -> dict[str, Any]:
-    today = projects.active_day(rows, memory.project_seq)
+def _review_memory(rows: Rows, memory: Memory, asking: str) -> Json:
     return {
-        **memory_json(memory, today=today, root=roots(rows).get(memory.project_seq, "")),
+        **memories_json(rows, [memory])[0],
         "kind": "memory",
         "title": "saved by a model" if memory.origin == "model_saved" else "unsure",
         "about": "memory",
@@ -413,133 +354,106 @@ def _review_memory(rows: Rows, memory: Memory, asking: str) -> dict[str, Any]:
         "reason": review_answers.why_shown(memory),
         "version": memory.version,
         "memories": [],
-        "evidence": [
-            {**source, "against": False} for source in showing.sources(rows, memory, asking=asking)[:NEAR_IN_REVIEW]
-        ],
+        "evidence": [{**source, "against": False} for source in sources(rows, memory, asking)[:NEAR_IN_REVIEW]],
         "near": _near(rows, memory, asking),
     }
 
 
-def _near(rows: Rows, memory: Memory, asking: str) -> list[dict[str, Any]]:
+def _near(rows: Rows, memory: Memory, asking: str) -> list[Json]:
     """Memories of the same place in words like it: one of them may be what takes its place."""
     terms = tokens.query_terms(memory.text)
     hits = search.text_hits(rows, "memory", terms, projects=[memory.project_seq], limit=NEAR_IN_REVIEW + 1)
     found = memories.by_seqs(rows, [int(seq) for seq, _ in hits])
     near = [found[int(seq)] for seq, _ in hits if int(seq) in found]
     return [
-        showing.told_briefly(other)
-        for other in near
-        if other.id != memory.id and not other.superseded_by and recall.is_seen(rows, other.project_seq, asking=asking)
-    ][:NEAR_IN_REVIEW]
+        brief_memory(one)
+        for one in near
+        if one.id != memory.id
+        and not one.superseded_by
+        and visibility.is_seen(rows, one.project_seq, asking=asking)
+    ][:NEAR_IN_REVIEW]  # fmt: skip
 
 
-def _answer(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    verb = _verb(params["verb"])
-    _by_person(params, "answer what waits for one")
-    said = worded(params["text"]) if verb == "edit" else ""
-    return _carried_out(tools, params, verb, said)
+def _answer(
+    ctx: ToolContext, rows: Rows, id_: str, verb: str, text: str = "", other: str = "", version: int = 0, asking: str = "",
+    by_person: bool = False,
+) -> Json:  # fmt: skip
+    known = next((one for one in review_answers.DOES["memory"] if one == verb), None)
+    if known is None:
+        raise BadInput(f"an answer is {', '.join(review_answers.DOES['memory'])}, not {verb!r}")
+    need_person(by_person, "answer what waits for one")
+    return _carry_out_answer(ctx, id_, asking, known, worded(text) if known == "edit" else "", other, version)
 
 
-def _edit(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    _by_person(params, "change the wording of a memory")
-    memory = one(rows, params["id"], asking=params[ASKING])
-    if not params["text"].strip() or display.squeeze(params["text"]) == memory.text:
+def _edit(ctx: ToolContext, rows: Rows, id_: str, text: str, version: int = 0, asking: str = "") -> Json:
+    memory = find_memory(rows, id_, asking)
+    if not text.strip() or display.squeeze(text) == memory.text:
         return {"id": memory.id, "text": memory.text, "changed": False, "made": "", "answer": "", "verb": "edit"}
-    return {
-        **_carried_out(tools, {**params, "id": memory.id, "other": ""}, "edit", worded(params["text"])),
-        "changed": True,
-    }
+    done = _carry_out_answer(ctx, memory.id, asking, "edit", worded(text), "", version)
+    return {**done, "changed": True}
 
 
-def _pin(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    verb: review_answers.Verb = "unpin" if params["undo"] else "pin"
-    _by_person(params, f"{verb} a memory")
-    memory = one(rows, params["id"], asking=params[ASKING])
-    if memory.pinned != params["undo"]:
+def _pin(ctx: ToolContext, rows: Rows, id_: str, undo: bool = False, asking: str = "", by_person: bool = False) -> Json:
+    verb: review_answers.Verb = "unpin" if undo else "pin"
+    need_person(by_person, f"{verb} a memory")
+    memory = find_memory(rows, id_, asking)
+    if memory.pinned != undo:
         return {"id": memory.id, "text": memory.text, "changed": False, "made": "", "answer": "", "verb": verb}
-    asked = {**params, "id": memory.id, "other": "", "version": memory.version}
-    return {**_carried_out(tools, asked, verb, ""), "changed": True}
+    return {**_carry_out_answer(ctx, memory.id, asking, verb, "", "", memory.version), "changed": True}
 
 
-def _carried_out(tools: ToolContext, params: Params, verb: review_answers.Verb, said: str) -> dict[str, Any]:
+def _carry_out_answer(
+    ctx: ToolContext, ident: str, asking: str, verb: review_answers.Verb, text: str, other: str, version: int
+) -> Json:
     """Does it and notes it, in one transaction; refused where what it is about has changed since it was shown."""
-    key, at, asking = tools.store.hash_key, now_iso(), params[ASKING]
+    key, at = ctx.store.hash_key, ctx.now()
 
     def write(rows: Rows) -> tuple[Answer, str]:
-        item = _item(rows, params["id"], asking=asking)
-        if params["version"] and item.version != params["version"]:
+        find = find_candidate if ident.startswith("c") else find_memory
+        item = find(rows, ident, asking)
+        if version and item.version != version:
             raise CsmdError(f"{item.id} has changed meanwhile; nothing was done", hint=f"csmd show {item.id}")
-        other = one(rows, params["other"], asking=asking) if params["other"] else None
-        asked = review_answers.Asked(
-            verb=verb, uuid=f"cli:{secrets.token_hex(8)}", at=at, key=key, text=said, other=other
-        )
+        replacing = find_memory(rows, other, asking) if other else None
+        uuid = f"cli:{secrets.token_hex(8)}"
+        asked = review_answers.Asked(verb=verb, uuid=uuid, at=at, key=key, text=text, other=replacing)
         if isinstance(item, Memory):
             return review_answers.of_memory(rows, item, asked), item.text
         if item.status not in candidates.WAITING:
             raise CsmdError(f"{item.id} is settled already: {item.status}", hint="csmd review")
         return review_answers.of_candidate(rows, item, asked), item.text
 
-    answer, about = tools.store.write(write)
+    answer, about = ctx.store.write(write)
     if verb == "drop":
-        tools.edited.forget()
-    tools.context.poke()
-    return {"answer": answer.id, "id": answer.item, "verb": verb, "made": answer.made, "text": said or about}
+        ctx.forget_lines()
+    ctx.poke()
+    return {"answer": answer.id, "id": answer.item, "verb": verb, "made": answer.made, "text": text or about}
 
 
-def _item(rows: Rows, ident: str, *, asking: str) -> Memory | Candidate:
-    if ident.startswith("c"):
-        return showing.find_candidate(rows, ident, asking=asking)
-    return one(rows, ident, asking=asking)
-
-
-def _review_undo(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    _by_person(params, "take an answer back")
-    seen = recall.seen(rows, asking=params[ASKING])
+def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") -> Json:
+    seen = visibility.seen(rows, asking=asking)
 
     def write(writing: Rows) -> tuple[Answer, str]:
-        answer = before_images.last_answer(writing, projects=seen, ident=params["id"])
+        answer = before_images.last_answer(writing, projects=seen, ident=id_)
         if answer is None:
             raise CsmdError("there is no answer to take back", hint="`csmd show ID` tells what was done to a memory")
-        touched = review_answers.undo(writing, answer, key=tools.store.hash_key, at=now_iso())
+        touched = review_answers.undo(writing, answer, key=ctx.store.hash_key, at=ctx.now())
         return answer, next((found.text for found in touched if found.text), "")
 
-    answer, about = tools.store.write(write)
-    tools.context.poke()
-    return {"answer": answer.id, "id": answer.item, "verb": answer.answer, "text": about, "undone": True}
+    answer, about = ctx.store.write(write)
+    ctx.poke()
+    return as_json(answer, "answer=id id=item verb=answer", text=about, undone=True)
 
 
-def _verb(typed: str) -> review_answers.Verb:
-    for verb in review_answers.DOES["memory"]:
-        if verb == typed:
-            return verb
-    raise BadInput(f"an answer is {', '.join(review_answers.DOES['memory'])}, not {typed!r}")
-
-
-def _by_person(params: Params, what: str) -> None:
-    if not params["by_person"]:
-        raise CsmdError(f"only a person at a terminal can {what}", hint="type it in a terminal")
-
-
-REVIEW_TOOLS: dict[str, Tool] = {
-    "csm_review_list": Tool(
-        summary="List what waits for a person", mutates=False, run=_list, parameters={"id": (str, ""), **PLACE, "limit": (int, 50)}
+REVIEW_TOOLS = (
+    Tool("csm_review_list", "List what waits for a person", _review_list),
+    Tool("csm_review_answer", "Answer one thing that waits for a person, or about any memory", _answer, mutates=True),
+    Tool(
+        "csm_review_undo", "Take an answer or an edit back, the last one by default", _review_undo, mutates=True,
+        person="take an answer back",
     ),
-    "csm_review_answer": Tool(
-        summary="Answer one thing that waits for a person, or about any memory", mutates=True, run=_answer,
-        parameters={"id": (str, REQUIRED), "verb": (str, REQUIRED), "text": (str, ""), "other": (str, ""),
-                    "version": (int, 0), ASKING: (str, ""), "by_person": (bool, False)},
+    Tool("csm_memory_pin", "Pin a memory, so that it does not fade; undo unpins it", _pin, mutates=True),
+    Tool(
+        "csm_memory_edit", "Put a person's wording in a memory's place", _edit, mutates=True,
+        person="change the wording of a memory",
     ),
-    "csm_review_undo": Tool(
-        summary="Take an answer or an edit back, the last one by default", mutates=True, run=_review_undo,
-        parameters={"id": (str, ""), ASKING: (str, ""), "by_person": (bool, False)},
-    ),
-    "csm_memory_pin": Tool(
-        summary="Pin a memory, so that it does not fade; undo unpins it", mutates=True, run=_pin,
-        parameters={"id": (str, REQUIRED), "undo": (bool, False), ASKING: (str, ""), "by_person": (bool, False)},
-    ),
-    "csm_memory_edit": Tool(
-        summary="Put a person's wording in a memory's place", mutates=True, run=_edit,
-        parameters={"id": (str, REQUIRED), "text": (str, REQUIRED), "version": (int, 0), ASKING: (str, ""),
-                    "by_person": (bool, False)},
-    ),
-}  # fmt: skip
+)  # fmt: skip

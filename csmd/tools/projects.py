@@ -6,21 +6,18 @@ What changes which facts are seen where needs a person at a terminal: an assista
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import PurePosixPath
-from typing import Any
 
 from csmd.capture import project_identity
-from csmd.daemon.clock import now_iso
 from csmd.errors import BadInput, CsmdError
 from csmd.store import disk, projects, workspaces
 from csmd.store.projects import Moved
 from csmd.store.sqlite import Rows
 from csmd.store.workspaces import Listed
-from csmd.tools.registry import REQUIRED, Params, Tool, ToolContext
+from csmd.tools.registry import Json, Tool, ToolContext
 
-#: Who asks must be a person at a terminal.
-PERSON: dict[str, tuple[type, Any]] = {"by_person": (bool, False)}
 NAME_LIMIT = 60
 
 
@@ -30,17 +27,15 @@ class _Rehearsed(Exception):
         self.moved = moved
 
 
-def _list(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
+def _list(ctx: ToolContext, rows: Rows) -> Json:
+    walled = workspaces.workspaces_listed(rows)
     return {
-        "projects": [_shown(row) for row in workspaces.listing(rows)],
-        "workspaces": [
-            {"name": name, "projects": amount, "memories": believed}
-            for name, amount, believed in workspaces.workspaces_listed(rows)
-        ],
+        "projects": [_project(row) for row in workspaces.listing(rows)],
+        "workspaces": [dict(zip(("name", "projects", "memories"), row, strict=True)) for row in walled],
     }
 
 
-def _shown(row: Listed) -> dict[str, Any]:
+def _project(row: Listed) -> Json:
     shown = {key: value for key, value in asdict(row).items() if key not in ("seq", "last_at", "other_places")}
     return {
         **shown,
@@ -52,106 +47,117 @@ def _shown(row: Listed) -> dict[str, Any]:
     }
 
 
-def _alias(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    _need_person(params, f"csmd project alias {params['place']}")
-    place = project_identity.identified(_path(params["place"]))
+def _alias(
+    ctx: ToolContext, rows: Rows, place: str, other: str = "", remove: bool = False, by_person: bool = False
+) -> Json:  # fmt: skip
+    _need_person(by_person, f"csmd project alias {place}")
+    found = project_identity.identified(_absolute(place))
 
-    def write(writing: Rows) -> dict[str, Any]:
-        if params["remove"]:
-            if not projects.remove_alias(writing, place.key):
-                raise BadInput(f"{place.root} is no alias that you named", hint="`csmd project list` shows them")
-            return {"path": place.root, "project": "", "removed": True}
-        if not params["other"]:
+    def write(writing: Rows) -> Json:
+        if remove:
+            if not projects.remove_alias(writing, found.key):
+                raise BadInput(f"{found.root} is no alias that you named", hint="`csmd project list` shows them")
+            return {"path": found.root, "project": "", "removed": True}
+        if not other:
             raise BadInput("which project does it count to?", hint="csmd project alias PATH OTHER")
-        own = projects.seq_of(writing, place)
-        target = _project(writing, params["other"])
+        own = projects.seq_of(writing, found)
+        target = _find(writing, other)
+        root = workspaces.root_of(writing, target)
         if own is not None and own != target:
             raise BadInput(
-                f"{place.root} is a project already, and an alias would leave behind what is in it",
-                hint=f"csmd project merge '{place.root}' '{workspaces.root_of(writing, target)}'",
+                f"{found.root} is a project already, and an alias would leave behind what is in it",
+                hint=f"csmd project merge '{found.root}' '{root}'",
             )
         if own is None:
-            projects.add_alias(writing, place.key, target, path=place.root, why="named", now=now_iso())
-        return {"path": place.root, "project": workspaces.root_of(writing, target), "removed": False}
+            projects.add_alias(writing, found.key, target, path=found.root, why="named", now=ctx.now())
+        return {"path": found.root, "project": root, "removed": False}
 
-    return tools.store.write(write)
+    return ctx.store.write(write)
 
 
-def _merge(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    _need_person(params, f"csmd project merge {params['source']} {params['into']}")
+def _merge(
+    ctx: ToolContext, rows: Rows, source: str, into: str, dry_run: bool = False, by_person: bool = False
+) -> Json:  # fmt: skip
+    _need_person(by_person, f"csmd project merge {source} {into}")
 
     def write(writing: Rows) -> Moved:
-        source, into = _project(writing, params["source"]), _project(writing, params["into"])
-        if source == into:
-            raise BadInput(f"{params['source']} and {params['into']} are one project already")
-        if projects.everywhere(writing, source) != projects.everywhere(writing, into):
+        merged, target = _find(writing, source), _find(writing, into)
+        if merged == target:
+            raise BadInput(f"{source} and {into} are one project already")
+        if projects.everywhere(writing, merged) != projects.everywhere(writing, target):
             raise BadInput(
-                f"a wall is between {params['source']} and {params['into']}: they are in different workspaces",
+                f"a wall is between {source} and {into}: they are in different workspaces",
                 hint="take the wall away first: csmd project workspace NAME PATH --remove",
             )
-        return _done(params, projects.merge_projects(writing, source, into))
+        return projects.merge_projects(writing, merged, target)
 
-    return _moved(tools, params, write)
+    return _move(ctx, write, dry_run=dry_run)
 
 
-def _split(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    _need_person(params, f"csmd project split {params['whole']} {params['place']}")
-    path = _path(params["place"])
-    place = project_identity.identified(path).place
+def _split(
+    ctx: ToolContext, rows: Rows, whole: str, place: str, dry_run: bool = False, by_person: bool = False
+) -> Json:  # fmt: skip
+    _need_person(by_person, f"csmd project split {whole} {place}")
+    path = _absolute(place)
+    directory = project_identity.identified(path).place
 
     def write(writing: Rows) -> Moved:
-        whole = _project(writing, params["whole"])
-        known = workspaces.at_path(writing, path) or workspaces.at_path(writing, place)
-        if known is not None and known != whole:
-            if workspaces.merged_into(writing, known) != whole:
-                raise BadInput(f"{path} is not in {params['whole']}: it is a project of its own, or merged elsewhere")
-            workspaces.same_wall(writing, known, as_that_of=whole)
-            return _done(params, projects.split_projects(writing, whole, known))
-        root = workspaces.root_of(writing, whole)
-        if place == root or not root:
-            raise BadInput(f"{path} is all of {params['whole']}", hint="name a directory in it, or one merged into it")
-        key = hashlib.sha256(f"part:{whole}:{place}".encode()).hexdigest()[:16]
-        name = PurePosixPath(place).name
-        part = workspaces.add_part(writing, key=key, root=place, name=name, whole=whole, now=now_iso())
-        moved = projects.split_projects(writing, whole, part)
+        of = _find(writing, whole)
+        known = workspaces.at_path(writing, path) or workspaces.at_path(writing, directory)
+        if known is not None and known != of:
+            if workspaces.merged_into(writing, known) != of:
+                raise BadInput(f"{path} is not in {whole}: it is a project of its own, or merged elsewhere")
+            workspaces.same_wall(writing, known, as_that_of=of)
+            return projects.split_projects(writing, of, known)
+        root = workspaces.root_of(writing, of)
+        if directory == root or not root:
+            raise BadInput(f"{path} is all of {whole}", hint="name a directory in it, or one merged into it")
+        key = hashlib.sha256(f"part:{of}:{directory}".encode()).hexdigest()[:16]
+        name = PurePosixPath(directory).name
+        part = workspaces.add_part(writing, key=key, root=directory, name=name, whole=of, now=ctx.now())
+        moved = projects.split_projects(writing, of, part)
         if not moved.turns:
             raise BadInput(
-                f"nothing of {params['whole']} was said below {place}", hint="`csmd project list` shows what is where"
+                f"nothing of {whole} was said below {directory}", hint="`csmd project list` shows what is where"
             )
-        return _done(params, moved)
+        return moved
 
-    return _moved(tools, params, write)
-
-
-def _done(params: Params, moved: Moved) -> Moved:
-    if params["dry_run"]:
-        raise _Rehearsed(moved)
-    return moved
+    return _move(ctx, write, dry_run=dry_run)
 
 
-def _moved(tools: ToolContext, params: Params, write: Any) -> dict[str, Any]:
+def _move(ctx: ToolContext, write: Callable[[Rows], Moved], *, dry_run: bool) -> Json:
+    """Does it, or with `dry_run` says what it would move: what was done is raised, and so taken back."""
+
+    def rehearse(writing: Rows) -> Moved:
+        moved = write(writing)
+        if dry_run:
+            raise _Rehearsed(moved)
+        return moved
+
     try:
-        moved = tools.store.write(write)
+        moved = ctx.store.write(rehearse)
     except _Rehearsed as rehearsal:
         moved = rehearsal.moved
-    return {**asdict(moved), "dry_run": params["dry_run"]}
+    return {**asdict(moved), "dry_run": dry_run}
 
 
-def _workspace(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    name, places = params["name"], [place for place in params["places"].split("\n") if place]
-    _need_person(params, f"csmd project workspace {name} PATH...")
+def _workspace(
+    ctx: ToolContext, rows: Rows, name: str, places: str, remove: bool = False, by_person: bool = False
+) -> Json:  # fmt: skip
+    named = [place for place in places.split("\n") if place]
+    _need_person(by_person, f"csmd project workspace {name} PATH...")
     if not name.strip() or len(name) > NAME_LIMIT or not name.isprintable():
         raise BadInput(f"{name[:NAME_LIMIT]!r} is no name for a workspace", hint=f"at most {NAME_LIMIT} characters")
-    if not places:
+    if not named:
         raise BadInput("which projects?", hint=f"csmd project workspace {name} PATH...")
 
-    def write(writing: Rows) -> dict[str, Any]:
-        if params["remove"]:
-            return _leave(writing, name, places, key=tools.store.hash_key)
-        workspace = workspaces.ensure(writing, name, now=now_iso())
+    def write(writing: Rows) -> Json:
+        if remove:
+            return _leave(writing, name, named, key=ctx.store.hash_key)
+        workspace = workspaces.ensure(writing, name, now=ctx.now())
         brought, roots = 0, []
-        for place in places:
-            project = _project(writing, place, make=True)
+        for place in named:
+            project = _find(writing, place, make_at=ctx.now())
             there = projects.everywhere(writing, project)
             root = workspaces.root_of(writing, project)
             if there not in (0, workspace):
@@ -165,14 +171,14 @@ def _workspace(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]
                 roots.append(workspaces.root_of(writing, one))
         return {"workspace": name, "projects": list(dict.fromkeys(roots)), "memories": brought, "removed": False}
 
-    return tools.store.write(write)
+    return ctx.store.write(write)
 
 
-def _leave(rows: Rows, name: str, places: list[str], *, key: bytes) -> dict[str, Any]:
+def _leave(rows: Rows, name: str, named: list[str], *, key: bytes) -> Json:
     workspace = workspaces.named(rows, name)
     roots = []
-    for place in places:
-        project = _project(rows, place)
+    for place in named:
+        project = _find(rows, place)
         root = workspaces.root_of(rows, project)
         if workspace is None or projects.everywhere(rows, project) != workspace:
             raise BadInput(f"{root} is not in the workspace {name}", hint="`csmd project list` shows who is")
@@ -181,27 +187,26 @@ def _leave(rows: Rows, name: str, places: list[str], *, key: bytes) -> dict[str,
     return {"workspace": name, "projects": roots, "memories": 0, "removed": True}
 
 
-def _need_person(params: Params, command: str) -> None:
-    if not params["by_person"]:
+def _need_person(by_person: bool, command: str) -> None:
+    if not by_person:
         raise CsmdError(
             "what is seen where is changed by a person at a terminal only", hint=f"type `{command}` in a terminal"
         )
 
 
-def _path(place: str) -> str:
+def _absolute(place: str) -> str:
     if not place.startswith("/"):
         raise BadInput(f"{place!r} is not an absolute path", hint="begin it with /")
     return place
 
 
-def _project(rows: Rows, word: str, *, make: bool = False) -> int:
-    """The project that a path, an id or a name stands for; with `make` a directory that nothing was said in yet too."""
+def _find(rows: Rows, word: str, *, make_at: str = "") -> int:
+    """The project that a path, an id or a name stands for; with `make_at`, a time, a directory where nothing was said yet too."""
     if word.startswith("/"):
         seq = project_identity.known(rows, word)
-        if seq is None and make:
-            seq = projects.settle(
-                rows, project_identity.entering(rows, project_identity.identified(word)), now=now_iso()
-            ).seq
+        if seq is None and make_at:
+            place = project_identity.entering(rows, project_identity.identified(word))
+            seq = projects.settle(rows, place, now=make_at).seq
         if seq is None:
             raise BadInput(f"nothing was said in {word} yet", hint="`csmd project list` lists the projects")
         return seq
@@ -219,22 +224,10 @@ def _project(rows: Rows, word: str, *, make: bool = False) -> int:
     return live[0][0]
 
 
-TOOLS: dict[str, Tool] = {
-    "csm_project_list": Tool(summary="List projects and workspaces", mutates=False, run=_list, parameters={}),
-    "csm_project_alias": Tool(
-        summary="Have a directory count to a project", mutates=True, run=_alias,
-        parameters={"place": (str, REQUIRED), "other": (str, ""), "remove": (bool, False), **PERSON},
-    ),
-    "csm_project_merge": Tool(
-        summary="Bring all of a project into another", mutates=True, run=_merge,
-        parameters={"source": (str, REQUIRED), "into": (str, REQUIRED), "dry_run": (bool, False), **PERSON},
-    ),
-    "csm_project_split": Tool(
-        summary="Take a directory out of a project", mutates=True, run=_split,
-        parameters={"whole": (str, REQUIRED), "place": (str, REQUIRED), "dry_run": (bool, False), **PERSON},
-    ),
-    "csm_project_workspace": Tool(
-        summary="Put projects behind a wall, or take them out", mutates=True, run=_workspace,
-        parameters={"name": (str, REQUIRED), "places": (str, REQUIRED), "remove": (bool, False), **PERSON},
-    ),
-}  # fmt: skip
+TOOLS = (
+    Tool("csm_project_list", "List projects and workspaces", _list),
+    Tool("csm_project_alias", "Have a directory count to a project", _alias, mutates=True),
+    Tool("csm_project_merge", "Bring all of a project into another", _merge, mutates=True),
+    Tool("csm_project_split", "Take a directory out of a project", _split, mutates=True),
+    Tool("csm_project_workspace", "Put projects behind a wall, or take them out", _workspace, mutates=True),
+)

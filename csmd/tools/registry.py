@@ -1,96 +1,166 @@
-"""One thing the daemon can be asked: its name is its key in a registry, its parameters are checked before it runs."""
+"""What a tool is: a row with a name, a summary and a function, whose parameters are checked by their types before it runs.
+
+A tool runs on a reader's thread: it may wait for the writer or the worker, never for the background thread.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import inspect
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
 
 from csmd import wire
 from csmd.config import Config
-from csmd.daemon.context import Context
-from csmd.daemon.dreaming import Dreaming, Edited
-from csmd.daemon.health import Alarms
+from csmd.dream.gates import Verdict
 from csmd.embedding.supervisor import Embedder
-from csmd.errors import BadInput
-from csmd.recall import visibility as recall
+from csmd.errors import BadInput, CsmdError
+from csmd.exclusions import Excludes, Pauses
+from csmd.recall import visibility
+from csmd.recall.hybrid_search import Embed
+from csmd.store.activity import Composed, Recalled
 from csmd.store.core import Lane, Store
 from csmd.store.sqlite import Rows
 
+Json = dict[str, Any]
 Params = Mapping[str, Any]
-REQUIRED = object()
+REQUIRED: Any = inspect.Parameter.empty
+TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool}
 #: The directory in which a question is put: behind its wall one sees what is behind it. Every tool takes it.
 ASKING = "asking"
-#: The parameters of what can be asked of one project or, with "", of all.
-PLACE: Mapping[str, tuple[type, Any]] = {"project": (str, ""), ASKING: (str, "")}
+#: Parameters that are paths.
+PATHS = ("project", "path", ASKING)
 QUERY_VECTOR_S = 8.0
+
+
+class Job(Protocol):
+    """Work that somebody waits for."""
+
+    @property
+    def id(self) -> str:
+        """What it is looked up by."""
+
+
+class Dreams(Protocol):
+    """What tools may ask of who dreams."""
+
+    def shown(self, rows: Rows) -> Json:
+        """The gates, the dream under way and the last ones."""
+
+    def verdict(self, rows: Rows) -> Verdict:
+        """What the gates say now."""
+
+    def order(self, why: str, *, awaited: bool, confirmed: bool = False) -> Job:
+        """Has a dream begin as soon as may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """What a tool may use of the running daemon; `status` tells what `csmd status` shows."""
+    """What a tool may use of the running daemon.
 
-    context: Context
-    dreaming: Dreaming
-    edited: Edited
-    alarms: Alarms
-    status: Callable[[Rows], Any]
-
-    @property
-    def store(self) -> Store:
-        """The daemon's store."""
-        return self.context.store
-
-    @property
-    def config(self) -> Config:
-        """The daemon's settings."""
-        return self.context.config
-
-    @property
-    def embedder(self) -> Embedder:
-        """The worker that makes vectors."""
-        return self.context.embedder
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """One thing the daemon does when asked; `parameters` name -> (type, default).
-
-    `run` gives the answer, or steps that come to it: then others are answered in between.
+    `now` and `before` (seconds ago) give times as csmd writes them, `here` the time in this machine's zone. `submit`
+    takes the kind and the fields of a job and gives its id, `job` the job of an id. `hint_of_hook` hints at a transcript whose
+    path nobody vouches for. `unwritten` gives the lookups that are not in the store yet, `forget_lines` has what was
+    forgotten leave the pages.
     """
 
+    store: Store
+    config: Config
+    embedder: Embedder
+    excludes: Excludes
+    dreams: Dreams
+    now: Callable[[], str]
+    before: Callable[[float], str]
+    here: Callable[[], datetime]
+    monotonic: Callable[[], float]
+    pauses: Callable[[], Pauses]
+    read_pauses: Callable[[], bool]
+    query_vector: Callable[..., Embed | None]
+    submit: Callable[..., str]
+    job: Callable[[str], Any]
+    poke: Callable[[], None]
+    hint: Callable[[str], None]
+    hint_of_hook: Callable[[str], None]
+    unwritten: Callable[[], tuple[list[Composed], list[Recalled]]]
+    forget_lines: Callable[[], None]
+    alarms: Callable[[], list[dict[str, str]]]
+    clients: Callable[[Rows], Json]
+    status: Callable[[Rows], Json]
+
+    def paused(self) -> dict[str, str] | None:
+        """The pause that is on: since when and until when, "" until it is resumed; None when none is."""
+        on = self.pauses().current(self.now())
+        return {"since": on[0], "until": on[1]} if on else None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One thing the daemon does when asked.
+
+    `run` takes the context, a reader and the tool's parameters by name; it gives the answer, or steps that come to it:
+    then others are answered in between. `person` is what only a person at a terminal can do with it, "" where anybody
+    may. `lane` is the reader it runs on; None: it asks the store nothing and is answered at once.
+    """
+
+    name: str
     summary: str
-    mutates: bool
-    parameters: Mapping[str, tuple[type, Any]]
-    run: Callable[[ToolContext, Any, Params], Any]
-    lane: Lane | None = "main"
-    """The reader it runs on; None: it asks the store nothing and is answered at once."""
+    run: Callable[..., Any]
+    mutates: bool = field(default=False, kw_only=True)
+    person: str = field(default="", kw_only=True)
+    lane: Lane | None = field(default="main", kw_only=True)
+    parameters: dict[str, tuple[type, Any]] = field(init=False)
+    """Name -> (type, default), as `run` declares them."""
 
+    def __post_init__(self) -> None:
+        given = list(inspect.signature(self.run).parameters.values())[2:]
+        # One that is named like a word of Python's ends in an underscore in the code.
+        found = {one.name.rstrip("_"): (TYPES[one.annotation], one.default) for one in given}
+        if self.person:
+            found["by_person"] = (bool, False)
+        object.__setattr__(self, "parameters", found)
 
-def checked(name: str, tool: Tool, params: Params) -> dict[str, Any]:
-    """The parameters with defaults; text that looks like a number or truth value is taken as one."""
-    unknown = sorted(set(params) - set(tool.parameters) - {ASKING})
-    if unknown:
-        raise BadInput(
-            f"{name} has no parameter {unknown[0]!r}", hint=f"it has: {', '.join(tool.parameters) or 'none'}"
-        )
-    result: dict[str, Any] = {}
-    for key, (kind, default) in tool.parameters.items():
-        value = params.get(key, default)
+    def answer(self, ctx: ToolContext, rows: Rows | None, params: Params) -> Generator[None, None, Any]:
+        """Answers in steps (`rows` None for one without a lane); `params` are as `check` gives them."""
+        given = dict(params)
+        if self.person and not given.pop("by_person"):
+            need_person(False, self.person)
+        declared = inspect.signature(self.run).parameters
+        result = self.run(ctx, rows, **{name if name in declared else f"{name}_": given[name] for name in given})
+        if isinstance(result, Generator):
+            result = yield from result
+        return result
+
+    def check(self, params: Params) -> Json:
+        """The parameters with defaults; text that looks like a number or truth value is taken as one."""
+        unknown = sorted(set(params) - set(self.parameters) - {ASKING})
+        if unknown:
+            has = ", ".join(self.parameters) or "none"
+            raise BadInput(f"{self.name} has no parameter {unknown[0]!r}", hint=f"it has: {has}")
+        return {
+            key: self._checked(key, kind, params.get(key, default)) for key, (kind, default) in self.parameters.items()
+        }
+
+    def _checked(self, key: str, kind: type, value: Any) -> Any:
         if value is REQUIRED:
-            raise BadInput(f"{name} needs the parameter {key!r}")
+            raise BadInput(f"{self.name} needs the parameter {key!r}")
         if kind is int and isinstance(value, str) and value.lstrip("-").isdigit():
             value = int(value)
         if kind is bool and value in ("true", "false"):
             value = value == "true"
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise BadInput(f"{name}: {key} must be {kind.__name__}, not {value!r}")
+            raise BadInput(f"{self.name}: {key} must be {kind.__name__}, not {value!r}")
         if isinstance(value, str):
             value = wire.clean(value)
-            if key in ("project", "path", ASKING) and value and not value.startswith("/"):
-                raise BadInput(f"{name}: {key} must be an absolute path, not {value!r}", hint="begin it with /")
-        result[key] = value
-    return result
+            if key in PATHS and value and not value.startswith("/"):
+                raise BadInput(f"{self.name}: {key} must be an absolute path, not {value!r}", hint="begin it with /")
+        return value
+
+
+def need_person(by_person: bool, what: str) -> None:
+    """CsmdError unless a person asks."""
+    if not by_person:
+        raise CsmdError(f"only a person at a terminal can {what}", hint="type it in a terminal")
 
 
 def meant(typed: str, found: Sequence[str]) -> str:
@@ -102,6 +172,11 @@ def meant(typed: str, found: Sequence[str]) -> str:
     return found[0] if found else ""
 
 
-def places(rows: Rows, params: Params) -> list[int] | None:
+def places(rows: Rows, project: str, asking: str) -> list[int] | None:
     """The rows that a question may see; None for all."""
-    return recall.asked(rows, params["project"], asking=params[ASKING])
+    return visibility.asked(rows, project, asking=asking)
+
+
+def between(number: int, most: int) -> int:
+    """A number of rows that was asked for: at least 1, at most so many."""
+    return min(max(number, 1), most)

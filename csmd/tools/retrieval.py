@@ -1,33 +1,30 @@
-"""Search, brief and recall for who asks; receipts of what was told; how full a context is."""
+"""Search; receipts of what was told, lookups as they were noted, how full contexts are, instruction files."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from csmd.capture import instruction_files
-from csmd.daemon import status
-from csmd.daemon.clock import iso_before, now_here
-from csmd.daemon.housekeeping import user_of
 from csmd.errors import BadInput
+from csmd.hosts.claude import environment
 from csmd.model import Category, Gate, Hit, MemoryType
-from csmd.recall import compose, last_sessions, living_state, prompt, query, results, usage
-from csmd.recall import visibility as recall
-from csmd.store import activity, failures, memories, receipts, search, turns
+from csmd.recall import compose, last_sessions, living_state, prompt, query, results, usage, visibility
+from csmd.store import activity, failures, memories, receipts, search, sessions, turns
 from csmd.store.activity import Composed, Recalled
 from csmd.store.receipts import Item, Receipt
 from csmd.store.search import Narrow
 from csmd.store.sqlite import Rows
 from csmd.text import display
-from csmd.tools import sessions as of_sessions
-from csmd.tools.memories import lines_of
-from csmd.tools.registry import ASKING, PLACE, QUERY_VECTOR_S, REQUIRED, Params, Tool, ToolContext, places
+from csmd.tools.present import as_json, find_session, lines_of
+from csmd.tools.registry import QUERY_VECTOR_S, Json, Tool, ToolContext, between, places
 
+T = TypeVar("T")
 KINDS = ("all", "memory", "turn", "session")
+MOST_HITS = 200
 #: What only memories have -> what it may be.
 OF_MEMORIES: dict[str, tuple[str, ...]] = {
     "gate": get_args(Gate),
@@ -36,65 +33,51 @@ OF_MEMORIES: dict[str, tuple[str, ...]] = {
 }
 
 
-def _search(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    if not any(map(str.isalnum, params["query"])):
+def _search(
+    ctx: ToolContext, rows: Rows, query_: str, project: str = "", asking: str = "", limit: int = 10, kind: str = "all",
+    explain: bool = False, since: str = "", until: str = "", gate: str = "", category: str = "", type_: str = "",
+    session: str = "",
+) -> Json:  # fmt: skip
+    if not any(map(str.isalnum, query_)):
         raise BadInput("there is nothing to search for", hint="give words to look for: csmd search retry policy")
-    now = now_here()
-    kind = _kind(params)
-    within = query.limits(params["since"], params["until"], now=now)
-    projects = places(rows, params)
+    now, of_memories = ctx.here(), {"gate": gate, "category": category, "type": type_}
+    kind = _kind(kind, of_memories)
+    within = query.limits(since, until, now=now)
+    wanted = places(rows, project, asking)
+    ident = find_session(rows, session, asking).id if session else ""
     hits, degraded = results.find(
-        rows,
-        params["query"],
-        projects=projects,
-        kind=kind,
-        limit=min(max(params["limit"], 1), 200),
-        embed=tools.context.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
-        now=now,
-        within=Narrow(
-            since=within.since,
-            until=within.until,
-            session=of_sessions.one(rows, {**params, "id": params["session"]}).id if params["session"] else "",
-            **{name: params[name] for name in OF_MEMORIES},
-        ),
-    )
+        rows, query_, projects=wanted, kind=kind, limit=between(limit, MOST_HITS), now=now,
+        embed=ctx.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
+        within=Narrow(since=within.since, until=within.until, session=ident, **of_memories),
+    )  # fmt: skip
     return {
-        "query": params["query"],
+        "query": query_,
         "degraded": degraded,
         "close": results.is_close(hits),
-        "hits": [hit_json(hit, explain=params["explain"]) for hit in hits],
+        "hits": [hit_json(hit, explain=explain) for hit in hits],
     }
 
 
-def _kind(params: Params) -> str:
+def _kind(kind: str, of_memories: dict[str, str]) -> str:
     """What is looked for: memories alone where a limit names what only they have. BadInput for a word that is none."""
-    if params["kind"] not in KINDS:
-        raise BadInput(f"kind is memory, turn, session or all, not {params['kind']!r}")
-    for name, known in OF_MEMORIES.items():
-        if params[name] and params[name] not in known:
-            raise BadInput(f"there is no {name} {params[name]!r}", hint=f"{name} is one of {', '.join(known)}")
-        if params[name] and params["kind"] in ("turn", "session"):
-            raise BadInput(f"a {params['kind']} has no {name}", hint="leave out kind, or say memory")
-    return "memory" if any(params[name] for name in OF_MEMORIES) else str(params["kind"])
+    if kind not in KINDS:
+        raise BadInput(f"kind is memory, turn, session or all, not {kind!r}")
+    for name, value in of_memories.items():
+        if value and value not in OF_MEMORIES[name]:
+            raise BadInput(f"there is no {name} {value!r}", hint=f"{name} is one of {', '.join(OF_MEMORIES[name])}")
+        if value and kind in ("turn", "session"):
+            raise BadInput(f"a {kind} has no {name}", hint="leave out kind, or say memory")
+    return "memory" if any(of_memories.values()) else kind
 
 
-def hit_json(hit: Hit, *, explain: bool) -> dict[str, Any]:
+def hit_json(hit: Hit, *, explain: bool) -> Json:
     """A hit as `csmd search --json` shows it (design section 8)."""
     row = {key: value for key, value in asdict(hit).items() if key not in ("factors", "answers")}
-    row |= {"score": round(hit.score, 4), "newer": hit.newer or None}
-    row["source_uuids"] = lines_of(hit.source_uuids)
+    row |= {"score": round(hit.score, 4), "newer": hit.newer or None, "source_uuids": lines_of(hit.source_uuids)}
     return {**row, "factors": hit.factors} if explain else row
 
 
-SEARCHING_TOOLS: dict[str, Tool] = {
-    "csm_memory_search": Tool(
-        summary="Search memories, conversations and session summaries", mutates=False, run=_search,
-        parameters={
-            "query": (str, REQUIRED), **PLACE, "limit": (int, 10), "kind": (str, "all"), "explain": (bool, False),
-            "since": (str, ""), "until": (str, ""), "gate": (str, ""), "category": (str, ""), "type": (str, ""), "session": (str, ""),
-        },
-    ),
-}  # fmt: skip
+SEARCHING_TOOLS = (Tool("csm_memory_search", "Search memories, conversations and session summaries", _search),)
 
 
 #: What is told besides memories, by how its id begins; one of "" is of a checkpoint that was not stored yet.
@@ -107,30 +90,20 @@ RECEIPTS_AT_ONCE, MOST_RECEIPTS_LISTED = 100, 1000
 WEEK_S = 7 * 86_400
 #: What a thing's state says where its text is not told.
 UNSEEN = ("gone", "hidden")
+RECEIPT = "id session_id event at tokens"
 
 
-def _list(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    where, session = places(rows, params), _session(rows, params["session"])
-    limit = min(max(params["limit"], 1), MOST_RECEIPTS_LISTED)
-    found = receipts.listing(rows, projects=where, session_id=session, limit=limit) if session is not None else []
-    return {"receipts": [_listed(one) for one in found], "week": week(rows, where)}
-
-
-def _listed(one: receipts.Listed) -> dict[str, Any]:
-    receipt = one.receipt
+def _receipts(
+    ctx: ToolContext, rows: Rows, session: str = "", project: str = "", asking: str = "", limit: int = 20
+) -> Json:
+    wanted, ident = places(rows, project, asking), _session(rows, session)
+    most = between(limit, MOST_RECEIPTS_LISTED)
+    found = receipts.listing(rows, projects=wanted, session_id=ident, limit=most) if ident is not None else []
+    week = receipts.told_since(rows, ctx.before(WEEK_S), projects=wanted)
     return {
-        "id": receipt.id, "session_id": receipt.session_id, "event": receipt.event, "at": receipt.at,
-        "tokens": receipt.tokens, "items": one.items, "judged": one.judged, "used": one.used,
-    }  # fmt: skip
-
-
-def week(rows: Rows, where: list[int] | None = None) -> dict[str, int]:
-    """What was told in the last seven days, and how much of it was used as far as that could be judged."""
-    told = receipts.told_since(rows, iso_before(WEEK_S), projects=where)
-    return {
-        "injections": told.injections, "tokens": told.tokens, "items": told.items, "judged": told.judged,
-        "used": told.used,
-    }  # fmt: skip
+        "receipts": [as_json(one.receipt, RECEIPT, items=one.items, judged=one.judged, used=one.used) for one in found],
+        "week": asdict(week),
+    }
 
 
 def _session(rows: Rows, typed: str) -> str | None:
@@ -141,32 +114,31 @@ def _session(rows: Rows, typed: str) -> str | None:
     return found[0] if found else None
 
 
-def _show(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    seen = recall.seen(rows, asking=params[ASKING])
-    found = [one for one in _found(rows, params) if seen is None or one.project_seq in seen]
-    if not found and (params["id"] or params["session"]):
+def _show(
+    ctx: ToolContext, rows: Rows, id_: str = "", session: str = "", project: str = "", asking: str = "", limit: int = 5
+) -> Json:
+    seen = visibility.seen(rows, asking=asking)
+    if id_:
+        found = _only(receipts.like(rows, id_), id_, lambda one: one.id)
+    else:
+        ident = _session(rows, session)
+        if ident == "":
+            ident = receipts.last_session(rows, places(rows, project, asking))
+        found = receipts.of_session(rows, ident, limit=between(limit, RECEIPTS_AT_ONCE)) if ident else []
+    found = [one for one in found if seen is None or one.project_seq in seen]
+    if not found and (id_ or session):
         raise BadInput(
-            f"nothing was injected as {params['id']!r}" if params["id"] else f"{params['session']!r} was told nothing",
+            f"nothing was injected as {id_!r}" if id_ else f"{session!r} was told nothing",
             hint="`csmd session show ID` says what a session was told, `csmd tool csm_receipts` lists all",
         )
     return {
         "session_id": found[0].session_id if found else "",
-        "floor": tools.config.settings.recall_floor,
-        "injections": [_shown(rows, one, seen, marks=_marks(rows, one) if params["id"] else {}) for one in found],
+        "floor": ctx.config.settings.recall_floor,
+        "injections": [_receipt(rows, one, seen, marks=_marks(rows, one) if id_ else {}) for one in found],
     }
 
 
-def _found(rows: Rows, params: Params) -> list[Receipt]:
-    limit = min(max(params["limit"], 1), RECEIPTS_AT_ONCE)
-    if params["id"]:
-        return _only(receipts.like(rows, params["id"]), params["id"], lambda one: one.id)
-    session = _session(rows, params["session"])
-    if session == "":
-        session = receipts.last_session(rows, places(rows, params))
-    return receipts.of_session(rows, session, limit=limit) if session else []
-
-
-def _only(found: list[Any], typed: str, ident: Any) -> list[Any]:
+def _only(found: list[T], typed: str, ident: Callable[[T], str]) -> list[T]:
     exact = [one for one in found if ident(one) == typed]
     if len(found) > 1 and not exact:
         raise BadInput(f"{typed!r} begins several: {', '.join(map(ident, found))}", hint="type some more of it")
@@ -180,34 +152,25 @@ def _marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
     return {ident: verdict.marks for one in told for ident, verdict in usage.said_of(one).items()}
 
 
-def _shown(
-    rows: Rows, receipt: Receipt, seen: list[int] | None, *, marks: dict[str, tuple[str, ...]]
-) -> dict[str, Any]:
+def _receipt(rows: Rows, receipt: Receipt, seen: list[int] | None, *, marks: dict[str, tuple[str, ...]]) -> Json:
     asked = receipts.prompt(rows, receipt) if receipt.event == "prompt" else None
     may = asked is not None and (seen is None or asked[1] in seen)
-    return {
-        "id": receipt.id,
-        "session_id": receipt.session_id,
-        "event": receipt.event,
-        "at": receipt.at,
-        "tokens": receipt.tokens,
-        "prompt": display.cut(display.squeeze(asked[0]), 200) if asked and may else "",
-        "items": [_item(rows, item, seen, marks.get(item.id, ())) for item in receipts.items(rows, receipt)],
-    }
+    return as_json(
+        receipt, RECEIPT, prompt=display.cut(display.squeeze(asked[0]), 200) if asked and may else "",
+        items=[_item(rows, item, seen, marks.get(item.id, ())) for item in receipts.items(rows, receipt)],
+    )  # fmt: skip
 
 
-def _item(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]) -> dict[str, Any]:
+def _item(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]) -> Json:
     """One thing that was told, why, and whether it was used."""
     found = thing(rows, item.id, seen, reason=item.reason)
     if found["state"] == "quoted":
         found["text"] = display.cut(display.squeeze(found["text"]), QUOTED_CHARACTERS)
-    return {
-        "id": item.id, "score": item.score, "reason": item.reason, "used": item.used, "used_by": item.used_by,
-        "marks": list(marks) if item.used and found["text"] else [], **found,
-    }  # fmt: skip
+    shown = list(marks) if item.used and found["text"] else []
+    return as_json(item, "id score reason used used_by", marks=shown, **found)
 
 
-def thing(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -> dict[str, Any]:
+def thing(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -> Json:
     """What can be told, as it is now; `state` is gone when it was forgotten since, hidden behind a wall."""
     if ident[:1] in BESIDE_MEMORIES:
         return {"state": BESIDE_MEMORIES[ident[:1]], "text": ""}
@@ -221,33 +184,24 @@ def thing(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -
     if seen is not None and memory.project_seq not in seen:
         return {"state": "hidden", "text": ""}
     source = memory.provenance[0]
-    return {
-        "state": "superseded" if memory.superseded_by else "there",
-        "text": memory.text,
-        "gate": memory.gate,
-        "authority": memory.authority,
-        "confidence": memory.confidence,
-        "scope": memory.scope,
-        "pinned": memory.pinned,
-        "said_at": source.at,
-        "said_in": source.session_id,
-        "times": memory.times,
-    }
+    return as_json(
+        memory, "state text gate authority confidence scope pinned said_at said_in times", said_at=source.at,
+        state="superseded" if memory.superseded_by else "there", said_in=source.session_id,
+    )  # fmt: skip
 
 
-def _no_memory(rows: Rows, ident: str, seen: list[int] | None) -> dict[str, Any]:
+def _no_memory(rows: Rows, ident: str, seen: list[int] | None) -> Json:
     """What was told that is no memory: an error, a turn, or what is gone."""
     error = failures.by_id(rows, ident, seen)
     if error is not None:
-        said = f"{error.command}: {error.message}"
-        return {"state": "error", "text": said, "times": error.times, "said_at": error.last_at}
+        text = f"{error.command}: {error.message}"
+        return as_json(error, "state text times said_at=last_at", state="error", text=text)
     quote = turns.quote_of(rows, _turn_of(rows, ident.partition("#")[0]))
-    if quote is not None and seen is not None and quote.project_seq not in seen:
+    if quote is None:
+        return {"state": "gone", "text": ""}
+    if seen is not None and quote.project_seq not in seen:
         return {"state": "hidden", "text": ""}
-    if quote is not None:
-        who = {"authority": quote.kind, "said_at": quote.at, "said_in": quote.session_id}
-        return {"state": "quoted", "text": quote.text, **who}
-    return {"state": "gone", "text": ""}
+    return as_json(quote, "state text authority=kind said_at=at said_in=session_id", state="quoted")
 
 
 def _turn_of(rows: Rows, ident: str) -> str:
@@ -256,9 +210,9 @@ def _turn_of(rows: Rows, ident: str) -> str:
     return found[0][1] if len({uuid.partition("/")[0] for _, uuid in found}) == 1 else ident
 
 
-def _get(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
+def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """The whole text of what was shown cut: of a memory, an error, a turn, or all that one injection told."""
-    ident, seen = params["id"].strip(), recall.seen(rows, asking=params[ASKING])
+    ident, seen = id_.strip(), visibility.seen(rows, asking=asking)
     found = thing(rows, ident, seen) if ident else {"state": "gone"}
     if found["state"] in BESIDE_MEMORIES.values():
         raise BadInput(f"{ident!r} is a {found['state']}", hint=f"`csmd {found['state']} list` shows them")
@@ -277,36 +231,26 @@ def _get(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     }
 
 
-RECEIPTS_TOOLS: dict[str, Tool] = {
-    "csm_receipts": Tool(
-        summary="What was injected, when, into which session, and how much of it was used", mutates=False, run=_list,
-        parameters={"session": (str, ""), **PLACE, "limit": (int, 20)},
-    ),
-    "csm_context_get": Tool(
-        summary="The whole text of what a session was told", mutates=False, run=_get,
-        parameters={"id": (str, REQUIRED), ASKING: (str, "")},
-    ),
-    "csm_receipt_show": Tool(
-        summary="Show what a session was told, and why", mutates=False, run=_show,
-        parameters={"id": (str, ""), "session": (str, ""), **PLACE, "limit": (int, 5)},
-    ),
-}  # fmt: skip
+RECEIPTS_TOOLS = (
+    Tool("csm_receipts", "What was injected, when, into which session, and how much of it was used", _receipts),
+    Tool("csm_context_get", "The whole text of what a session was told", _get),
+    Tool("csm_receipt_show", "Show what a session was told, and why", _show),
+)
 
 
 MOST_DAYS, MOST_NOTED = 90, 1000
 
 
-def _log(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    since = _since(params)
-    found = [*_late(tools.context.noted.waiting()[0], since), *activity.composed_since(rows, since)]
-    by_event = {
-        event: _sums([one for one in found if one.event == event]) for event in sorted({one.event for one in found})
+def _log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
+    since = _since(ctx, days)
+    found = [*_late(ctx.unwritten()[0], since), *activity.composed_since(rows, since)]
+    events = {
+        event: _composed([one for one in found if one.event == event]) for event in sorted({one.event for one in found})
     }
-    limit = min(max(params["limit"], 1), MOST_NOTED)
-    return {"since": since, "events": by_event, "log": [asdict(one) for one in found[:limit]]}
+    return {"since": since, "events": events, "log": [asdict(one) for one in found[: between(limit, MOST_NOTED)]]}
 
 
-def _sums(found: Sequence[Composed]) -> dict[str, Any]:
+def _composed(found: Sequence[Composed]) -> Json:
     return {
         "composed": len(found),
         "silent": sum(1 for one in found if not one.chosen),
@@ -317,24 +261,22 @@ def _sums(found: Sequence[Composed]) -> dict[str, Any]:
     }
 
 
-def _report(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    since = _since(params)
-    found = [*_late(tools.context.noted.waiting()[1], since), *activity.recalled_since(rows, since)]
-    return {
-        "since": since,
-        "kinds": {
-            kind: _asked([one for one in found if one.kind == kind]) for kind in sorted({one.kind for one in found})
-        },
+def _report(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
+    since = _since(ctx, days)
+    found = [*_late(ctx.unwritten()[1], since), *activity.recalled_since(rows, since)]
+    kinds = {
+        kind: _recalled([one for one in found if one.kind == kind]) for kind in sorted({one.kind for one in found})
     }
+    return {"since": since, "kinds": kinds}
 
 
-def _asked(found: Sequence[Recalled]) -> dict[str, Any]:
-    times = Counter(one.query_hash for one in found)
+def _recalled(found: Sequence[Recalled]) -> Json:
+    different = len(Counter(one.query_hash for one in found))
     return {
         "asked": len(found),
         "empty": sum(1 for one in found if not one.results),
-        "different": len(times),
-        "asked_again": len(found) - len(times),
+        "different": different,
+        "asked_again": len(found) - different,
         "results": sum(one.results for one in found),
         **_times([one.ms for one in found]),
     }
@@ -349,63 +291,67 @@ def _late(waiting: Sequence[Any], since: str) -> list[Any]:
     return [one for one in waiting if one.at >= since]
 
 
-def _since(params: Params) -> str:
-    return iso_before(min(max(params["days"], 1), MOST_DAYS) * 86_400)
+def _since(ctx: ToolContext, days: int) -> str:
+    return ctx.before(between(days, MOST_DAYS) * 86_400)
 
 
-NOTED_TOOLS: dict[str, Tool] = {
-    "csm_context_log": Tool(
-        summary="What was composed for sessions, and how often it came to nothing", mutates=False, run=_log,
-        parameters={"days": (int, 7), "limit": (int, 20)},
-    ),
-    "csm_recall_report": Tool(
-        summary="How often something was looked for and not found", mutates=False, run=_report,
-        parameters={"days": (int, 7)},
-    ),
-}  # fmt: skip
+NOTED_TOOLS = (
+    Tool("csm_context_log", "What was composed for sessions, and how often it came to nothing", _log),
+    Tool("csm_recall_report", "How often something was looked for and not found", _report),
+)
 
 
 MOST_FILLED = 50
+#: A session without a turn for this long is nobody's any more.
+LIVE_S = 3600
 
 
-def _status(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    settings, seen = tools.config.settings, places(rows, params)
-    most, brief = settings.recall_max_tokens, settings.brief_max_tokens
+def live_sessions(rows: Rows, *, since: str, limit: int, among: list[int] | None = None) -> list[Json]:
+    """The sessions that go on, the latest first: how many tokens each has in its context, of how many, and its bracket."""
+    found = []
+    for session, project, model, last, tokens in sessions.live(rows, since=since, limit=limit, projects=among):
+        window = environment.window(model, tokens)
+        found.append({
+            "session": session, "project": project, "model": model, "last": last, "tokens": tokens, "window": window,
+            "bracket": compose.of(tokens, window),
+        })  # fmt: skip
+    return found
+
+
+def _filling(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> Json:
+    settings, seen = ctx.config.settings, places(rows, project, asking)
+    most, begins = settings.recall_max_tokens, [0.0, *(one.below for one in compose.POLICY.values())]
     return {
         "sessions": [
             {**one, "recall_tokens": compose.POLICY[one["bracket"]].recall_tokens(most)}
-            for one in status.live_sessions(rows, now=datetime.now(UTC), limit=MOST_FILLED, among=seen)
+            for one in live_sessions(rows, since=ctx.before(LIVE_S), limit=MOST_FILLED, among=seen)
         ],
         "brackets": [
             {
-                "bracket": name,
-                "from_percent": round(100 * begins),
-                "recall_tokens": policy.recall_tokens(most),
-                "restored_tokens": policy.restored_tokens(brief),
+                "bracket": name, "from_percent": round(100 * begin), "recall_tokens": policy.recall_tokens(most),
+                "restored_tokens": policy.restored_tokens(settings.brief_max_tokens),
             }
-            for (name, policy), begins in zip(
-                compose.POLICY.items(), [0.0, *(one.below for one in compose.POLICY.values())], strict=False
-            )
+            for (name, policy), begin in zip(compose.POLICY.items(), begins, strict=False)
         ],
-    }
+    }  # fmt: skip
 
 
-FILLING_TOOLS: dict[str, Tool] = {
-    "csm_context_status": Tool(
-        summary="How full the contexts of live sessions are, and how much is added to each", mutates=False, run=_status,
-        parameters=PLACE, lane="status",
+FILLING_TOOLS = (
+    Tool(
+        "csm_context_status", "How full the contexts of live sessions are, and how much is added to each", _filling,
+        lane="status",
     ),
-}  # fmt: skip
+)  # fmt: skip
 
 
-def _build(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    if params["mode"] not in ("host", "seed"):
-        raise BadInput(f"mode is host or seed, not {params['mode']!r}")
-    user = user_of(tools.config)
-    place, disk = instruction_files.place_of(_directory(rows, params), user), instruction_files.disk()
+def _build(ctx: ToolContext, rows: Rows, project: str, asking: str = "", mode: str = "host") -> Json:
+    if mode not in ("host", "seed"):
+        raise BadInput(f"mode is host or seed, not {mode!r}")
+    place = instruction_files.place_of(_directory(rows, project, asking), instruction_files.user_of(ctx.config))
+    disk = instruction_files.disk()
     loaded = instruction_files.loaded(place, disk)
     problems: list[str] = []
-    if params["mode"] == "host":
+    if mode == "host":
         files: list[tuple[str, str, str]] = [(one.kind, one.path, one.content) for one in loaded]
         body = instruction_files.build(loaded)
     else:
@@ -414,7 +360,7 @@ def _build(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
         body = "\n\n".join(content for *_, content in files)
     return {
         "project": place.start,
-        "mode": params["mode"],
+        "mode": mode,
         "text": body,
         "tokens": display.estimate_tokens(body),
         "files": [
@@ -425,38 +371,30 @@ def _build(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     }
 
 
-def _scan(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    folder = instruction_files.memory_folder(_directory(rows, params), user_of(tools.config))
+def _memory_folder(ctx: ToolContext, rows: Rows, project: str, asking: str) -> Path:
+    user = instruction_files.user_of(ctx.config)
+    return instruction_files.memory_folder(_directory(rows, project, asking), user)
+
+
+def _scan(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
+    folder = _memory_folder(ctx, rows, project, asking)
     return {"folder": str(folder), "files": [asdict(memo) for memo in instruction_files.scan(folder)]}
 
 
-def _load(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    folder = instruction_files.memory_folder(_directory(rows, params), user_of(tools.config))
-    return {
-        "folder": str(folder),
-        "file": params["file"],
-        "text": instruction_files.load_memo(folder, params["file"]),
-    }
+def _load(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
+    folder = _memory_folder(ctx, rows, project, asking)
+    return {"folder": str(folder), "file": file, "text": instruction_files.load_memo(folder, file)}
 
 
-def _directory(rows: Rows, params: Params) -> str:
-    if not Path(params["project"]).is_dir():
-        raise BadInput(f"{params['project']}: there is no such directory", hint="name one that is on this machine")
-    places(rows, params)  # a wall holds for files as well
-    return str(params["project"])
+def _directory(rows: Rows, project: str, asking: str) -> str:
+    if not Path(project).is_dir():
+        raise BadInput(f"{project}: there is no such directory", hint="name one that is on this machine")
+    places(rows, project, asking)  # a wall holds for files as well
+    return project
 
 
-_PLACE: dict[str, tuple[type, Any]] = {"project": (str, REQUIRED), ASKING: (str, "")}
-INSTRUCTIONS_TOOLS: dict[str, Tool] = {
-    "csm_context_build": Tool(
-        summary="The instructions a session there is given", mutates=False, run=_build,
-        parameters={**_PLACE, "mode": (str, "host")},
-    ),
-    "csm_memdir_scan": Tool(
-        summary="The files of the assistant's own memory", mutates=False, run=_scan, parameters={**_PLACE}
-    ),
-    "csm_memdir_load": Tool(
-        summary="One file of the assistant's own memory", mutates=False, run=_load,
-        parameters={**_PLACE, "file": (str, REQUIRED)},
-    ),
-}  # fmt: skip
+INSTRUCTIONS_TOOLS = (
+    Tool("csm_context_build", "The instructions a session there is given", _build),
+    Tool("csm_memdir_scan", "The files of the assistant's own memory", _scan),
+    Tool("csm_memdir_load", "One file of the assistant's own memory", _load),
+)

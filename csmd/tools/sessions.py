@@ -4,48 +4,39 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from csmd.capture import project_identity
-from csmd.capture import purged_words as purging
-from csmd.daemon.clock import now_iso
+from csmd.capture import project_identity, purged_words
 from csmd.errors import BadInput, CsmdError
 from csmd.hosts import own
 from csmd.hosts.claude import environment, export
 from csmd.hosts.own import EntryKind, Loaded
-from csmd.model import Brief, SaidTurn
+from csmd.model import SaidTurn
 from csmd.privacy.redaction import redact
-from csmd.recall import checkpoint
-from csmd.recall import visibility as recall
-from csmd.store import checkpoints, digests, files, projects, search, sessions, tombstones
+from csmd.recall import checkpoint, visibility
+from csmd.store import checkpoints, digests, files, memories, projects, search, sessions, tombstones
 from csmd.store.checkpoints import Goal, Row
 from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display
-from csmd.tools import memories
-from csmd.tools.registry import ASKING, PLACE, REQUIRED, Params, Tool, ToolContext, meant, places
+from csmd.tools.memories import refuse_where_left_out
+from csmd.tools.present import as_json, find_session, roots, turns_around, worded
+from csmd.tools.registry import Json, Tool, ToolContext, between, meant, places
+
+SESSION = "id project title about turns started_at last_at transcript"
+MOST = 1000
 
 
-def _list(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    limit = min(max(params["limit"], 1), 1000)
-    found = sessions.listing(rows, projects=places(rows, params), limit=limit)
-    return {"sessions": [_session_json(session) for session in found]}
+def _list(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", limit: int = 20) -> Json:
+    found = sessions.listing(rows, projects=places(rows, project, asking), limit=between(limit, MOST))
+    return {"sessions": [_session(session) for session in found]}
 
 
-def _session_json(session: Session) -> dict[str, Any]:
-    return {
-        "id": session.id,
-        "project": session.project,
-        "title": session.title,
-        "about": session.title or display.cut(display.squeeze(session.opening), 120),
-        "turns": session.turns,
-        "started_at": session.started_at,
-        "last_at": session.last_at,
-        "transcript": transcript_state(session.path if session.is_read else ""),
-    }
+def _session(session: Session) -> Json:
+    about = session.title or display.cut(display.squeeze(session.opening), 120)
+    return as_json(session, SESSION, about=about, transcript=transcript_state(session.path if session.is_read else ""))
 
 
 def transcript_state(path: str) -> str:
@@ -55,42 +46,25 @@ def transcript_state(path: str) -> str:
     return "there" if Path(path).exists() else "gone"
 
 
-def one(rows: Rows, params: Params) -> Session:
-    """A session by its id or the beginning of it; BadInput when none that may be seen, or several, begin so."""
-    ident = params["id"]
-    session = sessions.by_id(rows, meant(ident, sessions.ids_like(rows, ident) if ident else []))
-    if session is None or not recall.is_seen(rows, session.project_seq, asking=params[ASKING]):
-        raise BadInput(f"there is no session {ident!r}", hint="`csmd session list` shows them with their ids")
-    return session
-
-
-def _show(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    session = one(rows, params)
-    seen = recall.seen(rows, asking=params[ASKING])  # a session that wandered was behind a wall for a while
+def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    session = find_session(rows, id_, asking)
+    seen = visibility.seen(rows, asking=asking)  # a session that wandered was behind a wall for a while
+    statements = sessions.statements(rows, session.seq, projects=seen)
+    believed = sessions.memories_of(rows, session.id, projects=seen)
+    versions = digests.of_session(rows, session.seq)
     return {
-        **_session_json(session),
-        "path": session.path,
-        "cwd": session.cwd,
-        "parent": session.parent,
-        "host": session.host,
-        "own": Path(session.path).is_relative_to(tools.config.paths.sessions) if session.path else False,
-        "model": session.model,
-        "version": session.version,
+        **_session(session),
+        **as_json(session, "path cwd parent host"),
+        "own": Path(session.path).is_relative_to(ctx.config.paths.sessions) if session.path else False,
+        **as_json(session, "model version"),
         "kinds": sessions.kinds(rows, session.seq, projects=seen),
         "agents": [
-            {"id": agent.id, "turns": agent.turns, "started_at": agent.started_at, "model": agent.model}
-            for agent in sessions.agents(rows, session.id, projects=seen)
+            as_json(agent, "id turns started_at model") for agent in sessions.agents(rows, session.id, projects=seen)
         ],
         "usage": _usage(rows, session),
-        "digest": _last_digest(rows, session.seq),
-        "statements": [
-            dict(zip(("text", "gate", "authority", "at"), row, strict=True))
-            for row in sessions.statements(rows, session.seq, projects=seen)
-        ],
-        "memories": [
-            dict(zip(("id", "text", "role"), row, strict=True))
-            for row in sessions.memories_of(rows, session.id, projects=seen)
-        ],
+        "digest": versions[-1].text if versions else "",
+        "statements": [dict(zip(("text", "gate", "authority", "at"), row, strict=True)) for row in statements],
+        "memories": [dict(zip(("id", "text", "role"), row, strict=True)) for row in believed],
         "injections": [
             dict(zip(("id", "event", "at", "tokens", "items"), row, strict=True))
             for row in sessions.told(rows, session.id)
@@ -98,7 +72,7 @@ def _show(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     }
 
 
-def _usage(rows: Rows, session: Session) -> dict[str, Any]:
+def _usage(rows: Rows, session: Session) -> Json:
     """What a session took by its transcript, each message once; its sub-agents' and csmd's own apart."""
     times, tokens = sessions.tokens_injected(rows, session.id)
     return {
@@ -109,72 +83,54 @@ def _usage(rows: Rows, session: Session) -> dict[str, Any]:
     }
 
 
-def _rollover(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    session = one(rows, params)
-    return {"id": session.id, "project": session.project, "last_at": session.last_at, **_usage(rows, session)}
+def _rollover(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    session = find_session(rows, id_, asking)
+    return as_json(session, "id project last_at", **_usage(rows, session))
 
 
-def _last_digest(rows: Rows, session_seq: int) -> str:
-    found = digests.of_session(rows, session_seq)
-    return found[-1].text if found else ""
-
-
-def _turn(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    found = search.turns_like(rows, params["id"]) if params["id"] else []
+def _turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    found = search.turns_like(rows, id_) if id_ else []
     lines = {uuid.partition("/")[0] for _, uuid in found}  # a line with several parts is one to who types its beginning
-    if len(lines) > 1 and params["id"] not in lines:
-        raise BadInput(f"{params['id']!r} begins several ids: {', '.join(sorted(lines))}", hint="type some more of it")
-    exact = [seq for seq, uuid in found if uuid == params["id"]] or [seq for seq, _ in found]
+    if len(lines) > 1 and id_ not in lines:
+        raise BadInput(f"{id_!r} begins several ids: {', '.join(sorted(lines))}", hint="type some more of it")
+    exact = [seq for seq, uuid in found if uuid == id_] or [seq for seq, _ in found]
     turn = search.turns_by_seq(rows, exact[:1]).get(exact[0]) if exact else None
-    if turn is None or not recall.is_seen(rows, turn.project_seq, asking=params[ASKING]):
+    if turn is None or not visibility.is_seen(rows, turn.project_seq, asking=asking):
         raise BadInput(
-            f"there is no memory and no turn {params['id']!r}", hint="`csmd memories` and `csmd search` show their ids"
+            f"there is no memory and no turn {id_!r}", hint="`csmd memories` and `csmd search` show their ids"
         )
-    return {
-        "id": turn.uuid, "kind": turn.kind, "at": turn.at, "text": turn.text, "session_id": turn.session_id,
-        "project": turn.project, **memories.turn_around(rows, turn, asking=params[ASKING]),
-    }  # fmt: skip
+    held = memories.by_seqs(rows, search.memories_of_turn(rows, turn.uuid)).values()
+    return as_json(
+        turn, "id=uuid kind at text session_id project", around=turns_around(rows, turn, asking),
+        memories=[as_json(one, "id text") for one in held if visibility.is_seen(rows, one.project_seq, asking=asking)],
+    )  # fmt: skip
 
 
-def _conversation(rows: Rows, session: Session, params: Params) -> list[SaidTurn]:
-    return sessions.conversation(rows, session.seq, projects=recall.seen(rows, asking=params[ASKING]))
+def _conversation(rows: Rows, session: Session, asking: str) -> list[SaidTurn]:
+    return sessions.conversation(rows, session.seq, projects=visibility.seen(rows, asking=asking))
 
 
-def _transcript(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    session = one(rows, params)
-    turns = [_turn_json(turn) for turn in _conversation(rows, session, params)]
-    return {**_session_json(session), "conversation": turns}
+def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    session = find_session(rows, id_, asking)
+    turns = _conversation(rows, session, asking)
+    names = "uuid kind at text tool=tool_name dropped_bytes=dropped"
+    return {**_session(session), "conversation": [as_json(turn, names) for turn in turns]}
 
 
-def _turn_json(turn: SaidTurn) -> dict[str, Any]:
-    return {
-        "uuid": turn.uuid,
-        "kind": turn.kind,
-        "at": turn.at,
-        "text": turn.text,
-        "tool": turn.tool_name,
-        "dropped_bytes": turn.dropped,
-    }
-
-
-def _export(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    session = one(rows, params)
+def _export(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    session = find_session(rows, id_, asking)
     if session.parent:
         raise CsmdError(
             f"{session.id} is a sub-agent's conversation, and the assistant resumes only its own",
             hint=f"csmd session export {session.parent}; `csmd session transcript {session.id}` shows this one",
         )
+    cwd = session.cwd or session.project
     made = export.export(
-        _conversation(rows, session, params),
-        session_id=session.id,
-        cwd=session.cwd or session.project,
-        version=session.version,
-        model=session.model,
-        title=session.title,
-    )
+        _conversation(rows, session, asking), session_id=session.id, cwd=cwd, version=session.version,
+        model=session.model, title=session.title,
+    )  # fmt: skip
     if not any('"message"' in line for line in made.lines):
         raise CsmdError(f"nothing of {session.id} is stored that could be resumed")
-    cwd = session.cwd or session.project
     return {
         "id": session.id,
         "session_id": made.session_id,
@@ -186,81 +142,75 @@ def _export(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
     }
 
 
-_ONE = {"id": (str, REQUIRED), ASKING: (str, "")}
-SESSIONS_TOOLS: dict[str, Tool] = {
-    "csm_session_list": Tool(
-        summary="List sessions, the latest first", mutates=False, run=_list, parameters={**PLACE, "limit": (int, 20)}
-    ),
-    "csm_session_show": Tool(
-        summary="Show what is known of a session", mutates=False, run=_show, parameters=_ONE
-    ),
-    "csm_session_transcript": Tool(
-        summary="The conversation of a session", mutates=False, run=_transcript, parameters=_ONE
-    ),
-    "csm_context_rollover": Tool(
-        summary="The tokens that a session took, and csmd's share", mutates=False, run=_rollover, parameters=_ONE
-    ),
-    "csm_turn_show": Tool(summary="Show one turn", mutates=False, run=_turn, parameters=_ONE),
-    "csm_session_export": Tool(
-        summary="A transcript that the assistant resumes", mutates=False, run=_export, parameters=_ONE
-    ),
-}  # fmt: skip
+SESSIONS_TOOLS = (
+    Tool("csm_session_list", "List sessions, the latest first", _list),
+    Tool("csm_session_show", "Show what is known of a session", _show),
+    Tool("csm_session_transcript", "The conversation of a session", _transcript),
+    Tool("csm_context_rollover", "The tokens that a session took, and csmd's share", _rollover),
+    Tool("csm_turn_show", "Show one turn", _turn),
+    Tool("csm_session_export", "A transcript that the assistant resumes", _export),
+)
 
 
-Run = Callable[["ToolContext", Rows, Params], dict[str, Any]]
+# --- csmd's own session files
 
 
-def _write(kind: EntryKind) -> Run:
-    def run(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-        return _append(tools, rows, params, kind, params["text"], parent=params.get("parent", ""))
+def _write_user(
+    ctx: ToolContext, rows: Rows, id_: str, text: str, project: str = "", asking: str = "", parent: str = "",
+    by_person: bool = False,
+) -> Json:  # fmt: skip
+    return _append(ctx, rows, id_, asking, "user", text, project=project, parent=parent, by_person=by_person)
 
-    return run
+
+def _write_assistant(
+    ctx: ToolContext, rows: Rows, id_: str, text: str, project: str = "", asking: str = "", parent: str = ""
+) -> Json:
+    return _append(ctx, rows, id_, asking, "assistant", text, project=project, parent=parent)
 
 
-def _summarise(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    known = _loaded(tools, rows, params)
-    asked = [name for name in params["replaces"].replace(",", " ").split() if name]
-    names = asked or [message.uuid for message in known.messages]
+def _write_system(
+    ctx: ToolContext, rows: Rows, id_: str, text: str, project: str = "", asking: str = "", parent: str = ""
+) -> Json:
+    return _append(ctx, rows, id_, asking, "system", text, project=project, parent=parent)
+
+
+def _summarise(ctx: ToolContext, rows: Rows, id_: str, text: str, replaces: str = "", asking: str = "") -> Json:
+    known = _loaded(ctx, rows, id_, asking)
+    names = replaces.replace(",", " ").split() or [message.uuid for message in known.messages]
     if not names:
         raise BadInput("there is nothing that a summary could stand for", hint="write messages first")
-    _must_have(known, names, params["id"])
-    return _append(tools, rows, params, "summary", params["text"], names=names)
+    _must_have(known, names, id_)
+    return _append(ctx, rows, id_, asking, "summary", text, names=names)
 
 
-def _tombstone(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    _must_have(_loaded(tools, rows, params), [params["uuid"]], params["id"])
-    return {**_append(tools, rows, params, "tombstone", "", names=[params["uuid"]]), "tombstoned": params["uuid"]}
+def _tombstone(ctx: ToolContext, rows: Rows, id_: str, uuid: str, asking: str = "") -> Json:
+    _must_have(_loaded(ctx, rows, id_, asking), [uuid], id_)
+    return {**_append(ctx, rows, id_, asking, "tombstone", "", names=[uuid]), "tombstoned": uuid}
 
 
 def _append(
-    tools: ToolContext,
-    rows: Rows,
-    params: Params,
-    kind: EntryKind,
-    body: str,
-    *,
-    parent: str = "",
-    names: Sequence[str] = (),
-) -> dict[str, Any]:
-    ident = files.check_session_id(params["id"])
-    path = _path(tools, rows, params)
+    ctx: ToolContext, rows: Rows, ident: str, asking: str, kind: EntryKind, body: str, *, project: str = "",
+    parent: str = "", by_person: bool = False, names: Sequence[str] = (),
+) -> Json:  # fmt: skip
+    files.check_session_id(ident)
+    path = _path(ctx, rows, ident, project, asking)
     known = sessions.by_id(rows, ident)
     if known is not None and known.path != str(path):
         raise CsmdError(f"{ident} is a session of the assistant, and only it writes that", hint="choose another name")
     if kind != "tombstone" and not body.strip():
         raise BadInput("there is nothing in that text to write")
-    loaded = _loaded(tools, rows, params)
+    loaded = _loaded(ctx, rows, ident, asking)
     if parent:
         _must_have(loaded, [parent], ident)
     elif loaded.messages:
         parent = loaded.messages[-1].uuid
     uuid = own.new_uuid()
     written = own.line(
-        kind, body, uuid=uuid, session=ident, parent=parent, cwd=params.get("project") or _cwd(tools, ident),
-        at=now_iso(), key=tools.store.hash_key, by_person=params.get("by_person", False), names=names,
+        kind, body, uuid=uuid, session=ident, parent=parent, cwd=project or _cwd(ctx, ident), at=ctx.now(),
+        key=ctx.store.hash_key, by_person=by_person, names=names,
     )  # fmt: skip
     files.append_lines(path, written)
-    tools.context.hint(str(path))
+    ctx.hint(str(path))
     return {"id": ident, "uuid": uuid, "parent": parent, "path": str(path)}
 
 
@@ -270,12 +220,12 @@ def _must_have(loaded: Loaded, names: Sequence[str], ident: str) -> None:
             raise BadInput(f"{ident} has no message {name[:60]!r}", hint=f"`csmd session load {ident}` shows them")
 
 
-def _found(tools: ToolContext, rows: Rows, params: Params) -> Path | None:
+def _file(ctx: ToolContext, rows: Rows, ident: str, asking: str) -> Path | None:
     """The session's file, None for none; BadInput for one behind a wall that who asks is not behind."""
-    ident = files.check_session_id(params["id"])
-    found = files.session_file(tools.config.paths.sessions, ident)
-    inside = project_identity.wall(rows, _cwd(tools, ident)) if found else 0
-    if inside and inside != project_identity.wall(rows, params[ASKING]):
+    files.check_session_id(ident)
+    found = files.session_file(ctx.config.paths.sessions, ident)
+    inside = project_identity.wall(rows, _cwd(ctx, ident)) if found else 0
+    if inside and inside != project_identity.wall(rows, asking):
         raise _no_file(ident)
     return found
 
@@ -286,274 +236,214 @@ def _no_file(ident: str) -> BadInput:
     )
 
 
-def _path(tools: ToolContext, rows: Rows, params: Params) -> Path:
+def _path(ctx: ToolContext, rows: Rows, ident: str, project: str, asking: str) -> Path:
     """The session's file, or where it will be: in the folder of the project it is begun in."""
-    folder = environment.folder_name(params.get("project") or "/")
-    new = tools.config.paths.sessions / folder / f"{params['id']}{files.SESSION_SUFFIX}"
-    return _found(tools, rows, params) or new
+    folder = ctx.config.paths.sessions / environment.folder_name(project or "/")
+    return _file(ctx, rows, ident, asking) or folder / f"{ident}{files.SESSION_SUFFIX}"
 
 
-def _cwd(tools: ToolContext, ident: str) -> str:
+def _cwd(ctx: ToolContext, ident: str) -> str:
     """The project that a session was begun in; "/" for one that was begun nowhere."""
-    found = files.session_file(tools.config.paths.sessions, ident)
+    found = files.session_file(ctx.config.paths.sessions, ident)
     return (found and own.begun_in(files.session_lines(found), session=ident)) or "/"
 
 
-def _loaded(tools: ToolContext, rows: Rows, params: Params, *, texts: bool = False) -> Loaded:
-    found = _found(tools, rows, params)
+def _loaded(ctx: ToolContext, rows: Rows, ident: str, asking: str, *, texts: bool = False) -> Loaded:
+    found = _file(ctx, rows, ident, asking)
     lines = files.session_lines(found) if found else ()
-    return own.load(lines, session=params["id"], key=tools.store.hash_key, texts=texts)
+    return own.load(lines, session=ident, key=ctx.store.hash_key, texts=texts)
 
 
-def _load(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    if _found(tools, rows, params) is None:
-        raise _no_file(params["id"])
-    loaded = _loaded(tools, rows, params, texts=True)
-    return {"id": params["id"], **asdict(loaded)}
+def _load(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    if _file(ctx, rows, id_, asking) is None:
+        raise _no_file(id_)
+    return {"id": id_, **asdict(_loaded(ctx, rows, id_, asking, texts=True))}
 
 
-def _where(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    path = _path(tools, rows, params)
-    return {"id": params["id"], "path": str(path), "exists": path.is_file()}
+def _where(ctx: ToolContext, rows: Rows, id_: str, project: str = "", asking: str = "") -> Json:
+    path = _path(ctx, rows, id_, project, asking)
+    return {"id": id_, "path": str(path), "exists": path.is_file()}
 
 
-_NEW: dict[str, tuple[type, Any]] = {
-    "id": (str, REQUIRED),
-    "text": (str, REQUIRED),
-    "project": (str, ""),
-    ASKING: (str, ""),
-}
+SESSION_FILES_TOOLS = (
+    Tool("csm_session_write_user", "Write what the user says into a session of csmd's own", _write_user, mutates=True),
+    Tool("csm_session_write_assistant", "Write what the assistant says into one", _write_assistant, mutates=True),
+    Tool("csm_session_write_system", "Write a remark of neither into one", _write_system, mutates=True),
+    Tool("csm_session_write_summary", "Let a summary stand for messages of one", _summarise, mutates=True),
+    Tool("csm_session_tombstone", "Withdraw a message of one", _tombstone, mutates=True),
+    Tool("csm_session_load", "The messages of one, without what was withdrawn", _load),
+    Tool("csm_session_path", "Where the file of one is, or would be", _where),
+)
 
-SESSION_FILES_TOOLS: dict[str, Tool] = {
-    "csm_session_write_user": Tool(
-        summary="Write what the user says into a session of csmd's own", mutates=True, run=_write("user"),
-        parameters={**_NEW, "parent": (str, ""), "by_person": (bool, False)},
-    ),
-    "csm_session_write_assistant": Tool(
-        summary="Write what the assistant says into one", mutates=True, run=_write("assistant"),
-        parameters={**_NEW, "parent": (str, "")},
-    ),
-    "csm_session_write_system": Tool(
-        summary="Write a remark of neither into one", mutates=True, run=_write("system"),
-        parameters={**_NEW, "parent": (str, "")},
-    ),
-    "csm_session_write_summary": Tool(
-        summary="Let a summary stand for messages of one", mutates=True, run=_summarise,
-        parameters={"id": (str, REQUIRED), "text": (str, REQUIRED), "replaces": (str, ""), ASKING: (str, "")},
-    ),
-    "csm_session_tombstone": Tool(
-        summary="Withdraw a message of one", mutates=True, run=_tombstone,
-        parameters={"id": (str, REQUIRED), "uuid": (str, REQUIRED), ASKING: (str, "")},
-    ),
-    "csm_session_load": Tool(
-        summary="The messages of one, without what was withdrawn", mutates=False, run=_load,
-        parameters={"id": (str, REQUIRED), ASKING: (str, "")},
-    ),
-    "csm_session_path": Tool(
-        summary="Where the file of one is, or would be", mutates=False, run=_where,
-        parameters={"id": (str, REQUIRED), "project": (str, ""), ASKING: (str, "")},
-    ),
-}  # fmt: skip
 
+# --- checkpoints
 
 NOTE_CHARACTERS = 400
+CHECKPOINT = (
+    "id session_id why at asked_at summary_uuid whole note goal pieces captured restored_at restored_for"
+)  # fmt: skip
 
 
-def _create(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    session = _session(rows, params)
-    note = display.cut(display.squeeze(redact(params["note"], Counter())), NOTE_CHARACTERS)
-    note = purging.permitted_words(rows, note, key=tools.store.hash_key)
-    ident = checkpoint.ask(tools.store, rows, session.seq, now=now_iso(), note=note)
+def _create(
+    ctx: ToolContext, rows: Rows, session: str = "", project: str = "", asking: str = "", note: str = ""
+) -> Json:  # fmt: skip
+    found, key = _latest_session(rows, session, project, asking), ctx.store.hash_key
+    note = display.cut(display.squeeze(redact(note, Counter())), NOTE_CHARACTERS)
+    note = purged_words.permitted_words(rows, note, key=key)
+    ident = checkpoint.ask(ctx.store, rows, found.seq, now=ctx.now(), note=note)
     if ident is None:
-        raise CsmdError(f"nothing is stored of the session {session.id}", hint="`csmd sync` takes in what is on disk")
-    tools.context.hint_of_hook(session.path)  # what its transcript has more is added
-    tools.context.poke()
-    made = tools.store.write(lambda fresh: _shown(fresh, _row(fresh, ident), tools.store.hash_key))
-    return {**made, "made": True}
+        raise CsmdError(f"nothing is stored of the session {found.id}", hint="`csmd sync` takes in what is on disk")
+    ctx.hint_of_hook(found.path)  # what its transcript has more is added
+    ctx.poke()
+
+    def shown(fresh: Rows) -> Json:
+        row = checkpoints.by_id(fresh, ident)
+        if row is None:
+            raise CsmdError("what was to be kept was purged meanwhile")
+        return _checkpoint(fresh, row, key)
+
+    return {**ctx.store.write(shown), "made": True}
 
 
-def _session(rows: Rows, params: Params) -> sessions.Session:
+def _latest_session(rows: Rows, named: str, project: str, asking: str) -> Session:
     """The session that is named, or the latest one there."""
-    if params["session"]:
-        return one(rows, {"id": params["session"], ASKING: params[ASKING]})
-    found = sessions.listing(rows, projects=places(rows, params), limit=1)
+    if named:
+        return find_session(rows, named, asking)
+    found = sessions.listing(rows, projects=places(rows, project, asking), limit=1)
     if not found:
         raise CsmdError("no session is known here", hint="--session ID names one, `csmd session list` shows them")
     return found[0]
 
 
-def _checkpoints_list(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    session = _session(rows, params).id if params["session"] else ""
-    limit = min(max(params["limit"], 1), 1000)
-    found = checkpoints.listing(rows, projects=places(rows, params), session_id=session, limit=limit)
-    return {"checkpoints": [_about(rows, row, tools.store.hash_key) for row in found]}
+def _checkpoints(
+    ctx: ToolContext, rows: Rows, session: str = "", project: str = "", asking: str = "", limit: int = 20
+) -> Json:
+    ident = find_session(rows, session, asking).id if session else ""
+    wanted = places(rows, project, asking)
+    found = checkpoints.listing(rows, projects=wanted, session_id=ident, limit=between(limit, MOST))
+    return {"checkpoints": [_summary(rows, row, ctx.store.hash_key) for row in found]}
 
 
-def _checkpoints_show(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    row = _one(rows, params)
-    shown = _shown(rows, row, tools.store.hash_key)
-    if params["raw"]:
+def _checkpoint_show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", raw: bool = False) -> Json:
+    row = _find_checkpoint(rows, id_, asking)
+    shown = _checkpoint(rows, row, ctx.store.hash_key)
+    if raw:
         names = ("uuid", "kind", "tool", "at", "text")
         shown["raw"] = [dict(zip(names, one, strict=True)) for one in checkpoints.raw(rows, row.seq)]
     return shown
 
 
-def _restore(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    row, now = _one(rows, params), now_iso()
-    named = _session(rows, params) if params["session"] else None
+def _restore(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", session: str = "") -> Json:
+    row, now = _find_checkpoint(rows, id_, asking), ctx.now()
+    named = find_session(rows, session, asking) if session else None
     if named is not None and named.project_seq != row.project_seq:  # a wall may stand between the two
         raise BadInput(
             f"{row.id} is of another project than the session {named.id}", hint="restore it without --session"
         )
-    session = named.id if named else ""
-    tools.store.write(lambda writing: checkpoints.restore(writing, row.seq, at=now, session_id=session))
-    return {**_shown(rows, row, tools.store.hash_key), "restored_at": now, "restored_for": session}
+    ident = named.id if named else ""
+    ctx.store.write(lambda writing: checkpoints.restore(writing, row.seq, at=now, session_id=ident))
+    return {**_checkpoint(rows, row, ctx.store.hash_key), "restored_at": now, "restored_for": ident}
 
 
-def _one(rows: Rows, params: Params) -> Row:
+def _find_checkpoint(rows: Rows, ident: str, asking: str) -> Row:
     """A checkpoint by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
-    ident = params["id"]
     row = checkpoints.by_id(rows, meant(ident, ids_like(rows, "checkpoints", ident)))
-    if row is None or not recall.is_seen(rows, row.project_seq, asking=params[ASKING]):
+    if row is None or not visibility.is_seen(rows, row.project_seq, asking=asking):
         raise BadInput(f"there is no checkpoint {ident!r}", hint="`csmd checkpoint list` shows them with their ids")
     return row
 
 
-def _row(rows: Rows, ident: str) -> Row:
-    row = checkpoints.by_id(rows, ident)
-    if row is None:
-        raise CsmdError("what was to be kept was purged meanwhile")
-    return row
-
-
-def _about(rows: Rows, row: Row, key: bytes) -> dict[str, Any]:
+def _summary(rows: Rows, row: Row, key: bytes) -> Json:
     pieces = checkpoint.pieces(rows, row, key)
     goal = next((piece.text for piece in pieces if piece.kind == "goal"), "")
-    return {
-        "id": row.id, "session_id": row.session_id, "why": row.why, "at": row.at, "asked_at": row.asked_at,
-        "summary_uuid": row.summary_uuid, "whole": not row.awaits, "note": row.note, "goal": goal,
-        "pieces": len(pieces), "captured": checkpoints.captures(rows, row.seq), "restored_at": row.restored_at,
-        "restored_for": row.restored_for,
-    }  # fmt: skip
+    captured = checkpoints.captures(rows, row.seq)
+    return as_json(row, CHECKPOINT, whole=not row.awaits, goal=goal, pieces=len(pieces), captured=captured)
 
 
-def _shown(rows: Rows, row: Row, key: bytes) -> dict[str, Any]:
+def _checkpoint(rows: Rows, row: Row, key: bytes) -> Json:
     standing = checkpoint.restored(rows, row, key)
-    made: Brief = checkpoint.essentials(standing.pieces, ident=standing.id, about=standing.about, note=standing.note)
-    session = checkpoints.about_sessions(rows, row.session_seq)
+    made = checkpoint.essentials(standing.pieces, ident=standing.id, about=standing.about, note=standing.note)
     return {
-        **_about(rows, row, key),
-        "cwd": session.cwd,
+        **_summary(rows, row, key),
+        "cwd": checkpoints.about_sessions(rows, row.session_seq).cwd,
         "parts": [piece._asdict() for piece in standing.pieces],
         "text": made.text,
         "tokens": made.tokens,
     }
 
 
-CHECKPOINTS_TOOLS: dict[str, Tool] = {
-    "csm_checkpoint_create": Tool(
-        summary="Keep what a session stands at, now", mutates=True, run=_create,
-        parameters={"session": (str, ""), **PLACE, "note": (str, "")},
-    ),
-    "csm_checkpoint_list": Tool(
-        summary="List checkpoints, the latest first", mutates=False, run=_checkpoints_list,
-        parameters={"session": (str, ""), **PLACE, "limit": (int, 20)},
-    ),
-    "csm_checkpoint_show": Tool(
-        summary="Show a checkpoint, with the turns that it captured", mutates=False, run=_checkpoints_show,
-        parameters={"id": (str, REQUIRED), ASKING: (str, ""), "raw": (bool, False)},
-    ),
-    "csm_checkpoint_restore": Tool(
-        summary="Have the next session told what a checkpoint holds", mutates=True, run=_restore,
-        parameters={"id": (str, REQUIRED), ASKING: (str, ""), "session": (str, "")},
-    ),
-}  # fmt: skip
+CHECKPOINTS_TOOLS = (
+    Tool("csm_checkpoint_create", "Keep what a session stands at, now", _create, mutates=True),
+    Tool("csm_checkpoint_list", "List checkpoints, the latest first", _checkpoints),
+    Tool("csm_checkpoint_show", "Show a checkpoint, with the turns that it captured", _checkpoint_show),
+    Tool("csm_checkpoint_restore", "Have the next session told what a checkpoint holds", _restore, mutates=True),
+)
 
 
-def _set(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    body, key, now = memories.worded(params["text"]), tools.store.hash_key, now_iso()
-    by_person = params["by_person"]
+# --- goals
+
+
+def _set_goal(
+    ctx: ToolContext, rows: Rows, text: str, project: str = "", asking: str = "", session: str = "", by_person: bool = False
+) -> Json:  # fmt: skip
+    body, key, now = worded(text), ctx.store.hash_key, ctx.now()
     if not by_person:
-        memories.refuse_where_left_out(tools, params)
+        refuse_where_left_out(ctx, project, asking)
     if tombstones.marks(rows, key).spans(body):
         raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
-    places(rows, params)  # a wall keeps out what would be put behind it as well
-    session = one(rows, {"id": params["session"], ASKING: params[ASKING]}) if params["session"] else None
-    if session is None and not params["project"]:
+    places(rows, project, asking)  # a wall keeps out what would be put behind it as well
+    of_session = find_session(rows, session, asking) if session else None
+    if of_session is None and not project:
         raise BadInput("a goal is a project's or a session's", hint="give project or session")
-    directory = redact(params["project"], Counter())
-    place = project_identity.entering(rows, project_identity.identified(directory)) if session is None else None
+    place = None
+    if of_session is None:
+        place = project_identity.entering(rows, project_identity.identified(redact(project, Counter())))
 
     def write(writing: Rows) -> tuple[Goal, bool]:
-        home = session.project_seq if session else 0
+        home = of_session.project_seq if of_session else 0
         if place is not None:
-            home = projects.settle(writing, purging.permitted_place(writing, place, key=key), now=now).seq
+            home = projects.settle(writing, purged_words.permitted_place(writing, place, key=key), now=now).seq
         ident, new = checkpoints.add_goal(
-            writing, project=home, session_id=session.id if session else "", text=body,
+            writing, project=home, session_id=of_session.id if of_session else "", text=body,
             authority="user" if by_person else "assistant", now=now,
         )  # fmt: skip
         return next(one for one in checkpoints.goals_like(writing, ident) if one.id == ident), new
 
-    made, new = tools.store.write(write)
+    made, new = ctx.store.write(write)
     fresh = {made.project_seq: place.root} if place is not None else {}  # it may be as new as its goal
-    return {**_json(made, {**memories.roots(rows), **fresh}), "new": new}
+    return {**_goal(made, {**roots(rows), **fresh}), "new": new}
 
 
-def _goals_list(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    roots = memories.roots(rows)
-    return {
-        "goals": [
-            _json(one, roots) for one in checkpoints.goal_list(rows, projects=places(rows, params), done=params["done"])
-        ]
-    }
+def _goals(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", done: bool = False) -> Json:
+    root_of, found = roots(rows), checkpoints.goal_list(rows, projects=places(rows, project, asking), done=done)
+    return {"goals": [_goal(one, root_of) for one in found]}
 
 
-def _done(tools: ToolContext, rows: Rows, params: Params) -> dict[str, Any]:
-    ident = params["id"]
+def _finish_goal(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False) -> Json:
     found = [
-        one
-        for one in checkpoints.goals_like(rows, ident)
-        if recall.is_seen(rows, one.project_seq, asking=params[ASKING])
+        one for one in checkpoints.goals_like(rows, id_) if visibility.is_seen(rows, one.project_seq, asking=asking)
     ]
-    exact = [one for one in found if one.id == ident] or found
-    if not ident or not exact:
-        raise BadInput(f"there is no goal {ident!r}", hint="`csmd goal list` shows them with their ids")
-    if len(exact) > 1:
-        raise BadInput(
-            f"{ident!r} begins several ids: {', '.join(one.id for one in exact)}", hint="type some more of it"
-        )
-    if exact[0].authority == "user" and not params["by_person"]:
+    ident = meant(id_, [one.id for one in found])
+    goal = next((one for one in found if one.id == ident), None)
+    if not id_ or goal is None:
+        raise BadInput(f"there is no goal {id_!r}", hint="`csmd goal list` shows them with their ids")
+    if goal.authority == "user" and not by_person:
         raise CsmdError(
-            f"{exact[0].id} was declared by the user, and only a person at a terminal can call it done",
-            hint=f"type `csmd goal done {exact[0].id}` in a terminal",
+            f"{goal.id} was declared by the user, and only a person at a terminal can call it done",
+            hint=f"type `csmd goal done {goal.id}` in a terminal",
         )
-    now = now_iso()
-    changed = tools.store.write(lambda writing: checkpoints.finish_goal(writing, exact[0].id, now=now))
-    return {
-        **_json(exact[0], memories.roots(rows)),
-        "done_at": now if changed else exact[0].done_at,
-        "changed": changed,
-    }
+    now = ctx.now()
+    changed = ctx.store.write(lambda writing: checkpoints.finish_goal(writing, goal.id, now=now))
+    return {**_goal(goal, roots(rows)), "done_at": now if changed else goal.done_at, "changed": changed}
 
 
-def _json(goal: Goal, roots: dict[int, str]) -> dict[str, Any]:
-    return {
-        "id": goal.id, "text": goal.text, "authority": goal.authority, "project": roots.get(goal.project_seq, ""),
-        "session_id": goal.session_id, "created_at": goal.created_at, "done_at": goal.done_at,
-    }  # fmt: skip
+def _goal(goal: Goal, root_of: dict[int, str]) -> Json:
+    names = "id text authority project session_id created_at done_at"
+    return as_json(goal, names, project=root_of.get(goal.project_seq, ""))
 
 
-GOALS_TOOLS: dict[str, Tool] = {
-    "csm_goal_set": Tool(
-        summary="Declare what a project or a session is for", mutates=True, run=_set,
-        parameters={"text": (str, REQUIRED), **PLACE, "session": (str, ""), "by_person": (bool, False)},
-    ),
-    "csm_goal_list": Tool(
-        summary="List goals, the latest first", mutates=False, run=_goals_list,
-        parameters={**PLACE, "done": (bool, False)},
-    ),
-    "csm_goal_done": Tool(
-        summary="Note that a goal is done", mutates=True, run=_done,
-        parameters={"id": (str, REQUIRED), ASKING: (str, ""), "by_person": (bool, False)},
-    ),
-}  # fmt: skip
+GOALS_TOOLS = (
+    Tool("csm_goal_set", "Declare what a project or a session is for", _set_goal, mutates=True),
+    Tool("csm_goal_list", "List goals, the latest first", _goals),
+    Tool("csm_goal_done", "Note that a goal is done", _finish_goal, mutates=True),
+)

@@ -49,7 +49,7 @@ from csmd.model import Project, Provenance, Statement
 from csmd.store import before_images, dreams, files, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.tools.table import Tools
+from csmd.tools.registry import ToolContext
 
 #: So many themes and days stand in the example.
 THEMES, DAYS = 2, 2
@@ -99,7 +99,7 @@ def main() -> int:
 
 
 @contextmanager
-def daemon() -> Iterator[tuple[Store, Steward, Tools]]:
+def daemon() -> Iterator[tuple[Store, Steward, ToolContext]]:
     """The parts of a daemon in a home of their own, stepped by hand."""
     with tempfile.TemporaryDirectory(prefix="csmd-") as home:
         os.environ["CSMD_HOME"], os.environ["CLAUDE_CONFIG_DIR"] = home, f"{home}/claude"
@@ -113,7 +113,7 @@ def daemon() -> Iterator[tuple[Store, Steward, Tools]]:
         embedder = Embedder(None, idle_s=60, environment=child_environment())
         steward = Steward(store, config, embedder)
         try:
-            yield store, steward, Tools(steward, lambda rows: {})
+            yield store, steward, steward.tool_context(lambda rows, own: {})
         finally:
             embedder.close()
             store.close()
@@ -237,7 +237,7 @@ def steps(store: Store, *, now: str, facts: stage.Facts) -> stage.Steps[int]:
     return done
 
 
-def is_found(store: Store, tools: Tools, scorer: Any, label: dict[str, Any]) -> bool:
+def is_found(store: Store, tools: ToolContext, scorer: Any, label: dict[str, Any]) -> bool:
     """Whether a search for a label's words finds a memory that shows it."""
     asked = {"query": label["memory"], "limit": 10, "kind": "memory"}
     hits = store.read(lambda rows: tools.call(rows, "csm_memory_search", asked))["hits"]

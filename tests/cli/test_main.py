@@ -22,7 +22,7 @@ from machine import CORRECTION, LIMIT_S, Machine, eventually
 
 import csmd
 from csmd.cli.main import GROUPS, SUBJECTS, main
-from csmd.tools.table import TOOLS
+from csmd.tools import TOOLS
 
 HIT = {"id", "kind", "text", "score", "project", "session_id", "source_uuids", "at", "confidence", "gate", "authority",
        "superseded_by", "refuted", "edited", "scene", "newer"}  # fmt: skip

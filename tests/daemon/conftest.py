@@ -13,13 +13,14 @@ from machine import Machine
 
 from csmd.config import child_environment
 from csmd.daemon.clock import now_iso
-from csmd.daemon.server import Server
+from csmd.daemon.server import Server, answering
 from csmd.daemon.steward import Steward
 from csmd.embedding import supervisor
 from csmd.embedding.supervisor import Embedder
 from csmd.store import files
-from csmd.store.core import Store
-from csmd.tools.table import Tools
+from csmd.store.core import Store, whole
+from csmd.tools import named
+from csmd.tools.registry import ToolContext
 
 
 @dataclass(kw_only=True)
@@ -30,14 +31,14 @@ class Parts:
     store: Store
     embedder: Embedder
     steward: Steward
-    tools: Tools
+    tools: ToolContext
     path: Path
     ended: threading.Event = field(default_factory=threading.Event)
     servers: list[Server] = field(default_factory=list)
 
     def serve(self, *, status: Callable[[Any], Any] = lambda rows: {}, expect_failure: bool = False) -> Server:
         """A server that listens."""
-        self.tools.given = replace(self.tools.given, status=status)
+        self.tools = replace(self.tools, status=status)
         made = Server(
             self.path, self.store, self.machine.config(), self.embedder, self.steward, self.tools, ended=self.ended.set
         )
@@ -49,10 +50,12 @@ class Parts:
 
     def call(self, tool: str, **params: Any) -> Any:
         """A tool's answer, as the server makes it."""
-        lane = self.tools.lane(tool)
-        if lane is None:
-            return self.tools.call(None, tool, params)
-        return self.store.read(lambda rows: self.tools.call(rows, tool, params), lane=lane)
+        lane = named(tool).lane
+
+        def call(rows: Any) -> Any:
+            return whole(answering(self.tools, self.steward.context.noted, rows, tool, params))
+
+        return call(None) if lane is None else self.store.read(call, lane=lane)
 
 
 @pytest.fixture
@@ -68,7 +71,7 @@ def parts(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
     installed = supervisor.installed(paths.models, config.settings.embed_model)
     embedder = Embedder(installed, idle_s=60, environment=child_environment())
     steward = Steward(store, config, embedder)
-    tools = Tools(steward, lambda rows: {})
+    tools = steward.tool_context(lambda rows, own: {})
     made = Parts(
         machine=machine, store=store, embedder=embedder, steward=steward, tools=tools, path=paths.run_dir / "t.sock"
     )

@@ -15,6 +15,7 @@ from csmd.daemon.clock import now_iso
 from csmd.daemon.dreaming import STEPS, Night
 from csmd.daemon.tasks import Job
 from csmd.dream import page_edits, page_files
+from csmd.recall import brief
 from csmd.recall import visibility as recall
 from csmd.store import dreams
 from csmd.store.core import whole
@@ -71,9 +72,9 @@ def test_status_and_brief_tell_what_is_asked_and_what_is_not_read(parts: Any) ->
     }  # fmt: skip
     assert KEY in memories(parts), "nothing is dropped unasked"
     places = parts.store.read(lambda found: recall.scopes(found, str(parts.machine.project)))
-    brief = parts.store.read(lambda found: brief.session_brief(found, places=places, session_id="s2", max_tokens=1200))
-    assert f"- csmd review asks about 1 line that was removed from {name}\n" in brief.text
-    assert DECISION.removeprefix("Good. ") in brief.text
+    told = parts.store.read(lambda found: brief.session_brief(found, places=places, session_id="s2", max_tokens=1200))
+    assert f"- csmd review asks about 1 line that was removed from {name}\n" in told.text
+    assert DECISION.removeprefix("Good. ") in told.text
     asked = parts.call("csm_review_list", project=str(parts.machine.project))["items"]
     assert [(one["title"], one["text"]) for one in asked] == [("removed from a page", KEY)]
 

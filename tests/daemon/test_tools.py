@@ -9,8 +9,8 @@ from machine import DECISION, Machine
 
 from csmd.embedding import supervisor
 from csmd.errors import BadInput, CsmdError
+from csmd.tools import TOOLS
 from csmd.tools.registry import REQUIRED
-from csmd.tools.table import TOOLS
 
 GIVEN = {"query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
          "uuid": "u1", "what": "a text to purge", "place": "/p", "source": "a", "into": "b", "whole": "a",

@@ -507,7 +507,7 @@ OLDER = """
 import csmd
 csmd.__version__ = "0.0.9"
 from csmd.daemon import run
-from csmd.tools import table as tools
+import csmd.tools as tools
 del tools.TOOLS["csm_probe_take"]
 run.run(run.configuration())
 """

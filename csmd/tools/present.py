@@ -1,0 +1,220 @@
+"""Values as the JSON that answers hold, and what is meant by an id or the beginning of one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+from csmd.errors import BadInput
+from csmd.extraction.chooser import MOST_CHARACTERS
+from csmd.memory import confidence, review_answers
+from csmd.model import Brief, Candidate, Memory
+from csmd.privacy.redaction import redact
+from csmd.recall.visibility import is_seen
+from csmd.store import activity, candidates, memories, projects, search, sessions
+from csmd.store.search import TurnRow
+from csmd.store.sessions import Session
+from csmd.store.sqlite import Rows, ids_like
+from csmd.text import display, prose
+from csmd.text.tokens import content_words, query_terms
+from csmd.tools.registry import Json, ToolContext, meant
+
+_REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
+#: Turns on each side of the one that states a memory, and characters of each.
+AROUND, AROUND_CHARACTERS = 2, 240
+PASSAGE = 600
+MEMORY = (
+    "id text gate type category tier decay authority origin confidence attention pinned scope project source_uuids times "
+    "session_id sessions created_at confirmed_at superseded_by is_refuted is_edited scene"
+)
+CANDIDATE = (
+    "id kind source status text reason gate category confidence reinforcement contradicted project created_at updated_at "
+    "version memories evidence"
+)
+
+
+def as_json(value: Any, names: str, **more: Any) -> Json:
+    """The named attributes of a value in this order, `key=attribute` for one under another name; then `more`.
+
+    What `more` gives for one of the names takes its place. Tuples become lists, dataclasses objects.
+    """
+    shown: Json = {}
+    for name in names.split():
+        key, _, attribute = name.partition("=")
+        shown[key] = more.pop(key) if key in more else _plain(getattr(value, attribute or key))
+    return {**shown, **more}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+def roots(rows: Rows) -> dict[int, str]:
+    """The root directory of each project, by its row key."""
+    return {seq: root for seq, root, *_ in activity.project_counts(rows)}
+
+
+def lines_of(uuids: Sequence[str]) -> list[str]:
+    """The transcript's lines of the first turns, at most four: further turns of one line are numbered."""
+    return list(dict.fromkeys(uuid.partition("/")[0] for uuid in uuids))[:4]
+
+
+def worded(typed: str, taken: Counter[str] | None = None) -> str:
+    """What somebody types to be remembered as it is kept: redacted, on one line; BadInput for nothing or too much.
+
+    `taken` counts the secrets that were taken out, by kind.
+    """
+    taken = Counter() if taken is None else taken
+    body = display.squeeze(redact(typed, taken))
+    if not content_words(_REDACTED.sub("", body)):
+        if taken:
+            raise BadInput(
+                f"that text holds nothing now: all it says is taken out before it is kept ({', '.join(sorted(taken))})",
+                hint="csmd keeps no secrets; say where it is kept, not what it is",
+            )
+        raise BadInput("there is nothing to remember in that text", hint="say it in a sentence")
+    if len(body) > MOST_CHARACTERS:
+        raise BadInput(
+            f"that has {len(body)} characters, and one memory has {MOST_CHARACTERS} at most",
+            hint="say it shorter, or as several memories",
+        )
+    return body
+
+
+# --- memories
+
+
+def find_memory(rows: Rows, ident: str, asking: str) -> Memory:
+    """A memory by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
+    memory = memories.by_id(rows, meant(ident, ids_like(rows, "memories", ident)))
+    if memory is None or not is_seen(rows, memory.project_seq, asking=asking):
+        raise BadInput(f"there is no memory {ident!r}", hint="`csmd memories` lists them with their ids")
+    return memory
+
+
+def memories_json(rows: Rows, shown: Iterable[Memory]) -> list[Json]:
+    """Memories as `csmd memories --json` shows them; `project` is "" for one that holds everywhere."""
+    root_of, days = roots(rows), dict[int, int]()
+    found = []
+    for memory in shown:
+        if memory.project_seq not in days:
+            days[memory.project_seq] = projects.active_day(rows, memory.project_seq)
+        attention = confidence.attention(
+            today=days[memory.project_seq], hot_until=memory.hot_until, warm_until=memory.warm_until
+        )
+        found.append(as_json(
+            memory, MEMORY, attention=attention, project=root_of.get(memory.project_seq, ""),
+            source_uuids=lines_of([source.uuid for source in memory.provenance]),
+            sessions=list(dict.fromkeys(source.session_id for source in memory.provenance)),
+        ))  # fmt: skip
+    return found
+
+
+def brief_memory(memory: Memory) -> Json:
+    """A memory as it is shown beside another: what it says, who said it, when and where first."""
+    source = memory.provenance[0]
+    names = "id text authority confidence at=created_at uuid session_id superseded_by"
+    return as_json(memory, names, uuid=source.uuid, session_id=source.session_id)
+
+
+def sources(rows: Rows, memory: Memory, asking: str) -> list[Json]:
+    """The turns that state or confirm a memory, the first with the sentence in its passage and the turns around it."""
+    turns = _turns(rows, [source.uuid for source in memory.provenance], asking)
+    found: list[Json] = []
+    for source in memory.provenance:
+        turn = turns.get(source.uuid)
+        shown = as_json(source, "uuid session_id at role", **_passage(turn, memory.text))
+        if turn and not found:
+            shown["around"] = turns_around(rows, turn, asking)
+        found.append(shown)
+    return found
+
+
+def _turns(rows: Rows, uuids: list[str], asking: str) -> dict[str, TurnRow]:
+    seqs = search.turns_of_uuids(rows, uuids)
+    turns = search.turns_by_seq(rows, list(seqs.values()))
+    return {uuid: turns[seq] for uuid, seq in seqs.items() if is_seen(rows, turns[seq].project_seq, asking=asking)}
+
+
+def _passage(turn: TurnRow | None, statement: str) -> Json:
+    """Who spoke, the passage that a statement stands in, and the sentence of it that is likest."""
+    if turn is None:
+        return {"speaker": "", "text": "", "sentence": ""}
+    passage = prose.passage(turn.text, query_terms(statement), limit=PASSAGE)
+    return {"speaker": turn.kind, "text": passage, "sentence": _likest(passage, statement)}
+
+
+def _likest(passage: str, statement: str) -> str:
+    """The part of a passage that says a statement: its very words, else the sentence with most of them; "" for none."""
+    if statement in passage:
+        return statement
+    wanted = set(content_words(statement))
+    best, most = "", 0
+    for line in passage.splitlines():
+        for sentence in prose.sentences(line):
+            shared = len(wanted & set(content_words(sentence)))
+            if shared > most:
+                best, most = sentence.strip(), shared
+    return best if most * 2 >= len(wanted) and best in passage else ""
+
+
+def turns_around(rows: Rows, turn: TurnRow, asking: str) -> dict[str, list[Json]]:
+    """The turns before and after one, cut."""
+    before, after = search.around(rows, turn.seq, each=AROUND)
+    near = search.turns_by_seq(rows, [*before, *after])
+
+    def shown(seqs: list[int]) -> list[Json]:
+        return [
+            as_json(turn, "uuid speaker=kind at", text=display.cut(display.squeeze(turn.text), AROUND_CHARACTERS))
+            for turn in (near[seq] for seq in seqs)
+            if is_seen(rows, turn.project_seq, asking=asking)
+        ]
+
+    return {"before": shown(before), "after": shown(after)}
+
+
+# --- candidates and sessions
+
+
+def find_candidate(rows: Rows, ident: str, asking: str) -> Candidate:
+    """A candidate by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
+    candidate = candidates.by_id(rows, meant(ident, ids_like(rows, "candidates", ident)))
+    if candidate is None or not is_seen(rows, candidate.project_seq, asking=asking):
+        raise BadInput(f"there is no candidate {ident!r}", hint="`csmd review` lists what waits for you")
+    return candidate
+
+
+def candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Json:
+    """A candidate with its evidence and the memories it is about, the one that would stay first."""
+    found = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
+    about = [one for one in found if one is not None and is_seen(rows, one.project_seq, asking=asking)]
+    if review_answers.ABOUT[candidate.kind] == "pair":
+        about.sort(key=review_answers.strength, reverse=True)
+    turns = _turns(rows, [one.uuid for one in candidate.evidence], asking)
+    evidence = [{**asdict(one), **_passage(turns.get(one.uuid), candidate.text)} for one in candidate.evidence]
+    return as_json(
+        candidate, CANDIDATE, project=roots(rows).get(candidate.project_seq, ""),
+        memories=[brief_memory(one) for one in about], evidence=evidence,
+    )  # fmt: skip
+
+
+def find_session(rows: Rows, ident: str, asking: str) -> Session:
+    """A session by its id or the beginning of it; BadInput when none that may be seen, or several, begin so."""
+    session = sessions.by_id(rows, meant(ident, sessions.ids_like(rows, ident) if ident else []))
+    if session is None or not is_seen(rows, session.project_seq, asking=asking):
+        raise BadInput(f"there is no session {ident!r}", hint="`csmd session list` shows them with their ids")
+    return session
+
+
+def brief_json(ctx: ToolContext, made: Brief) -> Json:
+    """An injection; its tokens counted exactly where the tokenizer's data is there. While csmd is paused there is none."""
+    if ctx.paused():
+        degraded = ["paused: no session is told anything"]
+        return {"text": "", "tokens": 0, "items": [], "degraded": degraded, "paused": True}
+    exact = ctx.embedder.count_tokens([made.text]) if made.text and ctx.embedder.ready else None
+    return as_json(made, "text tokens items degraded", tokens=exact[0] if exact and exact[0] >= 0 else made.tokens)
