@@ -12,7 +12,7 @@ from dataclasses import replace
 from csmd.hosts.claude.transcript import Reading
 from csmd.model import Event, Project, Turn
 from csmd.privacy.fingerprints import HIDDEN, PURGED, Marks, clean
-from csmd.store import purge_rows, tombstones
+from csmd.store import tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -81,7 +81,7 @@ def _empty(rows: Rows, turns: list[Turn], key: bytes) -> set[str]:
     if not tombstones.has(rows, "turn"):
         return set()
     names = {
-        turn.uuid: purge_rows.turn_names(turn.uuid, turn.stream, tokens.keyed_hash(turn.text, key)) for turn in turns
+        turn.uuid: tombstones.turn_names(turn.uuid, turn.stream, tokens.keyed_hash(turn.text, key)) for turn in turns
     }
     gone = tombstones.purged_names(rows, "turn", [name for some in names.values() for name in some], key=key)
     return {uuid for uuid, some in names.items() if not gone.keys().isdisjoint(some)}

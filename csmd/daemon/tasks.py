@@ -45,6 +45,7 @@ from csmd.store import (
     projects,
     purge,
     purge_files,
+    text_columns,
     tombstones,
     vectors,
     workspaces,
@@ -212,8 +213,8 @@ def _variants(context: Context, job: Job, plan: Plan) -> Generator[None, None, s
     """The texts as they stand in the store, in whole words: by these they are known when they come back."""
     needles = [Needle(said) for said in plan.texts]
     found: set[str] = set()
-    for number, (table, column) in enumerate(purge.WAYS):
-        job.progress.update(step="searching", done=number, total=len(purge.WAYS))
+    for number, (table, column) in enumerate(text_columns.WAYS):
+        job.progress.update(step="searching", done=number, total=len(text_columns.WAYS))
         after: int | None = 0
         while needles and after is not None:
             go_on(context)
@@ -289,7 +290,7 @@ def _look(
     if not texts and not names:
         return {"left": [], "hosts": [], "texts": []}
     asked = {"texts": list(texts), "names": list(names), "own": [str(p) for p in own], "hosts": [str(p) for p in hosts]}
-    command = [sys.executable, "-P", "-m", "csmd.store.byte_search"]
+    command = [sys.executable, "-P", "-m", "csmd.store.purge_files"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=child_environment()) as child:
         said: bytes | None = wire.dumps(asked).encode("utf-8", "replace")
         while True:
@@ -320,8 +321,8 @@ def scan(context: Context, job: Job) -> Iterator[None]:
     fix, report = bool(job.order.get("fix")), _Report()
     if fix:
         reading.replay(context)
-    for number, (table, column) in enumerate(purge.WAYS):
-        job.progress.update(step="scanning", done=number, total=len(purge.WAYS))
+    for number, (table, column) in enumerate(text_columns.WAYS):
+        job.progress.update(step="scanning", done=number, total=len(text_columns.WAYS))
         yield from _column(context, table, column, report, fix=fix)
     job.progress.update(step="files")
     _files(context, report, fix=fix)
@@ -365,8 +366,7 @@ def _redact(said: str) -> tuple[str, dict[str, int]]:
 
 
 def _column(context: Context, table: str, column: str, report: _Report, *, fix: bool) -> Iterator[None]:
-    way, _ = purge.WAYS[table, column]
-    if way in purge.OF_PATHS:
+    if text_columns.WAYS[table, column] in text_columns.OF_PATHS:
         return  # paths of transcripts are kept as they are: a cursor has to find its file again
     store, key = context.store, context.store.hash_key
     after: int | None = 0

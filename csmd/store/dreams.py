@@ -16,15 +16,14 @@ from csmd.store import (
     belief_changes,
     cursors,
     memories,
-    purge_rows,
     speakers,
     tombstones,
     vector_tables,
     vectors,
 )
 from csmd.store.before_images import Before
-from csmd.store.purge_rows import LOOKED_AT
 from csmd.store.sqlite import Rows
+from csmd.store.text_columns import LOOKED_AT
 
 #: undoing: its rows are what they were, its files are about to be.
 State = Literal["running", "done", "failed", "cancelled", "undoing", "undone"]
@@ -460,7 +459,7 @@ def without_purged(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]
         after=after,
         limit=LOOKED_AT,
     )
-    projects = purge_rows.purged_projects(rows, key)
+    projects = tombstones.purged_projects(rows, key)
     told = [(int(row[1]), row[3] <= projects.get(int(row[2]), ""), _names(str(row[4]), row[5:])) for row in found]
     names = [*{name for *_, some in told for name in some}]
     purged = {

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from csmd.model import Candidate, Memory
 from csmd.store import candidates, memories, tombstones
-from csmd.store.purge_rows import LOOKED_AT
 from csmd.store.sqlite import Rows, among
+from csmd.store.text_columns import LOOKED_AT
 from csmd.text import page_lines, tokens
 from csmd.text.page_lines import BULLET, ID, words_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from csmd.errors import StoreError
 from csmd.model import Link, Memory, Provenance, Statement, StoredTurn
@@ -227,6 +227,21 @@ def _delete_all(rows: Rows, seqs: Sequence[int]) -> None:
     for seq in seqs:
         for memory in by_seqs(rows, [seq]).values():
             delete(rows, memory)
+
+
+def drop_sources(rows: Rows, where: str, **values: Any) -> None:
+    """Removes sources of memories, by a condition on `provenance`, and the memories that nobody said any more.
+
+    The others name a session that is left.
+    """
+    told = rows.column(f"select distinct memory_seq from provenance where {where}", **values)  # noqa: S608
+    rows.run(f"delete from provenance where {where}", **values)  # noqa: S608
+    for memory in by_seqs(rows, told).values():
+        if all(source.role == "beside" for source in memory.provenance):
+            delete(rows, memory)
+        elif memory.session_id not in {source.session_id for source in memory.provenance}:
+            sql = "update memories set session_id = :session, version = version + 1 where seq = :seq"
+            rows.run(sql, session=memory.provenance[0].session_id, seq=memory.seq)
 
 
 def move_provenance(rows: Rows, old: str, new: str) -> None:

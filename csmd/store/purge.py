@@ -3,97 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
 from csmd.errors import BadInput
 from csmd.model import Memory
-from csmd.privacy.fingerprints import Needle, checked, clean, words
+from csmd.privacy.fingerprints import PURGED, Needle, checked, clean, words
 from csmd.store import (
     before_images,
+    candidates,
+    checkpoints,
+    days,
+    digests,
     dreams,
+    failures,
     markdown_pages,
     memories,
     projects,
-    purge_rows,
     tombstones,
     vectors,
     workspaces,
 )
-from csmd.store.purge_rows import LOOKED_AT, rewrite_turn
-from csmd.store.sqlite import Rows, secure_delete
+from csmd.store.sqlite import Rows, among, secure_delete
+from csmd.store.text_columns import KEYED_BY_PATH, LOOKED_AT, OF_PATHS, WAYS
 from csmd.text import similarity, tokens
 
 #: In `meta` while a purge is under way: when it began.
 UNFINISHED = "purge_begun"
-
-#: What becomes of a text that holds something purged. turn: rewritten, with what was made of it;
-#: drop: its row goes; memory: it is removed whole; rewrite: in place; of paths that tell rows apart or are looked up
-#: hide: a keyed hash takes its place, of those that do not empty: nothing does.
-Way = Literal["turn", "drop", "memory", "rewrite", "hide", "empty"]
-#: The ways of columns that are gone through by their values, not by rows.
-OF_PATHS: frozenset[Way] = frozenset({"hide", "empty"})
-#: Every column of holds.TEXT_COLUMNS and the key of its rows: a test fails on one that is missing.
-WAYS: dict[tuple[str, str], tuple[Way, str]] = {
-    ("turns", "text"): ("turn", "seq"),
-    ("passages", "text"): ("drop", "seq"),
-    ("statements", "text"): ("drop", "seq"),
-    ("memories", "text"): ("memory", "seq"),
-    ("scenes", "text"): ("drop", "seq"),
-    ("candidates", "text"): ("rewrite", "seq"),
-    ("candidates", "reason"): ("rewrite", "seq"),
-    # What was said short enough is its own name: without it the row would be put there again.
-    ("candidates", "fingerprint"): ("drop", "seq"),
-    ("digests", "text"): ("rewrite", "seq"),
-    ("digest_items", "text"): ("rewrite", "seq"),
-    ("session_links", "about"): ("rewrite", "seq"),
-    ("checkpoints", "note"): ("rewrite", "seq"),
-    ("checkpoint_items", "text"): ("rewrite", "seq"),
-    ("checkpoint_raw_captures", "text"): ("drop", "seq"),
-    ("goals", "text"): ("rewrite", "seq"),
-    ("self_capabilities", "why"): ("rewrite", "seq"),
-    ("topics", "name"): ("drop", "seq"),
-    ("packets", "subject"): ("drop", "seq"),
-    ("belief_changes", "before"): ("rewrite", "seq"),
-    ("belief_changes", "after"): ("rewrite", "seq"),
-    ("belief_changes", "reason"): ("rewrite", "seq"),
-    ("answer_befores", "text"): ("drop", "seq"),
-    ("answer_befores", "more"): ("drop", "seq"),
-    ("dreams", "error"): ("rewrite", "seq"),
-    ("dream_changes", "reason"): ("rewrite", "seq"),
-    # What is gone cannot be undone: nothing purged comes back.
-    ("dream_rows", "text"): ("drop", "seq"),
-    ("dream_rows", "more"): ("drop", "seq"),
-    ("dream_rows", "text_after"): ("drop", "seq"),
-    ("dream_rows", "more_after"): ("drop", "seq"),
-    ("dream_files", "path"): ("drop", "seq"),
-    ("dream_files", "before"): ("drop", "seq"),
-    ("dream_files", "after"): ("drop", "seq"),
-    ("pages", "path"): ("drop", "seq"),
-    ("pages", "text"): ("rewrite", "seq"),
-    ("pages", "also"): ("rewrite", "seq"),
-    ("pages", "held"): ("rewrite", "seq"),
-    ("errors", "command"): ("drop", "seq"),
-    ("errors", "message"): ("drop", "seq"),
-    ("error_fixes", "files"): ("drop", "seq"),
-    ("error_fixes", "text"): ("drop", "seq"),
-    ("symptoms", "text"): ("drop", "seq"),
-    ("projects", "root"): ("rewrite", "seq"),
-    ("projects", "name"): ("rewrite", "seq"),
-    ("sessions", "cwd"): ("rewrite", "seq"),
-    ("sessions", "title"): ("rewrite", "seq"),
-    ("sessions", "path"): ("empty", "seq"),
-    ("files", "path"): ("hide", "path"),
-    ("elsewhere", "path"): ("hide", "path"),
-    ("projects", "remote"): ("rewrite", "seq"),
-    ("aliases", "path"): ("rewrite", "seq"),
-    ("directories", "path"): ("hide", "seq"),
-    ("instructions", "text"): ("rewrite", "seq"),
-    ("instructions", "path"): ("hide", "seq"),
-    ("instructions", "root"): ("rewrite", "seq"),
-}
+#: Rows of turns and memories that one transaction may change.
+CHANGED = 100
 
 #: (rows, key of the hashes, where to begin: 0 at first) -> (where to go on, None at the end; rows that changed).
 Pass = Callable[[Rows, bytes, int], tuple[int | None, int]]
@@ -120,11 +60,7 @@ def honour(rows: Rows, key: bytes) -> int:
 def begin(rows: Rows, *, now: str) -> None:
     """Notes that a purge is under way, in the transaction that writes its tombstones."""
     secure_delete(rows)
-    rows.run(
-        "insert into meta (key, value) values (:name, :now) on conflict (key) do update set value = excluded.value",
-        name=UNFINISHED,
-        now=now,
-    )
+    rows.upsert("meta", "key", key=UNFINISHED, value=now)
 
 
 def is_unfinished(rows: Rows) -> bool:
@@ -142,60 +78,67 @@ def end(rows: Rows) -> None:
 
 def _column(table: str, column: str, rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """A part of one column: what holds purged text is changed in the way of its column."""
-    way, ident = WAYS[table, column]
-    if way in OF_PATHS:
-        return None, _hide(rows, table, column, way, ident, key)
+    if WAYS[table, column] in OF_PATHS:
+        return None, _hide(rows, table, column, key)
     marks = tombstones.marks(rows, key)
     if not marks:
         return None, 0
-    found = texts_after(rows, table, column, after)
+    part = texts_after(rows, table, column, after)
     total = 0
-    for seq, said in found:
-        new, hits = clean(said, marks)
+    for seq, text in part:
+        cleaned, hits = clean(text, marks)
         if hits:
-            change(rows, table, column, seq, new, key)
+            change(rows, table, column, seq, cleaned, key)
             total += 1
-    return (found[-1][0] if found else None), total
+    return (part[-1][0] if part else None), total
 
 
 def texts_after(rows: Rows, table: str, column: str, after: int) -> list[tuple[int, str]]:
     """(row key, text) of the next rows of a column that is keyed by number."""
-    return rows.all(
-        f"select seq, {column} from {table} where seq > :after order by seq limit :limit",  # noqa: S608
-        after=after,
-        limit=LOOKED_AT,
-    )
+    sql = f"select seq, {column} from {table} where seq > :after order by seq limit :limit"  # noqa: S608
+    return rows.all(sql, after=after, limit=LOOKED_AT)
+
+
+def _texts(rows: Rows, table: str, column: str) -> Iterator[tuple[int, str]]:
+    """(row key, text) of a whole column, read in parts; 0 is the key of every path."""
+    if WAYS[table, column] in OF_PATHS:
+        yield from ((0, path) for path in rows.column(f"select {column} from {table}"))  # noqa: S608
+        return
+    after = 0
+    while part := texts_after(rows, table, column, after):
+        yield from part
+        after = part[-1][0]
 
 
 def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, *, in_place: bool = False) -> None:
     """Does to one row what its column's way says; with `in_place` statements and memories are rewritten, too."""
-    way, _ = WAYS[table, column]
+    way = WAYS[table, column]
     if way == "turn":
         rewrite_turn(rows, seq, new, key)
     elif way == "memory" and not in_place:
-        for memory in memories.by_seqs(rows, [seq]).values():
-            memories.delete(rows, memory)
+        _delete_memories(rows, [seq])
     elif table == "answer_befores":  # what could bring the text back goes, and half an undo is none
         rows.run(
             "delete from answer_befores where answer_seq in (select answer_seq from answer_befores where seq = :seq)",
             seq=seq,
         )
     elif table == "dream_rows":  # likewise, of one action
-        for (one,) in rows.all("select change_seq from dream_rows where seq = :seq", seq=seq):
-            dreams.take_away(rows, int(one))
+        for action in rows.column("select change_seq from dream_rows where seq = :seq", seq=seq):
+            dreams.take_away(rows, action)
     elif way == "drop" and (not in_place or (table == "statements" and _stated_already(rows, seq, new, key))):
         rows.run(f"delete from {table} where seq = :seq", seq=seq)  # noqa: S608
-    elif table in ("memories", "statements"):
+    else:
         if way == "memory":
             vectors.again(rows, "memory", seq)
-        rows.run(
-            f"update {table} set {column} = :text, text_hash = :hash where seq = :seq",  # noqa: S608
-            text=new,
-            hash=tokens.keyed_hash(new, key),
-            seq=seq,
-        )
-    else:
         rows.run(f"update {table} set {column} = :text where seq = :seq", text=new, seq=seq)  # noqa: S608
+        if table in ("memories", "statements"):
+            hash_ = tokens.keyed_hash(new, key)
+            rows.run(f"update {table} set text_hash = :hash where seq = :seq", hash=hash_, seq=seq)  # noqa: S608
+
+
+def _delete_memories(rows: Rows, seqs: Sequence[int]) -> None:
+    for memory in memories.by_seqs(rows, seqs).values():
+        memories.delete(rows, memory)
 
 
 def _stated_already(rows: Rows, seq: int, new: str, key: bytes) -> bool:
@@ -209,24 +152,20 @@ def _stated_already(rows: Rows, seq: int, new: str, key: bytes) -> bool:
     return other is not None
 
 
-def _hide(rows: Rows, table: str, column: str, way: Way, ident: str, key: bytes) -> int:
+def _hide(rows: Rows, table: str, column: str, key: bytes) -> int:
     """Takes purged paths out of a column; a hidden one stays known, and another than its neighbours, by a keyed hash."""
-    total = 0
     if not tombstones.marks(rows, key) and not tombstones.has(rows, "file"):
-        return total
-    found = rows.column(f"select distinct {column} from {table} where {column} <> ''")  # noqa: S608
-    for path in found:
+        return 0
+    total = 0
+    for path in rows.column(f"select distinct {column} from {table} where {column} <> ''"):  # noqa: S608
         name = tombstones.listed_path(rows, path, key=key)
         if name == path:
             continue
-        known = column == ident and rows.value(
-            f"select 1 from {table} where {column} = :name",  # noqa: S608
-            name=name,
-        )
-        if known:
-            rows.run(f"delete from {table} where {column} = :path", path=path)  # noqa: S608
+        is_known = table in KEYED_BY_PATH and rows.value(f"select 1 from {table} where path = :name", name=name)  # noqa: S608
+        if is_known:
+            rows.run(f"delete from {table} where path = :path", path=path)  # noqa: S608
         else:
-            new = name if way == "hide" else ""
+            new = name if WAYS[table, column] == "hide" else ""
             rows.run(f"update {table} set {column} = :new where {column} = :path", new=new, path=path)  # noqa: S608
         total += 1
     return total
@@ -237,22 +176,22 @@ def _forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     if not tombstones.has(rows, "memory"):
         return None, 0
     total = 0
-    found = rows.all(
-        "select seq from memories where seq > :after order by seq limit :limit", after=after, limit=LOOKED_AT
-    )
-    for memory in memories.by_seqs(rows, [int(seq) for (seq,) in found]).values():
+    sql = "select seq from memories where seq > :after order by seq limit :limit"
+    part = rows.column(sql, after=after, limit=LOOKED_AT)
+    for memory in memories.by_seqs(rows, part).values():
         if memories.by_id(rows, memory.id) is not None and _is_forgotten(rows, memory, key):
             memories.delete(rows, memory)
             total += 1
     if after == 0:
-        for seq, said, gate, authority, project, at in rows.all(
+        for seq, text, gate, authority, project, at in rows.all(
             "select seq, text, gate, authority, project_seq, at from statements"
         ):
+            is_correction = gate == "correction"
             if tombstones.keeps_out(
-                rows, str(said), correction=gate == "correction", authority=authority, project=project, at=at, key=key
+                rows, text, correction=is_correction, authority=authority, project=project, at=at, key=key
             ):
                 total += rows.run("delete from statements where seq = :seq", seq=seq)
-    return (int(found[-1][0]) if found else None), total
+    return (part[-1] if part else None), total
 
 
 def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
@@ -272,12 +211,150 @@ def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
     return bool(said_in) and all(map(is_out, said_in))
 
 
+# --- turns, sessions and projects that go as a whole: emptied with everything that was made of them. Their rows stay
+# where others refer to them, so that a line that is read again is known.
+
+
+def _sessions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+    gone_projects = tombstones.purged_projects(rows, key)
+    if not gone_projects and not tombstones.has(rows, "session"):
+        return None, 0
+    sql = "select seq, id, parent, project_seq, started_at from sessions where seq > :after order by seq limit :limit"
+    part = rows.all(sql, after=after, limit=LOOKED_AT)
+    names = [name for row in part for name in row[1:3] if name]
+    gone = tombstones.purged_names(rows, "session", names, key=key)
+    total = 0
+    for seq, ident, parent, project, started in part:
+        if ident in gone or parent in gone or started <= gone_projects.get(project, ""):
+            changed, is_done = _purge_session(rows, seq, ident, key)
+            total += changed
+            if not is_done:
+                return seq - 1, total
+    return (part[-1][0] if part else None), total
+
+
+def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, bool]:
+    """Empties a part of a session; (rows that changed, whether nothing of it is left)."""
+    sql = (
+        "select t.seq from session_turn st join turns t on t.seq = st.turn_seq "
+        "where st.session_seq = :session and t.text <> :purged order by st.ordinal limit :limit"
+    )
+    listed = rows.column(sql, session=seq, purged=PURGED, limit=CHANGED)
+    for turn in listed:
+        purge_turn(rows, turn, key)
+    if len(listed) == CHANGED:
+        return len(listed), False
+    changed = len(listed) + rows.run(
+        "update sessions set path = '', cwd = '', title = '' where seq = :seq and (path <> '' or cwd <> '' or title <> '')",
+        seq=seq,
+    )
+    rows.run(
+        "delete from injection_items where memory_id = :id or injection_seq in "
+        "(select seq from injections where session_id = :id)",
+        id=ident,
+    )
+    changed += rows.run("delete from usage where session_seq = :seq", seq=seq)
+    changed += checkpoints.clear(rows, seq) + checkpoints.clear_session_goals(rows, ident)
+    for table in ("injections", "events", "unheard", "context_log"):
+        changed += rows.run(f"delete from {table} where session_id = :id", id=ident)  # noqa: S608
+    memories.drop_sources(rows, "session_id = :id", id=ident)
+    return changed, True
+
+
+def _turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+    gone_projects = tombstones.purged_projects(rows, key)
+    if not gone_projects and not tombstones.has(rows, "turn"):
+        return None, 0
+    sql = (
+        "select t.seq, t.uuid, t.project_seq, t.at, s.id, t.text_hash from turns t join sessions s "
+        "on s.seq = t.session_seq where t.seq > :after and t.text <> :purged order by t.seq limit :limit"
+    )
+    part = rows.all(sql, after=after, purged=PURGED, limit=CHANGED)
+    names = {seq: tombstones.turn_names(uuid, stream, hash_) for seq, uuid, _, _, stream, hash_ in part}
+    gone = tombstones.purged_names(rows, "turn", [name for some in names.values() for name in some], key=key)
+    total = 0
+    for seq, _, project, at, *_ in part:
+        if not gone.keys().isdisjoint(names[seq]) or at <= gone_projects.get(project, ""):
+            purge_turn(rows, seq, key)
+            total += 1
+    return (part[-1][0] if part else None), total
+
+
+def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
+    """Empties a turn with everything that was made of it; it stays listed, so that its line is known when read again."""
+    uuid = rows.value("select uuid from turns where seq = :seq", seq=seq)
+    days.take_back(rows, seq)
+    rewrite_turn(rows, seq, PURGED, key)
+    rows.run("update turns set searchable = 0 where seq = :seq", seq=seq)
+    rows.run("delete from statements where turn_seq = :seq", seq=seq)
+    candidates.take_back_packets(rows, uuid)
+    failures.forget_turn(rows, seq, uuid)
+    # What was quoted of it: a passage is known by its turn and where it begins there.
+    sql = "delete from injection_items where memory_id = :uuid or substr(memory_id, 1, length(:passage)) = :passage"
+    rows.run(sql, uuid=uuid, passage=f"{uuid}#")
+    memories.drop_sources(rows, "uuid = :uuid", uuid=uuid)
+
+
+def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
+    """Gives a turn another text; the hook's events that reported the old one are known by the new one's hash."""
+    old, stream = rows.one(
+        "select t.text_hash, s.id from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq", seq=seq
+    ) or ("", "")
+    new = tokens.keyed_hash(text, key)
+    sql = (
+        "update turns set text = :text, text_hash = :hash, "
+        "searchable = case when cast(:text as text) = :purged then 0 else searchable end where seq = :seq"
+    )
+    rows.run(sql, text=text, hash=new, purged=PURGED, seq=seq)
+    sql = "update events set text_hash = :new where stream = :stream and text_hash = :old"
+    rows.run(sql, new=new, stream=stream, old=old)
+    digests.take_back(rows, seq)
+    checkpoints.take_back(rows, seq)
+    vectors.delete_for(rows, "turn", seq)
+
+
+def _projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+    """The last part of a project: its memories, its name and its key, unless something newer lives in it."""
+    total = 0
+    for seq, since in tombstones.purged_projects(rows, key).items():
+        sql = "select seq from memories where project_seq = :seq and created_at <= :since limit :limit"
+        part = rows.column(sql, seq=seq, since=since, limit=CHANGED)
+        _delete_memories(rows, part)
+        total += len(part) + checkpoints.clear_goals(rows, project=seq, until=since)
+        if len(part) == CHANGED:
+            return after, total
+        total += _purge_name(rows, seq, since, key)
+    return None, total
+
+
+def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
+    """Takes what a project is known by and told, unless something newer lives in it: that is another one from then on."""
+    name, made = rows.one("select key, created_at from projects where seq = :seq", seq=seq) or ("", "")
+    newer = rows.value("select 1 from sessions where project_seq = :seq and started_at > :since", seq=seq, since=since)
+    if made > since or newer is not None:
+        return 0
+    for table in ("aliases", "instructions", "candidates", "answers"):
+        rows.run(f"delete from {table} where project_seq = :seq", seq=seq)  # noqa: S608
+    for directory, path in rows.all("select seq, path from directories where project_seq = :seq", seq=seq):
+        hidden = tombstones.hidden_name("file", path, key)
+        rows.run("update directories set path = :hidden where seq = :seq", hidden=hidden, seq=directory)
+    return rows.run(
+        "update projects set key = :key, root = :purged, name = :purged, remote = '', fingerprint = '' where seq = :seq",
+        # With its own number: a project that was purged twice has had two rows.
+        key=f"{tombstones.hidden_name('project', name, key)}:{seq}",
+        purged=PURGED,
+        seq=seq,
+    )
+
+
 #: In this order: what goes as a whole before what is looked through, and pages when it is known which memories are left.
 PASSES: tuple[Pass, ...] = (
-    before_images.without_undo, dreams.without_purged, purge_rows.sessions, purge_rows.turns, purge_rows.projects,
+    before_images.without_undo, dreams.without_purged, _sessions, _turns, _projects,
     *(partial(_column, table, column) for table, column in sorted(WAYS)), markdown_pages.without_gone,
 )  # fmt: skip
 
+
+# --- plans
 
 What = Literal["memory", "turn", "session", "project", "text"]
 WHATS: tuple[What, ...] = ("memory", "turn", "session", "project", "text")
@@ -303,6 +380,10 @@ class Plan:
     probes: list[str] = field(default_factory=list)
     """Texts that nothing may hold any more, searched for in the end; for a text the text itself."""
 
+    def named(self) -> dict[tombstones.Kind, list[str]]:
+        """What goes as a whole, by kind."""
+        return {"turn": self.turns, "session": self.sessions, "project": self.projects, "file": self.files}
+
 
 def resolve_plan(rows: Rows, typed: str, *, key: bytes, kind: str = "", project_key: str = "") -> Plan:
     """What somebody means who types this, tried as: a memory's id, a turn's uuid, a session's id or the beginning
@@ -311,10 +392,10 @@ def resolve_plan(rows: Rows, typed: str, *, key: bytes, kind: str = "", project_
     if kind and kind not in WHATS:
         raise BadInput(f"a purge is of a {', '.join(WHATS[:-1])} or {WHATS[-1]}, not of {kind!r}")
     ways: dict[What, Callable[[], Plan | None]] = {
-        "memory": lambda: _memory(rows, typed),
-        "turn": lambda: _turn(rows, typed),
-        "session": lambda: _session(rows, typed),
-        "project": lambda: _project(rows, project_key, key),
+        "memory": lambda: _plan_memory(rows, typed),
+        "turn": lambda: _plan_turn(rows, typed),
+        "session": lambda: _plan_session(rows, typed),
+        "project": lambda: _plan_project(rows, project_key, key),
         "text": lambda: Plan("text", "this text wherever it stands", texts=[checked(typed)], probes=[typed]),
     }
     for name, way in ways.items():
@@ -323,43 +404,36 @@ def resolve_plan(rows: Rows, typed: str, *, key: bytes, kind: str = "", project_
     raise BadInput(f"there is no such {kind}", hint="`csmd search` and `csmd memories` show ids")
 
 
-def _memory(rows: Rows, typed: str) -> Plan | None:
+def _plan_memory(rows: Rows, typed: str) -> Plan | None:
     memory = memories.by_id(rows, typed)
     if memory is None:
         return None
-    said = [memory.text.rstrip("…")]
+    texts = [memory.text.rstrip("…")]
+    sql = "select x.text from statements x join turns t on t.seq = x.turn_seq where t.uuid = :uuid"
     for source in memory.provenance:
-        for (statement,) in rows.all(
-            "select x.text from statements x join turns t on t.seq = x.turn_seq where t.uuid = :uuid", uuid=source.uuid
-        ):
-            if similarity.says_the_same(statement, memory.text):
-                said.append(str(statement).rstrip("…"))
-    plan = Plan("memory", f"the memory {memory.id} and the sentences it came from", texts=list(dict.fromkeys(said)))
-    plan.forgotten = [(one, memory.gate == "correction") for one in plan.texts]
-    for one in plan.texts:
-        checked(one)
-    needles = [Needle(one) for one in plan.texts]
+        stated = rows.column(sql, uuid=source.uuid)
+        texts += [text.rstrip("…") for text in stated if similarity.says_the_same(text, memory.text)]
+    plan = Plan("memory", f"the memory {memory.id} and the sentences it came from")
+    plan.texts = [checked(text) for text in dict.fromkeys(texts)]
+    plan.forgotten = [(text, memory.gate == "correction") for text in plan.texts]
+    needles = [Needle(text) for text in plan.texts]
     for source in memory.provenance:
-        for seq, told in rows.all("select seq, text from turns where uuid = :uuid", uuid=source.uuid):
-            if not any(needle.spans(str(told)) for needle in needles):  # said in other words
-                plan.turns += _names_of_turn(rows, int(seq))
-                plan.probes += _probes(rows, [int(seq)])
+        for seq, text in rows.all("select seq, text from turns where uuid = :uuid", uuid=source.uuid):
+            if not _holds(text, needles):  # said in other words
+                plan.turns += _names_of_turn(rows, seq)
+                plan.probes += _probes(rows, [seq])
     plan.probes += plan.texts
     return plan
 
 
-def _turn(rows: Rows, typed: str) -> Plan | None:
-    found = rows.all("select seq from turns where uuid = :uuid", uuid=typed)
-    found += [] if not found else rows.all(
-        "select seq from turns where substr(uuid, 1, :size) = :line", size=len(typed) + 1, line=f"{typed}/"
-    )  # fmt: skip
-    if not found:
+def _plan_turn(rows: Rows, typed: str) -> Plan | None:
+    seqs = rows.column("select seq from turns where uuid = :uuid", uuid=typed)
+    if not seqs:
         return None
-    seqs = [int(seq) for (seq,) in found]
-    plan = Plan("turn", f"the turn {typed} and what was made of it", probes=_probes(rows, seqs))
-    for seq in seqs:
-        plan.turns += _names_of_turn(rows, seq)
-    return plan
+    sql = "select seq from turns where substr(uuid, 1, :size) = :line"
+    seqs += rows.column(sql, size=len(typed) + 1, line=f"{typed}/")
+    names = [name for seq in seqs for name in _names_of_turn(rows, seq)]
+    return Plan("turn", f"the turn {typed} and what was made of it", turns=names, probes=_probes(rows, seqs))
 
 
 def _names_of_turn(rows: Rows, seq: int) -> list[str]:
@@ -369,43 +443,36 @@ def _names_of_turn(rows: Rows, seq: int) -> list[str]:
         "where t.seq = :seq",
         seq=seq,
     ) or ("", "", "", "")
-    names = purge_rows.turn_names(str(uuid), str(stream), str(text_hash))
+    names = tombstones.turn_names(uuid, stream, text_hash)
     return [names[0], names[-1]] if source == "hook" else [names[0]]
 
 
-def _session(rows: Rows, typed: str) -> Plan | None:
+def _plan_session(rows: Rows, typed: str) -> Plan | None:
     if len(typed) < LEAST_OF_SESSION:
         return None
-    found = rows.column(
-        "select id from sessions where substr(id, 1, :size) = :typed and (parent = '' or id = :typed) order by id",
-        size=len(typed),
-        typed=typed,
-    )
-    if typed in found:
-        found = [typed]
-    if len(found) > 1:
-        raise BadInput(f"{typed!r} begins {len(found)} sessions", hint="type some more of the id")
-    if not found:
+    sql = "select id from sessions where substr(id, 1, :size) = :typed and (parent = '' or id = :typed) order by id"
+    idents = rows.column(sql, size=len(typed), typed=typed)
+    if typed in idents:
+        idents = [typed]
+    if len(idents) > 1:
+        raise BadInput(f"{typed!r} begins {len(idents)} sessions", hint="type some more of the id")
+    if not idents:
         return None
-    turns = _of_sessions(rows, found)
-    return Plan("session", f"the session {found[0]} and everything that was said in it", sessions=found,
-                turns=[uuid for _, uuid in turns], probes=_probes(rows, [seq for seq, _ in turns]))  # fmt: skip
+    turns = _of_sessions(rows, idents)
+    return Plan("session", f"the session {idents[0]} and everything that was said in it", sessions=idents,
+                turns=list(turns.values()), probes=_probes(rows, list(turns)))  # fmt: skip
 
 
-def _of_sessions(rows: Rows, sessions: Sequence[str]) -> list[tuple[int, str]]:
-    """(row key, uuid) of every turn that is listed in these sessions or their sub-agents': a fork has them, too."""
-    found: dict[int, str] = {}
-    for ident in sessions:
-        for seq, uuid in rows.all(
-            "select t.seq, t.uuid from sessions s join session_turn st on st.session_seq = s.seq "
-            "join turns t on t.seq = st.turn_seq where s.id = :id or s.parent = :id",
-            id=ident,
-        ):
-            found[int(seq)] = str(uuid)
-    return list(found.items())
+def _of_sessions(rows: Rows, sessions: Sequence[str]) -> dict[int, str]:
+    """Row key -> uuid of every turn that is listed in these sessions or their sub-agents': a fork has them, too."""
+    sql = (
+        "select t.seq, t.uuid from sessions s join session_turn st on st.session_seq = s.seq "
+        "join turns t on t.seq = st.turn_seq where s.id = :id or s.parent = :id"
+    )
+    return dict(row for ident in sessions for row in rows.all(sql, id=ident))
 
 
-def _project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
+def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
     """Also one that was purged: its row is known by a keyed hash."""
     known = project_key and rows.one(
         "select seq, root, merged_into, key from projects where key = :key or substr(key, 1, :size) = :hidden "
@@ -426,104 +493,83 @@ def _project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
     tree = sorted(projects.with_merged(rows, seq))
     keys = [projects.key_of(rows, one) for one in tree if one != seq]
     keys += [key for one in tree for key in projects.worktrees_of(rows, one) if key not in keys]
-    sessions = rows.all("select id, path from sessions where project_seq = :seq", seq=seq)
-    names = [str(ident) for ident, _ in sessions]
+    paths: dict[str, str] = dict(rows.all("select id, path from sessions where project_seq = :seq", seq=seq))
     here = rows.all("select seq, uuid from turns where project_seq = :seq", seq=seq)  # a session may have come by
-    turns = {int(turn): str(uuid) for turn, uuid in [*_of_sessions(rows, names), *here]}
-    return Plan("project", f"the project {root} and its {len(sessions)} sessions", projects=[project_key, *keys],
-                sessions=names, files=[str(path) for _, path in sessions if path],
+    turns = {**_of_sessions(rows, list(paths)), **dict(here)}
+    return Plan("project", f"the project {root} and its {len(paths)} sessions", projects=[project_key, *keys],
+                sessions=list(paths), files=[path for path in paths.values() if path],
                 turns=list(turns.values()), probes=_probes(rows, list(turns)))  # fmt: skip
 
 
 def _probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
     """Beginnings of what people and assistants said in these turns and nowhere else, the longest."""
-    found: list[str] = []
+    texts: list[str] = []
     for start in range(0, len(seqs), 500):
-        keys = ", ".join(str(seq) for seq in seqs[start : start + 500])
-        found += rows.column(
-            f"select t.text from turns t where t.seq in ({keys}) and t.kind in ('user', 'relayed', 'assistant') "  # noqa: S608
+        texts += rows.column(
+            f"select t.text from turns t where {among('t.seq', seqs[start : start + 500])} and t.kind in ('user', 'relayed', 'assistant') "  # noqa: S608
             "and not exists (select 1 from turns o where o.text_hash = t.text_hash and o.seq <> t.seq)"
         )
-    beginnings = [" ".join(words(said)[:PROBE_WORDS]) for said in sorted(found, key=len, reverse=True)[:PROBES]]
-    return [said for said in dict.fromkeys(beginnings) if len(said.split(" ")) >= PROBE_WORDS // 2]
+    beginnings = [" ".join(words(text)[:PROBE_WORDS]) for text in sorted(texts, key=len, reverse=True)[:PROBES]]
+    return [text for text in dict.fromkeys(beginnings) if len(text.split(" ")) >= PROBE_WORDS // 2]
+
+
+def _holds(text: str, needles: Sequence[Needle]) -> bool:
+    return any(needle.spans(text) for needle in needles)
 
 
 def plan_counts(rows: Rows, plan: Plan) -> dict[str, int]:
     """How many rows of each column hold what is to go, and how many turns and sessions go as a whole."""
-    found = {"turns as a whole": len(plan.turns), "sessions as a whole": len(plan.sessions)}
-    needles = [Needle(said) for said in plan.texts]
-    for (table, column), (way, _) in WAYS.items() if needles else ():
-        name = f"{table}.{column}"
-        if way in OF_PATHS:
-            paths = rows.all(f"select {column} from {table}")  # noqa: S608
-            found[name] = sum(any(needle.spans(str(path)) for needle in needles) for (path,) in paths)
-            continue
-        after: int | None = 0
-        while after is not None:
-            part = texts_after(rows, table, column, after)
-            hits = sum(any(needle.spans(said) for needle in needles) for _, said in part)
-            found[name] = found.get(name, 0) + hits
-            after = part[-1][0] if part else None
-    return {name: amount for name, amount in found.items() if amount}
+    counts = {"turns as a whole": len(plan.turns), "sessions as a whole": len(plan.sessions)}
+    needles = [Needle(text) for text in plan.texts]
+    for table, column in WAYS if needles else ():
+        counts[f"{table}.{column}"] = sum(_holds(text, needles) for _, text in _texts(rows, table, column))
+    return {name: amount for name, amount in counts.items() if amount}
 
 
 def plan_places(rows: Rows, plan: Plan, *, seen: Collection[int] | None = None) -> list[dict[str, Any]]:
     """In which projects a text stands that is to go, of those `seen` (None: all): how many memories and turns of each, the most first."""
-    needles = [Needle(said) for said in plan.texts]
-    found: dict[int, Counter[str]] = {}
+    needles = [Needle(text) for text in plan.texts]
+    places: dict[int, Counter[str]] = {}
     for table in ("memories", "turns") if needles else ():
-        after: int | None = 0
-        while after is not None:
-            part = texts_after(rows, table, "text", after)
-            for seq, said in part:
-                if any(needle.spans(said) for needle in needles):
-                    project = rows.value(f"select project_seq from {table} where seq = :seq", seq=seq)  # noqa: S608
-                    found.setdefault(int(project), Counter())[table] += 1
-            after = part[-1][0] if part else None
+        for seq, text in _texts(rows, table, "text"):
+            if _holds(text, needles):
+                project = rows.value(f"select project_seq from {table} where seq = :seq", seq=seq)  # noqa: S608
+                places.setdefault(project, Counter())[table] += 1
     return [
-        {"project": workspaces.root_of(rows, project), "memories": one["memories"], "turns": one["turns"]}
-        for project, one in sorted(found.items(), key=lambda item: (-item[1].total(), item[0]))
+        {"project": workspaces.root_of(rows, project), "memories": counts["memories"], "turns": counts["turns"]}
+        for project, counts in sorted(places.items(), key=lambda item: (-item[1].total(), item[0]))
         if seen is None or project in seen
     ]
 
 
 def variants(rows: Rows, needles: Sequence[Needle], table: str, column: str, after: int) -> tuple[int | None, set[str]]:
     """A part of a column: the texts as they stand there, in whole words; where to go on, None at the end."""
-    if WAYS[table, column][0] in OF_PATHS:
-        part = [(0, str(path)) for (path,) in rows.all(f"select {column} from {table}")]  # noqa: S608
-        follows = None
+    if WAYS[table, column] in OF_PATHS:
+        part, follows = list(_texts(rows, table, column)), None
     else:
         part = texts_after(rows, table, column, after)
         follows = part[-1][0] if part else None
-    return follows, {said[a:b] for _, said in part for needle in needles for a, b in needle.spans(said)}
+    return follows, {text[a:b] for _, text in part for needle in needles for a, b in needle.spans(text)}
 
 
 def lay_down(rows: Rows, plan: Plan, texts_found: Sequence[str], *, key: bytes, now: str) -> None:
     """Writes a plan's tombstones and that the purge has begun: from here on nothing of it is stored any more."""
     begin(rows, now=now)
-    for said in plan.texts:
-        tombstones.purge_text(rows, said, key=key, now=now)
-    needles = [(said, Needle(said)) for said in plan.texts]
-    for said in texts_found:
-        for finder in [one for one, needle in needles if needle.spans(said)] or [""]:
-            tombstones.purge_text(rows, said, key=key, now=now, found_by=finder)
-    for said, correction in plan.forgotten:
-        tombstones.forget(rows, said, correction=correction, by="user", key=key, now=now)
-    tombstones.purge_names(rows, "turn", plan.turns, key=key, now=now)
-    tombstones.purge_names(rows, "session", plan.sessions, key=key, now=now)
-    tombstones.purge_names(rows, "project", plan.projects, key=key, now=now)
-    tombstones.purge_names(rows, "file", plan.files, key=key, now=now)
+    for text in plan.texts:
+        tombstones.purge_text(rows, text, key=key, now=now)
+    needles = [(text, Needle(text)) for text in plan.texts]
+    for found in texts_found:
+        for finder in [text for text, needle in needles if needle.spans(found)] or [""]:
+            tombstones.purge_text(rows, found, key=key, now=now, found_by=finder)
+    for text, correction in plan.forgotten:
+        tombstones.forget(rows, text, correction=correction, by="user", key=key, now=now)
+    for kind, names in plan.named().items():
+        tombstones.purge_names(rows, kind, names, key=key, now=now)
 
 
 def lift_purge(rows: Rows, plan: Plan, *, key: bytes) -> int:
     """Takes a plan's tombstones away; how many there were."""
-    gone = 0
-    for said in plan.texts:
-        gone += tombstones.lift_text(rows, said, key=key)
-    named: tuple[tuple[tombstones.Kind, list[str]], ...] = (
-        ("turn", plan.turns), ("session", plan.sessions), ("project", plan.projects), ("file", plan.files),
-    )  # fmt: skip
-    for kind, names in named:
-        for name in names:
-            gone += tombstones.lift_name(rows, kind, name, key=key)
-    return gone
+    gone = sum(tombstones.lift_text(rows, text, key=key) for text in plan.texts)
+    return gone + sum(
+        tombstones.lift_name(rows, kind, name, key=key) for kind, names in plan.named().items() for name in names
+    )

@@ -1,4 +1,9 @@
-"""Takes purged text out of csmd's files beside the database, and tells where in the database secrets stand."""
+"""Takes purged text out of csmd's files beside the database, tells where secrets stand, and searches files byte by byte.
+
+That search runs as a program of its own (`python -m csmd.store.purge_files`, JSON in on stdin, JSON out on stdout):
+whoever has the database open must not open its file beside SQLite, since closing it would drop SQLite's locks. It looks
+through csmd's own files, and the assistant's, which are named and never changed.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,10 @@ import contextlib
 import fcntl
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+import stat
+import sys
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -19,33 +26,8 @@ from csmd.privacy.fingerprints import PURGED, Marks, Needle, clean, name_hash, w
 from csmd.store import markdown_pages
 from csmd.store.markdown_pages import Missing
 from csmd.store.sqlite import Rows, connect
+from csmd.store.text_columns import TEXT_FILES, FileWay
 
-#: database: rewritten by the store itself; copy: a database nobody has open, removed when it holds or may hold it;
-#: remove: when it holds it; rewrite: in place, as somebody appends to it; lines: each line's JSON, in place;
-#: page: in place, with the lines of memories that are no more;
-#: keep: csmd needs it to undo its installation.
-Way = Literal["database", "copy", "remove", "rewrite", "lines", "page", "keep"]
-#: Every pattern of holds.TEXT_FILES: a test fails on one that is missing.
-WAYS: dict[str, Way] = {
-    "csmd.db": "database",
-    "csmd.db-wal": "database",
-    "csmd.db-shm": "database",
-    "csmd.before-migration.db": "copy",
-    "csmd.db.before-restore": "copy",
-    "csmd.db.before-restore-*": "copy",
-    "backups/*": "copy",
-    "damaged-*/*": "copy",
-    "repairing/*": "copy",
-    "sessions/*/*.jsonl": "lines",
-    "memory/**/*": "page",
-    "spool/*.event": "remove",
-    "spool/.tmp-*": "remove",
-    "quarantine/*": "remove",
-    "log/csmd.log*": "rewrite",
-    "log/crash.txt": "remove",
-    "run/*.stderr": "remove",
-    "install.json": "keep",
-}
 #: Rows of a copy that are held at a time.
 PART = 500
 #: What stays in the line of a purged turn: by these others refer to it, and a reader knows it again.
@@ -82,36 +64,27 @@ def purge(
     That is for turns, sessions and projects: a copy may hold them under names that only it knows. `purged` tells which
     are gone as a whole: csmd's own session files are known by these names; of memories, which are no more.
     """
-    gone = [path for path, way in listed(home, log_dir) if way == "lines" and purged("session", [path.stem])]
+    session_files = [path for path, way in listed(home, log_dir) if way == "lines"]
+    gone = [path for path in session_files if purged("session", [path.stem])]
     for path in gone:
         path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             path.parent.rmdir()  # it has the project's name; it stays while another session is in it
-    turns = _purged_turns(home, log_dir, purged)
+    turns: set[str] = set()
+    for path in set(session_files) - set(gone):
+        named = map(_uuid, path.read_bytes().decode("utf-8", "replace").split("\n"))
+        turns |= purged("turn", [uuid for uuid in named if uuid])
 
-    def cleaned(said: str) -> tuple[str, int]:
-        said, hits = clean(said, marks)
+    def cleaned(text: str) -> tuple[str, int]:
+        text, hits = clean(text, marks)
         for needle in needles:
-            said, more = without(said, needle.spans(said))
+            text, more = without(text, needle.spans(text))
             hits += more
-        return said, hits
+        return text, hits
 
-    def gone_lines(ids: Sequence[str]) -> set[str]:
-        return purged("memory", ids)
-
-    done = change(home, log_dir, cleaned, every_copy=everything, turns=turns, missing=gone_lines)
+    done = change(home, log_dir, cleaned, every_copy=everything, turns=turns, missing=partial(purged, "memory"))
     done.removed += [str(path) for path in gone]
     return done
-
-
-def _purged_turns(home: Path, log_dir: Path, purged: Purged) -> frozenset[str]:
-    """The uuids in csmd's own session files that are of purged turns."""
-    found: set[str] = set()
-    for path, way in listed(home, log_dir):
-        if way == "lines":
-            named = [_uuid(line) for line in path.read_bytes().decode("utf-8", "replace").split("\n")]
-            found |= purged("turn", [uuid for uuid in named if uuid])
-    return frozenset(found)
 
 
 def _uuid(line: str) -> str:
@@ -130,7 +103,7 @@ def change(
     cleaned: Clean,
     *,
     every_copy: bool = False,
-    turns: frozenset[str] = frozenset(),
+    turns: Set[str] = frozenset(),
     missing: Missing = lambda _: (),
 ) -> Done:
     """Changes or removes each file for which `cleaned` gives hits, in the way of its kind.
@@ -147,9 +120,9 @@ def change(
     return done
 
 
-def listed(home: Path, log_dir: Path) -> list[tuple[Path, Way]]:
+def listed(home: Path, log_dir: Path) -> list[tuple[Path, FileWay]]:
     """Every file beside the database that may hold text, and its way."""
-    return [(path, way) for pattern, way in WAYS.items() if way != "database"
+    return [(path, way) for pattern, way in TEXT_FILES.items() if way != "database"
             for path in _matching(home, log_dir, pattern)]  # fmt: skip
 
 
@@ -165,7 +138,7 @@ def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
 
-def _plain(path: Path, way: Way, cleaned: Clean, done: Done, turns: frozenset[str]) -> None:
+def _plain(path: Path, way: FileWay, cleaned: Clean, done: Done, turns: Set[str]) -> None:
     with path.open("r+b") as file:
         if way == "lines":
             fcntl.flock(file, fcntl.LOCK_EX)  # what is appended meanwhile comes before or after
@@ -193,7 +166,7 @@ def _paged(cleaned: Clean, missing: Missing, whole: str) -> tuple[str, int]:
     return said, hits + more
 
 
-def _lines(whole: str, cleaned: Clean, turns: frozenset[str]) -> tuple[str, int]:
+def _lines(whole: str, cleaned: Clean, turns: Set[str]) -> tuple[str, int]:
     """A file of JSON lines with every string in them cleaned; a line that is none is cleaned as it stands."""
     total = 0
 
@@ -312,3 +285,122 @@ def _apart(said: str, redacted: str) -> list[tuple[str, str]]:
     found = re.fullmatch(pattern, said, re.DOTALL)
     secrets = zip(literals[1::2], found.groups(), strict=True) if found else ()
     return [(kind, secret) for kind, secret in secrets if not _MARK.fullmatch(secret)]
+
+
+# --- the search, byte by byte, in a process of its own
+
+CHUNK_BYTES, OVERLAP_BYTES = 4 * 1024 * 1024, 64 * 1024
+#: Lines of one file that are named, and texts that are given back.
+LINES, TEXTS = 20, 2000
+#: Below the home: what csmd did not write, or what is a copy of its own program.
+NOT_LOOKED_AT = ("models", "hook")
+#: What makes a directory a Python environment, wherever below: csmd's own venv lies in its home, with other people's packages.
+ENVIRONMENT = "pyvenv.cfg"
+WIDEST_TEXT = 4000
+
+
+@dataclass(slots=True)
+class Found:
+    """Where a text stands: a file, how often at least, and the first lines (from 1) in a file of lines."""
+
+    path: str
+    count: int = 0
+    lines: list[int] = field(default_factory=list)
+
+
+def files_below(folder: Path, *, leave_out: Sequence[str] = (), environments: bool = True) -> Iterator[Path]:
+    """Every regular file below a folder or the file itself; no link is followed.
+
+    `leave_out` names folders in it, and without `environments` Python's below it are passed by.
+    """
+    if folder.is_file() and not folder.is_symlink():
+        yield folder
+        return
+    for place, subfolders, names in os.walk(folder):
+        if Path(place) == folder:
+            subfolders[:] = [name for name in subfolders if name not in leave_out]
+        elif not environments and ENVIRONMENT in names:
+            subfolders.clear()
+            continue
+        subfolders.sort()
+        for name in sorted(names):
+            path = Path(place) / name
+            with contextlib.suppress(OSError):
+                if stat.S_ISREG(path.lstat().st_mode):
+                    yield path
+
+
+def in_bytes(path: Path, needles: Sequence[Needle]) -> int:
+    """How often any of the texts stands in a file, of whatever kind."""
+    count = 0
+    rest = b""
+    with path.open("rb") as file:
+        while data := file.read(CHUNK_BYTES):
+            chunk = rest + data
+            count += len(_spans(chunk, needles))
+            rest = chunk[-OVERLAP_BYTES:]
+            count -= len(_spans(rest, needles)) if len(data) == CHUNK_BYTES else 0  # they are counted with the next
+    return count
+
+
+def _spans(data: bytes, needles: Sequence[Needle]) -> list[str]:
+    """The texts of what is found in bytes, as they stand there."""
+    folded = data.lower()
+    likely = [needle for needle in needles if needle.rare in folded]
+    if not likely:
+        return []
+    said = data.decode("utf-8", "replace")
+    return [said[start:end] for needle in likely for start, end in needle.spans(said)]
+
+
+def in_lines(path: Path, needles: Sequence[Needle], names: Sequence[bytes], texts: set[str]) -> Found:
+    """Where texts and names stand in a file of lines; `texts` gains each as it stands there, in whole words."""
+    found = Found(str(path))
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            hits = _spans(line, needles)
+            amount = len(hits) + sum(name in line for name in names)
+            if amount:
+                found.count += amount
+                found.lines += [number] if len(found.lines) < LINES else []
+                texts |= {hit for hit in hits if len(hit) <= WIDEST_TEXT and len(texts) < TEXTS}
+    return found
+
+
+def look(
+    texts: Sequence[str], names: Sequence[str], *, own: Sequence[Path], hosts: Sequence[Path]
+) -> tuple[list[Found], list[Found], list[str]]:
+    """(in csmd's files, in the assistant's files, the texts as they stand there); names count in the assistant's only."""
+    needles = [Needle(said) for said in texts]
+    left: list[Found] = []
+    for root in own:
+        for path in files_below(root, leave_out=NOT_LOOKED_AT, environments=False):
+            with contextlib.suppress(OSError):
+                if needles and (count := in_bytes(path, needles)):
+                    left.append(Found(str(path), count))
+    there: list[Found] = []
+    seen: set[str] = set()
+    for root in hosts:
+        for path in files_below(root):
+            with contextlib.suppress(OSError):
+                found = in_lines(path, needles, [name.encode() for name in names], seen)
+                if found.count:
+                    there.append(found)
+    return left, there, sorted(seen)
+
+
+def main() -> None:
+    """Reads {texts, names, own, hosts} from stdin, prints {left, hosts, texts}."""
+    asked = wire.loads(sys.stdin.buffer.read())
+    left, hosts, texts = look(
+        asked["texts"],
+        asked["names"],
+        own=[Path(path) for path in asked["own"]],
+        hosts=[Path(path) for path in asked["hosts"]],
+    )
+    answer = {"left": [asdict(one) for one in left], "hosts": [asdict(one) for one in hosts], "texts": texts}
+    sys.stdout.buffer.write(wire.dumps(answer).encode("utf-8", "replace"))
+
+
+if __name__ == "__main__":
+    main()

@@ -124,11 +124,7 @@ def tables(rows: Rows) -> list[Table]:
     """The tables that hold what no stage can make again."""
     found = []
     for name, sql in rows.all("select name, sql from sqlite_schema where type = 'table' order by rowid"):
-        if (
-            name in NOT_TAKEN
-            or name in text_columns.DERIVED_TABLES
-            or name.startswith((*text_columns.DERIVED_PREFIXES, "sqlite_"))
-        ):
+        if name in NOT_TAKEN or name.startswith((*text_columns.DERIVED, "sqlite_")):
             continue
         info = [row for row in rows.all(f"pragma table_info({name})") if name not in ONLY or row[1] != "seq"]
         primary = [(column, kind.lower()) for _, column, kind, _, _, at in sorted(info, key=lambda row: row[5]) if at]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from csmd.model import SaidTurn
-from csmd.store import candidates, checkpoints, days, digests, failures, purge_rows, vectors
+from csmd.store import candidates, checkpoints, days, digests, failures, memories, vectors
 from csmd.store.sqlite import Rows
 
 #: In the order of Session's fields.
@@ -335,14 +335,9 @@ def is_tampered(rows: Rows, name: str) -> bool:
 
 def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
     """Removes the statements and packets of a session, and the memories that nobody else said."""
-    told = rows.all(
-        "select distinct memory_seq from provenance where session_id = :id and uuid in "
-        "(select t.uuid from statements st join turns t on t.seq = st.turn_seq where st.session_seq = :seq)",
-        id=ident,
-        seq=session_seq,
-    )
-    rows.run(
-        "delete from provenance where session_id = :id and uuid in "
+    memories.drop_sources(
+        rows,
+        "session_id = :id and uuid in "
         "(select t.uuid from statements st join turns t on t.seq = st.turn_seq where st.session_seq = :seq)",
         id=ident,
         seq=session_seq,
@@ -353,4 +348,3 @@ def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
     checkpoints.clear(rows, session_seq)
     candidates.take_back_session_packets(rows, session_seq)
     failures.forget_session(rows, session_seq)
-    purge_rows.without_source(rows, [int(memory) for (memory,) in told])

@@ -1,194 +1,78 @@
-"""Every column and file of csmd that holds what people or tools said; a test fails on one that is missing.
+"""Every column and file of csmd that holds what people or tools said, and what a purge does with each of them.
 
-Purge, scan and redaction walk these tables: a place that is not named here would keep what
-the user made csmd forget. STRUCTURE names the rest: keys, words of a fixed vocabulary, times, hashes.
+Purge, scan, redaction and repair walk these tables; tests fail on a column or a file that is missing here.
 """
 
 from __future__ import annotations
 
-#: (table, column) that hold text of people, tools or the machine; full-text indexes and vectors derive from them.
-#: All redacted; a transcript's path with a secret in it is stored with a hash, so that its cursor is found again.
-TEXT_COLUMNS: frozenset[tuple[str, str]] = frozenset(
-    {
-        ("projects", "root"),
-        ("projects", "name"),
-        ("projects", "remote"),
-        ("aliases", "path"),
-        ("directories", "path"),
-        ("sessions", "path"),
-        ("sessions", "cwd"),
-        ("sessions", "title"),
-        ("turns", "text"),
-        ("passages", "text"),
-        ("statements", "text"),
-        ("memories", "text"),
-        ("scenes", "text"),
-        ("topics", "name"),
-        ("packets", "subject"),
-        ("candidates", "text"),
-        ("candidates", "reason"),
-        ("candidates", "fingerprint"),
-        ("digests", "text"),
-        ("digest_items", "text"),
-        ("session_links", "about"),
-        ("checkpoints", "note"),
-        ("checkpoint_items", "text"),
-        ("checkpoint_raw_captures", "text"),
-        ("goals", "text"),
-        ("self_capabilities", "why"),
-        ("belief_changes", "before"),
-        ("belief_changes", "after"),
-        ("belief_changes", "reason"),
-        ("answer_befores", "text"),
-        ("answer_befores", "more"),
-        ("dreams", "error"),
-        ("dream_changes", "reason"),
-        ("dream_rows", "text"),
-        ("dream_rows", "more"),
-        ("dream_rows", "text_after"),
-        ("dream_rows", "more_after"),
-        ("dream_files", "path"),
-        ("dream_files", "before"),
-        ("dream_files", "after"),
-        ("pages", "path"),
-        ("pages", "text"),
-        ("pages", "also"),
-        ("pages", "held"),
-        ("errors", "command"),
-        ("errors", "message"),
-        ("error_fixes", "files"),
-        ("error_fixes", "text"),
-        ("symptoms", "text"),
-        ("belief_changes", "before"),
-        ("belief_changes", "after"),
-        ("belief_changes", "reason"),
-        ("files", "path"),
-        ("elsewhere", "path"),
-        ("instructions", "path"),
-        ("instructions", "root"),
-        ("instructions", "text"),
-    }
-)
+import re
+from typing import Literal
 
-#: Tables that derive their content from TEXT_COLUMNS and must be purged with them.
-DERIVED_TABLES: frozenset[str] = frozenset(
-    {
-        "turns_fts",
-        "passages_fts",
-        "memories_fts",
-        "digests_fts",
-        "symptoms_fts",
-        "turn_text",
-        "memory_text",
-        "digest_text",
-        "symptom_text",
-        "vector_codes",
-    }
-)
-DERIVED_PREFIXES: tuple[str, ...] = (
-    "turns_fts_",
-    "passages_fts_",
-    "memories_fts_",
-    "digests_fts_",
-    "symptoms_fts_",
-    "vec_turn_",
-    "vec_passage_",
-    "vec_memory_",
-)
+#: What becomes of a text that holds something purged. turn: rewritten, with what was made of it; drop: its row goes;
+#: memory: it is removed whole; rewrite: in place. Of paths that tell rows apart or are looked up, hide: a keyed hash
+#: takes its place; of those that do not, empty: nothing does.
+Way = Literal["turn", "drop", "memory", "rewrite", "hide", "empty"]
+#: The columns of each way. All hold redacted text; of a transcript's path with a secret in it a hash is part, so that
+#: its cursor is found again. What is short enough is its own fingerprint: its candidate is dropped, or the row would be
+#: made again. What could bring a text back is dropped, never rewritten: nothing purged is undone.
+_COLUMNS: dict[Way, str] = {
+    "turn": "turns.text",
+    "memory": "memories.text",
+    "drop": "passages.text statements.text scenes.text candidates.fingerprint checkpoint_raw_captures.text topics.name "
+    "packets.subject answer_befores.text answer_befores.more dream_rows.text dream_rows.more dream_rows.text_after "
+    "dream_rows.more_after dream_files.path dream_files.before dream_files.after pages.path errors.command "
+    "errors.message error_fixes.files error_fixes.text symptoms.text",
+    "rewrite": "candidates.text candidates.reason digests.text digest_items.text session_links.about checkpoints.note "
+    "checkpoint_items.text goals.text self_capabilities.why belief_changes.before belief_changes.after "
+    "belief_changes.reason dreams.error dream_changes.reason pages.text pages.also pages.held projects.root projects.name "
+    "projects.remote sessions.cwd sessions.title aliases.path instructions.text instructions.root",
+    "hide": "files.path elsewhere.path directories.path instructions.path",
+    "empty": "sessions.path",
+}
+#: (table, column) -> its way.
+WAYS: dict[tuple[str, str], Way] = {
+    (table, column): way for way, names in _COLUMNS.items() for table, column in re.findall(r"(\w+)\.(\w+)", names)
+}
+TEXT_COLUMNS = frozenset(WAYS)
+#: The ways of columns that are gone through by their values, not by rows.
+OF_PATHS: frozenset[Way] = frozenset({"hide", "empty"})
+#: Tables whose rows are known by a path; those of every other by `seq`.
+KEYED_BY_PATH = frozenset({"files", "elsewhere"})
+#: Rows that one transaction of a walk looks at.
+LOOKED_AT = 400
 
-#: Text and blob columns that hold no text of anybody's.
-STRUCTURE: dict[str, frozenset[str]] = {
-    "meta": frozenset({"key", "value"}),
-    "migrations": frozenset({"name", "applied_at"}),
-    "projects": frozenset({"key", "kind", "created_at", "fingerprint"}),
-    "aliases": frozenset({"key", "why", "created_at"}),
-    "sessions": frozenset({"id", "parent", "host", "version", "model", "started_at", "last_at", "settled_at"}),
-    "turns": frozenset({"uuid", "kind", "text_hash", "at", "parent_uuid", "message_id", "tool_name", "tool_id", "source"}),
-    "queued": frozenset({"key", "at", "left_at"}),
-    "events": frozenset({"id", "host", "name", "session_id", "stream", "text_hash", "payload_hash", "source", "at"}),
-    "unheard": frozenset({"session_id", "at"}),
-    "statements": frozenset({"text_hash", "gate", "category", "authority", "reasons", "also", "at"}),
-    "memories": frozenset(
-        {"id", "text_hash", "gate", "category", "type", "tier", "decay", "authority", "origin", "scope", "session_id",
-         "created_at", "confirmed_at", "superseded_by", "used_at"}
-    ),
-    "provenance": frozenset({"uuid", "session_id", "at", "role"}),
-    "links": frozenset({"relationship", "created_at"}),
-    "memory_topics": frozenset({"by_whom"}),
-    "belief_changes": frozenset({"memory_id", "change", "by_whom", "at", "undone_at"}),
-    "packets": frozenset({"uuid", "kind", "outcome", "at", "stance"}),
-    "candidates": frozenset(
-        {"id", "kind", "source", "gate", "category", "status", "memory_ids", "created_at", "updated_at"}
-    ),
-    "candidate_evidence": frozenset({"uuid", "session_id", "at"}),
-    "digests": frozenset({"why", "at", "outcome"}),
-    "digest_items": frozenset({"kind", "uuid", "state"}),
-    "session_links": frozenset({"kind", "rule"}),
-    "session_link_evidence": frozenset({"uuid"}),
-    "checkpoints": frozenset(
-        {"id", "why", "summary_uuid", "asked_at", "at", "awaits", "restored_at", "restored_for"}
-    ),
-    "checkpoint_items": frozenset({"kind", "uuid", "state"}),
-    "checkpoint_raw_captures": frozenset({"uuid", "kind", "tool", "at"}),
-    "goals": frozenset({"id", "session_id", "authority", "created_at", "done_at"}),
-    "self_capabilities": frozenset({"capability", "outcome", "uuid", "at"}),
-    "self_continuity": frozenset({"host", "version", "model", "since", "until"}),
-    "answers": frozenset({"id", "item", "answer", "made", "was", "at", "undone_at"}),
-    "answer_befores": frozenset({"memory_id", "state"}),
-    "dreams": frozenset({"id", "why", "state", "begun_at", "ended_at", "undone_at"}),
-    "dream_changes": frozenset({"kind", "evidence", "at", "undone_at"}),
-    "dream_rows": frozenset({"item", "state", "state_after", "kept"}),
-    "dream_files": frozenset({"kept"}),
-    "told_days": frozenset({"day", "due", "last_at"}),
-    "pages": frozenset({"at", "problem", "left_out"}),
-    "errors": frozenset({"fingerprint"}),
-    "error_seen": frozenset({"at"}),
-    "error_fixes": frozenset({"uuid", "at"}),
-    "symptoms": frozenset({"uuid", "at", "fingerprint"}),
-    "refutations": frozenset({"uuid", "at", "reason"}),
-    "scenes": frozenset({"uuid"}),
-    "cursors": frozenset({"stage", "subject"}),
-    "files": frozenset({"head", "foot", "read_at"}),
-    "injections": frozenset({"id", "session_id", "event", "at", "text_hash"}),
-    "injection_items": frozenset({"memory_id", "reason", "used_by"}),
-    "usage": frozenset({"message_id"}),
-    "context_log": frozenset({"at", "session_id", "event"}),
-    "memory_recall_events": frozenset({"at", "kind", "query_hash"}),
-    "activity": frozenset({"day"}),
-    "tombstones": frozenset({"kind", "hash", "part_of", "authority", "created_at", "place", "again_at"}),
-    "tampered": frozenset({"name_hash", "at"}),
-    "instructions": frozenset({"kind", "text_hash", "read_at"}),
-    "clients": frozenset({"version", "last_at"}),
-    "elsewhere": frozenset({"last_at"}),
-    "counters": frozenset({"name"}),
-    "sizes": frozenset({"day"}),
-    "tallies": frozenset({"name"}),
-    "vector_models": frozenset({"name", "created_at"}),
-    "vectors": frozenset({"kind"}),
-    "embed_again": frozenset({"kind"}),
-}  # fmt: skip
+#: How the names of tables and views begin that derive their content from TEXT_COLUMNS and go with it.
+DERIVED = (
+    "turns_fts", "passages_fts", "memories_fts", "digests_fts", "symptoms_fts", "turn_text", "memory_text", "digest_text",
+    "symptom_text", "vector_codes", "vec_turn_", "vec_passage_", "vec_memory_",
+)  # fmt: skip
 
+#: What becomes of a file that holds something purged. database: rewritten by the store itself; copy: a database nobody
+#: has open, removed when it holds or may hold it; remove: when it holds it; rewrite: in place, as somebody appends to
+#: it; lines: each line's JSON, in place; page: in place, with the lines of memories that are no more; keep: csmd needs
+#: it to undo its installation.
+FileWay = Literal["database", "copy", "remove", "rewrite", "lines", "page", "keep"]
 #: Files in the home that may hold text, as globs below it.
-TEXT_FILES: tuple[str, ...] = (
-    "csmd.db",
-    "csmd.db-wal",
-    "csmd.db-shm",
-    "csmd.before-migration.db",
-    "csmd.db.before-restore",
-    "csmd.db.before-restore-*",
-    "backups/*",
-    "damaged-*/*",
-    "repairing/*",
-    "spool/*.event",
-    "spool/.tmp-*",
-    "quarantine/*",
-    "sessions/*/*.jsonl",
-    "memory/**/*",
-    "log/csmd.log*",
-    "log/crash.txt",
-    "run/*.stderr",
-    "install.json",
-)
+TEXT_FILES: dict[str, FileWay] = {
+    "csmd.db": "database",
+    "csmd.db-wal": "database",
+    "csmd.db-shm": "database",
+    "csmd.before-migration.db": "copy",
+    "csmd.db.before-restore": "copy",
+    "csmd.db.before-restore-*": "copy",
+    "backups/*": "copy",
+    "damaged-*/*": "copy",
+    "repairing/*": "copy",
+    "sessions/*/*.jsonl": "lines",
+    "memory/**/*": "page",
+    "spool/*.event": "remove",
+    "spool/.tmp-*": "remove",
+    "quarantine/*": "remove",
+    "log/csmd.log*": "rewrite",
+    "log/crash.txt": "remove",
+    "run/*.stderr": "remove",
+    "install.json": "keep",
+}
 #: Files in the home that hold none.
 STRUCTURE_FILES: tuple[str, ...] = (
     "endpoint", "config.yaml", "pauses.json", "hook/*", "hook/__pycache__/*", "run/*.lock", "run/daemon.json", "run/stopped-by-user",

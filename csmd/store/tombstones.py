@@ -291,6 +291,19 @@ def purged_names(rows: Rows, kind: Kind, names: Sequence[str], *, key: bytes) ->
     return found
 
 
+def purged_projects(rows: Rows, key: bytes) -> dict[int, str]:
+    """The projects of which nothing may be left that is older than a time."""
+    if not has(rows, "project"):
+        return {}
+    seqs: dict[str, int] = dict(rows.all("select key, seq from projects where seq > 0"))
+    return {seqs[name]: at for name, at in purged_names(rows, "project", list(seqs), key=key).items()}
+
+
+def turn_names(uuid: str, stream: str, text_hash: str) -> tuple[str, ...]:
+    """The names under which a turn may have been purged: its own, its line's, a hook's report of it."""
+    return tuple(dict.fromkeys((uuid, uuid.partition("/")[0], f"{stream}:{text_hash}")))
+
+
 def listed_path(rows: Rows, path: str, *, key: bytes) -> str:
     """The name under which a transcript's cursor is kept: its path, or a keyed hash where that was purged."""
     if not has_purged(rows):

@@ -15,7 +15,7 @@ from machine import Machine, eventually
 
 from csmd.privacy.fingerprints import Needle
 from csmd.store import sqlite
-from csmd.store.byte_search import in_bytes
+from csmd.store.purge_files import in_bytes
 
 pytestmark = pytest.mark.e2e
 

@@ -15,7 +15,7 @@ from csmd.memory import remember as believe
 from csmd.memory import supersession
 from csmd.model import Hit, Provenance, Statement
 from csmd.recall import compose, results, visibility
-from csmd.store import belief_changes, failures, memories, projects, purge_rows, search, sessions
+from csmd.store import belief_changes, failures, memories, projects, search, sessions
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -314,7 +314,7 @@ def test_what_was_made_of_a_purged_turn_goes_with_it(store: Store) -> None:
 
     def purge(rows: Rows) -> None:
         for (seq,) in rows.all("select seq from turns where kind in ('user', 'tool_result') order by seq"):
-            purge_rows.purge_turn(rows, int(seq), b"k" * 32)
+            purge.purge_turn(rows, int(seq), b"k" * 32)
 
     assert all(everything(store)[:4])
     store.write(purge)

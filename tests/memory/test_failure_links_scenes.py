@@ -13,7 +13,7 @@ from csmd.dream import page_content, page_format, transfer
 from csmd.memory import remember as believe
 from csmd.model import Memory, Provenance
 from csmd.recall import compose, results
-from csmd.store import memories, purge_rows, search
+from csmd.store import memories, purge, search
 from csmd.store.core import Store
 
 WANTED = "i do also want to keep the sender and the subject, in other words, all of it as typed by the visitor"
@@ -99,7 +99,7 @@ def test_an_answer_is_told_with_its_question_until_that_is_purged(store: Store) 
     go_through(store)
     assert the_one(store).scene == f'in answer to "{ASKED}"'
     seq = store.read(lambda rows: search.turns_of_uuids(rows, [asked])[asked])
-    store.write(lambda rows: purge_rows.purge_turn(rows, seq, store.hash_key))
+    store.write(lambda rows: purge.purge_turn(rows, seq, store.hash_key))
     assert the_one(store).scene == ""
 
 

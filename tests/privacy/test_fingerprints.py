@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from csmd.errors import BadInput
 from csmd.privacy.fingerprints import PURGED, Marks, Needle, checked, clean, mark_of, without, words
-from csmd.store import byte_search
+from csmd.store import purge_files
 
 KEY = b"k" * 32
 
@@ -75,9 +75,9 @@ def test_a_text_is_found_in_the_bytes_of_a_file_across_every_seam(
     for before in (0, 90, 99, 100, 101, 140, 150, 200):
         file.write_bytes(b"\xff" * before + b" " + held.encode() + b" " + b"." * 250)
         for size, overlap in ((4096, 1024), (100, 60)):
-            monkeypatch.setattr(byte_search, "CHUNK_BYTES", size)
-            monkeypatch.setattr(byte_search, "OVERLAP_BYTES", overlap)
-            assert byte_search.in_bytes(file, [Needle(said)]) == times, (before, size)
+            monkeypatch.setattr(purge_files, "CHUNK_BYTES", size)
+            monkeypatch.setattr(purge_files, "OVERLAP_BYTES", overlap)
+            assert purge_files.in_bytes(file, [Needle(said)]) == times, (before, size)
 
 
 def test_what_is_left_is_looked_for_in_csmds_files_and_in_no_package_or_model_that_lies_beside_them(
@@ -88,10 +88,10 @@ def test_what_is_left_is_looked_for_in_csmds_files_and_in_no_package_or_model_th
     for name in (*held, "venv/pyvenv.cfg", "tools/env/pyvenv.cfg"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("Berlin\n")
-    left, there, _ = byte_search.look(["Berlin"], [], own=[tmp_path], hosts=[tmp_path / "venv"])
+    left, there, _ = purge_files.look(["Berlin"], [], own=[tmp_path], hosts=[tmp_path / "venv"])
     assert sorted(one.path for one in left) == [str(tmp_path / name) for name in ("memory/deep/page.md", "note.md")]
     assert len(there) == 2, "the assistant's files are named wherever they lie"
-    left, _, _ = byte_search.look(["Berlin"], [], own=[tmp_path / "venv"], hosts=[])
+    left, _, _ = purge_files.look(["Berlin"], [], own=[tmp_path / "venv"], hosts=[])
     assert len(left) == 2, "a home that is itself an environment is looked at"
 
 

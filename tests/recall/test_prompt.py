@@ -21,7 +21,7 @@ from csmd.model import Brief, Provenance, Statement
 from csmd.recall import prompt, threads, visibility
 from csmd.recall.hybrid_search import Embed, Found
 from csmd.recall.prompt import Told
-from csmd.store import memories, passages, projects, purge_rows, receipts, sessions, vectors
+from csmd.store import memories, passages, projects, purge, receipts, sessions, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
@@ -506,7 +506,7 @@ def test_of_what_was_purged_neither_the_words_nor_a_receipt_is_left(store: Store
     assert ids(made) == [f"{uuid}#0"]
     note(store, made)
     seq = store.read(lambda rows: rows.value("select seq from turns where uuid = :uuid", uuid=uuid))
-    store.write(lambda rows: purge_rows.purge_turn(rows, seq, store.hash_key))
+    store.write(lambda rows: purge.purge_turn(rows, seq, store.hash_key))
     assert told(store, session="s8").text == ""
     left = "select count(*) from injection_items where memory_id like :id"
     assert store.read(lambda rows: rows.value(left, id=f"{uuid}%")) == 0

@@ -19,7 +19,7 @@ from csmd.embedding.supervisor import Embedder
 from csmd.model import Brief, Project, Turn, TurnKind
 from csmd.recall import prompt, threads, visibility
 from csmd.recall.threads import Pair
-from csmd.store import passages, projects, purge_rows, turns, vectors
+from csmd.store import passages, projects, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -241,7 +241,7 @@ def test_a_purge_removes_the_threads_of_what_goes(home: Home) -> None:
     def purge(rows: Rows) -> None:
         for uuid in ("new-0", "new-1"):
             seq = int(rows.value("select seq from turns where uuid = :uuid", uuid=uuid))
-            purge_rows.purge_turn(rows, seq, home.store.hash_key)
+            purge.purge_turn(rows, seq, home.store.hash_key)
 
     home.store.write(purge)
     assert not any(one.startswith("new") for link in home.links(least=0.0) for one in link)

@@ -11,7 +11,7 @@ from hypothesis import given as given_values
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from csmd.store import passages, projects, purge_rows, turns
+from csmd.store import passages, projects, purge, turns
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
@@ -122,7 +122,7 @@ def test_a_purge_of_either_end_takes_the_link_with_it(store: Store, given: Any) 
             )
             passages.link_passages(rows, old, new, 0.9, most=3)
             assert len(links(rows)) == 1
-            purge_rows.purge_turn(rows, turn_seq(rows, f"{gone}-{gone}"), KEY)
+            purge.purge_turn(rows, turn_seq(rows, f"{gone}-{gone}"), KEY)
             assert links(rows) == []
         assert integrity(rows) == []
 

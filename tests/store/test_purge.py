@@ -29,7 +29,6 @@ from csmd.store import (  # fmt: skip
     projects,
     purge,
     purge_files,
-    purge_rows,
     receipts,
     search,
     sessions,
@@ -38,9 +37,9 @@ from csmd.store import (  # fmt: skip
     turns,
     vectors,
 )
-from csmd.store.byte_search import in_bytes
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
+from csmd.store.purge_files import in_bytes
 from csmd.store.sessions import Spent
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -48,19 +47,6 @@ from csmd.text import tokens
 Given = Any
 MARK = "Zanzibar quokka"
 LATER, AFTER = "2026-02-01T00:00:00.000Z", "2026-02-01T00:00:01.000Z"
-
-
-def without_way(columns: frozenset[tuple[str, str]]) -> set[tuple[str, str]]:
-    return set(columns ^ set(purge.WAYS))
-
-
-@pytest.mark.invariant(
-    "What was purged is in no column and no byte, and does not come back: by import, hook, command line or backup"
-)
-def test_every_column_and_file_that_holds_text_has_a_way_to_be_purged() -> None:
-    assert without_way(text_columns.TEXT_COLUMNS) == set()
-    assert set(purge_files.WAYS) == set(text_columns.TEXT_FILES)
-    assert without_way(text_columns.TEXT_COLUMNS | {("diary", "entry")}) == {("diary", "entry")}
 
 
 def say(rows: Rows, given: Given, uuid: str, said: str, *, name: str = "shop", **more: Any) -> int:
@@ -220,7 +206,7 @@ def carry_out(store: Store, plan: purge.Plan, *, now: str = LATER) -> int:
 
     def found(rows: Rows) -> set[str]:
         said: set[str] = set()
-        for table, column in purge.WAYS:
+        for table, column in text_columns.WAYS:
             after: int | None = 0
             while after is not None:
                 after, more = purge.variants(rows, needles, table, column, after)
@@ -252,7 +238,7 @@ def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, 
         for number, (table, column) in enumerate(
             sorted(text_columns.TEXT_COLUMNS, key=lambda one: (one[0] == "passages", one))
         ):
-            key = purge.WAYS[table, column][1]
+            key = "path" if table in text_columns.KEYED_BY_PATH else "seq"
             row = rows.value(f"select max({key}) from {table}")
             planted = f"before {number}. {FORMS[form]}; after {number}"
             rows.run(f"update {table} set {column} = :said where {key} = :row", said=planted, row=row)
@@ -615,7 +601,7 @@ def test_files_of_every_kind_are_purged_in_their_way(filled: Store, given: Given
     assert (log / "csmd.log").read_text() == f"x {PURGED} y\n" and (home / "backups" / "clean.db").exists()
     purge_files.purge(home, log, marks, [], everything=True)
     assert not list((home / "backups").glob("*.db"))
-    assert purge_rows.turn_names("a/1", "s", "h") == ("a/1", "a", "s:h")
+    assert tombstones.turn_names("a/1", "s", "h") == ("a/1", "a", "s:h")
 
 
 def test_a_plan_names_the_projects_in_which_its_text_stands_and_none_behind_a_wall(filled: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -14,6 +15,79 @@ from csmd.store import cursors, files, text_columns, vector_tables, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
+#: Text and blob columns that hold no text of anybody's.
+STRUCTURE: dict[str, frozenset[str]] = {
+    "meta": frozenset({"key", "value"}),
+    "migrations": frozenset({"name", "applied_at"}),
+    "projects": frozenset({"key", "kind", "created_at", "fingerprint"}),
+    "aliases": frozenset({"key", "why", "created_at"}),
+    "sessions": frozenset({"id", "parent", "host", "version", "model", "started_at", "last_at", "settled_at"}),
+    "turns": frozenset({"uuid", "kind", "text_hash", "at", "parent_uuid", "message_id", "tool_name", "tool_id", "source"}),
+    "queued": frozenset({"key", "at", "left_at"}),
+    "events": frozenset({"id", "host", "name", "session_id", "stream", "text_hash", "payload_hash", "source", "at"}),
+    "unheard": frozenset({"session_id", "at"}),
+    "statements": frozenset({"text_hash", "gate", "category", "authority", "reasons", "also", "at"}),
+    "memories": frozenset(
+        {"id", "text_hash", "gate", "category", "type", "tier", "decay", "authority", "origin", "scope", "session_id",
+         "created_at", "confirmed_at", "superseded_by", "used_at"}
+    ),
+    "provenance": frozenset({"uuid", "session_id", "at", "role"}),
+    "links": frozenset({"relationship", "created_at"}),
+    "memory_topics": frozenset({"by_whom"}),
+    "belief_changes": frozenset({"memory_id", "change", "by_whom", "at", "undone_at"}),
+    "packets": frozenset({"uuid", "kind", "outcome", "at", "stance"}),
+    "candidates": frozenset(
+        {"id", "kind", "source", "gate", "category", "status", "memory_ids", "created_at", "updated_at"}
+    ),
+    "candidate_evidence": frozenset({"uuid", "session_id", "at"}),
+    "digests": frozenset({"why", "at", "outcome"}),
+    "digest_items": frozenset({"kind", "uuid", "state"}),
+    "session_links": frozenset({"kind", "rule"}),
+    "session_link_evidence": frozenset({"uuid"}),
+    "checkpoints": frozenset(
+        {"id", "why", "summary_uuid", "asked_at", "at", "awaits", "restored_at", "restored_for"}
+    ),
+    "checkpoint_items": frozenset({"kind", "uuid", "state"}),
+    "checkpoint_raw_captures": frozenset({"uuid", "kind", "tool", "at"}),
+    "goals": frozenset({"id", "session_id", "authority", "created_at", "done_at"}),
+    "self_capabilities": frozenset({"capability", "outcome", "uuid", "at"}),
+    "self_continuity": frozenset({"host", "version", "model", "since", "until"}),
+    "answers": frozenset({"id", "item", "answer", "made", "was", "at", "undone_at"}),
+    "answer_befores": frozenset({"memory_id", "state"}),
+    "dreams": frozenset({"id", "why", "state", "begun_at", "ended_at", "undone_at"}),
+    "dream_changes": frozenset({"kind", "evidence", "at", "undone_at"}),
+    "dream_rows": frozenset({"item", "state", "state_after", "kept"}),
+    "dream_files": frozenset({"kept"}),
+    "told_days": frozenset({"day", "due", "last_at"}),
+    "pages": frozenset({"at", "problem", "left_out"}),
+    "errors": frozenset({"fingerprint"}),
+    "error_seen": frozenset({"at"}),
+    "error_fixes": frozenset({"uuid", "at"}),
+    "symptoms": frozenset({"uuid", "at", "fingerprint"}),
+    "refutations": frozenset({"uuid", "at", "reason"}),
+    "scenes": frozenset({"uuid"}),
+    "cursors": frozenset({"stage", "subject"}),
+    "files": frozenset({"head", "foot", "read_at"}),
+    "injections": frozenset({"id", "session_id", "event", "at", "text_hash"}),
+    "injection_items": frozenset({"memory_id", "reason", "used_by"}),
+    "usage": frozenset({"message_id"}),
+    "context_log": frozenset({"at", "session_id", "event"}),
+    "memory_recall_events": frozenset({"at", "kind", "query_hash"}),
+    "activity": frozenset({"day"}),
+    "tombstones": frozenset({"kind", "hash", "part_of", "authority", "created_at", "place", "again_at"}),
+    "tampered": frozenset({"name_hash", "at"}),
+    "instructions": frozenset({"kind", "text_hash", "read_at"}),
+    "clients": frozenset({"version", "last_at"}),
+    "elsewhere": frozenset({"last_at"}),
+    "counters": frozenset({"name"}),
+    "sizes": frozenset({"day"}),
+    "tallies": frozenset({"name"}),
+    "vector_models": frozenset({"name", "created_at"}),
+    "vectors": frozenset({"kind"}),
+    "embed_again": frozenset({"kind"}),
+}  # fmt: skip
+NAMED_STRUCTURE = {(table, name) for table, names in STRUCTURE.items() for name in names}
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -25,9 +99,7 @@ class Shape:
 
 def shape(rows: Rows) -> Shape:
     tables = [name for (name,) in rows.all("select name from sqlite_schema where type in ('table', 'view')")]
-    derived = {
-        name for name in tables if name in text_columns.DERIVED_TABLES or name.startswith(text_columns.DERIVED_PREFIXES)
-    }
+    derived = {name for name in tables if name.startswith(text_columns.DERIVED)}
     return Shape(
         columns={
             table: {row[1]: row[2].lower() for row in rows.all(f"pragma table_info({table})")}
@@ -46,11 +118,7 @@ def unnamed(found: Shape) -> set[tuple[str, str]]:
         for name, kind in columns.items()
         if kind not in ("integer", "real")
     }
-    return (
-        could
-        - text_columns.TEXT_COLUMNS
-        - {(table, name) for table, names in text_columns.STRUCTURE.items() for name in names}
-    )
+    return could - text_columns.TEXT_COLUMNS - NAMED_STRUCTURE
 
 
 @pytest.mark.invariant("Every column and file that holds text is named; log and quarantine hold nobody's words")
@@ -64,15 +132,10 @@ def test_every_name_stands_for_a_column_that_exists(store: Store) -> None:
     # As in a store of before passages.
     store.write(lambda rows: vector_tables.create_vector_tables(rows, 1, 4, kinds=vector_tables.OLD_KINDS))
     found = store.read(shape)
-    named = text_columns.TEXT_COLUMNS | {
-        (table, name) for table, names in text_columns.STRUCTURE.items() for name in names
-    }
+    named = text_columns.TEXT_COLUMNS | NAMED_STRUCTURE
     assert {pair for pair in named if pair[1] not in found.columns.get(pair[0], {})} == set()
-    assert found.derived >= text_columns.DERIVED_TABLES
-    assert all(any(name.startswith(prefix) for name in found.derived) for prefix in text_columns.DERIVED_PREFIXES)
-    assert not text_columns.TEXT_COLUMNS & {
-        (table, name) for table, names in text_columns.STRUCTURE.items() for name in names
-    }
+    assert all(any(name.startswith(prefix) for name in found.derived) for prefix in text_columns.DERIVED)
+    assert not text_columns.TEXT_COLUMNS & NAMED_STRUCTURE
 
 
 def test_a_column_that_nobody_named_is_caught(store: Store) -> None:
@@ -84,7 +147,10 @@ def test_a_column_that_nobody_named_is_caught(store: Store) -> None:
     assert store.write(plant) == {("diary", "entry"), ("diary", "note"), ("sessions", "mood")}
 
 
-def matches(path: str, patterns: tuple[str, ...]) -> bool:
+FILES = (*text_columns.TEXT_FILES, *text_columns.STRUCTURE_FILES)
+
+
+def matches(path: str, patterns: Iterable[str]) -> bool:
     for pattern in patterns:
         folder, deep, _ = pattern.partition("**")
         if path.startswith(folder) if deep else PurePosixPath(path).match(pattern):
@@ -108,9 +174,7 @@ def test_every_file_of_the_home_is_named(tmp_path: Path) -> None:
     files.quarantine(paths.quarantine, source="x", reason="y", data=b"z", now="")
     paths.database.with_suffix(".before-migration.db").touch()
     found = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
-    assert {
-        name for name in found if not matches(name, text_columns.TEXT_FILES + text_columns.STRUCTURE_FILES)
-    } == set()
+    assert {name for name in found if not matches(name, FILES)} == set()
     text = {name for name in found if matches(name, text_columns.TEXT_FILES)}
     assert {
         "csmd.db",
@@ -122,7 +186,7 @@ def test_every_file_of_the_home_is_named(tmp_path: Path) -> None:
     } <= text
     assert not {name for name in text if matches(name, text_columns.STRUCTURE_FILES)}
     store.close()
-    assert not matches("diary.txt", text_columns.TEXT_FILES + text_columns.STRUCTURE_FILES)
+    assert not matches("diary.txt", FILES)
 
 
 def test_every_file_of_a_home_that_was_really_used_is_named_once(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
