@@ -130,7 +130,7 @@ ONLY_IN = {
     "psutil": {"daemon.machine", "installer.service"},
     "click": {"cli"},
     "rich": {"cli"},
-    "textual": {"cli.top_screen"},
+    "textual": {"cli.top"},
     "platformdirs": {"config"},
     "mcp": {"mcp"},
     "mcp_types": {"mcp"},

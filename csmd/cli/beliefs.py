@@ -3,205 +3,149 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from csmd.cli import render
-from csmd.cli.memories import edited
-from csmd.cli.render import console, print_text
-from csmd.cli.verb import END, Keys, ask, here, json_option, looking, out, person_is_there, project_options
+from csmd.cli.memories import evidence_for, memories_about, show_injection
+from csmd.cli.render import Line, Screen, block, bold, dim, many, pair, percent, warning, when
+from csmd.cli.verb import (
+    DRY_RUN,
+    END,
+    ID,
+    PROJECT,
+    PROJECTS,
+    Keys,
+    argument,
+    ask,
+    command,
+    edited,
+    flag,
+    here,
+    limit,
+    looking,
+    option,
+    optional,
+    out,
+    person_is_there,
+    verb,
+)
 from csmd.errors import CsmdError, DaemonUnreachable
-from csmd.text import display
-from csmd.text.display import amount
+from csmd.text.display import amount, squeeze
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
+# --- what is held
 
 HEADINGS = {"preference": "Preferences", "opinion": "Opinions", "worldview": "Worldviews"}
+#: Lines of a memory's text that are shown.
+LINES = 3
+
+
+def show_beliefs(value: dict[str, Any]) -> Screen:
+    """What is held, by kind and subject: how sure, how often it was told, and the best wording."""
+    if not value["beliefs"]:
+        yield "nothing is held here yet: what you state, and what is told more than once, comes here"
+    for kind, heading in HEADINGS.items():
+        rows = [row for row in value["beliefs"] if row["kind"] == kind]
+        if not rows:
+            continue
+        if rows[0] is not value["beliefs"][0]:
+            yield ""
+        yield bold(heading)
+        for row in rows:
+            told = (
+                "told once" if row["told"] == 1 else f"told {row['told']} times in {amount(row['sessions'], 'session')}"
+            )
+            others = row["also"]
+            alike = f", {others[0]}" if len(others) == 1 else f", {len(others)} more like it" if others else ""
+            subject = f"{row['subject']}: " if row["subject"] else ""
+            yield Line(squeeze(row["text"]), head=f"{row['confidence'] * 100:>3.0f} %  ", most=LINES)
+            yield dim(f"{subject}{told}{_by(row, ' ')}, {row['id']}{alike}", indent=7)
+        if kind in value["more"]:
+            yield dim(f"and {value['more'][kind]} more: --limit {value['more'][kind] + len(rows)}")
+
+
+def _by(row: dict[str, Any], before: str) -> str:
+    """Who said it, where that was not the user."""
+    return "" if row["authority"] == "user" else f"{before}by the {row['authority']}"
+
+
+def show_duplicates(value: dict[str, Any]) -> Screen:
+    """Pairs of memories: the one that stays, the other below it, and how to merge them."""
+    if not value["duplicates"]:
+        yield "no two memories here say the same, or nearly so"
+        return
+    for number, row in enumerate(value["duplicates"]):
+        if number:
+            yield ""
+        stays, goes = row["memories"]
+        is_exact = row["kind"] == "duplicate"
+        yield bold("the same" if is_exact else f"nearly the same: {percent(row['confidence'])} of their words")
+        for name, memory in (("stays", stays), ("goes", goes)):
+            about = f"{memory['id']}, {percent(memory['confidence'])}, {memory['confirmed_at'][:10]}{_by(memory, ', ')}"
+            yield dim(about, head=f"{name:<7}")
+            yield Line(squeeze(memory["text"]), indent=7, most=2 * LINES)
+        yield dim(f"csmd merge {goes['id']} {stays['id']}", indent=7)
+    exact = sum(row["kind"] == "duplicate" for row in value["duplicates"])
+    near = len(value["duplicates"]) - exact
+    yield ""
+    yield dim(f"{exact} say the same, {near} nearly; `csmd merge` merges the first, `csmd merge --near` all")
+
+
 #: Verb of an action: done, planned.
 DONE_TO_BELIEFS = {
     "merge": ("merged", "would merge"),
     "archive": ("archived", "would archive"),
     "embed": ("waits for its vector", "would embed"),
 }
-LINES = 3
 
 
-def show_beliefs(value: dict[str, Any]) -> None:
-    """What is held, by kind and subject: how sure, how often it was told, and the best wording."""
-    out = render.console()
-    if not value["beliefs"]:
-        render.print_text(out, "nothing is held here yet: what you state, and what is told more than once, comes here")
-        return
-    for kind, heading in HEADINGS.items():
-        rows = [row for row in value["beliefs"] if row["kind"] == kind]
-        if not rows:
-            continue
-        if rows[0] is not value["beliefs"][0]:
-            out.print()
-        out.print(heading, style="bold")
-        for row in rows:
-            _belief(out, row)
-        if kind in value["more"]:
-            render.print_text(
-                out, f"and {value['more'][kind]} more: --limit {value['more'][kind] + len(rows)}", style="dim"
-            )
-
-
-def _belief(out: Console, row: dict[str, Any]) -> None:
-    told = "told once" if row["told"] == 1 else f"told {row['told']} times in {amount(row['sessions'], 'session')}"
-    by = "" if row["authority"] == "user" else f" by the {row['authority']}"
-    alike = (
-        f", {row['also'][0]}" if len(row["also"]) == 1 else f", {len(row['also'])} more like it" if row["also"] else ""
-    )
-    head = f"{row['confidence'] * 100:>3.0f} %  "
-    render.print_text(out, display.squeeze(row["text"]), head=head, most=LINES)
-    of = f"{row['subject']}: " if row["subject"] else ""
-    about = f"{of}{told}{by}, {row['id']}{alike}"
-    render.print_text(out, about, indent=len(head), style="dim")
-
-
-def show_duplicates(value: dict[str, Any]) -> None:
-    """Pairs of memories: the one that stays, the other below it, and how to merge them."""
-    out = render.console()
-    if not value["duplicates"]:
-        render.print_text(out, "no two memories here say the same, or nearly so")
-        return
-    for number, row in enumerate(value["duplicates"]):
-        if number:
-            out.print()
-        stays, goes = row["memories"]
-        said = (
-            "the same"
-            if row["kind"] == "duplicate"
-            else f"nearly the same: {row['confidence'] * 100:.0f} % of their words"
-        )
-        out.print(said, style="bold")
-        for name, memory in (("stays", stays), ("goes", goes)):
-            by = "" if memory["authority"] == "user" else f", by the {memory['authority']}"
-            sure = f"{memory['confidence'] * 100:.0f} %, {memory['confirmed_at'][:10]}{by}"
-            render.print_text(out, f"{memory['id']}, {sure}", head=f"{name:<7}", style="dim")
-            render.print_text(out, display.squeeze(memory["text"]), indent=7, most=2 * LINES)
-        render.print_text(out, f"csmd merge {goes['id']} {stays['id']}", indent=7, style="dim")
-    exact = sum(row["kind"] == "duplicate" for row in value["duplicates"])
-    out.print()
-    near = len(value["duplicates"]) - exact
-    render.print_text(
-        out, f"{exact} say the same, {near} nearly; `csmd merge` merges the first, `csmd merge --near` all", style="dim"
-    )
-
-
-def show_mended(value: dict[str, Any]) -> None:
+def show_mended(value: dict[str, Any]) -> Screen:
     """What was done, or would be, and to which memories."""
-    out = render.console()
     if not value["actions"] and not value["left"]:
-        render.print_text(out, "there is nothing to do")
+        yield "there is nothing to do"
         return
     for row in value["actions"]:
-        verb = DONE_TO_BELIEFS[row["do"]][value["dry_run"]]
         into = f" into {row['into']}" if row["into"] else ""
-        render.print_text(out, f"{verb} {row['id']}{into}", style="bold")
-        render.print_text(out, display.squeeze(row["text"]), indent=2, most=LINES)
+        yield bold(f"{DONE_TO_BELIEFS[row['do']][value['dry_run']]} {row['id']}{into}")
+        yield Line(squeeze(row["text"]), indent=2, most=LINES)
         if row["into_text"]:
-            render.print_text(out, f"stays: {display.squeeze(row['into_text'])}", indent=2, most=LINES)
-        render.print_text(out, row["reason"], indent=2, style="dim")
+            yield Line(f"stays: {squeeze(row['into_text'])}", indent=2, most=LINES)
+        yield dim(row["reason"], indent=2)
     for row in value["left"]:
-        render.print_text(out, f"left {row['id']} as it is: it has changed meanwhile", style="yellow")
+        yield warning(f"left {row['id']} as it is: it has changed meanwhile")
     if not value["dry_run"] and any(row["do"] in ("merge", "archive") for row in value["actions"]):
-        render.print_text(out, "`csmd merge --undo ID` takes one back", style="dim")
+        yield dim("`csmd merge --undo ID` takes one back")
 
 
-def show_undone(value: dict[str, Any]) -> None:
+def show_undone(value: dict[str, Any]) -> Screen:
     """Which memory stands by itself again."""
-    verb = "would stand" if value["dry_run"] else "stands"
-    from_ = f", apart from {value['from']}" if value["from"] else ""
-    render.print_text(
-        render.console(),
-        f"{value['undone']} {verb} by itself again{from_}: {display.squeeze(value['text'])}",
-        most=LINES,
-    )
+    stands = "would stand" if value["dry_run"] else "stands"
+    origin = f", apart from {value['from']}" if value["from"] else ""
+    yield Line(f"{value['undone']} {stands} by itself again{origin}: {squeeze(value['text'])}", most=LINES)
 
 
-def show_governance(value: dict[str, Any]) -> None:
-    """Each rule and whether it holds; what breaks one, and the remedy."""
-    out = render.console()
-    for row in value["rules"]:
-        render.print_text(
-            out, row["rule"], head="ok      " if row["holds"] else "BROKEN  ", style="" if row["holds"] else "bold"
-        )
-        if not row["holds"]:
-            render.print_text(out, f"by {', '.join(row['broken_by'])}", indent=8)
-            render.print_text(out, f"try: {row['try']}", indent=8, style="dim")
-    broken = sum(not row["holds"] for row in value["rules"])
-    out.print()
-    said = "all of them hold" if value["holds"] else f"{broken} of them {'does' if broken == 1 else 'do'} not hold"
-    render.print_text(out, f"{amount(len(value['rules']), 'rule')}: {said}")
-
-
-dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done and change nothing.")
-
-
-@click.command()
-@project_options
-@click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 1000), help="How many of each kind.")
-@json_option
-def beliefs(project: str | None, all_projects: bool, limit: int, as_json: bool) -> None:
-    """Show what is held here, by subject, with its evidence.
-
-    Preferences, opinions and worldviews.
-    """
-    out(ask("csm_belief_knowledge", **looking(project, all_projects), limit=limit), as_json, show_beliefs)
-
-
-@click.command()
-@project_options
-@json_option
-def duplicates(project: str | None, all_projects: bool, as_json: bool) -> None:
-    """List memories that say the same as another one, or nearly so."""
-    out(ask("csm_memory_dedup_detect", **looking(project, all_projects)), as_json, show_duplicates)
-
-
-@click.command()
-@click.argument("merged", metavar="[ID", required=False, default="")
-@click.argument("into", metavar="INTO]", required=False, default="")
-@click.option("--near", is_flag=True, help="Of all duplicates also those that only nearly say the same.")
-@click.option("--undo", metavar="ID", default="", help="Take back that a memory was merged or archived.")
-@project_options
-@dry_run_option
-@json_option
-def merge(
-    merged: str, into: str, near: bool, undo: str, project: str | None, all_projects: bool, dry_run: bool, as_json: bool
-) -> None:
+@command(
+    "merge",
+    optional("id", "[ID"),
+    optional("into", "INTO]"),
+    flag("--near", help="Of all duplicates also those that only nearly say the same."),
+    option("--undo", metavar="ID", default="", help="Take back that a memory was merged or archived."),
+    *PROJECTS,
+    DRY_RUN,
+)
+def merge(project: str | None, all_projects: bool, as_json: bool, **given: Any) -> None:
     """Merge memory ID into INTO, or all duplicates here."""
-    if undo and (merged or near):
+    if given["undo"] and (given["id"] or given["near"]):
         raise click.UsageError("--undo goes with one ID and nothing else")
-    if near and merged:
+    if given["near"] and given["id"]:
         raise click.UsageError("--near is for all duplicates, not for two that are named")
-    place = {"asking": here(None)} if merged or undo else looking(project, all_projects)
-    found = ask(
-        "csm_memory_merge", id=merged, into=into, near=near, undo=undo, **place, dry_run=dry_run,
-        by_person=person_is_there(),
-    )  # fmt: skip
-    out(found, as_json, show_undone if undo else show_mended)
+    place = {"asking": here(None)} if given["id"] or given["undo"] else looking(project, all_projects)
+    answer = ask("csm_memory_merge", **given, **place, by_person=person_is_there())
+    out(answer, as_json, show_undone if given["undo"] else show_mended)
 
 
-@click.command()
-@project_options
-@dry_run_option
-@json_option
-def archive(project: str | None, all_projects: bool, dry_run: bool, as_json: bool) -> None:
-    """Leave memories that have faded to explicit search.
-
-    `csmd merge --undo ID` brings one back.
-    """
-    params: dict[str, Any] = {**looking(project, all_projects), "dry_run": dry_run, "by_person": person_is_there()}
-    out(ask("csm_memory_archive", **params), as_json, show_mended)
-
-
-@click.command()
-@json_option
+@command("governance")
 def governance(as_json: bool) -> None:
     """Show whether the rules of what may be believed hold.
 
@@ -213,61 +157,58 @@ def governance(as_json: bool) -> None:
         raise SystemExit(1)  # told why
 
 
-@click.command()
-@click.argument("old", metavar="OLD")
-@click.argument("new", metavar="NEW", required=False, default="")
-@click.option("--undo", is_flag=True, help="Restore OLD; csmd does not replace it with the same memory again.")
-@json_option
+def show_governance(value: dict[str, Any]) -> Screen:
+    """Each rule and whether it holds; what breaks one, and the remedy."""
+    for row in value["rules"]:
+        if row["holds"]:
+            yield Line(row["rule"], head="ok      ")
+            continue
+        yield bold(row["rule"], head="BROKEN  ")
+        yield Line(f"by {', '.join(row['broken_by'])}", indent=8)
+        yield dim(f"try: {row['try']}", indent=8)
+    broken = sum(not row["holds"] for row in value["rules"])
+    state = "all of them hold" if value["holds"] else f"{broken} of them {'does' if broken == 1 else 'do'} not hold"
+    yield ""
+    yield f"{amount(len(value['rules']), 'rule')}: {state}"
+
+
+@command(
+    "supersede",
+    argument("old", "OLD"),
+    optional("new", "NEW"),
+    flag("--undo", help="Restore OLD; csmd does not replace it with the same memory again."),
+)
 def supersede(old: str, new: str, undo: bool, as_json: bool) -> None:
     """Replace memory OLD with NEW (--undo restores OLD)."""
     if not new and not undo:
         raise click.UsageError("name the memory that holds now, or give --undo")
-    found = ask("csm_memory_supersede", old=old, new=new, undo=undo, asking=here(None), by_person=person_is_there())
-    out(found, as_json, _settled)
+    answer = ask("csm_memory_supersede", old=old, new=new, undo=undo, asking=here(None), by_person=person_is_there())
+    out(answer, as_json, show_superseded)
 
 
-def _settled(value: dict[str, Any]) -> None:
-    screen = console()
+def show_superseded(value: dict[str, Any]) -> Screen:
+    """Which memory was replaced, or holds again."""
     if value["undone"]:
-        print_text(screen, f"{value['id']} holds again: {value['text']}")
-        print_text(screen, f"{value['confidence'] * 100:.0f} % sure; {value['was_superseded_by']} stays", style="dim")
+        yield f"{value['id']} holds again: {value['text']}"
+        yield dim(f"{percent(value['confidence'])} sure; {value['was_superseded_by']} stays")
         return
-    print_text(screen, f"Replaced {value['id']} with {value['superseded_by']}: {value['text']}")
+    yield f"Replaced {value['id']} with {value['superseded_by']}: {value['text']}"
     if value["rest"]:
-        print_text(screen, f"Still active from it: {value['rest']['id']}: {value['rest']['text']}", most=4)
-    print_text(screen, f"Undo: csmd supersede {value['id']} --undo", style="dim")
+        yield Line(f"Still active from it: {value['rest']['id']}: {value['rest']['text']}", most=4)
+    yield dim(f"Undo: csmd supersede {value['id']} --undo")
 
 
-@click.command()
-@click.argument("ident", metavar="ID")
-@json_option
-def pin(ident: str, as_json: bool) -> None:
-    """Pin a memory: it never fades and stays as sure as it is."""
-    _pin(ident, undo=False, as_json=as_json)
-
-
-@click.command()
-@click.argument("ident", metavar="ID")
-@json_option
-def unpin(ident: str, as_json: bool) -> None:
-    """Unpin a memory: it fades from now on as others do."""
-    _pin(ident, undo=True, as_json=as_json)
-
-
-def _pin(ident: str, *, undo: bool, as_json: bool) -> None:
-    found = ask("csm_memory_pin", id=ident, undo=undo, asking=here(None), by_person=person_is_there())
-    out(found, as_json, _pinned)
-
-
-def _pinned(value: dict[str, Any]) -> None:
-    screen = console()
-    done = {"pin": "Pinned", "unpin": "Unpinned"}[value["verb"]]
+def show_pinned(value: dict[str, Any]) -> Screen:
+    """Whether a memory is pinned now."""
+    is_pin = value["verb"] == "pin"
     if not value["changed"]:
-        print_text(screen, f"Nothing to do: {value['id']} is {'' if value['verb'] == 'pin' else 'not '}pinned")
+        yield f"Nothing to do: {value['id']} is {'' if is_pin else 'not '}pinned"
         return
-    print_text(screen, f"{done} {value['id']}: {value['text']}")
-    print_text(screen, f"Undo: csmd review --undo {value['answer']}", style="dim")
+    yield f"{'Pinned' if is_pin else 'Unpinned'} {value['id']}: {value['text']}"
+    yield dim(f"Undo: csmd review --undo {value['answer']}")
 
+
+# --- what may become a memory
 
 #: Plan's word -> what people read.
 STEPS = {
@@ -278,265 +219,229 @@ STEPS = {
 }
 
 
-@click.command()
-@project_options
-@click.option("--limit", default=30, show_default=True, type=click.IntRange(1, 1000))
-@json_option
-def packets(project: str | None, all_projects: bool, limit: int, as_json: bool) -> None:
-    """List what was observed in sessions."""
-    out(ask("csm_memory_packets", **looking(project, all_projects), limit=limit), as_json, _packets)
-
-
-def _packets(value: dict[str, Any]) -> None:
-    console = render.console()
+def show_packets(value: dict[str, Any]) -> Screen:
+    """What was observed, by day."""
     if not value["packets"]:
-        render.print_text(console, "nothing was observed here yet")
-        return
+        yield "nothing was observed here yet"
     day = ""
-    for one in value["packets"]:
-        stamp = render.when(one["at"])
+    for packet in value["packets"]:
+        stamp, state = when(packet["at"]), packet["state"]
         if stamp[:10] != day:
             day = stamp[:10]
-            render.print_text(console, day, style="bold")
-        state = one["state"]
-        how = [f"{name} {state[name] * 100:.0f}" for name in ("frustration", "urgency") if (state[name] or 0) >= 0.2]
-        ended = "" if one["outcome"] in ("", "ok", "asked") else f" ({one['outcome']})"
-        known = [state["stance"], *how] if state["stance"] != "unknown" else how
-        mood = f"   {', '.join(known)}" if one["kind"] in ("order", "scope") and known else ""
-        render.print_text(
-            console, f"{one['subject']}{ended}{mood}", head=f"{stamp[11:16]}  {one['kind']:<9}  ", most=2
-        )  # fmt: skip
+            yield bold(day)
+        mood = [state["stance"]] if state["stance"] != "unknown" else []
+        mood += [f"{name} {state[name] * 100:.0f}" for name in ("frustration", "urgency") if (state[name] or 0) >= 0.2]
+        ended = "" if packet["outcome"] in ("", "ok", "asked") else f" ({packet['outcome']})"
+        about = f"   {', '.join(mood)}" if packet["kind"] in ("order", "scope") and mood else ""
+        yield Line(f"{packet['subject']}{ended}{about}", head=f"{stamp[11:16]}  {packet['kind']:<9}  ", most=2)
 
 
-@click.command()
-@project_options
-@json_option
-def candidates(project: str | None, all_projects: bool, as_json: bool) -> None:
-    """List what waits to become a memory, and what it waits for."""
-    out(ask("csm_memory_candidate_report", **looking(project, all_projects)), as_json, _candidates)
-
-
-def _candidates(value: dict[str, Any]) -> None:
-    console = render.console()
-    for kind, found in value["counts"].items():
-        told = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in found.items())
-        render.print_text(console, told, head=f"{kind.replace('_', ' '):<18}")
+def show_candidates(value: dict[str, Any]) -> Screen:
+    """How many candidates of each kind there are, and what each that waits is waiting for."""
+    for kind, counts in value["counts"].items():
+        told = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
+        yield Line(told, head=f"{kind.replace('_', ' '):<18}")
     if not value["candidates"]:
-        render.print_text(console, "nothing waits here" if value["counts"] else "there are no candidates here yet")
+        yield "nothing waits here" if value["counts"] else "there are no candidates here yet"
         return
-    console.print()
-    for one in value["candidates"]:
-        _one(console, one, one["why"] or [one["reason"]])
-    render.print_text(console, "`csmd promote --dry-run` shows what would become a memory", style="dim")
+    yield ""
+    for candidate in value["candidates"]:
+        yield Line(candidate["text"])
+        reasons = "; ".join(candidate["why"] or [candidate["reason"]])
+        yield Line(f"{candidate['status'].replace('_', ' ')}: {reasons}", indent=2)
+        yield from _rests_on(candidate)
+    yield dim("`csmd promote --dry-run` shows what would become a memory")
 
 
-def _one(console: Console, one: dict[str, Any], why: list[str], head: str = "") -> None:
-    render.print_text(console, one["text"], style="bold" if head else "")
-    about = f"{head or one['status'].replace('_', ' ')}: {'; '.join(why)}" if why else head
-    render.print_text(console, about, indent=2)
-    place = f", in {one['project']}" if one["project"] else ""
-    render.print_text(
-        console,
-        f"{one['id']}  {one['kind'].replace('_', ' ')}, confidence {one['confidence'] * 100:.0f}, {one['reason']}{place}",
-        indent=2,
-        style="dim",
-    )
-    console.print()
+def _rests_on(candidate: dict[str, Any]) -> Screen:
+    place = f", in {candidate['project']}" if candidate["project"] else ""
+    kind, sure = candidate["kind"].replace("_", " "), f"confidence {candidate['confidence'] * 100:.0f}"
+    yield dim(f"{candidate['id']}  {kind}, {sure}, {candidate['reason']}{place}", indent=2)
+    yield ""
 
 
-@click.command()
-@project_options
-@click.option("--dry-run", is_flag=True, help="Only show the plan.")
-@click.option("--relaxed", is_flag=True, help="Lower thresholds: what a small history would give. For trying out.")
-@json_option
+@command(
+    "promote",
+    *PROJECTS,
+    flag("--dry-run", help="Only show the plan."),
+    flag("--relaxed", help="Lower thresholds: what a small history would give. For trying out."),
+)
 def promote(project: str | None, all_projects: bool, dry_run: bool, relaxed: bool, as_json: bool) -> None:
     """Make memories of candidates that are sure enough."""
-    found = ask(
-        "csm_belief_promote",
-        **looking(project, all_projects),
-        profile="relaxed" if relaxed else "default",
-        apply=not dry_run,
-        by_person=person_is_there(),
-    )
-    out(found, as_json, _promoted)
+    place, profile = looking(project, all_projects), "relaxed" if relaxed else "default"
+    answer = ask("csm_belief_promote", **place, profile=profile, apply=not dry_run, by_person=person_is_there())
+    out(answer, as_json, show_promoted)
 
 
-def _promoted(value: dict[str, Any]) -> None:
-    console, done = render.console(), value["applied"]
+def show_promoted(value: dict[str, Any]) -> Screen:
+    """What became of each candidate, or would."""
     if not value["actions"]:
-        render.print_text(console, "nothing waits here")
+        yield "nothing waits here"
         return
     for action in value["actions"]:
-        head = STEPS[action["step"]][done]
-        ident = f" {action['memory_id']}" if action["memory_id"] and action["step"] == "promote" else ""
-        _one(console, action["candidate"], action["reasons"], head=f"{head}{ident}")
+        is_new = action["step"] == "promote"
+        ident = f" {action['memory_id']}" if action["memory_id"] and is_new else ""
+        reasons = f": {'; '.join(action['reasons'])}" if action["reasons"] else ""
+        yield bold(action["candidate"]["text"])
+        yield Line(f"{STEPS[action['step']][value['applied']]}{ident}{reasons}", indent=2)
+        yield from _rests_on(action["candidate"])
     count = sum(action["step"] == "promote" for action in value["actions"])
-    told = f"{amount(count, 'new memory')}" if done else f"{amount(count, 'candidate')} would become a memory"
-    render.print_text(console, told, style="bold")
+    would = f"{amount(count, 'candidate')} would become a memory"
+    yield bold(amount(count, "new memory") if value["applied"] else would)
 
 
-@click.command()
-@click.option("--project", metavar="PATH", help="This directory's by default.")
-@click.option("--debug", is_flag=True, help="Show every line, and why it is in or not.")
-@json_option
+@command("advisory", PROJECT, flag("--debug", help="Show every line, and why it is in or not."))
 def advisory(project: str | None, debug: bool, as_json: bool) -> None:
     """Show what csmd makes of recent sessions before it is sure."""
     tool = "csm_living_state_debug" if debug else "csm_living_state_preview"
-    out(ask(tool, **looking(project)), as_json, lines if debug else preview)
+    out(ask(tool, **looking(project)), as_json, show_advisory_lines if debug else show_advisory)
 
 
-def preview(value: dict[str, Any]) -> None:
+def show_advisory(value: dict[str, Any]) -> Screen:
     """The text as a session would get it, and whether sessions do."""
-    render.injection(value, nothing="nothing: there is nothing unsettled about this project")
-    _switch(value)
+    yield from show_injection(value, nothing="nothing: there is nothing unsettled about this project")
+    yield _switch(value)
 
 
-def lines(value: dict[str, Any]) -> None:
+def show_advisory_lines(value: dict[str, Any]) -> Screen:
     """Every line by part, those that are not told with the reason."""
-    console = render.console()
     part = ""
-    for one in value["lines"]:
-        if one["part"] != part:
-            part = one["part"]
-            render.print_text(console, part, style="bold")
-        head, style = ("  + ", "") if one["told"] else ("  - ", "dim")
-        why = "" if one["told"] else f"; left out: {one['why']}"
-        render.print_text(console, f"{one['text']} ({one['tail']}){why}", head=head, style=style)
+    for line in value["lines"]:
+        if line["part"] != part:
+            part = line["part"]
+            yield bold(part)
+        if line["told"]:
+            yield Line(f"{line['text']} ({line['tail']})", head="  + ")
+        else:
+            yield dim(f"{line['text']} ({line['tail']}); left out: {line['why']}", head="  - ")
     if not value["lines"]:
-        render.print_text(console, "nothing: no session here was looked at yet")
-    told = sum(one["told"] for one in value["lines"])
-    console.print()
-    said = f"{told} of {amount(len(value['lines']), 'line')}, {value['tokens']} of {value['max_tokens']} tokens"
-    render.print_text(console, f"{said}; trimmed in this order: {', '.join(value['trimmed'])}", style="dim")
-    _switch(value)
-
-
-def _switch(value: dict[str, Any]) -> None:
-    said = (
-        "briefs hold it" if value["enabled"] else "no brief holds it; `csmd config set stages.advisory true` lets them"
+        yield "nothing: no session here was looked at yet"
+    told = sum(line["told"] for line in value["lines"])
+    room = f"{value['tokens']} of {value['max_tokens']} tokens"
+    yield ""
+    yield dim(
+        f"{told} of {amount(len(value['lines']), 'line')}, {room}; trimmed in this order: {', '.join(value['trimmed'])}"
     )
-    render.print_text(render.console(), f"{value['note']}; {said}", style="dim")
+    yield _switch(value)
 
+
+def _switch(value: dict[str, Any]) -> Line:
+    off = "no brief holds it; `csmd config set stages.advisory true` lets them"
+    return dim(f"{value['note']}; {'briefs hold it' if value['enabled'] else off}")
+
+
+# --- the self model
 
 #: Below so many sessions a figure says little, and is shown as few.
 FEW = 3
-
-
-@click.command("self")
-@project_options
-@json_option
-def self_(project: str | None, all_projects: bool, as_json: bool) -> None:
-    """Show how kinds of work ended here, and what got worse."""
-    out(ask("csm_self_model", **looking(project, all_projects)), as_json, model)
-
-
-def model(value: dict[str, Any]) -> None:
-    """The self model on a console: confidence 0-100, what it rests on, warnings, models and clients."""
-    console = render.console()
-    if not value["sessions"]:
-        render.print_text(console, "nothing is counted here yet; --all-projects looks everywhere")
-        return
-    render.print_text(console, f"{amount(value['sessions'], 'session')}; {value['note']}", style="dim")
-    for warning in value["drift"]:
-        render.print_text(console, f"{warning['text']} ({warning['id']})", head="worse  ", style="yellow")
-    console.print()
-    width = max(len(one["name"]) for one in value["capabilities"])
-    for one in value["capabilities"]:
-        render.print_text(console, f"{one['name']:<{width}}  {_figure(one)}")
-    for what, heading in (("model", "models"), ("version", "clients")):
-        rows = [one for one in value["continuity"] if one["what"] == what]
-        if rows:
-            console.print()
-            console.print(heading, style="dim")
-        for one in rows[-SHOWN:]:
-            span = f"{one['since'][:10]} to {one['until'][:10]}"
-            render.print_text(console, f"{span}  {one['name']}, {amount(one['sessions'], 'session')}")
-        if len(rows) > SHOWN:
-            render.print_text(console, f"and {len(rows) - SHOWN} before; --json has all", style="dim")
-    links = ", ".join(f"{count} {kind}" for kind, count in value["links"].items())
-    if links:
-        console.print()
-        render.print_text(
-            console, f"links between sessions: {links}; `csmd session digest ID` shows those of one", style="dim"
-        )
-
-
 #: Models and clients that are shown, the latest.
 SHOWN = 6
 
 
-def _figure(one: dict[str, Any]) -> str:
-    if not one["decided"]:
-        return f" -  {amount(one['sessions'], 'session')}, none of which showed how it ended"
-    figure = f"{one['confidence'] * 100:>3.0f}" if one["decided"] >= FEW else "few"
-    return f"{figure}  {one['well']} of {amount(one['decided'], 'session')} ended well"
+def show_self(value: dict[str, Any]) -> Screen:
+    """The self model: confidence 0-100, what it rests on, warnings, models and clients."""
+    if not value["sessions"]:
+        yield "nothing is counted here yet; --all-projects looks everywhere"
+        return
+    yield dim(f"{amount(value['sessions'], 'session')}; {value['note']}")
+    yield from (warning(f"{change['text']} ({change['id']})", head="worse  ") for change in value["drift"])
+    yield ""
+    longest = max(len(work["name"]) for work in value["capabilities"])
+    yield from (f"{work['name']:<{longest}}  {_figure(work)}" for work in value["capabilities"])
+    for what, heading in (("model", "models"), ("version", "clients")):
+        rows = [row for row in value["continuity"] if row["what"] == what]
+        lines: list[Line | str] = [
+            f"{row['since'][:10]} to {row['until'][:10]}  {row['name']}, {amount(row['sessions'], 'session')}"
+            for row in rows[-SHOWN:]
+        ]
+        lines += [dim(f"and {len(rows) - SHOWN} before; --json has all")] if len(rows) > SHOWN else []
+        yield from block(heading, lines)
+    links = ", ".join(f"{count} {kind}" for kind, count in value["links"].items())
+    if links:
+        yield ""
+        yield dim(f"links between sessions: {links}; `csmd session digest ID` shows those of one")
 
+
+def _figure(work: dict[str, Any]) -> str:
+    if not work["decided"]:
+        return f" -  {amount(work['sessions'], 'session')}, none of which showed how it ended"
+    figure = f"{work['confidence'] * 100:>3.0f}" if work["decided"] >= FEW else "few"
+    return f"{figure}  {work['well']} of {amount(work['decided'], 'session')} ended well"
+
+
+# --- review
 
 KEYS = {"k": "keep", "e": "edit", "d": "drop", "s": "supersede"}
-DONE = {"keep": "kept", "edit": "worded anew", "drop": "dropped", "supersede": "superseded"}
+LETTERS = {answer: key for key, answer in KEYS.items()}
+DONE = {
+    "keep": "kept",
+    "edit": "worded anew",
+    "drop": "dropped",
+    "supersede": "superseded",
+    "pin": "pinned",
+    "unpin": "unpinned",
+}
 LATER, UNDO, QUIT = "n", "u", "q"
+#: Sources of an item that are shown before somebody decides.
+MOST = 3
+ANSWERS = "--keep | --edit TEXT | --drop | --supersede ID"
 
 
-@click.command()
-@click.argument("ident", metavar="[ID]", default="")
-@click.option("--keep", is_flag=True, help="It is right.")
-@click.option("--edit", "text", metavar="TEXT", default=None, help="Your wording takes its place.")
-@click.option("--drop", is_flag=True, help="It goes, and does not come back.")
-@click.option("--supersede", "other", metavar="ID", default=None, help="This memory takes its place.")
-@click.option("--undo", is_flag=True, help="Take the last answer back, or the answer ID.")
-@click.option("--project", metavar="PATH", help="The project to look in; this directory's by default.")
-@click.option("--all-projects", is_flag=True, help="Look in every project.")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 1000), help="How many at most.")
-@json_option
+@command(
+    "review",
+    optional("id", "[ID]"),
+    flag("--keep", help="It is right."),
+    option("--edit", metavar="TEXT", default=None, help="Your wording takes its place."),
+    flag("--drop", help="It goes, and does not come back."),
+    option("--supersede", metavar="ID", default=None, help="This memory takes its place."),
+    flag("--undo", help="Take the last answer back, or the answer ID."),
+    *reversed(PROJECTS),
+    limit(50, about="How many at most."),
+)
 def review(
-    ident: str, keep: bool, text: str | None, drop: bool, other: str | None, undo: bool, project: str | None,
-    all_projects: bool, limit: int, as_json: bool,
+    id: str, undo: bool, project: str | None, all_projects: bool, limit: int, as_json: bool, **answers: Any  # noqa: A002
 ) -> None:  # fmt: skip
     """Answer what waits for you, one key each."""
-    given = [
-        verb
-        for verb, is_given in (
-            ("keep", keep),
-            ("edit", text is not None),
-            ("drop", drop),
-            ("supersede", other is not None),
-        )
-        if is_given
-    ]
+    given = [name for name in DONE if answers.get(name) not in (None, False)]
     if len(given) + undo > 1:
         raise click.UsageError("one answer at a time")
-    if given and not ident:
+    if given and not id:
         raise click.UsageError(f"--{given[0]} of what? csmd review ID --{given[0]}")
     if undo:
-        found = ask("csm_review_undo", id=ident, asking=here(None), by_person=person_is_there())
-        out(found, as_json, render.show_review_undone)
+        out(take_back(id), as_json, show_taken_back)
         return
     if given:
-        found = answer(ident, given[0], text=text or "", other=other or "")
-        out(found, as_json, render.show_review_answered)
+        done = answer(id, given[0], text=answers["edit"] or "", other=answers["supersede"] or "")
+        out(done, as_json, show_answered)
         return
-    value = ask("csm_review_list", id=ident, **looking(project, all_projects or bool(ident)), limit=limit)
-    if ident and not value["items"]:
-        raise CsmdError(f"{ident} does not wait for you", hint=f"csmd show {ident}")
+    value = ask("csm_review_list", id=id, **looking(project, all_projects or bool(id)), limit=limit)
+    if id and not value["items"]:
+        raise CsmdError(f"{id} does not wait for you", hint=f"csmd show {id}")
     if as_json or not value["items"] or not (person_is_there() and sys.stdout.isatty()):
-        out(value, as_json, render.show_review_waiting)
+        out(value, as_json, show_waiting)
         return
     with Keys() as keys:
-        asked = Asking(value["items"], total=value["total"], keys=keys)
-        asked.run()
-    render.show_review_ended(asked.counted(), left=value["total"] - len(asked.answered))
+        sitting = Sitting(value["items"], total=value["total"], keys=keys)
+        sitting.run()
+    render.show(sitting.end())
 
 
-def answer(ident: str, verb: str, *, text: str = "", other: str = "", version: int = 0) -> dict[str, Any]:
+def answer(ident: str, what: str, *, text: str = "", other: str = "", version: int = 0) -> dict[str, Any]:
     """Has the daemon carry an answer out."""
-    found: dict[str, Any] = ask(
-        "csm_review_answer", id=ident, verb=verb, text=text, other=other, version=version, asking=here(None),
+    made: dict[str, Any] = ask(
+        "csm_review_answer", id=ident, verb=what, text=text, other=other, version=version, asking=here(None),
         by_person=person_is_there(),
     )  # fmt: skip
-    return found
+    return made
 
 
-class Asking:
+def take_back(ident: str) -> dict[str, Any]:
+    """Has the daemon take an answer back; the last one for ""."""
+    undone: dict[str, Any] = ask("csm_review_undo", id=ident, asking=here(None), by_person=person_is_there())
+    return undone
+
+
+class Sitting:
     """One sitting: the items, where one is, and the answers given, so that the last can be taken back."""
 
     def __init__(self, items: list[dict[str, Any]], *, total: int, keys: Keys) -> None:
@@ -551,66 +456,67 @@ class Asking:
         """Asks about each item until the last one or `q`."""
         while self.at < len(self.items):
             item = self.items[self.at]
-            render.show_review_item(item, number=self.at + 1, total=self.total, undo=bool(self.answered))
+            render.show(show_item(item, number=self.at + 1, total=self.total, undo=bool(self.answered)))
             while not self._pressed(item, self.keys.press()):
                 pass
 
-    def counted(self) -> dict[str, int]:
-        """How many answers of each kind stand."""
-        verbs = [verb for _, _, verb in self.answered]
-        return {DONE[verb]: verbs.count(verb) for verb in KEYS.values() if verb in verbs}
+    def end(self) -> Screen:
+        """What the sitting came to."""
+        verbs = [done for _, _, done in self.answered]
+        counted = [f"{verbs.count(name)} {DONE[name]}" for name in KEYS.values() if name in verbs]
+        left = self.total - len(verbs)
+        yield ""
+        yield f"{', '.join(counted) or 'nothing was changed'}; {f'{left:,} left' if left > 0 else 'nothing is left'}"
+        if counted:
+            yield dim("`csmd review --undo` takes the last one back")
 
     def _pressed(self, item: dict[str, Any], key: str) -> bool:
         """Does what a key says; False for one that means nothing here or was thought better of."""
         key = key.lower()
-        if key in (QUIT, END):
-            self.items = self.items[: self.at]
-        elif key == LATER:
-            self.at += 1
-        elif key == UNDO and self.answered:
-            self._undo()
-        elif KEYS.get(key) in item["does"]:
-            return self._answer(item, KEYS[key])
-        else:
-            return False
-        return True
-
-    def _answer(self, item: dict[str, Any], verb: str) -> bool:
-        text = other = ""
         try:
-            if verb == "edit":
-                with self.keys.lines():
-                    text = edited(_wording(item))
-                if not text or text == _wording(item):
-                    return render.show_review_said("nothing was changed")
-            if verb == "supersede" and not _is_known(item):
-                with self.keys.lines():
-                    other = _which(item)
-                if not other:
-                    return render.show_review_said("nothing was changed")
-            done = answer(item["id"], verb, text=text, other=other, version=item["version"])
+            if key in (QUIT, END):
+                self.items = self.items[: self.at]
+            elif key == LATER:
+                self.at += 1
+            elif key == UNDO and self.answered:
+                self._undo()
+            elif KEYS.get(key) in item["does"]:
+                return self._answer(item, KEYS[key])
+            else:
+                return False
         except DaemonUnreachable:
             raise
         except CsmdError as error:
-            render.show_review_refused(error.what, error.hint)
+            render.show([warning(error.what), Line(error.hint, head="  try: ")])
+            return key == UNDO
+        return True
+
+    def _answer(self, item: dict[str, Any], what: str) -> bool:
+        text = other = ""
+        unchanged = False
+        if what == "edit":
+            with self.keys.lines():
+                text = edited(_wording(item))
+            unchanged = text in ("", _wording(item))
+        elif what == "supersede" and not _is_known(item):
+            with self.keys.lines():
+                other = _which(item)
+            unchanged = not other
+        if unchanged:
+            render.show([dim("nothing was changed")])
             return False
-        render.show_review_answered(done, brief=True)
-        self.answered.append((self.at, done["answer"], verb))
+        done = answer(item["id"], what, text=text, other=other, version=item["version"])
+        render.show(show_answered(done, brief=True))
+        self.answered.append((self.at, done["answer"], what))
         self.at += 1
         return True
 
     def _undo(self) -> None:
         at, ident, _ = self.answered[-1]
-        try:
-            found = ask("csm_review_undo", id=ident, asking=here(None), by_person=person_is_there())
-        except DaemonUnreachable:
-            raise
-        except CsmdError as error:
-            render.show_review_refused(error.what, error.hint)
-            return
+        undone = take_back(ident)
         self.answered.pop()
         self.at = at
-        render.show_review_undone(found)
+        render.show(show_taken_back(undone))
         # Its version is another one now.
         again = ask("csm_review_list", id=self.items[at]["id"], project="", asking=here(None))["items"]
         self.items[at] = next(iter(again), self.items[at])
@@ -629,27 +535,100 @@ def _is_known(item: dict[str, Any]) -> bool:
 
 def _which(item: dict[str, Any]) -> str:
     """The memory that somebody names: one of those shown by its number, or any by its id; "" for none."""
-    render.show_review_near(item["near"])
+    render.show(
+        Line(f"{memory['text']} ({memory['id']}, {when(memory['at'])[:10]})", head=f"  {number}. ", most=3)
+        for number, memory in enumerate(item["near"], 1)
+    )
     typed = str(click.prompt("  which one takes its place? number or id", default="", show_default=False)).strip()
     if typed.isdigit() and 1 <= int(typed) <= len(item["near"]):
         return str(item["near"][int(typed) - 1]["id"])
     return typed
 
 
+def show_item(value: dict[str, Any], *, number: int, total: int, undo: bool) -> Screen:
+    """One item as it is asked about."""
+    columns = render.width()
+    yield ""
+    yield dim(f"{number} of {total} ".ljust(columns, "-"))
+    sure = f"{percent(value['confidence'])} sure"
+    yield dim(f"{value['title']}: {value['gate']} {value['category']}, {sure}, {value['id']}")
+    yield bold(value["text"], most=12)
+    yield pair("why", value["reason"])
+    yield pair("holds", value["project"] or "everywhere")
+    yield from memories_about(value["memories"], besides=value["text"])
+    yield from evidence_for(value["evidence"], most=MOST)
+    yield ""
+    for name, does in value["does"].items():
+        yield f"  {LETTERS[name]}  {name:<10} {does}"[:columns]
+    yield dim("   ".join(["n later", *(["u undo the last"] if undo else []), "q quit"]), indent=2)
+
+
+def show_waiting(value: dict[str, Any]) -> Screen:
+    """The list, where nobody can press a key, with what answers it."""
+    if not value["items"]:
+        yield "nothing waits for you here"
+        return
+    for item in value["items"]:
+        yield Line(item["text"], head=f"{item['id']}  ", most=4)
+        yield dim(f"{item['title']}, {percent(item['confidence'])}: {item['reason']}", indent=13)
+    left = value["total"] - len(value["items"])
+    more = f"; ... and {left:,} more (--limit {value['total']})" if left > 0 else ""
+    yield ""
+    yield f"{many(value['total'], 'thing')} wait{'s' if value['total'] == 1 else ''} for you{more}"
+    yield dim(f"In a terminal `csmd review` asks about each with one key, or: csmd review ID {ANSWERS}")
+
+
+def show_answered(value: dict[str, Any], *, brief: bool = False) -> Screen:
+    """What an answer did."""
+    made = f" as {value['made']}" if value["made"] and value["made"] != value["id"] else ""
+    made = f" by {value['made']}" if value["verb"] == "supersede" and made else made
+    done = f"{DONE[value['verb']]}: {value['id']}{made}"
+    if brief:
+        yield Line(done, style="green")
+    else:
+        yield f"{done}: {value['text']}"
+        yield dim("`csmd review --undo` takes it back")
+
+
+def show_taken_back(value: dict[str, Any]) -> Screen:
+    """What was taken back."""
+    yield f"taken back: {value['id']} is no longer {DONE[value['verb']]}"
+
+
 #: The verbs of this module.
 VERBS: tuple[click.Command, ...] = (
-    beliefs,
-    duplicates,
+    verb(
+        "beliefs", "csm_belief_knowledge", show_beliefs,
+        "Show what is held here, by subject, with its evidence.\n\nPreferences, opinions and worldviews.",
+        *PROJECTS, limit(10, about="How many of each kind."),
+    ),
+    verb(
+        "duplicates", "csm_memory_dedup_detect", show_duplicates,
+        "List memories that say the same as another one, or nearly so.", *PROJECTS,
+    ),
     merge,
-    archive,
+    verb(
+        "archive", "csm_memory_archive", show_mended,
+        "Archive faded memories; they stay searchable.\n\n`csmd merge --undo ID` brings one back.",
+        *PROJECTS, DRY_RUN, by_person=True,
+    ),
     governance,
     supersede,
-    pin,
-    unpin,
-    packets,
-    candidates,
+    verb(
+        "pin", "csm_memory_pin", show_pinned, "Pin a memory: it never fades and stays as sure as it is.",
+        ID, by_person=True, undo=False,
+    ),
+    verb(
+        "unpin", "csm_memory_pin", show_pinned, "Unpin a memory: it fades from now on as others do.",
+        ID, by_person=True, undo=True,
+    ),
+    verb("packets", "csm_memory_packets", show_packets, "List what was observed in sessions.", *PROJECTS, limit(30)),
+    verb(
+        "candidates", "csm_memory_candidate_report", show_candidates,
+        "List what waits to become a memory, and what it waits for.", *PROJECTS,
+    ),
     promote,
     advisory,
-    self_,
+    verb("self", "csm_self_model", show_self, "Show success rates by kind of work.", *PROJECTS),
     review,
-)
+)  # fmt: skip

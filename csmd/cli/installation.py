@@ -8,7 +8,7 @@ import signal
 import sys
 import textwrap
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,92 +19,42 @@ import click
 import csmd
 from csmd import client, wire
 from csmd.cli import render, status
-from csmd.cli import verb as asking
-from csmd.cli.verb import json_option
+from csmd.cli.intake import show_left
+from csmd.cli.render import Line, Screen, dim, pairs, size
+from csmd.cli.verb import command, flag, group, here, option, out, person_is_there, work
 from csmd.config import Config, assistant_session, base_interpreter, default_paths
 from csmd.doctor import examine, report
 from csmd.doctor.checks import LEVELS
 from csmd.errors import CsmdError
 from csmd.hosts.claude import registration
 from csmd.installer import foreign_files, plan, service
-from csmd.installer import plan as changes
-from csmd.installer import plan as install
-from csmd.installer import plan as installing
 from csmd.installer.plan import Change, Choice, Left, Part, programs
-from csmd.installer.service import Plan
 from csmd.paths import Paths
 from csmd.text import display
+from csmd.text.display import amount
 
 #: So many names of what is left are told.
 MOST_NAMES = 5
+#: A screen has 80 columns.
+WIDTH = 78
+#: Sessions of each project that are there when `install` returns; older ones are taken in behind its back.
+RECENT = 10
 
 
-def show_setup_plan(config: Config, planned: Sequence[Change], seen: Sequence[Path], choice: Choice | None) -> None:
-    """What installing would write, and where; `choice` is None as long as nobody knows which clients are in use."""
-    click.echo("csmd's own directories:")
-    for line in install.own_files(config.paths):
-        click.echo(f"  {line}")
-    click.echo("files of the assistant's:")
-    for change in planned:
-        click.echo(f"  {change.path}{_link(change.path)}")
-    _seen(seen)
-    if choice is None:
-        click.echo(
-            f"  (later with {display.listed(tuple(registration.NEWER))}, if every Claude Code in use knows them)"
-        )
-    else:
-        show_setup_events(choice, ())
-    show_setup_differences(planned)
+def _sentence(text: str) -> str:
+    """A sentence, wrapped between words; a path is never broken."""
+    head = len(text) - len(text.lstrip("\n"))
+    wrapped = textwrap.fill(text[head:], WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return "\n" * head + wrapped
 
 
-def show_setup_differences(planned: Sequence[Change]) -> None:
-    """The difference that each file would see."""
-    for change in planned:
-        difference = changes.shown(change)
-        state = ":" if difference else ": left alone" if change.trouble else ": as it should be"
-        click.echo(f"\n{change.path}{state}")
-        click.echo(difference, nl=False)
-        _out(change.out)
+def _teller(as_json: bool) -> Callable[[Screen], None]:
+    """What shows the screens of a command with several steps; with --json nothing does."""
+    return (lambda _: None) if as_json else render.show
 
 
-def show_setup_installed(outcomes: Sequence[Change], seen: Sequence[Path]) -> None:
-    """What became of each file."""
-    _seen(seen)
-    for one in outcomes:
-        done = "left alone:" if one.trouble else f"{one.what} {'added to' if one.changed else 'already in'}"
-        if one.trouble or one.what:
-            click.echo(f"{done} {one.path}{_link(one.path)}")
-        _out(one.out)
-
-
-def _out(reasons: Sequence[str]) -> None:
-    """Why something is not in a file; what stands on a line of its own is to be copied."""
-    for why in reasons:
-        said, *copied = why.splitlines()
-        show_service_say(said)
-        for line in copied:
-            click.echo(f"  {line}")
-
-
-def show_setup_events(choice: Choice, before: Sequence[str]) -> None:
-    """Which of the newer events came, went or stayed out, as far as that is news."""
-    if new := [event for event in choice.events if event not in before]:
-        click.echo(f"with {display.listed(new)}, which every Claude Code in use knows")
-    if gone := [event for event in before if event not in choice.events]:
-        click.echo(f"taken out again: {', '.join(gone)}; {_why(choice)}")
-    out = [event for event in registration.NEWER if event not in choice.events and event not in gone]
-    if out:
-        click.echo(f"{display.listed(out)} stay out: {_why(choice)}")
-
-
-def show_setup_settled(choice: Choice, gone: Sequence[str], outcomes: Sequence[Change]) -> None:
-    """What `csmd hooks settle` did."""
-    if not gone:
-        click.echo("every registered event is known to every client in use")
-        return
-    click.echo(f"taken out: {', '.join(gone)}; {_why(choice)}")
-    for one in outcomes:
-        click.echo(f"{'left alone:' if one.trouble else 'changed' if one.changed else 'nothing to do in'} {one.path}")
+def _choice(known: dict[str, Any]) -> Choice:
+    return plan.choose(plan.installed(), [row["version"] for row in known["versions"]])
 
 
 def _why(choice: Choice) -> str:
@@ -112,285 +62,213 @@ def _why(choice: Choice) -> str:
     return f"Claude Code {choice.kept_out_by} is in use, which does not know them" if old else choice.kept_out_by
 
 
-def _seen(folders: Sequence[Path]) -> None:
-    for folder in folders:
-        click.echo(f"sessions write to {folder}: it is taken in, too")
+# --- the assistant's files
 
 
-def _link(path: Path) -> str:
+def _named(path: Path) -> str:
     real = path.resolve()
-    return f"\n    which is {real}" if real != path.absolute() else ""
+    return f"{path}\n    which is {real}" if real != path.absolute() else str(path)
 
 
-# --- leaving
+def _differences(planned: Sequence[Change]) -> Screen:
+    """The difference that each file would see."""
+    for change in planned:
+        difference = plan.shown(change)
+        state = ":" if difference else ": left alone" if change.trouble else ": as it should be"
+        yield f"\n{change.path}{state}"
+        if difference:
+            yield difference.removesuffix("\n")
+        yield from _reasons(change.out)
 
 
-def show_setup_leaving(
-    paths: Paths, planned: Sequence[Change], parts: Sequence[Part], counts: Mapping[str, int], *, purge: bool
-) -> None:
-    """What uninstalling would change and remove."""
-    click.echo(f"the daemon would be stopped, and {paths.hook_dir} removed")
-    show_setup_differences(planned)
-    if not planned:
-        click.echo("no file of the assistant's holds entries of csmd's")
-    click.echo()
-    if purge:
-        show_setup_going(paths, parts, counts)
+def _reasons(reasons: Sequence[str]) -> Screen:
+    """Why something is not in a file; what stands on a line of its own is to be copied."""
+    for why in reasons:
+        sentence, *copied = why.splitlines()
+        yield _sentence(sentence)
+        yield from (f"  {line}" for line in copied)
+
+
+def _seen(folders: Sequence[Path]) -> Screen:
+    return (f"sessions write to {folder}: it is taken in, too" for folder in folders)
+
+
+@render.whole
+def show_plan(config: Config, planned: Sequence[Change], seen: Sequence[Path], choice: Choice | None) -> Screen:
+    """What installing would write, and where; `choice` is None as long as nobody knows which clients are in use."""
+    yield "csmd's own directories:"
+    yield from (f"  {line}" for line in plan.own_files(config.paths))
+    yield "files of the assistant's:"
+    yield from (f"  {_named(change.path)}" for change in planned)
+    yield from _seen(seen)
+    if choice is None:
+        events = display.listed(tuple(registration.NEWER))
+        yield f"  (later with {events}, if every Claude Code in use knows them)"
     else:
-        show_setup_remains(paths)
+        yield from show_events(choice, ())
+    yield from _differences(planned)
 
 
-def show_setup_left(outcomes: Sequence[Change], *, stopped: bool) -> None:
-    """What uninstalling did."""
-    click.echo("the daemon is stopped" if stopped else "no daemon was running")
-    for one in outcomes:
-        state = "left alone:" if one.trouble else "restored" if one.changed else "nothing of csmd's was in"
-        click.echo(f"{state} {one.path}{_link(one.path)}")
+@render.whole
+def show_installed(outcomes: Sequence[Change], seen: Sequence[Path]) -> Screen:
+    """What became of each file."""
+    yield from _seen(seen)
+    for change in outcomes:
+        done = "left alone:" if change.trouble else f"{change.what} {'added to' if change.changed else 'already in'}"
+        if change.trouble or change.what:
+            yield f"{done} {_named(change.path)}"
+        yield from _reasons(change.out)
 
 
-def show_setup_remains(paths: Paths) -> None:
-    """Where what csmd holds stays."""
-    if not paths.home.is_dir():
-        click.echo(f"nothing of csmd is in {paths.home}")
-        return
-    click.echo("what csmd remembers is still there:")
-    for folder in _places(paths):
-        click.echo(f"  {folder}")
-    click.echo("`csmd uninstall --purge` removes it")
+@render.whole
+def show_events(choice: Choice, before: Sequence[str]) -> Screen:
+    """Which of the newer events came, went or stayed out, as far as that is news."""
+    if new := [event for event in choice.events if event not in before]:
+        yield f"with {display.listed(new)}, which every Claude Code in use knows"
+    if gone := [event for event in before if event not in choice.events]:
+        yield f"taken out again: {', '.join(gone)}; {_why(choice)}"
+    left_out = [event for event in registration.NEWER if event not in choice.events and event not in gone]
+    if left_out:
+        yield f"{display.listed(left_out)} stay out: {_why(choice)}"
 
 
-def _places(paths: Paths) -> list[Path]:
-    """The home, and what there is of csmd's outside it."""
-    apart = (paths.log_dir, paths.config_file.parent)
-    return [paths.home, *(one for one in apart if one.exists() and not one.is_relative_to(paths.home))]
+def _file_json(change: Change, **more: Any) -> dict[str, Any]:
+    trouble = {"trouble": change.trouble.what} if change.trouble else {}
+    return {"path": str(change.path), **more, **trouble}
 
 
-def _told_counts(counts: Mapping[str, int]) -> str:
-    memories = "1 memory" if counts["memories"] == 1 else f"{counts['memories']} memories"
-    return f"{memories}, {display.amount(counts['turns'], 'turn')}, {display.amount(counts['sessions'], 'session')}"
+def _planned_json(planned: Sequence[Change]) -> list[dict[str, Any]]:
+    return [_file_json(change, diff=plan.shown(change)) for change in planned]
 
 
-def show_setup_going(paths: Paths, parts: Sequence[Part], counts: Mapping[str, int]) -> None:
-    """What a purge removes: kinds, numbers, sizes, and where; `counts` are of what is remembered, {} for unknown."""
-    if not parts:
-        click.echo("there is nothing of csmd's to remove")
-        return
-    click.echo("this goes for good:")
-    width = max(len(part.what) for part in parts)
-    for part in parts:
-        files = "1 file" if len(part.files) == 1 else f"{len(part.files)} files"
-        click.echo(f"  {part.what:<{width}}  {files:>10}  {render.size(part.bytes):>9}")
-    if counts:
-        click.echo(f"with {_told_counts(counts)}, from")
-    else:
-        click.echo("from")
-    for folder in _places(paths):
-        click.echo(f"  {folder}")
-    if paths.pauses.exists():
-        click.echo("so does the record of pauses: what was said in them is in transcripts, and")
-        click.echo("would be taken in if csmd is installed again")
-    click.echo("the assistant's own transcripts stay")
+def _outcomes_json(outcomes: Sequence[Change]) -> list[dict[str, Any]]:
+    return [
+        _file_json(change, changed=change.changed) | ({"out": list(change.out)} if change.out else {})
+        for change in outcomes
+    ]
 
 
-def show_setup_question(parts: Sequence[Part]) -> str:
-    """What is asked before a purge."""
-    if not parts:
-        return "Take csmd out of the assistant's files?"
-    files = display.amount(sum(len(part.files) for part in parts), "file")
-    return f"Remove all that csmd remembers, {files}, {render.size(sum(part.bytes for part in parts))}, for good?"
+def _raise_trouble(changes: Sequence[Change]) -> None:
+    """What could not be done decides the exit code, after all that could was done and told."""
+    troubles = [change.trouble for change in changes if change.trouble]
+    if troubles:
+        raise plan.together(troubles)
 
 
-def show_setup_purged(paths: Paths, parts: Sequence[Part], remaining: Left) -> None:
-    """What a purge has left."""
-    files, size = sum(len(part.files) for part in parts), sum(part.bytes for part in parts)
-    click.echo(f"removed {files} files, {render.size(size)}")
-    environments = programs(paths)
-    for folder in environments:
-        click.echo(f"the program itself is in {folder}; to remove it:\n  rm -r {shlex.quote(str(folder))}")
-    foreign = [path for path in remaining.foreign if path not in environments]
-    for folder in dict.fromkeys(path.parent for path in foreign):
-        names = [path.name for path in foreign if path.parent == folder]
-        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        click.echo(f"left in {folder}, as csmd did not make it: {', '.join(names[:MOST_NAMES])}{more}")
-    if not foreign and not environments and not remaining.refused:
-        click.echo("nothing of csmd is left")
+# --- the service
 
 
-def show_setup_past(counts: dict[str, int], value: dict[str, Any]) -> None:
-    """What is known after an install, whoever read it: the daemon may have looked before it was asked to."""
-    out = render.console()
-    kinds = [(counts[name], name.removesuffix("s")) for name in ("sessions", "turns")]
-    memories = "1 memory" if counts["memories"] == 1 else f"{counts['memories']:,} memories"
-    told = f"of your past sessions: {', '.join(display.amount(number, one) for number, one in kinds)}, {memories}"
-    render.print_text(out, told if counts["sessions"] else "there are no past sessions here yet")
-    render.told_beside(out, value)
-
-
-#: A screen has 80 columns.
-WIDTH = 78
-
-
-def show_service_planned(plan: Plan) -> dict[str, str]:
+def _unit_json(unit: service.Plan) -> dict[str, str]:
     """The plan as JSON: who is to keep the daemon, the unit's file and how it changes, or why there is none."""
-    if plan.manager is None:
-        return {"kind": plan.kind, "file": "", "diff": "", "why": plan.why}
-    return {"kind": plan.kind, "file": str(plan.manager.file), "diff": _diff(plan), "why": ""}
+    if unit.manager is None:
+        return {"kind": unit.kind, "file": "", "diff": "", "why": unit.why}
+    return {"kind": unit.kind, "file": str(unit.manager.file), "diff": _unit_diff(unit), "why": ""}
 
 
-def show_service_plan(plan: Plan) -> None:
+def _unit_diff(unit: service.Plan) -> str:
+    assert unit.manager is not None
+    before = None if unit.before is None else unit.before.encode()
+    return foreign_files.diff(before, unit.after.encode(), unit.manager.file)
+
+
+@render.whole
+def show_unit(unit: service.Plan) -> Screen:
     """The plan for people: where the unit goes and its text, or why there is none."""
-    if plan.manager is None:
-        show_service_say(f"\nno service: {plan.why}")
+    if unit.manager is None:
+        yield _sentence(f"\nno service: {unit.why}")
         return
-    click.echo(f"\n{plan.manager.file}:{'' if plan.changes else ' as it should be'}")
-    click.echo(_diff(plan), nl=False)
+    yield f"\n{unit.manager.file}:{'' if unit.changes else ' as it should be'}"
+    if difference := _unit_diff(unit):
+        yield difference.removesuffix("\n")
 
 
-def _diff(plan: Plan) -> str:
-    assert plan.manager is not None
-    before = None if plan.before is None else plan.before.encode()
-    return foreign_files.diff(before, plan.after.encode(), plan.manager.file)
-
-
-def show_service_runs(plan: Plan, status: dict[str, Any]) -> None:
+@render.whole
+def show_runs(unit: service.Plan, status: dict[str, Any]) -> Screen:
     """That the daemon runs, and for how long it will."""
     if status["replaced"] and status["replaced"] != status["version"]:
-        show_service_say(f"the daemon of csmd {status['replaced']} was stopped")
-    if plan.manager is None:
-        show_service_say(f"the daemon runs detached, pid {status['daemon']['pid']}: {plan.why}")
-        show_service_say("it does not survive a reboot; `csmd start` brings it back, and hooks keep events until then")
+        yield _sentence(f"the daemon of csmd {status['replaced']} was stopped")
+    if unit.manager is None:
+        yield _sentence(f"the daemon runs detached, pid {status['daemon']['pid']}: {unit.why}")
+        yield _sentence("it does not survive a reboot; `csmd start` brings it back, and hooks keep events until then")
         return
-    show_service_say(f"the daemon runs, pid {status['daemon']['pid']}, kept by {plan.kind}: {plan.manager.file}")
-    if note := plan.manager.note():
-        show_service_say(note)
+    yield _sentence(f"the daemon runs, pid {status['daemon']['pid']}, kept by {unit.kind}: {unit.manager.file}")
+    if note := unit.manager.note():
+        yield _sentence(note)
 
 
-def show_service_leaving(file: str) -> None:
-    """That uninstalling would take the unit away, where there is one."""
-    if file:
-        click.echo(f"the service would be removed: {file}")
-
-
-def show_service_left(file: str) -> None:
-    """That the unit is gone, where there was one."""
-    if file:
-        click.echo(f"removed {file}")
-
-
-def show_service_say(text: str) -> None:
-    """A sentence, wrapped between words; a path is never broken."""
-    head = len(text) - len(text.lstrip("\n"))
-    wrapped = textwrap.fill(text[head:], WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-    click.echo("\n" * head + wrapped)
-
-
-#: Level -> the word before what was found, and its colour.
-WORDS = {"fail": ("broken", "red"), "warn": ("amiss", "yellow"), "note": ("note", "dim"), "ok": ("ok", "dim")}
-LABEL = max(len(word) for word, _ in WORDS.values()) + 2
-
-
-def show_doctor_examined(value: dict[str, Any], *, everything: bool) -> None:
-    """The verdict, the findings with what to do about each, and how many checks passed; `everything` lists those."""
-    out = render.console()
-    render.print_text(out, value["verdict"], style="bold" if value["works"] else "bold red")
-    found = [(one, check["id"]) for check in value["checks"] for one in check["findings"]]
-    for one, ident in sorted(found, key=lambda pair: LEVELS.index(pair[0]["level"])):
-        word, style = WORDS[one["level"]]
-        out.print()
-        render.print_text(out, f"{one['what']} ({ident})", head=f"{word:<{LABEL}}", style=style)
-        render.print_text(out, one["try"], head=f"{'':<{LABEL}}try: ")
-    passed = [check for check in value["checks"] if check["level"] == "ok"]
-    out.print()
-    hint = "" if everything or not passed else "; `csmd doctor --all` lists them"
-    unasked = [check for check in value["checks"] if check["level"] == "unasked"]
-    none = f", {len(unasked)} not asked: no daemon answers" if unasked else ""
-    out.print(f"{len(passed)} checks passed{none}{hint}", style="dim")
-    for check in passed if everything else ():
-        render.print_text(out, check["question"], head=f"  {check['id']:<20}", style="dim")
-    for check in unasked if everything else ():
-        render.print_text(out, f"not asked: {check['question']}", head=f"  {check['id']:<20}", style="dim")
+# --- install
 
 
 def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tuple[Path, ...]) -> tuple[Path, ...]:
     return tuple(folder.absolute() for folder in folders)
 
 
-#: Sessions of each project that are there when `install` returns; older ones are taken in behind its back.
-RECENT = 10
-
-
-@click.command("install")
-@click.option("--dry-run", is_flag=True, help="Show what would be written and change nothing.")
-@click.option(
-    "--config-dir",
-    "config_dirs",
-    multiple=True,
-    metavar="DIR",
-    callback=_absolute,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A further configuration directory of the assistant (CLAUDE_CONFIG_DIR); may be repeated.",
+@command(
+    "install",
+    flag("--dry-run", help="Show what would be written and change nothing."),
+    option(
+        "--config-dir",
+        "config_dirs",
+        multiple=True,
+        metavar="DIR",
+        callback=_absolute,
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="A further configuration directory of the assistant (CLAUDE_CONFIG_DIR); may be repeated.",
+    ),
+    flag("--no-start", help="Do not start the daemon nor import anything."),
+    flag("--no-service", help="Run the daemon detached: it does not come back by itself."),
 )
-@click.option("--no-start", is_flag=True, help="Do not start the daemon nor import anything.")
-@click.option("--no-service", is_flag=True, help="Run the daemon detached: it does not come back by itself.")
-@json_option
-def install_verb(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_service: bool, as_json: bool) -> None:
+def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_service: bool, as_json: bool) -> None:
     """Put hooks and service in place, import past sessions."""
-    paths = default_paths()
+    paths, tell = default_paths(), _teller(as_json)
     unit = service.plan_unit(paths, wanted=not no_service)
     known = _clients(paths)
     seen = tuple(Path(folder) for folder in known["elsewhere"]) if known else ()
-    config = installing.configuration((*config_dirs, *seen))
+    config = plan.configuration((*config_dirs, *seen))
     # What clients wrote only the daemon knows: without one the newer events stay as they are.
-    before = installing.noted_choice(paths)
+    before = plan.noted_choice(paths)
     choice = before if known is None else _choice(known)
-    wanted = installing.ours(config, choice.events)
-    planned = installing.plan(config, wanted)
+    wanted = plan.ours(config, choice.events)
+    planned = plan.plan(config, wanted)
     if dry_run:
-        shown = {"home": str(paths.home), "settings": [_planned(change) for change in planned],
-                 "service": show_service_planned(unit)}  # fmt: skip
-        asking.out(shown, as_json, lambda _: show_setup_plan(config, planned, seen, choice if known else None))
-        if not as_json:
-            show_service_plan(unit)
+        if as_json:
+            shown = {"home": str(paths.home), "settings": _planned_json(planned), "service": _unit_json(unit)}
+            click.echo(wire.pretty(shown))
+        tell(show_plan(config, planned, seen, choice if known else None))
+        tell(show_unit(unit))
         _raise_trouble(planned)
         return
-    outcomes = installing.install(config, planned, wanted, choice.kept_out_by)
-    placed = show_service_planned(unit)
-    result: dict[str, Any] = {"home": str(paths.home), "service": placed, "daemon": None, "import": None}
-    if not as_json:
-        show_setup_installed(outcomes, seen)
+    outcomes = plan.install(config, planned, wanted, choice.kept_out_by)
+    result: dict[str, Any] = {"home": str(paths.home), "service": _unit_json(unit), "daemon": None, "import": None}
+    tell(show_installed(outcomes, seen))
     if no_start:
         service.place(paths, unit)
     else:
         status = _daemon(config, unit)
         result["daemon"] = {"pid": status["daemon"]["pid"], "started": status["started"]}
-        with render.progress() as bar:
-            order = {"vectors": False, "recent": RECENT}
-            result["import"] = client.work(config.paths, "csm_sync", order, watch=bar)
+        result["import"] = work("csm_sync", vectors=False, recent=RECENT)
         # Only now it is known which clients wrote.
         choice = _choice(client.call(paths, "csm_clients", {}))
-        if choice != installing.noted_choice(paths):
+        if choice != plan.noted_choice(paths):
             outcomes = _once_more(config, choice, outcomes)
         if not as_json:
-            show_setup_events(choice, before.events)
-            show_service_runs(unit, status)
-            show_setup_past(client.call(paths, "csm_runtime_status", {})["counts"], result["import"])
-            if not status["model"]["name"]:
-                show_service_say(
-                    "search is by words alone until `csmd model fetch` (90 MB, once) brings the embedding model"
-                )
+            tell(show_events(choice, before.events))
+            tell(show_runs(unit, status))
+            counts = client.call(paths, "csm_runtime_status", {})["counts"]
+            tell(show_past(counts, result["import"], has_model=bool(status["model"]["name"])))
     if as_json:
-        result |= {"settings": [_outcome(one) for one in outcomes], "directories": [str(one) for one in config.assistant_dirs],
+        result |= {"settings": _outcomes_json(outcomes), "directories": [str(folder) for folder in config.assistant_dirs],
                    "events": [*registration.EVENTS, *choice.events], "kept_out_by": choice.kept_out_by}  # fmt: skip
         click.echo(wire.pretty(result))
     _raise_trouble(outcomes)
 
 
-def _once_more(config: Config, choice: plan.Choice, before: Sequence[Change]) -> list[Change]:
+def _once_more(config: Config, choice: Choice, before: Sequence[Change]) -> list[Change]:
     """Puts the entries in with other events than the first time; what became of each file in all."""
-    wanted = installing.ours(config, choice.events)
-    again = installing.install(config, installing.plan(config, wanted), wanted, choice.kept_out_by)
-    changed = {one.path for one in before if one.changed}
-    return [replace(one, changed=one.changed or one.path in changed) for one in again]
+    wanted = plan.ours(config, choice.events)
+    again = plan.install(config, plan.plan(config, wanted), wanted, choice.kept_out_by)
+    changed = {change.path for change in before if change.changed}
+    return [replace(change, changed=change.changed or change.path in changed) for change in again]
 
 
 def _daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
@@ -398,8 +276,8 @@ def _daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
     status = service.bring_up(config.paths, unit)
     if not status["started"]:
         known = client.call(config.paths, "csm_clients", {})
-        served = {os.path.realpath(one) for one in known["directories"]}
-        if not {os.path.realpath(one) for one in config.assistant_dirs} <= served:
+        served = {os.path.realpath(folder) for folder in known["directories"]}
+        if not {os.path.realpath(folder) for folder in config.assistant_dirs} <= served:
             service.stop(config.paths, by_user=False)
             return {**service.start(config.paths), "started": False, "replaced": ""}
     return status
@@ -413,66 +291,76 @@ def _clients(paths: Paths) -> dict[str, Any] | None:
         return None
 
 
-def _choice(known: dict[str, Any]) -> plan.Choice:
-    return plan.choose(plan.installed(), [row["version"] for row in known["versions"]])
+def show_past(counts: dict[str, int], value: dict[str, Any], *, has_model: bool) -> Screen:
+    """What is known after an install, whoever read it: the daemon may have looked before it was asked to."""
+    kinds = ", ".join(amount(counts[name], name.removesuffix("s")) for name in ("sessions", "turns"))
+    told = f"of your past sessions: {kinds}, {render.many(counts['memories'], 'memory')}"
+    yield told if counts["sessions"] else "there are no past sessions here yet"
+    yield from show_left(value)
+    if not has_model:
+        yield render.Whole(
+            _sentence("search is by words alone until `csmd model fetch` (90 MB, once) brings the embedding model")
+        )
 
 
-@click.command()
-@click.option("--dry-run", is_flag=True, help="Show what would be changed and removed, and change nothing.")
-@click.option("--purge", is_flag=True, help="Remove everything that csmd holds, too.")
-@click.option("--yes", is_flag=True, help="With --purge: do not ask.")
-@json_option
+# --- uninstall
+
+
+@command(
+    "uninstall",
+    flag("--dry-run", help="Show what would be changed and removed, and change nothing."),
+    flag("--purge", help="Remove everything that csmd holds, too."),
+    flag("--yes", help="With --purge: do not ask."),
+)
 def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
     """Take hooks and service out; memories stay on disk."""
+    tell = _teller(as_json)
     paths = default_paths()  # and no configuration: one that is damaged must not keep anybody from leaving
     if purge:
         plan.must_be_own(paths)
     going = plan.parts(paths) if purge else []
+    parts = [{"what": part.what, "files": len(part.files), "bytes": part.bytes} for part in going]
     if dry_run:
-        planned = installing.plan_removal(paths)
-        unit = service.recorded_file(paths)
-        removed = [_part(part) for part in going]
-        shown = {"settings": [_planned(change) for change in planned], "removes": removed, "service": unit}
-        counts = _counts(paths) if purge else {}
-        if not as_json:
-            show_service_leaving(unit)
-        asking.out(shown, as_json, lambda _: show_setup_leaving(paths, planned, going, counts, purge=purge))
+        planned, unit = plan.plan_removal(paths), service.recorded_file(paths)
+        tell(show_leaving(paths, planned, unit, going, _counts(paths) if purge else {}, purge=purge))
+        if as_json:
+            click.echo(wire.pretty({"settings": _planned_json(planned), "removes": parts, "service": unit}))
         _raise_trouble(planned)
         return
     if purge and not yes:
         _confirm(paths, going)
     stopped, unit = service.stop(paths, by_user=True), service.recorded_file(paths)
-    outcomes = installing.uninstall(paths)
+    outcomes = plan.uninstall(paths)
     service.remove(paths)
-    restored = [str(one.path) for one in outcomes if one.changed]
+    restored = [str(change.path) for change in outcomes if change.changed]
     result: dict[str, Any] = {
         "restored": restored, "stopped": stopped, "service": unit, "home": str(paths.home), "log_dir": str(paths.log_dir),
         "config_file": str(paths.config_file),
     }  # fmt: skip
-    if not as_json:
-        show_setup_left(outcomes, stopped=stopped)
-        show_service_left(unit)
-    if purge and not any(one.trouble for one in outcomes):
+    tell(show_uninstalled(outcomes, unit, stopped=stopped))
+    refused: list[str] = []
+    if purge and not any(change.trouble for change in outcomes):
         left = plan.purge(paths, plan.parts(paths))
-        result["purged"] = {"removed": [_part(part) for part in going], "foreign": [str(one) for one in left.foreign],
-                            "refused": left.refused}  # fmt: skip
-        if not as_json:
-            show_setup_purged(paths, going, left)
-    elif not as_json:
-        show_setup_remains(paths)
+        refused = list(left.refused)
+        result["purged"] = {"removed": parts, "foreign": [str(path) for path in left.foreign], "refused": left.refused}
+        tell(show_purged(paths, going, left))
+    else:
+        tell(show_remains(paths))
     if as_json:
         click.echo(wire.pretty(result))
     _raise_trouble(outcomes)
-    if result.get("purged", {}).get("refused"):
-        raise CsmdError(result["purged"]["refused"][0], hint="remove what is left by hand")
+    if refused:
+        raise CsmdError(refused[0], hint="remove what is left by hand")
 
 
-def _confirm(paths: Paths, going: Sequence[plan.Part]) -> None:
+def _confirm(paths: Paths, going: Sequence[Part]) -> None:
     """A person says yes to what is listed; nobody else is asked."""
-    show_setup_going(paths, going, _counts(paths))
-    if not asking.person_is_there():
-        raise CsmdError("nobody is there to be asked", hint="csmd uninstall --purge --yes")
-    if not click.confirm(show_setup_question(going), default=False):
+    render.show(show_going(paths, going, _counts(paths)))
+    if not person_is_there():
+        raise CsmdError("not a terminal; cannot ask for confirmation", hint="csmd uninstall --purge --yes")
+    files = f"{amount(sum(len(part.files) for part in going), 'file')}, {size(sum(part.bytes for part in going))}"
+    everything = f"Remove all that csmd remembers, {files}, for good?"
+    if not click.confirm(everything if going else "Take csmd out of the assistant's files?", default=False):
         raise CsmdError("nothing was changed")
 
 
@@ -484,65 +372,124 @@ def _counts(paths: Paths) -> dict[str, int]:
         return {}
 
 
-def _part(part: plan.Part) -> dict[str, Any]:
-    return {"what": part.what, "files": len(part.files), "bytes": part.bytes}
+@render.whole
+def show_leaving(
+    paths: Paths, planned: Sequence[Change], unit: str, parts: Sequence[Part], counts: Mapping[str, int], *, purge: bool
+) -> Screen:
+    """What uninstalling would change and remove."""
+    if unit:
+        yield f"the service would be removed: {unit}"
+    yield f"the daemon would be stopped, and {paths.hook_dir} removed"
+    yield from _differences(planned)
+    if not planned:
+        yield "no file of the assistant's holds entries of csmd's"
+    yield ""
+    yield from show_going(paths, parts, counts) if purge else show_remains(paths)
 
 
-def _planned(change: Change) -> dict[str, Any]:
-    difference = plan.shown(change)
-    return {"path": str(change.path), "diff": difference, **_trouble(change)}
+@render.whole
+def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) -> Screen:
+    """What uninstalling did."""
+    yield "the daemon is stopped" if stopped else "no daemon was running"
+    for change in outcomes:
+        state = "left alone:" if change.trouble else "restored" if change.changed else "nothing of csmd's was in"
+        yield f"{state} {_named(change.path)}"
+    if unit:
+        yield f"removed {unit}"
 
 
-def _outcome(outcome: Change) -> dict[str, Any]:
-    return {
-        "path": str(outcome.path),
-        "changed": outcome.changed,
-        **_trouble(outcome),
-        **({"out": list(outcome.out)} if outcome.out else {}),
-    }
+@render.whole
+def show_remains(paths: Paths) -> Screen:
+    """Where what csmd holds stays."""
+    if not paths.home.is_dir():
+        yield f"nothing of csmd is in {paths.home}"
+        return
+    yield "what csmd remembers is still there:"
+    yield from _places(paths)
+    yield "`csmd uninstall --purge` removes it"
 
 
-def _trouble(one: Change) -> dict[str, Any]:
-    return {"trouble": one.trouble.what} if one.trouble else {}
+def _places(paths: Paths) -> Screen:
+    """The home, and what there is of csmd's outside it."""
+    yield f"  {paths.home}"
+    for folder in (paths.log_dir, paths.config_file.parent):
+        if folder.exists() and not folder.is_relative_to(paths.home):
+            yield f"  {folder}"
 
 
-def _raise_trouble(all_of: Sequence[Change]) -> None:
-    """What could not be done decides the exit code, after all that could was done and told."""
-    troubles = [one.trouble for one in all_of if one.trouble]
-    if troubles:
-        raise plan.together(troubles)
+@render.whole
+def show_going(paths: Paths, parts: Sequence[Part], counts: Mapping[str, int]) -> Screen:
+    """What a purge removes: kinds, numbers, sizes, and where; `counts` are of what is remembered, {} for unknown."""
+    if not parts:
+        yield "there is nothing of csmd's to remove"
+        return
+    yield "This will be permanently deleted:"
+    width = max(len(part.what) for part in parts)
+    for part in parts:
+        yield f"  {part.what:<{width}}  {amount(len(part.files), 'file'):>10}  {size(part.bytes):>9}"
+    kinds = (("memories", "memory"), ("turns", "turn"), ("sessions", "session"))
+    yield f"with {', '.join(amount(counts[name], noun) for name, noun in kinds)}, from" if counts else "from"
+    yield from _places(paths)
+    if paths.pauses.exists():
+        yield "so does the record of pauses: what was said in them is in transcripts, and"
+        yield "would be taken in if csmd is installed again"
+    yield "the assistant's own transcripts stay"
 
 
-@click.group()
-def hooks() -> None:
-    """csmd's hooks in the assistant's settings."""
+@render.whole
+def show_purged(paths: Paths, parts: Sequence[Part], remaining: Left) -> Screen:
+    """What a purge has left."""
+    yield f"removed {sum(len(part.files) for part in parts)} files, {size(sum(part.bytes for part in parts))}"
+    environments = programs(paths)
+    for folder in environments:
+        yield f"the program itself is in {folder}; to remove it:\n  rm -r {shlex.quote(str(folder))}"
+    foreign = [path for path in remaining.foreign if path not in environments]
+    for folder in dict.fromkeys(path.parent for path in foreign):
+        names = [path.name for path in foreign if path.parent == folder]
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        yield f"left in {folder}, as csmd did not make it: {', '.join(names[:MOST_NAMES])}{more}"
+    if not foreign and not environments and not remaining.refused:
+        yield "nothing of csmd is left"
 
 
-@hooks.command("print")
+# --- hooks, upgrade
+
+
+@click.command("print")
 def hooks_print() -> None:
     """Print the JSON that `install` puts into settings.json. It can be pasted by hand."""
     click.echo(wire.pretty(registration.hooks_json(base_interpreter(), default_paths().home)))
 
 
-@hooks.command("settle")
-@json_option
+@command("settle")
 def hooks_settle(as_json: bool) -> None:
     """Take out hooks of newer events that a client in use does not know. The daemon runs this when one appears."""
     paths = default_paths()
     known = client.call(paths, "csm_clients", {})
     # Here a client that is not found, or does not tell, is no reason: what PATH says in the daemon may be little.
     choice = plan.known_to([*plan.installed().values(), *(row["version"] for row in known["versions"])])
-    gone, outcomes = installing.settle(paths, choice)
-    result = {"withdrawn": gone, "kept_out_by": choice.kept_out_by, "settings": [_outcome(one) for one in outcomes]}
-    asking.out(result, as_json, lambda _: show_setup_settled(choice, gone, outcomes))
+    gone, outcomes = plan.settle(paths, choice)
+    result = {"withdrawn": gone, "kept_out_by": choice.kept_out_by, "settings": _outcomes_json(outcomes)}
+    out(result, as_json, show_settled, why=_why(choice))
     _raise_trouble(outcomes)
 
 
-@click.command()
-@json_option
+@render.whole
+def show_settled(value: dict[str, Any], *, why: str) -> Screen:
+    """What `csmd hooks settle` did."""
+    if not value["withdrawn"]:
+        yield "every registered event is known to every client in use"
+        return
+    yield f"taken out: {', '.join(value['withdrawn'])}; {why}"
+    for file in value["settings"]:
+        state = "left alone:" if "trouble" in file else "changed" if file["changed"] else "nothing to do in"
+        yield f"{state} {file['path']}"
+
+
+@command("upgrade")
 def upgrade(as_json: bool) -> None:
-    """Have hooks, service and daemon follow an upgraded csmd."""
-    config = installing.configuration()
+    """Finish an upgrade: refresh hooks, service and daemon."""
+    config = plan.configuration()
     paths = config.paths
     if not paths.hook_dir.is_dir():
         raise CsmdError(f"csmd is not installed in {paths.home}", hint="csmd install")
@@ -550,19 +497,18 @@ def upgrade(as_json: bool) -> None:
     hooks = stale_hooks(paths)
     unit = _unit(paths)
     # Which of the newer events are registered is what `csmd install` and the daemon decide.
-    wanted = installing.ours(config, known["events"])
-    outcomes = installing.install(config, installing.plan(config, wanted), wanted, known["kept_out_by"])
+    wanted = plan.ours(config, known["events"])
+    outcomes = plan.install(config, plan.plan(config, wanted), wanted, known["kept_out_by"])
     result: dict[str, Any] = {
         "from": str(known["version"]),
         "to": csmd.__version__,
         "hooks": hooks,
-        "settings": [str(one.path) for one in outcomes if one.changed],
+        "settings": [str(change.path) for change in outcomes if change.changed],
         "service": str(unit.manager.file) if unit.manager and unit.changes else "",
         "daemon": _newer_daemon(paths, unit),
     }
-    asking.out(result, as_json, _shown)
-    if troubles := [one.trouble for one in outcomes if one.trouble]:
-        raise plan.together(troubles)
+    out(result, as_json, show_upgraded)
+    _raise_trouble(outcomes)
 
 
 def stale_hooks(paths: Paths) -> list[str]:
@@ -572,7 +518,7 @@ def stale_hooks(paths: Paths) -> list[str]:
 
 def _is_ours(paths: Paths, name: str) -> bool:
     installed = paths.hook_dir / name
-    return installed.is_file() and installed.read_bytes() == (installing.share() / name).read_bytes()
+    return installed.is_file() and installed.read_bytes() == (plan.share() / name).read_bytes()
 
 
 def _unit(paths: Paths) -> service.Plan:
@@ -594,32 +540,32 @@ def _newer_daemon(paths: Paths, unit: service.Plan) -> dict[str, Any]:
         service.place(paths, unit, enable=False)
         return {"pid": None, "replaced": "", "started": False, "corrected": None}
     status = service.bring_up(paths, unit)
-    return {
-        "pid": status["daemon"]["pid"], "replaced": status["replaced"], "started": status["started"],
-        "corrected": status["corrected"],
-    }  # fmt: skip
+    return {"pid": status["daemon"]["pid"], **{name: status[name] for name in ("replaced", "started", "corrected")}}
 
 
-def _shown(value: dict[str, Any]) -> None:
-    daemon = value["daemon"]
-    if value["from"] == value["to"] and not (
-        value["hooks"] or value["settings"] or value["service"] or daemon["started"]
-    ):
-        click.echo(f"csmd {value['to']} is what runs; nothing was to be done")
+def show_upgraded(value: dict[str, Any]) -> Screen:
+    """What follows the new version now."""
+    daemon, is_new = value["daemon"], value["from"] != value["to"]
+    if not (is_new or value["hooks"] or value["settings"] or value["service"] or daemon["started"]):
+        yield render.Whole(f"csmd {value['to']} is what runs; nothing was to be done")
         return
     ended = f"csmd {daemon['replaced']} ended, " if daemon["replaced"] else ""
     now = f"csmd {value['to']} runs, pid {daemon['pid']}" if daemon["pid"] else "stopped by you; `csmd start` starts it"
-    render.described([
-        ("csmd", f"{value['from'] or 'an older version'} to {value['to']}" if value["from"] != value["to"] else value["to"]),
+    changed = daemon["corrected"] or {}
+    yield from pairs([
+        ("csmd", f"{value['from'] or 'an older version'} to {value['to']}" if is_new else value["to"]),
         ("hooks", ", ".join(value["hooks"]) or "as they were"),
         ("settings", ", ".join(value["settings"]) or "as they were"),
         ("service", f"written anew: {value['service']}" if value["service"] else "as it was"),
         ("daemon", ended + now),
-        *([("corrected", status.show_corrected(daemon["corrected"]))] if any((daemon["corrected"] or {}).values()) else []),
+        ("corrected", status.corrected(changed) if any(changed.values()) else ""),
     ])  # fmt: skip
 
 
-@click.command()
+# --- the daemon
+
+
+@click.command("daemon")
 def daemon() -> None:
     """Run the daemon in the foreground until it is told to stop."""
     # Another program in this process: the command line itself knows nothing of the store.
@@ -627,46 +573,50 @@ def daemon() -> None:
     os.execv(sys.executable, [sys.executable, "-P", "-m", "csmd.daemon"])  # noqa: S606
 
 
-@click.command()
-@json_option
+@command("start")
 def start(as_json: bool) -> None:
     """Start the daemon in the background."""
-    asking.out(service.start(default_paths()), as_json, _runs)
+    out(service.start(default_paths()), as_json, show_started)
 
 
-@click.command()
-@json_option
+@command("stop")
 def stop(as_json: bool) -> None:
     """Stop the daemon until `csmd start`; hooks keep what happens."""
     paths = default_paths()
     stopped = service.stop(paths, by_user=True)
-    stays = "; it stays stopped, also at the next login, until `csmd start`" if service.manager(paths) else ""
-    asking.out(
-        {"stopped": stopped},
-        as_json,
-        lambda value: click.echo(("stopped" if value["stopped"] else "no daemon was running") + stays),
-    )
+    out({"stopped": stopped}, as_json, show_stopped, kept=service.manager(paths) is not None)
 
 
-@click.command()
-@json_option
+@render.whole
+def show_stopped(value: dict[str, Any], *, kept: bool) -> Screen:
+    """Whether a daemon was stopped, and for how long."""
+    stays = "; it stays stopped, also at the next login, until `csmd start`" if kept else ""
+    yield f"{'stopped' if value['stopped'] else 'no daemon was running'}{stays}"
+
+
+@command("restart")
 def restart(as_json: bool) -> None:
     """Stop the daemon and start it again."""
     paths = default_paths()
     service.stop(paths, by_user=False)
-    asking.out(service.start(paths), as_json, _runs)
+    out(service.start(paths), as_json, show_started)
 
 
-def _runs(value: dict[str, Any]) -> None:
+@render.whole
+def show_started(value: dict[str, Any]) -> Screen:
     """That it runs, and who keeps it; a unit that could not be used is no secret."""
-    word = "runs" if value["started"] else "was running already"
-    kept = f", kept by {value['service']}" if value.get("service", "detached") != "detached" else ""
-    click.echo(f"the daemon {word}, pid {value['daemon']['pid']}{kept}")
-    unit = service.recorded_file(default_paths())
-    if unit and not kept:
-        show_service_say(f"it is detached: the service manager that has {unit} does not answer")
-    if not default_paths().install_record.exists():
-        show_service_say(
+    paths = default_paths()
+    is_kept = value.get("service", "detached") != "detached"
+    word, kept = (
+        "runs" if value["started"] else "was running already",
+        f", kept by {value['service']}" if is_kept else "",
+    )
+    yield f"the daemon {word}, pid {value['daemon']['pid']}{kept}"
+    unit = service.recorded_file(paths)
+    if unit and not is_kept:
+        yield _sentence(f"it is detached: the service manager that has {unit} does not answer")
+    if not paths.install_record.exists():
+        yield _sentence(
             "no hooks are installed here: it reads what sessions write to disk, and tells them nothing unless a "
             "plugin brings the hooks; `csmd install` puts them in"
         )
@@ -688,70 +638,93 @@ def mcp_server() -> None:
     os._exit(0)  # the client has gone: a thread that still waits for the daemon must not outlive it
 
 
-@click.group()
-def plugin() -> None:
-    """csmd as a plugin of the assistant."""
-
-
-@plugin.command("path")
+@click.command("path")
 def plugin_path() -> None:
     """Print where the plugin lies, for the assistant to add."""
     click.echo(plan.share().parent)
 
 
-@click.command("doctor")
-@click.option("--all", "everything", is_flag=True, help="List the checks that passed, too.")
-@json_option
-def doctor_verb(everything: bool, as_json: bool) -> None:
+# --- doctor, report
+
+#: Level -> the word before what was found, and its colour.
+WORDS = {"fail": ("broken", "red"), "warn": ("warning", "yellow"), "note": ("note", "dim"), "ok": ("ok", "dim")}
+LABEL = max(len(word) for word, _ in WORDS.values()) + 2
+
+
+@command("doctor", flag("--all", "everything", help="List the checks that passed, too."))
+def doctor(everything: bool, as_json: bool) -> None:
     """Prove that capture works, and name what stops or distorts it."""
-    value = examine.examine(default_paths(), cwd=Path(asking.here(None)), now_s=time.time())
-    asking.out(value, as_json, lambda shown: show_doctor_examined(shown, everything=everything))
+    value = examine.examine(default_paths(), cwd=Path(here(None)), now_s=time.time())
+    out(value, as_json, show_examined, everything=everything)
     if not value["works"]:
         raise SystemExit(1)  # told why
 
 
-@click.command("report")
-@click.option(
-    "--to",
-    "target",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Where to write it; beside the log by default.",
+def show_examined(value: dict[str, Any], *, everything: bool) -> Screen:
+    """The verdict, the findings with what to do about each, and how many checks passed; `everything` lists those."""
+    yield Line(value["verdict"], style="bold" if value["works"] else "bold red")
+    findings = [(finding, check["id"]) for check in value["checks"] for finding in check["findings"]]
+    for finding, ident in sorted(findings, key=lambda row: LEVELS.index(row[0]["level"])):
+        word, style = WORDS[finding["level"]]
+        yield ""
+        yield Line(f"{finding['what']} ({ident})", head=f"{word:<{LABEL}}", style=style)
+        yield Line(finding["try"], head=f"{'':<{LABEL}}try: ")
+    passed = [check for check in value["checks"] if check["level"] == "ok"]
+    unasked = [check for check in value["checks"] if check["level"] == "unasked"]
+    hint = "" if everything or not passed else "; `csmd doctor --all` lists them"
+    none = f", {len(unasked)} not asked: no daemon answers" if unasked else ""
+    yield ""
+    yield dim(f"{len(passed)} checks passed{none}{hint}")
+    if everything:
+        yield from (dim(check["question"], head=f"  {check['id']:<20}") for check in passed)
+        yield from (dim(f"not asked: {check['question']}", head=f"  {check['id']:<20}") for check in unasked)
+
+
+@command(
+    "report",
+    option(
+        "--to",
+        "target",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Where to write it; beside the log by default.",
+    ),
 )
-@json_option
 def report_verb(target: Path | None, as_json: bool) -> None:
     """Gather what a bug report needs into one file; nothing is sent."""
     paths, now_s = default_paths(), time.time()
-    scene = examine.look(paths, cwd=Path(asking.here(None)), now_s=now_s)
+    scene = examine.look(paths, cwd=Path(here(None)), now_s=now_s)
     examined = examine.judge(scene)
     made = report.compose(scene, examined)
-    said = report.bundle(made, datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%d %H:%M UTC"))
-    path = report.write(paths, target, said)
-    value = {"path": str(path.absolute()), "bytes": len(said.encode()),
+    text = report.bundle(made, datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%d %H:%M UTC"))
+    path = report.write(paths, target, text)
+    value = {"path": str(path.absolute()), "bytes": len(text.encode()),
              "parts": [{"name": name, "what": about, "bytes": len(part.encode())} for name, about, part in made]}  # fmt: skip
-    asking.out(value, as_json, _show_report)
+    out(value, as_json, show_report)
 
 
-def _show_report(value: dict[str, Any]) -> None:
-    out = render.console()
-    render.print_text(out, f"written to {value['path']} ({render.size(value['bytes'])}):")
+def show_report(value: dict[str, Any]) -> Screen:
+    """What is in the report, and where it is."""
+    yield f"written to {value['path']} ({size(value['bytes'])}):"
     for part in value["parts"]:
-        render.print_text(out, f"{part['what']}, {render.size(part['bytes'])}", head=f"  {part['name']:<14} ")
-    render.print_text(out, "It holds nothing that was said, no memory and no project's name, and nothing was sent. "
-                         "Read it, then attach it to a bug report.")  # fmt: skip
+        yield Line(f"{part['what']}, {size(part['bytes'])}", head=f"  {part['name']:<14} ")
+    yield (
+        "It holds nothing that was said, no memory and no project's name, and nothing was sent. "
+        "Read it, then attach it to a bug report."
+    )
 
 
 #: The verbs of this module.
 VERBS: tuple[click.Command, ...] = (
-    install_verb,
+    install,
     uninstall,
-    hooks,
+    group("hooks", "csmd's hooks in the assistant's settings.", hooks_print, hooks_settle),
     upgrade,
     daemon,
     start,
     stop,
     restart,
     mcp_server,
-    plugin,
-    doctor_verb,
+    group("plugin", "csmd as a plugin of the assistant.", plugin_path),
+    doctor,
     report_verb,
 )

@@ -13,8 +13,23 @@ import click
 
 from csmd import client, wire
 from csmd.cli import render
-from csmd.cli import verb as asking
-from csmd.cli.verb import json_option, work
+from csmd.cli.render import Line, Screen, age, dim, glued, pair, pairs, size, warning, when
+from csmd.cli.verb import (
+    DRY_RUN,
+    PROJECTS,
+    argument,
+    ask,
+    command,
+    flag,
+    group,
+    here,
+    looking,
+    option,
+    out,
+    person_is_there,
+    project_of,
+    work,
+)
 from csmd.config import child_environment, default_paths
 from csmd.errors import CsmdError
 from csmd.installer import plan as installing
@@ -22,40 +37,41 @@ from csmd.installer import service
 from csmd.paths import Paths
 from csmd.text.display import amount
 
-vectors_option = click.option("--no-vectors", is_flag=True, help="Do not wait for the vectors.")
+# --- import, export, sync
+
+NO_VECTORS = flag("--no-vectors", help="Do not wait for the vectors.")
+#: The file in a directory that was exported to.
+EXPORTED = "memories.jsonl"
+#: What an import of memories leaves out or changes, as people are told.
+BROUGHT = {
+    "forgotten": "{} left out: you made csmd forget them",
+    "lowered": "{} taken in as an assistant's: import the file again in a terminal and say that they are yours, or answer `csmd review`",
+    "vouched": "{} now as sure as where they come from: you vouch for them",
+}
 
 
-@click.command("import")
-@click.argument("path", type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--project",
-    metavar="PATH",
-    help="The project that notes are about, or exported memories are of, where that is not told otherwise.",
+@command(
+    "import",
+    argument("path", type=click.Path(exists=True, path_type=Path)),
+    project_of("The project that notes are about, or exported memories are of, where that is not told otherwise."),
+    flag("--mine", help="Exported memories are yours: do not ask. Only in a terminal."),
+    NO_VECTORS,
 )
-@click.option("--mine", is_flag=True, help="Exported memories are yours: do not ask. Only in a terminal.")
-@vectors_option
-@json_option
 def import_(path: Path, project: str | None, mine: bool, no_vectors: bool, as_json: bool) -> None:
     """Take in transcripts, memories, or notes.
 
     PATH is a transcript or a tree of them as ~/.claude/projects, a directory that `csmd export` wrote, or the assistant's
     own memory directory. Nothing comes in twice.
     """
-    params = {
-        "path": str(path.resolve()), "vectors": not no_vectors, "project": asking.looking(project)["project"] if project else "",
-        "asking": asking.here(None),
-        "by_person": _vouched(path, mine=mine, as_json=as_json),
-    }  # fmt: skip
-    work("csm_import", params, as_json, render.imported)
-
-
-#: The file in a directory that was exported to.
-EXPORTED = "memories.jsonl"
+    about = looking(project)["project"] if project else ""
+    vouched = _vouched(path, mine=mine, as_json=as_json)
+    params = {"path": str(path.resolve()), "vectors": not no_vectors, "project": about, "asking": here(None)}
+    out(work("csm_import", **params, by_person=vouched), as_json, show_imported)
 
 
 def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
     """Whether a person says that exported memories are what it says of them: the file names whose words they are."""
-    there = asking.person_is_there()
+    there = person_is_there()
     if mine and not there:
         raise CsmdError("only a person at a terminal can say whose memories they are", hint="type it in a terminal")
     exported = path.name == EXPORTED or (path / EXPORTED).is_file()
@@ -65,51 +81,103 @@ def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
     return click.confirm(question, default=False)
 
 
-@click.command()
-@click.option("--to", "directory", metavar="DIR", required=True, type=click.Path(path_type=Path), help="Made if new.")
-@asking.project_options
-@json_option
+def show_imported(value: dict[str, Any]) -> Screen:
+    """What an import or sync brought."""
+    news = [(value["turns_new"], "new turn"), (value["memories_new"], "new memory"), (value["vectors"], "vector")]
+    brought = ", ".join(amount(number, noun) for number, noun in news if number)
+    # What grows is read at once, so a sync often finds nothing.
+    brought = brought or "nothing new, everything was in already"
+    known = f", {amount(value['turns_known'], 'turn')} known" if value["turns_known"] else ""
+    known = f", {amount(value['memories_known'], 'memory')} known" if value.get("memories_known") else known
+    read = amount(value["files"], "file" if "memories_known" in value else "transcript")
+    took = glued(f"{value['took_s']:.1f} s")
+    yield f"{read} read: {brought}{known}, {took}"
+    yield from (
+        warning(told.format(amount(value[name], "memory"))) for name, told in BROUGHT.items() if value.get(name)
+    )
+    for place in value.get("placed", ()):
+        yield Line(_placed(place), style="" if place["is"] else "yellow")
+    yield from map(warning, value.get("problems", ()))
+    yield from show_left(value)
+
+
+def _placed(place: dict[str, Any]) -> str:
+    """Where the memories of a directory went that is not here, or not the clone in which it was asked."""
+    what, single = amount(place["memories"], "memory"), place["memories"] == 1
+    if place["is"] == place["was"]:
+        are = "is" if single else "are"
+        return f"{what} {are} in {place['was']}, which is here: a clone of {place['remote']} of its own"
+    if place["is"]:
+        return f"{what} of {place['was']} came to {place['is']}: the same repository, {place['remote']}"
+    until = f", until a clone of {place['remote']} is worked in" if place["remote"] else ": it has no git remote"
+    return f"{what} stay{'s' if single else ''} under {place['was']}, which is not here{until}"
+
+
+def show_left(value: dict[str, Any]) -> Screen:
+    """What could not be read, was kept out, or goes on."""
+    if lines := value["bad_lines"]:
+        noted = "it is" if lines == 1 else "they are"
+        yield warning(f"{amount(lines, 'line')} could not be read; {noted} noted in the quarantine")
+    if value["redactions"]:
+        yield dim(f"{amount(value['redactions'], 'secret')} kept out")
+    yield from render.degraded(value["degraded"])
+    if left := value.get("left"):
+        eta = left["eta_s"]
+        soon = "" if eta is None else ", less than a minute" if eta < 60 else f", about {age(eta // 60 * 60)}"
+        rest = f"{amount(left['sessions_left'], 'session')} ({size(left['bytes_left'])}{soon})"
+        yield f"the rest, {rest}, goes on in the background"
+
+
+@command(
+    "export",
+    option("--to", "directory", metavar="DIR", required=True, type=click.Path(path_type=Path), help="Made if new."),
+    *PROJECTS,
+)
 def export(directory: Path, project: str | None, all_projects: bool, as_json: bool) -> None:
     """Write memories to a directory. `csmd import DIR` takes them in, here or elsewhere."""
-    params = {"path": str(directory.expanduser().absolute()), **asking.looking(project, all_projects)}
-    work("csm_memory_export", params, as_json, render.exported)
+    path = str(directory.expanduser().absolute())
+    out(work("csm_memory_export", path=path, **looking(project, all_projects)), as_json, show_exported)
 
 
-@click.command()
-@vectors_option
-@json_option
+def show_exported(value: dict[str, Any]) -> Screen:
+    """What was written, and how it comes in again."""
+    source = f"of {value['project']} and of what holds everywhere" if value["project"] else "of all projects"
+    yield f"{amount(value['memories'], 'memory')} {source} written to {value['path']}"
+    if value["elsewhere"]:
+        more = ": --all-projects writes those, too" if value["project"] else ""
+        yield warning(f"{amount(value['elsewhere'], 'memory')} of other projects are not among them{more}")
+    yield dim("csmd import takes them in, here or on another machine")
+    if value["forgotten"]:
+        yield dim("what you made csmd forget here, another machine that has it keeps: forget it there, too")
+
+
+@command("sync", NO_VECTORS)
 def sync(no_vectors: bool, as_json: bool) -> None:
     """Take in everything that is on disk now, and wait for it."""
-    work("csm_sync", {"vectors": not no_vectors}, as_json, render.imported)
+    out(work("csm_sync", vectors=not no_vectors), as_json, show_imported)
 
 
-@click.group()
-def model() -> None:
-    """The embedding model: search by meaning needs one."""
-
+# --- the model
 
 #: What can be asked for by a name of one word.
 NAMED = {"multilingual": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"}
 
 
-@model.command("fetch")
-@click.argument("which", type=click.Choice([*NAMED]), required=False)
-@json_option
+@command("fetch", argument("which", type=click.Choice([*NAMED]), required=False))
 def model_fetch(which: str | None, as_json: bool) -> None:
     """Download an embedding model and use it.
 
     It is one for English (90 MB), or `multilingual`, for fifty languages (240 MB). No other command touches the network.
     """
     config = installing.configuration()
-    asking.ask("csm_tools")  # before megabytes are fetched: is there a daemon to give them to
+    ask("csm_tools")  # before megabytes are fetched: is there a daemon to give them to
     folder = config.paths.models / ".fetched"
     chosen = NAMED[which] if which else ""
     try:
-        command = _fetch_command(folder, chosen or config.settings.embed_model)
-        code = subprocess.run(command, env=child_environment(), check=False).returncode
-        if code:
+        order = _fetch_command(folder, chosen or config.settings.embed_model)
+        if subprocess.run(order, env=child_environment(), check=False).returncode:
             raise CsmdError("the model was not fetched", hint="without a network: csmd model add DIR")
-        work("csm_model_add", {"path": str(folder), "name": chosen}, as_json, _model_shown)
+        out(work("csm_model_add", path=str(folder), name=chosen), as_json, show_model)
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # the daemon has its own copy, or nobody wants this one
 
@@ -118,135 +186,122 @@ def _fetch_command(folder: Path, name: str) -> list[str]:
     return [sys.executable, "-P", "-m", "csmd.embedding.worker", "--fetch", str(folder), "--model", name]
 
 
-@model.command("add")
-@click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--as", "which", type=click.Choice([*NAMED]), help="Which model it is, if not the configuration's.")
-@json_option
+@command(
+    "add",
+    argument("folder", "DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)),
+    option("--as", "which", type=click.Choice([*NAMED]), help="Which model it is, if not the configuration's."),
+)
 def model_add(folder: Path, which: str | None, as_json: bool) -> None:
     """Use the embedding model in DIR. It holds model.onnx and its tokenizer's files."""
-    order = {"path": str(folder.resolve()), "name": NAMED[which] if which else ""}
-    work("csm_model_add", order, as_json, _model_shown)
+    name = NAMED[which] if which else ""
+    out(work("csm_model_add", path=str(folder.resolve()), name=name), as_json, show_model)
 
 
-def _model_shown(value: dict[str, Any]) -> None:
-    click.echo(f"using {value['model']}, {value['dim']} dimensions; what is stored gets its vectors in the background")
+@render.whole
+def show_model(value: dict[str, Any]) -> Screen:
+    """Which model is in use now."""
+    yield f"using {value['model']}, {value['dim']} dimensions; what is stored gets its vectors in the background"
 
 
-dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done and change nothing.")
+# --- backup, restore, repair
+
 #: Table -> what people call its rows.
-NAMED_BACKUP = {"turns": "turn", "memories": "memory", "tombstones": "forgotten text"}
+ROWS = {"turns": "turn", "memories": "memory", "tombstones": "forgotten text"}
 
 
-@click.command()
-@click.argument("what", required=False, type=click.Choice(["list"]))
-@click.option(
-    "--to", metavar="FILE", type=click.Path(path_type=Path), help="Where to; a new file. Else among the others."
+@command(
+    "backup",
+    argument("what", required=False, type=click.Choice(["list"])),
+    option(
+        "--to", metavar="FILE", type=click.Path(path_type=Path), help="Where to; a new file. Else among the others."
+    ),
 )
-@json_option
 def backup(what: str | None, to: Path | None, as_json: bool) -> None:
     """Copy the database while the daemon works. `csmd backup list` shows the copies."""
-    if what == "list":
-        if to:
-            raise click.UsageError("--to goes with a copy that is made")
-        asking.out(asking.ask("csm_backup_list"), as_json, _listed)
-        return
-    with render.progress() as bar:
-        target = str(to.expanduser().absolute()) if to else ""
-        made = client.work(default_paths(), "csm_backup_make", {"path": target}, watch=bar)
-    asking.out(
-        made,
-        as_json,
-        lambda value: render.described(
-            [
-                ("copied", f"{_counted(value['counts'])}, {render.size(value['bytes'])}"),
-                ("to", value["path"]),
-            ]
-        ),
-    )
+    if what != "list":
+        path = str(to.expanduser().absolute()) if to else ""
+        out(work("csm_backup_make", path=path), as_json, show_copied)
+    elif to:
+        raise click.UsageError("--to goes with a copy that is made")
+    else:
+        out(ask("csm_backup_list"), as_json, show_backups)
 
 
-def _listed(value: dict[str, Any]) -> None:
+def show_copied(value: dict[str, Any]) -> Screen:
+    """What was copied, and where to."""
+    yield pair("copied", f"{_counted(value['counts'])}, {size(value['bytes'])}")
+    yield pair("to", value["path"])
+
+
+@render.whole
+def show_backups(value: dict[str, Any]) -> Screen:
+    """The copies of the database."""
     if not value["backups"]:
-        click.echo("no backups yet; the daemon makes one a day, `csmd backup` makes one now")
+        yield "no backups yet; the daemon makes one a day, `csmd backup` makes one now"
     for row in value["backups"]:
-        click.echo(f"{render.when(row['made_at'])}  {render.size(row['bytes']):>9}  {Path(row['path']).name}")
+        yield f"{when(row['made_at'])}  {size(row['bytes']):>9}  {Path(row['path']).name}"
 
 
 def _counted(rows: dict[str, int]) -> str:
-    return ", ".join(amount(rows[name], word) for name, word in NAMED_BACKUP.items() if rows.get(name)) or "nothing"
+    return ", ".join(amount(rows[name], noun) for name, noun in ROWS.items() if rows.get(name)) or "nothing"
 
 
-@click.command()
-@click.argument("source", metavar="FILE")
-@dry_run_option
-@json_option
+@command("restore", argument("source", "FILE"), DRY_RUN)
 def restore(source: str, dry_run: bool, as_json: bool) -> None:
     """Put a backup in the database's place; `latest` is the newest. What was forgotten since stays forgotten."""
-    chosen = source if source == "latest" else str(_found(source))
-    value = _with_daemon_stopped("restore", chosen, dry_run=dry_run, changed=lambda _: True)
-    asking.out(value, as_json, _restored)
-
-
-def _found(source: str) -> Path:
-    """The file that is meant: a path, or the name of one of the backups."""
     path = Path(source).expanduser().absolute()
     named = default_paths().home / "backups" / source
-    return named if not path.exists() and named.is_file() else path
+    chosen = named if not path.exists() and named.is_file() else path
+    file = source if source == "latest" else str(chosen)
+    out(_with_daemon_stopped("restore", file, dry_run=dry_run, changed=lambda _: True), as_json, show_restored)
 
 
-def _restored(value: dict[str, Any]) -> None:
-    rows = [
+def show_restored(value: dict[str, Any]) -> Screen:
+    """What the database holds now, or would."""
+    again = value["forgotten_again"]
+    return pairs([
         ("would be" if value["dry_run"] else "restored", _counted(value["counts"])),
         ("from", value["from"]),
-        *([("again", f"{amount(value['forgotten_again'], 'row')} removed, as forgotten since")] if value["forgotten_again"] else []),
-        *_read_again(value),
+        ("again", f"{amount(again, 'row')} removed, as forgotten since" if again else ""),
         *_ending(value),
-    ]  # fmt: skip
-    render.described(rows)
+    ])  # fmt: skip
 
 
-@click.command()
-@dry_run_option
-@json_option
+@command("repair", DRY_RUN)
 def repair(dry_run: bool, as_json: bool) -> None:
     """Look at the database. Bring back a damaged one, from what is left of it, backups and transcripts."""
     value = _with_daemon_stopped(
         "repair", dry_run=dry_run, changed=lambda report: report["state"] in ("rebuilt", "indexes")
     )
-    asking.out(value, as_json, _repaired)
+    out(value, as_json, show_repaired)
     if value.get("lost"):
         raise SystemExit(1)  # told why
 
 
-def _repaired(value: dict[str, Any]) -> None:
+def show_repaired(value: dict[str, Any]) -> Screen:
+    """What was damaged, and where what is there now is from."""
     if value["state"] in ("sound", "none"):
-        click.echo("nothing to repair" if value["state"] == "sound" else "nothing to repair: there is no database yet")
+        yield Line(f"nothing to repair{': there is no database yet' if value['state'] == 'none' else ''}")
         return
-    rows = [("found", problem) for problem in value["problems"]]
+    yield from (pair("found", problem) for problem in value["problems"])
     if value["state"] == "indexes":
-        rows.append(("mended", "the indexes, made anew from the rows, which are whole"))
+        yield pair("mended", "the indexes, made anew from the rows, which are whole")
     else:
-        rows.append(("read", f"{_counted(value['read'])} from the damaged file"))
+        yield pair("read", f"{_counted(value['read'])} from the damaged file")
         if value["backup"]:
-            rows.append(("filled", f"{_counted(value['from_backup'])} from {Path(value['backup']).name}"))
-        if "from_transcripts" in value:
-            brought = value["from_transcripts"]
-            rows.append(
-                ("heard", f"{amount(brought['turns'], 'turn')} again from {amount(brought['files'], 'transcript')}")
-            )
-        rows.append(("kept", f"{amount(value['without_transcript'], 'memory')} that no transcript would bring back"))
-    render.described([*rows, *_read_again(value), *_ending(value)])
-
-
-def _read_again(value: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the daemon took in when it was back."""
-    since = value.get("came_back")
-    return [("then", f"{_counted(since)} from what was said since")] if since else []
+            yield pair("filled", f"{_counted(value['from_backup'])} from {Path(value['backup']).name}")
+        if heard := value.get("from_transcripts"):
+            yield pair("heard", f"{amount(heard['turns'], 'turn')} again from {amount(heard['files'], 'transcript')}")
+        yield pair("kept", f"{amount(value['without_transcript'], 'memory')} that no transcript would bring back")
+    yield from pairs(_ending(value))
 
 
 def _ending(value: dict[str, Any]) -> list[tuple[str, str]]:
-    rows = [("lost", text) for text in value.get("lost", [])]
-    return rows + ([("aside", f"the file of before: {value['set_aside']}")] if value.get("set_aside") else [])
+    """What the daemon took in when it was back, what is lost, and where the file of before is."""
+    since = value.get("came_back")
+    then = [("then", f"{_counted(since)} from what was said since")] if since else []
+    aside = [("aside", f"the file of before: {value['set_aside']}")] if value.get("set_aside") else []
+    return [*then, *(("lost", text) for text in value.get("lost", [])), *aside]
 
 
 def _with_daemon_stopped(*arguments: str, dry_run: bool, changed: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
@@ -260,16 +315,14 @@ def _with_daemon_stopped(*arguments: str, dry_run: bool, changed: Callable[[dict
     except CsmdError:
         _start_again(paths, ran)
         raise
-    mended = not dry_run and changed(report)
-    if mended:
-        service.start(paths)
-        with render.progress() as bar:
-            client.work(paths, "csm_sync", {"vectors": False}, watch=bar)
-        # Not what the sync says: the daemon began to read by itself when it started.
-        now, then = client.call(paths, "csm_runtime_status")["counts"], report.get("counts", {})
-        report["came_back"] = {name: max(0, now[name] - then.get(name, now[name])) for name in ("turns", "memories")}
-    else:
+    if dry_run or not changed(report):
         _start_again(paths, ran)
+        return report
+    service.start(paths)
+    work("csm_sync", vectors=False)
+    # Not what the sync says: the daemon began to read by itself when it started.
+    now, then = client.call(paths, "csm_runtime_status")["counts"], report.get("counts", {})
+    report["came_back"] = {name: max(0, now[name] - then.get(name, now[name])) for name in ("turns", "memories")}
     return report
 
 
@@ -298,7 +351,7 @@ VERBS: tuple[click.Command, ...] = (
     import_,
     export,
     sync,
-    model,
+    group("model", "The embedding model: search by meaning needs one.", model_fetch, model_add),
     backup,
     restore,
     repair,

@@ -31,8 +31,7 @@ GROUPS: dict[str, str] = {
 #: all of them take longer than most verbs.
 SUBJECTS: dict[str, str] = {
     "status": "logs status tail top",
-    "verb": "search remember brief recall tool",
-    "memories": "errors memories show edit topics tag link",
+    "memories": "search remember brief recall tool errors memories show edit topics tag link",
     "beliefs": "beliefs duplicates merge archive governance supersede pin unpin packets candidates promote advisory self review",
     "dreams": "dream distill",
     "sessions": "session context memdir checkpoint goal why receipts",

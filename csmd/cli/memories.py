@@ -1,70 +1,271 @@
-"""The verbs about what is remembered: search, list, show, edit, topics, tags, links, and what failed."""
+"""The verbs about what is remembered: search, remember, brief, list, show, edit, topics, tags, links, and what failed."""
 
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 import click
 
+from csmd import wire
 from csmd.cli import render
-from csmd.cli.render import console, many, print_text, shorten, table
-from csmd.cli.verb import ask, here, json_option, looking, one_of, out, person_is_there, project_options
+from csmd.cli.render import Line, Screen, block, bold, dim, first, many, pair, percent, warning, when
+from csmd.cli.verb import (
+    ALL,
+    ID,
+    PROJECT,
+    PROJECTS,
+    argument,
+    ask,
+    command,
+    edited,
+    flag,
+    here,
+    limit,
+    looking,
+    one_of,
+    option,
+    optional,
+    out,
+    person_is_there,
+    project_of,
+    verb,
+)
 from csmd.errors import CsmdError
-from csmd.model import CATEGORIES, Authority, Gate, Tier
-from csmd.text import display
-from csmd.text.display import amount
+from csmd.installer import foreign_files
+from csmd.model import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemoryType, Tier
+from csmd.text import display, prose, tokens
+from csmd.text.display import amount, squeeze
+
+# --- search
+
+#: Characters and lines that are shown of the passage that matched, and of each one beside it.
+MATCHED, BESIDE_HIT = (300, 5), (150, 2)
+#: Where in a hit's text the turns beside the one that matched begin (csmd.recall.results).
+_BESIDE = re.compile(r"\n\[(before|after)\] ")
 
 
-@click.command()
-@project_options
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 200), help="How many.")
-@json_option
-def errors(project: str | None, all_projects: bool, limit: int, as_json: bool) -> None:
-    """List what failed here, how often, and what mended it."""
-    out(ask("csm_error_list", **looking(project, all_projects), limit=limit), as_json, shown)
+@command(
+    "search",
+    argument("words", "QUERY...", nargs=-1, required=True),
+    *PROJECTS,
+    limit(10, 200),
+    option("--kind", type=click.Choice(["memory", "turn", "session", "all"]), default="all", show_default=True),
+    option("--since", default="", metavar="TIME", help="Said since: 2026-01-31, 7d, `last week`."),
+    option("--until", default="", metavar="TIME", help="Said until."),
+    option("--session", default="", metavar="ID", help="Said in one session."),
+    *(
+        option(f"--{name}", metavar=name.upper(), type=click.Choice(sorted(words)), help=one_of(name, words))
+        for name, words in (("gate", GATE_PRIORITY), ("category", CATEGORIES), ("type", get_args(MemoryType)))
+    ),
+    flag("--explain", help="Show how each score came about."),
+)
+def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_json: bool, **given: Any) -> None:
+    """Search memories and past conversations. Several words need no quotes."""
+    query = " ".join(words)
+    begun = time.monotonic()
+    wanted = {name: "" if value is None else value for name, value in given.items()}
+    found = ask("csm_memory_search", query=query, **looking(project, all_projects), **wanted)
+    value = {"query": query, "took_ms": round((time.monotonic() - begun) * 1000, 1), **found}
+    out(value, as_json, show_hits, explain=given["explain"])
 
 
-def shown(value: dict[str, Any]) -> None:
-    """The failures, those of the most sessions first, each with what it said and what mended it."""
-    console = render.console()
-    if not value["errors"]:
-        render.print_text(console, "nothing is known to have failed here; it is found in what commands answered")
+def show_hits(value: dict[str, Any], *, explain: bool) -> Screen:
+    """Search results: what was said, by whom, when and where."""
+    if not value["hits"]:
+        yield f"nothing found for {value['query']!r}"
+    elif not value["close"]:
+        yield "nothing close was found; the nearest:"
+    asked = tokens.asked_terms(value["query"])
+    places = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
+    for number, hit in enumerate(value["hits"], 1):
+        session = f"session {hit['session_id'][:8]}" if hit["kind"] == "turn" else ""
+        about = [
+            hit["kind"], hit["gate"], hit["authority"], hit["at"][:10], _short_id(hit), session, f"{hit['score']:.2f}",
+            _overtaken(hit, places),
+        ]  # fmt: skip
+        yield bold("  ".join(filter(None, about)), head=f"{number:>2}  ")
+        matched, *beside = _BESIDE.split(hit["text"])
+        yield Line(prose.passage(matched, asked, limit=MATCHED[0]), indent=2, head="> ", most=MATCHED[1])
+        for place, text in zip(beside[::2], beside[1::2], strict=True):
+            passage = squeeze(prose.passage(text, asked, limit=BESIDE_HIT[0]))
+            yield dim(f"{place}, {passage}", indent=4, most=BESIDE_HIT[1])
+        if explain:
+            yield dim(explained(hit["factors"], hit["score"]), indent=4)
+    yield from render.degraded(value["degraded"])
+    yield dim(f"{value['took_ms']:.0f} ms")
+
+
+def _overtaken(hit: dict[str, Any], places: Mapping[str, str]) -> str:
+    """Why a hit may no longer hold; "" for one of which nothing is known."""
+    if hit["superseded_by"]:
+        return f"superseded by {hit['superseded_by']}"
+    if hit["refuted"]:
+        return "refuted"
+    if hit["newer"]:
+        return f"replaced by {places.get(hit['newer'], hit['newer'])}"
+    return "its code edited since" if hit["edited"] else ""
+
+
+def _short_id(hit: dict[str, Any]) -> str:
+    """An id as far as it tells a hit from others: what only a hook reported has one that begins with the time."""
+    ident = str(hit["id"])
+    return ident if ident.startswith("hook:") else ident[: 8 if hit["kind"] == "session" else 11]
+
+
+def explained(factors: Mapping[str, float], score: float) -> str:
+    """What a score was made from: the features of the hit that are not 0."""
+    features = ", ".join(f"{name} {value:.2f}" for name, value in factors.items() if value)
+    return f"{score:.2f} from {features}" if features else f"{score:.2f}"
+
+
+# --- remember, brief, recall, tool
+
+#: What is told of a memory beside a new one: the words before its id, before the command, and what ends the command.
+BESIDE = {
+    "replaced": ("Replaced", "Undo", "--undo"),
+    "doubtful": ("May be replaced:", "Replace it", ""),
+    "related": ("Related memory still active:", "Replace it", ""),
+}
+
+
+@command(
+    "remember",
+    argument("text"),
+    project_of("The project it holds in; this directory's by default."),
+    flag("--everywhere", help="It holds in every project."),
+    flag("--pin", help="Never let it fade."),
+    flag("--yes", help="Keep a question, too, and do not ask."),
+)
+def remember(text: str, project: str | None, everywhere: bool, pin: bool, yes: bool, as_json: bool) -> None:
+    """Remember a statement; typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
+    by_person, place = person_is_there(), looking(project, everywhere)
+    asks = not yes and _only_asks(text)
+    if asks and by_person:
+        click.confirm("This asks something: keep it all the same?", abort=True, err=as_json)
+    saved = ask("csm_memory_save", text=text, **place, pin=pin, by_person=by_person)
+    out(saved, as_json, show_remembered, by_person=by_person)
+    if asks and not by_person and not as_json:
+        render.show([dim(f"it asks something and is kept as a fact: csmd forget {saved['id']}")])
+    _switched_off(place["project"], as_json)
+
+
+def _only_asks(text: str) -> bool:
+    """Whether every sentence is a question; one that answers itself states something."""
+    parts = prose.sentences(squeeze(text))
+    return bool(parts) and all(part.rstrip(" )\"'”’»").endswith("?") for part in parts)
+
+
+def show_remembered(value: dict[str, Any], *, by_person: bool) -> Screen:
+    """What was remembered, and where it holds."""
+    known = "confirmed" if by_person else "known already"
+    place = f"in {value['project']}" if value["project"] else "everywhere"
+    place += f" in the workspace {value['workspace']}" if value["workspace"] and not value["project"] else ""
+    yield f"{'remembered' if value['new'] else known} as {value['id']}: {value['text']}"
+    yield dim(f"it holds {place}")
+    if value["waits"]:
+        yield warning(
+            "typed by no person: search finds it, and no session is told of it before the user accepts it (`csmd review`)"
+        )
+    if value["redacted"]:
+        yield warning(f"a secret was taken out of it ({', '.join(value['redacted'])}): csmd keeps none")
+    if value["paused"] and by_person:
+        yield warning("kept, though csmd is paused: you said it yourself")
+    for other in value["beside"]:
+        relation, does, answer = BESIDE[other["is"]]
+        yield Line(f"{relation} {other['id']}: {other['text']}", most=4)
+        if other["rest"]:
+            yield Line(f"Still active from it: {other['rest']['id']}: {other['rest']['text']}", indent=2, most=4)
+        yield dim(f"{does}: csmd supersede {other['id']} {answer or value['id']}", indent=2)
+
+
+@command("brief", PROJECT)
+def brief(project: str | None, as_json: bool) -> None:
+    """Show what a session that starts here would be told."""
+    nothing = "nothing yet: `csmd memories` lists what there is, also what waits in review"
+    place = looking(project)
+    out(ask("csm_memory_context", **place), as_json, show_injection, nothing=nothing)
+    _switched_off(place["project"], as_json)
+
+
+def _switched_off(place: str, as_json: bool) -> None:
+    """Says that a directory is left out: sessions there are told nothing, whatever is shown."""
+    mark = "" if as_json else foreign_files.left_out(place or here(None))
+    if mark:
+        render.show([warning(f"csmd is switched off there by {mark}: no session is captured or told anything")])
+
+
+@command(
+    "recall",
+    PROJECT,
+    option("--prompt", help="What the user would type."),
+    option("--file", "path", metavar="PATH", help="A file that a prompt names, or that the session is at."),
+)
+def recall(project: str | None, prompt: str | None, path: str | None, as_json: bool) -> None:
+    """Show what would be added to a prompt, or is known of a file."""
+    if (prompt is None) == (path is None):
+        raise click.UsageError("give either --prompt TEXT or --file PATH")
+    if path is not None:
+        found, nothing = ask("csm_memory_file_recall", **looking(project), file=path), f"nothing is known of {path}"
+    else:
+        found = ask("csm_memory_recall", **looking(project), prompt=prompt)
+        nothing = "Nothing would be added: nothing said before bears on it."
+    out(found, as_json, show_injection, nothing=nothing)
+
+
+def show_injection(value: dict[str, Any], *, nothing: str) -> Screen:
+    """A brief or recall as the assistant would read it."""
+    if value.get("paused"):
+        yield "csmd is paused: no session is told anything until `csmd resume`"
         return
-    for number, one in enumerate(value["errors"]):
-        if number:
-            console.print()
-        times = f"seen {amount(one['times'], 'time')} in {amount(one['sessions'], 'session')}"
-        code = f", exit code {one['exit_code']}" if one["exit_code"] > 0 else ""
-        command = f"{one['command']}{code}" if one["command"] else "pasted"
-        told = f"{command}: {times}, last on {one['last_at'][:10]} ({one['id']})"
-        render.print_text(console, told, style="bold")
-        render.print_text(console, one["message"], indent=2, most=3)
-        for line in _mended(one):
-            render.print_text(console, line, head="  last fixed by ", most=3, style="dim")
-        if one["memory_id"]:
-            render.print_text(
-                console, display.squeeze(one["memory"]), head=f"  {one['memory_id']}  ", most=4, style="dim"
-            )
+    yield from items(value["text"] or nothing)
+    if value["text"]:
+        yield ""
+        yield dim(f"{amount(value['tokens'], 'token')}, {amount(len(value['items']), 'note')}")
+    yield from render.degraded(value["degraded"])
 
 
-def _mended(one: dict[str, Any]) -> list[str]:
-    """What mended it, in one line; [] where that is not known."""
-    if not one["fixed_at"]:
-        return []
-    files = one["fixed_files"]
-    named = ", ".join(files[:3]) + (f" and {amount(len(files) - 3, 'other file')}" if len(files) > 3 else "")
-    why = f": {display.squeeze(one['fixed_by'])}" if one["fixed_by"] else ""
-    return [f"an edit of {named} on {one['fixed_at'][:10]}{why}"]
+def items(text: str) -> Screen:
+    """A text line by line, what continues an item below its words; `--json` holds the very text."""
+    for line in text.splitlines():
+        head = "- " if line.startswith("- ") else ""
+        yield Line(line.removeprefix(head), head=head)
 
 
-#: Memories of a gate that are listed unless --limit says otherwise: of one project, of several.
-MOST_HERE, MOST_ANYWHERE = 8, 3
-#: The beginning of a memory's id, of a candidate's; turns have the uuids of their lines, which may begin like a candidate.
-_MEMORY_ID = re.compile(r"m[0-9a-f]*")
-_CANDIDATE_ID = re.compile(r"c[0-9a-f]*")
-_ERROR_ID = re.compile(r"x[0-9a-f]+")
+@click.command(
+    "tool",
+    params=[
+        argument("name"),
+        option(
+            "--param", "params", multiple=True, metavar="KEY=VALUE", help="A parameter; may be given several times."
+        ),
+        click.Option(["--json", "as_json"], is_flag=True, hidden=True, help="The answer is always JSON."),
+    ],
+)
+def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
+    """Ask the daemon one thing by its tool's name. `csmd tool list` names them."""
+    del as_json
+    for param in params:
+        if "=" not in param:
+            raise click.UsageError(f"--param {param}: expected KEY=VALUE")
+    given = dict(param.split("=", 1) for param in params)
+    if "by_person" in given:
+        raise CsmdError(
+            "who speaks is told by the terminal, not by a parameter",
+            hint="type `csmd remember` or `csmd forget` in a terminal",
+        )
+    # Where one stands is no parameter either: it decides what is seen of walled projects.
+    given["asking"] = here(None)
+    click.echo(wire.pretty(ask("csm_tools" if name == "list" else name, **given)))
+
+
+# --- the list
+
+#: Memories of a gate that are listed unless --limit says otherwise: of one project, of several, of one topic.
+MOST_HERE, MOST_ANYWHERE, MOST_OF_TOPIC = 8, 3, 12
 _SPAN = re.compile(r"(\d+)\s*(d|w)")
 _DAYS = {"d": 1, "w": 7}
 
@@ -81,21 +282,26 @@ def _since(_context: click.Context, _parameter: click.Parameter, typed: str) -> 
         raise click.BadParameter(f"{typed!r} is no day (2026-05-04) and no span (30d, 6w)") from None
 
 
-@click.command()
-@project_options
-@click.option("--gate", metavar="WORD", type=click.Choice(get_args(Gate)), help=one_of("gate", get_args(Gate)))
-@click.option("--category", metavar="WORD", type=click.Choice(list(CATEGORIES)), help=one_of("category", CATEGORIES))
-@click.option("--tier", type=click.Choice(get_args(Tier)), help="Only of this tier.")
-@click.option("--authority", type=click.Choice(get_args(Authority)), help="Only what they said.")
-@click.option("--origin", metavar="WORD", default="", help="Only what came so: stated, model_saved.")
-@click.option(
-    "--since", metavar="DAY", default="", callback=_since, help="Only what was said since: 2026-05-04, 30d, 6w."
+def _is(name: str, metavar: str | None, words: Any, about: str) -> click.Option:
+    return option(f"--{name}", metavar=metavar, type=click.Choice(list(words)), help=about)
+
+
+@command(
+    "memories",
+    *PROJECTS,
+    _is("gate", "WORD", get_args(Gate), one_of("gate", get_args(Gate))),
+    _is("category", "WORD", CATEGORIES, one_of("category", CATEGORIES)),
+    _is("tier", None, get_args(Tier), "Only of this tier."),
+    _is("authority", None, get_args(Authority), "Only what they said."),
+    option("--origin", metavar="WORD", default="", help="Only what came so: stated, model_saved."),
+    option(
+        "--since", metavar="DAY", default="", callback=_since, help="Only what was said since: 2026-05-04, 30d, 6w."
+    ),
+    option("--topic", metavar="NAME", default="", help="Only what is about it; `csmd topics` lists them."),
+    flag("--superseded", help="Only what something else has taken the place of."),
+    option("--limit", type=click.IntRange(1), help="How many of each gate; 8 of one project, 3 of several."),
+    ALL,
 )
-@click.option("--topic", metavar="NAME", default="", help="Only what is about it; `csmd topics` lists them.")
-@click.option("--superseded", is_flag=True, help="Only what something else has taken the place of.")
-@click.option("--limit", type=click.IntRange(1), help="How many of each gate; 8 of one project, 3 of several.")
-@click.option("--all", "everything", is_flag=True, help="List every one.")
-@json_option
 def memories(
     project: str | None, all_projects: bool, since: str, topic: str, superseded: bool, limit: int | None, everything: bool, as_json: bool,
     **wanted: str | None,
@@ -104,90 +310,358 @@ def memories(
     place = looking(project, all_projects)
     listed = ask("csm_memory_by_topic", topic=topic, **place) if topic else ask("csm_memory_list", **place)
     found = listed["memories"]
-    rows = [row for row in found if _fits(row, since=since, superseded=superseded, wanted=wanted)]
-    if as_json:
-        out({"memories": rows if limit is None else rows[:limit]}, True, render.show_listed)
-        return
-    gone = 0
-    if not superseded:  # they are told, not listed: what took their place is
-        gone = sum(bool(row["superseded_by"]) for row in rows)
-        rows = [row for row in rows if not row["superseded_by"]]
-    several = len({row["project"] for row in rows}) > 1
-    most = len(rows) if everything else limit or (MOST_ANYWHERE if several else MOST_HERE)
-    render.show_listed({"memories": rows, "known": len(found), "superseded": gone}, most=most)
-
-
-def _fits(row: dict[str, Any], *, since: str, superseded: bool, wanted: dict[str, str | None]) -> bool:
-    return (
-        (not superseded or bool(row["superseded_by"]))
+    rows = [
+        row
+        for row in found
+        if (not superseded or row["superseded_by"])
         and row["confirmed_at"] >= since
         and all(row[name] == value for name, value in wanted.items() if value)
-    )
+    ]
+    if as_json:
+        click.echo(wire.pretty({"memories": rows if limit is None else rows[:limit]}))
+        return
+    # What something took the place of is told, not listed.
+    shown = rows if superseded else [row for row in rows if not row["superseded_by"]]
+    several = len({row["project"] for row in shown}) > 1
+    most = len(shown) if everything else limit or (MOST_ANYWHERE if several else MOST_HERE)
+    render.show(show_listed(shown, known=len(found), superseded=len(rows) - len(shown), most=most))
 
 
-@click.command("show")
-@click.argument("ident", metavar="ID")
-@json_option
-def show_one(ident: str, as_json: bool) -> None:
+def show_listed(rows: list[dict[str, Any]], *, known: int = 0, superseded: int = 0, most: int = 2**31) -> Screen:
+    """Memories by project and gate, in each what a person said and what is surest first, at most so many of a gate."""
+    if not rows:
+        nothing = "no memories yet; they come from sessions, `csmd import` and `csmd remember`"
+        yield f"none of {many(known, 'memory')} is such" if known else nothing
+        return
+    shown = 0
+    for number, (place, gates) in enumerate(by_project(rows)):
+        yield from place_of(place, number) if len(gates) < len(rows) else ()
+        for gate in sorted(GATE_PRIORITY, key=lambda name: -GATE_PRIORITY[name]):
+            found = sorted((row for row in gates if row["gate"] == gate), key=_wanted, reverse=True)
+            some = found if len(found) <= most + 1 else found[:most]  # nobody wants to be told that one is left out
+            shown += len(some)
+            if found:
+                yield dim(
+                    f"{gate}, {len(some)} of {len(found):,}" if len(some) < len(found) else f"{gate}, {len(found):,}"
+                )
+            for row in some:
+                yield Line(squeeze(row["text"]), indent=2, most=4)
+                yield dim("  ".join(_about(row)), indent=6)
+    told = [many(len(rows), "memory")]
+    told += [f"{len(rows) - shown:,} not shown (--all)"] if shown < len(rows) else []
+    told += [f"{superseded:,} superseded (--superseded)"] if superseded else []
+    yield ""
+    yield dim("; ".join(told))
+
+
+def by_project(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Rows by the project that they are of, in the order of the projects' paths."""
+    places = sorted({str(row["project"]) for row in rows})
+    return [(place, [row for row in rows if row["project"] == place]) for place in places]
+
+
+def place_of(project: str, number: int) -> Screen:
+    """The heading of the rows of one project among several."""
+    if number:
+        yield ""
+    yield bold(render.fitted(project, render.width(), end=True) or "everywhere")
+
+
+def _wanted(row: dict[str, Any]) -> tuple[Any, ...]:
+    """What a person wants first: what is pinned, what they said, what is sure, what is new."""
+    rank = AUTHORITY_RANK[row["authority"]]
+    return row["pinned"], row["origin"] != "model_saved", rank, round(row["confidence"], 1), row["confirmed_at"]
+
+
+def _about(row: dict[str, Any]) -> list[str]:
+    marks = ["pinned"] * row["pinned"] + [f"said {row['times']} times"] * (row["times"] > 1)
+    marks += [f"by the {row['authority']}"] * (row["authority"] != "user")
+    marks += ["unsaid"] * (row["origin"] == "model_saved") + ["cold"] * (row["attention"] == "COLD")
+    marks += [f"superseded by {row['superseded_by']}"] * bool(row["superseded_by"])
+    marks += ["refuted"] * row["is_refuted"] + ["its code edited since"] * row["is_edited"]
+    sure = percent(row["confidence"])
+    return [row["id"], row["confirmed_at"][:10], f"{sure:>5}", row["category"], *([", ".join(marks)] if marks else [])]
+
+
+# --- one memory, turn, error or candidate
+
+#: The beginning of a memory's id, of a candidate's; turns have the uuids of their lines, which may begin like a candidate.
+_MEMORY_ID = re.compile(r"m[0-9a-f]*")
+_CANDIDATE_ID = re.compile(r"c[0-9a-f]*")
+_ERROR_ID = re.compile(r"x[0-9a-f]+")
+#: Relationship -> what it is from the memory it begins at, and from the one it leads to.
+RELATIONS: dict[str, tuple[str, str]] = {
+    "superseded_by": ("superseded by", "takes the place of"),
+    "goes_on_as": ("still active from it:", "the rest of"),
+    "contradicts": ("contradicts", "contradicted by"),
+    "elaborates": ("adds to", "more on it"),
+    "symptom_of": ("a symptom of", "shows itself as"),
+    "refuted_by": ("refuted by", "refutes"),
+    "renamed_to": ("now called", "was called"),
+    "confirmed_by": ("confirmed by", "confirms"),
+    "caused": ("caused", "caused by"),
+    "depends_on": ("depends on", "needed by"),
+    "relates_to": ("related to", "related to"),
+    "merged_into": ("merged into", "took in"),
+}
+#: What stands against a memory, by relationship and end: (relationship, whether the memory is its beginning).
+AGAINST = {("superseded_by", True), ("contradicts", False), ("contradicts", True), ("refuted_by", True)}
+EVENTS = {"session_start": "at its start", "prompt": "with a prompt", "tool_failure": "when a tool failed"}
+#: Confirmations and links that are shown; --json has all.
+MOST_SHOWN = 6
+#: Characters of a turn that stands beside the one that matters.
+BESIDE_MEMORY = 150
+
+
+@command("show", ID)
+def show(id: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Show a memory, a turn, an error or a candidate in full."""
-    typed, asking = ident.strip(), here(None)
+    typed = id.strip()
+    asked = {"id": typed, "asking": here(None)}
     if typed.startswith("cli:"):
         raise CsmdError(f"{typed} was typed in a terminal, and no session has it", hint="csmd memories")
     if _MEMORY_ID.fullmatch(typed):
-        out(ask("csm_memory_show", id=typed, asking=asking), as_json, render.show_memory)
+        out(ask("csm_memory_show", **asked), as_json, show_memory)
         return
     if _ERROR_ID.fullmatch(typed):
-        out(ask("csm_error_list", id=typed, asking=asking), as_json, shown)
+        out(ask("csm_error_list", **asked), as_json, show_errors)
         return
     if _CANDIDATE_ID.fullmatch(typed):
         try:
-            found = ask("csm_candidate_show", id=typed, asking=asking)
+            candidate = ask("csm_candidate_show", **asked)
         except CsmdError as error:
             if "there is no" not in error.what:
                 raise
         else:
-            out(found, as_json, render.show_candidate)
+            out(candidate, as_json, show_candidate)
             return
-    out(ask("csm_turn_show", id=typed, asking=asking), as_json, render.show_turn)
+    out(ask("csm_turn_show", **asked), as_json, show_turn)
 
 
-@click.command()
-@click.argument("ident", metavar="ID")
-@click.option("--text", metavar="TEXT", default=None, help="The new wording; else your editor opens.")
-@json_option
-def edit(ident: str, text: str | None, as_json: bool) -> None:
+def show_memory(value: dict[str, Any]) -> Screen:
+    """One memory: what it says, how sure it is and why, where it was said, what stands for and against it."""
+    yield bold(value["text"], most=20)
+    yield ""
+    pinned = ", pinned" if value["pinned"] else ""
+    yield pair("id", f"{value['id']}: {value['category']} ({value['gate']}), {value['tier']}{pinned}")
+    yield pair("holds", value["project"] or "everywhere")
+    again = "" if value["confirmed_at"] == value["created_at"] else f", last said {when(value['confirmed_at'])}"
+    origin = "" if value["origin"] == "stated" else f" ({value['origin'].replace('_', ' ')})"
+    yield pair("said", f"by the {value['authority']}{origin}, {when(value['created_at'])}{again}")
+    if value["scene"]:
+        yield pair("scene", value["scene"])
+    yield pair("sure", f"{percent(value['sure']['today'])} today")
+    for factor in value["sure"]["factors"]:
+        sign = "" if factor["name"] == "base" else "+"
+        effect = f"{factor['effect'] * 100:{sign}.0f} %" if factor["effect"] or not sign else ""
+        yield dim(factor["why"], head=f"{'':<9}{effect:>6}  ")
+    yield from (pair("against", f"{reason['reason']} ({when(reason['at'])})") for reason in value["refuted"])
+    yield from (pair("reported", symptom["text"]) for symptom in value["symptoms"][:3])
+    if value["topics"]:
+        yield pair("topics", ", ".join(topic["name"] for topic in value["topics"]))
+    yield pair("fades", _fades(value))
+    yield pair("told", _told(value["told"]))
+    yield from _sources(value["sources"])
+    yield from _links(value)
+    # What shares its topics, a line each.
+    near = [(f"  {other['id']}  ", squeeze(other["text"])) for other in value["beside"]]
+    cut = [dim(display.cut(text, max(render.width() - len(head), render.MIN_WIDTH)), head=head) for head, text in near]
+    yield from block("About the same", cut, style="bold")
+    changes = [Line(_change(change), head=f"  {when(change['at'])}  ") for change in value["changes"]]
+    yield from block("What was done to it", changes, style="bold")
+
+
+def _change(change: dict[str, Any]) -> str:
+    """What was done to a memory, why, and by whom."""
+    undone = ", taken back" if change["undone_at"] else ""
+    before, after = change["sure_before"], change["sure_after"]
+    sure = "" if before is None or after is None else f": {before * 100:.0f} to {percent(after)}"
+    new = f" by {change['superseded_by']}" if change["change"] == "superseded" else ""
+    by = f" (by {change['by']})" if change["reason"] == "told" or change["by"] == "rule" else ""
+    return f"{change['change']}{new}{sure}, {change['reason']}{by}{undone}"
+
+
+def _fades(value: dict[str, Any]) -> str:
+    """When it cools, in words: days are active ones, on which its project had a session."""
+    cools = value["cools"]
+    if value["superseded_by"]:
+        return f"superseded by {value['superseded_by']}: no session is told it"
+    if value["is_refuted"]:
+        return "refuted: no session is told it until it is said anew or kept in `csmd review`"
+    today, hot, warm = cools["today"], cools["hot_until"], cools["warm_until"]
+    if hot is None:
+        return "never: told at a session's start for good"
+    start = f"told at a session's start for {_days(hot - today)}, " if hot >= today else ""
+    then = "then" if start else "told"
+    if warm is None:
+        return f"{start}{then} when a prompt matches, for good"
+    prompt = f"{then} when a prompt matches, for {_days(warm - max(today, hot))}, " if warm >= today else ""
+    return f"{start}{prompt}{'then' if start or prompt else 'it has:'} found by search only"
+
+
+def _days(number: int) -> str:
+    return f"{number} more active day{'s' if number != 1 else ''}" if number else "today"
+
+
+def _told(told: dict[str, Any]) -> str:
+    """How often sessions were told it, and which one last."""
+    if not told["times"]:
+        return "no session was told it yet"
+    times = amount(told["times"], "time")
+    for last in told["last"][:1]:
+        event = EVENTS.get(last["event"], last["event"])
+        times += f", last {when(last['at'])} to session {last['session_id'][:8]} {event} (csmd why --receipt {last['receipt'][:9]})"
+    return times
+
+
+def _sources(sources: list[dict[str, Any]]) -> Screen:
+    """Where it was said, with the turns around it, then where it was said again."""
+    yield ""
+    yield bold("Where it was said")
+    for source in sources[:1]:
+        near = source.get("around", {"before": [], "after": []})
+        yield from map(_beside, near["before"])
+        yield from _spoken(source, "states")
+        yield from map(_beside, near["after"])
+    again, more = first(sources[1:], MOST_SHOWN)
+    if again:
+        yield ""
+        yield bold(f"Said again in {many(len(sources) - 1, 'turn')}")
+    for source in again:
+        yield from _spoken(source, source["role"], most=4)
+    yield from more
+
+
+def _spoken(source: dict[str, Any], role: str, *, most: int = 12) -> Screen:
+    """A turn by which something is held: who, when, where, and the sentence marked in it."""
+    where = f", session {source['session_id'][:8]}" if source["session_id"] else ""
+    typed = "an edited page" if source["uuid"].startswith("cli:page-") else "command line"
+    speaker = source["speaker"] or (typed if source["uuid"].startswith("cli:") else "a turn that is gone")
+    turn = f", {source['uuid'][:13]}" if source["speaker"] else ""
+    yield Line(f"{role}: {speaker}, {when(source['at'])}{where}{turn}", head="  ")
+    sentence = source["sentence"]
+    # Of a repetition the sentence is enough.
+    passage = sentence if role != "states" and sentence else source["text"]
+    before, marked, after = passage.partition(sentence) if sentence else (passage, "", "")
+    room = max(2, most // 3)
+    if before.strip():
+        yield dim(before.strip()[-400:], indent=4, most=room if marked else most)
+    if marked:
+        yield Line(squeeze(marked), head="  > ", most=most)
+    if after.strip():
+        yield dim(after.strip(), indent=4, most=room)
+
+
+def _beside(turn: dict[str, Any]) -> Line:
+    return dim(display.cut(turn["text"], BESIDE_MEMORY), head=f"  {turn['speaker']}: ")
+
+
+def _links(value: dict[str, Any]) -> Screen:
+    """What stands against it, then what it is otherwise linked with."""
+    against = [link for link in value["links"] if (link["relationship"], link["from_id"] == value["id"]) in AGAINST]
+    others = [link for link in value["links"] if link not in against]
+    for title, links in (("Against it", against), ("Linked", others)):
+        lines: list[Line | str] = []
+        shown, more = first(links, MOST_SHOWN)
+        for link in shown:
+            other = link["other"]
+            relation = relation_of(link["relationship"])[link["from_id"] != value["id"]]
+            lines.append(
+                Line(f"{relation} {other['id']}, said by the {other['authority']} {when(other['at'])}", indent=2)
+            )
+            lines.append(dim(other["text"], indent=4, most=3))
+        yield from block(title, [*lines, *more], style="bold")
+
+
+def relation_of(relationship: str) -> tuple[str, str]:
+    """What a relationship is called from its beginning and from its end."""
+    return RELATIONS.get(relationship, (relationship.replace("_", " "),) * 2)
+
+
+def show_turn(value: dict[str, Any]) -> Screen:
+    """One turn with where it stands, the turns around it and the memories that rest on it."""
+    yield Line(value["text"] or "(nothing is kept of its text)", most=40)
+    yield ""
+    yield pair("turn", f"{value['id']}, {value['kind'].replace('_', ' ')}")
+    yield pair("said", f"{when(value['at'])} in {value['project'] or 'no project'}")
+    yield pair("session", f"csmd session transcript {value['session_id']}")
+    near = value.get("around", {"before": [], "after": []})
+    for title, turns in (("Before it", near["before"]), ("After it", near["after"])):
+        yield from block(title, [_beside(turn) for turn in turns], style="bold")
+    rest = [Line(memory["text"], head=f"  {memory['id']}  ", most=3) for memory in value.get("memories") or ()]
+    yield from block("Memories that rest on it", rest, style="bold")
+
+
+def show_candidate(value: dict[str, Any]) -> Screen:
+    """What may become a memory, or be done to memories, with what speaks for and against it."""
+    yield bold(value["text"], most=20)
+    yield ""
+    yield pair("id", f"{value['id']}: {value['kind'].replace('_', ' ')}, {value['status'].replace('_', ' ')}")
+    yield pair("why", value["reason"])
+    yield pair("holds", value["project"] or "everywhere")
+    yield pair("sure", f"{percent(value['confidence'])}, seen {many(value['reinforcement'], 'time')}")
+    yield from memories_about(value["memories"])
+    yield from evidence_for(value["evidence"], most=MOST_SHOWN)
+    if value["status"] in ("open", "needs_review"):
+        yield ""
+        yield dim(f"csmd review {value['id']} --keep | --edit TEXT | --drop | --supersede ID")
+
+
+def memories_about(rows: list[dict[str, Any]], *, besides: str = "") -> Screen:
+    """The memories that a candidate is about; the text `besides` is not said once more."""
+    for number, memory in enumerate(rows, 1):
+        gone = f", superseded by {memory['superseded_by']}" if memory["superseded_by"] else ""
+        place = f"{number}. " if len(rows) > 1 else ""
+        yield ""
+        if memory["text"] != besides:
+            yield Line(memory["text"], head=f"  {place}", most=4)
+        about = f"{memory['id']}, said by the {memory['authority']} {when(memory['at'])}, {percent(memory['confidence'])}{gone}"
+        yield dim(about, indent=2 + len(place))
+
+
+def evidence_for(turns: list[dict[str, Any]], *, most: int) -> Screen:
+    """The turns that speak for or against something, each with its sentence."""
+    if turns:
+        yield ""
+    shown, more = first(turns, most)
+    for turn in shown:
+        yield from _spoken(turn, "against" if turn["against"] else turn.get("role") or "for", most=4)
+    yield from more
+
+
+# --- a person's wording
+
+
+@command("edit", ID, option("--text", metavar="TEXT", default=None, help="The new wording; else your editor opens."))
+def edit(id: str, text: str | None, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Put your wording in a memory's place."""
     by_person = person_is_there()
     if not by_person:
         raise CsmdError("only a person at a terminal can change the wording of a memory", hint="type it in a terminal")
-    known = ask("csm_memory_show", id=ident, asking=here(None))
+    known = ask("csm_memory_show", id=id, asking=here(None))
     typed = edited(known["text"]) if text is None else text
-    found = ask(
+    made = ask(
         "csm_memory_edit", id=known["id"], text=typed, version=known["version"], asking=here(None), by_person=by_person
     )
-    out(found, as_json, render.show_review_edited)
+    out(made, as_json, show_edited)
 
 
-def edited(said: str) -> str:
-    """What somebody makes of a text in their editor ($VISUAL, $EDITOR); "" when they leave it as it is."""
-    note = "# Lines that begin with # are left out. An empty text changes nothing."
-    try:
-        typed = click.edit(f"{said}\n\n{note}\n", extension=".txt", require_save=True)
-    except click.ClickException as error:
-        raise CsmdError(f"the editor: {error.message}", hint="csmd edit ID --text TEXT, or set EDITOR") from None
-    lines = (typed or "").splitlines()
-    return " ".join(line.strip() for line in lines if not line.startswith("#")).strip()
+def show_edited(value: dict[str, Any]) -> Screen:
+    """What became of another wording."""
+    if not value["changed"]:
+        yield f"nothing was changed: {value['id']} stays as it is"
+        return
+    yield f"{value['made']}: {value['text']}"
+    yield dim(f"it takes the place of {value['id']}; `csmd review --undo` takes that back")
 
+
+# --- topics, tags, links
 
 #: Topics that are listed of one project, of each of several.
 TOPICS_HERE, TOPICS_ANYWHERE = 30, 8
 
 
-@click.command()
-@click.argument("name", metavar="[NAME]", required=False, default="")
-@project_options
-@click.option("--all", "everything", is_flag=True, help="List every one.")
-@json_option
+@command("topics", optional("name", "[NAME]"), *PROJECTS, ALL)
 def topics(name: str, project: str | None, all_projects: bool, everything: bool, as_json: bool) -> None:
     """List what is remembered here by what it is about.
 
@@ -195,103 +669,117 @@ def topics(name: str, project: str | None, all_projects: bool, everything: bool,
     """
     place = looking(project, all_projects)
     if name:
-        out(ask("csm_memory_by_topic", topic=name, **place), as_json, lambda value: _one(value, everything=everything))
+        out(ask("csm_memory_by_topic", topic=name, **place), as_json, show_topic, everything=everything)
     else:
-        out(ask("csm_memory_topics", **place), as_json, lambda value: _listed(value["topics"], everything=everything))
+        out(ask("csm_memory_topics", **place), as_json, show_topics, everything=everything)
 
 
-@click.command()
-@click.argument("ident", metavar="ID")
-@click.argument("topic", metavar="TOPIC")
-@click.option("--undo", is_flag=True, help="Take the topic off; csmd does not put it back by itself.")
-@json_option
-def tag(ident: str, topic: str, undo: bool, as_json: bool) -> None:
-    """Say that memory ID is about TOPIC."""
-    tool = "csm_memory_untag" if undo else "csm_memory_tag"
-    found = ask(tool, id=ident, topic=topic, asking=here(None), by_person=person_is_there())
-    out(found, as_json, _tagged)
-
-
-@click.command()
-@click.argument("origin", metavar="FROM")
-@click.argument("target", metavar="TO")
-@click.option("--as", "relationship", metavar="WORD", default="relates_to", show_default=True, help="depends_on, contradicts, caused ...")  # fmt: skip
-@click.option("--weight", default="1", show_default=True, metavar="NUMBER", help="Above 0 and at most 1.")
-@click.option("--undo", is_flag=True, help="Take the link away.")
-@json_option
-def link(origin: str, target: str, relationship: str, weight: str, undo: bool, as_json: bool) -> None:
-    """Link memory FROM to memory TO."""
-    params: dict[str, Any] = {
-        "from": origin, "to": target, "relationship": relationship, "weight": weight, "undo": undo,
-        "asking": here(None), "by_person": person_is_there(),
-    }  # fmt: skip
-    out(ask("csm_memory_link", **params), as_json, _linked)
-
-
-def _listed(rows: list[dict[str, Any]], *, everything: bool) -> None:
-    screen = console()
+def show_topics(value: dict[str, Any], *, everything: bool) -> Screen:
+    """The topics of each project, with how many memories are about them."""
+    rows = value["topics"]
     if not rows:
-        print_text(screen, "no topics yet: they are found where several memories of a project are about the same")
+        yield "no topics yet: they are found where several memories of a project are about the same"
         return
-    places = sorted({row["project"] for row in rows})
-    most = TOPICS_HERE if len(places) == 1 else TOPICS_ANYWHERE
+    places = by_project(rows)
     left = 0
-    for number, place in enumerate(places):
-        if len(places) > 1:
-            if number:
-                screen.print()
-            print_text(screen, shorten(place, screen.width) or "everywhere", style="bold")
-        found = [row for row in rows if row["project"] == place]
-        shown = found if everything else found[:most]
+    for number, (place, found) in enumerate(places):
+        yield from place_of(place, number) if len(places) > 1 else ()
+        shown = found if everything else found[: TOPICS_HERE if len(places) == 1 else TOPICS_ANYWHERE]
         left += len(found) - len(shown)
-        table(
-            screen,
-            [("topic", "left"), ("memories", "right"), ("last said", "left")],
-            [[row["name"], f"{row['memories']:,}", row["last_at"][:10]] for row in shown],
-        )
-    screen.print()
+        cells = [[row["name"], f"{row['memories']:,}", row["last_at"][:10]] for row in shown]
+        yield from render.table("topic|memories|last said", "<><", cells)
+    yield ""
     more = f"; {left:,} not shown (--all)" if left else ""
-    print_text(screen, f"{many(len(rows), 'topic')}{more}; `csmd topics NAME` lists the memories of one", style="dim")
+    yield dim(f"{many(len(rows), 'topic')}{more}; `csmd topics NAME` lists the memories of one")
 
 
-def _one(value: dict[str, Any], *, everything: bool) -> None:
+def show_topic(value: dict[str, Any], *, everything: bool) -> Screen:
+    """The memories that are about one topic."""
     rows = value["memories"]
     if not rows:
-        print_text(console(), f"nothing here is about {value['topic']!r}; `csmd topics` lists what something is about")
+        yield f"nothing here is about {value['topic']!r}; `csmd topics` lists what something is about"
         return
     holds = [row for row in rows if not row["superseded_by"]]
-    most = len(rows) if everything else render.MOST_OF_TOPIC
-    render.show_listed({"memories": holds, "known": len(rows), "superseded": len(rows) - len(holds)}, most=most)
+    most = len(rows) if everything else MOST_OF_TOPIC
+    yield from show_listed(holds, known=len(rows), superseded=len(rows) - len(holds), most=most)
 
 
-def _tagged(value: dict[str, Any]) -> None:
-    screen = console()
-    print_text(screen, f"{value['id']}: {value['text']}", most=3)
-    said = ", ".join(one["name"] for one in value["topics"]) or "nothing that is shared"
-    print_text(screen, f"it is about {said}", style="dim")
-    if value["superseded_by"] and any(one["name"] == value["topic"] for one in value["topics"]):
+@command(
+    "tag",
+    ID,
+    argument("topic", "TOPIC"),
+    flag("--undo", help="Take the topic off; csmd does not put it back by itself."),
+)
+def tag(id: str, topic: str, undo: bool, as_json: bool) -> None:  # noqa: A002 - the tools' word
+    """Say that memory ID is about TOPIC."""
+    tool = "csm_memory_untag" if undo else "csm_memory_tag"
+    out(ask(tool, id=id, topic=topic, asking=here(None), by_person=person_is_there()), as_json, show_tagged)
+
+
+def show_tagged(value: dict[str, Any]) -> Screen:
+    """What a memory is about now."""
+    yield Line(f"{value['id']}: {value['text']}", most=3)
+    names = [topic["name"] for topic in value["topics"]]
+    yield dim(f"it is about {', '.join(names) or 'nothing that is shared'}")
+    if value["superseded_by"] and value["topic"] in names:
         new = value["superseded_by"]
-        print_text(
-            screen, f"it holds no longer, so `csmd topics` does not list it; {new} took its place: csmd tag {new} TOPIC"
-        )
+        yield f"it holds no longer, so `csmd topics` does not list it; {new} took its place: csmd tag {new} TOPIC"
 
 
-def _linked(value: dict[str, Any]) -> None:
-    screen = console()
+def show_linked(value: dict[str, Any]) -> Screen:
+    """The link that was made or taken away, and both memories."""
     done = "no longer linked" if value["undone"] else "linked"
-    words = render.RELATIONS.get(value["relationship"], (value["relationship"].replace("_", " "),))[0]
-    print_text(screen, f"{done}: {value['from']['id']} {words} {value['to']['id']}")
-    for one in (value["from"], value["to"]):
-        print_text(screen, one["text"], head=f"  {one['id']}  ", most=2, style="dim")
+    yield f"{done}: {value['from']['id']} {relation_of(value['relationship'])[0]} {value['to']['id']}"
+    for memory in (value["from"], value["to"]):
+        yield dim(memory["text"], head=f"  {memory['id']}  ", most=2)
+
+
+# --- what failed
+
+
+def show_errors(value: dict[str, Any]) -> Screen:
+    """The failures, those of the most sessions first, each with what it said and what mended it."""
+    if not value["errors"]:
+        yield "nothing is known to have failed here; it is found in what commands answered"
+    for number, error in enumerate(value["errors"]):
+        if number:
+            yield ""
+        times = f"seen {amount(error['times'], 'time')} in {amount(error['sessions'], 'session')}"
+        code = f", exit code {error['exit_code']}" if error["exit_code"] > 0 else ""
+        source = f"{error['command']}{code}" if error["command"] else "pasted"
+        yield bold(f"{source}: {times}, last on {error['last_at'][:10]} ({error['id']})")
+        yield Line(error["message"], indent=2, most=3)
+        if error["fixed_at"]:
+            files = error["fixed_files"]
+            more = f" and {amount(len(files) - 3, 'other file')}" if len(files) > 3 else ""
+            why = f": {squeeze(error['fixed_by'])}" if error["fixed_by"] else ""
+            fixed = f"an edit of {', '.join(files[:3])}{more} on {error['fixed_at'][:10]}{why}"
+            yield dim(fixed, head="  last fixed by ", most=3)
+        if error["memory_id"]:
+            yield dim(squeeze(error["memory"]), head=f"  {error['memory_id']}  ", most=4)
 
 
 #: The verbs of this module.
 VERBS: tuple[click.Command, ...] = (
-    errors,
+    search,
+    remember,
+    brief,
+    recall,
+    tool,
+    verb(
+        "errors", "csm_error_list", show_errors, "List what failed here, how often, and what mended it.",
+        *PROJECTS, limit(20, 200, "How many."),
+    ),
     memories,
-    show_one,
+    show,
     edit,
     topics,
     tag,
-    link,
-)
+    verb(
+        "link", "csm_memory_link", show_linked, "Link memory FROM to memory TO.",
+        argument("from", "FROM"), argument("to", "TO"),
+        option("--as", "relationship", metavar="WORD", default="relates_to", show_default=True, help="depends_on, contradicts, caused ..."),
+        option("--weight", default="1", show_default=True, metavar="NUMBER", help="Above 0 and at most 1."),
+        flag("--undo", help="Take the link away."), by_person=True,
+    ),
+)  # fmt: skip

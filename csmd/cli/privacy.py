@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePath
 from typing import Any
 
 import click
 
-from csmd import client, exclusions
+from csmd import exclusions
 from csmd.cli import render
-from csmd.cli.verb import ask, here, json_option, looking, out, person_is_there
+from csmd.cli.render import Screen, bold, dim, pair, tilde, when
+from csmd.cli.verb import argument, ask, command, flag, group, here, looking, option, out, person_is_there, verb, work
 from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.exclusions import Pauses
@@ -28,169 +29,158 @@ SHOWN = 20
 LINES = 6
 
 
-def show_forgotten(value: dict[str, Any]) -> None:
-    """What is forgotten, where, and where the same sentence is still remembered."""
-    say = _to(False)
-    say(f"forgotten: {value['text']}")
-    say(f"kept out {_where(value['project'])}, until you say it anew")
-    if value["elsewhere"]:
-        say("the same sentence is still remembered, and stays so:")
-    for one in value["elsewhere"][:SHOWN]:
-        say(f"  {one['id']}  {_where(one['project'])}")
-    if len(value["elsewhere"]) > SHOWN:
-        say(f"  and {len(value['elsewhere']) - SHOWN} more (--json)")
-
-
-def show_planned(value: dict[str, Any], *, to_stderr: bool = False) -> None:
-    """What a purge would remove, in which projects, and what becomes of the backups."""
-    say = _to(to_stderr)
-    say(f"to be purged: {value['about']}")
-    if not value["counts"]:
-        say("  csmd holds nothing of it")
-    for name, number in value["counts"].items():
-        say(f"  {number:>6}  {name}")
-    if value["places"]:
-        say("wherever it stands, in every project:")
-    for one in value["places"][:SHOWN]:
-        found = [amount(one[name], what) for name, what in (("memories", "memory"), ("turns", "turn")) if one[name]]
-        say(f"  {' and '.join(found)} {_where(one['project'])}")
-    if len(value["places"]) > SHOWN:
-        say(f"  and {len(value['places']) - SHOWN} more projects (--json)")
-    if value["backups"]:
-        copies = amount(value["backups"], "copy")
-        which = (
-            f"of {copies} of the database those that hold it"
-            if value["what"] == "text"
-            else f"{copies} of the database"
-        )
-        say(f"backups go with it: {which}")
-    _kept_out(value, say)
-    _hosts(value, say)
-
-
 def _where(project: str) -> str:
     return f"in {PurePath(project).name or project}" if project else "everywhere"
 
 
-def show_purged(value: dict[str, Any]) -> None:
+def _listed(rows: Sequence[Any], line: Callable[[Any], str], more: str = "more") -> Screen:
+    """The first rows, then how many more there are."""
+    yield from (f"  {line(row)}" for row in rows[:SHOWN])
+    if len(rows) > SHOWN:
+        yield f"  and {len(rows) - SHOWN} {more} (--json)"
+
+
+# --- forget, purge, scan
+
+
+@render.whole
+def show_forgotten(value: dict[str, Any]) -> Screen:
+    """What is forgotten, where, and where the same sentence is still remembered."""
+    yield f"forgotten: {value['text']}"
+    yield f"kept out {_where(value['project'])}, until you say it anew"
+    if value["elsewhere"]:
+        yield "the same sentence is still remembered, and stays so:"
+    yield from _listed(value["elsewhere"], lambda row: f"{row['id']}  {_where(row['project'])}")
+
+
+@render.whole
+def show_planned(value: dict[str, Any]) -> Screen:
+    """What a purge would remove, in which projects, and what becomes of the backups."""
+    yield f"to be purged: {value['about']}"
+    if not value["counts"]:
+        yield "  csmd holds nothing of it"
+    yield from (f"  {number:>6}  {name}" for name, number in value["counts"].items())
+    if value["places"]:
+        yield "wherever it stands, in every project:"
+    yield from _listed(value["places"], _held, "more projects")
+    if value["backups"]:
+        copies = f"{amount(value['backups'], 'copy')} of the database"
+        yield f"backups go with it: {f'of {copies} those that hold it' if value['what'] == 'text' else copies}"
+    yield from _afterwards(value)
+
+
+def _held(place: dict[str, Any]) -> str:
+    held = [amount(place[name], what) for name, what in (("memories", "memory"), ("turns", "turn")) if place[name]]
+    return f"{' and '.join(held)} {_where(place['project'])}"
+
+
+@render.whole
+def show_purged(value: dict[str, Any]) -> Screen:
     """What a purge has done, and what is left."""
-    say = _to(False)
-    say(f"purged: {value['about']}")
-    for name, number in value["counts"].items():
-        say(f"  {number:>6}  {name}")
-    for verb, paths in (("removed", value["files_removed"]), ("rewritten", value["files_rewritten"])):
-        for path in paths:
-            say(f"{verb}: {path}")
-    for found in value["left"]:
-        needed = " (csmd needs it to take its hooks out again)" if found["path"] in value["files_kept"] else ""
-        say(f"still in: {found['path']}, {amount(found['count'], 'time')}{needed}")
+    yield f"purged: {value['about']}"
+    yield from (f"  {number:>6}  {name}" for name, number in value["counts"].items())
+    for done, paths in (("removed", value["files_removed"]), ("rewritten", value["files_rewritten"])):
+        yield from (f"{done}: {path}" for path in paths)
+    for file in value["left"]:
+        needed = " (csmd needs it to take its hooks out again)" if file["path"] in value["files_kept"] else ""
+        yield f"still in: {file['path']}, {amount(file['count'], 'time')}{needed}"
     if not value["left"]:
-        say("nothing of it is left in csmd's files")
-    _kept_out(value, say)
-    _hosts(value, say)
+        yield "nothing of it is left in csmd's files"
+    yield from _afterwards(value)
 
 
-def _kept_out(value: dict[str, Any], say: Callable[[str], None]) -> None:
-    """What a purge of a text does to what is said later, which nobody expects of something that removes."""
+def _afterwards(value: dict[str, Any]) -> Screen:
+    """What a purge does to what is said later, which nobody expects of something that removes; where it stays."""
     if value["what"] == "text":
-        say("it is kept out from then on: what you say with these words later stands")
-        say("as [purged] and makes no memory, until `csmd forget --lift` with the same words")
+        yield "it is kept out from then on: what you say with these words later stands"
+        yield "as [purged] and makes no memory, until `csmd forget --lift` with the same words"
+    if value["hosts"]:
+        yield "the assistant's own files hold it, too; csmd does not change them:"
+    yield from _listed(value["hosts"], _numbered)
 
 
-def show_lifted(value: dict[str, Any]) -> None:
+def _numbered(file: dict[str, Any]) -> str:
+    numbers = ", ".join(map(str, file["lines"][:LINES]))
+    return f"{file['path']}, line {numbers}{', …' if file['count'] > LINES else ''}"
+
+
+@render.whole
+def show_lifted(value: dict[str, Any]) -> Screen:
     """Whether something purged is let in again."""
     if value["lifted"]:
-        click.echo(f"{value['about']}: is let in again; what was removed does not come back by itself")
+        yield f"{value['about']}: is let in again; what was removed does not come back by itself"
         return
-    click.echo(f"nothing was lifted: {value['about']} was not purged")
+    yield f"nothing was lifted: {value['about']} was not purged"
     if value["what"] == "text":
-        click.echo("give what the purge was of: the same words, whole and in order; of a memory, whose")
-        click.echo("id went with it, the words it said; of a turn or session its whole id, and of a")
-        click.echo("project its path")
+        yield "give what the purge was of: the same words, whole and in order; of a memory, whose"
+        yield "id went with it, the words it said; of a turn or session its whole id, and of a"
+        yield "project its path"
 
 
-def show_scanned(value: dict[str, Any]) -> None:
+@render.whole
+def show_scanned(value: dict[str, Any]) -> Screen:
     """The secrets that a scan has found, by kind and by place."""
-    say = _to(False)
     if not value["secrets"]:
-        say(f"no secret found in what csmd holds, {value['took_s']:.1f} s")
+        yield f"no secret found in what csmd holds, {value['took_s']:.1f} s"
     else:
         kinds = ", ".join(f"{number} {kind}" for kind, number in value["kinds"].items())
-        say(f"{amount(value['secrets'], 'secret')}: {kinds}")
-    for found in value["found"][:SHOWN]:
-        where = found.get("file") or f"{found['table']}.{found['column']} {found['id'][:36]}"
-        what = (
-            f"{found['preview']} {amount(found['length'], 'character')}"
-            if found["length"]
-            else amount(found["count"], "time")
-        )
-        say(f"  {found['kind']}: {what}, in {where}")
+        yield f"{amount(value['secrets'], 'secret')}: {kinds}"
+    for secret in value["found"][:SHOWN]:
+        place = secret.get("file") or f"{secret['table']}.{secret['column']} {secret['id'][:36]}"
+        length = f"{secret['preview']} {amount(secret['length'], 'character')}" if secret["length"] else ""
+        yield f"  {secret['kind']}: {length or amount(secret['count'], 'time')}, in {place}"
     rest = max(0, len(value["found"]) - SHOWN) + value["more"]
     if rest:
-        say(f"  and {rest} more (csmd scan --json)")
+        yield f"  and {rest} more (csmd scan --json)"
     if value["secrets"]:
-        say(f"{amount(value['fixed'], 'place')} cleaned" if value["fixed"] else "`csmd scan --fix` takes them out")
-    for found in value["transcripts"]:
-        say(f"{found['secrets']} in the assistant's {found['path']}")
-    for reason in value["degraded"]:
-        say(f"degraded: {reason}")
+        yield f"{amount(value['fixed'], 'place')} cleaned" if value["fixed"] else "`csmd scan --fix` takes them out"
+    yield from (f"{file['secrets']} in the assistant's {file['path']}" for file in value["transcripts"])
+    yield from (f"degraded: {reason}" for reason in value["degraded"])
 
 
-def _hosts(value: dict[str, Any], say: Callable[[str], None]) -> None:
-    if value["hosts"]:
-        say("the assistant's own files hold it, too; csmd does not change them:")
-    for found in value["hosts"][:SHOWN]:
-        numbers = ", ".join(str(number) for number in found["lines"][:LINES])
-        say(f"  {found['path']}, line {numbers}{', …' if found['count'] > LINES else ''}")
-    if len(value["hosts"]) > SHOWN:
-        say(f"  and {len(value['hosts']) - SHOWN} more (--json)")
-
-
-def _to(stderr: bool) -> Callable[[str], None]:
-    return lambda line: click.echo(line, err=stderr)
-
-
-KINDS = ("memory", "turn", "session", "project", "text")
-
-
-@click.command()
-@click.argument("what", metavar="ID|WHAT")
-@click.option("--purge", is_flag=True, help="Remove it from everything csmd holds.")
-@click.option("--as", "kind", type=click.Choice(KINDS), default=None, help="What a purge is of; else it is found out.")
-@click.option("--dry-run", is_flag=True, help="Show what a purge would remove.")
-@click.option("--yes", is_flag=True, help="Do not ask before a purge.")
-@click.option("--lift", is_flag=True, help="Let in again what was purged.")
-@json_option
+@command(
+    "forget",
+    argument("what", "ID|WHAT"),
+    flag("--purge", help="Remove it from everything csmd holds."),
+    option(
+        "--as",
+        "kind",
+        type=click.Choice(("memory", "turn", "session", "project", "text")),
+        default=None,
+        help="What a purge is of; else it is found out.",
+    ),
+    flag("--dry-run", help="Show what a purge would remove."),
+    flag("--yes", help="Do not ask before a purge."),
+    flag("--lift", help="Let in again what was purged."),
+)
 def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, lift: bool, as_json: bool) -> None:
     """Forget a memory for good. With --purge: a memory, turn, session, project or text (- asks for it) with all traces."""
+    by_person = person_is_there()
     if not purge and not lift:
         if kind or dry_run or yes:
             raise click.UsageError("--as, --dry-run and --yes go with --purge")
-        found = ask("csm_memory_delete", id=what, asking=here(None), by_person=person_is_there())
-        out(found, as_json, show_forgotten)
+        out(ask("csm_memory_delete", id=what, asking=here(None), by_person=by_person), as_json, show_forgotten)
         return
     what = click.prompt("what", hide_input=True) if what == "-" else what
     # What was purged is known no more, so that only its path can be lifted.
     named = looking(what)["project"] if kind == "project" and not lift else _absolute(what, kind)
-    params = {"what": named, "kind": kind or ""}
+    params = {"what": named, "kind": kind or "", "by_person": by_person}
     if lift:
-        lifted = ask("csm_privacy_lift", **params, by_person=person_is_there())
+        lifted = ask("csm_privacy_lift", **params)
         out(lifted, as_json, show_lifted)
         if not lifted["lifted"]:
             raise SystemExit(1)  # told why
         return
-    by_person = person_is_there()
     if not by_person and not dry_run:
         raise CsmdError("only a person at a terminal can have csmd purge something", hint="type it in a terminal")
     if dry_run or not yes:
-        looked = {**params, "dry_run": True, "asking": here(None), "by_person": by_person}
-        planned = _work("csm_privacy_purge", looked)
+        planned = work("csm_privacy_purge", **params, dry_run=True, asking=here(None))
         if dry_run:
             out(planned, as_json, show_planned)
             return
-        show_planned(planned, to_stderr=as_json)
+        render.show(show_planned(planned), err=as_json)
         click.confirm("Purge it from everything csmd holds? It cannot be undone.", abort=True, err=as_json)
-    done = _work("csm_privacy_purge", {**params, "by_person": by_person})
+    done = work("csm_privacy_purge", **params)
     out(done, as_json, show_purged)
     if done["left"]:
         raise SystemExit(1)  # told why
@@ -204,40 +194,39 @@ def _absolute(what: str, kind: str | None) -> str:
     return str(place.resolve()) if kind == "project" or (named and place.is_dir()) else what
 
 
-@click.command()
-@click.option("--fix", is_flag=True, help="Take out what is found; backups that hold it are removed.")
-@click.option("--transcripts", is_flag=True, help="Count what the assistant's own transcripts hold, too.")
-@json_option
+@command(
+    "scan",
+    flag("--fix", help="Take out what is found; backups that hold it are removed."),
+    flag("--transcripts", help="Count what the assistant's own transcripts hold, too."),
+)
 def scan(fix: bool, transcripts: bool, as_json: bool) -> None:
     """Look for secrets in what csmd holds, by the rules of today."""
-    params = {"fix": fix, "transcripts": transcripts, "by_person": fix and person_is_there()}
-    out(_work("csm_privacy_scan", params), as_json, show_scanned)
+    found = work("csm_privacy_scan", fix=fix, transcripts=transcripts, by_person=fix and person_is_there())
+    out(found, as_json, show_scanned)
 
 
-def _work(tool: str, params: dict[str, Any]) -> dict[str, Any]:
-    with render.progress() as bar:
-        return client.work(default_paths(), tool, params, watch=bar)
+# --- pause and resume
 
 
-@click.command()
-@click.option(
-    "--for", "length", metavar="TIME", default="", help="How long, e.g. 30m, 2h or 1d; else until `csmd resume`."
+@command(
+    "pause",
+    option(
+        "--for", "length", metavar="TIME", default="", help="How long, e.g. 30m, 2h or 1d; else until `csmd resume`."
+    ),
 )
-@json_option
 def pause(length: str, as_json: bool) -> None:
-    """Capture nothing and tell nobody anything. What is said meanwhile stays left out, also later."""
+    """Stop capture and injection. What is said meanwhile stays left out, also later."""
     now = datetime.now(UTC)
     end = _iso(now + timedelta(seconds=exclusions.pause_seconds(length))) if length else ""
     with _changing(default_paths()) as (known, save):
         made = known.begun(_iso(now), end=end)
         save(made)
     on = made.current(_iso(now))
-    value = {"paused": {"since": on[0] if on else "", "until": end}, "daemon": _told()}
-    out(value, as_json, lambda shown: _paused(shown, length))
+    value = {"paused": {"since": on[0] if on else "", "until": end}, "daemon": _daemon_knows()}
+    out(value, as_json, show_paused, length=length)
 
 
-@click.command()
-@json_option
+@command("resume")
 def resume(as_json: bool) -> None:
     """End a pause. What is said from now on is captured again."""
     now = _iso(datetime.now(UTC))
@@ -245,8 +234,8 @@ def resume(as_json: bool) -> None:
         on = known.current(now)
         if on:
             save(known.ended(now))
-    value = {"paused": None, "since": on[0] if on else "", "daemon": _told()}
-    out(value, as_json, lambda shown: _resumed(shown, now))
+    value = {"paused": None, "since": on[0] if on else "", "daemon": _daemon_knows()}
+    out(value, as_json, show_resumed, now=now)
 
 
 def _iso(moment: datetime) -> str:
@@ -254,7 +243,7 @@ def _iso(moment: datetime) -> str:
 
 
 @contextlib.contextmanager
-def _changing(paths: Paths) -> Iterator[tuple[Pauses, Any]]:
+def _changing(paths: Paths) -> Iterator[tuple[Pauses, Callable[[Pauses], None]]]:
     """The pauses so far and how to save others; two commands at once wait for each other."""
     if not paths.home.is_dir():
         raise CsmdError(f"csmd has no home yet at {paths.home}: there is nothing to pause", hint="csmd install")
@@ -284,7 +273,7 @@ def _write(path: Path, made: Pauses) -> None:
         raise CsmdError(f"{path}: {error.strerror}; nothing was changed", hint="make room on that disk") from error
 
 
-def _told() -> bool:
+def _daemon_knows() -> bool:
     """Whether a daemon runs, and has read the pauses by now; one that does not answer reads them by itself."""
     try:
         ask("csm_runtime_pause")
@@ -293,33 +282,34 @@ def _told() -> bool:
     return True
 
 
-def _paused(value: dict[str, Any], length: str) -> None:
+def show_paused(value: dict[str, Any], *, length: str) -> Screen:
+    """Until when csmd is paused, and what that means."""
     until = value["paused"]["until"]
-    end = f"until {render.when(until)} ({length})" if until else "until `csmd resume`"
-    console = render.console()
-    render.print_text(console, f"paused {end}", style="bold")
-    render.print_text(console, "Nothing that is said from now on is captured, and no session is told anything.")
+    yield bold(f"paused until {f'{when(until)} ({length})' if until else '`csmd resume`'}")
+    yield "Nothing that is said from now on is captured, and no session is told anything."
     if until:
-        render.print_text(console, "`csmd resume` ends it earlier.")
-    render.print_text(
-        console, "It stays left out afterwards, too: also when its transcript is read later.", style="dim"
-    )
+        yield "`csmd resume` ends it earlier."
+    yield dim("It stays left out afterwards, too: also when its transcript is read later.")
     if not value["daemon"]:
-        render.print_text(console, "No daemon runs now; the next one keeps to it.", style="dim")
+        yield dim("No daemon runs now; the next one keeps to it.")
 
 
-def _resumed(value: dict[str, Any], now: str) -> None:
+@render.whole
+def show_resumed(value: dict[str, Any], *, now: str) -> Screen:
+    """How long the pause was."""
     if not value["since"]:
-        click.echo("csmd was not paused")
+        yield "csmd was not paused"
         return
     length = (datetime.fromisoformat(now) - datetime.fromisoformat(value["since"])).total_seconds()
     after = f"after {render.age(length)}: " if length > 0 else ""
-    click.echo(f"resumed {after}what is said from now on is captured again")
+    yield f"resumed {after}what is said from now on is captured again"
     if not value["daemon"]:
-        click.echo("no daemon runs now: csmd start")
+        yield "no daemon runs now: csmd start"
 
 
-dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be moved and change nothing.")
+# --- projects
+
+DRY_RUN = flag("--dry-run", help="Show what would be moved and change nothing.")
 _WHY = {"moved": "was", "same place": "was", "named": "also", "worktree": "worktree"}
 
 
@@ -330,131 +320,98 @@ def _word(word: str) -> str:
     return str(path.resolve()) if is_path else word
 
 
-@click.group()
-def project() -> None:
-    """Projects: what counts to which, and walls between them."""
-
-
-@project.command("list")
-@json_option
-def list_(as_json: bool) -> None:
-    """List projects and workspaces."""
-    out(ask("csm_project_list"), as_json, show_projects)
-
-
-@project.command()
-@click.argument("place", metavar="PATH")
-@click.argument("other", required=False, default="")
-@click.option("--remove", is_flag=True, help="PATH is a project of its own again.")
-@json_option
+@command(
+    "alias",
+    argument("place", "PATH"),
+    argument("other", required=False, default=""),
+    flag("--remove", help="PATH is a project of its own again."),
+)
 def alias(place: str, other: str, remove: bool, as_json: bool) -> None:
     """Have PATH count to project OTHER from now on. OTHER is a path, an id or a name."""
     if bool(other) == remove:
         raise click.UsageError("name either OTHER or --remove")
-    found = ask("csm_project_alias", place=_path(place), other=_word(other), remove=remove, by_person=person_is_there())
-    said = "is a project of its own again" if remove else f"counts to {found['project']}"
-    out(found, as_json, lambda value: click.echo(f"{value['path']} {said}"))
+    params = {"place": here(place), "other": _word(other), "remove": remove, "by_person": person_is_there()}
+    out(ask("csm_project_alias", **params), as_json, show_alias, remove=remove)
 
 
-@project.command()
-@click.argument("source", metavar="A")
-@click.argument("into", metavar="B")
-@dry_run_option
-@json_option
+@render.whole
+def show_alias(value: dict[str, Any], *, remove: bool) -> Screen:
+    """To which project a directory counts now."""
+    state = "is a project of its own again" if remove else f"counts to {value['project']}"
+    yield f"{value['path']} {state}"
+
+
+@command("merge", argument("source", "A"), argument("into", "B"), DRY_RUN)
 def merge(source: str, into: str, dry_run: bool, as_json: bool) -> None:
     """Bring all of project A into B. `split B A` takes it out again."""
-    found = ask(
-        "csm_project_merge", source=_word(source), into=_word(into), dry_run=dry_run, by_person=person_is_there()
-    )
-    out(found, as_json, lambda value: _moved(value, f"from {source} to {into}"))
+    params = {"source": _word(source), "into": _word(into), "dry_run": dry_run, "by_person": person_is_there()}
+    out(ask("csm_project_merge", **params), as_json, show_moved, way=f"from {source} to {into}")
 
 
-@project.command()
-@click.argument("whole", metavar="A")
-@click.argument("place", metavar="PATH")
-@dry_run_option
-@json_option
+@command("split", argument("whole", "A"), argument("place", "PATH"), DRY_RUN)
 def split(whole: str, place: str, dry_run: bool, as_json: bool) -> None:
     """Take PATH out of project A. It is a directory in it, or a project that was merged into it."""
-    found = ask(
-        "csm_project_split", whole=_word(whole), place=_path(place), dry_run=dry_run, by_person=person_is_there()
-    )
-    out(found, as_json, lambda value: _moved(value, f"from {whole} to {place}"))
+    params = {"whole": _word(whole), "place": here(place), "dry_run": dry_run, "by_person": person_is_there()}
+    out(ask("csm_project_split", **params), as_json, show_moved, way=f"from {whole} to {place}")
 
 
-@project.command()
-@click.argument("name")
-@click.argument("places", metavar="PATH...", nargs=-1, required=True)
-@click.option("--remove", is_flag=True, help="Take these projects out of it.")
-@json_option
+@render.whole
+def show_moved(value: dict[str, Any], *, way: str) -> Screen:
+    """What was moved, or would be."""
+    moved = [
+        amount(value[name], noun) for name, noun in (("sessions", "session"), ("turns", "turn"), ("memories", "memory"))
+    ]
+    yield f"{'would be moved' if value['dry_run'] else 'moved'} {way}: {', '.join(moved)}"
+    if value["twins"]:
+        yield f"{amount(value['twins'], 'memory')} said the same on both sides"
+
+
+@command(
+    "workspace",
+    argument("name"),
+    argument("places", "PATH...", nargs=-1, required=True),
+    flag("--remove", help="Take these projects out of it."),
+)
 def workspace(name: str, places: tuple[str, ...], remove: bool, as_json: bool) -> None:
     """Put a wall around projects. Nothing said there, or below their directories, is seen from elsewhere."""
-    words = "\n".join(_word(place) for place in places)
-    found = ask("csm_project_workspace", name=name, places=words, remove=remove, by_person=person_is_there())
-    out(found, as_json, _walled)
+    words = "\n".join(map(_word, places))
+    made = ask("csm_project_workspace", name=name, places=words, remove=remove, by_person=person_is_there())
+    out(made, as_json, show_workspace)
 
 
-def _path(place: str) -> str:
-    return str(Path(place).expanduser().resolve())
-
-
-def _moved(value: dict[str, Any], way: str) -> None:
-    verb = "would be moved" if value["dry_run"] else "moved"
-    parts = [amount(value[kind], kind[:-1]) for kind in ("sessions", "turns")]
-    parts.append(amount(value["memories"], "memory"))
-    click.echo(f"{verb} {way}: {', '.join(parts)}")
-    if value["twins"]:
-        click.echo(f"{amount(value['twins'], 'memory')} said the same on both sides")
-
-
-def _walled(value: dict[str, Any]) -> None:
+@render.whole
+def show_workspace(value: dict[str, Any]) -> Screen:
+    """Which projects are inside a workspace now, or out of it."""
     for root in value["projects"]:
-        click.echo(f"{root} {'is out of' if value['removed'] else 'is in'} the workspace {value['workspace']}")
+        yield f"{root} {'is out of' if value['removed'] else 'is in'} the workspace {value['workspace']}"
     if value["memories"]:
-        moved = amount(value["memories"], "memory")
-        click.echo(f"{moved} that held everywhere and came from there only: inside now")
+        yield f"{amount(value['memories'], 'memory')} that held everywhere and came from there only: inside now"
 
 
-def show_projects(value: dict[str, Any]) -> None:
+def show_projects(value: dict[str, Any]) -> Screen:
     """Each project with its numbers in one line; below it where it is, and what else there is to say of it."""
-    console = render.console()
     if not value["projects"]:
-        console.print("no projects yet; they come with sessions and `csmd import`")
+        yield "no projects yet; they come with sessions and `csmd import`"
         return
+    home, columns = str(Path.home()), render.width()
     for row in value["projects"]:
         numbers = f"{amount(row['sessions'], 'session')}, {amount(row['memories'], 'memory')}"
-        head = (
-            f"{row['name']}  "
-            + ("(gone)  " if row["gone"] else "")
-            + (f"[{row['workspace']}]" * bool(row["workspace"]))
-        )
-        room = console.width - len(numbers) - 2
-        console.print(f"{render.shorten(head.rstrip(), room):<{room}}  {numbers}", style="bold", soft_wrap=True)
-        for name, text in _about(row):
-            render.labelled(console, name, text)
+        marks = ["(gone)"] * row["gone"] + [f"[{row['workspace']}]"] * bool(row["workspace"])
+        room = columns - len(numbers) - 2
+        yield bold(f"{render.fitted('  '.join([row['name'], *marks]), room, end=True):<{room}}  {numbers}")
+        kind = {"submodule": ", a submodule", "part": f", a part of {row['part_of']}"}.get(row["kind"], "")
+        about = [
+            ("path", f"{tilde(row['root'], home)}{kind}"),
+            ("last", f"{when(row['last'])}, id {row['id']}"),
+            ("left out", ".csmd-off lies there: nothing that is said there is captured" if row["off"] else ""),
+            ("remote", row["remote"]),
+            *((_WHY[other["why"]], tilde(other["path"], home)) for other in row["aliases"]),
+            *(("merged", tilde(path, home)) for path in row["merged"]),
+        ]
+        yield from (pair(f"  {name}", text) for name, text in about if text)
     for row in value["workspaces"]:
-        console.print(
-            f"workspace {row['name']}: {amount(row['projects'], 'project')}, "
-            f"{amount(row['memories'], 'memory')} for all of them"
-        )
-
-
-def _about(row: dict[str, Any]) -> list[tuple[str, str]]:
-    kind = {"submodule": ", a submodule", "part": f", a part of {row['part_of']}"}.get(row["kind"], "")
-    about = [
-        ("path", f"{_tilde(row['root'])}{kind}"),
-        ("last", f"{render.when(row['last'])}, id {row['id']}"),
-        ("left out", ".csmd-off lies there: nothing that is said there is captured" if row["off"] else ""),
-        ("remote", row["remote"]),
-        *((_WHY[other["why"]], _tilde(other["path"])) for other in row["aliases"]),
-        *(("merged", _tilde(path)) for path in row["merged"]),
-    ]
-    return [(f"  {name}", text) for name, text in about if text]
-
-
-def _tilde(path: str) -> str:
-    home = str(Path.home())
-    return f"~{path[len(home) :]}" if path == home or path.startswith(home + "/") else path
+        held = f"{amount(row['projects'], 'project')}, {amount(row['memories'], 'memory')}"
+        yield f"workspace {row['name']}: {held} for all of them"
 
 
 #: The verbs of this module.
@@ -463,5 +420,12 @@ VERBS: tuple[click.Command, ...] = (
     scan,
     pause,
     resume,
-    project,
-)
+    group(
+        "project", "Manage projects: merge, move, isolate.",
+        verb("list", "csm_project_list", show_projects, "List projects and workspaces.", anywhere=True),
+        alias,
+        merge,
+        split,
+        workspace,
+    ),
+)  # fmt: skip

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csmd.cli import render
-from csmd.cli.verb import json_option, out
+from csmd.cli.render import Line, Screen, dim
+from csmd.cli.verb import argument, command, group, out
 from csmd.config import Settings, default_paths, parse_settings
 from csmd.errors import ConfigError, CsmdError
 from csmd.installer import foreign_files, service
@@ -149,6 +150,7 @@ def _added(text: str, around: Any, name: str, shown: str) -> str:
     return f"{text[: line_end + 1]}{indent}{name}: {shown}\n{text[line_end + 1 :]}"
 
 
+KEY = argument("key")
 HEAD = """\
 # What csmd may be told, each with its default. Take the # away before those that you change.
 # The daemon reads this when it starts: csmd restart
@@ -169,14 +171,8 @@ def explained() -> dict[str, str]:
     return found
 
 
-@click.group("config")
-def config_() -> None:
-    """What csmd may be told: config.yaml, explained and changed."""
-
-
-@config_.command("list")
-@json_option
-def list_(as_json: bool) -> None:
+@command("list")
+def list_keys(as_json: bool) -> None:
     """Show every key: what it is for, its value and its default."""
     text = _text()
     chosen, known = parse_settings(text, where=str(_path())), names(text)
@@ -188,44 +184,68 @@ def list_(as_json: bool) -> None:
         }
         for field in fields(Settings) for key in [Settings.key(field.name)]
     ]  # fmt: skip
-    out({"path": str(_path()), "keys": rows}, as_json, _listed)
+    out({"path": str(_path()), "keys": rows}, as_json, show_keys)
 
 
-@config_.command()
-@click.argument("key")
-@json_option
+def show_keys(value: dict[str, Any]) -> Screen:
+    """Every key with its value, its default and what it is for."""
+    for row in value["keys"]:
+        is_changed = row["value"] != row["default"]
+        yield Line(f"{row['key']}: {_word(row['value'])}", style="bold" if is_changed else "")
+        origin = f"Default {_word(row['default'])}. " if is_changed else "Set to its default. " if row["set"] else ""
+        yield dim(f"{origin}{row['meaning']}", indent=4)
+    there = "" if Path(value["path"]).exists() else " (not there yet: everything has its default)"
+    yield ""
+    yield f"{value['path']}{there}"
+    yield dim("`csmd config set KEY VALUE` changes one, `csmd config edit` opens the file.")
+
+
+@command("get", KEY)
 def get(key: str, as_json: bool) -> None:
     """Print the value of KEY."""
-    field = _field(key)
-    value = _plain(getattr(parse_settings(_text(), where=str(_path())), field))
-    out({"key": key, "value": value}, as_json, _valued)
+    value = getattr(parse_settings(_text(), where=str(_path())), _field(key))
+    out({"key": key, "value": _plain(value)}, as_json, show_value)
 
 
-@config_.command("set")
-@click.argument("key")
-@click.argument("values", metavar="VALUE...", nargs=-1, required=True)
-@json_option
+@render.whole
+def show_value(row: dict[str, Any]) -> Screen:
+    """The value alone, for scripts: a list's one on each line."""
+    value = row["value"]
+    yield from (
+        part if isinstance(part, str) else _word(part) for part in (value if isinstance(value, list) else [value])
+    )
+
+
+@command("set", KEY, argument("values", "VALUE...", nargs=-1, required=True))
 def set_(key: str, values: tuple[str, ...], as_json: bool) -> None:
     """Set KEY in config.yaml. A key that is a list takes several values."""
     field = _field(key)
     value = _typed(key, getattr(Settings(), field), values)
     _change(lambda text: changed(text, key, value))
-    now = getattr(parse_settings(_text(), where=str(_path())), field)
-    out({"key": key, "value": _plain(now)}, as_json, lambda row: _said(f"{key} = {_word(row['value'])}"))
+    now = _plain(getattr(parse_settings(_text(), where=str(_path())), field))
+    out({"key": key, "value": now}, as_json, show_changed, what=f"{key} = {_word(now)}")
 
 
-@config_.command()
-@click.argument("key")
-@json_option
+@command("unset", KEY)
 def unset(key: str, as_json: bool) -> None:
     """Take KEY out of config.yaml. Its default is in force again."""
     _change(lambda text: without(text, key))
     default = {Settings.key(field.name): _plain(field.default) for field in fields(Settings)}.get(key)
-    said = f"{key} = {_word(default)}, the default" if default is not None else f"{key} is gone"
-    out({"key": key, "value": default}, as_json, lambda _: _said(said))
+    what = f"{key} = {_word(default)}, the default" if default is not None else f"{key} is gone"
+    out({"key": key, "value": default}, as_json, show_changed, what=what)
 
 
-@config_.command()
+@render.whole
+def show_changed(_value: dict[str, Any], *, what: str) -> Screen:
+    """What was changed, and when it takes effect."""
+    yield what
+    if what.startswith("status_line"):
+        yield "`csmd install` puts it into the assistant's settings, or takes it out"
+    elif service.running_service(default_paths()) is not None:
+        yield "the daemon reads it when it starts: csmd restart"
+
+
+@click.command("edit")
 def edit() -> None:
     """Edit config.yaml in your editor. It is written when csmd understands it."""
     before = text = _text()
@@ -245,15 +265,20 @@ def edit() -> None:
                 raise CsmdError(f"{_path()} stays as it was") from None
             text = edited
         else:
-            _said(f"{_path()} is written")
+            render.show(show_changed({}, what=f"{_path()} is written"))
             return
 
 
-@config_.command()
-@json_option
+@command("path")
 def path(as_json: bool) -> None:
     """Print the path of config.yaml."""
-    out({"path": str(_path()), "exists": _path().exists()}, as_json, lambda row: click.echo(row["path"]))
+    out({"path": str(_path()), "exists": _path().exists()}, as_json, show_path)
+
+
+@render.whole
+def show_path(value: dict[str, Any]) -> Screen:
+    """The path alone."""
+    yield value["path"]
 
 
 def template() -> str:
@@ -328,14 +353,6 @@ def _write(text: str, before: str) -> None:
         raise CsmdError(f"{_path()}: {error.strerror}; nothing was changed", hint="make it writable") from error
 
 
-def _said(what: str) -> None:
-    click.echo(what)
-    if what.startswith("status_line"):
-        click.echo("`csmd install` puts it into the assistant's settings, or takes it out")
-    elif service.running_service(default_paths()) is not None:
-        click.echo("the daemon reads it when it starts: csmd restart")
-
-
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
@@ -345,27 +362,9 @@ def _word(value: Any) -> str:
     return changed("", "x", value)[len("x: ") :].rstrip("\n")
 
 
-def _valued(row: dict[str, Any]) -> None:
-    """The value alone, for scripts: a list's one on each line."""
-    value = row["value"]
-    for one in value if isinstance(value, list) else [value]:
-        click.echo(one if isinstance(one, str) else _word(one))
-
-
-def _listed(value: dict[str, Any]) -> None:
-    console = render.console()
-    for row in value["keys"]:
-        changed = row["value"] != row["default"]
-        render.print_text(console, f"{row['key']}: {_word(row['value'])}", style="bold" if changed else "")
-        origin = f"Default {_word(row['default'])}. " if changed else "Set to its default. " if row["set"] else ""
-        render.print_text(console, f"{origin}{row['meaning']}", indent=4, style="dim")
-    there = "" if Path(value["path"]).exists() else " (not there yet: everything has its default)"
-    console.print()
-    render.print_text(console, f"{value['path']}{there}")
-    render.print_text(
-        console, "`csmd config set KEY VALUE` changes one, `csmd config edit` opens the file.", style="dim"
-    )
-
-
 #: The verbs of this module.
-VERBS: tuple[click.Command, ...] = (config_,)
+VERBS: tuple[click.Command, ...] = (
+    group(
+        "config", "What csmd may be told: config.yaml, explained and changed.", list_keys, get, set_, unset, edit, path
+    ),
+)

@@ -1,119 +1,53 @@
-"""What happens, a line for each thing, for `csmd tail`; and what each pane of `csmd top` shows, as a table."""
+"""The screen of `csmd top`: a tab for each pane, a table in each, a page for one row. It asks on a thread of its own.
+
+This is the only module that knows Textual; `csmd top` imports it when it is shown.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
-import click
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import DataTable, Footer, Input, Label, Static, TabbedContent, TabPane
 
 from csmd import wire
-from csmd.cli import dreams, render
-from csmd.cli import verb as asking
-from csmd.cli.render import ago, cells, fitted, many, plain
-from csmd.cli.verb import json_option
-from csmd.errors import DaemonBusy, DaemonUnreachable
+from csmd.cli import dreams
+from csmd.cli.render import NAMES, ago, clock, fitted, many, percent, plain, today, when, words_of
+from csmd.errors import CsmdError
 
-TAIL_EVERY_S = 0.5
-#: Columns of the project's name and of what it is.
-TAIL_NAME, WHAT = 12, 13
-#: Kinds that have a name of their own; the others are named by their word (an event's, a turn's kind).
-NAMES = {"statement": "chosen", "memory": "memory", "injection": "told"}
-STYLES = {"event": "dim", "turn": "", "statement": "cyan", "memory": "bold green", "injection": "magenta"}
-
-
-@click.command()
-@click.option("--project", metavar="PATH", help="Only what happens in this project.")
-@click.option(
-    "-n", "--last", default=10, show_default=True, type=click.IntRange(0, 200), help="How many past ones first."
-)
-@json_option
-def tail(project: str | None, last: int, as_json: bool) -> None:
-    """Show what happens, as it happens. ^C ends it."""
-    # Without a project all of them: who looks on does not know where it will happen.
-    where = asking.looking(project, everywhere=project is None)
-    out = render.console()
-    try:
-        for item in follow(lambda cursor: asking.ask("csm_tail", cursor=cursor, last=last, **where), time.sleep):
-            if as_json:
-                click.echo(wire.dumps(item))
-            else:
-                out.print(line(item, out.width, today=today()), style=STYLES[item["kind"]])
-    except KeyboardInterrupt:
-        return
-
-
-def follow(ask: Callable[[str], dict[str, Any]], sleep: Callable[[float], None]) -> Iterator[dict[str, Any]]:
-    """Everything that `ask` tells past its own cursors, for ever; a daemon that goes away later is waited for."""
-    cursor = ""
-    while True:
-        try:
-            found = ask(cursor)
-        except (DaemonUnreachable, DaemonBusy):
-            if not cursor:
-                raise
-            sleep(TAIL_EVERY_S)
-            continue
-        cursor = found["cursor"]
-        yield from found["items"]
-        if not found["more"]:
-            sleep(TAIL_EVERY_S)
-
-
-def line(item: dict[str, Any], width: int, *, today: str = "") -> str:
-    """One thing on one line: the time, the project, what it is, its words."""
-    what = NAMES.get(item["kind"], plain(item["what"].replace("_", " ")))
-    name = fitted(plain(item["name"]) or "-", TAIL_NAME)
-    head = f"{clock(item['at'], today=today)}  {name}{' ' * (TAIL_NAME - cells(name))}  {fitted(what, WHAT):<{WHAT}}  "
-    return fitted(head + said(item), width)
-
-
-def today() -> str:
-    """The date here."""
-    return datetime.now().astimezone().date().isoformat()
-
-
-def said(item: dict[str, Any]) -> str:
-    """What was said, or what it was about."""
-    if item["kind"] == "injection":
-        amount = item["memories"]
-        return f"{many(amount, 'memory', 'memories')}, {many(item['tokens'], 'token')} ({plain(item['what'].replace('_', ' '))})"
-    if item["kind"] == "event":
-        about = f" ({plain(item['text'])})" if item["text"] else ""
-        return f"session {plain(item['session'][:8])}{about}"
-    return plain(f"{item['what']}: {item['text']}" if item["kind"] in NAMES else item["text"])
-
-
-def clock(stamp: str, *, today: str = "") -> str:
-    """The time of day of a stored time, here; the date where it is another one than `today`, both take 8 columns."""
-    try:
-        moment = datetime.fromisoformat(stamp).astimezone()
-    except (OverflowError, ValueError):
-        return "--:--:--"
-    return moment.strftime("%H:%M:%S" if not today or moment.date().isoformat() == today else "%y-%m-%d")
-
-
+EVERY_S = 2.0
 Ask = Callable[..., Any]
 Item = dict[str, Any]
 MOST_SESSIONS, MOST_EVENTS = 200, 200
-#: Columns that a project's name takes at most.
-NAME = 14
+#: Columns that a project's name takes at most, and a label on a page.
+NAME, LABEL = 14, 11
+
+
+# --- what each pane shows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pane:
-    """One of the screen's tables; `load(ask, where)` gives its items, `cells(item, now)` a row, `detail(ask, where, item)` its page."""
+    """One of the screen's tables: which list of which tool it shows, how a row reads, and the page of one."""
 
     name: str
     columns: tuple[str, ...]
     empty: str
-    load: Callable[[Ask, Mapping[str, str]], list[Item]]
+    tool: str
+    items: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    #: Whether the tool is asked about one project.
+    placed: bool = True
+    order: Callable[[list[Item]], Iterable[Item]] = list
     cells: Callable[[Item, str], tuple[str, ...]]
-    key: Callable[[Item], str]
-    detail: Callable[[Ask, Mapping[str, str], Item], str]
+    key: Callable[[Item], str] = lambda row: str(row["id"])
+    detail: Callable[[Ask, str, Item], str] = lambda _ask, _asking, item: wire.pretty(item)
 
 
 @dataclass(slots=True)
@@ -126,135 +60,16 @@ class Look:
     trouble: str = ""
 
 
-def _sessions(ask: Ask, where: Mapping[str, str]) -> list[Item]:
-    found: list[Item] = ask("csm_session_list", limit=MOST_SESSIONS, **where)["sessions"]
-    return found
-
-
-def _memories(ask: Ask, where: Mapping[str, str]) -> list[Item]:
-    found: list[Item] = ask("csm_memory_list", **where)["memories"]
-    return sorted(found, key=lambda row: row["confirmed_at"], reverse=True)
-
-
-def _events(ask: Ask, where: Mapping[str, str]) -> list[Item]:
-    found: list[Item] = ask("csm_tail", last=MOST_EVENTS, **where)["items"]
-    return found[::-1]
-
-
-def _session(ask: Ask, where: Mapping[str, str], item: Item) -> str:
-    shown = ask("csm_session_show", id=item["id"], asking=where["asking"])
-    told = [
-        ("session", shown["id"]),
-        ("project", shown["project"]),
-        ("about", shown["about"]),
-        ("began", render.when(shown["started_at"])),
-        ("last turn", render.when(shown["last_at"])),
-        ("turns", ", ".join(f"{amount} {kind.replace('_', ' ')}" for kind, amount in shown["kinds"].items())),
-        ("with", f"{shown['model'] or 'a model not named'}, client {shown['version'] or 'not known'}"),
-        ("transcript", shown["transcript"]),
-    ]
-    lines = [f"{name:<11}{plain(said)}" for name, said in told]
-    lines += ["", many(len(shown["memories"]), "memory", "memories") + " came of it"]
-    lines += [f"- {plain(memory['text'])}" for memory in shown["memories"]]
-    tokens = sum(one["tokens"] for one in shown["injections"])
-    if shown["injections"]:
-        lines += ["", f"{many(len(shown['injections']), 'injection')}, {many(tokens, 'token')}"]
-    return "\n".join(lines)
-
-
-def _memory(ask: Ask, where: Mapping[str, str], item: Item) -> str:
-    shown = ask("csm_memory_show", id=item["id"], asking=where["asking"])
-    told = [
-        ("id", shown["id"]),
-        ("kind", f"{shown['gate']}, {shown['category']}; said by the {shown['authority']}"),
-        ("sure", f"{shown['confidence'] * 100:.0f} %, {shown['attention']}, {shown['tier']}"),
-        ("holds", shown["project"] if shown["scope"] == "project" else "everywhere"),
-        ("said", f"{render.when(shown['created_at'])}, last confirmed {render.when(shown['confirmed_at'])}"),
-    ]
-    lines = [plain(shown["text"]), "", *(f"{name:<11}{plain(said)}" for name, said in told)]
-    for source in shown["sources"]:
-        speaker = source["speaker"] or "command line"
-        lines += ["", f"{source['role']}: {speaker}, {render.when(source['at'])}", f"  {plain(source['text'])}"]
-    return "\n".join(lines)
-
-
-def _event(ask: Ask, where: Mapping[str, str], item: Item) -> str:
-    del ask, where
-    return wire.pretty(item)
-
-
-PANES: tuple[Pane, ...] = (
-    Pane(
-        name="sessions",
-        columns=("last turn", "project", "turns", "about"),
-        empty="no session yet: the first one that begins brings it",
-        load=_sessions,
-        cells=lambda row, now: (
-            ago(row["last_at"], now),
-            _name(row["project"]),
-            f"{row['turns']:,}",
-            plain(row["about"]),
-        ),
-        key=lambda row: str(row["id"]),
-        detail=_session,
-    ),
-    Pane(
-        name="memories",
-        columns=("gate", "sure", "project", "text"),
-        empty="no memory yet: they come from sessions, `csmd import` and `csmd remember`",
-        load=_memories,
-        cells=lambda row, _: (
-            row["gate"],
-            f"{row['confidence'] * 100:.0f} %",
-            _name(row["project"]),
-            plain(row["text"]),
-        ),
-        key=lambda row: str(row["id"]),
-        detail=_memory,
-    ),
-    Pane(
-        name="events",
-        columns=("time", "project", "what", "text"),
-        empty="nothing has happened yet",
-        load=_events,
-        cells=lambda row, _: (
-            clock(row["at"], today=today()),
-            fitted(plain(row["name"]) or "-", NAME),
-            NAMES.get(row["kind"], row["what"].replace("_", " ")),
-            said(row),
-        ),
-        key=lambda row: f"{row['kind']} {row['at']} {row['session']} {row['what']} {row['text'][:80]}",
-        detail=_event,
-    ),
-    Pane(
-        name="dreams",
-        columns=("when", "dream", "sessions", "what came of it"),
-        empty="no dream has run yet",
-        load=lambda ask, _: list(ask("csm_dream_history")["dreams"]),
-        cells=lambda row, now: (
-            ago(row["begun_at"], now),
-            row["id"],
-            f"{row['sessions']:,}",
-            plain(dreams.show_came_of(row)),
-        ),
-        key=lambda row: str(row["id"]),
-        detail=_event,
-    ),
-)
-
-
 def look(ask: Ask, where: Mapping[str, str], pane: Pane) -> Look:
     """Asks for what a pane shows and for the head line."""
     state = ask("csm_runtime_status")
-    wrong = [one["what"] for one in state.get("alarms", [])] or state["degraded"]
+    wrong = [alarm["what"] for alarm in state.get("alarms", [])] or state["degraded"]
     counts = state["counts"]
-    head = (
-        f"csmd {state['version']}  {many(counts['sessions'], 'session')}, {many(counts['memories'], 'memory', 'memories')}, "
-        f"{many(counts['turns'], 'turn')}"
-    )
-    return Look(
-        head=head, now=state.get("at", ""), items=pane.load(ask, where), trouble=plain(wrong[0]) if wrong else ""
-    )
+    numbers = (("sessions", "session"), ("memories", "memory"), ("turns", "turn"))
+    head = f"csmd {state['version']}  {', '.join(many(counts[name], noun) for name, noun in numbers)}"
+    items = ask(pane.tool, **pane.params, **(where if pane.placed else {}))[pane.items]
+    trouble = plain(wrong[0]) if wrong else ""
+    return Look(head=head, now=state.get("at", ""), items=list(pane.order(items)), trouble=trouble)
 
 
 def matching(items: list[Item], rows: list[tuple[str, ...]], words: str) -> list[tuple[Item, tuple[str, ...]]]:
@@ -264,5 +79,288 @@ def matching(items: list[Item], rows: list[tuple[str, ...]], words: str) -> list
     return [(item, row) for item, row in pairs if all(word in " ".join(row).casefold() for word in wanted)]
 
 
+def _session(ask: Ask, asking: str, item: Item) -> str:
+    shown = ask("csm_session_show", id=item["id"], asking=asking)
+    tokens = sum(injection["tokens"] for injection in shown["injections"])
+    lines = _labelled(
+        session=shown["id"],
+        project=shown["project"],
+        about=shown["about"],
+        began=when(shown["started_at"]),
+        last_turn=when(shown["last_at"]),
+        turns=", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in shown["kinds"].items()),
+        **{"with": f"{shown['model'] or 'a model not named'}, client {shown['version'] or 'not known'}"},
+        transcript=shown["transcript"],
+    )
+    lines += ["", f"{many(len(shown['memories']), 'memory')} came of it"]
+    lines += [f"- {plain(memory['text'])}" for memory in shown["memories"]]
+    if shown["injections"]:
+        lines += ["", f"{many(len(shown['injections']), 'injection')}, {many(tokens, 'token')}"]
+    return "\n".join(lines)
+
+
+def _memory(ask: Ask, asking: str, item: Item) -> str:
+    shown = ask("csm_memory_show", id=item["id"], asking=asking)
+    lines = [plain(shown["text"]), ""]
+    lines += _labelled(
+        id=shown["id"],
+        kind=f"{shown['gate']}, {shown['category']}; said by the {shown['authority']}",
+        sure=f"{percent(shown['confidence'])}, {shown['attention']}, {shown['tier']}",
+        holds=shown["project"] if shown["scope"] == "project" else "everywhere",
+        said=f"{when(shown['created_at'])}, last confirmed {when(shown['confirmed_at'])}",
+    )
+    for source in shown["sources"]:
+        speaker = source["speaker"] or "command line"
+        lines += ["", f"{source['role']}: {speaker}, {when(source['at'])}", f"  {plain(source['text'])}"]
+    return "\n".join(lines)
+
+
+def _labelled(**rows: str) -> list[str]:
+    return [f"{name.replace('_', ' '):<{LABEL}}{plain(text)}" for name, text in rows.items()]
+
+
 def _name(project: str) -> str:
     return fitted(plain(project.rstrip("/").rpartition("/")[2]) or "everywhere", NAME)
+
+
+PANES: tuple[Pane, ...] = (
+    Pane(
+        name="sessions",
+        columns=("last turn", "project", "turns", "about"),
+        empty="no session yet: the first one that begins brings it",
+        tool="csm_session_list",
+        items="sessions",
+        params={"limit": MOST_SESSIONS},
+        cells=lambda row, now: (
+            ago(row["last_at"], now),
+            _name(row["project"]),
+            f"{row['turns']:,}",
+            plain(row["about"]),
+        ),
+        detail=_session,
+    ),
+    Pane(
+        name="memories",
+        columns=("gate", "sure", "project", "text"),
+        empty="no memory yet: they come from sessions, `csmd import` and `csmd remember`",
+        tool="csm_memory_list",
+        items="memories",
+        order=lambda rows: sorted(rows, key=lambda row: str(row["confirmed_at"]), reverse=True),
+        cells=lambda row, _: (row["gate"], percent(row["confidence"]), _name(row["project"]), plain(row["text"])),
+        detail=_memory,
+    ),
+    Pane(
+        name="events",
+        columns=("time", "project", "what", "text"),
+        empty="nothing has happened yet",
+        tool="csm_tail",
+        items="items",
+        params={"last": MOST_EVENTS},
+        order=reversed,
+        cells=lambda row, _: (
+            clock(row["at"], today=today()),
+            fitted(plain(row["name"]) or "-", NAME),
+            NAMES.get(row["kind"], row["what"].replace("_", " ")),
+            words_of(row),
+        ),
+        key=lambda row: f"{row['kind']} {row['at']} {row['session']} {row['what']} {row['text'][:80]}",
+    ),
+    Pane(
+        name="dreams",
+        columns=("when", "dream", "sessions", "what came of it"),
+        empty="no dream has run yet",
+        tool="csm_dream_history",
+        items="dreams",
+        placed=False,
+        cells=lambda row, now: (
+            ago(row["begun_at"], now),
+            row["id"],
+            f"{row['sessions']:,}",
+            plain(dreams.came_of(row)),
+        ),
+    ),
+)
+
+
+# --- the screen
+
+
+class Rows(DataTable[Any]):
+    """A pane's table; only its footer differs: it says what enter does."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select_cursor", "detail")]
+
+
+class Page(ModalScreen[None]):
+    """One row in full."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter", "dismiss(None)", "back"),
+    ]
+
+    def __init__(self, words: str) -> None:
+        super().__init__()
+        self.words = words
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="page"):
+            yield Static(self.words, markup=False, id="words")
+        yield Footer()
+
+
+class Top(App[None]):
+    """The screen; `ask` is how the daemon is asked, `where` what of and from where."""
+
+    TITLE = "csmd top"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    #head { height: 1; padding: 0 1; text-style: bold; }
+    #trouble { height: 1; padding: 0 1; color: $warning; }
+    #trouble.-nothing, #filter.-hidden { display: none; }
+    #filter { height: 1; border: none; padding: 0 1; }
+    Screen { overflow: hidden; }
+    TabbedContent, ContentSwitcher, TabPane { height: 1fr; }
+    TabPane { padding: 0; }
+    Rows { height: 1fr; scrollbar-size-horizontal: 0; }
+    .empty { padding: 1 2; color: $text-muted; }
+    Page { align: center middle; }
+    #page { width: 94%; height: 90%; padding: 1 2; background: $surface; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "quit"),
+        Binding("tab", "next_pane", "next", priority=True),
+        *(Binding(str(number), f"pane('{pane.name}')", pane.name, show=False) for number, pane in enumerate(PANES, 1)),
+        Binding("slash", "filter", "filter", key_display="/"),
+        Binding("escape", "clear", "no filter", show=False),
+    ]
+
+    def __init__(self, ask: Ask, where: Mapping[str, str]) -> None:
+        super().__init__()
+        self.animation_level = "none"  # a screen to read
+        self.ask, self.where = ask, where
+        self.looks: dict[str, Look] = {}
+        self.shown: dict[str, list[tuple[Item, tuple[str, ...]]]] = {}
+
+    def compose(self) -> ComposeResult:
+        yield Label("csmd", id="head", markup=False)
+        yield Label("", id="trouble", classes="-nothing", markup=False)
+        yield Input(placeholder="words that a row must hold; escape ends it", id="filter", classes="-hidden")
+        with TabbedContent(initial=PANES[0].name):
+            for number, pane in enumerate(PANES, 1):
+                with TabPane(f"{number} {pane.name}", id=pane.name):
+                    yield Static("", classes="empty", id=f"empty-{pane.name}", markup=False)
+                    yield Rows(id=f"rows-{pane.name}", cursor_type="row")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        for pane in PANES:
+            self._table(pane).add_columns(*pane.columns)
+        self._table(PANES[0]).focus()
+        self.set_interval(EVERY_S, self.refresh_pane)
+        self.refresh_pane()
+
+    # --- asking
+
+    @property
+    def pane(self) -> Pane:
+        """The pane that is looked at."""
+        return next(pane for pane in PANES if pane.name == self.query_one(TabbedContent).active)
+
+    def refresh_pane(self) -> None:
+        """Asks for what is looked at now."""
+        self._ask_for(self.pane)
+
+    @work(thread=True, exclusive=True, group="look")
+    def _ask_for(self, pane: Pane) -> None:
+        try:
+            found = look(self.ask, self.where, pane)
+        except CsmdError as error:
+            before = self.looks.get(pane.name, Look())
+            found = Look(head=before.head, now=before.now, items=before.items, trouble=error.what)
+        self.call_from_thread(self.take, pane, found)
+
+    def take(self, pane: Pane, found: Look) -> None:
+        """Shows what a look has brought."""
+        self.looks[pane.name] = found
+        self.query_one("#head", Label).update(found.head or "csmd")
+        trouble = self.query_one("#trouble", Label)
+        trouble.update(found.trouble)
+        trouble.set_class(not found.trouble, "-nothing")
+        self._fill(pane)
+
+    def _fill(self, pane: Pane) -> None:
+        from rich.text import Text
+
+        found = self.looks.get(pane.name)
+        if found is None:
+            return
+        rows = [pane.cells(item, found.now) for item in found.items]
+        wanted = matching(found.items, rows, self.query_one("#filter", Input).value)
+        empty = self.query_one(f"#empty-{pane.name}", Static)
+        empty.update("no row holds these words" if found.items else pane.empty)
+        empty.display = not wanted
+        table = self._table(pane)
+        table.display = bool(wanted)
+        if wanted == self.shown.get(pane.name):
+            return
+        at = self._current(pane)
+        self.shown[pane.name] = wanted
+        table.clear()
+        for _, row in wanted:
+            table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in row))
+        keys = [pane.key(item) for item, _ in wanted]
+        table.move_cursor(row=keys.index(pane.key(at)) if at is not None and pane.key(at) in keys else 0)
+
+    def _table(self, pane: Pane) -> Rows:
+        return self.query_one(f"#rows-{pane.name}", Rows)
+
+    def _current(self, pane: Pane) -> Item | None:
+        """The item that the cursor is on."""
+        shown, at = self.shown.get(pane.name, []), self._table(pane).cursor_row
+        return shown[at][0] if 0 <= at < len(shown) else None
+
+    # --- keys
+
+    def action_pane(self, name: str) -> None:
+        self.query_one(TabbedContent).active = name
+
+    def action_next_pane(self) -> None:
+        names = [pane.name for pane in PANES]
+        self.action_pane(names[(names.index(self.pane.name) + 1) % len(names)])
+
+    def action_filter(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.remove_class("-hidden")
+        field.focus()
+
+    def action_clear(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.value = ""
+        field.add_class("-hidden")
+        self._table(self.pane).focus()
+
+    def action_detail(self) -> None:
+        pane, item = self.pane, self._current(self.pane)
+        if item is not None:
+            self._open(pane, item)
+
+    @work(thread=True, exclusive=True, group="page")
+    def _open(self, pane: Pane, item: Item) -> None:
+        try:
+            words = pane.detail(self.ask, self.where["asking"], item)
+        except CsmdError as error:
+            words = error.what
+        self.call_from_thread(self.push_screen, Page(words))
+
+    def on_tabbed_content_tab_activated(self) -> None:
+        self._table(self.pane).focus()
+        self.refresh_pane()
+
+    def on_data_table_row_selected(self) -> None:
+        self.action_detail()
+
+    def on_input_changed(self) -> None:
+        self._fill(self.pane)
+
+    def on_input_submitted(self) -> None:
+        self._table(self.pane).focus()

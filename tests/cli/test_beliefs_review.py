@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from terminal import Terminal
 
 from csmd.cli import render
+from csmd.cli.memories import show_listed
 from csmd.model import Candidate, Evidence
 from csmd.store import candidates
 from csmd.store.core import Store
@@ -173,7 +174,7 @@ def test_of_a_gate_so_many_are_listed_and_never_is_one_alone_left_out(capsys: py
     }  # fmt: skip
     rows = [{**row, "id": f"m{number}", "text": f"Fact {number} of the shop"} for number in range(4)]
     for most, left in ((1, 3), (2, 2), (3, 0), (4, 0)):
-        render.show_listed({"memories": rows}, most=most)
+        render.show(show_listed(rows, most=most))
         said = capsys.readouterr().out
         assert ("(--all)" in said) == bool(left) and (not left or f"4 memories; {left} not shown (--all)" in said), most
 
@@ -226,7 +227,7 @@ def test_what_goes_wrong_is_wrapped_for_people_and_one_line_for_programs(seeded:
 
 def test_a_screen_that_is_too_high_says_what_it_leaves_out(seeded: Machine) -> None:
     one = Terminal("status", "--watch", cwd=seeded.project, environment=seeded.environment(), lines=8)
-    assert "more lines: a higher window shows them, or csmd status" in one.sees("csmd status")
+    assert "more lines: enlarge the window to see them, or csmd status" in one.sees("csmd status")
     one.child.send_signal(signal.SIGINT)
     assert one.ends() == 0
 

@@ -10,7 +10,7 @@ from machine import Machine
 from rich.cells import cell_len
 from terminal import Terminal
 
-from csmd.cli import dreams
+from csmd.cli import dreams, render
 from csmd.store.sqlite import opened
 
 ACTION: dict[str, Any] = {
@@ -103,9 +103,9 @@ def at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 def test_what_is_shown_fits_and_says_what_it_is_about(
-    show: Callable[[Any], None], value: dict[str, Any], told: list[str], capsys: pytest.CaptureFixture[str]
+    show: Callable[[Any], render.Screen], value: dict[str, Any], told: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    show(value)
+    render.show(show(value))
     said = capsys.readouterr().out
     for words in told:
         assert words in said, said

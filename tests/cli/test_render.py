@@ -10,7 +10,7 @@ from machine import Machine
 from rich.cells import cell_len
 
 import csmd
-from csmd.cli import render, sessions
+from csmd.cli import memories, render, sessions
 
 WIDTH = 80
 LONG = "https://example.org/" + "a-very-long-path/" * 12
@@ -79,7 +79,8 @@ def test_memories_of_all_projects_stand_below_their_projects(real: Machine) -> N
     rows = real.csmd("memories", "--all-projects", "--json")["memories"]
     lines = real.csmd("memories", "--all-projects", "--all").splitlines()
     heads = {
-        place: lines.index(render.shorten(place, WIDTH) or "everywhere") for place in {row["project"] for row in rows}
+        place: lines.index(render.fitted(place, WIDTH, end=True) or "everywhere")
+        for place in {row["project"] for row in rows}
     }
     assert len(heads) == 3
     for row in rows:
@@ -130,7 +131,7 @@ def test_what_is_remembered_says_what_it_replaced_and_what_it_may_replace(
     value = {"new": True, "id": "m2", "text": "The queue is kept in Postgres", "project": "/p", "workspace": ""}
     value |= {"redacted": [], "paused": False, "waits": False}
     near = {"id": "m1", "text": "The queue runs on Redis", "is": found, "rest": {"id": "m3", "text": "Tests use jest."}}
-    render.remembered({**value, "beside": [near]}, by_person=True)
+    render.show(memories.show_remembered({**value, "beside": [near]}, by_person=True))
     said = capsys.readouterr().out
     assert told in said and command in said and "Still active from it: m3: Tests use jest." in said
 
@@ -142,7 +143,7 @@ def test_no_list_leaves_out_a_single_memory(amount: int, left: int, capsys: pyte
         "authority": "user", "confidence": 0.9, "confirmed_at": "2026-01-01", "attention": "HOT", "superseded_by": "",
         "category": "fact", "is_refuted": False, "is_edited": False,
     }  # fmt: skip
-    render.show_listed({"memories": [row] * amount}, most=3)
+    render.show(memories.show_listed([row] * amount, most=3))
     assert ("; 2 not shown (--all)" in (said := capsys.readouterr().out)) is bool(left)
     assert said.count("m1") == amount - left
 
@@ -173,5 +174,5 @@ def test_lengths_of_time_and_amounts_read_well(function: Callable[[Any], str], v
 
 
 def test_a_path_is_shortened_at_its_beginning() -> None:
-    assert render.shorten("/a/b/c", 10) == "/a/b/c"
-    assert render.shorten("/a/long/path/to/x", 8) == "…th/to/x"
+    assert render.fitted("/a/b/c", 10, end=True) == "/a/b/c"
+    assert render.fitted("/a/long/path/to/x", 8, end=True) == "…th/to/x"

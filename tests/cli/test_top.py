@@ -36,7 +36,7 @@ def screen_text(app: Any) -> list[str]:
 
 def drive(machine: Machine, story: Callable[[Any, Any], Awaitable[None]], *, ask: Any = None) -> None:
     """Runs the screen without a terminal and lets `story(app, pilot)` use it."""
-    from csmd.cli.top_screen import Top
+    from csmd.cli.top import Top
 
     def plain_ask(tool: str, **params: Any) -> Any:
         return client.call(machine.paths, tool, params)

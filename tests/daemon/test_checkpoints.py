@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machine import Machine, eventually, temporary_directory
 
-from csmd.cli import sessions
+from csmd.cli import render, sessions
 from csmd.recall import checkpoint
 
 ASKED = "Please fix the date parser in dates.py, it loses the time zone when a string has no offset"
@@ -82,12 +82,16 @@ def test_a_goal_is_an_assistants_where_nobody_types_and_a_persons_is_not_an_assi
     assert len(daemon.call("csm_goal_list", project=project, done=True)["goals"]) == 3
 
 
-SCREENS: dict[str, tuple[str, dict[str, Any], Callable[[Any], None]]] = {
-    "list": ("csm_checkpoint_list", {}, sessions.show_checkpoint_listing),
-    "show": ("csm_checkpoint_show", {"id": "k"}, sessions.show_checkpoint_one),
-    "raw": ("csm_checkpoint_show", {"id": "k", "raw": True}, lambda value: sessions.show_checkpoint_raw(value, True)),
-    "restore": ("csm_checkpoint_restore", {"id": "k"}, sessions.show_checkpoint_restored),
-    "goals": ("csm_goal_list", {"done": True}, sessions.show_checkpoint_goals),
+SCREENS: dict[str, tuple[str, dict[str, Any], Callable[[Any], render.Screen]]] = {
+    "list": ("csm_checkpoint_list", {}, sessions.show_checkpoints),
+    "show": ("csm_checkpoint_show", {"id": "k"}, sessions.show_checkpoint),
+    "raw": (
+        "csm_checkpoint_show",
+        {"id": "k", "raw": True},
+        lambda value: sessions.show_captured(value, to_person=True),
+    ),
+    "restore": ("csm_checkpoint_restore", {"id": "k"}, sessions.show_restored),
+    "goals": ("csm_goal_list", {"done": True}, sessions.show_goals),
 }
 
 
@@ -99,7 +103,8 @@ def test_what_people_see_fits_a_terminal(
     daemon.call("csm_goal_set", text="word " * 60, project=str(daemon.project), by_person=True)
     made = daemon.call("csm_checkpoint_create", session="s1", note="x " * 90)
     tool, params, show = SCREENS[name]
-    show(daemon.call(tool, **{key: made["id"] if value == "k" else value for key, value in params.items()}))
+    given = {key: made["id"] if value == "k" else value for key, value in params.items()}
+    render.show(show(daemon.call(tool, **given)))
     shown = capsys.readouterr().out
     assert shown and all(len(line.rstrip()) <= 80 for line in shown.splitlines()), shown
     assert "\x1b" not in shown, "nothing that was said steers the terminal"

@@ -17,7 +17,7 @@ from machine import Machine
 from terminal import Terminal
 
 from csmd.capture import project_identity
-from csmd.cli import render
+from csmd.cli import intake, render
 from csmd.dream import transfer
 from csmd.errors import BadInput
 from csmd.memory import remember as believe
@@ -337,7 +337,11 @@ def test_who_imports_in_a_second_clone_is_told_that_the_memories_are_in_the_firs
         "bad_lines": 0,
         "redactions": 0,
     }
-    render.imported({**counts, "placed": [{"was": "/p/first", "is": "/p/first", "remote": SHOP, "memories": 1}]})
+    render.show(
+        intake.show_imported(
+            {**counts, "placed": [{"was": "/p/first", "is": "/p/first", "remote": SHOP, "memories": 1}]}
+        )
+    )
     assert f"1 memory is in /p/first, which is here: a clone of {SHOP}" in " ".join(capsys.readouterr().out.split())
 
 
