@@ -11,7 +11,7 @@ import apsw
 import outdated
 from machine import LIMIT_S, Daemon, Machine
 
-from csmd.store import before_images, integrity, memories
+from csmd.store import belief_changes, integrity, memories
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, opened
 from csmd.text import tokens
@@ -50,7 +50,7 @@ def of_before(rows: Rows, key: bytes) -> None:
                 seq=memory.seq,
             )
         elif number % 4 == 3:
-            memories.delete(rows, memory)
+            belief_changes.delete_memory(rows, memory)
     rows.run(
         "insert into cursors (stage, subject, position) values ('reselection', 'due', 1) "
         "on conflict (stage, subject) do update set position = 1"
@@ -61,8 +61,8 @@ def image(rows: Rows) -> list[Any]:
     """Every memory with its sources, links, receipts and history, but for what counts changes."""
     idents = [str(one) for (one,) in rows.all("select id from memories order by id")]
     return [
-        (one.memory_id, before_images.seen(one), before_images.leads_to(one))
-        for one in before_images.before_of(rows, idents)
+        (one.memory_id, belief_changes.seen(one), belief_changes.leads_to(one))
+        for one in belief_changes.before_of(rows, idents)
     ]
 
 

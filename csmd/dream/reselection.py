@@ -14,7 +14,7 @@ from csmd.memory import remember as believe
 from csmd.memory import supersession
 from csmd.model import Memory, Provenance, Statement
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import before_images, belief_changes, cursors, dreams, memories, search, turns
+from csmd.store import belief_changes, cursors, dreams, memories, search, turns
 from csmd.store import dreams as stored
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
@@ -196,7 +196,7 @@ def _make(rows: Rows, dream_seq: int, said: Said, now: str, key: bytes) -> None:
     def act() -> None:
         believe.remember(rows, said.statement, source, project=said.project_seq, origin="stated", key=key)
 
-    touched = [one.memory_id for one in before_images.changed_by(rows, act)]
+    touched = [one.memory_id for one in belief_changes.changed_by(rows, act)]
     if touched:
         dreams.carried(
             rows, dream_seq, kind="choose", project=said.project_seq, reason="it is chosen by how csmd chooses now",
@@ -214,5 +214,5 @@ def _archive(rows: Rows, dream_seq: int, gone: Sequence[Memory], now: str) -> No
             dreams.carried(
                 rows, dream_seq, kind="archive", project=memory.project_seq, reason=stored.NOT_CHOSEN, evidence=(),
                 items=[memory.id],
-                act=partial(before_images.archive_memory, rows, now_is, reason=stored.NOT_CHOSEN, by=belief_changes.DREAM, now=now), now=now,
+                act=partial(belief_changes.archive_memory, rows, now_is, reason=stored.NOT_CHOSEN, by=belief_changes.DREAM, now=now), now=now,
             )  # fmt: skip

@@ -19,8 +19,8 @@ from csmd.dream.consolidation import joined, planning
 from csmd.memory import habits, scope, supersession, upkeep
 from csmd.memory.contradiction import SURE
 from csmd.model import Memory
-from csmd.store import before_images as upkept
 from csmd.store import belief_changes, candidates, dreams, memories, projects, tombstones
+from csmd.store import belief_changes as upkept
 from csmd.store import dreams as stored
 from csmd.store.core import Store
 from csmd.store.dreams import Dream, Place

@@ -14,7 +14,6 @@ from csmd.errors import CsmdError
 from csmd.memory.supersession import aged
 from csmd.privacy.fingerprints import PURGED, Marks, clean
 from csmd.store import (
-    before_images,
     belief_changes,
     candidates,
     dreams,
@@ -25,7 +24,7 @@ from csmd.store import (
     tombstones,
     workspaces,
 )
-from csmd.store.before_images import Before
+from csmd.store.belief_changes import Before
 from csmd.store.core import Store
 from csmd.store.dreams import Change, ChangedFile, ChangedRow, Dream
 from csmd.store.sqlite import Rows
@@ -270,13 +269,13 @@ def _did(rows: Rows, change: Change) -> Did:
 
 
 def _side(image: Before) -> Side | None:
-    seen = before_images.seen(image)
+    seen = belief_changes.seen(image)
     if not seen:
         return None
     return Side(
         text=str(seen["text"]), confidence=float(seen["confidence"]), tier=str(seen.get("tier") or seen.get("status", "")),
         superseded_by=str(seen.get("superseded_by", "")), sources=len(seen.get("sources") or seen.get("evidence") or ()),
-        links=tuple(f"{kind} {other}" for kind, other in before_images.leads_to(image)),
+        links=tuple(f"{kind} {other}" for _, other, kind, *_ in belief_changes.leads_to(image)),
     )  # fmt: skip
 
 
@@ -361,11 +360,11 @@ def _not_again(rows: Rows, change: Change, *, now: str) -> None:
 def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]:
     """Makes what an action touched what it was; row of the journal -> why that stays as it is, "" for what does not."""
     of = {row.was.memory_id: row for row in change.rows}
-    now_images = {image.memory_id: image for image in before_images.before_of(rows, of)}
-    here = {ident: before_images.seen(image) for ident, image in now_images.items()}
+    now_images = {image.memory_id: image for image in belief_changes.before_of(rows, of)}
+    here = {ident: belief_changes.seen(image) for ident, image in now_images.items()}
     why = {
         ident: why_kept(
-            before_images.seen(row.was), before_images.seen(row.then), here[ident],
+            belief_changes.seen(row.was), belief_changes.seen(row.then), here[ident],
             _obstacle(rows, row, beside=of.keys(), key=key),
         )
         for ident, row in of.items()
@@ -374,11 +373,11 @@ def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]
     stays = together(made, why)
     # What was made goes last: until then others may stand aside for it.
     for ident in [*(one for one in of if one not in made), *made]:
-        row, then = of[ident], before_images.seen(of[ident].then)
-        done_by_hand = here[ident] != then and is_back(before_images.seen(row.was), here[ident])
+        row, then = of[ident], belief_changes.seen(of[ident].then)
+        done_by_hand = here[ident] != then and is_back(belief_changes.seen(row.was), here[ident])
         if stays[ident] or done_by_hand:
             continue
-        before_images.take_back(rows, row.was, row.then, at=now)
+        belief_changes.take_back(rows, row.was, row.then, at=now)
         memory = memories.by_id(rows, ident)
         if memory is not None and was_used(then, here[ident]):
             # Its age begins again: that it was used was no dream's doing.
@@ -388,12 +387,12 @@ def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]
 
 def _obstacle(rows: Rows, row: ChangedRow, *, beside: Collection[str], key: bytes) -> str:
     """What is in the way of a row becoming what it was, "" for nothing; what is `beside` it goes back with it."""
-    was, ident = before_images.seen(row.was), row.was.memory_id
+    was, ident = belief_changes.seen(row.was), row.was.memory_id
     if row.was.is_candidate:
         if PURGED in row.was.text + row.was.more:
             return PURGED_SINCE
         waited = bool(was) and was["status"] in candidates.WAITING
-        return CROWDED if waited and candidates.is_waiting(rows, before_images.as_candidate(row.was)) else ""
+        return CROWDED if waited and candidates.is_waiting(rows, belief_changes.as_candidate(row.was)) else ""
     if not was:
         leaning = [one for one in dreams.leaning(rows, ident) if one not in beside]
         return f"it stands for {leaning[0]} since" if leaning else ""

@@ -455,7 +455,7 @@ def _withdraw(rows: Rows, known: Candidate) -> None:
     """Takes back what nothing speaks for any more, with the memory that was inferred from it."""
     for memory in _memories(rows, known):
         if memories.is_inferred(memory, known.text):
-            memories.delete(rows, memory)
+            belief_changes.delete_memory(rows, memory)
     if known.status != "dropped":
         candidates.remove(rows, known)
 
@@ -479,7 +479,7 @@ def _renew(rows: Rows, known: Candidate, one: Candidate, *, key: bytes, now: str
     stays = promotions([one], profile=DEFAULT, known={})[0].step == "promote" and _core(known) == _core(one)
     if ours and not stays:  # what would not become this memory now is none, whenever it was counted
         for memory in ours:
-            memories.delete(rows, memory)
+            belief_changes.delete_memory(rows, memory)
         candidates.renew(rows, known, one)
         return
     if candidates.renew(rows, known, replace(one, status=known.status, memory_ids=known.memory_ids)):

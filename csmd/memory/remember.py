@@ -13,7 +13,7 @@ from csmd.memory.scope import is_of_the_user, scope_of
 from csmd.memory.supersession import aged
 from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, MemoryType, Provenance, Scope, Statement
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import before_images, core, cursors, memories, projects, receipts, search, tombstones
+from csmd.store import belief_changes, core, cursors, memories, projects, receipts, search, tombstones
 from csmd.store import forget as forgotten
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -108,7 +108,7 @@ def remember(
         near = supersession.Near.of(rows, statement.text, home)
         known = _repeated(statement, near.in_home(), besides=besides)
     if known is not None:
-        known = before_images.kept_pairs(rows, known)
+        known = belief_changes.kept_pairs(rows, known)
         if origin != MODEL_SAVED:
             confirm(rows, known, statement, source, pinned=pinned)
             _note_beside(rows, known.seq, statement, source)
@@ -238,7 +238,7 @@ def forget(
         )
         for source in one.provenance:  # it may be quoted beside another memory
             memories.forget_scenes(rows, source.uuid)
-        memories.delete(rows, one)
+        belief_changes.delete_memory(rows, one)
     by: Authority = "user" if by_person else "assistant"
     tombstones.forget(rows, memory.text, correction=memory.gate == "correction", by=by, key=key, now=now, scope=home)
     for one, found in going:

@@ -15,8 +15,8 @@ from csmd.memory import confidence, remember, supersession
 from csmd.memory.supersession import PERSON
 from csmd.model import AUTHORITY_RANK, Candidate, CandidateKind, CandidateStatus, Memory, Provenance, Statement
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import before_images, belief_changes, candidates, memories, tombstones
-from csmd.store.before_images import Answer, Before
+from csmd.store import belief_changes, candidates, memories, tombstones
+from csmd.store.belief_changes import Answer, Before
 from csmd.store.sqlite import Rows
 
 #: Turns that speak for a candidate and stand beside the person's word as sources of its memory.
@@ -138,9 +138,9 @@ def of_memory(rows: Rows, memory: Memory, asked: Asked) -> Answer:
         raise CsmdError(
             f"{memory.id} was superseded by {memory.superseded_by}", hint=f"csmd show {memory.superseded_by}"
         )
-    touched = before_images.changed_by(rows, lambda: _to_memory(rows, memory, asked))
+    touched = belief_changes.changed_by(rows, lambda: _to_memory(rows, memory, asked))
     made = _to_memory(rows, memory, asked)
-    return before_images.put_answer(
+    return belief_changes.put_answer(
         rows, item=memory.id, answer=asked.verb, made=made, was="", project=memory.project_seq, touched=touched,
         now=asked.at,
     )  # fmt: skip
@@ -155,15 +155,15 @@ def of_candidate(rows: Rows, candidate: Candidate, asked: Asked) -> Answer:
         raise BadInput(
             f"{candidate.id} cannot be answered with {asked.verb}", hint="csmd review shows what can be done"
         )
-    follows = before_images.changed_by(rows, lambda: _ABOUT[about](rows, candidate, alive, asked))
-    touched = {one.memory_id: one for one in (*before_images.before_of(rows, [candidate.id]), *follows)}
+    follows = belief_changes.changed_by(rows, lambda: _ABOUT[about](rows, candidate, alive, asked))
+    touched = {one.memory_id: one for one in (*belief_changes.before_of(rows, [candidate.id]), *follows)}
     made, status = _ABOUT[about](rows, candidate, alive, asked)
     quoted = candidates.by_id(rows, candidate.id)  # it goes with a memory that it quotes
     if quoted is not None and not candidates.settle(
         rows, replace(quoted, version=candidate.version), status, now=asked.at
     ):
         raise CsmdError(f"{candidate.id} has changed meanwhile", hint="csmd review")
-    return before_images.put_answer(
+    return belief_changes.put_answer(
         rows, item=candidate.id, answer=asked.verb, made=made, was=candidate.status, project=candidate.project_seq,
         touched=tuple(touched.values()), now=asked.at,
     )  # fmt: skip
@@ -294,7 +294,7 @@ def _pin(rows: Rows, memory: Memory, asked: Asked) -> str:
 
 def _drop(rows: Rows, memory: Memory, asked: Asked, *, beside: Memory | None) -> str:
     """Removes a memory and keeps it out; not what stays `beside` it and says nearly the same."""
-    memories.delete(rows, memory)
+    belief_changes.delete_memory(rows, memory)
     correction = memory.gate == "correction"
     home = memory.project_seq
     tombstones.forget(rows, memory.text, correction=correction, by="user", key=asked.key, now=asked.at, scope=home)
@@ -333,10 +333,10 @@ def _state(rows: Rows, statement: Statement, project: int, asked: Asked, *, besi
 
 def undo(rows: Rows, answer: Answer, *, key: bytes, at: str) -> list[Before]:
     """Takes an answer back with all that it did; CsmdError where what it touched has changed since."""
-    touched = before_images.undo_answer(rows, answer, now=at)
+    touched = belief_changes.undo_answer(rows, answer, now=at)
     for one in touched:
         if one.state and answer.answer == "drop":
-            home = int(before_images.seen(one)["project_seq"])
+            home = int(belief_changes.seen(one)["project_seq"])
             tombstones.take_back(rows, one.text, scope=home, at=answer.at, key=key)
         if PURGED in one.text:
             raise CsmdError(f"the answer {answer.id} cannot be undone: a part of {one.memory_id} was purged since")

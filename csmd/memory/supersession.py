@@ -108,7 +108,7 @@ def lift(rows: Rows, change: belief_changes.Change, *, at: str) -> None:
     """Undoes a supersession: the whole holds again, and its rest goes with it."""
     belief_changes.lift(rows, change, at=at)
     for seq in memories.release_rest(rows, change.memory_id):
-        memories.delete(rows, memories.by_seqs(rows, [seq])[seq])
+        belief_changes.delete_memory(rows, memories.by_seqs(rows, [seq])[seq])
 
 
 def lifted(rows: Rows, memory: Memory) -> Memory:

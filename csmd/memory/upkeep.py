@@ -12,8 +12,8 @@ from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, supersession, topic_tagging
 from csmd.memory.supersession import quote
 from csmd.model import AUTHORITY_RANK, Candidate, CandidateKind, CandidateStatus, Evidence, Memory, Tier
-from csmd.store import before_images as stored
 from csmd.store import belief_changes, candidates, cursors, memories, projects, receipts, search, vectors
+from csmd.store import belief_changes as stored
 from csmd.store.candidates import PAGE
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -442,7 +442,7 @@ def _ailing(rows: Rows, among: Sequence[Memory], *, after: int, to: int) -> list
     """What is to be mended of single memories among some, between two row keys."""
     known = {memory.id: memory for memory in among}
     idents: dict[CandidateKind, list[str]] = {
-        "stale": [ident for ident, _ in stored.past_archiving(rows, after=after, to=to)],
+        "stale": stored.past_archiving(rows, after=after, to=to),
         "missing_embedding": stored.without_vector(rows, after=after, to=to),
         "orphan": stored.without_turns(rows, after=after, to=to),
     }

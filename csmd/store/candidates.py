@@ -150,14 +150,13 @@ def split(rows: Rows, source: int, part: int) -> None:
 
 
 def forget(rows: Rows, memory_id: str) -> None:
-    """Removes the candidates that quote a memory, and the audit of its changes: the memory itself is going."""
+    """Removes the candidates that quote a memory: the memory itself is going."""
     rows.run(
         "delete from candidates where status in ('open', 'needs_review', 'promoted', 'dropped', 'done') "
         "and kind in ('duplicate', 'near_duplicate', 'stale', 'missing_embedding', 'orphan') "
         "and ' ' || memory_ids || ' ' like '% ' || cast(:id as text) || ' %'",
         id=memory_id,
     )
-    rows.run("delete from belief_changes where memory_id = :id", id=memory_id)
 
 
 def is_waiting(rows: Rows, candidate: Candidate) -> bool:

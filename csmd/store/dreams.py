@@ -11,17 +11,8 @@ from typing import Any, Literal
 from csmd import wire
 from csmd.model import Evidence, Memory
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import (
-    before_images,
-    belief_changes,
-    cursors,
-    memories,
-    speakers,
-    tombstones,
-    vector_tables,
-    vectors,
-)
-from csmd.store.before_images import Before
+from csmd.store import belief_changes, cursors, memories, speakers, tombstones, vector_tables, vectors
+from csmd.store.belief_changes import Before
 from csmd.store.sqlite import Rows
 from csmd.store.text_columns import LOOKED_AT
 
@@ -180,18 +171,18 @@ def carried(
     `act` gives the ids of what else it made or changed. Where it does, it is taken back and done again: how that was
     before is not known until then.
     """
-    was = {one.memory_id: one for one in before_images.before_of(rows, _with_queue(rows, items))}
+    was = {one.memory_id: one for one in belief_changes.before_of(rows, _with_queue(rows, items))}
     rows.connection.execute("savepoint action")
     more = [ident for ident in act() or () if ident not in was]
     if more:
         rows.connection.execute("rollback to action")
-        was |= {one.memory_id: one for one in before_images.before_of(rows, more)}
+        was |= {one.memory_id: one for one in belief_changes.before_of(rows, more)}
         act()
     rows.connection.execute("release action")
     changed = [
         (was[one.memory_id], one)
-        for one in before_images.before_of(rows, was)
-        if before_images.differs(was[one.memory_id], one)
+        for one in belief_changes.before_of(rows, was)
+        if belief_changes.differs(was[one.memory_id], one)
     ]
     if changed:
         change = _noted(rows, seq, kind=kind, project=project, reason=reason, evidence=evidence, now=now)
@@ -204,7 +195,7 @@ def _with_queue(rows: Rows, items: Iterable[str]) -> list[str]:
     """Items and the waiting candidates of upkeep that are about them: these are settled with them."""
     found = list(items)
     return found + [
-        one.id for ident in found if ident.startswith("m") for one in before_images.about_memory(rows, ident)
+        one.id for ident in found if ident.startswith("m") for one in belief_changes.about_memory(rows, ident)
     ]
 
 
@@ -238,7 +229,7 @@ def _noted(rows: Rows, seq: int, *, kind: str, project: int, reason: str, eviden
 
 def _keep(rows: Rows, change: int, one: Before, other: Before) -> None:
     if one.state and other.state:
-        one, other = before_images.without_receipts(one), before_images.without_receipts(other)
+        one, other = belief_changes.without_receipts(one), belief_changes.without_receipts(other)
     rows.insert(
         "dream_rows",
         change_seq=change,
@@ -791,9 +782,9 @@ def decided(rows: Rows, place: Place, seqs: Sequence[int]) -> Decided:
             since[ident] = at
             if by in ("person", "assistant"):
                 settled.add(ident)
-        elif change == before_images.MERGE and undone_at:
+        elif change == belief_changes.MERGE and undone_at:
             apart.add((ident, after))
-        elif change == before_images.ARCHIVE and undone_at:
+        elif change == belief_changes.ARCHIVE and undone_at:
             back[ident] = max(undone_at, back.get(ident, ""))
         elif change in (STRENGTHENED, PROMOTED) and undone_at:
             undone.add(("strengthen" if change == STRENGTHENED else "promote", ident))

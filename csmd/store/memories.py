@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from csmd.errors import StoreError
 from csmd.model import Link, Memory, Provenance, Statement, StoredTurn
-from csmd.store import belief_changes, candidates, vectors
+from csmd.store import vectors
 from csmd.store.sqlite import Rows, among, as_value, columns, written
 
 #: Why a memory that is not refuted has something against it all the same: it claims something of code that was changed.
@@ -201,47 +201,6 @@ def said_in(rows: Rows, memory: Memory) -> frozenset[int]:
         seq=memory.seq,
     )
     return frozenset(found)
-
-
-def delete(rows: Rows, memory: Memory) -> None:
-    """Removes a memory with its vectors, its links and its place in receipts, and what is only its rest.
-
-    What it superseded is superseded by what superseded it, or holds again. With it goes what a merge put
-    aside because it says the same, and what the queue and the audit quote of it.
-    """
-    aside = rows.column(
-        "select seq from memories where twin_of = :seq and twin_of > 0 "
-        "union all select from_seq from links where to_seq = :seq and relationship = 'merged_into'",
-        seq=memory.seq,
-    )
-    _delete_all(rows, [*aside, *release_rest(rows, memory.id)])
-    candidates.forget(rows, memory.id)
-    vectors.delete_for(rows, "memory", memory.seq)
-    rows.run("delete from injection_items where memory_id = :id", id=memory.id)
-    rows.run("delete from memories where seq = :seq", seq=memory.seq)
-    for lifted in belief_changes.inherit(rows, memory.id, memory.superseded_by):
-        _delete_all(rows, release_rest(rows, lifted))
-
-
-def _delete_all(rows: Rows, seqs: Sequence[int]) -> None:
-    for seq in seqs:
-        for memory in by_seqs(rows, [seq]).values():
-            delete(rows, memory)
-
-
-def drop_sources(rows: Rows, where: str, **values: Any) -> None:
-    """Removes sources of memories, by a condition on `provenance`, and the memories that nobody said any more.
-
-    The others name a session that is left.
-    """
-    told = rows.column(f"select distinct memory_seq from provenance where {where}", **values)  # noqa: S608
-    rows.run(f"delete from provenance where {where}", **values)  # noqa: S608
-    for memory in by_seqs(rows, told).values():
-        if all(source.role == "beside" for source in memory.provenance):
-            delete(rows, memory)
-        elif memory.session_id not in {source.session_id for source in memory.provenance}:
-            sql = "update memories set session_id = :session, version = version + 1 where seq = :seq"
-            rows.run(sql, session=memory.provenance[0].session_id, seq=memory.seq)
 
 
 def move_provenance(rows: Rows, old: str, new: str) -> None:

@@ -12,7 +12,7 @@ from csmd.errors import BadInput
 from csmd.model import Memory
 from csmd.privacy.fingerprints import PURGED, Needle, checked, clean, words
 from csmd.store import (
-    before_images,
+    belief_changes,
     candidates,
     checkpoints,
     days,
@@ -138,7 +138,7 @@ def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, 
 
 def _delete_memories(rows: Rows, seqs: Sequence[int]) -> None:
     for memory in memories.by_seqs(rows, seqs).values():
-        memories.delete(rows, memory)
+        belief_changes.delete_memory(rows, memory)
 
 
 def _stated_already(rows: Rows, seq: int, new: str, key: bytes) -> bool:
@@ -180,7 +180,7 @@ def _forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     part = rows.column(sql, after=after, limit=LOOKED_AT)
     for memory in memories.by_seqs(rows, part).values():
         if memories.by_id(rows, memory.id) is not None and _is_forgotten(rows, memory, key):
-            memories.delete(rows, memory)
+            belief_changes.delete_memory(rows, memory)
             total += 1
     if after == 0:
         for seq, text, gate, authority, project, at in rows.all(
@@ -257,7 +257,7 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
     changed += checkpoints.clear(rows, seq) + checkpoints.clear_session_goals(rows, ident)
     for table in ("injections", "events", "unheard", "context_log"):
         changed += rows.run(f"delete from {table} where session_id = :id", id=ident)  # noqa: S608
-    memories.drop_sources(rows, "session_id = :id", id=ident)
+    belief_changes.drop_sources(rows, "session_id = :id", id=ident)
     return changed, True
 
 
@@ -292,7 +292,7 @@ def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
     # What was quoted of it: a passage is known by its turn and where it begins there.
     sql = "delete from injection_items where memory_id = :uuid or substr(memory_id, 1, length(:passage)) = :passage"
     rows.run(sql, uuid=uuid, passage=f"{uuid}#")
-    memories.drop_sources(rows, "uuid = :uuid", uuid=uuid)
+    belief_changes.drop_sources(rows, "uuid = :uuid", uuid=uuid)
 
 
 def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
@@ -349,7 +349,7 @@ def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
 
 #: In this order: what goes as a whole before what is looked through, and pages when it is known which memories are left.
 PASSES: tuple[Pass, ...] = (
-    before_images.without_undo, dreams.without_purged, _sessions, _turns, _projects,
+    belief_changes.without_undo, dreams.without_purged, _sessions, _turns, _projects,
     *(partial(_column, table, column) for table, column in sorted(WAYS)), markdown_pages.without_gone,
 )  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from csmd.model import SaidTurn
-from csmd.store import candidates, checkpoints, days, digests, failures, memories, vectors
+from csmd.store import belief_changes, candidates, checkpoints, days, digests, failures, vectors
 from csmd.store.sqlite import Rows
 
 #: In the order of Session's fields.
@@ -335,7 +335,7 @@ def is_tampered(rows: Rows, name: str) -> bool:
 
 def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
     """Removes the statements and packets of a session, and the memories that nobody else said."""
-    memories.drop_sources(
+    belief_changes.drop_sources(
         rows,
         "session_id = :id and uuid in "
         "(select t.uuid from statements st join turns t on t.seq = st.turn_seq where st.session_seq = :seq)",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from csmd.model import SEARCHABLE, Authority, Memory, TurnKind
-from csmd.store import activity, before_images, belief_changes, candidates, checkpoints, digests, memories
+from csmd.store import activity, belief_changes, candidates, checkpoints, digests, memories
 from csmd.store.sqlite import Rows
 
 #: Counters of what was corrected: prompts that no user wrote, memories that have the assistant's authority since, and
@@ -156,4 +156,4 @@ def lower(rows: Rows, memory: Memory, *, reason: str, now: str) -> None:
 def leave(rows: Rows, memory: Memory, *, reason: str, now: str) -> None:
     """Leaves to explicit search a memory that nobody stated."""
     lower(rows, memory, reason=reason, now=now)
-    before_images.archive_memory(rows, replace(memory, authority="assistant"), reason=reason, by=RULE, now=now)
+    belief_changes.archive_memory(rows, replace(memory, authority="assistant"), reason=reason, by=RULE, now=now)

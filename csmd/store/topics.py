@@ -90,7 +90,7 @@ def put(rows: Rows, project: int, tags: Iterable[Tag]) -> None:
                 name=name,
             )
         else:
-            _put(rows, seq, _topic(rows, project, name), RULE, weight)
+            _put(rows, seq, ensure(rows, project, name), RULE, weight)
 
 
 def looked_at(rows: Rows, looked: Due) -> None:
@@ -113,12 +113,13 @@ def tag(rows: Rows, memory_seq: int, name: str, *, by: str, weight: float = 1.0)
     )
     if said is not None and said[1] == PERSON and by != PERSON:
         return bool(said[2]) == bool(weight)
-    topic = int(said[0]) if said is not None else _topic(rows, project, name)
+    topic = int(said[0]) if said is not None else ensure(rows, project, name)
     _put(rows, memory_seq, topic, by, weight)
     return True
 
 
-def _topic(rows: Rows, project: int, name: str) -> int:
+def ensure(rows: Rows, project: int, name: str) -> int:
+    """The row key of a project's topic, which is made where there is none."""
     rows.insert("topics", "on conflict do nothing", project_seq=project, name=name)
     return int(
         rows.value("select seq from topics where project_seq = :project and name = :name", project=project, name=name)
@@ -152,7 +153,7 @@ def move_to(rows: Rows, memory_seq: int, project: int) -> None:
         seq=memory_seq,
         project=project,
     ):
-        _put(rows, memory_seq, _topic(rows, project, str(name)), str(by), float(weight))
+        _put(rows, memory_seq, ensure(rows, project, str(name)), str(by), float(weight))
         _take(rows, memory_seq, int(topic))
 
 

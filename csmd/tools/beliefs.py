@@ -13,8 +13,8 @@ from csmd.memory import habits, review_answers, supersession, upkeep
 from csmd.memory.upkeep import Action, Finding
 from csmd.model import Candidate, CandidateKind, Memory
 from csmd.recall import visibility
-from csmd.store import activity, before_images, candidates, cursors, integrity, memories, projects, search
-from csmd.store.before_images import Answer
+from csmd.store import activity, belief_changes, candidates, cursors, integrity, memories, projects, search
+from csmd.store.belief_changes import Answer
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 from csmd.tools.present import (
@@ -311,7 +311,7 @@ def _review_list(
     waiting = candidates.waiting(rows, projects=wanted, statuses=("needs_review",), limit=MOST_WAITING)
     waiting.sort(key=lambda found: (not found.contradicted, -found.confidence, found.seq))
     since = ctx.before(review_answers.NEW_DAYS * 86_400)
-    unsure = before_images.unreviewed(rows, projects=wanted, below=review_answers.LOW, since=since, limit=MOST_WAITING)
+    unsure = belief_changes.unreviewed(rows, projects=wanted, below=review_answers.LOW, since=since, limit=MOST_WAITING)
     waiting = [found for found in waiting if found.id.startswith(id_) and not _is_over(rows, found)]
     if id_:
         unsure = [seq for seq, memory in memories.by_seqs(rows, unsure).items() if memory.id.startswith(id_)]
@@ -433,7 +433,7 @@ def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") 
     seen = visibility.seen(rows, asking=asking)
 
     def write(writing: Rows) -> tuple[Answer, str]:
-        answer = before_images.last_answer(writing, projects=seen, ident=id_)
+        answer = belief_changes.last_answer(writing, projects=seen, ident=id_)
         if answer is None:
             raise CsmdError("there is no answer to take back", hint="`csmd show ID` tells what was done to a memory")
         touched = review_answers.undo(writing, answer, key=ctx.store.hash_key, at=ctx.now())

@@ -46,7 +46,7 @@ from csmd.embedding.supervisor import Embedder
 from csmd.memory import remember as believe
 from csmd.memory import upkeep
 from csmd.model import Project, Provenance, Statement
-from csmd.store import before_images, dreams, files, projects
+from csmd.store import belief_changes, dreams, files, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.tools.registry import ToolContext
@@ -137,7 +137,7 @@ def replayed(
             keep(steward.context.config.paths.memory, notes)
         if dreaming:
             print(f"{'actions':44} {', '.join(f'{kind} {count}' for kind, count in sorted(did.items())) or 'none'}")
-        alive = store.read(lambda rows: before_images.memories_of_places(rows, None))
+        alive = store.read(lambda rows: belief_changes.memories_of_places(rows, None))
         pairs = list(upkeep.pairs(alive, everywhere={}))
         exact = sum(pair.exact for pair in pairs)
         print(

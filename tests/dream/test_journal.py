@@ -32,7 +32,7 @@ from csmd.memory import supersession
 from csmd.model import Project
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import (
-    before_images,
+    belief_changes,
     candidates,
     dreams,
     integrity,
@@ -128,7 +128,7 @@ def test_an_action_that_changes_nothing_is_none_and_one_that_fails_leaves_nothin
 
     def fails(rows: Rows) -> None:
         def act() -> None:
-            memories.delete(rows, memory_of(rows, idents[0]))
+            belief_changes.delete_memory(rows, memory_of(rows, idents[0]))
             raise CsmdError("in the middle")
 
         dreams.carried(
@@ -384,7 +384,7 @@ def test_what_was_dropped_since_stays_dropped_and_nothing_like_it_comes_back(sto
     done = dream(store, [("merge", idents[0], idents[1]), ("archive", idents[2], idents[2])])
 
     def drop(rows: Rows) -> None:
-        memories.delete(rows, memory_of(rows, idents[1]))
+        belief_changes.delete_memory(rows, memory_of(rows, idents[1]))
         tombstones.forget(rows, SAID[2], correction=False, by="user", key=store.hash_key, now=LAST)
 
     store.write(drop)
@@ -452,7 +452,7 @@ def test_a_purged_session_takes_the_actions_and_files_along_that_told_of_it(stor
 def test_a_candidates_words_are_kept_apart_from_its_state(store: Store) -> None:
     believed(store)
     found = store.read(lambda rows: candidates.waiting(rows, projects=None))
-    images = store.read(lambda rows: before_images.before_of(rows, [one.id for one in found]))
+    images = store.read(lambda rows: belief_changes.before_of(rows, [one.id for one in found]))
     for one, image in zip(found, images, strict=True):
         assert one.fingerprint in image.more and one.fingerprint not in image.state
 

@@ -16,7 +16,7 @@ from csmd.exclusions import Pauses
 from csmd.memory import remember, review_answers
 from csmd.model import Memory, Project, Provenance, Statement, Turn
 from csmd.store import (
-    before_images,
+    belief_changes,
     candidates,
     dreams,
     markdown_pages,
@@ -283,7 +283,7 @@ def test_a_theme_gets_a_page_and_is_put_aside_when_hardly_anything_is_left(home:
     home.put("topics/release-builds.md", home.text("topics/release-builds.md") + "\n## Your own notes\n\nask Ann\n")
     home.read()
     for ident in idents[:5]:
-        home.store.write(lambda rows, ident=ident: memories.delete(rows, home_memory(rows, ident)))
+        home.store.write(lambda rows, ident=ident: belief_changes.delete_memory(rows, home_memory(rows, ident)))
     home.write(now=LATER)
     assert "topics/release-builds.md" not in home.files()
     kept = home.files()["archive/topics/release-builds.md"]
@@ -313,7 +313,7 @@ def test_what_is_forgotten_between_two_pages_stands_on_none(home: Home) -> None:
     writing = page_files.write(home.store, home.directory, dream_seq=0, now=NOW, facts=())
     assert next(writing) == "user.md"
     gone = home.saying("Postgres")
-    home.store.write(lambda rows: memories.delete(rows, gone))
+    home.store.write(lambda rows: belief_changes.delete_memory(rows, gone))
     assert len(list(writing)) > 1
     assert gone.id not in home.text(page_of(home)) and "port 8400" in home.text(page_of(home))
 
@@ -453,7 +453,7 @@ def test_a_new_wording_is_an_answer_that_can_be_taken_back(home: Home) -> None:
     old = home.saying("Postgres")
     home.change(page_of(home), "We use Postgres", "We use Redis")
     home.read()
-    last = home.store.read(lambda rows: before_images.last_answer(rows, projects=None))
+    last = home.store.read(lambda rows: belief_changes.last_answer(rows, projects=None))
     assert last is not None and last.answer == "edit"
     home.store.write(lambda rows: review_answers.undo(rows, last, key=home.store.hash_key, at=LAST))
     assert home.saying("Postgres").id == old.id
@@ -600,7 +600,7 @@ def test_what_is_forgotten_leaves_the_pages_put_aside_and_makes_no_unread_edit_t
     home.put("archive/topics/gull.md", home.text(path))
     home.call("Write", f'{{"file_path":"{home.directory / path}"}}')
     home.change(path, "We use Postgres", "We use Redis")
-    home.store.write(lambda rows: memories.delete(rows, gone))
+    home.store.write(lambda rows: belief_changes.delete_memory(rows, gone))
     assert page_files.withdraw(home.store, home.directory) == 2
     for one in (path, "archive/topics/gull.md"):
         assert "port 8400" not in home.text(one) and "Releases are tagged" in home.text(one)

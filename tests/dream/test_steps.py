@@ -19,7 +19,6 @@ from csmd.memory import supersession, upkeep
 from csmd.model import Memory, Project
 from csmd.recall import results
 from csmd.store import (
-    before_images,
     belief_changes,
     candidates,
     dreams,
@@ -156,7 +155,6 @@ def test_what_was_merged_holds_and_is_found_by_words_that_only_it_has(store: Sto
     uuids = [source.uuid for source in read(store, merged).provenance]
     assert {source.uuid for source in read(store, stays).provenance} >= set(uuids)
     places = [read(store, merged).project_seq]
-    assert store.read(lambda rows: belief_changes.overturned(rows, uuids)) == [], "its turns still say what holds"
     assert store.read(lambda rows: belief_changes.superseded(rows, places, limit=9)) == []
 
 
@@ -299,7 +297,7 @@ def test_what_is_to_hold_everywhere_and_is_other_by_then_is_planned_anew(store: 
             workspaces.join(rows, workspaces.ensure(rows, "acme", now=NOW), place)
         for ident in others:
             if since == "two of three are gone":
-                memories.delete(rows, _of(rows, ident))
+                belief_changes.delete_memory(rows, _of(rows, ident))
             elif since == "two are the assistant's":
                 memories.update_belief(rows, replace(_of(rows, ident), authority="assistant"))
 
@@ -457,7 +455,7 @@ def test_four_hundred_dreams_lose_nothing_that_a_user_stated_for_good(store: Sto
 
     store.write(dreamt)
     for ident, text in said.items():
-        stands = store.read(lambda rows, ident=ident: before_images.kept_pairs(rows, _of(rows, ident)))  # type: ignore[misc]
+        stands = store.read(lambda rows, ident=ident: belief_changes.kept_pairs(rows, _of(rows, ident)))  # type: ignore[misc]
         assert (stands.tier, stands.superseded_by, stands.authority) == ("durable", "", "user")
         assert stands.id in found(store, text)
     kinds = dict(store.read(lambda rows: rows.all("select kind, count(*) from dream_changes group by kind")))

@@ -23,7 +23,7 @@ from csmd.errors import BadInput
 from csmd.memory import remember as believe
 from csmd.memory import supersession
 from csmd.model import Link, Memory, Project, Provenance, Statement
-from csmd.store import before_images, belief_changes, exports, failures, memories, projects, topics, workspaces
+from csmd.store import belief_changes, exports, failures, memories, projects, topics, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -85,7 +85,7 @@ def full(store: Store) -> list[str]:
         topics.tag(rows, must(known[1]).seq, "exporter", by="person")
         failures.add_symptom(rows, must(known[2]).seq, uuid="u7", at=NOW, text="the tag is missing", fingerprint="")
         memories.note_scene(rows, must(known[2]).seq, uuid="u2", text="at export/run.py")
-        before_images.archive_memory(rows, must(memories.by_id(rows, idents[3])), reason="old", by="user", now=LATER)
+        belief_changes.archive_memory(rows, must(memories.by_id(rows, idents[3])), reason="old", by="user", now=LATER)
 
     store.write(more)
     return idents
@@ -134,7 +134,7 @@ def test_what_one_home_exports_another_holds_whole_and_a_second_import_adds_noth
     again = taken(other, data)
     assert (again.new, again.known) == (0, 6)
     assert all_of(other) == all_of(one)
-    assert other.read(lambda rows: before_images.without_turns(rows, after=0, to=100)) == [], (
+    assert other.read(lambda rows: belief_changes.without_turns(rows, after=0, to=100)) == [], (
         "brought memories are no orphans"
     )
     # And back: their own home knows them by its seal, and by their ids.
@@ -422,7 +422,7 @@ def test_an_import_that_is_interrupted_is_gone_on_with_by_the_next(
     for _ in range(2):
         taken(other, data)
         assert all_of(other) == all_of(one)
-    assert other.read(lambda rows: before_images.without_turns(rows, after=0, to=100)) == []
+    assert other.read(lambda rows: belief_changes.without_turns(rows, after=0, to=100)) == []
 
 
 def test_who_vouches_for_a_file_later_gives_its_memories_back_what_they_were(

@@ -377,7 +377,7 @@ def test_a_memory_that_goes_lets_what_it_superseded_hold_again(store: Store) -> 
     old = say(store, NPM, 1)
     before = known(store, old)
     new = say(store, PNPM, 2)
-    store.write(lambda rows: memories.delete(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
+    store.write(lambda rows: belief_changes.delete_memory(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
     assert replace(known(store, old), version=before.version) == before
 
 
@@ -468,7 +468,7 @@ def test_a_rest_that_the_user_made_csmd_forget_does_not_come_back(store: Store) 
 
 def test_what_ended_a_part_goes_and_the_whole_holds_again(store: Store) -> None:
     old, new = say(store, BOTH, 1), say(store, BUN, 2)
-    store.write(lambda rows: memories.delete(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
+    store.write(lambda rows: belief_changes.delete_memory(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
     assert holding(store) == {BOTH} and rest(store, old) is None
 
 

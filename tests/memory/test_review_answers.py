@@ -14,18 +14,8 @@ from hypothesis import strategies as st
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import remember, review_answers, supersession
 from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
-from csmd.store import (
-    before_images,
-    belief_changes,
-    candidates,
-    failures,
-    memories,
-    projects,
-    purge,
-    receipts,
-    tombstones,
-)
-from csmd.store import before_images as columns_of
+from csmd.store import belief_changes, candidates, failures, memories, projects, purge, receipts, tombstones
+from csmd.store import belief_changes as columns_of
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -97,8 +87,8 @@ def put(store: Store, one: Candidate) -> str:
 
 def answer(
     store: Store, ident: str, verb: review_answers.Verb, *, said: str = "", other: str = "", at: str = LATER
-) -> before_images.Answer:
-    def write(rows: Rows) -> before_images.Answer:
+) -> belief_changes.Answer:
+    def write(rows: Rows) -> belief_changes.Answer:
         asked = review_answers.Asked(
             verb=verb, uuid=f"cli:{ident}{verb}{at}", at=at, key=store.hash_key, text=said,
             other=memories.by_id(rows, other) if other else None,
@@ -114,7 +104,7 @@ def answer(
     return store.write(write)
 
 
-def undo(store: Store, one: before_images.Answer) -> None:
+def undo(store: Store, one: belief_changes.Answer) -> None:
     store.write(lambda rows: review_answers.undo(rows, one, key=store.hash_key, at=LATER))
 
 
@@ -213,7 +203,7 @@ def test_undo_makes_everything_what_it_was(
             change.change == "undo" for change in store.read(lambda rows: belief_changes.changes_of(rows, ident))
         )
     with pytest.raises(CsmdError, match="undone already"):
-        again = store.read(lambda rows: before_images.last_answer(rows, projects=None, ident=done.id))
+        again = store.read(lambda rows: belief_changes.last_answer(rows, projects=None, ident=done.id))
         assert again is not None
         undo(store, again)
 

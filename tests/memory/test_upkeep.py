@@ -11,8 +11,8 @@ import pytest
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, remember, upkeep
 from csmd.model import BriefItem, Candidate, Memory, Project, Provenance, Statement
-from csmd.store import before_images as stored
 from csmd.store import belief_changes, candidates, integrity, memories, projects, receipts, tombstones, vectors
+from csmd.store import belief_changes as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -149,7 +149,7 @@ def test_what_was_purged_since_it_was_looked_at_is_quoted_nowhere(store: Store) 
     assert plan.put
 
     def purged(rows: Rows) -> None:
-        memories.delete(rows, read_in(rows, one))
+        belief_changes.delete_memory(rows, read_in(rows, one))
         upkeep.enqueue(rows, plan, now=NOW)
 
     store.write(purged)

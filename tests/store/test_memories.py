@@ -9,7 +9,7 @@ import pytest
 
 from csmd.errors import StoreError
 from csmd.model import BriefItem, Link, Provenance
-from csmd.store import activity, forget, memories, projects, receipts, search, turns, vectors
+from csmd.store import activity, belief_changes, forget, memories, projects, receipts, search, turns, vectors
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows, ids_like
@@ -109,7 +109,7 @@ def test_a_forgotten_memory_leaves_nothing_but_its_hash(store: Store, given: Any
             rows, memory, text_hash=given.hash(said), scope=memory.project_seq, is_same=lambda other: False,
             by_assistants=False,
         )  # fmt: skip
-        memories.delete(rows, memory)
+        belief_changes.delete_memory(rows, memory)
         found = activity.counts(rows)
         assert (found["memories"], found["statements"], found["vectors"]) == (1, 0, 0)
         assert search.text_hits(rows, "memory", ["hunter2"], projects=None, limit=5) == []
@@ -127,7 +127,7 @@ def test_what_a_forgotten_memory_superseded_names_its_heir(store: Store, given: 
             put(rows, given, ident, f"text {ident}")
             memories.update_belief(rows, replace(memories.by_id(rows, ident), superseded_by=heir))
         for ident in ("m2", "m5"):
-            memories.delete(rows, memories.by_id(rows, ident))
+            belief_changes.delete_memory(rows, memories.by_id(rows, ident))
         return {memory.id: memory.superseded_by for memory in memories.listing(rows, projects=None)}
 
     # A ring of two is broken up: nothing supersedes itself.
@@ -141,7 +141,7 @@ def test_what_is_said_after_something_was_forgotten_stands_past_every_cursor(sto
         seq = put(rows, given, "m1", "use tabs")
         memory = memories.by_id(rows, "m1")
         assert memory is not None
-        memories.delete(rows, memory)
+        belief_changes.delete_memory(rows, memory)
         spoken(rows, given, "u2", "use spaces")
         assert len(memories.statements_after(rows, cursor, limit=9)) == 1
         assert put(rows, given, "m2", "use spaces") > seq

@@ -12,7 +12,6 @@ import pytest
 
 from csmd.store import (
     activity,
-    before_images,
     belief_changes,
     checkpoints,
     cursors,
@@ -232,7 +231,7 @@ def _dream(rows: Rows, given: Given) -> None:
     dreams.wrote(rows, begun.seq, reason="", path="memory/user.md", before=None, after="one", now=given.now)
     for change in dreams.changes(rows, begun.seq, newest_first=True):
         for row in change.rows:
-            before_images.take_back(rows, row.was, row.then, at=given.now)
+            belief_changes.take_back(rows, row.was, row.then, at=given.now)
         dreams.mark_rows(rows, change, {}, now=given.now)
     dreams.leaning(rows, "m1")
     dreams.change_counts(rows, begun.seq)
@@ -301,12 +300,12 @@ HOT: dict[str, Any] = {
     "near": lambda rows, _: receipts.near(rows, [0, 1], "s1"),
     "kind_of": lambda rows, _: search.kind_of(rows, "l1"),
     "upkeep of new memories": lambda rows, _: (
-        before_images.memories_past(rows, 0, limit=9),
-        before_images.dropped_pairs(rows),
+        belief_changes.memories_past(rows, 0, limit=9),
+        belief_changes.dropped_pairs(rows),
     ),
     "upkeep of one": lambda rows, _: (
-        before_images.about_memory(rows, "m1"),
-        before_images.is_merged(rows, memories.by_seqs(rows, [1])[1]),
+        belief_changes.about_memory(rows, "m1"),
+        belief_changes.is_merged(rows, memories.by_seqs(rows, [1])[1]),
     ),
     "superseded": lambda rows, _: belief_changes.superseded(rows, [1], limit=9),
     "changes_of": lambda rows, _: belief_changes.changes_of(rows, "m1"),
@@ -320,7 +319,7 @@ HOT: dict[str, Any] = {
     "keeps_out": _keeps_out,
     "marks": lambda rows, _: tombstones.marks(rows, b"k"),
     "purged_names": _purged_names,
-    "delete": lambda rows, given: memories.delete(rows, given.memory("m1", "x")),
+    "delete": lambda rows, given: belief_changes.delete_memory(rows, given.memory("m1", "x")),
     "memories_with": lambda rows, _: search.memories_with(rows, "tabs"),
     "text_hits": lambda rows, _: search.text_hits(rows, "turn", ["later"], projects=[1], limit=9),
     "passages": lambda rows, _: (

@@ -53,6 +53,9 @@ PLACEHOLDERS = {
     "_SAME": "project_seq = :project_seq and kind = :kind and fingerprint = :fingerprint",
     "_elsewhere('f')": "f.at < :since and f.seq <> :session",
     "_elsewhere('x')": "x.at < :since and x.seq <> :session",
+    "_OF_UPKEEP": "'stale', 'orphan'",
+    "', '.join(names)": "uuid, text",
+    "dropped": "status = 'dropped'",
     "alive": "m.twin_of = 0",
     "condition": "m.seq > :seq",
     "_CLOSED": "exists (select 1 from events e where e.session_id = s.id)",
@@ -141,6 +144,8 @@ def joined(node: ast.expr) -> str | None:
         name = ast.unparse(node.value)
         if name.startswith("among("):
             return "t.project_seq in (1, 2)"
+        if name.startswith("columns("):
+            return "m.id, m.text"
         assert name in PLACEHOLDERS, f"say in PLACEHOLDERS what {{{name}}} stands for"
         return PLACEHOLDERS[name]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):

@@ -14,9 +14,8 @@ from csmd.extraction import digest, work
 from csmd.memory import self_model
 from csmd.model import BriefItem, Candidate, Link, Packet, Provenance, State
 from csmd.privacy.fingerprints import PURGED, Needle
-from csmd.store import (  # fmt: skip
+from csmd.store import (
     activity,
-    before_images,
     belief_changes,
     candidates,
     checkpoints,
@@ -146,8 +145,8 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         belief_changes.note(rows, "m-u00", "edit", "before", "after", "reason", "user", given.now)
         candidates.put_packets(rows, [PACKET])
         belief_changes.note(rows, "m-u00", "promoted", "", "", "", "csmd", given.now)
-        touched = before_images.before_of(rows, ["m-u00"])
-        before_images.put_answer(
+        touched = belief_changes.before_of(rows, ["m-u00"])
+        belief_changes.put_answer(
             rows, item="m-u00", answer="keep", made="", was="", project=one, touched=touched, now=given.now
         )
         failures.add_error(
