@@ -8,7 +8,7 @@ another stands in the one table CATEGORIES.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Gate = Literal["behavioral", "relational", "epistemic", "promissory", "correction"]
 Category = Literal[
@@ -68,8 +68,7 @@ NEVER = 2**31 - 1
 GATE_PRIORITY: dict[Gate, int] = {"correction": 4, "behavioral": 3, "epistemic": 2, "relational": 2, "promissory": 1}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CategoryRule:
+class CategoryRule(NamedTuple):
     """What follows from a category: its usual gate, type, memdir type, decay and confidence range (seeds 003, 004)."""
 
     gate: Gate
@@ -81,22 +80,16 @@ class CategoryRule:
 
 
 CATEGORIES: dict[Category, CategoryRule] = {
-    "preference": CategoryRule(
-        gate="behavioral", type="preference", memdir="user", decay="durable", low=0.70, high=1.0
-    ),
-    "fact": CategoryRule(gate="epistemic", type="repo", memdir="project", decay="durable", low=0.80, high=1.0),
-    "pattern": CategoryRule(gate="epistemic", type="code", memdir="project", decay="durable", low=0.50, high=0.80),
-    "decision": CategoryRule(gate="epistemic", type="concept", memdir="project", decay="durable", low=0.70, high=0.90),
-    "constraint": CategoryRule(gate="epistemic", type="config", memdir="project", decay="durable", low=0.80, high=1.0),
-    "gotcha": CategoryRule(gate="epistemic", type="lesson", memdir="feedback", decay="durable", low=0.60, high=0.95),
-    "convention": CategoryRule(
-        gate="behavioral", type="procedural", memdir="feedback", decay="durable", low=0.70, high=0.95
-    ),
-    "procedure": CategoryRule(
-        gate="behavioral", type="procedural", memdir="feedback", decay="durable", low=0.70, high=0.95
-    ),
-    "plan": CategoryRule(gate="promissory", type="workspace", memdir="project", decay="session", low=0.60, high=0.90),
-    "person": CategoryRule(gate="relational", type="workspace", memdir="project", decay="durable", low=0.70, high=0.95),
+    "preference": CategoryRule("behavioral", "preference", "user", "durable", 0.70, 1.00),
+    "fact": CategoryRule("epistemic", "repo", "project", "durable", 0.80, 1.00),
+    "pattern": CategoryRule("epistemic", "code", "project", "durable", 0.50, 0.80),
+    "decision": CategoryRule("epistemic", "concept", "project", "durable", 0.70, 0.90),
+    "constraint": CategoryRule("epistemic", "config", "project", "durable", 0.80, 1.00),
+    "gotcha": CategoryRule("epistemic", "lesson", "feedback", "durable", 0.60, 0.95),
+    "convention": CategoryRule("behavioral", "procedural", "feedback", "durable", 0.70, 0.95),
+    "procedure": CategoryRule("behavioral", "procedural", "feedback", "durable", 0.70, 0.95),
+    "plan": CategoryRule("promissory", "workspace", "project", "session", 0.60, 0.90),
+    "person": CategoryRule("relational", "workspace", "project", "durable", 0.70, 0.95),
 }
 
 

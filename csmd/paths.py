@@ -14,6 +14,17 @@ def mark_of(home: Path) -> str:
     return hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
 
 
+class Below:
+    """A file or directory below the home, or below another directory of Paths."""
+
+    def __init__(self, *parts: str, folder: str = "home") -> None:
+        self._parts, self._folder = parts, folder
+
+    def __get__(self, paths: Paths, _: type[Paths]) -> Path:
+        folder: Path = getattr(paths, self._folder)
+        return folder.joinpath(*self._parts)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paths:
     """Every file and directory of csmd's own; all of them 0600 or 0700."""
@@ -22,93 +33,34 @@ class Paths:
     config_file: Path
     log_dir: Path
 
-    @property
-    def database(self) -> Path:
-        return self.home / "csmd.db"
-
-    @property
-    def endpoint(self) -> Path:
-        """Holds the socket's path; hooks read this file and nothing else."""
-        return self.home / "endpoint"
-
-    @property
-    def run_dir(self) -> Path:
-        return self.home / "run"
-
-    @property
-    def lock(self) -> Path:
-        return self.home / "run" / "daemon.lock"
-
-    @property
-    def instance(self) -> Path:
-        """JSON about the running daemon: pid, start token, version, protocol, socket."""
-        return self.home / "run" / "daemon.json"
-
-    @property
-    def complaint(self) -> Path:
-        """What a daemon said on stderr that could not start."""
-        return self.home / "run" / "start.stderr"
-
-    @property
-    def stopped_mark(self) -> Path:
-        """Present while the user has stopped the daemon on purpose."""
-        return self.home / "run" / "stopped-by-user"
-
-    @property
-    def hung_mark(self) -> Path:
-        """Set by a hook that got no answer in time: for 30 s the others spool at once."""
-        return self.home / "run" / "hung"
-
-    @property
-    def passed_by_mark(self) -> Path:
-        """Touched by the hooks of a session that the user keeps out (CSMD_DISABLE): hooks run."""
-        return self.home / "run" / "passed-by"
-
-    @property
-    def pauses(self) -> Path:
-        """From when to when nothing is captured (csmd/exclusions.py); outlives every database."""
-        return self.home / "pauses.json"
-
-    @property
-    def spool(self) -> Path:
-        return self.home / "spool"
-
-    @property
-    def quarantine(self) -> Path:
-        return self.home / "quarantine"
-
-    @property
-    def models(self) -> Path:
-        return self.home / "models"
-
-    @property
-    def sessions(self) -> Path:
-        """Session files of csmd's own: `<folder of a project>/<session>.jsonl`."""
-        return self.home / "sessions"
-
-    @property
-    def memory(self) -> Path:
-        """The markdown that people read and edit: `user.md`, `projects/`, `topics/`, `daily/`."""
-        return self.home / "memory"
-
-    @property
-    def dream_lock(self) -> Path:
-        """Who dreams: it lies beside the markdown, where two machines that share it both see it."""
-        return self.home / "memory" / ".dream.lock"
-
-    @property
-    def hook_dir(self) -> Path:
-        return self.home / "hook"
-
-    @property
-    def hook_script(self) -> Path:
-        return self.home / "hook" / "csmd_hook.py"
-
-    @property
-    def install_record(self) -> Path:
-        """JSON: what `csmd install` wrote outside the home and how to take it back."""
-        return self.home / "install.json"
-
-    @property
-    def log_file(self) -> Path:
-        return self.log_dir / "csmd.log"
+    database = Below("csmd.db")
+    endpoint = Below("endpoint")
+    """Holds the socket's path; hooks read this file and nothing else."""
+    run_dir = Below("run")
+    lock = Below("run", "daemon.lock")
+    instance = Below("run", "daemon.json")
+    """JSON about the running daemon: pid, start token, version, protocol, socket."""
+    complaint = Below("run", "start.stderr")
+    """What a daemon said on stderr that could not start."""
+    stopped_mark = Below("run", "stopped-by-user")
+    """Present while the user has stopped the daemon on purpose."""
+    hung_mark = Below("run", "hung")
+    """Set by a hook that got no answer in time: for 30 s the others spool at once."""
+    passed_by_mark = Below("run", "passed-by")
+    """Touched by the hooks of a session that the user keeps out (CSMD_DISABLE): hooks run."""
+    pauses = Below("pauses.json")
+    """From when to when nothing is captured (csmd/exclusions.py); outlives every database."""
+    spool = Below("spool")
+    quarantine = Below("quarantine")
+    models = Below("models")
+    sessions = Below("sessions")
+    """Session files of csmd's own: `<folder of a project>/<session>.jsonl`."""
+    memory = Below("memory")
+    """The markdown that people read and edit: `user.md`, `projects/`, `topics/`, `daily/`."""
+    dream_lock = Below("memory", ".dream.lock")
+    """Who dreams: it lies beside the markdown, where two machines that share it both see it."""
+    hook_dir = Below("hook")
+    hook_script = Below("hook", "csmd_hook.py")
+    install_record = Below("install.json")
+    """JSON: what `csmd install` wrote outside the home and how to take it back."""
+    log_file = Below("csmd.log", folder="log_dir")

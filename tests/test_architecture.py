@@ -122,7 +122,6 @@ ONLY_IN = {
     "psycopg": {"store.postgres"},
     "json": {"wire", "client", "daemon.server", "mcp", "hosts.claude.transcript"},
     "yaml": {"config", "store.files", "text.front_matter", "cli.settings"},
-    "frontmatter": {"text.front_matter"},
     "snowballstemmer": {"text.tokens"},
     "markdown_it": {"capture.markdown_imports"},
     "wcmatch": {"capture.markdown_imports"},
