@@ -47,11 +47,11 @@ def placeholders(
     places: Mapping[str, str], projects: Iterable[str], names: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
     """(what stands there, what is told) for places and projects, the longest first, then for names of the machine."""
-    known = {path: f"<{name}>" for name, path in places.items()}
-    for number, root in enumerate(projects, 1):
-        known.setdefault(root, f"<project {number}>")
-    told = sorted(((path, name) for path, name in known.items() if len(path) >= SHORTEST), key=lambda row: -len(row[0]))
-    return (*told, *((word, f"<{name}>") for name, word in names.items() if len(word) >= SHORTEST))
+    roots = {root: f"<project {number}>" for number, root in enumerate(projects, 1)}
+    known = roots | {path: f"<{name}>" for name, path in places.items()}
+    words = [(word, f"<{name}>") for name, word in names.items()]
+    rows = [*sorted(known.items(), key=lambda row: -len(row[0])), *words]
+    return tuple(row for row in rows if len(row[0]) >= SHORTEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,30 +136,25 @@ def _checks(of: Material) -> Any:
 def _status(of: Material) -> Any:
     if of.scene.status is None:
         return of.tell.text(of.scene.trouble[0] or "no daemon answers")
-    status = {key: value for key, value in of.scene.status.items() if key != "projects"}
-    projects = [
-        {**row, "root": f"<project {number}>", "name": ""} for number, row in enumerate(of.scene.status["projects"], 1)
-    ]
-    return of.tell.value({**status, "projects": projects})
+    numbered = enumerate(of.scene.status["projects"], 1)
+    projects = [{**row, "root": f"<project {number}>", "name": ""} for number, row in numbered]
+    return of.tell.value({**of.scene.status, "projects": projects})
 
 
 def _settings(of: Material) -> Any:
-    found = []
-    for source in of.scene.sources:
-        if source.there or source.problem:
-            others = [key for key in source.value if key not in (*PLAIN, "hooks", "env")]
-            found.append(
-                {
-                    "file": of.tell.text(source.path),
-                    "whose": source.scope,
-                    "problem": of.tell.text(source.problem),
-                    "hooks": _hooks(of, source),
-                    "sets": {key: _plain(source.value[key]) for key in PLAIN if key in source.value},
-                    "other keys": len(others),
-                    "environment variables": len(host_settings.variables(source)),
-                }
-            )
-    return found
+    return [_settings_file(of, source) for source in of.scene.sources if source.there or source.problem]
+
+
+def _settings_file(of: Material, source: host_settings.Source) -> dict[str, Any]:
+    return {
+        "file": of.tell.text(source.path),
+        "whose": source.scope,
+        "problem": of.tell.text(source.problem),
+        "hooks": _hooks(of, source),
+        "sets": {key: _plain(source.value[key]) for key in PLAIN if key in source.value},
+        "other keys": sum(key not in (*PLAIN, "hooks", "env") for key in source.value),
+        "environment variables": len(host_settings.variables(source)),
+    }
 
 
 def _hooks(of: Material, source: host_settings.Source) -> dict[str, list[str]]:
@@ -187,19 +182,17 @@ def _plain(value: Any) -> Any:
 RECORDED = ("settings", "folders", "assistant_dirs", "events", "needs", "kept_out_by", "service", "version")
 
 
+#: How a settings file is given back -> in words; any other has a piece of the original, too.
+GIVEN_BACK = {"None": "no file was there", foreign_files.BY_REMOVAL: "by removal"}
+
+
 def _record(of: Material) -> Any:
     try:
         known = plan.load_record(of.scene.paths)
     except CsmdError as error:
         return of.tell.text(error.what)
-    kinds = Counter(
-        "no file was there"
-        if kept is None
-        else "by removal"
-        if kept == foreign_files.BY_REMOVAL
-        else "by removal and a piece"
-        for kept in (entry.get("original") for entry in known["settings"].values())
-    )
+    originals = [entry.get("original") for entry in known["settings"].values()]
+    kinds = Counter(GIVEN_BACK.get(str(kept), "by removal and a piece") for kept in originals)
     return {
         "settings files": len(known["settings"]),
         "given back": dict(kinds),
@@ -220,18 +213,18 @@ def _configuration(of: Material) -> Any:
         chosen = config.parse_settings(path.read_text(encoding="utf-8") if path.exists() else "", where="config.yaml")
     except (OSError, ValueError, ConfigError) as error:
         return f"config.yaml cannot be read: {type(error).__name__}"
-    usual = config.Settings()
-    found = {}
-    for name in config.Settings.__slots__:
-        value = getattr(chosen, name)
-        if value != getattr(usual, name):
-            found[config.Settings.key(name)] = f"{len(value)} of them" if isinstance(value, tuple) else _plain(value)
-    return found
+    values = {name: getattr(chosen, name) for name in config.Settings.__slots__}
+    return {
+        config.Settings.key(name): f"{len(value)} of them" if isinstance(value, tuple) else _plain(value)
+        for name, value in values.items()
+        if value != getattr(config.Settings(), name)
+    }
 
 
 def _database(of: Material) -> Any:
+    file = of.scene.paths.database
     if of.scene.status is None:
-        return {"bytes": of.scene.paths.database.stat().st_size if of.scene.paths.database.exists() else 0}
+        return {"bytes": file.stat().st_size if file.exists() else 0}
     try:
         shape = client.call(of.scene.paths, "csm_store_shape", patience_s=SHAPE_S)
     except CsmdError as error:
@@ -321,8 +314,8 @@ def _known(scene: Scene) -> tuple[tuple[str, str], ...]:
 
 def bundle(made: list[tuple[str, str, str]], when: str) -> str:
     """The whole report as text."""
-    parts = [f"== {name}: {about}\n{text}\n" for name, about, text in made]
-    return "\n".join([HEAD.format(when=when, mark=LEFT_OUT), *parts])
+    parts = (f"== {name}: {about}\n{text}\n" for name, about, text in made)
+    return "\n".join((HEAD.format(when=when, mark=LEFT_OUT), *parts))
 
 
 def write(paths: Paths, to: Path | None, text: str) -> Path:
