@@ -121,11 +121,11 @@ class Config:
     """The assistant's configuration directories (CLAUDE_CONFIG_DIR or ~/.claude), absolute, each once."""
 
 
-def default_paths(env: Mapping[str, str] | None = None) -> Paths:
+def default_paths(env: Mapping[str, str] = os.environ) -> Paths:
     """Where csmd lives: all under CSMD_HOME when set, else in the platform's own places."""
     import platformdirs
 
-    chosen = (os.environ if env is None else env).get("CSMD_HOME")
+    chosen = env.get("CSMD_HOME")
     if chosen:
         home = _absolute(chosen, "CSMD_HOME")
         return Paths(home=home, config_file=home / "config.yaml", log_dir=home / "log")
@@ -143,18 +143,17 @@ def spool_places(home: Path) -> list[Path]:
     return [home / "spool", Path(f"/tmp/csmd-{os.getuid()}/spool-{name}")]  # noqa: S108
 
 
-def assistant_dir(env: Mapping[str, str] | None = None) -> Path:
+def assistant_dir(env: Mapping[str, str] = os.environ) -> Path:
     """The assistant's configuration directory in force in this environment."""
-    chosen = (os.environ if env is None else env).get("CLAUDE_CONFIG_DIR")
+    chosen = env.get("CLAUDE_CONFIG_DIR")
     return _absolute(chosen, "CLAUDE_CONFIG_DIR") if chosen else Path.home() / ".claude"
 
 
-def assistant_session(env: Mapping[str, str] | None = None) -> tuple[str, str]:
+def assistant_session(env: Mapping[str, str] = os.environ) -> tuple[str, str]:
     """(directory, id) of the session that started this process; "" for what is not known.
 
     The assistant names them; versions that do not start a server in the session's directory.
     """
-    env = os.environ if env is None else env
     chosen = env.get("CLAUDE_PROJECT_DIR", "")
     try:
         directory = chosen if chosen.startswith("/") else str(Path.cwd())
@@ -163,9 +162,8 @@ def assistant_session(env: Mapping[str, str] | None = None) -> tuple[str, str]:
     return directory, env.get("CLAUDE_CODE_SESSION_ID", "")
 
 
-def is_chosen(folder: Path, env: Mapping[str, str] | None = None) -> bool:
+def is_chosen(folder: Path, env: Mapping[str, str] = os.environ) -> bool:
     """Whether CLAUDE_CONFIG_DIR names this directory: the assistant then keeps all of its files in it."""
-    env = os.environ if env is None else env
     return bool(env.get("CLAUDE_CONFIG_DIR")) and assistant_dir(env) == folder
 
 
@@ -317,9 +315,8 @@ def lasting_interpreter(base: str, *, venv: str) -> str:
 SILENT = {"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
 
 
-def has_desktop(env: Mapping[str, str] | None = None) -> bool:
+def has_desktop(env: Mapping[str, str] = os.environ) -> bool:
     """Whether somebody sits before a desktop to whom a notice could be shown."""
-    env = os.environ if env is None else env
     return sys.platform == "darwin" or any(map(env.get, ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")))
 
 
@@ -336,29 +333,26 @@ PLACES = ("CSMD_HOME", "CLAUDE_CONFIG_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", 
           "LD_LIBRARY_PATH")  # fmt: skip
 
 
-def unit_environment(kind: str, env: Mapping[str, str] | None = None) -> dict[str, str]:
+def unit_environment(kind: str, env: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment that a unit of a service manager (`systemd`, `launchd`) sets for the daemon."""
-    env = os.environ if env is None else env
     return {**{name: env[name] for name in PLACES if env.get(name)}, "CSMD_SERVICE": kind}
 
 
-def started_by(env: Mapping[str, str] | None = None) -> str:
+def started_by(env: Mapping[str, str] = os.environ) -> str:
     """Who keeps this daemon: `systemd`, `launchd`, or `detached` when nobody does."""
-    kind = (os.environ if env is None else env).get("CSMD_SERVICE", "")
+    kind = env.get("CSMD_SERVICE", "")
     return kind if kind in ("systemd", "launchd") else "detached"
 
 
-def take_notify_socket(env: MutableMapping[str, str] | None = None, *, pid: int | None = None) -> tuple[str, float]:
+def take_notify_socket(env: MutableMapping[str, str] = os.environ, *, pid: int | None = None) -> tuple[str, float]:
     """(where the service manager listens or "", seconds of its patience or 0); no child inherits them."""
-    env = os.environ if env is None else env
     address, patience, whose = (env.pop(name, "") for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"))
     meant = not whose or whose == str(os.getpid() if pid is None else pid)
     return address, int(patience) / 1e6 if patience.isdigit() and meant and address else 0.0
 
 
-def manager_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
+def manager_environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment in which the user's service manager is found, also from cron or after `su`, which do not name it."""
-    env = os.environ if env is None else env
     place = Path(f"/run/user/{os.getuid()}")
     named = env.get("XDG_RUNTIME_DIR") or (str(place) if place.is_dir() else "")
     keep = ("HOME", "PATH", "USER", "LOGNAME", "DBUS_SESSION_BUS_ADDRESS")
@@ -366,9 +360,8 @@ def manager_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**found, "LC_ALL": "C", **({"XDG_RUNTIME_DIR": named} if named else {})}
 
 
-def unit_folders(kind: str, env: Mapping[str, str] | None = None) -> tuple[Path, ...]:
+def unit_folders(kind: str, env: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     """Where a user's own units of a service manager lie, the likeliest first."""
-    env = os.environ if env is None else env
     if kind == "launchd":
         return (Path.home() / "Library" / "LaunchAgents",)
     chosen = env.get("XDG_CONFIG_HOME", "")
@@ -376,7 +369,6 @@ def unit_folders(kind: str, env: Mapping[str, str] | None = None) -> tuple[Path,
     return tuple(dict.fromkeys(place / "systemd" / "user" for place in places))
 
 
-def has_screen(env: Mapping[str, str] | None = None) -> bool:
+def has_screen(env: Mapping[str, str] = os.environ) -> bool:
     """Whether the user sits at a desktop: its session lasts as long as the work."""
-    env = os.environ if env is None else env
     return bool(env.get("WAYLAND_DISPLAY") or env.get("DISPLAY")) and not env.get("SSH_CONNECTION")

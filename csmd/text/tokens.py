@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from itertools import chain
 
+from csmd import data
 from csmd.cache import cached
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"
@@ -33,28 +34,7 @@ LEAST_PART = 5
 MOST_COMPOUNDS = 500
 LEAST_STEM = 3
 
-_RUSSIAN_STOP = frozenset(
-    """без более бы был была были было быть вам вас ведь весь вот все всего всех вы где да даже для до его если есть еще
-    ещё же за зачем здесь из или им их как какая какие какой какую когда кто куда ли лишь мне может можно мы на над надо нам
-    нас наш не него нее нет ни них но ну об однако он она они оно от очень по под после потом потому почему при про раз
-    раньше сейчас сколько со так также такой там те тем теперь то тогда того тоже только том тут ты уже хотя чего чей чем через
-    что чтобы эта эти это этого этой этом этот""".split()
-)
-_GERMAN_STOP = frozenset(
-    """aber alle als also am an auch auf aus bei beim bin bis bist da damit dann das dass dein dem den denn der des die dies
-    diese diesem diesen dieser dieses doch dort du durch ein eine einem einen einer eines er es etwas euch für gegen gibt
-    hab habe haben hat hatte hatten hier ich ihm ihn ihr ihre im in ins ist ja jede jeder jedes jetzt kann kein keine können
-    man mein mich mir mit muss müssen nach nicht noch nun nur ob oder ohne schon sehr sein seine seit sich sie sind so soll
-    sollen über um und uns unser unsere unter viel viele vom von vor wann war waren warum was weil welche welchem welchen
-    welcher welches wenn wer werden wie wieder wieviel wir wird wo wurde wurden zu zum zur zwischen dürfen""".split()
-)
-#: Words of both languages, or of a shell, which tell neither.
-_SHARED = frozenset(
-    "in an am im so was war man die also hat hab den bin da um es du des dem vom war on ob ja wo".split()
-)
-_ENGLISH = frozenset(
-    "the is are do does did we why how what when where which of to and for with it be not on our".split()
-)
+_WORDS = data.word_table("stop_words.txt")
 
 
 def derived(said: str) -> Iterator[str]:
@@ -87,7 +67,7 @@ def terms_of_language(question: str, words: list[str]) -> list[str] | None:
     german = _is_german(question)
     if not german and question.isascii():
         return None
-    stop_words = _RUSSIAN_STOP | _GERMAN_STOP if german else _RUSSIAN_STOP
+    stop_words = _WORDS["russian"] | _WORDS["german"] if german else _WORDS["russian"]
     found: dict[str, None] = {}
     for word in words:
         if word in stop_words:
@@ -105,7 +85,7 @@ def terms_of_language(question: str, words: list[str]) -> list[str] | None:
 def _is_german(question: str) -> bool:
     words = set(re.findall(r"[a-zäöüß]+", question.lower()))
     umlauts = any(letter in "äöüß" for word in words for letter in word)
-    return len((words & _GERMAN_STOP) - _SHARED) + umlauts > len(words & _ENGLISH)
+    return len((words & _WORDS["german"]) - _WORDS["shared"]) + umlauts > len(words & _WORDS["question"])
 
 
 def _stem_in(language: str, word: str) -> str:
@@ -246,14 +226,7 @@ def _whole_names(question: str) -> Iterator[str]:
 
 
 #: Words that say nothing about a text's subject; dropped from queries and overlaps (facts: retrieval).
-STOP_WORDS = frozenset(
-    """a an and any are as at be been being but by can could did do does doing done for from get gets got had has
-    have having he her here him his how i if in into is it its itself just let like may me might more most must my no
-    nor not now of off on once one only or other our ours out over own per please same she should so some such than
-    that the their them then there these they this those to too under up upon us use used uses using very via was we
-    were what when where which while who whom why will with would yes you your yours also after again all before
-    because about above against am between both below during each few further until through ok okay""".split()
-)
+STOP_WORDS = _WORDS["english"]
 
 _WORD = re.compile(r"[^\W_]+(?:[_'][^\W_]+)*", re.UNICODE)
 _SPACE = re.compile(r"\s+")
