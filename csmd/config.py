@@ -194,20 +194,22 @@ def load(*, paths: Paths | None = None, extra_dirs: tuple[Path, ...] = ()) -> Co
     `extra_dirs` are assistant directories recorded by `csmd install`.
     """
     paths = paths or default_paths()
-    try:
-        text = paths.config_file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        text = ""
-    except (OSError, UnicodeDecodeError) as error:
-        what = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ConfigError(
-            f"{paths.config_file}: {what}", hint=f"correct {paths.config_file} or move it away"
-        ) from error
     seen: dict[str, Path] = {}
     for folder in (*extra_dirs, assistant_dir()):
         seen.setdefault(os.path.realpath(folder), folder)  # by whichever name, a directory is read once
-    chosen = parse_settings(text, where=str(paths.config_file))
+    chosen = parse_settings(read_text(paths.config_file), where=str(paths.config_file))
     return Config(paths=paths, settings=chosen, assistant_dirs=tuple(seen.values()))
+
+
+def read_text(file: Path) -> str:
+    """The text of a configuration file, "" where there is none; ConfigError where it cannot be read."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        what = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ConfigError(f"{file}: {what}", hint=f"correct {file} or move it away") from error
 
 
 def parse_settings(text: str, *, where: str) -> Settings:

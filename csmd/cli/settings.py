@@ -14,7 +14,7 @@ import click
 from csmd.cli import render
 from csmd.cli.render import Line, Screen, dim
 from csmd.cli.verb import argument, command, group, out
-from csmd.config import Settings, default_paths, parse_settings
+from csmd.config import Settings, default_paths, parse_settings, read_text
 from csmd.errors import ConfigError, CsmdError
 from csmd.installer import foreign_files, service
 
@@ -296,13 +296,7 @@ def _path() -> Path:
 
 
 def _text() -> str:
-    try:
-        return _path().read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        what = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ConfigError(f"{_path()}: {what}", hint=f"correct {_path()} or move it away") from error
+    return read_text(_path())
 
 
 def _field(key: str) -> str:

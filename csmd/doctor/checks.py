@@ -580,11 +580,9 @@ def configuration(scene: Scene) -> Iterator[Finding]:
         yield fail(problem)
     path = scene.paths.config_file
     try:
-        config.parse_settings(path.read_text(encoding="utf-8") if path.exists() else "", where=str(path))
+        config.parse_settings(config.read_text(path), where=str(path))
     except ConfigError as error:
         yield fail(f"{error.what}: the daemon does not start with it", error.hint)
-    except UnicodeDecodeError:
-        yield fail(f"{path}: not UTF-8: the daemon does not start with it")
 
 
 @check("`chmod 700`, or choose another CSMD_HOME")

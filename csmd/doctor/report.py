@@ -210,8 +210,8 @@ def _configuration(of: Material) -> Any:
     """What was chosen otherwise than by default: numbers and switches; of lists and names only that there are some."""
     path = of.scene.paths.config_file
     try:
-        chosen = config.parse_settings(path.read_text(encoding="utf-8") if path.exists() else "", where="config.yaml")
-    except (OSError, ValueError, ConfigError) as error:
+        chosen = config.parse_settings(config.read_text(path), where="config.yaml")
+    except ConfigError as error:
         return f"config.yaml cannot be read: {type(error).__name__}"
     values = {name: getattr(chosen, name) for name in config.Settings.__slots__}
     return {
