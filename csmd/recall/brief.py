@@ -369,7 +369,7 @@ def _memories(
     known: Callable[[str], bool],
     newer: Mapping[str, Newer],
 ) -> list[Block]:
-    """The by_id that are worth the tokens, by section, in each the newest first."""
+    """The memories that are worth the tokens, by section, in each the newest first."""
     place = {at: rank for rank, at in enumerate(sorted({memory.confirmed_at for memory, _ in told}))}
     newest = max(1, len(place) - 1)
     found: list[Candidate] = []
@@ -378,7 +378,7 @@ def _memories(
     likely = {old: later for old, later in newer.items() if later.likely and later.stated and old in by_id}
     before = {later.memory: by_id[old] for old, later in likely.items() if later.memory in by_id}
     overtaken = {one.id for one in before.values()}
-    # What several by_id lead to is told once, with the one that was said last.
+    # What several memories lead to is told once, with the one that was said last.
     ends: dict[str, Memory] = {}
     for old, later in likely.items():
         if old not in overtaken:
