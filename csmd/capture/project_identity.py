@@ -5,17 +5,15 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-import shlex
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from csmd import wire
-from csmd.errors import BadInput
-from csmd.hosts.claude.transcript import SHELL
 from csmd.model import Project
 from csmd.privacy.redaction import redact
 from csmd.store import cursors, disk, projects
@@ -298,90 +296,6 @@ def _clean(path: str) -> str:
     return "/" + "/".join(parts)
 
 
-#: Longer shell lines are programs of their own.
-MOST_CHARACTERS = 8_000
-_AND_THEN = re.compile(r"&&|\|\||;|\n")
-#: A path ends where its last letter stands: tried behind each of many spaces the pattern would take a second for 8 KB.
-_LISTED = re.compile(
-    r"^(/.*?)(?<! ) +(?:[0-9a-f]{7,64} +(?:\[[^\]\n]{1,300}\]|\(detached HEAD\))|\(bare\))(?: .*)?$", re.MULTILINE
-)
-_PORCELAIN = re.compile(r"^worktree (/.+)$", re.MULTILINE)
-_PREPARED = re.compile(r"^Preparing worktree \(", re.MULTILINE)
-#: Options of `git` and of `git worktree add` that are followed by a value.
-_WITH_VALUE = frozenset({"-c", "--git-dir", "--work-tree", "--namespace", "-b", "-B", "--reason"})
-#: What only the shell knows.
-_UNKNOWN = re.compile(r"[$`*?~]")
-
-
-def claims(line: str, printed: str, cwd: str) -> list[tuple[str, str]]:
-    """(worktree, a directory of its repository) as far as a shell line, run in `cwd`, and its output tell."""
-    if "worktree" not in line or not cwd or len(line) > MOST_CHARACTERS:
-        return []
-    folder, added, found = cwd, [], []
-    for part in _AND_THEN.split(line):
-        words = _words(part)
-        if words[:1] == ["cd"]:
-            folder = _below(folder, words[1]) if len(words) == 2 else ""
-        elif words[:1] == ["git"]:
-            where, rest = _git(words[1:], folder)
-            if rest[:2] == ["worktree", "add"] and (plain := _plain(rest[2:])):
-                added.append((_below(where, plain[0]), where))
-            elif rest[:2] == ["worktree", "list"]:
-                found += _listed(printed, where)
-    if len(_PREPARED.findall(printed)) == len(added):
-        found += added
-    return [(tree, main) for tree, main in found if tree and main]
-
-
-def _words(part: str) -> list[str]:
-    try:
-        return shlex.split(part.partition("|")[0], comments=True)
-    except ValueError:  # a quote that is not closed: it goes on in what was split off
-        return []
-
-
-def _git(words: list[str], folder: str) -> tuple[str, list[str]]:
-    """Where git works, and its words from the subcommand on."""
-    rest = list(words)
-    while rest and rest[0].startswith("-"):
-        option = rest.pop(0)
-        value = rest.pop(0) if option in _WITH_VALUE | {"-C"} and rest else ""
-        if option == "-C":
-            folder = _below(folder, value)
-    return folder, rest
-
-
-def _plain(words: list[str]) -> list[str]:
-    """The arguments that are no options and no values of options; redirections end them."""
-    found: list[str] = []
-    rest = iter(words)
-    for word in rest:
-        if re.match(r"\d?[<>]|&>", word):
-            break
-        if word in _WITH_VALUE:
-            next(rest, None)
-        elif not word.startswith("-"):
-            found.append(word)
-    return found
-
-
-def _listed(printed: str, folder: str) -> list[tuple[str, str]]:
-    """The worktrees in a listing, which names the repository first, when `folder` is in one of them."""
-    trees = [tree.rstrip() for tree in _PORCELAIN.findall(printed) or _LISTED.findall(printed)]
-    if not any(folder == tree or folder.startswith(f"{tree}/") for tree in trees):
-        return []
-    return [(tree, trees[0].removesuffix("/.bare")) for tree in trees[1:]]
-
-
-def _below(folder: str, path: str) -> str:
-    """A path as the shell takes it in a directory, "" for one that only the shell knows."""
-    if _UNKNOWN.search(path) or not path:
-        return ""
-    if path.startswith("/"):
-        return path
-    return f"{folder}/{path}" if folder else ""
-
-
 class Places:
     """The projects of one transcript's directories, each looked up once; `start` is where its session began."""
 
@@ -449,25 +363,19 @@ def _home(rows: Rows, cwd: str, start: str) -> tuple[int | None, int]:
 log = logging.getLogger(__name__)
 
 STAGE = "worktrees"
-#: So many turns are looked at in one step, and so many behind a call is its result looked for.
-MOST_TURNS, NEAR = 2_000, 200
 
 
 def step(store: Store, *, now: str) -> int:
-    """Looks at the projects, once, and at the next of the turns; how many there were."""
-    if not store.read(lambda rows: cursors.cursor(rows, STAGE, "projects")):
-        _bring(store, _by_path(store.read(projects.lone_worktrees)), now=now, done=("projects", 1))
-    begin = store.read(lambda rows: cursors.cursor(rows, STAGE, ""))
-    end = min(store.read(projects.last_turn_in), begin + MOST_TURNS)
-    if end <= begin:
+    """Brings home the worktrees among the projects that an older version stored, once; how many were looked at."""
+    if store.read(lambda rows: cursors.cursor(rows, STAGE, "projects")):
         return 0
-    # What was printed may have come later than the call: the last ones are looked at again.
-    calls = store.read(
-        lambda rows: projects.worktree_calls(rows, SHELL, after=max(0, begin - NEAR), upto=end, near=NEAR)
-    )
-    said = [claim for given, printed, cwd in calls for claim in claims(_line(given), printed, cwd)]
-    _bring(store, lost_worktrees_of(said), now=now, done=("", end))
-    return end - begin
+    roots = store.read(projects.lone_worktrees)
+    # Each in a write of its own: a merge of many turns takes a while, and hooks wait behind it.
+    merged = sum(store.write(partial(note, found=[pair], now=now)) for pair in _by_path(roots))
+    store.write(lambda rows: cursors.move_cursor(rows, STAGE, "projects", 1))
+    if merged:
+        log.info("worktrees that are gone count to their repository: %d; `csmd project list` shows them", merged)
+    return len(roots)
 
 
 def lost_worktrees_of(said: Iterable[tuple[str, str]]) -> list[tuple[Project, Project]]:
@@ -501,21 +409,3 @@ def _by_path(roots: Iterable[str]) -> list[tuple[Project, Project]]:
         elif place.worktree_of is not None:
             found.append((place, marked(place.worktree_of)))
     return found
-
-
-def _bring(store: Store, found: Sequence[tuple[Project, Project]], *, now: str, done: tuple[str, int]) -> None:
-    """Brings worktrees home, each in a write of its own: a merge of many turns takes a while, and hooks wait behind it."""
-    merged = sum(store.write(lambda rows, pair=pair: note(rows, [pair], now=now)) for pair in found)  # type: ignore[misc]
-    store.write(lambda rows: cursors.move_cursor(rows, STAGE, *done))
-    if merged:
-        log.info("worktrees that are gone count to their repository: %d; `csmd project list` shows them", merged)
-
-
-def _line(given: str) -> str:
-    """The shell line in a call's input; "" for one that was cut."""
-    try:
-        value = wire.loads(given.encode())
-    except BadInput:
-        return ""
-    line = value.get("command") if isinstance(value, dict) else ""
-    return line if isinstance(line, str) else ""

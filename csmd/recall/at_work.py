@@ -31,55 +31,14 @@ MOST_CAUSES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A failure as it was seen in earlier sessions; `fixed_*` is what solved it last, `memory` tells its cause.
+    """A failure as earlier sessions saw it, and the memory that tells its cause.
 
-    `same` says whether it is the very failure, or one that says the same (`id`, `command` and `exit_code` are its own).
+    `is_same` says whether it is the very failure, or one with the same message.
     """
 
-    id: str
-    command: str
-    exit_code: int
-    message: str
-    times: int
-    sessions: int
-    last_at: str
-    fixed_at: str = ""
-    fixed_files: tuple[str, ...] = ()
-    fixed_by: str = ""
+    seen: failures.Seen
     memory: Memory | None = None
-    same: bool = True
-
-    @property
-    def explained(self) -> bool:
-        """Whether somebody said what it was."""
-        return self.memory is not None or bool(self.fixed_by)
-
-    @property
-    def named(self) -> bool:
-        """Whether the message names what is wrong."""
-        return names_something(self.message)
-
-    @property
-    def own(self) -> bool:
-        """Whether it is one failure, and not many of a check that are told in the same words."""
-        return self.named or shell_commands.program(self.command) not in shell_commands.CHECKS
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One row of KINDS: its name is the receipt's reason."""
-
-    reason: str
-    fits: Callable[[Known], bool]
-
-
-#: The surest first.
-KINDS: tuple[Kind, ...] = (
-    Kind("solved before", lambda known: known.same and known.own and known.explained),
-    Kind("solved before", lambda known: known.same and known.named and bool(known.fixed_at)),
-    Kind("seen again and again", lambda known: known.same and known.own and known.sessions >= UNSOLVED_SESSIONS),
-    Kind("a similar one was solved", lambda known: not known.same and known.named and known.explained),
-)
+    is_same: bool = True
 
 
 def names_something(message: str) -> bool:
@@ -87,15 +46,23 @@ def names_something(message: str) -> bool:
     return bool(failure_reports.names(message)) or _NAMED.search(message) is not None
 
 
-def kind_of(known: Known) -> str:
-    """Why an error is told; "" where it is not."""
-    return next((kind.reason for kind in KINDS if kind.fits(known)), "")
+def reason_to_tell(known: Known) -> str:
+    """Why a failure is told, as its receipt names it; "" where it is not."""
+    seen, is_named = known.seen, names_something(known.seen.message)
+    is_explained = known.memory is not None or bool(seen.fixed_by)
+    if not known.is_same:
+        return "a similar one was solved" if is_named and is_explained else ""
+    # What names nothing may stand for many failures of a check, told in the same words.
+    is_one = is_named or shell_commands.program(seen.command) not in shell_commands.CHECKS
+    if (is_one and is_explained) or (is_named and seen.fixed_at):
+        return "solved before"
+    return "seen again and again" if is_one and seen.sessions >= UNSOLVED_SESSIONS else ""
 
 
 def failure_block(known: Known) -> Block:
-    """What is told of a failure: its history, then the memory that tells its cause; nothing where no kind fits."""
-    reason, memory = kind_of(known), known.memory
-    notes = [Note(id=known.id, text=history(known), tail=known.id, reason=reason)] if reason else []
+    """What is told of a failure: its history, then the memory that tells its cause; nothing where there is no reason to."""
+    reason, memory = reason_to_tell(known), known.memory
+    notes = [Note(id=known.seen.id, text=history(known), tail=known.seen.id, reason=reason)] if reason else []
     if reason and memory is not None:
         notes.append(compose.told(memory, reason="tells the cause of a failure"))
     return Block(heading="", notes=tuple(notes))
@@ -103,12 +70,13 @@ def failure_block(known: Known) -> Block:
 
 def history(known: Known) -> str:
     """A failure's history in a sentence: "seen 3 times before, last on ...; last fixed on ... by an edit of ..."."""
-    where = f" in {display.amount(known.sessions, 'earlier session')}" if known.sessions > 1 else ""
-    code = f" with exit code {known.exit_code}" if known.exit_code > 0 else ""
-    what = "this failure" if known.same else f"a similar failure, `{known.command}`{code},"
-    said = f"{what} was seen {display.amount(known.times, 'time')} before{where}, last on {known.last_at[:10]}"
-    if known.fixed_at:
-        return f"{said}; last fixed on {known.fixed_at[:10]} by {fix(known.fixed_files, known.fixed_by)}"
+    seen = known.seen
+    where = f" in {display.amount(seen.sessions, 'earlier session')}" if seen.sessions > 1 else ""
+    code = f" with exit code {seen.exit_code}" if seen.exit_code > 0 else ""
+    what = "this failure" if known.is_same else f"a similar failure, `{seen.command}`{code},"
+    said = f"{what} was seen {display.amount(seen.times, 'time')} before{where}, last on {seen.last_at[:10]}"
+    if seen.fixed_at:
+        return f"{said}; last fixed on {seen.fixed_at[:10]} by {fix(seen.fixed_files, seen.fixed_by)}"
     return said if known.memory is not None else f"{said}; what solved it is not known"
 
 
@@ -140,7 +108,7 @@ def failure_recall(rows: Rows, *, places: Sequence[int], session_id: str, failed
     here = failures.Told(session_id, receipts.fresh_since(rows, session_id))
     told = receipts.told(rows, session_id)
     known = _same(rows, seen.fingerprint, places, here) or _similar(rows, seen, places, here)
-    if known is None or known.id in told:
+    if known is None or known.seen.id in told:
         return Brief(text="", tokens=0, items=())
     if known.memory is not None and known.memory.id in told:
         known = replace(known, memory=None)
@@ -150,7 +118,7 @@ def failure_recall(rows: Rows, *, places: Sequence[int], session_id: str, failed
 def _same(rows: Rows, fingerprint: str, places: Sequence[int], here: failures.Told) -> Known | None:
     seen = failures.seen(rows, fingerprint, places, but_in=here)
     known = _known(rows, seen, places) if seen is not None else None
-    return known if known is not None and kind_of(known) else None
+    return known if known is not None and reason_to_tell(known) else None
 
 
 def _similar(rows: Rows, seen: failure_reports.ErrorSeen, places: Sequence[int], here: failures.Told) -> Known | None:
@@ -159,20 +127,16 @@ def _similar(rows: Rows, seen: failure_reports.ErrorSeen, places: Sequence[int],
         return None
     others = failures.saying(rows, seen.message, other_than=seen.fingerprint, projects=places, limit=LOOKED_UP)
     found = [failures.seen(rows, other, places, but_in=here) for other in others]
-    known = [replace(_known(rows, one, places), same=False) for one in found if one is not None]
-    solved = [one for one in known if kind_of(one)]
-    return max(solved, key=lambda one: (one.fixed_at, one.last_at, one.id), default=None)
+    known = [_known(rows, one, places, is_same=False) for one in found if one is not None]
+    solved = [one for one in known if reason_to_tell(one)]
+    return max(solved, key=lambda one: (one.seen.fixed_at, one.seen.last_at, one.seen.id), default=None)
 
 
-def _known(rows: Rows, seen: failures.Seen, places: Sequence[int]) -> Known:
+def _known(rows: Rows, seen: failures.Seen, places: Sequence[int], *, is_same: bool = True) -> Known:
     """An error with the memory that tells its cause, as far as that may be told unasked."""
     memory = memories.by_id(rows, seen.memory_id) if seen.memory_id else None
     tells = memory is not None and visibility.is_injectable(memory) and memory.project_seq in places
-    return Known(
-        id=seen.id, command=seen.command, exit_code=seen.exit_code, message=seen.message, times=seen.times,
-        sessions=seen.sessions, last_at=seen.last_at, fixed_at=seen.fixed_at, fixed_files=seen.fixed_files,
-        fixed_by=seen.fixed_by, memory=memory if tells else None,
-    )  # fmt: skip
+    return Known(seen=seen, memory=memory if tells else None, is_same=is_same)
 
 
 FILE_TAG = "csmd-file"

@@ -663,30 +663,6 @@ def worktrees_of(rows: Rows, seq: int) -> list[str]:
     )
 
 
-def last_turn_in(rows: Rows) -> int:
-    """The row key of the turn that was stored last; 0 for none."""
-    return int(rows.value("select coalesce(max(seq), 0) from turns"))
-
-
-def worktree_calls(rows: Rows, tool: str, *, after: int, upto: int, near: int) -> list[tuple[str, str, str]]:
-    """(input, output, directory) of a tool's calls that speak of worktrees, past a turn up to another one.
-
-    The output is looked for in the next `near` turns; "" for none.
-    """
-    return rows.all(
-        # A join of the two would have SQLite index all turns for it, each time.
-        "select c.text, coalesce((select r.text from turns r where r.seq > c.seq and r.seq <= c.seq + :near "
-        "and r.session_seq = c.session_seq and r.kind = 'tool_result' and r.tool_id = c.tool_id order by r.seq limit 1), "
-        "''), d.path from turns c join directories d on d.seq = c.directory_seq where c.seq > :after and c.seq <= :upto "
-        "and c.kind = 'tool_call' and c.tool_name = :tool and c.tool_id <> '' and c.text like '%worktree%' "
-        "order by c.seq",
-        near=near,
-        after=after,
-        upto=upto,
-        tool=tool,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
     """One file that the assistant loads; `root` is the directory it was found for, `text_hash` keyed."""

@@ -15,26 +15,22 @@ from csmd.store.sqlite import Rows
 from tests.daemon.test_projects import done, listed, purged, repository, told, turns
 
 MAIN, TREE, ODD = "/w/shop", "/w/shop-worktrees/shop-12", "/w/trees/fix"
-LIST = f"{MAIN}  1a2b3c4 [main]\n{ODD}  5d6e7f8 [fix]\n"
 
 
-def shell(parts: Any, line: str, printed: str, *, cwd: str, session: str = "m") -> None:
-    """A session in which the assistant runs a shell line that prints this."""
-    call, result = parts.machine.line("assistant", "", cwd=cwd), parts.machine.line("user", "", cwd=cwd)
-    used = {"type": "tool_use", "id": f"t{call['uuid']}", "name": "Bash", "input": {"command": line}}
-    call["message"]["content"] = [used]
-    shown = {"type": "tool_result", "tool_use_id": used["id"], "content": printed}
-    result["message"]["content"] = [shown]
-    parts.machine.transcript(*({**one, "sessionId": session} for one in (call, result)), session=session)
+def entered(parts: Any, tree: str | Path, main: str | Path, *, session: str = "m") -> None:
+    """A session that was begun in a repository goes on in a worktree."""
+    state = {"originalCwd": str(main), "worktreePath": str(tree)}
+    parts.machine.transcript(
+        {"type": "worktree-state", "sessionId": session, "worktreeSession": state}, session=f"{session}{tree}".replace("/", "-")
+    )  # fmt: skip
     done(parts, "csm_sync", vectors=False)
 
 
 def look_again(parts: Any) -> None:
-    """As after an upgrade: the projects and all turns are looked at."""
+    """As after an upgrade: the projects are looked at."""
 
     def write(rows: Rows) -> None:
-        for subject in ("", "projects"):
-            cursors.move_cursor(rows, "worktrees", subject, 0)
+        cursors.move_cursor(rows, "worktrees", "projects", 0)
 
     parts.store.write(write)
     done(parts, "csm_sync", vectors=False)
@@ -66,18 +62,19 @@ def test_a_worktree_counts_to_its_repository_before_anything_was_said_there(part
 
 
 @pytest.mark.parametrize("first", ["worktree", "repository"])
-def test_what_git_printed_in_a_session_tells_whose_a_worktree_was(parts: Any, first: str) -> None:
+def test_a_session_that_entered_a_worktree_tells_whose_it_was(parts: Any, first: str) -> None:
     def work() -> None:
         told(parts, (ODD, "said in the worktree"), (f"{ODD}/web", "below"), session="tree")
 
+    told(parts, (MAIN, "main"))
     if first == "worktree":
         work()
-        assert roots(parts) == {ODD}
-    shell(parts, "git worktree list", LIST, cwd=MAIN)
+        assert roots(parts) == {MAIN, ODD}
+    entered(parts, ODD, MAIN)
     if first == "repository":
         work()
     told(parts, (ODD, "later"), (f"{ODD}/web", "later below"), session="again")
-    assert turns(parts) == {"shop": ["said in the worktree", "below", "later", "later below"]}
+    assert turns(parts) == {"shop": ["main", "said in the worktree", "below", "later", "later below"]}
 
 
 def test_the_host_tells_from_where_a_worktree_was_entered(parts: Any) -> None:
@@ -98,8 +95,7 @@ def test_neighbours_stay_apart(parts: Any, tmp_path: Path) -> None:
     repository(here)
     for place in (MAIN, "/w/shop-12", "/w/shopping", "/w/trees/fix", str(here), "/w/x-worktrees/other"):
         told(parts, (place, "hello"), session=place.replace("/", "-"))
-    shell(parts, "cat notes", LIST, cwd=MAIN)
-    shell(parts, "git worktree list", f"{MAIN}  1a2b3c4 [main]\n{here}  5d6e7f8 [x]\n", cwd=MAIN)
+    entered(parts, here, MAIN)
     assert roots(parts) == {MAIN, "/w/shop-12", "/w/shopping", "/w/trees/fix", str(here), "/w/x-worktrees/other"}
 
 
@@ -107,15 +103,15 @@ def test_a_known_repository_that_is_gone_is_nobodys_worktree(parts: Any, tmp_pat
     blog = repository(tmp_path / "blog")
     told(parts, (blog, "blog"), (MAIN, "main"))
     shutil.rmtree(blog)
-    shell(parts, "git worktree list", f"{MAIN}  1a2b3c4 [main]\n{blog}  5d6e7f8 [x]\n", cwd=MAIN)
+    entered(parts, blog, MAIN)
     told(parts, (blog, "later"), session="s2")
     assert turns(parts) == {"blog": ["blog", "later"], "shop": ["main"]}
 
 
-def test_two_that_are_listed_as_each_others_worktrees_are_one_project(parts: Any) -> None:
+def test_two_that_were_entered_from_each_other_are_one_project(parts: Any) -> None:
     told(parts, (MAIN, "main"), (ODD, "odd"))
-    shell(parts, "git worktree list", LIST, cwd=MAIN)
-    shell(parts, "git worktree list", f"{ODD}  5d6e7f8 [fix]\n{MAIN}  1a2b3c4 [main]\n", cwd=MAIN)
+    entered(parts, ODD, MAIN)
+    entered(parts, MAIN, ODD)
     assert turns(parts) == {"shop": ["main", "odd"]}
 
 
@@ -136,7 +132,7 @@ def test_what_was_a_project_before_is_merged_once_and_a_split_holds(parts: Any, 
     assert turns(parts) == {"shop": ["We deploy on Fridays, always.", "later"]}
     parts.call("csm_project_split", whole="shop", place=str(tree), by_person=True)
     look_again(parts)
-    shell(parts, "git worktree list", f"{main}  1a2b3c4 [main]\n{tree}  5d6e7f8 [x]\n", cwd=main)
+    entered(parts, tree, main)
     told(parts, (tree, "apart"), session="third")
     assert turns(parts) == {"shop-3": ["We deploy on Fridays, always.", "later", "apart"]}
 
@@ -169,7 +165,7 @@ def test_a_repository_that_is_made_where_a_worktree_was_is_its_own(parts: Any, t
 def test_nothing_goes_through_a_wall_but_what_is_new_goes_behind_its_repositorys(parts: Any) -> None:
     told(parts, (TREE, "We deploy on Fridays, always."), (ODD, "odd"), (MAIN, "main"))
     parts.call("csm_project_workspace", name="acme", places=ODD, by_person=True)
-    shell(parts, "git worktree list", LIST, cwd=MAIN)
+    entered(parts, ODD, MAIN)
     told(parts, (ODD, "behind the wall"), session="s2")
     assert turns(parts)["fix"] == ["odd", "behind the wall"]
     parts.call("csm_project_workspace", name="bolt", places=MAIN, by_person=True)

@@ -215,13 +215,14 @@ def test_an_error_that_went_with_its_turn_is_no_longer_in_any_receipt(store: Sto
 def test_whatever_is_known_it_is_one_line_within_the_budget(
     times: int, sessions: int, files: tuple[str, ...], said: str, command: str, same: bool, fixed: str
 ) -> None:
-    known = at_work.Known(
-        id="x0123456789", command=command, exit_code=1, message="undefined: load_settings", times=times, sessions=sessions, last_at=NOW, fixed_at=fixed,
-        fixed_files=files, fixed_by=said, same=same,
+    seen = failures.Seen(
+        error_seq=1, fingerprint="0123456789", command=command, exit_code=1, message="undefined: load_settings", times=times,
+        sessions=sessions, first_at=NOW, last_at=NOW, fixed_at=fixed, fixed_files=files, fixed_by=said,
     )  # fmt: skip
+    known = at_work.Known(seen=seen, is_same=same)
     made = compose.fenced(
         at_work.FAILURE_TAG, at_work.FAILURE_ABOUT, [at_work.failure_block(known)], max_tokens=at_work.MOST_TOKENS
     )
     assert made.tokens <= at_work.MOST_TOKENS
     assert len(made.text.split("\n")) in (1, 3) and len(made.items) == bool(made.text)
-    assert not made.text or at_work.kind_of(known)
+    assert not made.text or at_work.reason_to_tell(known)
