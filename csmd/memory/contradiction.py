@@ -3,91 +3,44 @@
 A certain replacement gives the same slot of the same subject another value, or denies just what the older statement
 affirms. Reasons are left out first: two statements with one reason are not of one subject. Where one of them names more
 of the subject than the other (an environment, a component, one use of several) it is doubtful, and a person decides;
-where each names something that the other does not, they are of two things. Cue words make a replacement surer and never
-make it one. In doubt both statements hold: what is wrongly replaced is lost, what is wrongly kept is only old.
+where each names something that the other does not, they are of two things. In doubt both statements hold: what is
+wrongly replaced is lost, what is wrongly kept is only old.
 """
 
 from __future__ import annotations
 
+import calendar
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from csmd import data
 from csmd.cache import cached
 from csmd.text import prose, similarity
 from csmd.text.patterns import at_first_use
 from csmd.text.tokens import STOP_WORDS, query_terms
-from csmd.text.tokens import stem as tokens_stem
+from csmd.text.tokens import stem as stem_of_word
 
-#: Words by which people mark that they change their mind; they make an amendment surer and none by themselves.
-CUE = at_first_use(
-    r"\b(?:actually|no longer|any ?more|instead|turn(?:s|ed) out|think(?:ing)? again|on second thought|wrong|"
-    r"you(?:'|\u2019)re right|from now on|as of now|changed? (?:my|our) mind|scratch that|revert(?:ed)?|moved|switched|migrated|replaced)\b",
-    re.IGNORECASE,
-)
+_WORDS = data.word_table("contradiction_words.txt")
+_IRREGULAR = dict(pair.split("/") for pair in _WORDS["irregular"])
 #: Verbs that say nothing by themselves: in a slot they stand for any other.
-WEAK = frozenset(
-    "use run go be have make do get put need want should must support work come happen let send take".split()
-)
-IRREGULAR = {
-    "kept": "keep", "written": "write", "wrote": "write", "sent": "send", "built": "build", "rebuilt": "rebuild",
-    "goes": "go", "went": "go", "gone": "go", "ran": "run", "running": "run", "made": "make", "took": "take",
-    "taken": "take", "held": "hold", "stored": "store", "using": "use", "used": "use", "uses": "use", "has": "have",
-    "came": "come", "does": "do", "putting": "put", "got": "get", "cutting": "cut", "drawn": "draw", "chosen": "choose",
-    "children": "child", "indices": "index", "libraries": "library",
-}  # fmt: skip
-#: preposition -> the kind of slot it opens; `out` and `up` belong to the verb.
-WAYS = {
-    **dict.fromkeys(("by", "with", "through", "via", "over", "using"), "means"),
-    **dict.fromkeys(("in", "on", "at", "to", "into", "inside", "under", "onto", "within"), "place"),
-    "from": "source", "for": "extent", "as": "form", "after": "time", "before": "time", "every": "time",
-    "until": "time",
-}  # fmt: skip
-TIMES = frozenset(
-    "nightly daily weekly hourly monthly yearly always once twice monday tuesday wednesday thursday friday saturday "
-    "sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays".split()
-)
+WEAK = _WORDS["weak"]
+#: Preposition -> the kind of slot it opens.
+WAYS = {word: way for way in ("means", "place", "source", "extent", "form", "time") for word in _WORDS[way]}
 COPULA = frozenset("is are was were be been being".split())
-#: Words that end a slot and belong to none.
-BREAKS = frozenset("and or but because so which that when where if while then than of since unless".split())
-#: Words behind which a clause depends on another.
-DEPENDS = frozenset(
-    "if when whenever because since which who that where while until unless so as may might could".split()
-)
-#: Of those, what says of which things a statement holds, or when.
-RESTRICTS = frozenset("if when whenever which who that where while until unless".split())
-#: What opens a clause of which the next says what would be: "without this, the reference was not made".
-COUNTERFACTUAL = frozenset(("without", "otherwise"))
-#: Subjects that stand elsewhere.
-POINTS_OUT = frozenset("it this that they these those he she".split())
-ADDS = at_first_use(r"\b(?:also|too|as well|additionally|besides|in addition|both|each|another)\b", re.IGNORECASE)
+#: Punctuation that ends a clause.
+STOPS = frozenset(",;:.!?()\u2014")
+#: What ends a value, and a clause.
+_VALUE_ENDS = (STOPS | _WORDS["break"] | COPULA | WAYS.keys()) - {"every"}
+_CLAUSE_ENDS = STOPS | _WORDS["break"]
+#: How a statement opens that tells what would be: "without this, the reference was not made".
+_COUNTERFACTUAL = ("without", "otherwise")
 #: What stands as one token: code, flags, paths, dotted names and versions, words.
 TOKEN = at_first_use(
     r"`[^`\n]{1,80}`|--?[a-z][\w-]*|[~.]?[\w-]*(?:[/.][\w-]+)+|[^\W_]+(?:[_'\u2019-][^\W_]+)*|[,;:.!?()\u2014]"
 )
 NAME = at_first_use(r"^(?:`.*`|--?[a-z].*|.*[/._\d].*|[a-z]+[A-Z].*|[A-Z][a-z]+[A-Z].*|[A-Z]{2,}.*|.+[A-Z].*)$")
-STOPS = frozenset(",;:.!?()\u2014")
-#: "no" alone says what there is not, and seldom that something else said there is.
-NEGATIONS = frozenset("not never cannot neither nor".split())
-#: Behind a negation these take it back: "don't forget to", "not only".
-NO_NEGATION = frozenset("forget hesitate only just sure necessarily".split())
-REMOVES = frozenset("remove removed drop dropped delete deleted ditch retire retired".split())
-ASIDE = frozenset(
-    "completely entirely fully really simply actually currently already still legacy old all any more anymore longer at".split()
-)
-
-OPPOSITES = """
-accept reject; accept refuse; enable disable; allow forbid; allow deny; permit forbid; show hide; hidden visible;
-include exclude; public private; synchronous asynchronous; sync async; manual automatic; required optional;
-mandatory optional; always never; keep drop; keep remove; lazy eager; lazily eagerly; top bottom; first last; true false;
-open close; lock unlock; before after; start end; encrypt plaintext; mutable immutable; local global; local remote;
-upper lower; uppercase lowercase; left right; ascending descending; add remove; allow block; merge rebase; ignore reject;
-increase decrease; static dynamic; single multiple; blocking nonblocking; tabs spaces; opt-in opt-out; on off; yes no
-"""
-
-
-#: Small words that turn a sentence round, where all else is the same.
-TURNED = {"on": "off", "off": "on", "before": "after", "after": "before", "with": "without", "without": "with"}
 
 
 def stem(word: str) -> str:
@@ -96,53 +49,44 @@ def stem(word: str) -> str:
     bare = bare.removesuffix("'s").removesuffix("()")
     if not bare.isalpha():
         return bare
-    short = tokens_stem(IRREGULAR.get(bare, bare))
+    short = stem_of_word(_IRREGULAR.get(bare, bare))
     return short[:-1] if len(short) > 4 and short.endswith("y") else short  # retry as in retries
 
 
-def _opposites() -> dict[str, frozenset[str]]:
+def _stems(word_class: str) -> frozenset[str]:
+    return frozenset(map(stem, _WORDS[word_class]))
+
+
+def _both_ways(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
-    for pair in OPPOSITES.replace("\n", " ").split(";"):
-        one, other = (stem(word) for word in pair.split())
+    for one, other in pairs:
         found[one] = found.get(one, frozenset()) | {other}
         found[other] = found.get(other, frozenset()) | {one}
     return found
 
 
-#: stem -> the stems of its opposites.
-ANTONYMS = _opposites()
-WEAK_STEMS = frozenset(stem(word) for word in WEAK)
-#: What replaces is no part of what is told beside it.
-REPLACING = frozenset(stem(word) for word in "replaced switched switching moved migrated".split())
-#: What says only that it holds where it is said, or of which kind a number is.
-HERE = frozenset(stem(word) for word in "version project repo repository codebase here".split())
-#: Where the same thing runs side by side: what is said of one of them says nothing of the others.
-ENVIRONMENTS = frozenset(
-    stem(word) for word in "production prod staging development dev test testing preview sandbox local locally".split()
+#: Small words that turn a sentence round where all else is the same, and the stems of other opposites.
+TURNED = _both_ways((one, other) for one, _, other in (pair.partition("/") for pair in _WORDS["turned"]))
+OPPOSITES = _both_ways(
+    (stem(one), stem(other)) for one, _, other in (pair.partition("/") for pair in _WORDS["opposite"])
 )
-#: Who decides against something denies it.
-DECIDING = frozenset(stem(word) for word in "decide decided decision voted ruled".split())
+_WEAK_STEMS = _stems("weak")
+#: What replaces is no part of what is told beside it.
+_REPLACING = _stems("replacing")
+#: What says only that it holds where it is said, or of which kind a number is.
+_HERE = _stems("here")
+#: Where the same thing runs side by side: what is said of one of them says nothing of the others.
+_ENVIRONMENTS = _stems("environment")
+#: Words beside what somebody likes that say no more: "prefer tabs", "use tabs for indentation".
+_LIKING = _stems("liking")
+#: In these ways a thing has what can be changed: where it runs or is kept, and with what; not who wrote it.
+_HOLDING = _stems("holding") | {""}
+_WHEN = _stems("when") | {stem(word) for word in ("always", "once", "twice")}
+_MONTHS = frozenset(stem(month) for month in (*calendar.month_name[1:], *calendar.month_abbr[1:]))
 #: How a rule says that it is one.
-ALWAYS = frozenset((stem("always"), stem("please")))
-TIME_STEMS = frozenset(stem(word) for word in TIMES)
+_ALWAYS = frozenset((stem("always"), stem("please")))
 
-
-def counts(word: str, stem: str) -> bool:
-    """Whether a token says something."""
-    if word in STOPS or not stem or word.endswith(("n't", "'re", "'m", "'ve", "'ll")):
-        return False
-    if word[0] in "`-" or not stem.isalpha():
-        return True
-    plain = word.casefold()
-    return (
-        len(stem) > 1 and plain not in STOP_WORDS and plain not in similarity.TURNING_WORDS and stem not in WEAK_STEMS
-    )
-
-
-def stems_of(said: str) -> list[str]:
-    """The stems of what says something in a text, in order."""
-    return [found for word in TOKEN.findall(said) if counts(word, found := stem(word))]
-
+# --- phrases
 
 INSTEAD = at_first_use(
     r"\b(?:instead of|rather than|in place of|as opposed to)\s+(?!just\b|only\b)([^.;:,()\n]{1,80})"
@@ -152,14 +96,10 @@ INSTEAD = at_first_use(
     re.IGNORECASE,
 )
 #: What somebody likes, and better than what.
-_BETTER = r"\s+((?:[\w`'-]+ ){1,3}?)"
-_WORSE = r"\s+([^.;:,()\n]{1,40}?)(?=\s+(?:now|from now on|again|please|any ?more)\b|[.;:,()\n!]|$)"
-PREFERS = tuple(
-    at_first_use(rf"\b(?:{verb})s?{_BETTER}(?:{than}){_WORSE}", re.IGNORECASE)
-    for verb, than in (
-        ("prefer", "over|to|more than|rather than|instead of"),
-        ("like|want|use|choose", "over|more than|rather than"),
-    )
+PREFERS = at_first_use(
+    r"\bprefers?\s+((?:[\w`'-]+ ){1,3}?)(?:over|to|more than|rather than|instead of)\s+([^.;:,()\n]{1,40}?)"
+    r"(?=\s+(?:now|from now on|again|please|any ?more)\b|[.;:,()\n!]|$)",
+    re.IGNORECASE,
 )
 #: What is not used, or not any more, whatever for.
 GONE = at_first_use(
@@ -168,6 +108,16 @@ GONE = at_first_use(
     r"(?=\s+(?:after|in favou?r|for now|and|so)\b|[.;:,()\n!]|$)"
     r"|(?:^|[.;:,()\n]|\b(?:and|but))\s*((?:[\w`'./-]+ ){1,3}?)(?:is|are|was|were|has been|have been) (?:now |all |finally |completely )?"
     r"(?:gone|removed|dropped|retired|abandoned|history|dead)\b(?! from\b)",
+    re.IGNORECASE,
+)
+MOVED = at_first_use(
+    r"\b(?:mov|migrat|switch|chang|convert|port)(?:e|es|ed|ing|ed over)?\b[^.;:\n]{0,60}?\bfrom\s+((?:[^.;:,\n]|\.(?=\w)){1,60}?)\s+(?:over\s+)?to\b",
+    re.IGNORECASE,
+)
+#: Without one of these nothing is spoken against in such a way.
+SPEAKS_AGAINST = at_first_use(
+    rf"\b(?:{'|'.join(sorted(_WORDS['remove']))}|instead|rather|in place|opposed|not?|but|replac|from|prefer|over|more than|against|away|gave|rid"
+    r"|abandon|won['\u2019]t|aren['\u2019]t|gone|history|dead)",
     re.IGNORECASE,
 )
 #: What people say besides: it names nothing and changes nothing.
@@ -180,31 +130,41 @@ REASON = at_first_use(
     r"(?:,?\s+(?:because|since|so that|so as to|due to|given that|otherwise|in order to)|,\s+(?:so|as))\b(?:[^.;!?\n]|\.(?=\S))*",
     re.IGNORECASE,
 )
-#: Without one of these nothing is spoken against in such a way.
-SPEAKS_AGAINST = at_first_use(
-    rf"\b(?:{'|'.join(sorted(REMOVES))}|instead|rather|in place|opposed|not?|but|replac|from|prefer|over|more than|against|away|gave|rid"
-    r"|abandon|won['\u2019]t|aren['\u2019]t|gone|history|dead)",
-    re.IGNORECASE,
-)
-CLAUSE_END = at_first_use(r"[.;:,!?()]\s|[()\n]")
-MOVED = at_first_use(
-    r"\b(?:mov|migrat|switch|chang|convert|port)(?:e|es|ed|ing|ed over)?\b[^.;:\n]{0,60}?\bfrom\s+((?:[^.;:,\n]|\.(?=\w)){1,60}?)\s+(?:over\s+)?to\b",
-    re.IGNORECASE,
-)
-A_NAME = r"[`\"']?((?<!\w)(?:--?)?[\w~][\w./~-]{0,80}(?:\(\))?)[`\"']?"
+_CLAUSE_END = at_first_use(r"[.;:,!?()]\s|[()\n]")
+_A_NAME = r"[`\"']?((?<!\w)(?:--?)?[\w~][\w./~-]{0,80}(?:\(\))?)[`\"']?"
 RENAMES = (
-    at_first_use(rf"\brenam(?:e|ed|ing)\s+(?:the\s+)?(?:\w+\s+)?{A_NAME}\s+(?:\w+\s+)?(?:to|into|as)\s+{A_NAME}", re.IGNORECASE),
-    at_first_use(rf"{A_NAME}(?:\s+\w+)?\s+(?:was|were|is|are|has been|have been|got|gets)\s+renamed\s+(?:to|into|as)\s+{A_NAME}", re.IGNORECASE),
-    at_first_use(rf"{A_NAME}(?:\s+\w+)?\s+is\s+now\s+(?:called|named)\s+{A_NAME}", re.IGNORECASE),
+    at_first_use(rf"\brenam(?:e|ed|ing)\s+(?:the\s+)?(?:\w+\s+)?{_A_NAME}\s+(?:\w+\s+)?(?:to|into|as)\s+{_A_NAME}", re.IGNORECASE),
+    at_first_use(rf"{_A_NAME}(?:\s+\w+)?\s+(?:was|were|is|are|has been|have been|got|gets)\s+renamed\s+(?:to|into|as)\s+{_A_NAME}", re.IGNORECASE),
+    at_first_use(rf"{_A_NAME}(?:\s+\w+)?\s+is\s+now\s+(?:called|named)\s+{_A_NAME}", re.IGNORECASE),
     at_first_use(r"`([^`\n]{2,60})`\s+is\s+now\s+`([^`\n]{2,60})`", re.IGNORECASE),
 )  # fmt: skip
 #: Without one of these no pattern of RENAMES matches.
 RENAMING = ("renam", "now")
-CALLED = at_first_use(rf"\b(?:is|are|was|be)\s+(?:called|named)\s+{A_NAME}", re.IGNORECASE)
+CALLED = at_first_use(rf"\b(?:is|are|was|be)\s+(?:called|named)\s+{_A_NAME}", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
+# --- a statement taken apart
+
+
+class Word(NamedTuple):
+    """A token in small letters, and its stem, "" where it says nothing."""
+
+    plain: str
+    stem: str
+
+
+class Against(NamedTuple):
+    """Something a statement speaks against, and what else stands in the same clause: both stems.
+
+    `is_qualified`: a clause behind it says of which, or when.
+    """
+
+    what: frozenset[str]
+    beside: frozenset[str]
+    is_qualified: bool = False
+
+
+class Slot(NamedTuple):
     """A value in its place: the verb before it ("" for one that says nothing), the kind of preposition, its stems."""
 
     verb: str
@@ -223,12 +183,11 @@ class Said:
     names: frozenset[str]
     """Those that are identifiers, paths, flags, numbers or proper names."""
     main: frozenset[str]
-    """Those of its main clause."""
+    """Those of its first sentence, up to what depends on it: a reason, a condition, an example."""
     positive: frozenset[str]
     """Those that it does not speak against anywhere."""
     denied: tuple[Against, ...]
     instead: tuple[Against, ...]
-    removed: tuple[Against, ...]
     gone: tuple[frozenset[str], ...]
     """What it says is removed, or used no more, whatever for."""
     prefers: tuple[tuple[frozenset[str], frozenset[str]], ...]
@@ -241,7 +200,6 @@ class Said:
     """What it says that it is, or has been: what stands before its first copula."""
     turns: frozenset[str]
     """The small words in it that have an opposite: on, off, before, after."""
-    adds: bool
     asks: bool
 
     def has_near(self, what: frozenset[str]) -> bool:
@@ -249,6 +207,27 @@ class Said:
         at = [place for place, stem in enumerate(self.order) if stem in what]
         size = len(what & self.stems)
         return any(what & self.stems <= set(self.order[start : start + 2 * size + 2]) for start in at)
+
+
+def _words(said: str) -> list[Word]:
+    found = TOKEN.findall(said.replace("\u2019", "'").replace("()", ""))
+    return [Word(word.casefold(), _telling_stem(word)) for word in found]
+
+
+def _telling_stem(word: str) -> str:
+    """The stem of a token that says something, "" for another."""
+    found, plain = stem(word), word.casefold()
+    if word in STOPS or word.endswith(("n't", "'re", "'m", "'ve", "'ll")):
+        return ""
+    if word[0] in "`-" or not found.isalpha():
+        return found
+    is_empty = plain in STOP_WORDS or plain in similarity.TURNING_WORDS or found in _WEAK_STEMS
+    return found if len(found) > 1 and not is_empty else ""
+
+
+def _stems_of(said: str) -> list[str]:
+    """The stems of what says something in a text, in order."""
+    return [word.stem for word in _words(said) if word.stem]
 
 
 @cached(2048)
@@ -261,312 +240,178 @@ def assertion(said: str) -> str:
 @cached(2048)
 def read(said: str) -> Said:
     """A statement taken apart."""
-    tokens = [(word, stem(word)) for word in TOKEN.findall(said.replace("\u2019", "'").replace("()", ""))]
-    stems = frozenset(stem for word, stem in tokens if counts(word, stem))
-    names = frozenset(
-        stem for at, (word, stem) in enumerate(tokens) if counts(word, stem) and _is_name(word, first=at == 0)
-    )
-    denied, instead, moved = (
-        negated(tokens),
-        phrased(INSTEAD, said),
-        phrased(MOVED, said),
-    )
-    spoken = frozenset(stem for one in (*negated(tokens, asides=True), *instead, *moved) for stem in one.what)
+    words, asks = _words(said), said.rstrip().endswith("?")
+    order = tuple(word.stem for word in words if word.stem)
+    instead = (*_phrased(INSTEAD, said), *_phrased(MOVED, said))
+    against = {stem for one in (*_negated(words, asides=True), *instead) for stem in one.what}
+    pairs = [] if asks else [tuple(frozenset(_stems_of(side)) for side in pair) for pair in PREFERS.findall(said)]
+    copula = next((at for at, word in enumerate(words) if word.plain in COPULA), 0)
     return Said(
-        order=tuple(stem for word, stem in tokens if counts(word, stem)),
-        stems=stems, parts=stems | _parts(said), names=names, main=_main(tokens) or stems, positive=stems - spoken, denied=tuple(denied),
-        instead=(*instead, *moved), removed=tuple(ordered(tokens)), gone=_gone(tokens, said),
-        prefers=_prefers(said),
-        slots=tuple(_slots(tokens)), renames=renames(said),
-        named=frozenset(found.casefold() for found in CALLED.findall(said)),
-        turns=frozenset(word.casefold() for word, _ in tokens) & TURNED.keys(),
-        topic=_topic(tokens), adds=bool(ADDS.search(said)),
-        asks=said.rstrip().endswith("?"),
+        order=order, stems=frozenset(order), parts=frozenset(order) | _parts_of_names(said), names=_names(said), main=_main(words) or frozenset(order),
+        positive=frozenset(order) - against, denied=tuple(_negated(words)), instead=instead,
+        gone=() if asks else tuple(_gone(words, said)),
+        prefers=tuple((liked, other) for liked, other in pairs if liked and other), slots=tuple(_slots(words)),
+        renames=renames(said), named=frozenset(found.casefold() for found in CALLED.findall(said)),
+        turns=frozenset(word.plain for word in words) & TURNED.keys(),
+        topic=_until(words[:copula]), asks=asks,
     )  # fmt: skip
 
 
-def _is_name(word: str, *, first: bool) -> bool:
-    return bool(NAME.match(word)) or (not first and word[:1].isupper())
+def _names(said: str) -> frozenset[str]:
+    found = TOKEN.findall(said.replace("\u2019", "'").replace("()", ""))
+    return frozenset(
+        _telling_stem(word) for at, word in enumerate(found) if NAME.match(word) or (at and word[:1].isupper())
+    ) - {""}
 
 
-def _parts(said: str) -> frozenset[str]:
-    return frozenset(stem(part) for part in query_terms(" ".join(re.split(r"[-/._\s]", said))))
+def _parts_of_names(said: str) -> frozenset[str]:
+    return frozenset(map(stem, query_terms(" ".join(re.split(r"[-/._\s]", said)))))
 
 
-def _gone(tokens: list[tuple[str, str]], said: str) -> tuple[frozenset[str], ...]:
-    """What a statement says is removed, or used no more, without asking and without a condition."""
-    if said.rstrip().endswith("?"):
-        return ()
-    found = [one.what for one in ordered(tokens)]
-    for match in GONE.finditer(said):
-        start = max(said.rfind(end, 0, match.start()) for end in ".;\n") + 1
-        opening = TOKEN.findall(said[start : match.end()])
-        if not any(word.casefold() in RESTRICTS for word in opening):
-            found.append(frozenset(stems_of(match[1] or match[2])))
-    return tuple(stems for stems in found if stems)
-
-
-def _prefers(said: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
-    """(what is liked, what it is liked better than) of each time a statement says so and does not ask."""
-    if said.rstrip().endswith("?"):
-        return ()
-    pairs = [pair for pattern in PREFERS for pair in pattern.findall(said)]
-    found = ((frozenset(stems_of(one)), frozenset(stems_of(other))) for one, other in pairs)
-    return tuple((one, other) for one, other in found if one and other)
-
-
-def _main(tokens: list[tuple[str, str]]) -> frozenset[str]:
-    """The stems of a statement's first sentence up to what depends on it: a reason, a condition, an example."""
-    found: set[str] = set()
-    for at, (word, stem) in enumerate(tokens):
-        if at and (word in (";", "(", ":", ".", "!") or word.casefold() in DEPENDS) and len(found) >= 2:
+def _until(
+    words: Iterable[Word], ends: frozenset[str] = frozenset(), *, most: int = 99, leaving: frozenset[str] = frozenset()
+) -> frozenset[str]:
+    """The stems of so many words up to one that ends them."""
+    found: list[str] = []
+    for word in words:
+        if word.plain in ends or len(found) >= most:
             break
-        if counts(word, stem):
-            found.add(stem)
+        if word.stem and word.plain not in leaving:
+            found.append(word.stem)
     return frozenset(found)
 
 
-def _topic(tokens: list[tuple[str, str]]) -> frozenset[str]:
-    words = [word.casefold() for word, _ in tokens]
-    at = next((place for place, word in enumerate(words) if word in COPULA), 0)
-    return frozenset(stem for word, stem in tokens[:at] if counts(word, stem))
+def _main(words: Sequence[Word]) -> frozenset[str]:
+    found: set[str] = set()
+    for word in words:
+        if len(found) >= 2 and (word.plain in (";", "(", ":", ".", "!") or word.plain in _WORDS["depend"]):
+            break
+        found |= {word.stem} - {""}
+    return frozenset(found)
 
 
-def _slots(tokens: list[tuple[str, str]]) -> list[Slot]:
-    """Every value behind a preposition, a copula or "use", with the verb before it; adverbs of time are values too."""
-    found: list[Slot] = []
-    for at, (word, _) in enumerate(tokens):
-        plain = word.casefold()
-        if plain in TIMES and plain not in ("always", "once", "twice"):
-            found.append(Slot(verb=_verb(tokens, at), way="time", value=frozenset((stem(word),))))
-        way = WAYS.get(plain) or ("means" if plain in ("use", "using") else "")
-        if not way and plain in COPULA:
-            way = "is"
-        if not way:
+def _clause(words: Sequence[Word], at: int) -> frozenset[str]:
+    """The stems from a word on to the end of its clause, five at most."""
+    return _until(words[at:], _CLAUSE_ENDS, most=5, leaving=_WORDS["aside"])
+
+
+def _before(words: Sequence[Word], at: int) -> frozenset[str]:
+    """The stems of the same clause before a word."""
+    return _until(reversed(words[:at]), STOPS, leaving=_WORDS["aside"])
+
+
+def _is_aside(words: Sequence[Word], at: int) -> bool:
+    """Whether a word stands in a question or a clause that depends on another: what is said there is not stated."""
+    if words[0].plain in _COUNTERFACTUAL:
+        return True
+    for word in reversed(words[:at]):
+        if word.plain in STOPS:
+            break
+        if word.plain in _WORDS["depend"]:
+            return True
+    return next((word.plain for word in words[at:] if word.plain in (".", "!", "?")), "") == "?"
+
+
+def _negated(words: Sequence[Word], *, asides: bool = False) -> list[Against]:
+    """What stands behind each negation, to the end of its clause and five words at most; what before it is beside."""
+    found: list[Against] = []
+    for at, (plain, _) in enumerate(words):
+        no_longer = plain == "no" and [word.plain for word in words[at + 1 : at + 2]] == ["longer"]
+        if not (plain in _WORDS["negation"] or plain.endswith("n't") or no_longer):
             continue
-        value = _value(tokens, at + 1, stop_at_ways=True)
-        if way == "is" and at + 1 < len(tokens) and _followed_by_way(tokens, at + 1):
-            continue  # "is kept for": the verb, not a value
-        if value:
-            way = "time" if value & TIME_STEMS else way
-            found.append(Slot(verb="" if way == "is" or plain == "use" else _verb(tokens, at), way=way, value=value))
+        if not asides and at and words[at - 1].plain == ",":
+            continue  # "this, not that": INSTEAD
+        what = _clause(words, at + 1)
+        if what and (asides or not _is_aside(words, at)):
+            rest = [word.plain for word in words[at + 1 :]]
+            end = next((place for place, plain in enumerate(rest) if plain in STOPS), len(rest))
+            found.append(Against(what, _before(words, at), not _WORDS["restrict"].isdisjoint(rest[:end])))
     return found
 
 
-def _followed_by_way(tokens: list[tuple[str, str]], at: int) -> bool:
-    """Whether the word here is a participle with a preposition or an adverb of time behind it."""
-    rest = [word.casefold() for word, _ in tokens[at : at + 2]]
-    return len(rest) == 2 and (rest[1] in WAYS or rest[1] in TIMES) and rest[0] not in WAYS
-
-
-def _value(tokens: list[tuple[str, str]], at: int, *, stop_at_ways: bool) -> frozenset[str]:
-    part: list[str] = []
-    for word, stem in tokens[at:]:
-        plain = word.casefold()
-        if word in STOPS or plain in BREAKS or plain in COPULA or (stop_at_ways and plain in WAYS and plain != "every"):
-            break
-        if counts(word, stem):
-            part.append(stem)
-        if len(part) >= 4:
-            break
-    return frozenset(part)
-
-
-def _verb(tokens: list[tuple[str, str]], at: int) -> str:
-    """The word before a preposition; "" for one that says nothing, or none."""
-    for word, stem in reversed(tokens[:at]):
-        if word in STOPS:
-            return ""
-        if word.casefold() in ("on", "off"):
-            return word.casefold()  # "is off in": a state, which another place has for itself
-        if word.casefold() in ("out", "up", "down", "back"):
-            continue
-        return stem if counts(word, stem) else ""
-    return ""
-
-
-@cached(1024)  # the same fifty memories are asked for every statement
-def renames(said: str) -> tuple[tuple[str, str], ...]:
-    """(old, new) names that a statement says were changed, case folded."""
-    if not any(word in said.casefold() for word in RENAMING):
-        return ()
-    found: list[tuple[str, str]] = []
-    for pattern in RENAMES:
-        for old, new in pattern.findall(said):
-            one, other = (name.strip("`\"'.,").casefold() for name in (old, new))
-            if one and other and one != other and len(one) > 2 and len(other) > 2 and one not in STOP_WORDS:
-                found.append((one, other))
-    return tuple(dict.fromkeys(found))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Against:
-    """Something a statement speaks against, and what else stands in the same clause: both stems."""
-
-    what: frozenset[str]
-    beside: frozenset[str]
-    is_qualified: bool = False
-    """Whether a clause behind it says of which, or when."""
-
-
-def phrased(pattern: re.Pattern[str], said: str) -> list[Against]:
+def _phrased(pattern: re.Pattern[str], said: str) -> list[Against]:
     """What a phrase speaks against, with the rest of its clause; where a comma opens it, with the clause before that."""
     found: list[Against] = []
     for match in pattern.finditer(said):
-        what = frozenset(stems_of(next(group for group in match.groups() if group)))
+        what = frozenset(_stems_of(next(filter(None, match.groups()))))
         begin = len(said[: match.start()].rstrip(", "))
-        start = max((stop.end() for stop in CLAUSE_END.finditer(said, 0, begin)), default=0)
-        end = CLAUSE_END.search(said, match.end())
-        beside = frozenset(stems_of(said[start : end.start() if end else len(said)])) - what - REPLACING
+        start = max((stop.end() for stop in _CLAUSE_END.finditer(said, 0, begin)), default=0)
+        end = _CLAUSE_END.search(said, match.end())
+        beside = frozenset(_stems_of(said[start : end.start() if end else len(said)])) - what - _REPLACING
         if what:
-            found.append(Against(what=what, beside=beside))
+            found.append(Against(what, beside))
     return found
 
 
-def negated(tokens: list[tuple[str, str]], *, asides: bool = False) -> list[Against]:
-    """What stands behind each negation, to the end of its clause and five words at most; what before it is beside."""
-    found: list[Against] = []
-    for at, (word, _) in enumerate(tokens):
-        plain = word.casefold()
-        behind = tokens[at + 1 : at + 2]
-        no_longer = plain == "no" and bool(behind) and behind[0][0].casefold() == "longer"
-        decided = plain == "against" and at > 0 and tokens[at - 1][1] in DECIDING
-        if not (plain in NEGATIONS or plain.endswith("n't") or no_longer or decided):
-            continue
-        if not asides and at and tokens[at - 1][0] == ",":
-            continue  # "this, not that": phrases.INSTEAD
-        if behind and behind[0][0].casefold() in NO_NEGATION:
-            continue
-        what, beside = clause(tokens, at + 1), _before(tokens, at) - DECIDING
-        if not asides and not beside and _points_out(tokens, at):
-            continue
-        if what and (asides or not _is_aside(tokens, at)):
-            found.append(Against(what=what, beside=beside, is_qualified=_is_qualified(tokens, at + 1)))
+def _gone(words: Sequence[Word], said: str) -> list[frozenset[str]]:
+    """What a statement says is removed (an order or "we drop"), or used no more, without a condition."""
+    found = [
+        _clause(words, at + 1)
+        for at, word in enumerate(words)
+        if word.plain in _WORDS["remove"] and not _before(words, at) and not _is_aside(words, at)
+    ]
+    for match in GONE.finditer(said):
+        start = max(said.rfind(end, 0, match.start()) for end in ".;\n") + 1
+        if _WORDS["restrict"].isdisjoint(word.plain for word in _words(said[start : match.end()])):
+            found.append(frozenset(_stems_of(match[1] or match[2])))
+    return [stems for stems in found if stems]
+
+
+def _slots(words: Sequence[Word]) -> list[Slot]:
+    """Every value behind a preposition, a copula or "use", with the verb before it; adverbs of time are values too."""
+    found: list[Slot] = []
+    for at, (plain, _) in enumerate(words):
+        if plain in _WORDS["when"]:
+            found.append(Slot(_verb(words, at), "time", frozenset((stem(plain),))))
+        way = "means" if plain == "use" else "is" if plain in COPULA else WAYS.get(plain, "")
+        value = _until(words[at + 1 :], _VALUE_ENDS, most=4) if way else frozenset[str]()
+        behind = [word.plain in WAYS or word.plain in _WORDS["when"] for word in words[at + 1 : at + 3]]
+        is_participle = way == "is" and behind == [False, True]  # "is kept for": the verb, not a value
+        if value and not is_participle:
+            verb = "" if way == "is" or plain == "use" else _verb(words, at)
+            found.append(Slot(verb, "time" if value & _WHEN else way, value))
     return found
 
 
-def ordered(tokens: list[tuple[str, str]]) -> list[Against]:
-    """What is to be removed: an order or "we drop", not what some subject does."""
-    found: list[Against] = []
-    for at, (word, _) in enumerate(tokens):
-        if word.casefold() in REMOVES and not _before(tokens, at) and not _is_aside(tokens, at):
-            owned = _behind_owner(tokens, at + 1)
-            what = clause(tokens, owned)
-            if what:
-                found.append(Against(what=what, beside=frozenset()))
-    return found
+def _verb(words: Sequence[Word], at: int) -> str:
+    """The word before a preposition; "" for one that says nothing, or none."""
+    for plain, found in reversed(words[:at]):
+        if plain in ("on", "off"):
+            return plain  # "is off in": a state, which another place has for itself
+        if plain not in ("out", "up", "down", "back"):
+            return found
+    return ""
 
 
-def _is_qualified(tokens: list[tuple[str, str]], at: int) -> bool:
-    """Whether a clause goes on with one that restricts it: "comments that repeat the code", "when it is empty"."""
-    words = [word for word, _ in tokens[at:]]
-    end = next((place for place, word in enumerate(words) if word in STOPS), len(words))
-    return any(word.casefold() in RESTRICTS for word in words[:end])
-
-
-def _behind_owner(tokens: list[tuple[str, str]], at: int) -> int:
-    """Where what is named begins: of "the network's VPN" behind the owner."""
-    for place, (word, _) in enumerate(tokens[at : at + 5], at):
-        if word in STOPS:
-            break
-        if word.endswith("'s"):
-            return place + 1
-    return at
-
-
-def _points_out(tokens: list[tuple[str, str]], at: int) -> bool:
-    """Whether the subject before a word is one that stands elsewhere: what "it" does not do, nobody can tell."""
-    for word, _ in reversed(tokens[:at]):
-        if word in STOPS:
-            break
-        if word.casefold() in POINTS_OUT:
-            return True
-    return False
-
-
-def _before(tokens: list[tuple[str, str]], at: int) -> frozenset[str]:
-    """The stems of the same clause before a word."""
-    part: set[str] = set()
-    for word, stem in reversed(tokens[:at]):
-        if word in STOPS:
-            break
-        if counts(word, stem) and word.casefold() not in ASIDE:
-            part.add(stem)
-    return frozenset(part)
-
-
-def _is_aside(tokens: list[tuple[str, str]], at: int) -> bool:
-    """Whether a word stands in a question or a clause that depends on another: what is said there is not stated."""
-    words = [word.casefold() for word, _ in tokens[:at]]
-    for back in range(len(words) - 1, -1, -1):
-        if words[back] in STOPS:
-            if words[back] == "," and _opening(words, back) in COUNTERFACTUAL:
-                return True
-            break
-        if words[back] in DEPENDS:
-            return True
-    return next((word for word, _ in tokens[at:] if word in ".!?"), "") == "?"
-
-
-def _opening(words: list[str], at: int) -> str:
-    """The word with which the clause before a comma begins."""
-    start = max((place + 1 for place, word in enumerate(words[:at]) if word in STOPS), default=0)
-    return words[start] if start < at else ""
-
-
-def clause(tokens: list[tuple[str, str]], at: int) -> frozenset[str]:
-    part: list[str] = []
-    for word, stem in tokens[at:]:
-        plain = word.casefold()
-        if word in STOPS or plain in BREAKS or len(part) >= 5:
-            break
-        if plain not in ASIDE and counts(word, stem):
-            part.append(stem)
-    return frozenset(part)
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A thing and the value it has now, both as stems; `common`: the value is some thing and not a name.
-
-    `gone` is what the statement says nobody uses any more.
-    """
-
-    thing: frozenset[str]
-    value: frozenset[str]
-    common: bool
-    gone: frozenset[str] = frozenset()
-
+# --- what changed
 
 _DID = r"(?:moved|migrated|switched|ported|transitioned)(?: over)?"
 _NP = r"((?:[\w`'./-]+ ){0,5}[\w`'./-]+)"
-#: "we moved THING to VALUE", and "THING [was] moved to VALUE"; a clause ends where the next begins.
-_CHANGED = (
-    re.compile(rf"\b(?:we|i|they|have|has|['\u2019]ve) (?:\w+ly |now |just |all |finally )?{_DID} {_NP}? (?:over )?(?:to|onto) {_NP}", re.IGNORECASE),
-    re.compile(rf"{_NP}? (?:(?:has|have) been|was|were|is|are|got|has|have)? ?(?:now |just )?{_DID} (?:to|onto) {_NP}", re.IGNORECASE),
-)  # fmt: skip
 #: "THING is now VALUE": where the value is a name; "the tests are now green" tells of no other thing.
 _IS_NOW = re.compile(
     rf"{_NP}? (?:is|are) now (?!(?:in|on|at|from|with|for|behind|under|part|of|to|by|done|only)\b){_NP}", re.IGNORECASE
 )
-#: "we're back on VALUE for THING", and "we're on NAME VERSION now".
+#: "we're back on VALUE for THING".
 _BACK_ON = re.compile(
     rf"\b(?:we|i)(?:['\u2019]re|['\u2019]m| are| am| went| go) (?:now )?back (?:on|to|with) {_NP}? (?:for|as|in) {_NP}",
     re.IGNORECASE,
 )
-_ON_VERSION = re.compile(
-    r"\b(?:we|i)(?:['\u2019]re|['\u2019]m| are| am) (?:now )?(?:back )?(?:on|at) ([\w.+#-]*[a-z][\w.+#-]*) v?(\d[\w.]*)",
-    re.IGNORECASE,
-)
-#: "THING is 9191 now".
-_NUMBER_NOW = re.compile(rf"{_NP}? (?:is|are) ((?:[\w`'./-]+ ){{0,2}}[\w`'./-]*\d[\w`'./-]*) now\b", re.IGNORECASE)
-#: Who has something in hand: "Ines owns billing".
-_IN_HAND = re.compile(
-    r"^\W*((?:[A-Z][\w'-]{1,30} ){1,2})(?:now )?(owns|maintains|leads|manages|handles|reviews) ([^.,;:\n]{2,80})"
-)
-_SINCE = re.compile(r"\b(?:now|by now|took over|from now on|these days|nowadays)\b", re.IGNORECASE)
+#: The thing is the first group and its value the second, but for _BACK_ON: "we're on NAME VERSION now", "we moved THING
+#: to VALUE", "THING [was] moved to VALUE", "THING is 9191 now"; a clause ends where the next begins.
+_PATTERNS = (
+    _BACK_ON,
+    re.compile(
+        r"\b(?:we|i)(?:['\u2019]re|['\u2019]m| are| am) (?:now )?(?:back )?(?:on|at) ([\w.+#-]*[a-z][\w.+#-]*) v?(\d[\w.]*)", re.IGNORECASE
+    ),
+    re.compile(rf"\b(?:we|i|they|have|has|['\u2019]ve) (?:\w+ly |now |just |all |finally )?{_DID} {_NP}? (?:over )?(?:to|onto) {_NP}", re.IGNORECASE),
+    re.compile(rf"{_NP}? (?:(?:has|have) been|was|were|is|are|got|has|have)? ?(?:now |just )?{_DID} (?:to|onto) {_NP}", re.IGNORECASE),
+    re.compile(rf"{_NP}? (?:is|are) ((?:[\w`'./-]+ ){{0,2}}[\w`'./-]*\d[\w`'./-]*) now\b", re.IGNORECASE),
+    _IS_NOW,
+)  # fmt: skip
+#: Without one of these nothing is said to have changed.
+_CHANGING = re.compile(r"moved|migrated|switched|ported|transitioned| now| back |re on | are on ", re.IGNORECASE)
 #: What nobody uses any more.
-_GONE = re.compile(
+_UNUSED = re.compile(
     r"\b(?:no longer|don['\u2019]t|do not) use ([\w`'./-]+)(?! for\b)|\bstopped using ([\w`'./-]+)", re.IGNORECASE
 )
 #: Before the verb these say that nothing was changed, or not yet.
@@ -574,90 +419,68 @@ _UNDONE = re.compile(
     r"n['\u2019]t\b|\b(?:not|never|if|when|once|until|before|unless|should|could|would|might|may|will|want|plan|almost|nearly|why|did)\b",
     re.IGNORECASE,
 )
-#: The thing is the first group and its value the second, but for _BACK_ON.
-_PATTERNS = (_BACK_ON, _ON_VERSION, *_CHANGED, _NUMBER_NOW, _IS_NOW)
 _COMMON = re.compile(r"(?:the|a|an|its|their|our|his|her|my|your|another|some|this|that)\b", re.IGNORECASE)
 _SENTENCE = re.compile(r"[.;:!?,()\n]+(?:\s+|$)")
-#: In these ways a thing has what can be changed like this: where it runs or is kept, and with what; not who wrote it.
-HOLDING = frozenset(
-    stem(word)
-    for word in "use run keep store live host go deploy do serve manage track work sit stay handle ship report render hold listen".split()
-) | {""}
-_MONTHS = frozenset(
-    stem(word)
-    for word in "january february march april may june july august september october november december jan feb mar apr jun "
-    "jul aug sep sept oct nov dec".split()
-)
-#: What of a thing somebody has in hand says only that it is one.
-_PARTS_OF_WORK = frozenset(stem(word) for word in "module service team part area stuff package component app".split())
-MOST_OF_VALUE = 4
 #: Characters of a statement that are read: people say at once that something has changed, and a pattern's time is bounded.
 MOST_READ = 600
+
+
+class Change(NamedTuple):
+    """A thing and the value it has now, both as stems; `is_common`: the value is some thing and not a name.
+
+    `unused` is what the statement says nobody uses any more.
+    """
+
+    thing: frozenset[str]
+    value: frozenset[str]
+    is_common: bool
+    unused: frozenset[str]
 
 
 @cached(2048)
 def changes(said: str) -> tuple[Change, ...]:
     """What a statement says was changed, and into what."""
     said = said[:MOST_READ]
-    if not any(
-        word in said.casefold()
-        for word in ("moved", "migrated", "switched", "ported", "transitioned", " now", " back ", "re on ", " are on ")
-    ):
+    if not _CHANGING.search(said):
         return ()
     found: list[Change] = []
-    gone = frozenset(stem for pair in _GONE.findall(said) for stem in stems_of(" ".join(pair)))
+    unused = frozenset(stem for pair in _UNUSED.findall(said) for stem in _stems_of(" ".join(pair)))
     for part in _SENTENCE.split(said):
         match = next((match for pattern in _PATTERNS if (match := pattern.search(part))), None)
         if match is None or not match[1] or _UNDONE.search(part[: match.start(2)]):
             continue
         of, into = (2, 1) if match.re is _BACK_ON else (1, 2)
-        thing, value = frozenset(stems_of(match[of])), frozenset(stems_of(match[into])[:MOST_OF_VALUE])
-        if thing and value and not part.rstrip().endswith("?"):
-            named = any(NAME.match(word) or word[:1].isupper() for word in match[into].split())
-            if named or match.re is not _IS_NOW:
-                found.append(Change(thing, value, bool(_COMMON.match(match[into])) and not named, gone))
+        thing, value = frozenset(_stems_of(match[of])), frozenset(_stems_of(match[into])[:4])
+        is_named = any(NAME.match(word) or word[:1].isupper() for word in match[into].split())
+        if thing and value and (is_named or match.re is not _IS_NOW):
+            found.append(Change(thing, value, bool(_COMMON.match(match[into])) and not is_named, unused))
     return tuple(found)
 
 
-def overturns(change: Change, before: Said) -> bool:
-    """Whether an older statement gives the thing that was changed another value."""
-    if not change.thing <= before.stems or before.asks:
-        return False
-    return any(_is_other(change, slot, before) for slot in before.slots)
-
-
-def handed_on(older: str, newer: str) -> bool:
-    """Whether what somebody had in hand is another's by now."""
-    before, after = _IN_HAND.match(older), _IN_HAND.match(newer)
-    if before is None or after is None or before[2] != after[2] or not _SINCE.search(newer):
-        return False
-    one, other = (frozenset(stems_of(found[3])) for found in (before, after))
-    one, other = one - _PARTS_OF_WORK, other - _PARTS_OF_WORK
-    return before[1] != after[1] and len(one & other) * 2 >= max(1, min(len(one), len(other)))
-
-
-def _is_other(change: Change, slot: Slot, before: Said) -> bool:
+def _overturns(change: Change, slot: Slot, before: Said) -> bool:
+    """Whether a slot of an older statement gives the thing that was changed another value."""
     # A number takes a number's place, in 2026-12-15 as in "port 8080"; "green" nothing's.
-    numbers = _is_number(slot.value - change.thing) and _is_number(change.value)
-    if slot.way == "is":
-        if not numbers:
-            return False
-    elif slot.way not in ("means", "place") or slot.verb not in HOLDING:
+    numbers = _is_date_or_number(slot.value - change.thing) and _is_date_or_number(change.value)
+    if not numbers and (slot.way not in ("means", "place") or slot.verb not in _HOLDING):
         return False
     if slot.value & change.value or (slot.value & change.thing and not numbers):
         return False
-    if slot.value & before.names and change.common:
+    if slot.value & before.names and change.is_common:
         return False
-    if slot.value & change.gone:
-        return True
     # The thing is all that the older one speaks of: a part of it, or one of several, stays where it is.
-    subject = before.positive - (slot.value - change.thing) - {slot.verb} - HERE
-    return len(change.thing) >= 0.6 * len(subject)
+    subject = before.positive - (slot.value - change.thing) - {slot.verb} - _HERE
+    return bool(slot.value & change.unused) or len(change.thing) >= 0.6 * len(subject)
 
 
-def _is_number(value: frozenset[str]) -> bool:
-    return any(stem[0].isdigit() for stem in value) and all(stem[0].isdigit() or stem in _MONTHS for stem in value)
+def _is_date_or_number(value: frozenset[str]) -> bool:
+    return _has_number(value) and all(stem[0].isdigit() or stem in _MONTHS for stem in value)
 
+
+def _has_number(stems: frozenset[str]) -> bool:
+    return any(stem[0].isdigit() for stem in stems)
+
+
+# --- several things in one statement
 
 #: Where one part ends and another begins: rows of a list, numbers that count off, a full stop before a small letter.
 _CUTS = re.compile(r"; |\n+|(?:^|(?<=[\s:;,.]))\(?\d{1,2}[.)] |(?<=\w{3}[.!]) +(?=[a-z])")
@@ -669,8 +492,6 @@ _GOES_ON = at_first_use(
     r"|e\.g|for example|the reason|reason)\b",
     re.IGNORECASE,
 )
-#: A part has so many words with content.
-LEAST_PARTS = 2
 
 
 @cached(1024)
@@ -680,28 +501,27 @@ def parts(said: str) -> tuple[str, ...]:
     A heading, which ends with a colon, is none.
     """
     found: list[str] = []
-    for row in _CUTS.split(said):
-        for sentence in prose.sentences(row):
-            for clause in _clauses(sentence):
-                if clause.endswith(":") and not found:
-                    continue
-                if found and (_GOES_ON.match(clause) or not _says_something(clause)):
-                    found[-1] = f"{found[-1]} {clause}"
-                elif clause.strip():
-                    found.append(clause.strip())
+    clauses = [clause for row in _CUTS.split(said) for one in prose.sentences(row) for clause in _clauses(one)]
+    for clause in clauses:
+        if clause.endswith(":") and not found:
+            continue
+        if found and (_GOES_ON.match(clause) or not _says_something(clause)):
+            found[-1] = f"{found[-1]} {clause}"
+        elif clause.strip():
+            found.append(clause.strip())
     return tuple(part for part in found if _says_something(part))
 
 
 def _says_something(clause: str) -> bool:
-    return len(similarity.gist(clause).stems) >= LEAST_PARTS or bool(read(clause).slots)
+    return len(similarity.gist(clause).stems) >= 2 or bool(read(clause).slots)
 
 
 def _clauses(sentence: str) -> list[str]:
     """A sentence cut at its first "and" where a value is given on both sides; else whole."""
     for match in _AND.finditer(sentence):
-        sides = (sentence[: match.start()], sentence[match.end() :])
+        sides = [sentence[: match.start()], sentence[match.end() :]]
         if all(read(side).slots for side in sides):
-            return list(sides)
+            return sides
     return [sentence]
 
 
@@ -730,66 +550,58 @@ def is_partly(older: str, newer: str) -> bool:
     return 0 < len(spoken_of(older, newer)) < len(parts(older))
 
 
-#: Words beside what somebody likes that say no more: "prefer tabs", "use tabs for indentation".
-LIKING = frozenset(
-    stem(word) for word in "prefer like want choose love over indent indentation indenting style always".split()
-)
+# --- signals
+
 #: A denial names so much of what it denies.
 MOST_OF_IT = 0.6
 #: Of the shorter statement's words so many are in the other, or they speak of two things.
 SAME_SUBJECT = 0.5
 
 
-def signals(before: Said, after: Said, unfollowed: Said, shared: frozenset[str], newer: str) -> dict[str, bool]:
+def _signals(before: Said, after: Said, unfollowed: Said, newer: str) -> dict[str, bool]:
     """By what the newer one replaces the older: signal -> whether it certainly is the same subject."""
     if any(old in unfollowed.named for old, _ in after.renames):
         return {"renamed": True}
-    found = {"changed": True} if _changed(before, newer) else {}
-    if any(_likes_better(one, other, before) for one, other in after.prefers):
+    found: dict[str, bool] = {}
+    if not before.asks and any(
+        change.thing <= before.stems and any(_overturns(change, slot, before) for slot in before.slots)
+        for change in changes(newer)
+    ):
+        found["changed"] = True
+    if any(_likes_better(liked, other, before) for liked, other in after.prefers):
         found["prefers"] = True
     for what in after.gone:
         if what <= before.positive and before.has_near(what) and not before.gone:
-            is_subject = before.topic == what
-            if is_subject or 2 * len(what) >= len(before.stems):
+            if before.topic == what or 2 * len(what) >= len(before.stems):
                 found["gone"] = True
             elif what & before.names or any(slot.value == what for slot in before.slots):
                 found.setdefault("gone", False)
+    shared = before.stems & after.stems
     if len(shared) < SAME_SUBJECT * min(len(before.stems), len(after.main)):
         return found
-    if any(_says_against(one, before) for one in after.instead):
+    if any(_says_instead(one, before) for one in after.instead):
         found["says-instead"] = not _names_another_end(before, after)
     if any(_denies(one, before) for one in after.denied):
         found["denied"] = True
-    if (opposite := _opposite(before, after, shared)) is not None:
-        found["opposite"] = opposite
-    return found | _signals_slots(before, after)
-
-
-def _changed(before: Said, newer: str) -> bool:
-    return any(overturns(change, before) for change in changes(newer))
+    return found | _opposite(before, after, shared) | _other_value(before, after)
 
 
 def _names_another_end(before: Said, after: Said) -> bool:
     """Whether each statement names something that the other does not, besides the value that was exchanged."""
-    left = before.positive & after.positive
-    verbs = frozenset(slot.verb for slot in before.slots)
-    gone = frozenset(stem for one in after.instead for stem in one.what) | HERE
-    return bool(before.positive - left - verbs - gone) and len(after.positive - before.stems - REPLACING) > 1
+    verbs = {slot.verb for slot in before.slots}
+    exchanged = {stem for one in after.instead for stem in one.what}
+    own = before.positive - after.positive - verbs - exchanged - _HERE
+    return bool(own) and len(after.positive - before.stems - _REPLACING) > 1
 
 
-def _likes_better(one: frozenset[str], other: frozenset[str], before: Said) -> bool:
+def _likes_better(liked: frozenset[str], other: frozenset[str], before: Said) -> bool:
     """Whether an older statement is for what is now liked less, and of nothing but that."""
-    rest = before.stems - other - LIKING
-    return (
-        other <= before.positive
-        and (one <= rest or not one & rest)
-        and not rest - one
-        and not before.denied
-        and (not any(one <= liked for liked, _ in before.prefers))
-    )
+    rest = before.stems - other - _LIKING
+    is_liked = any(liked <= what for what, _ in before.prefers)
+    return other <= before.positive and rest in (frozenset(), liked) and not before.denied and not is_liked
 
 
-def _says_against(one: Against, before: Said) -> bool:
+def _says_instead(one: Against, before: Said) -> bool:
     """`X instead of Y`: Y stands in the older one, with what stands beside it in the newer."""
     if not one.what <= before.positive or not before.has_near(one.what):
         return False
@@ -804,8 +616,8 @@ def _says_against(one: Against, before: Said) -> bool:
 
 def _is_all(what: frozenset[str], before: Said) -> bool:
     """Whether a statement says by what something is done, or where ("we deploy to Fly.io"), and hardly what."""
-    beside, slots = before.positive - what - ALWAYS, [slot for slot in before.slots if slot.value == what]
-    placed = {slot.verb for slot in slots if slot.way == "place"} & HOLDING if what <= before.names else None
+    beside, slots = before.positive - what - _ALWAYS, [slot for slot in before.slots if slot.value == what]
+    placed = {slot.verb for slot in slots if slot.way == "place"} & _HOLDING if what <= before.names else None
     return bool(placed and beside <= placed) or (len(beside) <= 2 and any(slot.way == "means" for slot in slots))
 
 
@@ -818,53 +630,48 @@ def _denies(one: Against, before: Said) -> bool:
     return one.beside <= before.parts and len(one.what | one.beside) >= MOST_OF_IT * len(before.main)
 
 
-def _opposite(before: Said, after: Said, shared: frozenset[str]) -> bool | None:
-    """Whether they differ in a word and its opposite and in nothing else; False where one says more, None if otherwise."""
+def _opposite(before: Said, after: Said, shared: frozenset[str]) -> dict[str, bool]:
+    """The signal of two that differ in a word and its opposite and in nothing else; doubtful where one says more."""
     old, new = before.stems - shared, after.stems - shared
     for one in old:
-        for other in ANTONYMS.get(one, frozenset()) & new:
-            if _same_subject(before.stems - {one}, after.stems - {other}):
-                return before.stems - {one} == after.stems - {other}
+        for other in OPPOSITES.get(one, frozenset()) & new:
+            rests = before.stems - {one}, after.stems - {other}
+            if _same_subject(*rests):
+                return {"opposite": rests[0] == rests[1]}
     alike = len(shared) >= similarity.SAME_SHARE * len(before.stems | after.stems)
-    if alike and any(TURNED[word] in after.turns - before.turns for word in before.turns - after.turns):
-        return True
-    return None
+    turned = any(TURNED[word] & (after.turns - before.turns) for word in before.turns - after.turns)
+    return {"opposite": True} if alike and turned else {}
 
 
-def _signals_slots(before: Said, after: Said) -> dict[str, bool]:
-    """The kinds of values that changed: of one slot, where the rest of both statements is the same subject."""
-    if after.adds or after.asks:
-        return {}
-    if before.positive < after.positive or after.positive < before.positive:
+def _other_value(before: Said, after: Said) -> dict[str, bool]:
+    """The kind of a value that changed: of one slot, where the rest of both statements is the same subject."""
+    if after.asks or before.positive < after.positive or after.positive < before.positive:
         return {}  # one says what the other does, and more
     for old in before.slots:
         for new in after.slots:
-            if old.way != new.way or not _one_verb(old.verb, new.verb, before, after):
+            one_verb = old.verb == new.verb or not old.verb or not new.verb
+            if old.way != new.way or not (one_verb or (old.verb in after.stems and new.verb in before.stems)):
                 continue
             if old.value <= new.value or new.value <= old.value:
                 continue
-            verbs = {old.verb, new.verb}
-            subject, other = before.stems - old.value - verbs - new.value, after.stems - new.value - verbs - old.value
-            if not _same_subject(subject, other):
-                continue
-            kind = _kind(old.value - new.value, new.value - old.value, before, after, is_time=old.way == "time")
-            if kind and (subject == other or kind != "value"):
+            slot = old.value | new.value | {old.verb, new.verb}
+            subject, other = before.stems - slot, after.stems - slot
+            kind = _kind_of_value(
+                old.value - new.value, new.value - old.value, before, after, is_time=old.way == "time"
+            )
+            if kind and _same_subject(subject, other) and (subject == other or kind != "value"):
                 return {kind: subject == other}
     return {}
 
 
-def _kind(changed: frozenset[str], into: frozenset[str], before: Said, after: Said, *, is_time: bool) -> str:
+def _kind_of_value(changed: frozenset[str], into: frozenset[str], before: Said, after: Said, *, is_time: bool) -> str:
     """The signal that a value of one kind gives when it takes another's place; "" for two that are of different kinds."""
-    if _signals_is_number(changed) and _signals_is_number(into):
+    numbers = _has_number(changed), _has_number(into)
+    if all(numbers):
         return "number"
     if changed & before.names and into & after.names:
         return "name"
-    return "value" if _signals_is_number(changed) == _signals_is_number(into) or is_time else ""
-
-
-def _one_verb(old: str, new: str, before: Said, after: Said) -> bool:
-    """Whether two slots stand behind the same word, or behind one that says nothing or stands in both statements."""
-    return old == new or not old or not new or (old in after.stems and new in before.stems)
+    return "value" if numbers[0] == numbers[1] or is_time else ""
 
 
 def _same_subject(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -875,9 +682,7 @@ def _same_subject(one: frozenset[str], other: frozenset[str]) -> bool:
     return len(both) >= 0.5 * max(len(one), len(other))
 
 
-def _signals_is_number(stems: frozenset[str]) -> bool:
-    return any(stem[0].isdigit() for stem in stems)
-
+# --- replacements
 
 #: What an amendment takes from the older statement's confidence: at least, and at most (design section 4).
 LEAST, MOST = 0.20, 0.50
@@ -887,22 +692,13 @@ LEAST_LEFT = 0.05
 SURE = 0.5
 #: signal -> how sure it alone makes that the older is amended.
 SIGNALS: Mapping[str, float] = {
-    "renamed": 0.95,
-    "says-instead": 0.9,
-    "denied": 0.8,
-    "gone": 0.8,
-    "prefers": 0.8,
-    "changed": 0.75,
-    "opposite": 0.7,
-    "number": 0.7,
-    "name": 0.65,
-    "value": 0.55,
-}
+    "renamed": 0.95, "says-instead": 0.9, "denied": 0.8, "gone": 0.8, "prefers": 0.8, "changed": 0.75, "opposite": 0.7,
+    "number": 0.7, "name": 0.65, "value": 0.55,
+}  # fmt: skip
 #: Why a person is asked.
 UNSURE = "the newer one may replace it, or be about something else"
 #: How sure what may be a replacement is: only a person can tell.
 DOUBTFUL = 0.4
-CUE_ADDS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -952,21 +748,14 @@ def replacement(older: str, newer: str, renames: Mapping[str, str] | None = None
 def _of_one(older: str, newer: str, renames: Mapping[str, str] | None) -> Replacement | None:
     older, newer = assertion(older), assertion(newer)
     before, after = read(followed(older, renames or {})), read(newer)
-    shared = before.stems & after.stems
-    if not shared or before.asks:
+    only_before, only_after = before.stems - after.stems, after.stems - before.stems
+    if only_before == before.stems or before.asks or (_ENVIRONMENTS & only_before and _ENVIRONMENTS & only_after):
         return None
-    if ENVIRONMENTS & before.stems - after.stems and ENVIRONMENTS & after.stems - before.stems:
-        return None
-    found = signals(before, after, read(older), shared, newer)
-    if handed_on(older, newer):
-        found["changed"] = True
-    if not found:
-        return None
+    found = _signals(before, after, read(older), newer)
     certain = sorted((name for name, is_certain in found.items() if is_certain), key=lambda name: -SIGNALS[name])
-    if not certain:
-        return Replacement(confidence=DOUBTFUL, reasons=tuple(found))
-    confidence = min(1.0, SIGNALS[certain[0]] + CUE_ADDS * bool(CUE.search(newer)))
-    return Replacement(confidence=round(confidence, 2), reasons=tuple(certain))
+    if certain:
+        return Replacement(confidence=SIGNALS[certain[0]], reasons=tuple(certain))
+    return Replacement(confidence=DOUBTFUL, reasons=tuple(found)) if found else None
 
 
 def stands(*, pinned: bool) -> str:
@@ -977,15 +766,26 @@ def stands(*, pinned: bool) -> str:
 # --- names that changed
 
 
+@cached(1024)  # the same fifty memories are asked for every statement
+def renames(said: str) -> tuple[tuple[str, str], ...]:
+    """(old, new) names that a statement says were changed, case folded."""
+    if not any(word in said.casefold() for word in RENAMING):
+        return ()
+    pairs = [[name.strip("`\"'.,").casefold() for name in pair] for rule in RENAMES for pair in rule.findall(said)]
+    return tuple(
+        dict.fromkeys(
+            (old, new) for old, new in pairs if old != new and min(len(old), len(new)) > 2 and old not in STOP_WORDS
+        )
+    )
+
+
 def table(statements: Sequence[str]) -> dict[str, str]:
     """Old name -> the one it has now, from statements in the order they were made; chains are followed."""
     now: dict[str, str] = {}
     for statement in statements:
         for old, new in renames(statement):
             now.pop(new, None)  # a name that is taken up again is no old one
-            for earlier, current in list(now.items()):
-                if current == old:
-                    now[earlier] = new
+            now = {earlier: new if current == old else current for earlier, current in now.items()}
             now[old] = new
     return {old: new for old, new in now.items() if old != new}
 

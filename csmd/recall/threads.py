@@ -59,7 +59,7 @@ def _is_echo(shown: Stems, at: str, session: str, one: Replaced) -> bool:
 def _affirmed(said: str) -> Stems:
     """The stems of a text but for those that it speaks against: "pnpm, not npm" says nothing for npm."""
     read = contradiction.read(said)
-    return known_stems(said).difference(*(one.what for one in (*read.denied, *read.instead, *read.removed)))
+    return known_stems(said).difference(*(one.what for one in (*read.denied, *read.instead)), *read.gone)
 
 
 # --- over the store
