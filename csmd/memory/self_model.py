@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from math import comb, log
 from typing import Literal, NamedTuple
@@ -66,7 +66,7 @@ RULES: Mapping[str, Rule] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a session is compared by; each thing with the uuid of where it stands.
+    """What a session is compared by.
 
     `day` is the project's active day on which it began, `since` the time before which sessions are too long past for it.
     """
@@ -77,19 +77,26 @@ class Facts:
     last_at: str
     day: int
     since: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
-    words: Mapping[str, str] = field(default_factory=dict)
-    commits: Mapping[str, str] = field(default_factory=dict)
-    branches: Mapping[str, str] = field(default_factory=dict)
-    plans: Mapping[str, str] = field(default_factory=dict)
-    plan_given: Mapping[str, str] = field(default_factory=dict)
-    transcripts: Mapping[str, str] = field(default_factory=dict)
-    names: Mapping[str, str] = field(default_factory=dict)
-    continued: str = ""
+    things: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Kind of a digest's item -> its text -> the uuid of where it stands; commits by their hash."""
     errors: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Error -> (how the command ended, uuid)."""
     shares: Mapping[int, str] = field(default_factory=dict)
     """Session -> the first turn that both hold."""
+
+    def of(self, kind: str) -> Mapping[str, str]:
+        """The things of one kind."""
+        return self.things.get(kind, {})
+
+    @property
+    def continued(self) -> str:
+        """The uuid of where it says that it goes on from an earlier conversation, "" for nowhere."""
+        return next(iter(self.of("continued").values()), "")
+
+    @property
+    def order(self) -> tuple[str, str, str]:
+        """By its start, then its end: a fork starts when its trunk did."""
+        return self.started_at, self.last_at, self.id
 
 
 class Link(NamedTuple):
@@ -103,19 +110,14 @@ class Link(NamedTuple):
     evidence: tuple[str, ...]
 
 
-def before(one: Facts, other: Facts) -> bool:
-    """Whether a session comes before another: by its start, then its end, for a fork starts when its trunk did."""
-    return (one.started_at, one.last_at, one.id) < (other.started_at, other.last_at, other.id)
-
-
 def links(later: Facts, around: Sequence[Facts], *, captured: frozenset[str] = frozenset()) -> list[Link]:
     """What a session builds on, among the sessions `around` it, those of its project; in a fixed order.
 
     `captured` are ids of sessions that are stored, of whatever project: what they made is no gap.
     """
     earlier = sorted(
-        (one for one in around if one.seq != later.seq and before(one, later) and one.started_at >= later.since),
-        key=_order,
+        (one for one in around if one.seq != later.seq and one.order < later.order and one.started_at >= later.since),
+        key=lambda one: one.order,
     )
     found = [link for one in earlier for link in _direct(later, one)]
     tied = {link.from_seq for link in found}
@@ -134,10 +136,6 @@ def reason(rule: str, about: str) -> str:
     return RULES[rule].reason.format(about=about) if rule in RULES else rule
 
 
-def _order(one: Facts) -> tuple[str, str, str]:
-    return one.started_at, one.last_at, one.id
-
-
 def _link(rule: str, one: int, later: Facts, about: str, *evidence: str, weight: float = 0.0) -> Link:
     uuids = tuple(dict.fromkeys(uuid for uuid in evidence if uuid))
     return Link(one, later.seq, rule, about, weight or RULES[rule].weight, uuids[:6])
@@ -147,22 +145,25 @@ def _direct(later: Facts, one: Facts) -> list[Link]:
     """The surest rule by which a session builds on an earlier one; at most one."""
     if one.seq in later.shares:
         return [_link("same turns", one.seq, later, "", later.shares[one.seq])]
-    if one.id in later.transcripts:
-        return [_link("transcript", one.seq, later, "", later.transcripts[one.id])]
-    for plan in later.plan_given:
-        if plan in one.plans:
-            return [_link("plan", one.seq, later, "", later.plan_given[plan], one.plans[plan])]
-    for name in later.names:
-        made = next((full for full in one.commits if full.startswith(name) or name.startswith(full)), "")
-        if made and made not in later.commits:
-            return [_link("commit", one.seq, later, made, later.names[name], one.commits[made])]
-    for branch in sorted(later.branches.keys() & one.branches.keys() - TRUNKS):
-        return [_link("branch", one.seq, later, branch, later.branches[branch], one.branches[branch])]
-    if later.continued:
-        both = sorted(later.files.keys() & one.files.keys())
-        if both and later.day - one.day <= 1:
-            return [_link("said so", one.seq, later, both[0], later.continued, one.files[both[0]])]
+    if one.id in later.of("transcript"):
+        return [_link("transcript", one.seq, later, "", later.of("transcript")[one.id])]
+    for plan, uuid in later.of("plan_given").items():
+        if plan in one.of("plan"):
+            return [_link("plan", one.seq, later, "", uuid, one.of("plan")[plan])]
+    for name, uuid in later.of("names").items():
+        made = next((full for full in one.of("commit") if _is_commit(name, full)), "")
+        if made and made not in later.of("commit"):
+            return [_link("commit", one.seq, later, made, uuid, one.of("commit")[made])]
+    for branch in sorted(later.of("branch").keys() & one.of("branch").keys() - TRUNKS):
+        return [_link("branch", one.seq, later, branch, later.of("branch")[branch], one.of("branch")[branch])]
+    both = sorted(later.of("file").keys() & one.of("file").keys())
+    if later.continued and both and later.day - one.day <= 1:
+        return [_link("said so", one.seq, later, both[0], later.continued, one.of("file")[both[0]])]
     return []
+
+
+def _is_commit(name: str, full: str) -> bool:
+    return full.startswith(name) or name.startswith(full)
 
 
 class _Rarity:
@@ -170,12 +171,12 @@ class _Rarity:
 
     def __init__(self, facts: Sequence[Facts]) -> None:
         self._of = max(len(facts), BACKGROUND)
-        self._files = Counter(name for one in facts for name in one.files)
-        self._words = Counter(word for one in facts for word in one.words)
+        self._files = Counter(name for one in facts for name in one.of("file"))
+        self._words = Counter(word for one in facts for word in one.of("word"))
 
     def files(self, one: Facts, other: Facts) -> tuple[list[str], float]:
         """(files that both changed, the rarest first, how much they say); none for a single one that many change."""
-        both = sorted(one.files.keys() & other.files.keys(), key=lambda name: (self._files[name], name))
+        both = sorted(one.of("file").keys() & other.of("file").keys(), key=lambda name: (self._files[name], name))
         if len(both) == 1 and self._files[both[0]] > max(2, RARE_FILE * self._of):
             return [], 0.0
         return both, sum(log((self._of + 1) / self._files[name]) for name in both)
@@ -183,7 +184,9 @@ class _Rarity:
     def words(self, one: Facts, other: Facts) -> tuple[list[str], float]:
         """(words of both goals that not many have, how much they say); none for a single one."""
         most = max(3, RARE_WORD * self._of)
-        both = sorted(word for word in one.words.keys() & other.words.keys() - EMPTY if self._words[word] <= most)
+        both = sorted(
+            word for word in one.of("word").keys() & other.of("word").keys() - EMPTY if self._words[word] <= most
+        )
         return both, sum(log((self._of + 1) / self._words[word]) for word in both) if len(both) > 1 else 0.0
 
 
@@ -198,23 +201,28 @@ def _inferred(later: Facts, one: Facts, rarity: _Rarity) -> list[Link]:
     score = by_files * by_words / (1 + FADES * (later.day - one.day))
     if score >= SCORE:
         weight = round(min(0.75, RULES["same work"].weight * (0.7 + score / 100)), 3)
-        evidence = (later.files[files[0]], one.files[files[0]], later.words[words[0]], one.words[words[0]])
+        evidence = [
+            both.of(kind)[name] for kind, name in (("file", files[0]), ("word", words[0])) for both in (later, one)
+        ]
         found.append(_link("same work", one.seq, later, ", ".join(files[:3]), *evidence, weight=weight))
     return found
 
 
 def _gaps(later: Facts, earlier: Sequence[Facts], captured: frozenset[str]) -> list[Link]:
-    made = [commit for one in (*earlier, later) for commit in one.commits]
+    known = captured | {one.id for one in earlier}
+    made = [commit for one in (*earlier, later) for commit in one.of("commit")]
     found = [
         _link("unseen transcript", 0, later, name, uuid)
-        for name, uuid in sorted(later.transcripts.items())
-        if name not in captured and name not in {one.id for one in earlier}
+        for name, uuid in sorted(later.of("transcript").items())
+        if name not in known
     ]
-    for name, uuid in sorted(later.names.items()):
-        if not any(full.startswith(name) or name.startswith(full) for full in made):
-            found.append(_link("unseen commit", 0, later, name, uuid))
+    found += [
+        _link("unseen commit", 0, later, name, uuid)
+        for name, uuid in sorted(later.of("names").items())
+        if not any(_is_commit(name, full) for full in made)
+    ]
     near = any(later.day - one.day <= 1 for one in earlier)
-    if later.continued and not later.shares and not later.transcripts and not near:
+    if later.continued and not later.shares and not later.of("transcript") and not near:
         found.append(_link("unseen conversation", 0, later, "", later.continued))
     return found
 
@@ -239,13 +247,17 @@ RECENT, EARLIER, DROP, CHANCE = 8, 8, 0.3, 0.05
 FEW = 3
 
 
-class Kind(NamedTuple):
-    """A kind of work: cues in commands, in paths of changed files, in the words of the goal (stems)."""
+#: Matches nothing.
+NOTHING = re.compile(r"(?!)")
 
-    commands: str = ""
-    files: str = ""
-    words: frozenset[str] = frozenset()
+
+class Kind(NamedTuple):
+    """A kind of work: the check that it is, or cues in commands, in paths of changed files, in words of the goal (stems)."""
+
     check: str = ""
+    commands: re.Pattern[str] = NOTHING
+    files: re.Pattern[str] = NOTHING
+    words: frozenset[str] = frozenset()
 
 
 # fmt: off
@@ -254,29 +266,27 @@ KINDS: Mapping[str, Kind] = {
     "formatting": Kind(check="format"),
     "lint": Kind(check="lint"),
     "build": Kind(check="build"),
-    "git": Kind(commands=r"git (?:-C \S+ )?(?:commit|merge|rebase|push|pull|cherry-pick|revert|reset|stash|tag|checkout|switch"
-                r"|am|apply|bisect)\b"),
-    "pull requests": Kind(commands=r"(?:gh (?:pr|issue|release|run|workflow)|glab mr)\b"),
+    "git": Kind(commands=re.compile(r"git (?:-C \S+ )?(?:commit|merge|rebase|push|pull|cherry-pick|revert|reset|stash|tag|checkout|switch"
+                r"|am|apply|bisect)\b")),
+    "pull requests": Kind(commands=re.compile(r"(?:gh (?:pr|issue|release|run|workflow)|glab mr)\b")),
     "dependencies": Kind(
-        commands=r"(?:npm|yarn|pnpm|bun) (?:i|install|add|remove|update|upgrade)\b|pip3? install\b|uv (?:add|sync|lock|pip)\b"
-        r"|poetry (?:add|update|lock)\b|cargo (?:add|update)\b|go (?:get|mod)\b|bundle (?:install|update)\b|composer \w+"),
+        commands=re.compile(r"(?:npm|yarn|pnpm|bun) (?:i|install|add|remove|update|upgrade)\b|pip3? install\b|uv (?:add|sync|lock|pip)\b"
+        r"|poetry (?:add|update|lock)\b|cargo (?:add|update)\b|go (?:get|mod)\b|bundle (?:install|update)\b|composer \w+")),
     "database": Kind(
-        commands=r"(?:psql|mysql|sqlite3|alembic|prisma|flyway|goose)\b|\S* ?db:migrate|\S*manage\.py (?:make)?migrat",
-        files=r"\.sql$|(?:^|/)migrations?/"),
-    "containers": Kind(commands=r"(?:docker|podman|kubectl|helm|terraform)\b", files=r"(?:^|/)Dockerfile|docker-compose|\.tf$"),
-    "automation": Kind(files=r"(?:^|/)\.github/(?:workflows|actions)/|\.gitlab-ci|Jenkinsfile|(?:^|/)\.circleci/"),
-    "scripts": Kind(files=r"\.(?:sh|bash|zsh|ps1)$"),
-    "documentation": Kind(files=r"\.(?:md|rst|adoc|txt)$"),
-    "frontend": Kind(files=r"\.(?:tsx|jsx|vue|svelte|css|scss|less|html)$"),
-    "test code": Kind(files=r"(?:_test|\.test|\.spec|_spec)\.\w+$|(?:^|/)tests?/|(?:^|/)test_\w+\.py$"),
+        commands=re.compile(r"(?:psql|mysql|sqlite3|alembic|prisma|flyway|goose)\b|\S* ?db:migrate|\S*manage\.py (?:make)?migrat"),
+        files=re.compile(r"\.sql$|(?:^|/)migrations?/")),
+    "containers": Kind(commands=re.compile(r"(?:docker|podman|kubectl|helm|terraform)\b"), files=re.compile(r"(?:^|/)Dockerfile|docker-compose|\.tf$")),
+    "automation": Kind(files=re.compile(r"(?:^|/)\.github/(?:workflows|actions)/|\.gitlab-ci|Jenkinsfile|(?:^|/)\.circleci/")),
+    "scripts": Kind(files=re.compile(r"\.(?:sh|bash|zsh|ps1)$")),
+    "documentation": Kind(files=re.compile(r"\.(?:md|rst|adoc|txt)$")),
+    "frontend": Kind(files=re.compile(r"\.(?:tsx|jsx|vue|svelte|css|scss|less|html)$")),
+    "test code": Kind(files=re.compile(r"(?:_test|\.test|\.spec|_spec)\.\w+$|(?:^|/)tests?/|(?:^|/)test_\w+\.py$")),
     "debugging": Kind(words=frozenset("bug fix error fail broken wrong crash panic issu debug why regress flaky".split())),
     "refactoring": Kind(words=frozenset("refactor renam extract cleanup simplifi simplify dedupl duplicat mov restructur split".split())),
     "new features": Kind(words=frozenset("add implement introduc creat support featur".split())),
     "review": Kind(words=frozenset("review feedback comment suggest".split())),
 }
 # fmt: on
-_COMMANDS = {name: re.compile(kind.commands) for name, kind in KINDS.items() if kind.commands}
-_FILES = {name: re.compile(kind.files) for name, kind in KINDS.items() if kind.files}
 
 
 class Seen(NamedTuple):
@@ -341,7 +351,12 @@ def endings(outcome: str, seen: Sequence[Seen]) -> list[Ended]:
     words = {one.text: one for one in seen if one.kind == "word"}
     found: list[Ended] = []
     for name, kind in KINDS.items():
-        ran = [one for one in seen if one.kind == "command" and _is_of(name, kind, one.text)]
+        ran = [
+            one
+            for one in seen
+            if one.kind == "command"
+            and (check_of(one.text) == kind.check if kind.check else kind.commands.match(one.text))
+        ]
         if ran:
             failed = [one for one in ran if one.state == "failed"]
             if kind.check:  # which of its commands came last is what the session's outcome was made of
@@ -350,7 +365,7 @@ def endings(outcome: str, seen: Sequence[Seen]) -> list[Ended]:
             said = f"`{last.text}` {'failed' if failed else 'passed'} in the end"
             found.append(Ended(name, "badly" if failed else "well", said, last.uuid))
             continue
-        touched = [one for one in changed if name in _FILES and _FILES[name].search(one.text)]
+        touched = [one for one in changed if kind.files.search(one.text)]
         cue = next((words[word] for word in sorted(kind.words) if word in words), None)
         if touched:
             found.append(Ended(name, whole, why, touched[0].uuid))
@@ -361,11 +376,8 @@ def endings(outcome: str, seen: Sequence[Seen]) -> list[Ended]:
 
 def capabilities(counted: Sequence[Counted]) -> list[Capability]:
     """What each kind of work amounts to over sessions, what ended badly most often first; a turn of two sessions counts once."""
-    by: dict[str, list[Counted]] = {}
-    for one in _once(counted):
-        by.setdefault(one.capability, []).append(one)
     found = []
-    for name, some in by.items():
+    for name, some in _by_capability(counted).items():
         decided = [one for one in some if one.outcome != "undecided"]
         well = sum(one.outcome == "well" for one in decided)
         shown = tuple(one.uuid for one in reversed(decided or some))[:4]
@@ -384,12 +396,9 @@ def confidence(well: int, decided: int) -> float:
 
 def drifts(counted: Sequence[Counted]) -> list[Drift]:
     """The kinds of work that end clearly worse lately than before."""
-    by: dict[str, list[Counted]] = {}
-    for one in _once(counted):
-        if one.outcome != "undecided":
-            by.setdefault(one.capability, []).append(one)
     found = []
-    for name, some in sorted(by.items()):
+    for name, every in sorted(_by_capability(counted).items()):
+        some = [one for one in every if one.outcome != "undecided"]
         before, lately = some[:-RECENT], some[-RECENT:]
         if len(before) < EARLIER:
             continue
@@ -418,18 +427,15 @@ def told(drift: Drift) -> str:
     )
 
 
-def _is_of(name: str, kind: Kind, command: str) -> bool:
-    if kind.check:
-        return check_of(command) == kind.check
-    return name in _COMMANDS and bool(_COMMANDS[name].match(command))
+def _by_capability(counted: Sequence[Counted]) -> dict[str, list[Counted]]:
+    """The endings of each kind of work in the order of their time.
 
-
-def _once(counted: Sequence[Counted]) -> list[Counted]:
-    """Without what a fork holds of its trunk: the same turn shows the same ending."""
-    kept: dict[tuple[str, str], Counted] = {}
+    Without what a fork holds of its trunk: the same turn shows the same ending.
+    """
+    found: dict[str, dict[str, Counted]] = {}
     for one in sorted(counted, key=lambda one: (one.at, one.session_id)):
-        kept.setdefault((one.capability, one.uuid), one)
-    return list(kept.values())
+        found.setdefault(one.capability, {}).setdefault(one.uuid, one)
+    return {name: list(by_turn.values()) for name, by_turn in found.items()}
 
 
 #: Sessions in one step, and how many days before and after them others are compared with them.
@@ -481,49 +487,34 @@ def _look(rows: Rows, project: int, some: Sequence[Behind]) -> Looked:
     facts = {
         int(row[0]): _facts(row, items.get(int(row[4]), []), days, digests.shared(rows, int(row[0]))) for row in found
     }
-    first = min(
-        (facts[seq] for seq in new if seq in facts), key=lambda one: (one.started_at, one.last_at, one.id), default=None
-    )
+    first = min((facts[seq].order for seq in new if seq in facts), default=None)
     ended = [
         (int(row[0]), endings(str(row[5]), items.get(int(row[4]), [])), str(row[2]))
         for row in found
         if int(row[0]) in new
     ]
     around = list(facts.values())
-    named = sorted({name for one in around for name in one.transcripts})
+    named = sorted({name for one in around for name in one.of("transcript")})
     captured = digests.captured(rows, named)
     linked = [
         (one.seq, links(one, around, captured=captured))
         for one in around
-        if first is not None and (one.seq in new or not before(one, first))
+        if first is not None and (one.seq in new or one.order >= first)
     ]
     return Looked(ended, linked)
 
 
 def _facts(row: Sequence[object], seen: Sequence[Seen], days: Sequence[str], shares: list[tuple[int, str]]) -> Facts:
-    by: dict[str, dict[str, str]] = {}
+    things: dict[str, dict[str, str]] = {}
     for one in seen:
-        by.setdefault(one.kind, {}).setdefault(one.text, one.uuid)
-    commits = [one for one in seen if one.kind == "commit"]
+        text = one.text.partition(" ")[0] if one.kind == "commit" else one.text
+        things.setdefault(one.kind, {}).setdefault(text, one.uuid)
+    start = str(row[2])
     return Facts(
-        seq=int(str(row[0])),
-        id=str(row[1]),
-        started_at=str(row[2]),
-        last_at=str(row[3]),
-        day=bisect_right(days, str(row[2])[:10]),
-        since=_moved(str(row[2]), -SPAN_DAYS),
-        files=by.get("file", {}),
-        words=by.get("word", {}),
-        commits={one.text.partition(" ")[0]: one.uuid for one in commits},
-        branches=by.get("branch", {}),
-        plans=by.get("plan", {}),
-        plan_given=by.get("plan_given", {}),
-        transcripts=by.get("transcript", {}),
-        names=by.get("names", {}),
-        continued=next((one.uuid for one in seen if one.kind == "continued"), ""),
+        seq=int(str(row[0])), id=str(row[1]), started_at=start, last_at=str(row[3]), day=bisect_right(days, start[:10]),
+        since=_moved(start, -SPAN_DAYS), things=things, shares=dict(shares),
         errors={one.text: (one.state, one.uuid) for one in seen if one.kind == "error"},
-        shares=dict(shares),
-    )
+    )  # fmt: skip
 
 
 def _moved(at: str, days: int) -> str:
@@ -550,13 +541,18 @@ def _warn(store: Store, now: str) -> int:
         ]
 
     def write(rows: Rows) -> None:
-        for project, drifts in looked:
-            held = {f"drift:{one.capability}" for one in drifts}
-            for one in drifts:
-                _put(rows, project, one, now)
-            for waiting in candidates.waiting(rows, projects=[project]):
-                if waiting.source == SOURCE and waiting.fingerprint not in held:
-                    candidates.settle(rows, waiting, "done", now=now)
+        for project, found in looked:
+            waiting = {
+                one.fingerprint: one for one in candidates.waiting(rows, projects=[project]) if one.source == SOURCE
+            }
+            for warning in (_warning(project, drift, now) for drift in found):
+                known = waiting.pop(warning.fingerprint, None)
+                is_known = known and known.text == warning.text and {*warning.evidence} <= {*known.evidence}
+                if not is_known:  # looking again changes nothing
+                    ident = candidates.identity(warning.kind, project, warning.fingerprint, now)
+                    candidates.put(rows, replace(warning, id=ident))
+            for over in waiting.values():
+                candidates.settle(rows, over, "done", now=now)
         cursors.move_cursor(rows, SELF, AGAIN, 0)
 
     looked = store.read(look)
@@ -564,33 +560,12 @@ def _warn(store: Store, now: str) -> int:
     return 1
 
 
-def _put(rows: Rows, project: int, drift: Drift, now: str) -> None:
-    fingerprint, text = f"drift:{drift.capability}", told(drift)
-    waiting = [
-        one
-        for one in candidates.waiting(rows, projects=[project])
-        if one.source == SOURCE and one.fingerprint == fingerprint
-    ]
-    evidence = tuple(Evidence(uuid=one.uuid, session_id=one.session_id, at=one.at) for one in drift.against)
-    if (
-        waiting and waiting[0].text == text and set(evidence) <= set(waiting[0].evidence)
-    ):  # nothing new: looking again changes nothing
-        return
-    candidates.put(
-        rows,
-        Candidate(
-            id=candidates.identity("drift_warning", project, fingerprint, now),
-            kind="drift_warning",
-            source=SOURCE,
-            project_seq=project,
-            fingerprint=fingerprint,
-            text=text,
-            reason=f"chance alone would make this once in {round(1 / max(drift.chance, 0.0001))} (Fisher's exact test)",
-            confidence=round(1 - drift.chance, 2),
-            created_at=now,
-            updated_at=now,
-            reinforcement=len(drift.against),
-            status="needs_review",
-            evidence=evidence,
-        ),
-    )
+def _warning(project: int, drift: Drift, now: str) -> Candidate:
+    fingerprint = f"drift:{drift.capability}"
+    return Candidate(
+        id="", kind="drift_warning", source=SOURCE, project_seq=project, fingerprint=fingerprint, text=told(drift),
+        reason=f"chance alone would make this once in {round(1 / max(drift.chance, 0.0001))} (Fisher's exact test)",
+        confidence=round(1 - drift.chance, 2), created_at=now, updated_at=now, reinforcement=len(drift.against),
+        status="needs_review",
+        evidence=tuple(Evidence(uuid=one.uuid, session_id=one.session_id, at=one.at) for one in drift.against),
+    )  # fmt: skip

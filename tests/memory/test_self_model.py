@@ -9,8 +9,16 @@ from csmd.memory.self_model import Facts, links
 
 
 def facts(seq: int, day: int = 1, **known: object) -> Facts:
+    """`known` are things by the plural of their kind, or other fields."""
     at = f"2026-03-{day:02d}T10:{seq:02d}:00.000Z"
-    return Facts(seq=seq, id=f"s{seq}", started_at=at, last_at=at, day=day, **known)  # type: ignore[arg-type]
+    kinds = {
+        "files": "file", "words": "word", "commits": "commit", "branches": "branch", "plans": "plan",
+        "plan_given": "plan_given", "transcripts": "transcript", "names": "names",
+    }  # fmt: skip
+    things = {kinds[name]: known.pop(name) for name in list(known) if name in kinds}
+    if "continued" in known:
+        things["continued"] = {"goes on": known.pop("continued")}
+    return Facts(seq=seq, id=f"s{seq}", started_at=at, last_at=at, day=day, things=things, **known)  # type: ignore[arg-type]
 
 
 def told(later: Facts, *around: Facts) -> list[tuple[int, str]]:
