@@ -63,8 +63,7 @@ def look_again(store: Store, *, now: str) -> int:
         return 0
     for ident, last in {session: memory for memory, session in fresh}.items():
         # A session that was gone through since is known to say nothing else of these memories.
-        look = partial(_to_relate, ident=ident, last=last, key=store.hash_key)
-        known = store.read(look)
+        known = store.read(partial(_to_relate, ident=ident, last=last, key=store.hash_key))
         if known is not None:
             _relate(store, known[0], ident, upto=known[1], now=now)
     store.write(lambda rows: cursors.move_cursor(rows, STAGE, "memories", fresh[-1][0]))
@@ -105,19 +104,15 @@ def _seen(rows: Rows, session: Behind) -> list[_Seen]:
     for turn in around:
         if turn.ordinal <= session.position:
             continue
-        if turn.kind == "tool_result" and turn.tool_id in calls:
+        if turn.kind == "user":
+            pasted = failure_reports.pasted(turn.text, at=turn.at, uuid=turn.uuid)
+            found += [_Seen(turn, pasted)] if pasted else []
+        elif turn.kind == "tool_result" and turn.tool_id in calls:
             call = calls[turn.tool_id]
             line = command_of(call.text) if call.tool_name == "Bash" else ""
             failure = failure_reports.seen(call.tool_name, line, turn.text, at=turn.at, uuid=turn.uuid)
-            if failure is not None:
-                found.append(_Seen(turn, failure))
-            elif line and failure_reports.succeeded(turn.text):
-                found.append(_Seen(turn, None, call, line))
-        elif (
-            turn.kind == "user"
-            and (pasted := failure_reports.pasted(turn.text, at=turn.at, uuid=turn.uuid)) is not None
-        ):
-            found.append(_Seen(turn, pasted))
+            if failure or (line and failure_reports.succeeded(turn.text)):
+                found.append(_Seen(turn, failure, call, line))
     return found
 
 
@@ -129,9 +124,10 @@ def _note(rows: Rows, session: Behind, seen: Sequence[_Seen]) -> int:
         noted += 1
         if turn.seq not in there or there[turn.seq].text != turn.text:
             continue  # purged, or a part of it, since it was read
-        if failure is None and call is not None:
+        if failure is None:
+            assert call is not None
             _mended(rows, session, call, turn, line)
-        elif failure is not None:
+        else:
             failures.add_error(
                 rows, fingerprint=failure.fingerprint, command=failure.command, exit_code=failure.exit_code,
                 message=failure.message, turn=turn.seq, session=session.session_seq, at=turn.at,
@@ -204,12 +200,16 @@ def _passages(between: Sequence[stored.FailureRow], *, again: int, well: int) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What belongs together in a session and across, by the memories up to the row key `last`; `ids` by row key."""
+    """What belongs together in a session and across, by the memories up to the row key `last`; `ids` by row key.
+
+    `edited` is by memory (uuid, time) of the last edit of what it speaks of, or of the turn that says so; `scenes` is
+    by memory its scene, NONE where there is none any more.
+    """
 
     within: failure_reports.Relations
     across: Sequence[failure_reports.Symptom]
-    edited: Sequence[Edited]
-    scenes: Sequence[Set]
+    edited: Mapping[int, tuple[str, str]]
+    scenes: Mapping[int, Scene]
     ids: Mapping[int, str]
     last: int
 
@@ -226,8 +226,10 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
             memories.add_link(rows, link, now=now)
         for refutation in found.within.refutations:
             _refute(rows, refutation, found.ids, now=now)
-        note_edits(rows, found.edited)
-        note_scene(rows, found.scenes)
+        for memory, (uuid, at) in found.edited.items():
+            stored.add_refutation(rows, memory, uuid=uuid, at=at, reason=EDITED, lowered=0.0)
+        for memory, scene in found.scenes.items():
+            memories.note_scene(rows, memory, uuid=scene.uuid, text=scene.text)
         cursors.move_cursor(rows, STAGE, str(session_seq), upto)
         cursors.move_cursor(rows, stored.RELATED, str(session_seq), found.last)
 
@@ -236,22 +238,18 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
 
 def _look(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> Found:
     turns = [
-        failure_reports.Spoken(turn.uuid, turn.kind, turn.text, turn.at, turn.ordinal)
+        Spoken(turn.uuid, turn.kind, turn.text, turn.at, turn.ordinal)
         for turn in stored.turns_past(rows, session_seq, after=0, upto=upto, spoken=True)
     ]
     said = [one for one in stored.said_in(rows, session_seq, ident) if one.ordinal <= upto]
-    told = [
-        failure_reports.Told(one.memory_seq, one.text, one.category, one.authority, one.uuid, one.ordinal)
-        for one in said
-    ]
+    told = [Told(one.memory_seq, one.text, one.category, one.authority, one.uuid, one.ordinal) for one in said]
     return Found(
         within=failure_reports.relate(turns, told, failures.of_session(rows, session_seq, failure_reports.Failed)),
         across=_across(rows, session_seq, turns, told, key=key),
-        edited=look_at_edits(rows, session_seq, turns, told, upto=upto),
-        scenes=look_for_scenes(rows, session_seq, ident, upto=upto, key=key),
-        ids={one.memory_seq: one.memory_id for one in said},
-        last=stored.last_memory(rows),
-    )
+        edited=_edited_since(rows, session_seq, turns, told, upto=upto),
+        scenes=_scenes(rows, session_seq, ident, upto=upto, key=key),
+        ids={one.memory_seq: one.memory_id for one in said}, last=stored.last_memory(rows),
+    )  # fmt: skip
 
 
 def _report(rows: Rows, symptom: failure_reports.Symptom) -> None:
@@ -281,12 +279,7 @@ def _refute(rows: Rows, found: failure_reports.Refutation, ids: Mapping[int, str
 
 
 def _across(
-    rows: Rows,
-    session_seq: int,
-    turns: Sequence[failure_reports.Spoken],
-    told: Sequence[failure_reports.Told],
-    *,
-    key: bytes,
+    rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[Told], *, key: bytes
 ) -> list[failure_reports.Symptom]:
     """Joins what this session reports with causes that others found later, and its causes with earlier reports."""
     found: list[failure_reports.Symptom] = []
@@ -307,9 +300,8 @@ def _across(
     at = {turn.uuid: turn.at for turn in turns}
     for cause in told:
         named = sorted(failure_reports.names(cause.text))
-        if len(named) < failure_reports.NAMES_ACROSS or not failure_reports.is_cause(
-            cause.text, category=cause.category, authority=cause.authority
-        ):
+        is_cause = failure_reports.is_cause(cause.text, category=cause.category, authority=cause.authority)
+        if len(named) < failure_reports.NAMES_ACROSS or not is_cause:
             continue
         saying = search.turns_holding(rows, named, projects=places, limit=LOOKED_UP)
         for other in search.turns_by_seq(rows, saying).values():
@@ -324,50 +316,40 @@ def _across(
     return found
 
 
-#: Edits looked at, the last of a session: more than nearly all have.
-MOST_EDITS = 2_000
+# --- edits and scenes
+
+#: Edits and changes looked at, the last of a session: more than nearly all have; and how much of each change: the file
+#: is named at its beginning.
+MOST_EDITS, CHARACTERS = 2_000, 1_200
+NONE = Scene("", "")
 
 
-class Edited(NamedTuple):
-    """A memory by its row key, and the last edit of what it speaks of, or the turn that says so, with its time."""
-
-    memory_seq: int
-    uuid: str
-    at: str
-
-
-def look_at_edits(
+def _edited_since(
     rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[Told], *, upto: int
-) -> list[Edited]:
-    """The memories that `turns` of a session tell, as far as an edit changed their code behind the last of those turns.
+) -> dict[int, tuple[str, str]]:
+    """By memory that `turns` of a session tell the edit that changed its code behind the last of those turns.
 
     The answer beside what a user states tells what was done about it: it does not state it again.
     """
     users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
     beside = stored.beside(rows, session_seq)
-    claims = [
-        one
-        for one in told
-        if (one.key, one.uuid) not in beside
-        and statement_context.is_claim(
-            one.text, one.category, by_assistant=one.authority == "assistant", turn=users.get(one.uuid, "")
-        )
-    ]
-    last = {one.key: one for one in sorted(claims, key=lambda one: one.ordinal)}
+    last: dict[int, Told] = {}
+    for one in sorted(told, key=lambda one: one.ordinal):
+        by_assistant, turn = one.authority == "assistant", users.get(one.uuid, "")
+        if (one.key, one.uuid) not in beside and statement_context.is_claim(
+            one.text, one.category, by_assistant=by_assistant, turn=turn
+        ):
+            last[one.key] = one
     if not last:
-        return []
+        return {}
     first = min(one.ordinal for one in last.values())
     edits = list(_edits(memories.changes_of(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
-    prompts = scene_prompts(rows, session_seq, upto=upto)
-    asked = [_claim(one, users, [prompt.ordinal for prompt in prompts]) for one in last.values()]
-    found = [Edited(key, edit.uuid, edit.at) for key, edit in statement_context.edited(asked, edits).items()]
-    changes, _ = scene_changes(rows, session_seq, upto=upto)
+    prompts = _prompts(rows, session_seq, upto=upto)
+    changes, _ = _changes(rows, session_seq, upto=upto)
     said = [Said(one.key, one.text, one.uuid, one.ordinal, one.authority == "user", "") for one in last.values()]
-    found += [
-        Edited(key, change.uuid, change.at)
-        for key, change in statement_context.written_anew(said, changes, prompts).items()
-    ]
-    return list({one.memory_seq: one for one in reversed(found)}.values())
+    asked = [_claim(one, users, [prompt.ordinal for prompt in prompts]) for one in last.values()]
+    found = {key: (one.uuid, one.at) for key, one in statement_context.written_anew(said, changes, prompts).items()}
+    return found | {key: (one.uuid, one.at) for key, one in statement_context.edited(asked, edits).items()}
 
 
 def _claim(one: Told, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
@@ -376,12 +358,6 @@ def _claim(one: Told, users: Mapping[str, str], prompts: Sequence[int]) -> Claim
     after = bisect_right(prompts, one.ordinal)
     answered = prompts[after] if after < len(prompts) else sys.maxsize
     return Claim(one.key, one.text, one.ordinal, around, answered if around else 0)
-
-
-def note_edits(rows: Rows, found: Iterable[Edited]) -> None:
-    """Notes what was edited; to note it again changes nothing."""
-    for memory, uuid, at in found:
-        stored.add_refutation(rows, memory, uuid=uuid, at=at, reason=EDITED, lowered=0.0)
 
 
 def _edits(calls: Iterable[memories.Changed]) -> Iterator[Edit]:
@@ -394,9 +370,8 @@ def _edits(calls: Iterable[memories.Changed]) -> Iterator[Edit]:
         path = _text(value, "file_path")
         several = value.get("edits") if isinstance(value, dict) else None
         for one in several if isinstance(several, list) else [value]:
-            yield Edit(
-                uuid, at, ordinal, path, _text(one, "old_string"), _text(one, "new_string") or _text(one, "content")
-            )
+            new = _text(one, "new_string") or _text(one, "content")
+            yield Edit(uuid, at, ordinal, path, _text(one, "old_string"), new)
 
 
 def _text(value: Any, name: str) -> str:
@@ -404,35 +379,26 @@ def _text(value: Any, name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-#: Changes looked at, the last of a session, and how much of each: the file is named at its beginning.
-MOST_CHANGES, CHARACTERS = 2_000, 1_200
-NONE = Scene("", "")
-
-
-class Set(NamedTuple):
-    """A memory by its row key and its scene, NONE where there is none any more."""
-
-    memory_seq: int
-    scene: Scene
-
-
-def look_for_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> list[Set]:
+def _scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> dict[int, Scene]:
     """The scenes of a session's memories, as far as they are others than those that are noted."""
     stated = memories.stated_by_session(rows, session_seq, ident, upto=upto)
     known = memories.known_scenes(rows, ident)
     if not stated and not known:
-        return []
-    changed, is_whole = scene_changes(rows, session_seq, upto=upto)
-    found = statement_context.scenes(
-        [_said(one) for one in stated], changed, scene_prompts(rows, session_seq, upto=upto)
-    )
-    found = _allowed(rows, session_seq, found, key=key)
-    kept = frozenset(known) if not is_whole else frozenset[int]()
-    return [
-        Set(seq, there)
-        for seq in dict.fromkeys((*(one.memory_seq for one in stated), *known))
-        if seq not in kept and (there := found.get(seq, NONE)).text != known.get(seq, "")
+        return {}
+    changes, is_whole = _changes(rows, session_seq, upto=upto)
+    said = [
+        Said(
+            one.memory_seq, one.text, one.uuid, one.ordinal, one.authority == "user", one.turn, one.gate == "correction"
+        )
+        for one in stated
     ]
+    found = statement_context.scenes(said, changes, _prompts(rows, session_seq, upto=upto))
+    found = _allowed(rows, session_seq, found, key=key)
+    return {
+        seq: there
+        for seq in dict.fromkeys((*(one.memory_seq for one in stated), *known))
+        if (is_whole or seq not in known) and (there := found.get(seq, NONE)).text != known.get(seq, "")
+    }
 
 
 def _allowed(rows: Rows, session_seq: int, found: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
@@ -452,18 +418,12 @@ def _allowed(rows: Rows, session_seq: int, found: dict[int, Scene], *, key: byte
     return allowed
 
 
-def note_scene(rows: Rows, found: Sequence[Set]) -> None:
-    """Notes the scenes; to note them again changes nothing."""
-    for memory_seq, there in found:
-        memories.note_scene(rows, memory_seq, uuid=there.uuid, text=there.text)
-
-
-def scene_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
+def _changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
     """The last changes of a session to files, in order; and whether these are all, and all can still be read."""
-    found = memories.changes_of(rows, session_seq, upto=upto, most=MOST_CHANGES, characters=CHARACTERS)
+    found = memories.changes_of(rows, session_seq, upto=upto, most=MOST_EDITS, characters=CHARACTERS)
     _, roots = memories.scene_places(rows, session_seq)
     read = [(one, file_of(one.given)) for one in found]
-    is_whole = len(found) < MOST_CHANGES and all(path for _, path in read)
+    is_whole = len(found) < MOST_EDITS and all(path for _, path in read)
     return [Change(one.uuid, one.ordinal, _below(path, roots), one.at, one.anew) for one, path in read], is_whole
 
 
@@ -478,11 +438,6 @@ def _below(path: str, roots: Sequence[str]) -> str:
     return next((flat.removeprefix(root) for root in found if flat.startswith(root)), "")
 
 
-def scene_prompts(rows: Rows, session_seq: int, *, upto: int) -> list[Prompt]:
+def _prompts(rows: Rows, session_seq: int, *, upto: int) -> list[Prompt]:
     """What an assistant answers to in a session, in order."""
     return [Prompt(*one) for one in memories.prompts_of(rows, session_seq, upto=upto)]
-
-
-def _said(one: memories.Stated) -> Said:
-    by_user, corrects = one.authority == "user", one.gate == "correction"
-    return Said(one.memory_seq, one.text, one.uuid, one.ordinal, by_user=by_user, turn=one.turn, corrects=corrects)

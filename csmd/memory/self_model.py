@@ -243,8 +243,6 @@ ENDINGS: Mapping[str, tuple[Ending, str]] = {
 #: Drift: the last RECENT sessions that are decided against at least EARLIER before them. A warning needs a share that
 #: is lower by DROP and a difference that chance makes at most once in 1/CHANCE (Fisher's exact test, one-sided).
 RECENT, EARLIER, DROP, CHANCE = 8, 8, 0.3, 0.05
-#: Below so many decided sessions a confidence is told as few.
-FEW = 3
 
 
 #: Matches nothing.
