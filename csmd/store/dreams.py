@@ -11,9 +11,9 @@ from typing import Any, Literal
 from csmd import wire
 from csmd.model import Evidence, Memory
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, cursors, memories, speakers, tombstones, vector_tables, vectors
+from csmd.store import belief_changes, cursors, memories, tombstones, vector_tables, vectors
 from csmd.store.belief_changes import Before
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, among, as_value, columns, written
 from csmd.store.text_columns import LOOKED_AT
 
 #: undoing: its rows are what they were, its files are about to be.
@@ -24,7 +24,6 @@ KILLED = "the daemon ended while it ran"
 ALL = 100_000
 #: The kind of a change that wrote a file; the other kinds are those of actions.
 PAGE = "page"
-_COLUMNS = "k.seq, k.id, k.why, k.state, k.begun_at, k.ended_at, k.undone_at, k.sessions, k.error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +41,9 @@ class Dream:
     error: str = ""
 
 
+_COLUMNS = columns(Dream, "k")
+
+
 # --- dreams
 
 
@@ -50,7 +52,7 @@ def begin(rows: Rows, *, why: str, sessions: int, now: str) -> Dream:
     number = int(rows.value("select coalesce(max(seq), 0) from dreams")) + 1
     ident = "d" + hashlib.sha256(f"{number}:{why}:{now}".encode()).hexdigest()[:10]
     seq = rows.insert_keyed("dreams", id=ident, why=why, state="running", begun_at=now, sessions=sessions)
-    return Dream(seq=int(seq), id=ident, why=why, state="running", begun_at=now, sessions=sessions)
+    return Dream(seq=seq, id=ident, why=why, state="running", begun_at=now, sessions=sessions)
 
 
 def reopen(rows: Rows, *, why: str) -> Dream | None:
@@ -75,51 +77,30 @@ def end(rows: Rows, seq: int, *, state: State, error: str = "", now: str) -> Non
 
 def interrupted(rows: Rows, *, now: str) -> int:
     """Makes the dreams that a killed daemon left running failed ones; how many. What they did can be undone."""
-    return rows.run(
-        "update dreams set state = 'failed', error = :error, ended_at = :now where state = 'running'",
-        error=KILLED,
-        now=now,
-    )
+    failed = "update dreams set state = 'failed', error = :error, ended_at = :now where state = 'running'"
+    return rows.run(failed, error=KILLED, now=now)
 
 
 def last(rows: Rows, *, state: State = "done") -> Dream | None:
     """The latest dream in a state: the gates go by the one that is done. By its row: a clock may be set back."""
-    found = rows.all(
-        f"select {_COLUMNS} from dreams k where k.state = :state order by k.seq desc limit 1",  # noqa: S608
-        state=state,
-    )
-    return _dream(found[0]) if found else None
+    latest = f"select {_COLUMNS} from dreams k where k.state = :state order by k.seq desc limit 1"  # noqa: S608
+    return rows.read_one(Dream, latest, state=state)
 
 
 def history(rows: Rows, *, limit: int) -> list[Dream]:
     """The latest dreams, the newest first."""
-    found = rows.all(f"select {_COLUMNS} from dreams k order by k.seq desc limit :limit", limit=limit)  # noqa: S608
-    return [_dream(row) for row in found]
+    return rows.read(Dream, f"select {_COLUMNS} from dreams k order by k.seq desc limit :limit", limit=limit)  # noqa: S608
 
 
 def by_id(rows: Rows, ident: str) -> Dream | None:
     """One dream, or None."""
-    found = rows.all(f"select {_COLUMNS} from dreams k where k.id = :id", id=ident)  # noqa: S608
-    return _dream(found[0]) if found else None
-
-
-def ids_like(rows: Rows, prefix: str) -> list[str]:
-    """The ids that begin with `prefix`, at most ten: people type the first characters."""
-    found = rows.all(
-        "select id from dreams where substr(id, 1, :size) = :prefix order by id limit 10",
-        size=len(prefix),
-        prefix=prefix,
-    )
-    return [str(ident) for (ident,) in found]
+    return rows.read_one(Dream, f"select {_COLUMNS} from dreams k where k.id = :id", id=ident)  # noqa: S608
 
 
 def sessions_since(rows: Rows, at: str) -> int:
     """People's own sessions in which something was said since a time; "" for all."""
-    return int(
-        rows.value(
-            "select count(*) from sessions where parent = '' and last_at > :at and host <> 'probe' and turns > 0", at=at
-        )
-    )
+    since = "select count(*) from sessions where parent = '' and last_at > :at and host <> 'probe' and turns > 0"
+    return int(rows.value(since, at=at))
 
 
 def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
@@ -127,27 +108,16 @@ def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
 
     To be called until it is 0. The last that is done stays known, and one that is being undone with all it did.
     """
-    keys = ", ".join(str(int(seq)) for seq in seqs) or "0"
     gone = rows.run(
         "delete from dream_changes where seq in (select k.seq from dream_changes k join dreams d on d.seq = k.dream_seq "  # noqa: S608
-        f"where d.seq in ({keys}) and d.state not in ('running', 'undoing') order by k.seq limit :most)",
+        f"where {among('d.seq', seqs)} and d.state not in ('running', 'undoing') order by k.seq limit :most)",
         most=most,
     )
-    if gone:
-        return gone
     kept = last(rows)
-    return rows.run(
-        f"delete from dreams where seq in ({keys}) and seq <> :kept and state not in ('running', 'undoing')",  # noqa: S608
+    return gone or rows.run(
+        f"delete from dreams where {among('seq', seqs)} and seq <> :kept and state not in ('running', 'undoing')",  # noqa: S608
         kept=kept.seq if kept else 0,
     )
-
-
-def _dream(row: Sequence[object]) -> Dream:
-    seq, ident, why, state, begun, ended, undone, sessions, error = row
-    return Dream(
-        seq=int(str(seq)), id=str(ident), why=str(why), state=state, begun_at=str(begun), ended_at=str(ended),  # type: ignore[arg-type]  # as it was noted
-        undone_at=str(undone), sessions=int(str(sessions)), error=str(error),
-    )  # fmt: skip
 
 
 # --- what one does
@@ -171,31 +141,34 @@ def carried(
     `act` gives the ids of what else it made or changed. Where it does, it is taken back and done again: how that was
     before is not known until then.
     """
-    was = {one.memory_id: one for one in belief_changes.before_of(rows, _with_queue(rows, items))}
+    was = {image.memory_id: image for image in belief_changes.before_of(rows, _with_queue(rows, items))}
     rows.connection.execute("savepoint action")
     more = [ident for ident in act() or () if ident not in was]
     if more:
         rows.connection.execute("rollback to action")
-        was |= {one.memory_id: one for one in belief_changes.before_of(rows, more)}
+        was |= {image.memory_id: image for image in belief_changes.before_of(rows, more)}
         act()
     rows.connection.execute("release action")
     changed = [
-        (was[one.memory_id], one)
-        for one in belief_changes.before_of(rows, was)
-        if belief_changes.differs(was[one.memory_id], one)
+        (was[image.memory_id], image)
+        for image in belief_changes.before_of(rows, was)
+        if belief_changes.differs(was[image.memory_id], image)
     ]
     if changed:
         change = _noted(rows, seq, kind=kind, project=project, reason=reason, evidence=evidence, now=now)
-        for one, other in changed:
-            _keep(rows, change, one, other)
-    return tuple(one.memory_id for one, _ in changed)
+        for before, after in changed:
+            _keep(rows, change, before, after)
+    return tuple(before.memory_id for before, _ in changed)
 
 
 def _with_queue(rows: Rows, items: Iterable[str]) -> list[str]:
     """Items and the waiting candidates of upkeep that are about them: these are settled with them."""
     found = list(items)
     return found + [
-        one.id for ident in found if ident.startswith("m") for one in belief_changes.about_memory(rows, ident)
+        candidate.id
+        for ident in found
+        if ident.startswith("m")
+        for candidate in belief_changes.about_memory(rows, ident)
     ]
 
 
@@ -204,43 +177,21 @@ def wrote(rows: Rows, seq: int, *, reason: str, path: str, before: str | None, a
     if before == after:
         return
     change = _noted(rows, seq, kind=PAGE, project=0, reason=reason, evidence=(), now=now)
-    rows.insert(
-        "dream_files",
-        change_seq=change,
-        path=path,
-        before=before or "",
-        after=after or "",
-        was_there=int(before is not None),
-        is_there=int(after is not None),
-    )
+    there = {"was_there": before is not None, "is_there": after is not None}
+    rows.insert("dream_files", change_seq=change, path=path, before=before or "", after=after or "", **there)
 
 
 def _noted(rows: Rows, seq: int, *, kind: str, project: int, reason: str, evidence: Iterable[str], now: str) -> int:
-    return rows.insert_keyed(
-        "dream_changes",
-        dream_seq=seq,
-        kind=kind,
-        project_seq=project,
-        reason=reason,
-        evidence=" ".join(evidence),
-        at=now,
-    )
+    why = {"reason": reason, "evidence": " ".join(evidence)}
+    return rows.insert_keyed("dream_changes", dream_seq=seq, kind=kind, project_seq=project, **why, at=now)
 
 
-def _keep(rows: Rows, change: int, one: Before, other: Before) -> None:
-    if one.state and other.state:
-        one, other = belief_changes.without_receipts(one), belief_changes.without_receipts(other)
-    rows.insert(
-        "dream_rows",
-        change_seq=change,
-        item=one.memory_id,
-        text=one.text,
-        state=one.state,
-        more=one.more,
-        text_after=other.text,
-        state_after=other.state,
-        more_after=other.more,
-    )
+def _keep(rows: Rows, change: int, before: Before, after: Before) -> None:
+    if before.state and after.state:
+        before, after = belief_changes.without_receipts(before), belief_changes.without_receipts(after)
+    images = {"text": before.text, "state": before.state, "more": before.more}
+    images |= {"text_after": after.text, "state_after": after.state, "more_after": after.more}
+    rows.insert("dream_rows", change_seq=change, item=before.memory_id, **images)
 
 
 #: Folders of files that nobody's edits are read back from.
@@ -299,70 +250,58 @@ def keys(rows: Rows, dream: int) -> list[int]:
 
 def change(rows: Rows, seq: int) -> Change:
     """One action of a dream."""
-    dream, kind, project, reason, evidence, at, undone = rows.all(
-        "select dream_seq, kind, project_seq, reason, evidence, at, undone_at from dream_changes where seq = :seq",
-        seq=seq,
-    )[0]
-    touched = rows.all(
-        "select seq, item, text, state, more, text_after, state_after, more_after, kept from dream_rows "
-        "where change_seq = :seq order by seq",
+    (action,) = rows.all(
+        "select seq, dream_seq, kind, project_seq, reason, evidence, at, undone_at from dream_changes where seq = :seq",
         seq=seq,
     )
-    return Change(
-        seq=seq, dream_seq=dream, kind=kind, project_seq=project, reason=reason, evidence=tuple(evidence.split()), at=at,
-        undone_at=undone, files=tuple(_files(rows, "change_seq", [seq])),
-        rows=tuple(
-            ChangedRow(
-                seq=row[0], was=Before(memory_id=row[1], text=row[2], state=row[3], more=row[4]),
-                then=Before(memory_id=row[1], text=row[5], state=row[6], more=row[7]), kept=row[8],
-            )
-            for row in touched
-        ),
-    )  # fmt: skip
-
-
-def _listed(seqs: Sequence[int]) -> str:
-    return ", ".join(str(int(one)) for one in seqs) or "0"
-
-
-def _files(rows: Rows, column: str, keys_of: Sequence[int]) -> list[ChangedFile]:
-    keys = _listed(keys_of)
-    return [
-        ChangedFile(seq=a, path=b, before=c if d else None, after=e if f else None, kept=g)
-        for a, b, c, d, e, f, g in rows.all(
-            f"select seq, path, before, was_there, after, is_there, kept from dream_files where {column} in ({keys}) "  # noqa: S608
-            "order by seq"
+    touched = tuple(
+        ChangedRow(
+            seq=key,
+            was=Before(memory_id=item, text=text, state=state, more=more),
+            then=Before(memory_id=item, text=text_after, state=state_after, more=more_after),
+            kept=kept,
         )
-    ]
+        for key, item, text, state, more, text_after, state_after, more_after, kept in rows.all(
+            "select seq, item, text, state, more, text_after, state_after, more_after, kept from dream_rows "
+            "where change_seq = :seq order by seq",
+            seq=seq,
+        )
+    )
+    return as_value(Change, (*action, touched, tuple(_files(rows, "change_seq", [seq]))))
+
+
+def _files(rows: Rows, column: str, seqs: Sequence[int]) -> list[ChangedFile]:
+    return rows.read(
+        ChangedFile,
+        "select seq, path, case when was_there = 1 then before end, case when is_there = 1 then after end, kept "  # noqa: S608
+        f"from dream_files where {among(column, seqs)} order by seq",
+    )
 
 
 def paths_of(rows: Rows, dreams: Sequence[int], *, undone_only: bool = False) -> list[str]:
     """The files that some dreams wrote; `undone_only`: those that are to go back."""
-    keys, undone = _listed(dreams), _UNDONE if undone_only else ""
-    found = rows.all(
+    undone = _UNDONE if undone_only else ""
+    return rows.column(
         "select distinct f.path from dream_changes c join dream_files f on f.change_seq = c.seq "  # noqa: S608
-        f"where c.dream_seq in ({keys}) {undone} order by f.path"
+        f"where {among('c.dream_seq', dreams)} {undone} order by f.path"
     )
-    return [str(path) for (path,) in found]
 
 
 def chain_of(rows: Rows, dreams: Sequence[int], path: str, *, undone_only: bool = False) -> list[ChangedFile]:
     """How some dreams wrote a file, in the order of writing; `undone_only`: as far as that is to go back."""
-    keys, undone = _listed(dreams), _UNDONE if undone_only else ""
-    found = rows.all(
+    undone = _UNDONE if undone_only else ""
+    found = rows.column(
         "select f.seq from dream_files f join dream_changes c on c.seq = f.change_seq "  # noqa: S608
-        f"where f.path = :path and c.dream_seq in ({keys}) {undone}",
+        f"where f.path = :path and {among('c.dream_seq', dreams)} {undone}",
         path=path,
     )
-    return _files(rows, "seq", [int(seq) for (seq,) in found])
+    return _files(rows, "seq", found)
 
 
 def change_counts(rows: Rows, dream: int) -> dict[str, int]:
     """How many actions of each kind a dream carried out."""
-    found = rows.all(
-        "select kind, count(*) from dream_changes where dream_seq = :dream group by kind order by kind", dream=dream
-    )
-    return {str(kind): int(count) for kind, count in found}
+    counted = "select kind, count(*) from dream_changes where dream_seq = :dream group by kind order by kind"
+    return dict(rows.all(counted, dream=dream))
 
 
 # --- undoing
@@ -370,10 +309,10 @@ def change_counts(rows: Rows, dream: int) -> dict[str, int]:
 
 def mark_rows(rows: Rows, change: Change, kept: Mapping[int, str], *, now: str) -> None:
     """Notes which rows of an action are not what they were and why, and that it is undone if any other one is."""
-    for one in change.rows:
-        if kept.get(one.seq):
-            rows.run("update dream_rows set kept = :why where seq = :seq", why=kept[one.seq], seq=one.seq)
-    if any(not kept.get(one.seq) for one in change.rows):
+    left = [row.seq for row in change.rows if kept.get(row.seq)]
+    for seq in left:
+        rows.run("update dream_rows set kept = :why where seq = :seq", why=kept[seq], seq=seq)
+    if len(left) < len(change.rows):
         rows.run("update dream_changes set undone_at = :now where seq = :seq", now=now, seq=change.seq)
 
 
@@ -381,10 +320,8 @@ def mark_file(rows: Rows, file: ChangedFile, *, kept: str, now: str) -> None:
     """Notes that the writing of a file is to be undone, or why it stays as it is."""
     rows.run("update dream_files set kept = :kept where seq = :seq", kept=kept, seq=file.seq)
     rows.run(
-        "update dream_changes set undone_at = case when cast(:kept as text) = '' then :now else '' end "
-        "where seq = (select change_seq from dream_files where seq = :seq)",
-        kept=kept,
-        now=now,
+        "update dream_changes set undone_at = :at where seq = (select change_seq from dream_files where seq = :seq)",
+        at="" if kept else now,
         seq=file.seq,
     )
 
@@ -402,12 +339,11 @@ def set_state(rows: Rows, dream: int, state: str, *, now: str) -> None:
 
 def leaning(rows: Rows, memory_id: str) -> list[str]:
     """The memories for which one stands: what it superseded, or took in, or is the twin of."""
-    found = rows.all(
+    return rows.column(
         "select m.id from memories m where m.superseded_by = :id and m.superseded_by <> '' union "
         "select t.id from memories n join memories t on t.twin_of = n.seq and t.twin_of > 0 where n.id = :id order by 1",
         id=memory_id,
     )
-    return [str(ident) for (ident,) in found]
 
 
 def page_is(rows: Rows, path: str, text: str | None, *, now: str) -> None:
@@ -418,13 +354,7 @@ def page_is(rows: Rows, path: str, text: str | None, *, now: str) -> None:
     if text is None:
         rows.run("delete from pages where path = :path", path=page)
     else:
-        rows.insert(
-            "pages",
-            "on conflict (path) do update set text = excluded.text, at = excluded.at, also = '', held = '', problem = ''",
-            path=page,
-            text=text,
-            at=now,
-        )
+        rows.upsert("pages", "path", path=page, text=text, at=now, also="", held="", problem="")
 
 
 # --- purging
@@ -451,14 +381,13 @@ def without_purged(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]
         limit=LOOKED_AT,
     )
     projects = tombstones.purged_projects(rows, key)
-    told = [(int(row[1]), row[3] <= projects.get(int(row[2]), ""), _names(str(row[4]), row[5:])) for row in found]
+    told = [(row[1], row[3] <= projects.get(row[2], ""), _names(row[4], row[5:])) for row in found]
     names = [*{name for *_, some in told for name in some}]
-    purged = {
-        *tombstones.purged_names(rows, "turn", names, key=key), *tombstones.purged_names(rows, "session", names, key=key),
-    }  # fmt: skip
-    for seq in {change for change, as_whole, some in told if as_whole or some & purged}:
+    purged = tombstones.purged_names(rows, "turn", names, key=key)
+    purged |= tombstones.purged_names(rows, "session", names, key=key)
+    for seq in {change for change, as_whole, some in told if as_whole or some & purged.keys()}:
         gone += take_away(rows, seq)
-    return (int(found[-1][0]) if found else None), gone
+    return (found[-1][0] if found else None), gone
 
 
 def take_away(rows: Rows, change: int) -> int:
@@ -490,30 +419,23 @@ ASIDE = "archive"
 
 def first_session(rows: Rows) -> str:
     """When the first session of a person began; "" when there is none."""
-    return str(
-        rows.value("select coalesce(min(started_at), '') from sessions where parent = '' and host <> 'probe'") or ""
-    )
+    return str(rows.value("select min(started_at) from sessions where parent = '' and host <> 'probe'") or "")
 
 
 def last_turn(rows: Rows) -> str:
     """When the latest turn of any session of a person was said; "" when there is none."""
-    return str(
-        rows.value("select coalesce(max(last_at), '') from sessions where parent = '' and host <> 'probe'") or ""
-    )
+    return str(rows.value("select max(last_at) from sessions where parent = '' and host <> 'probe'") or "")
 
 
 def crowded(rows: Rows, *, most: int) -> list[tuple[str, str, int]]:
     """(project's name, tier, memories) of each tier of a project that has more than `most`, the fullest first."""
-    return [
-        (str(name), str(tier), int(number))
-        for name, tier, number in rows.all(
-            "select p.name, g.tier, g.number from (select m.project_seq, m.tier, count(*) as number from memories m "
-            "where m.tier <> :aside group by m.project_seq, m.tier having count(*) > :most) g "
-            "join projects p on p.seq = g.project_seq order by 3 desc, 1, 2",
-            aside=ASIDE,
-            most=most,
-        )
-    ]
+    return rows.all(
+        "select p.name, g.tier, g.number from (select m.project_seq, m.tier, count(*) as number from memories m "
+        "where m.tier <> :aside group by m.project_seq, m.tier having count(*) > :most) g "
+        "join projects p on p.seq = g.project_seq order by 3 desc, 1, 2",
+        aside=ASIDE,
+        most=most,
+    )
 
 
 STAGE = "reselection"
@@ -535,10 +457,9 @@ def settle(rows: Rows) -> None:
 
 def seqs(rows: Rows) -> list[int]:
     """The row keys of the memories that were chosen from what was said, and stand for themselves."""
-    found = rows.all(
+    return rows.column(
         "select seq from memories where origin = 'stated' and pinned = 0 and tier <> 'archive' and twin_of = 0 order by seq"
     )
-    return [int(seq) for (seq,) in found]
 
 
 def part(rows: Rows, keys: list[int]) -> list[Memory]:
@@ -548,7 +469,7 @@ def part(rows: Rows, keys: list[int]) -> list[Memory]:
 
 
 def _is_csmds(rows: Rows, memory: Memory) -> bool:
-    if speakers.is_of_person(rows, memory):
+    if belief_changes.is_of_person(rows, memory):
         return False
     asked_for = rows.value(
         "select 1 from memories m join statements s on s.text_hash = m.text_hash "
@@ -565,13 +486,8 @@ def _is_csmds(rows: Rows, memory: Memory) -> bool:
 
 def archived(rows: Rows) -> int:
     """How many memories were archived because they are not chosen any more."""
-    return int(
-        rows.value(
-            "select count(distinct memory_id) from belief_changes where change = 'archive' and reason = :reason "
-            "and undone_at = ''",
-            reason=NOT_CHOSEN,
-        )
-    )
+    gone = "select count(distinct memory_id) from belief_changes where change = 'archive' and reason = :reason and undone_at = ''"
+    return int(rows.value(gone, reason=NOT_CHOSEN))
 
 
 def reword(rows: Rows, memory: Memory, *, text_hash: str, now: str) -> None:
@@ -579,12 +495,8 @@ def reword(rows: Rows, memory: Memory, *, text_hash: str, now: str) -> None:
     rows.run(
         "update memories set text = :text, text_hash = :hash, gate = :gate, category = :category, type = :type "
         "where seq = :seq",
-        text=memory.text,
         hash=text_hash,
-        gate=memory.gate,
-        category=memory.category,
-        type=memory.type,
-        seq=memory.seq,
+        **written(memory, "provenance"),
     )
     memories.update_belief(rows, memory)
     vectors.again(rows, "memory", memory.seq)
@@ -622,54 +534,39 @@ class Decided:
     questions that somebody undid.
     """
 
-    superseded_at: Mapping[str, str] = field(default_factory=dict)
-    settled: frozenset[str] = frozenset()
-    refused: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    let_stand: Mapping[str, str] = field(default_factory=dict)
-    apart: frozenset[tuple[str, str]] = frozenset()
-    brought_back: Mapping[str, str] = field(default_factory=dict)
-    undone: frozenset[tuple[str, str]] = frozenset()
-    asked: frozenset[str] = frozenset()
+    superseded_at: dict[str, str] = field(default_factory=dict)
+    settled: set[str] = field(default_factory=set)
+    refused: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    let_stand: dict[str, str] = field(default_factory=dict)
+    apart: set[tuple[str, str]] = field(default_factory=set)
+    brought_back: dict[str, str] = field(default_factory=dict)
+    undone: set[tuple[str, str]] = field(default_factory=set)
+    asked: set[str] = field(default_factory=set)
 
 
 def dream_places(rows: Rows) -> list[Place]:
     """Where there may be something to do: what holds everywhere first, then projects in the order of their identities."""
-    found = rows.all(
+    return rows.read(
+        Place,
         "select p.seq, case when p.kind = 'workspace' then p.seq else p.workspace_seq end from projects p "
-        "where p.merged_into = 0 order by case when p.seq = 0 then 0 when p.kind = 'workspace' then 1 else 2 end, p.key"
+        "where p.merged_into = 0 order by case when p.seq = 0 then 0 when p.kind = 'workspace' then 1 else 2 end, p.key",
     )
-    return [Place(seq=int(seq), everywhere=int(around)) for seq, around in found]
 
 
 def held_memories(rows: Rows, place: Place) -> list[int]:
     """The row keys of the memories of a scope that are not archived, and those that are alive of what holds all around it."""
-    found = rows.all(
+    held = (
         "select seq from memories where project_seq = :place and tier <> 'archive' and twin_of = 0 "
-        "order by confirmed_at desc, id limit :most",
-        place=place.seq,
-        most=MOST,
+        "and (:alive = 0 or superseded_by = '') order by confirmed_at desc, id limit :most"
     )
-    if place.everywhere != place.seq:
-        found += rows.all(
-            "select seq from memories where project_seq = :place and tier <> 'archive' and twin_of = 0 "
-            "and superseded_by = '' order by confirmed_at desc, id limit :most",
-            place=place.everywhere,
-            most=MOST,
-        )
-    return [int(seq) for (seq,) in found]
-
-
-def _dream_evidence_listed(seqs: Sequence[int]) -> str:
-    return ", ".join(str(int(seq)) for seq in seqs) or "0"
+    found = rows.column(held, place=place.seq, alive=0, most=MOST)
+    around = rows.column(held, place=place.everywhere, alive=1, most=MOST) if place.everywhere != place.seq else []
+    return found + around
 
 
 def still_held(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
     """Those of them that are neither archived nor another's twin by now."""
-    keys = _dream_evidence_listed(seqs)
-    found = rows.all(
-        f"select seq from memories where seq in ({keys}) and tier <> 'archive' and twin_of = 0"  # noqa: S608
-    )
-    return list(memories.by_seqs(rows, [int(seq) for (seq,) in found]).values())
+    return memories.where(rows, f"{among('m.seq', seqs)} and m.tier <> 'archive' and m.twin_of = 0")
 
 
 #: How users work as they said in the projects of which a place is what holds all around them.
@@ -685,114 +582,94 @@ def stated_around(rows: Rows, place: Place) -> list[int]:
     """How users work as they said in the projects of which a place is what holds all around them; nothing for a project."""
     if place.everywhere != place.seq:
         return []
-    found = rows.all(
-        f"select m.seq {_STATED} order by m.confirmed_at desc, m.id limit :most",
-        place=place.seq,
-        most=MOST,
-    )
-    return [int(seq) for (seq,) in found]
+    latest = f"select m.seq {_STATED} order by m.confirmed_at desc, m.id limit :most"
+    return rows.column(latest, place=place.seq, most=MOST)
 
 
 def still_stated(rows: Rows, around: int, idents: Sequence[str]) -> dict[str, int]:
     """Which of some memories are still such that users said them in a project around which a place is, and in which."""
-    found = (rows.one(f"select m.project_seq {_STATED} and m.id = :id", place=around, id=ident) for ident in idents)
-    return {ident: int(row[0]) for ident, row in zip(idents, found, strict=True) if row is not None}
+    found = {
+        ident: rows.value(f"select m.project_seq {_STATED} and m.id = :id", place=around, id=ident) for ident in idents
+    }
+    return {ident: project for ident, project in found.items() if project is not None}
 
 
 def dream_asked(rows: Rows, place: Place, source: str) -> frozenset[str]:
     """`older:newer` of what of a place was put before a person by a rule, whatever came of it."""
-    found = rows.all(
-        "select distinct fingerprint from candidates where project_seq = :place and source = :source and kind = 'stale'",
-        place=place.seq,
-        source=source,
+    asked = (
+        "select distinct fingerprint from candidates where project_seq = :place and source = :source and kind = 'stale'"
     )
-    return frozenset(str(fingerprint) for (fingerprint,) in found)
+    return frozenset(rows.column(asked, place=place.seq, source=source))
 
 
 def not_lifted(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     """Those of some memories that a dream lifted and that somebody has taken back from there."""
-    keys = _dream_evidence_listed(seqs)
-    found = rows.all(
+    found = rows.column(
         "select distinct m.id from memories m join belief_changes b on b.memory_id = m.id "  # noqa: S608
-        f"where m.seq in ({keys}) and b.change = :change",
+        f"where {among('m.seq', seqs)} and b.change = :change",
         change=NOT_LIFTED,
     )
-    return frozenset(str(ident) for (ident,) in found)
+    return frozenset(found)
 
 
 def dream_topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
     """Memory of the scope itself -> the names of its topics, without those that somebody took off."""
-    keys = _dream_evidence_listed(seqs)
     found: dict[str, set[str]] = defaultdict(set)
     for ident, name in rows.all(
         "select m.id, t.name from memories m join memory_topics x on x.memory_seq = m.seq "  # noqa: S608
-        f"join topics t on t.seq = x.topic_seq where m.seq in ({keys}) and m.project_seq = :place and x.weight > 0",
+        f"join topics t on t.seq = x.topic_seq where {among('m.seq', seqs)} and m.project_seq = :place and x.weight > 0",
         place=place.seq,
     ):
-        found[str(ident)].add(str(name))
+        found[ident].add(name)
     return {ident: frozenset(names) for ident, names in found.items()}
 
 
 def dream_told(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, str]]:
     """(session, memory) of each session that was told one of them."""
-    keys = _dream_evidence_listed(seqs)
     found = rows.all(
         "select distinct n.session_id, i.memory_id from memories m join injection_items i on i.memory_id = m.id "  # noqa: S608
-        f"join injections n on n.seq = i.injection_seq where m.seq in ({keys})"
+        f"join injections n on n.seq = i.injection_seq where {among('m.seq', seqs)}"
     )
-    return frozenset((str(session), str(ident)) for session, ident in found)
+    return frozenset(found)
 
 
 def by_assistants(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     """The turns of assistants among those that tell the memories."""
-    keys = _dream_evidence_listed(seqs)
-    found = rows.all(
+    found = rows.column(
         "select distinct p.uuid from provenance p join turns t on t.uuid = p.uuid "  # noqa: S608
-        f"where p.memory_seq in ({keys}) and t.kind = 'assistant'"
+        f"where {among('p.memory_seq', seqs)} and t.kind = 'assistant'"
     )
-    return frozenset(str(uuid) for (uuid,) in found)
+    return frozenset(found)
 
 
 def decided(rows: Rows, place: Place, seqs: Sequence[int]) -> Decided:
     """What the audit says of those that are of the scope itself."""
-    keys = _dream_evidence_listed(seqs)
-    since: dict[str, str] = {}
-    settled: set[str] = set()
-    refused: dict[str, set[str]] = defaultdict(set)
-    apart: set[tuple[str, str]] = set()
-    back: dict[str, str] = {}
-    stands: dict[str, str] = {}
-    undone: set[tuple[str, str]] = set()
-    asked: set[str] = set()
+    found = Decided()
     for ident, change, before, after, by, at, undone_at in rows.all(
         "select b.memory_id, b.change, b.before, b.after, b.by_whom, b.at, b.undone_at from memories m "  # noqa: S608
-        f"join belief_changes b on b.memory_id = m.id where m.seq in ({keys}) and m.project_seq = :place order by b.seq",
+        f"join belief_changes b on b.memory_id = m.id where {among('m.seq', seqs)} and m.project_seq = :place order by b.seq",
         place=place.seq,
     ):
         if change == belief_changes.REFUSED:
-            refused[ident].add(before)
+            found.refused[ident].add(before)
         elif change == NOT_ASKED:
-            asked.add(after)
+            found.asked.add(after)
         elif change == belief_changes.SUPERSEDED and undone_at and by == belief_changes.DREAM:
             other = belief_changes.read_state(after).get("superseded_by", "")
-            refused[ident].add(other)
-            refused[other].add(ident)  # nor the other way round
-            stands[ident] = max(undone_at, stands.get(ident, ""))
+            found.refused[ident].add(other)
+            found.refused[other].add(ident)  # nor the other way round
+            found.let_stand[ident] = max(undone_at, found.let_stand.get(ident, ""))
         elif change == belief_changes.SUPERSEDED and not undone_at:
-            since[ident] = at
+            found.superseded_at[ident] = at
             if by in ("person", "assistant"):
-                settled.add(ident)
+                found.settled.add(ident)
         elif change == belief_changes.MERGE and undone_at:
-            apart.add((ident, after))
+            found.apart.add((ident, after))
         elif change == belief_changes.ARCHIVE and undone_at:
-            back[ident] = max(undone_at, back.get(ident, ""))
+            found.brought_back[ident] = max(undone_at, found.brought_back.get(ident, ""))
         elif change in (STRENGTHENED, PROMOTED) and undone_at:
-            undone.add(("strengthen" if change == STRENGTHENED else "promote", ident))
-    return Decided(
-        superseded_at=since, settled=frozenset(settled), refused={key: frozenset(found) for key, found in refused.items()},
-        let_stand=stands, apart=frozenset(apart), brought_back=back, undone=frozenset(undone),
-        asked=frozenset(asked),
-    )  # fmt: skip
+            found.undone.add(("strengthen" if change == STRENGTHENED else "promote", ident))
+    return found
 
 
 def near_pairs(rows: Rows, place: Place, seqs: Sequence[int]) -> set[tuple[int, int]]:
@@ -803,32 +680,26 @@ def near_pairs(rows: Rows, place: Place, seqs: Sequence[int]) -> set[tuple[int, 
     )
     found: set[tuple[int, int]] = set()
     for seq in seqs if model is not None else ():
-        for vector in vectors.of_row(rows, "memory", seq, model=int(model)):
-            for other, _, _, apart in vector_tables.vector_hits(
-                rows, "memory", int(model), vector, projects=[place.seq], limit=NEAREST
+        for vector in vectors.of_row(rows, "memory", seq, model=model):
+            for other, _, _, distance in vector_tables.vector_hits(
+                rows, "memory", model, vector, projects=[place.seq], limit=NEAREST
             ):
-                if other != seq and 1 - apart / (2 * _LENGTH) >= LIKE:
-                    found.add((min(seq, int(other)), max(seq, int(other))))
+                if other != seq and 1 - distance / (2 * _LENGTH) >= LIKE:
+                    found.add((min(seq, other), max(seq, other)))
     return found
 
 
 def undone_raises(rows: Rows) -> frozenset[str]:
     """The candidates that dreams put into the queue and that were taken out of it with them."""
-    found = rows.all(
+    found = rows.column(
         "select distinct r.item from dream_changes c join dream_rows r on r.change_seq = c.seq "
         "where c.kind = 'raise' and c.undone_at <> ''"
     )
-    return frozenset(str(item) for (item,) in found)
+    return frozenset(found)
 
 
 def evidence(rows: Rows, uuids: Iterable[str]) -> tuple[Evidence, ...]:
     """Those of some turns that are there, in the order of time."""
-    found = [
-        rows.one(
-            "select t.uuid, s.id, t.at from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid",
-            uuid=uuid,
-        )
-        for uuid in dict.fromkeys(uuids)
-    ]
-    told = [Evidence(uuid=str(row[0]), session_id=str(row[1]), at=str(row[2])) for row in found if row is not None]
-    return tuple(sorted(told, key=lambda one: (one.at, one.uuid)))
+    said = "select t.uuid, s.id, t.at from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid"
+    found = [turn for uuid in dict.fromkeys(uuids) for turn in rows.read(Evidence, said, uuid=uuid)]
+    return tuple(sorted(found, key=lambda turn: (turn.at, turn.uuid)))
