@@ -28,7 +28,7 @@ from csmd.doctor.checks import LEVELS
 from csmd.errors import CsmdError
 from csmd.hosts.claude import registration
 from csmd.installer import foreign_files, plan, service
-from csmd.installer.plan import Change, Choice, Left, Part, programs
+from csmd.installer.plan import Change, Choice, Left, Part, virtual_environments
 from csmd.paths import Paths
 from csmd.text import display
 from csmd.text.display import amount
@@ -54,7 +54,7 @@ def _teller(as_json: bool) -> Callable[[Screen], None]:
 
 
 def _choice(known: dict[str, Any]) -> Choice:
-    return plan.choose(plan.installed(), [row["version"] for row in known["versions"]])
+    return plan.choose_events(plan.installed_clients(), [row["version"] for row in known["versions"]])
 
 
 def _why(choice: Choice) -> str:
@@ -73,7 +73,7 @@ def _named(path: Path) -> str:
 def _differences(planned: Sequence[Change]) -> Screen:
     """The difference that each file would see."""
     for change in planned:
-        difference = plan.shown(change)
+        difference = plan.diff_of(change)
         state = ":" if difference else ": left alone" if change.trouble else ": as it should be"
         yield f"\n{change.path}{state}"
         if difference:
@@ -97,7 +97,7 @@ def _seen(folders: Sequence[Path]) -> Screen:
 def show_plan(config: Config, planned: Sequence[Change], seen: Sequence[Path], choice: Choice | None) -> Screen:
     """What installing would write, and where; `choice` is None as long as nobody knows which clients are in use."""
     yield "csmd's own directories:"
-    yield from (f"  {line}" for line in plan.own_files(config.paths))
+    yield from (f"  {line}" for line in plan.describe_own_files(config.paths))
     yield "files of the assistant's:"
     yield from (f"  {_named(change.path)}" for change in planned)
     yield from _seen(seen)
@@ -138,7 +138,7 @@ def _file_json(change: Change, **more: Any) -> dict[str, Any]:
 
 
 def _planned_json(planned: Sequence[Change]) -> list[dict[str, Any]]:
-    return [_file_json(change, diff=plan.shown(change)) for change in planned]
+    return [_file_json(change, diff=plan.diff_of(change)) for change in planned]
 
 
 def _outcomes_json(outcomes: Sequence[Change]) -> list[dict[str, Any]]:
@@ -152,7 +152,7 @@ def _raise_trouble(changes: Sequence[Change]) -> None:
     """What could not be done decides the exit code, after all that could was done and told."""
     troubles = [change.trouble for change in changes if change.trouble]
     if troubles:
-        raise plan.together(troubles)
+        raise plan.combined_error(troubles)
 
 
 # --- the service
@@ -192,7 +192,7 @@ def show_runs(unit: service.Plan, status: dict[str, Any]) -> Screen:
         yield _sentence("it does not survive a reboot; `csmd start` brings it back, and hooks keep events until then")
         return
     yield _sentence(f"the daemon runs, pid {status['daemon']['pid']}, kept by {unit.kind}: {unit.manager.file}")
-    if note := unit.manager.note():
+    if note := unit.manager.lifetime_note():
         yield _sentence(note)
 
 
@@ -226,10 +226,10 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
     seen = tuple(Path(folder) for folder in known["elsewhere"]) if known else ()
     config = plan.configuration((*config_dirs, *seen))
     # What clients wrote only the daemon knows: without one the newer events stay as they are.
-    before = plan.noted_choice(paths)
+    before = plan.recorded_choice(paths)
     choice = before if known is None else _choice(known)
-    wanted = plan.ours(config, choice.events)
-    planned = plan.plan(config, wanted)
+    wanted = plan.wanted_entries(config, choice.events)
+    planned = plan.plan_install(config, wanted)
     if dry_run:
         if as_json:
             shown = {"home": str(paths.home), "settings": _planned_json(planned), "service": _unit_json(unit)}
@@ -249,7 +249,7 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
         result["import"] = work("csm_sync", vectors=False, recent=RECENT)
         # Only now it is known which clients wrote.
         choice = _choice(client.call(paths, "csm_clients", {}))
-        if choice != plan.noted_choice(paths):
+        if choice != plan.recorded_choice(paths):
             outcomes = _once_more(config, choice, outcomes)
         if not as_json:
             tell(show_events(choice, before.events))
@@ -265,8 +265,8 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
 
 def _once_more(config: Config, choice: Choice, before: Sequence[Change]) -> list[Change]:
     """Puts the entries in with other events than the first time; what became of each file in all."""
-    wanted = plan.ours(config, choice.events)
-    again = plan.install(config, plan.plan(config, wanted), wanted, choice.kept_out_by)
+    wanted = plan.wanted_entries(config, choice.events)
+    again = plan.install(config, plan.plan_install(config, wanted), wanted, choice.kept_out_by)
     changed = {change.path for change in before if change.changed}
     return [replace(change, changed=change.changed or change.path in changed) for change in again]
 
@@ -317,11 +317,11 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
     tell = _teller(as_json)
     paths = default_paths()  # and no configuration: one that is damaged must not keep anybody from leaving
     if purge:
-        plan.must_be_own(paths)
-    going = plan.parts(paths) if purge else []
+        plan.check_home_is_own(paths)
+    going = plan.plan_purge(paths) if purge else []
     parts = [{"what": part.what, "files": len(part.files), "bytes": part.bytes} for part in going]
     if dry_run:
-        planned, unit = plan.plan_removal(paths), service.recorded_file(paths)
+        planned, unit = plan.plan_removal(paths), service.recorded_unit(paths)
         tell(show_leaving(paths, planned, unit, going, _counts(paths) if purge else {}, purge=purge))
         if as_json:
             click.echo(wire.pretty({"settings": _planned_json(planned), "removes": parts, "service": unit}))
@@ -329,7 +329,7 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
         return
     if purge and not yes:
         _confirm(paths, going)
-    stopped, unit = service.stop(paths, by_user=True), service.recorded_file(paths)
+    stopped, unit = service.stop(paths, by_user=True), service.recorded_unit(paths)
     outcomes = plan.uninstall(paths)
     service.remove(paths)
     restored = [str(change.path) for change in outcomes if change.changed]
@@ -340,7 +340,7 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
     tell(show_uninstalled(outcomes, unit, stopped=stopped))
     refused: list[str] = []
     if purge and not any(change.trouble for change in outcomes):
-        left = plan.purge(paths, plan.parts(paths))
+        left = plan.purge(paths, plan.plan_purge(paths))
         refused = list(left.refused)
         result["purged"] = {"removed": parts, "foreign": [str(path) for path in left.foreign], "refused": left.refused}
         tell(show_purged(paths, going, left))
@@ -440,7 +440,7 @@ def show_going(paths: Paths, parts: Sequence[Part], counts: Mapping[str, int]) -
 def show_purged(paths: Paths, parts: Sequence[Part], remaining: Left) -> Screen:
     """What a purge has left."""
     yield f"removed {sum(len(part.files) for part in parts)} files, {size(sum(part.bytes for part in parts))}"
-    environments = programs(paths)
+    environments = virtual_environments(paths)
     for folder in environments:
         yield f"the program itself is in {folder}; to remove it:\n  rm -r {shlex.quote(str(folder))}"
     foreign = [path for path in remaining.foreign if path not in environments]
@@ -467,7 +467,7 @@ def hooks_settle(as_json: bool) -> None:
     paths = default_paths()
     known = client.call(paths, "csm_clients", {})
     # Here a client that is not found, or does not tell, is no reason: what PATH says in the daemon may be little.
-    choice = plan.known_to([*plan.installed().values(), *(row["version"] for row in known["versions"])])
+    choice = plan.events_known_to([*plan.installed_clients().values(), *(row["version"] for row in known["versions"])])
     gone, outcomes = plan.settle(paths, choice)
     result = {"withdrawn": gone, "kept_out_by": choice.kept_out_by, "settings": _outcomes_json(outcomes)}
     out(result, as_json, show_settled, why=_why(choice))
@@ -497,8 +497,8 @@ def upgrade(as_json: bool) -> None:
     hooks = stale_hooks(paths)
     unit = _unit(paths)
     # Which of the newer events are registered is what `csmd install` and the daemon decide.
-    wanted = plan.ours(config, known["events"])
-    outcomes = plan.install(config, plan.plan(config, wanted), wanted, known["kept_out_by"])
+    wanted = plan.wanted_entries(config, known["events"])
+    outcomes = plan.install(config, plan.plan_install(config, wanted), wanted, known["kept_out_by"])
     result: dict[str, Any] = {
         "from": str(known["version"]),
         "to": csmd.__version__,
@@ -518,15 +518,15 @@ def stale_hooks(paths: Paths) -> list[str]:
 
 def _is_ours(paths: Paths, name: str) -> bool:
     installed = paths.hook_dir / name
-    return installed.is_file() and installed.read_bytes() == (plan.share() / name).read_bytes()
+    return installed.is_file() and installed.read_bytes() == (plan.shipped_folder() / name).read_bytes()
 
 
 def _unit(paths: Paths) -> service.Plan:
     """The plan for the unit that was installed; the daemon stays detached where none was."""
-    keeper = service.manager(paths)
+    keeper = service.recorded_manager(paths)
     if keeper is not None:
-        return service.of_manager(keeper)
-    if file := service.recorded_file(paths):
+        return service.plan_for(keeper)
+    if file := service.recorded_unit(paths):
         raise CsmdError(
             f"{file} is gone, or its service manager does not answer",
             hint="run `csmd upgrade` in a session of yours; `csmd install` puts it into place, or does without",
@@ -584,7 +584,7 @@ def stop(as_json: bool) -> None:
     """Stop the daemon until `csmd start`; hooks keep what happens."""
     paths = default_paths()
     stopped = service.stop(paths, by_user=True)
-    out({"stopped": stopped}, as_json, show_stopped, kept=service.manager(paths) is not None)
+    out({"stopped": stopped}, as_json, show_stopped, kept=service.recorded_manager(paths) is not None)
 
 
 @render.whole
@@ -612,7 +612,7 @@ def show_started(value: dict[str, Any]) -> Screen:
         f", kept by {value['service']}" if is_kept else "",
     )
     yield f"the daemon {word}, pid {value['daemon']['pid']}{kept}"
-    unit = service.recorded_file(paths)
+    unit = service.recorded_unit(paths)
     if unit and not is_kept:
         yield _sentence(f"it is detached: the service manager that has {unit} does not answer")
     if not paths.install_record.exists():
@@ -641,7 +641,7 @@ def mcp_server() -> None:
 @click.command("path")
 def plugin_path() -> None:
     """Print where the plugin lies, for the assistant to add."""
-    click.echo(plan.share().parent)
+    click.echo(plan.shipped_folder().parent)
 
 
 # --- doctor, report

@@ -341,7 +341,7 @@ def _offline(*arguments: str) -> dict[str, Any]:
         env=child_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
-        what, hint = service.complaint(done.stderr)
+        what, hint = service.split_complaint(done.stderr)
         raise CsmdError(what or f"exit code {done.returncode}", hint=hint)
     return dict(wire.loads(done.stdout.encode()))
 

@@ -59,7 +59,7 @@ def entry() -> None:
     except DaemonUnreachable as error:
         from csmd.installer import service
 
-        _told(service.why_not(default_paths(), error))
+        _told(service.explain_unreachable(default_paths(), error))
     except CsmdError as error:
         _told(error)
     except Exception as error:  # noqa: BLE001 - the last line: told as a bug, with a report

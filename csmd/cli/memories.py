@@ -193,7 +193,7 @@ def brief(project: str | None, as_json: bool) -> None:
 
 def _switched_off(place: str, as_json: bool) -> None:
     """Says that a directory is left out: sessions there are told nothing, whatever is shown."""
-    mark = "" if as_json else foreign_files.left_out(place or here(None))
+    mark = "" if as_json else foreign_files.off_mark(place or here(None))
     if mark:
         render.show([warning(f"csmd is switched off there by {mark}: no session is captured or told anything")])
 

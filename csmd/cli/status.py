@@ -64,7 +64,7 @@ def look(paths: Paths) -> dict[str, Any]:
     try:
         value: dict[str, Any] = ask("csm_runtime_status")
     except DaemonUnreachable as error:
-        if service.why_not(paths, error) is not error or paths.install_record.exists():
+        if service.explain_unreachable(paths, error) is not error or paths.install_record.exists():
             raise  # the command line says why
         if paths.database.exists():  # it was uninstalled, or a plugin brings the hooks
             raise DaemonUnreachable(
@@ -72,8 +72,8 @@ def look(paths: Paths) -> dict[str, Any]:
                 hint="csmd install, or `csmd start` where a plugin brings the hooks",
             ) from None
         raise DaemonUnreachable(f"csmd is not installed here ({paths.home})", hint="csmd install") from None
-    value["degraded"] += installing.trouble(paths)
-    value["service_note"] = service.note(paths, value.get("service", ""))
+    value["degraded"] += installing.find_problems(paths)
+    value["service_note"] = service.lifetime_note(paths, value.get("service", ""))
     if value["version"] != csmd.__version__:
         is_newer = (display.version_of(value["version"]) or ()) > (display.version_of(csmd.__version__) or ())
         helps = "start the command anew" if is_newer else "csmd upgrade"

@@ -199,7 +199,7 @@ def hooks_other_home(scene: Scene) -> Iterator[Finding]:
 @check("`csmd install` finds another")
 def hook_python(scene: Scene) -> Iterator[Finding]:
     """Is the Python there that the hooks run on?"""
-    for trouble in plan.trouble(scene.paths):  # `csmd status` says the same
+    for trouble in plan.find_problems(scene.paths):  # `csmd status` says the same
         yield fail(trouble.partition(";")[0])
 
 
@@ -212,7 +212,7 @@ def hook_script(scene: Scene) -> Iterator[Finding]:
         path = scene.paths.hook_dir / name
         if not path.is_file():
             yield fail(f"the hook's file is gone: {path}")
-        elif path.read_bytes() != (plan.share() / name).read_bytes():
+        elif path.read_bytes() != (plan.shipped_folder() / name).read_bytes():
             yield warn(f"{path} is not the one that this csmd ships: altered, or of another version")
 
 
@@ -269,7 +269,7 @@ def server(scene: Scene) -> Iterator[Finding]:
 @check("remove that file; what was said meanwhile stays left out")
 def left_out(scene: Scene) -> Iterator[Finding]:
     """Is this directory not left out?"""
-    mark = foreign_files.left_out(str(scene.cwd))
+    mark = foreign_files.off_mark(str(scene.cwd))
     if mark:
         yield warn(f"csmd is switched off in this directory: {mark} lies there, and nothing that is said is captured")
 
@@ -493,7 +493,7 @@ def shared_settings(scene: Scene) -> Iterator[Finding]:
     """In a container: are the assistant's files its own?"""
     if not any(Path(mark).exists() for mark in CONTAINER_MARKS) and not scene.env.get("container"):
         return
-    points = service.mount_points(service.text_of(service.MOUNTS))
+    points = service.mount_points(service.read_text(service.MOUNTS))
     for folder in scene.dirs:
         if folder in points or folder / "projects" in points:
             yield warn(f"this is a container, and {folder} is mounted into it: sessions of elsewhere stand in it, "
@@ -626,7 +626,7 @@ def _room(place: Path, told: Callable[[str, str], Finding], why: str) -> Iterato
 def file_system(scene: Scene) -> Iterator[Finding]:
     """Is the home on a disk of this machine?"""
     home = Path(os.path.realpath(scene.paths.home))
-    kind, mount = service.file_system(home, service.text_of(service.MOUNTS))
+    kind, mount = service.file_system(home, service.read_text(service.MOUNTS))
     if kind in NETWORK:
         yield warn(f"{home} is on {kind} ({mount}): its locks cannot be relied on, and a lost connection stops capture")
 

@@ -148,7 +148,7 @@ def _with_answers(scene: Scene) -> Scene:
     try:
         status = client.call(paths, "csm_runtime_status", patience_s=STATUS_S)
     except DaemonUnreachable as error:
-        trouble = service.why_not(paths, error)
+        trouble = service.explain_unreachable(paths, error)
     except CsmdError as error:
         trouble = error
     hears = status is not None and not status.get("paused")

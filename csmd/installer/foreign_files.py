@@ -48,7 +48,7 @@ def read(path: Path) -> bytes | None:
 # --- the record
 
 
-def entry(
+def record_entry(
     before: bytes | None, after: bytes, remove: Remove, previous: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """What the install record keeps of one file: how to come back to its bytes, the sha256 of what we wrote.
@@ -63,7 +63,7 @@ def entry(
     return {"original": _kept(original, remove(after)), "sha256": _sha256(after)}
 
 
-def removal(current: bytes | None, kept: Mapping[str, Any], remove: Remove) -> bytes | None:
+def restored(current: bytes | None, kept: Mapping[str, Any], remove: Remove) -> bytes | None:
     """The file as it was before install, or None for no file; where it was edited since, only our entries go."""
     if current is None or _sha256(current) == kept["sha256"]:
         return None if current is None else _original(current, kept, remove)
@@ -179,7 +179,7 @@ STALE_S = 10.0
 
 
 @contextlib.contextmanager
-def held(path: Path) -> Iterator[None]:
+def assistant_lock(path: Path) -> Iterator[None]:
     """Holds the lock on `path` (through its links); without a directory for it there is nothing to lock.
 
     ConfigError when somebody else keeps it.
@@ -215,7 +215,7 @@ def _make(lock: Path) -> bool:
         raise ConfigError(f"{lock} cannot be made: {error.strerror or error}", hint="check its permissions") from error
 
 
-def left_out(folder: str) -> str:
+def off_mark(folder: str) -> str:
     """The mark `.csmd-off` that leaves a directory out, in it or in one above it; "" for none."""
     if not folder.startswith("/"):
         return ""

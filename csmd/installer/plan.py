@@ -67,7 +67,7 @@ def load_record(paths: Paths) -> dict[str, Any]:
     return {**NOTHING_INSTALLED, "folders": {}, **value}
 
 
-def save(paths: Paths, record: Mapping[str, Any]) -> None:
+def save_record(paths: Paths, record: Mapping[str, Any]) -> None:
     """Writes the install record whole."""
     write_whole(paths.install_record, wire.pretty(record).encode() + b"\n")
 
@@ -78,14 +78,14 @@ def assistant_dirs(paths: Paths) -> tuple[Path, ...]:
 
 
 @contextmanager
-def alone(paths: Paths) -> Iterator[None]:
+def install_lock(paths: Paths) -> Iterator[None]:
     """Of two that install, settle or uninstall at once the second waits; nothing to wait for where no home is."""
-    with locked(paths.run_dir / "install.lock") if paths.run_dir.is_dir() else nullcontext():
+    with file_lock(paths.run_dir / "install.lock") if paths.run_dir.is_dir() else nullcontext():
         yield
 
 
 @contextmanager
-def locked(file: Path) -> Iterator[None]:
+def file_lock(file: Path) -> Iterator[None]:
     """Holds a lock file; of two processes the second waits."""
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
@@ -171,7 +171,7 @@ def recorded_kinds(paths: Paths, path: Path) -> list[Kind]:
     return [kind for kind in KINDS if kind.name in names]
 
 
-def merged(before: bytes | None, kinds: Sequence[Kind], wanted: Wanted, where: str) -> bytes | None:
+def with_entries(before: bytes | None, kinds: Sequence[Kind], wanted: Wanted, where: str) -> bytes | None:
     """A file with the entries that are wanted and without those that are not; ConfigError where it cannot hold them."""
     text = json_edits.decode(before, where)
     for kind in kinds:
@@ -182,7 +182,7 @@ def merged(before: bytes | None, kinds: Sequence[Kind], wanted: Wanted, where: s
     return before if json_edits.is_blank(text) else text.encode()
 
 
-def removed(current: bytes, kinds: Sequence[Kind], home: Path, where: str) -> bytes:
+def without_entries(current: bytes, kinds: Sequence[Kind], home: Path, where: str) -> bytes:
     """A file without our entries of these kinds."""
     text = json_edits.decode(current, where)
     for kind in reversed(kinds if not json_edits.is_blank(text) else ()):
@@ -190,7 +190,7 @@ def removed(current: bytes, kinds: Sequence[Kind], home: Path, where: str) -> by
     return text.encode()
 
 
-def report(after: bytes, kinds: Sequence[Kind], wanted: Wanted, where: str) -> tuple[str, tuple[str, ...]]:
+def describe_entries(after: bytes, kinds: Sequence[Kind], wanted: Wanted, where: str) -> tuple[str, tuple[str, ...]]:
     """What of these kinds is in a file, and what keeps the others out that are wanted; for people."""
     text = json_edits.with_object(json_edits.decode(after, where))
     reasons = {kind.what: kind.obstacle(text, wanted, where) for kind in kinds if kind.is_wanted(wanted)}
@@ -221,10 +221,12 @@ class Change:
 
 def plan_merge(path: Path, kinds: Sequence[Kind], wanted: Wanted) -> Change:
     """The file with our entries."""
-    change = _planned(Change(path=path, kinds=tuple(kinds)), lambda before: merged(before, kinds, wanted, str(path)))
+    change = _planned(
+        Change(path=path, kinds=tuple(kinds)), lambda before: with_entries(before, kinds, wanted, str(path))
+    )
     if change.after is None:
         return change
-    what, out = report(change.after, kinds, wanted, str(path))
+    what, out = describe_entries(change.after, kinds, wanted, str(path))
     return replace(change, what=what, out=out)
 
 
@@ -244,7 +246,7 @@ def plan_return(paths: Paths, path: Path) -> Change:
     """A recorded file as it was before install; where it was edited since, without our entries."""
     change = Change(path=path, kinds=tuple(recorded_kinds(paths, path)), leaves=True)
     kept = load_record(paths)["settings"][str(path)]
-    return _planned(change, lambda before: foreign_files.removal(before, kept, _remover(change, paths.home)))
+    return _planned(change, lambda before: foreign_files.restored(before, kept, _remover(change, paths.home)))
 
 
 def plan_removal(paths: Paths) -> list[Change]:
@@ -264,16 +266,16 @@ def _planned(change: Change, make: Callable[[bytes | None], bytes | None]) -> Ch
 
 
 def _remover(change: Change, home: Path) -> foreign_files.Remove:
-    return lambda data: removed(data, change.kinds, home, str(change.path))
+    return lambda data: without_entries(data, change.kinds, home, str(change.path))
 
 
-def together(troubles: Sequence[CsmdError]) -> CsmdError:
+def combined_error(troubles: Sequence[CsmdError]) -> CsmdError:
     """One error for several."""
     first = troubles[0]
     return type(first)("; ".join(one.what for one in troubles), hint=first.hint) if len(troubles) > 1 else first
 
 
-def shown(change: Change) -> str:
+def diff_of(change: Change) -> str:
     """What is changed, for people; of a file that may hold others' keys only the lines themselves."""
     context = 0 if any(kind.shared for kind in change.kinds) else 3
     return foreign_files.diff(change.before, change.after, change.path, context=context)
@@ -310,25 +312,25 @@ def _write(paths: Paths, change: Change) -> None:
         if record["folders"].get(key) and folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
         del record["settings"][key]
-        save(paths, record)
+        save_record(paths, record)
     elif change.after is not None and change.after != change.before:
         # Noted before it is written: an entry without a record could not be taken back.
         remove, previous = _remover(change, paths.home), record["settings"].get(key)
-        kept = foreign_files.entry(change.before, change.after, remove, previous)
+        kept = foreign_files.record_entry(change.before, change.after, remove, previous)
         kept["kinds"] = [kind.name for kind in change.kinds]
         made = not change.path.parent.exists() or bool(record["folders"].get(key))
         settings, folders = {**record["settings"], key: kept}, {**record["folders"], key: made}
-        save(paths, {**record, "settings": settings, "folders": folders})
+        save_record(paths, {**record, "settings": settings, "folders": folders})
         try:
             _apply(change)
         except BaseException:
-            save(paths, record)
+            save_record(paths, record)
             raise
 
 
 def _apply(change: Change) -> None:
     shared = any(kind.shared for kind in change.kinds) and change.before != change.after
-    with foreign_files.held(change.path) if shared else nullcontext():
+    with foreign_files.assistant_lock(change.path) if shared else nullcontext():
         foreign_files.apply(change.path, change.before, change.after)
 
 
@@ -352,9 +354,9 @@ class Choice:
     kept_out_by: str = ""
 
 
-def choose(installed: Mapping[str, str], seen: Iterable[str]) -> Choice:
+def choose_events(installed: Mapping[str, str], seen: Iterable[str]) -> Choice:
     """What may be registered for these clients: path -> version ("" for one that does not say), and versions seen."""
-    choice = known_to([*installed.values(), *seen])
+    choice = events_known_to([*installed.values(), *seen])
     if choice.kept_out_by:
         return choice
     if not installed:
@@ -363,17 +365,17 @@ def choose(installed: Mapping[str, str], seen: Iterable[str]) -> Choice:
     return Choice(events=(), kept_out_by=f"{silent[0]} does not tell its version") if silent else choice
 
 
-def known_to(versions: Iterable[str]) -> Choice:
+def events_known_to(versions: Iterable[str]) -> Choice:
     """The newer events that the oldest of these versions knows; what is no version says nothing."""
     told = [version for version in versions if display.version_of(version)]
     if not told:
         return Choice(events=tuple(NEWER))
     oldest = min(told, key=_number)
-    events = tuple(event for event in NEWER if _number(oldest) >= _number(oldest_for([event])))
+    events = tuple(event for event in NEWER if _number(oldest) >= _number(oldest_version_for([event])))
     return Choice(events=events, kept_out_by="" if len(events) == len(NEWER) else oldest)
 
 
-def oldest_for(events: Sequence[str]) -> str:
+def oldest_version_for(events: Sequence[str]) -> str:
     """The oldest version that may be in use with these events registered; "" for any."""
     return max([FORGIVING, *(NEWER[event] for event in events)], key=_number) if events else ""
 
@@ -382,7 +384,7 @@ def _number(version: str) -> tuple[int, int, int]:
     return display.version_of(version) or (0, 0, 0)
 
 
-def installed() -> dict[str, str]:
+def installed_clients() -> dict[str, str]:
     """The clients on this machine, each once by its real path, and the version that each tells; "" where it does not."""
     search, home = child_environment().get("PATH", os.defpath), user_home()
     found = programs_in([*search.split(os.pathsep), *(str(home / usual) for usual in USUAL)], PROGRAM)
@@ -433,14 +435,14 @@ README = (
 )
 
 
-def share(folder: str = "hooks") -> Path:
+def shipped_folder(folder: str = "hooks") -> Path:
     """Where the files that `install` copies are: inside the wheel, or beside the package in a source tree."""
     package = Path(__file__).resolve().parent.parent
     inside = package / "_share" / folder
     return inside if inside.is_dir() else package.parent / folder
 
 
-def ours(config: Config, newer: Sequence[str] = ()) -> Wanted:
+def wanted_entries(config: Config, newer: Sequence[str] = ()) -> Wanted:
     """What csmd's entries are made of, by this configuration and with these newer events."""
     return Wanted(
         home=config.paths.home,
@@ -450,7 +452,7 @@ def ours(config: Config, newer: Sequence[str] = ()) -> Wanted:
     )
 
 
-def plan(config: Config, wanted: Wanted) -> list[Change]:
+def plan_install(config: Config, wanted: Wanted) -> list[Change]:
     """What installing would change in the assistant's files, each for itself; nothing is written."""
     files: dict[str, tuple[Path, list[Kind]]] = {}
     for folder in config.assistant_dirs:
@@ -462,7 +464,7 @@ def plan(config: Config, wanted: Wanted) -> list[Change]:
     return [plan_merge(path, kinds, wanted) for path, kinds in files.values()]
 
 
-def own_files(paths: Paths) -> list[str]:
+def describe_own_files(paths: Paths) -> list[str]:
     """What installing writes in csmd's own directories, for people."""
     return [
         f"{paths.home}/ (0700)",
@@ -484,16 +486,16 @@ def install(config: Config, planned: Sequence[Change], wanted: Wanted, kept_out_
     hooked = [change for change in planned if change.kinds[0].name == "hooks"]
     troubles = [change.trouble for change in hooked if change.trouble]
     if troubles and len(troubles) == len(hooked):
-        raise together(troubles)
+        raise combined_error(troubles)
     paths = config.paths
     for folder in (paths.home, paths.hook_dir, paths.run_dir, paths.spool):
         make_private(folder)
     readme = paths.home / "README.txt"
-    if is_own_readme(readme) or not os.path.lexists(readme):
+    if is_our_readme(readme) or not os.path.lexists(readme):
         write_whole(readme, README.encode())
     copy_hooks(paths)
     newer = [event for event in wanted.events if event in NEWER]
-    with alone(paths):
+    with install_lock(paths):
         # What a client must know is noted before it is written: the daemon looks after it from then on.
         _note_events(paths, newer, kept_out_by, assistant_dirs=[str(folder) for folder in config.assistant_dirs])
         return [
@@ -502,7 +504,7 @@ def install(config: Config, planned: Sequence[Change], wanted: Wanted, kept_out_
         ]
 
 
-def is_own_readme(path: Path) -> bool:
+def is_our_readme(path: Path) -> bool:
     """Whether a file says what csmd says of its home, in this or another version's words; somebody else's stays."""
     begin = README.partition(",")[0].encode()
     try:
@@ -513,7 +515,7 @@ def is_own_readme(path: Path) -> bool:
 
 def settle(paths: Paths, choice: Choice) -> tuple[list[str], list[Change]]:
     """Takes out the newer events that are registered and not chosen: (which, what became of each file)."""
-    with alone(paths):
+    with install_lock(paths):
         known = load_record(paths)
         gone = [event for event in known["events"] if event not in choice.events]
         if not gone:
@@ -525,20 +527,20 @@ def settle(paths: Paths, choice: Choice) -> tuple[list[str], list[Change]]:
         return gone, done
 
 
-def noted_choice(paths: Paths) -> Choice:
+def recorded_choice(paths: Paths) -> Choice:
     """The newer events that are registered, and why no more."""
     known = load_record(paths)
     return Choice(events=tuple(known["events"]), kept_out_by=str(known["kept_out_by"]))
 
 
 def _note_events(paths: Paths, newer: list[str], kept_out_by: str, **more: list[str]) -> None:
-    noted = {"events": newer, "needs": oldest_for(newer), "kept_out_by": kept_out_by}
-    save(paths, {**load_record(paths), **noted, **more})
+    noted = {"events": newer, "needs": oldest_version_for(newer), "kept_out_by": kept_out_by}
+    save_record(paths, {**load_record(paths), **noted, **more})
 
 
 def copy_hooks(paths: Paths) -> None:
     """Copies the hook scripts whole; a hook that runs meanwhile sees the old or the new one."""
-    source = share()
+    source = shipped_folder()
     for name in COPIED:
         write_whole(paths.hook_dir / name, (source / name).read_bytes(), mode=0o600 if name.endswith(".py") else 0o700)
     write_whole(paths.hook_dir / "interpreter", base_interpreter().encode() + b"\n")
@@ -548,7 +550,7 @@ def copy_hooks(paths: Paths) -> None:
     py_compile.compile(str(paths.hook_dir / "csmd_spool.py"), quiet=2)
 
 
-def trouble(paths: Paths) -> list[str]:
+def find_problems(paths: Paths) -> list[str]:
     """What keeps the installed hooks and server from running, in sentences; empty when nothing, or when there are none."""
     found = []
     for name, who in (("interpreter", "hooks: their"), ("python", "memory server: its")):
@@ -559,7 +561,7 @@ def trouble(paths: Paths) -> list[str]:
     for key, kept in load_record(paths)["settings"].items():
         with contextlib.suppress(CsmdError):  # `csmd doctor` says more of a file that cannot be read
             there = foreign_files.read(Path(key)) or b""
-            if "hooks" in kept["kinds"] and removed(there, KINDS[:1], paths.home, key) == there:
+            if "hooks" in kept["kinds"] and without_entries(there, KINDS[:1], paths.home, key) == there:
                 found.append(f"hooks: none of csmd's is in {key}; `csmd install` puts them back")
     return found
 
@@ -575,7 +577,7 @@ def configuration(more: Sequence[Path] = ()) -> Config:
 
 def uninstall(paths: Paths) -> list[Change]:
     """Takes csmd's entries out of every file that `install` recorded; one in trouble keeps its place in the record."""
-    with alone(paths):
+    with install_lock(paths):
         done = [
             carry_out(paths, lambda path=path: plan_return(paths, path))  # type: ignore[misc]
             for path in map(Path, reversed(load_record(paths)["settings"]))  # a directory was made for the first in it
@@ -650,7 +652,7 @@ class Left:
     refused: list[str] = field(default_factory=list)
 
 
-def parts(paths: Paths) -> list[Part]:
+def plan_purge(paths: Paths) -> list[Part]:
     """What a purge would remove, without what there is none of."""
     rows = [(what, paths.home, globs) for what, globs in HOME_FILES.items()]
     rows += [
@@ -695,14 +697,14 @@ def purge(paths: Paths, going: Sequence[Part]) -> Left:
     return left
 
 
-def programs(paths: Paths) -> list[Path]:
+def virtual_environments(paths: Paths) -> list[Path]:
     """The virtual environments in the home: the program, which whoever put it there removes."""
     with contextlib.suppress(OSError):
         return sorted(path.parent for path in paths.home.glob("*/pyvenv.cfg"))
     return []
 
 
-def must_be_own(paths: Paths) -> None:
+def check_home_is_own(paths: Paths) -> None:
     """CsmdError where the home is a link or somebody else's: then nothing in it is csmd's to remove."""
     if os.path.lexists(paths.home) and not _is_own(paths.home):
         raise CsmdError(f"{paths.home} is not a directory of yours", hint="remove it by hand if it is csmd's")
@@ -713,7 +715,7 @@ def _files(root: Path, globs: Sequence[str]) -> Iterator[tuple[Path, int]]:
     for glob in globs if _is_own(root) else ():
         for path in root.glob(glob):
             inside = path.relative_to(root).parents
-            foreign = path.name == "README.txt" and path.parent == root and not is_own_readme(path)
+            foreign = path.name == "README.txt" and path.parent == root and not is_our_readme(path)
             with contextlib.suppress(OSError):
                 info = path.lstat()
                 behind_link = any((root / folder).is_symlink() for folder in inside)

@@ -32,7 +32,7 @@ from csmd.config import (
 from csmd.errors import BadInput, ConfigError, CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.installer import plan
 from csmd.installer.foreign_files import make_private, write_whole
-from csmd.installer.plan import locked
+from csmd.installer.plan import file_lock
 from csmd.paths import Paths, mark_of
 
 #: From this systemd on the wait between restarts can grow; an older one warns about the words.
@@ -67,7 +67,7 @@ class Unit:
         return plain if self.is_default else f"{plain}{between}{self.mark}"
 
 
-def mark_in(text: str) -> str:
+def mark_in_unit(text: str) -> str:
     """The mark of the home that a unit was written for; "" when csmd did not write it."""
     found = _MARK.search(text)
     return found.group(1) if found else ""
@@ -116,7 +116,7 @@ def _filled(name: str, values: Mapping[str, str]) -> str:
     """A shipped template with its places filled; a line that was only a place of nothing is left out."""
     folder, _, file = name.partition("/")
     lines = []
-    for line in (plan.share(folder) / file).read_text(encoding="utf-8").splitlines():
+    for line in (plan.shipped_folder(folder) / file).read_text(encoding="utf-8").splitlines():
         place = _PLACE.fullmatch(line)
         if not (place and not values[place.group(1)]):
             lines.append(_PLACE.sub(lambda found: values[found.group(1)], line))
@@ -315,7 +315,7 @@ class Manager:
         """Whether the daemon died so often that the manager starts it no more by itself; launchd tries for ever."""
         return self._ask(self.commands.state).strip() == "failed"
 
-    def note(self) -> str:
+    def lifetime_note(self) -> str:
         """What a person should know of how long the daemon lives; "" when it lives as long as one would think."""
         if self.kind == "launchd" or has_screen():
             return ""
@@ -380,7 +380,7 @@ def is_wsl(version: str) -> bool:
     return "microsoft" in version.lower()
 
 
-def refusal(home: Path, *, version: str, mounts: str) -> str:
+def windows_refusal(home: Path, *, version: str, mounts: str) -> str:
     """Why csmd cannot live in this home, "" when it can: on a drive of Windows neither SQLite's log nor sockets work.
 
     `version` and `mounts` are the texts of /proc/version and /proc/mounts.
@@ -440,21 +440,21 @@ class Plan:
 
 def plan_unit(paths: Paths, *, wanted: bool = True) -> Plan:
     """What installing would do about the service; nothing is written. ConfigError where it cannot be done."""
-    refuse_windows(paths)
+    check_not_windows(paths)
     if not wanted:
         return Plan(manager=None, why="as --no-service asks")
     found = find_manager(paths, version=kernel())
     if isinstance(found, str):
         return Plan(manager=None, why=found)
-    return of_manager(found)
+    return plan_for(found)
 
 
-def of_manager(manager: Manager) -> Plan:
+def plan_for(manager: Manager) -> Plan:
     """The plan for a unit of this manager; ConfigError where somebody else's file stands in its place."""
     after, before = manager.text(), None
     if manager.file.exists() or manager.file.is_symlink():
         before = "" if manager.file.is_symlink() else manager.file.read_text(encoding="utf-8", errors="replace")
-        if mark_in(before) != mark_in(after):
+        if mark_in_unit(before) != mark_in_unit(after):
             raise ConfigError(
                 f"{manager.file} is there already, and it is not this home's unit",
                 hint="move it away, or `csmd install --no-service`",
@@ -488,13 +488,13 @@ def place(paths: Paths, planned: Plan, *, enable: bool = True) -> bool:
 
 
 def _note(paths: Paths, **what: Any) -> None:
-    with plan.alone(paths):
+    with plan.install_lock(paths):
         known = plan.load_record(paths)
         if {**known, **what} != known:
-            plan.save(paths, {**known, **what})
+            plan.save_record(paths, {**known, **what})
 
 
-def recorded_file(paths: Paths) -> str:
+def recorded_unit(paths: Paths) -> str:
     """The unit that an install put into place; "" for none."""
     known = plan.load_record(paths)["service"]
     return str(known["file"]) if known else ""
@@ -510,7 +510,7 @@ def remove(paths: Paths) -> bool:
         if manager.is_reachable():
             manager.stop()
             manager.disable()
-        if manager.file.is_file() and mark_in(manager.file.read_text(encoding="utf-8", errors="replace")):
+        if manager.file.is_file() and mark_in_unit(manager.file.read_text(encoding="utf-8", errors="replace")):
             manager.file.unlink()
         manager.forget()
     for folder in reversed(known["folders"]):
@@ -528,7 +528,7 @@ def bring_up(paths: Paths, planned: Plan) -> dict[str, Any]:
     Its status, with `started`, and `replaced`: the version of the daemon that had to end for it, else "".
     """
     changed = place(paths, planned)
-    running = instance(paths) if running_service(paths) else {}
+    running = read_instance(paths) if running_service(paths) else {}
     other = str(running.get("version", "an unknown version")) if running else ""
     stays = not changed and other == csmd.__version__ and running.get("service") == planned.kind
     if running and not stays:
@@ -546,7 +546,7 @@ KERNEL, MOUNTS = Path("/proc/version"), Path("/proc/mounts")
 def running_service(paths: Paths) -> psutil.Process | None:
     """The daemon's process, or None; told by the instance file's pid and start time together."""
     try:
-        known = instance(paths)
+        known = read_instance(paths)
         process = psutil.Process(int(known["pid"]))
         # As the daemon's start_token: since the boot, because the clock may have been set since.
         start = process.create_time() - (psutil.boot_time() if psutil.LINUX else 0.0)
@@ -557,7 +557,7 @@ def running_service(paths: Paths) -> psutil.Process | None:
     return process if alive else None
 
 
-def instance(paths: Paths) -> dict[str, Any]:
+def read_instance(paths: Paths) -> dict[str, Any]:
     """What the daemon that runs, or the last one that was killed, says of itself; empty when none does."""
     try:
         value = wire.loads(paths.instance.read_bytes())
@@ -566,7 +566,7 @@ def instance(paths: Paths) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def manager(paths: Paths) -> Manager | None:
+def recorded_manager(paths: Paths) -> Manager | None:
     """The manager that has this home's unit and answers; None when the daemon is to run detached."""
     try:
         known = plan.load_record(paths)["service"]
@@ -578,35 +578,35 @@ def manager(paths: Paths) -> Manager | None:
     return keeper if keeper.kind in MANAGERS and keeper.is_reachable() else None
 
 
-def note(paths: Paths, kind: str) -> str:
+def lifetime_note(paths: Paths, kind: str) -> str:
     """What a person should know of how long a daemon lives that `kind` keeps; "" when it lives as one would think."""
     if kind == "detached":
         return "after a reboot `csmd start` brings it back"
-    keeper = manager(paths)
-    return keeper.note() if keeper is not None else ""
+    keeper = recorded_manager(paths)
+    return keeper.lifetime_note() if keeper is not None else ""
 
 
-def refuse_windows(paths: Paths) -> None:
+def check_not_windows(paths: Paths) -> None:
     """ConfigError when this home is on a drive of Windows, where csmd cannot live."""
-    why = refusal(paths.home, version=kernel(), mounts=text_of(MOUNTS))
+    why = windows_refusal(paths.home, version=kernel(), mounts=read_text(MOUNTS))
     if why:
         raise ConfigError(why, hint="leave CSMD_HOME away, or set it to a directory of Linux's own, e.g. ~/.csmd")
 
 
 def kernel() -> str:
     """What the system says it is; "" where it does not."""
-    return text_of(KERNEL)
+    return read_text(KERNEL)
 
 
 def start(paths: Paths) -> dict[str, Any]:
     """Starts the daemon and waits until it answers; its status, with `started` False when it ran already."""
-    refuse_windows(paths)
+    check_not_windows(paths)
     for folder in (paths.home, paths.run_dir):
         make_private(folder)
     child: subprocess.Popen[bytes] | None = None
     begun, refused, where_to_look = False, "", f"see {paths.log_file}"
     until = time.monotonic() + START_PATIENCE_S
-    with locked(paths.run_dir / "start.lock"):  # of two that start at once the second finds the first one's daemon
+    with file_lock(paths.run_dir / "start.lock"):  # of two that start at once the second finds the first one's daemon
         try:
             while time.monotonic() < until:
                 if running_service(paths) is not None:
@@ -614,7 +614,7 @@ def start(paths: Paths) -> dict[str, Any]:
                         status = dict(client.call(paths, "csm_runtime_status", patience_s=5.0))
                         return {**status, "started": begun and (child is None or child.pid == status["daemon"]["pid"])}
                 elif not begun:
-                    begun, keeper = True, manager(paths)
+                    begun, keeper = True, recorded_manager(paths)
                     if keeper is None:
                         child = _spawn(paths)
                     else:
@@ -622,7 +622,7 @@ def start(paths: Paths) -> dict[str, Any]:
                         keeper.enable()  # `csmd stop` has it stay away, also at the next login
                         refused, where_to_look = keeper.start(), keeper.where_to_look()
                 elif ended := _how_it_ended(paths, child, refused):
-                    what, hint = complaint(text_of(paths.complaint))
+                    what, hint = split_complaint(read_text(paths.complaint))
                     raise CsmdError(f"the daemon ended at once: {what or ended}", hint=hint or where_to_look)
                 time.sleep(0.02)
         finally:
@@ -634,7 +634,7 @@ def start(paths: Paths) -> dict[str, Any]:
 def _how_it_ended(paths: Paths, child: subprocess.Popen[bytes] | None, refused: str) -> str:
     """How a daemon ended before it answered, a child of ours or a manager's; "" while it may still come."""
     if child is None:
-        return refused or ("it could not run" if text_of(paths.complaint) else "")
+        return refused or ("it could not run" if read_text(paths.complaint) else "")
     return "" if child.poll() is None else f"exit code {child.returncode}"
 
 
@@ -659,7 +659,7 @@ def stop(paths: Paths, *, by_user: bool) -> bool:
 
     `by_user` leaves the stopped mark, and has a service manager not start it at the next login.
     """
-    process, keeper = running_service(paths), manager(paths)
+    process, keeper = running_service(paths), recorded_manager(paths)
     if keeper is not None:
         keeper.stop()  # also where none runs: it may be about to be started again
         if by_user:
@@ -686,20 +686,20 @@ def _end(process: psutil.Process) -> None:
         return
 
 
-def complaint(said: str) -> tuple[str, str]:
+def split_complaint(said: str) -> tuple[str, str]:
     """(what, hint) of what a process of csmd's said on stderr when it ended."""
     what, _, hint = said.strip().removeprefix("csmd: ").partition("\n  try: ")
     return what, hint
 
 
-def why_not(paths: Paths, error: DaemonUnreachable) -> DaemonUnreachable:
+def explain_unreachable(paths: Paths, error: DaemonUnreachable) -> DaemonUnreachable:
     """The same error with what is known of the last daemon: what one said that could not start, or who gave it up."""
     if running_service(paths) is not None:
         return error
-    what, hint = complaint(text_of(paths.complaint))
+    what, hint = split_complaint(read_text(paths.complaint))
     if what:
         return DaemonUnreachable(f"{error.what}; the last one ended at once: {what}", hint=hint or error.hint)
-    keeper = manager(paths)
+    keeper = recorded_manager(paths)
     if keeper is not None and keeper.has_given_up():
         return DaemonUnreachable(
             f"{error.what}; it died several times in a row and {keeper.kind} starts it no more",
@@ -708,7 +708,7 @@ def why_not(paths: Paths, error: DaemonUnreachable) -> DaemonUnreachable:
     return error
 
 
-def text_of(path: Path) -> str:
+def read_text(path: Path) -> str:
     """The text of a file, "" where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")

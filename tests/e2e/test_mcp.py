@@ -34,7 +34,7 @@ ALLOWED = ["--allowedTools", "mcp__csmd__remember,mcp__csmd__search,mcp__plugin_
 def change_servers(sandbox: Sandbox, *, put_in: bool) -> None:
     """Puts our server in or takes it out, as `csmd install` and `csmd uninstall` do."""
     path = sandbox.home / ".claude" / ".claude.json"
-    with foreign_files.held(path):
+    with foreign_files.assistant_lock(path):
         text, home = path.read_text(), sandbox.csmd_home
         wanted = registration.Wanted(home=home, interpreter="/usr/bin/python3")
         merged, without = registration.merge_server(text, wanted, "x"), registration.remove_server(text, home, "x")
@@ -130,7 +130,7 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
     with_hooks = json.loads(by_hand.read_text())["hooks"]
     by_hand.write_text("{}")
     change_servers(sandbox, put_in=False)  # nothing is registered but the plugin
-    root = str(plan.share().parent)
+    root = str(plan.shipped_folder().parent)
     plugin(claude, "marketplace", "add", root)
     plugin(claude, "install", "csmd@csmd")
     if claude.version != "2.0.77":

@@ -56,11 +56,11 @@ def without(home: Path) -> foreign_files.Remove:
 def install_entry(
     before: bytes | None, after: bytes, home: Path, previous: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    return foreign_files.entry(before, after, without(home), previous)
+    return foreign_files.record_entry(before, after, without(home), previous)
 
 
 def removal(current: bytes | None, entry: dict[str, Any], home: Path) -> bytes | None:
-    return foreign_files.removal(current, entry, without(home))
+    return foreign_files.restored(current, entry, without(home))
 
 
 def commands(data: bytes, event: str) -> list[str]:

@@ -142,7 +142,8 @@ def test_extended_attributes_are_kept(tmp_path: Path) -> None:
 def test_the_diff_is_one_that_patch_understands(tmp_path: Path) -> None:
     for before in (b'{\n  "model": "opus"\n}', b'{"a": 1}', b'{\n "\xc3\xa9": 1\n}\n'):
         merged = (
-            plan.merged(before, plan.KINDS, Wanted(home=Path("/h/csmd"), interpreter="/usr/bin/python3"), "x") or b""
+            plan.with_entries(before, plan.KINDS, Wanted(home=Path("/h/csmd"), interpreter="/usr/bin/python3"), "x")
+            or b""
         )
         path = tmp_path / "settings.json"
         path.write_bytes(before)
@@ -162,10 +163,10 @@ def test_the_diff_is_one_that_patch_understands(tmp_path: Path) -> None:
 def test_the_lock_is_the_assistants_own_and_is_gone_afterwards(tmp_path: Path) -> None:
     (tmp_path / "real.json").touch()
     (tmp_path / "link.json").symlink_to("real.json")
-    with foreign_files.held(tmp_path / "link.json"):
+    with foreign_files.assistant_lock(tmp_path / "link.json"):
         assert (tmp_path / "real.json.lock").is_dir()
     assert not (tmp_path / "real.json.lock").exists()
-    with foreign_files.held(tmp_path / "no" / "folder.json"):
+    with foreign_files.assistant_lock(tmp_path / "no" / "folder.json"):
         assert not (tmp_path / "no").exists()
 
 
@@ -176,16 +177,16 @@ def test_somebody_elses_lock_is_waited_for_and_one_left_behind_is_not(
     lock.mkdir()
     timer = threading.Timer(0.1, lock.rmdir)
     timer.start()
-    with foreign_files.held(path):
+    with foreign_files.assistant_lock(path):
         assert not timer.is_alive() or timer.finished.is_set()
     timer.join()
     lock.mkdir()
     long_ago = time.time() - foreign_files.STALE_S - 5
     os.utime(lock, (long_ago, long_ago))
-    with foreign_files.held(path):
+    with foreign_files.assistant_lock(path):
         assert time.time() - lock.stat().st_mtime < 5, "it is a new one"
     lock.mkdir()
     monkeypatch.setattr(foreign_files, "PATIENCE_S", 0.05)
-    with pytest.raises(ConfigError, match="being written by somebody else"), foreign_files.held(path):
+    with pytest.raises(ConfigError, match="being written by somebody else"), foreign_files.assistant_lock(path):
         raise AssertionError("the lock is held by somebody else")
     assert lock.is_dir()

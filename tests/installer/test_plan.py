@@ -26,7 +26,7 @@ def test_a_file_that_its_owner_writes_meanwhile_is_planned_anew_and_keeps_what_w
     written: list[int] = []
 
     def merging() -> Change:
-        change = plan.plan_merge(path, KINDS, plan.ours(machine.config()))
+        change = plan.plan_merge(path, KINDS, plan.wanted_entries(machine.config()))
         if len(written) < 2:
             written.append(path.write_text(json.dumps({"n": len(written) + 1})))
         return change
@@ -45,7 +45,7 @@ def test_a_file_that_never_holds_still_is_left_to_its_owner(machine: Machine) ->
     counted = iter(range(100))
 
     def merging() -> Change:
-        change = plan.plan_merge(path, KINDS, plan.ours(machine.config()))
+        change = plan.plan_merge(path, KINDS, plan.wanted_entries(machine.config()))
         path.write_text(json.dumps({"n": next(counted)}))
         return change
 
@@ -59,8 +59,8 @@ def test_a_file_that_never_holds_still_is_left_to_its_owner(machine: Machine) ->
 def settled(machine: Machine) -> Machine:
     """A machine on which every newer event is registered."""
     config = machine.config()
-    wanted = plan.ours(config, tuple(registration.NEWER))
-    plan.install(config, plan.plan(config, wanted), wanted)
+    wanted = plan.wanted_entries(config, tuple(registration.NEWER))
+    plan.install(config, plan.plan_install(config, wanted), wanted)
     return machine
 
 
@@ -69,8 +69,8 @@ def test_settling_takes_out_what_is_not_known_and_the_original_is_not_forgotten(
     path.parent.mkdir()
     path.write_bytes(original)
     config = machine.config()
-    wanted = plan.ours(config, tuple(registration.NEWER))
-    plan.install(config, plan.plan(config, wanted), wanted)
+    wanted = plan.wanted_entries(config, tuple(registration.NEWER))
+    plan.install(config, plan.plan_install(config, wanted), wanted)
     assert plan.load_record(machine.paths)["needs"] == "2.1.101"
     gone, _ = plan.settle(machine.paths, Choice(events=("PostCompact",), kept_out_by="2.1.77"))
     assert (
@@ -78,7 +78,7 @@ def test_settling_takes_out_what_is_not_known_and_the_original_is_not_forgotten(
         and b"StopFailure" not in path.read_bytes()
         and b"PostCompact" in path.read_bytes()
     )
-    assert plan.noted_choice(machine.paths) == Choice(events=("PostCompact",), kept_out_by="2.1.77")
+    assert plan.recorded_choice(machine.paths) == Choice(events=("PostCompact",), kept_out_by="2.1.77")
     gone, _ = plan.settle(machine.paths, Choice(events=(), kept_out_by="2.0.77"))
     assert gone == ["PostCompact"] and list(json.loads(path.read_bytes())["hooks"]) == list(registration.EVENTS)
     assert plan.load_record(machine.paths)["needs"] == ""

@@ -36,20 +36,20 @@ ALL = tuple(registration.NEWER)
 def test_the_oldest_client_decides(
     installed: dict[str, str], seen: list[str], events: tuple[str, ...], why: str
 ) -> None:
-    choice = plan.choose(installed, seen)
+    choice = plan.choose_events(installed, seen)
     assert choice.events == events
     assert choice.kept_out_by.startswith(why) and bool(choice.kept_out_by) == bool(why)
 
 
 def test_what_nobody_tells_is_no_reason_to_take_an_event_out() -> None:
-    assert plan.known_to(["", NEW]).events == plan.known_to([]).events == ALL
-    assert plan.known_to(["", OLD]) == plan.Choice(events=(), kept_out_by=OLD)
+    assert plan.events_known_to(["", NEW]).events == plan.events_known_to([]).events == ALL
+    assert plan.events_known_to(["", OLD]) == plan.Choice(events=(), kept_out_by=OLD)
 
 
 def test_no_event_needs_less_than_the_version_that_forgives_unknown_ones() -> None:
-    assert plan.oldest_for([]) == "" and plan.oldest_for(ALL) == "2.1.101"
+    assert plan.oldest_version_for([]) == "" and plan.oldest_version_for(ALL) == "2.1.101"
     for event in registration.NEWER:
-        assert plan.oldest_for([event]) == "2.1.101"
+        assert plan.oldest_version_for([event]) == "2.1.101"
 
 
 def program(folder: Path, body: str) -> Path:
@@ -71,7 +71,7 @@ def test_every_client_is_asked_once_in_an_empty_environment(tmp_path: Path, monk
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("SECRET_OF_THE_USER", "x")
     monkeypatch.setenv("PATH", f"{tmp_path / 'same'}:{tmp_path / 'one'}:relative:/usr/bin:/bin")
-    found = plan.installed()
+    found = plan.installed_clients()
     ours = {path: version for path, version in found.items() if str(tmp_path) in path}
     assert ours == {str(tmp_path / "same" / "claude"): NEW, str(usual): OLD}
     said = told.read_text()
@@ -97,7 +97,7 @@ def test_a_client_that_does_not_tell_its_version_is_an_unknown_one(
 ) -> None:
     path = program(tmp_path / "bin", body)
     monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
-    assert plan.installed()[str(path)] == ""
+    assert plan.installed_clients()[str(path)] == ""
 
 
 def test_a_client_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,5 +105,5 @@ def test_a_client_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
     monkeypatch.setattr(plan, "PATIENCE_S", 0.2)
     begun = time.monotonic()
-    assert plan.installed()[str(path)] == ""
+    assert plan.installed_clients()[str(path)] == ""
     assert time.monotonic() - begun < 30

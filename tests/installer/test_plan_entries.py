@@ -44,7 +44,7 @@ def ours(*newer: str) -> Wanted:
 
 
 def remove(data: bytes) -> bytes:
-    return plan.removed(data, KINDS, HOME, "settings.json")
+    return plan.without_entries(data, KINDS, HOME, "settings.json")
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=6)
@@ -66,43 +66,43 @@ def test_any_file_gets_all_kinds_and_is_given_back(
     if "hooks" in value:
         value["hooks"] = {"Stop": [{"hooks": [{"type": "command", "command": "theirs"}]}], "Odd": []}
     before = (json.dumps(value, indent=indent, ensure_ascii=False) + end).encode()
-    first = plan.merged(before, KINDS, ours() if first_less else ours("StopFailure"), "x") or b""
-    entry = foreign_files.entry(before, first, remove)
-    merged = plan.merged(first, KINDS, ours("StopFailure"), "x") or b""
-    entry = foreign_files.entry(first, merged, remove, entry)
-    assert plan.merged(merged, KINDS, ours("StopFailure"), "x") == merged
+    first = plan.with_entries(before, KINDS, ours() if first_less else ours("StopFailure"), "x") or b""
+    entry = foreign_files.record_entry(before, first, remove)
+    merged = plan.with_entries(first, KINDS, ours("StopFailure"), "x") or b""
+    entry = foreign_files.record_entry(first, merged, remove, entry)
+    assert plan.with_entries(merged, KINDS, ours("StopFailure"), "x") == merged
     found = json.loads(merged)
     assert found.pop("statusLine") == {"command": str(HOME)}
     assert {key: one for key, one in found.items() if key != "hooks"} == {
         k: one for k, one in value.items() if k != "hooks"
     }
-    assert foreign_files.removal(merged, json.loads(json.dumps(entry)), remove) == before
+    assert foreign_files.restored(merged, json.loads(json.dumps(entry)), remove) == before
 
 
 def test_a_kind_that_is_not_wanted_any_more_goes() -> None:
-    merged = plan.merged(b'{"a": 1}', KINDS, ours("StopFailure"), "x")
-    less = plan.merged(merged, KINDS, ours(), "x") or b""
+    merged = plan.with_entries(b'{"a": 1}', KINDS, ours("StopFailure"), "x")
+    less = plan.with_entries(merged, KINDS, ours(), "x") or b""
     assert json.loads(less).keys() == {"a", "hooks"} and list(json.loads(less)["hooks"]) == ["Stop", "SessionEnd"]
-    assert plan.merged(None, KINDS[1:], ours(), "x") is None
-    assert plan.report(less, KINDS, ours(), "x") == ("hooks", ())
-    assert plan.report(less, KINDS, ours("StopFailure"), "x") == ("hooks and a line", ())
+    assert plan.with_entries(None, KINDS[1:], ours(), "x") is None
+    assert plan.describe_entries(less, KINDS, ours(), "x") == ("hooks", ())
+    assert plan.describe_entries(less, KINDS, ours("StopFailure"), "x") == ("hooks and a line", ())
 
 
 def test_what_somebody_elses_entry_keeps_out_is_not_told_as_put_in() -> None:
     chosen = replace(ours(), status_line=True)
     foreign = b'{"statusLine": {"type": "command", "command": "mine"}, "mcpServers": {"csmd": {"command": "x"}}}'
-    what, out = plan.report(foreign, plan.KINDS, chosen, "the file")
+    what, out = plan.describe_entries(foreign, plan.KINDS, chosen, "the file")
     assert what == "hooks" and "csmd_line.py" in out[0] and "the file has another server named csmd" in out[1]
-    own = plan.merged(b"{}", plan.KINDS, chosen, "x") or b""
-    assert plan.report(own, plan.KINDS, chosen, "x") == ("hooks and status line and memory server", ())
+    own = plan.with_entries(b"{}", plan.KINDS, chosen, "x") or b""
+    assert plan.describe_entries(own, plan.KINDS, chosen, "x") == ("hooks and status line and memory server", ())
 
 
 def test_a_file_that_only_our_entries_made_goes_with_them_and_one_with_more_stays() -> None:
-    merged = plan.merged(None, KINDS, ours("StopFailure"), "x") or b""
-    entry = foreign_files.entry(None, merged, remove)
-    assert foreign_files.removal(merged, entry, remove) is None
+    merged = plan.with_entries(None, KINDS, ours("StopFailure"), "x") or b""
+    entry = foreign_files.record_entry(None, merged, remove)
+    assert foreign_files.restored(merged, entry, remove) is None
     grown = merged.replace(b"{\n", b'{\n  "numStartups": 3,\n', 1)
-    assert json.loads(foreign_files.removal(grown, entry, remove) or b"") == {"numStartups": 3}
+    assert json.loads(foreign_files.restored(grown, entry, remove) or b"") == {"numStartups": 3}
 
 
 def test_the_names_in_the_record_are_unique() -> None:

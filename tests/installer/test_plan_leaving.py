@@ -94,7 +94,7 @@ def test_a_readme_of_the_users_is_neither_overwritten_nor_removed(machine: Machi
 def test_what_csmd_made_goes_and_all_else_stays(machine: Machine) -> None:
     paths = machine.paths
     fill(paths, *OWN, *FOREIGN)
-    going = plan.parts(paths)
+    going = plan.plan_purge(paths)
     assert sum(len(part.files) for part in going) == len(OWN)
     assert sum(part.bytes for part in going) == 100 * len(OWN)
     left = plan.purge(paths, going)
@@ -102,7 +102,7 @@ def test_what_csmd_made_goes_and_all_else_stays(machine: Machine) -> None:
     assert {path.name for path in left.foreign} == {
         "notes.txt", "sessions", "run", "venv", "log", "models", "backups", "damaged-by-me", "hook", "quarantine", "memory",
     }  # fmt: skip
-    assert left.refused == [] and plan.programs(paths) == [paths.home / "venv"]
+    assert left.refused == [] and plan.virtual_environments(paths) == [paths.home / "venv"]
     assert not (paths.home / "models" / "m").exists() and not (paths.home / "repairing").exists()
 
 
@@ -119,7 +119,7 @@ def test_nothing_behind_a_link_is_touched(machine: Machine) -> None:
     (paths.home / "models").mkdir()
     (paths.home / "models" / "linked").symlink_to(elsewhere)
     (paths.home / "csmd.db-wal").symlink_to(elsewhere / "csmd-1.db")
-    plan.purge(paths, plan.parts(paths))
+    plan.purge(paths, plan.plan_purge(paths))
     assert sorted(path.name for path in elsewhere.iterdir()) == ["csmd-1.db", "csmd-model.txt"]
     assert sorted(path.name for path in paths.home.iterdir()) == ["backups", "models"]
 
@@ -140,8 +140,8 @@ def test_the_platforms_places_and_the_second_spool_go_too(machine: Machine, monk
     ):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x")
-    assert sum(len(part.files) for part in plan.parts(paths)) == 4
-    plan.purge(paths, plan.parts(paths))
+    assert sum(len(part.files) for part in plan.plan_purge(paths)) == 4
+    plan.purge(paths, plan.plan_purge(paths))
     assert not paths.home.exists() and not state.exists() and not paths.config_file.parent.exists()
     assert [path.name for path in top.iterdir()] == ["other"]
     assert paths.home.parent.exists()

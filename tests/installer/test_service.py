@@ -92,8 +92,8 @@ def test_every_home_has_a_name_of_its_own_and_units_tell_whose_they_are() -> Non
     assert names[0] == "csmd" and len(set(names)) == 3
     for made in (default, other, third):
         for text in (systemd_text(made), plist(made).decode()):
-            assert service.mark_in(text) == made.mark
-    assert service.mark_in("[Service]\nExecStart=/bin/true\n") == ""
+            assert service.mark_in_unit(text) == made.mark
+    assert service.mark_in_unit("[Service]\nExecStart=/bin/true\n") == ""
 
 
 # --- launchd

@@ -69,13 +69,13 @@ def test_the_end_at_logout_is_told_where_nobody_sits_at_a_screen(
 ) -> None:
     kept = Manager(machine.paths, machine.root / "csmd.service", "systemd")
     stand_in(commands, "loginctl", "*Linger*) echo no;;")
-    assert kept.note() == LINGER and "enable-linger" in LINGER
+    assert kept.lifetime_note() == LINGER and "enable-linger" in LINGER
     monkeypatch.setenv("DISPLAY", ":0")
-    assert kept.note() == ""
+    assert kept.lifetime_note() == ""
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 1 10.0.0.2 22")
-    assert kept.note() == LINGER
+    assert kept.lifetime_note() == LINGER
     stand_in(commands, "loginctl", "*Linger*) echo yes;;")
-    assert kept.note() == ""
+    assert kept.lifetime_note() == ""
     assert not any("enable" in line for line in asked(commands)), "said, never done"
 
 
@@ -89,11 +89,11 @@ def test_a_unit_that_somebody_else_wrote_is_not_written_over(machine: Machine, c
     for theirs in ("[Service]\nExecStart=/bin/true\n", kept.text().replace("csmd: home ", "csmd: home 0123456789ab ")):
         kept.file.write_text(theirs)
         with pytest.raises(ConfigError, match="is there already"):
-            service.of_manager(kept)
+            service.plan_for(kept)
     kept.file.unlink()
     kept.file.symlink_to("/dev/null")  # a masked unit
     with pytest.raises(ConfigError, match="is there already"):
-        service.of_manager(kept)
+        service.plan_for(kept)
 
 
 def test_what_was_placed_is_taken_back_even_where_the_manager_is_gone(machine: Machine, commands: Path) -> None:
@@ -101,16 +101,16 @@ def test_what_was_placed_is_taken_back_even_where_the_manager_is_gone(machine: M
     kept = Manager(machine.paths, machine.root / "made" / "for it" / "csmd.service", "systemd")
     machine.home.mkdir(mode=0o700)
     before = sorted(machine.root.rglob("*"))
-    planned = service.of_manager(kept)
+    planned = service.plan_for(kept)
     assert service.place(machine.paths, planned) is True
     assert kept.file.stat().st_mode & 0o777 == 0o600
-    assert service.place(machine.paths, service.of_manager(kept)) is False, "as it should be"
+    assert service.place(machine.paths, service.plan_for(kept)) is False, "as it should be"
     wants = kept.file.parent / "default.target.wants"
     wants.mkdir()  # as `systemctl enable` does
     (wants / kept.file.name).symlink_to(kept.file)
-    assert service.manager(machine.paths) == kept
+    assert service.recorded_manager(machine.paths) == kept
     stand_in(commands, "systemctl", "")
-    assert service.manager(machine.paths) is None, "it does not answer"
+    assert service.recorded_manager(machine.paths) is None, "it does not answer"
     assert service.remove(machine.paths) is True and service.remove(machine.paths) is False
     assert sorted(machine.root.rglob("*")) == before
 
@@ -122,9 +122,9 @@ def test_a_manager_that_refuses_is_told_with_what_it_said(machine: Machine, comm
     kept = Manager(machine.paths, machine.root / "csmd.service", "systemd")
     machine.home.mkdir(mode=0o700)
     with pytest.raises(CsmdError, match="Access denied") as raised:
-        service.place(machine.paths, service.of_manager(kept))
+        service.place(machine.paths, service.plan_for(kept))
     assert "--no-service" in raised.value.hint
-    assert service.recorded_file(machine.paths) == str(kept.file), "so that it can be taken back"
+    assert service.recorded_unit(machine.paths) == str(kept.file), "so that it can be taken back"
 
 
 # --- launchd
@@ -142,7 +142,7 @@ def test_launchd_is_told_what_to_keep_and_to_forget_it(
         and kept.file.parent == a_home_of_its_own / "Library/LaunchAgents"
     )
     machine.home.mkdir(mode=0o700)
-    service.place(machine.paths, service.of_manager(kept))
+    service.place(machine.paths, service.plan_for(kept))
     assert plistlib.loads(kept.file.read_bytes())["Label"] == kept.name
     (commands / "asked").unlink()
     mine = f"gui/{os.getuid()}"

@@ -135,7 +135,7 @@ def test_an_upgrade_starts_nothing_that_was_stopped_on_purpose_and_needs_an_inst
     shown = machine.csmd("upgrade")
     assert "0.0.9 to" in shown and "prompt" in shown and "stopped by you" in shown
     assert service.running_service(machine.paths) is None and machine.paths.stopped_mark.exists()
-    assert (machine.paths.hook_dir / "prompt").read_bytes() == (plan.share() / "prompt").read_bytes()
+    assert (machine.paths.hook_dir / "prompt").read_bytes() == (plan.shipped_folder() / "prompt").read_bytes()
 
 
 def test_a_home_on_a_drive_of_windows_is_refused_before_anything_is_made(

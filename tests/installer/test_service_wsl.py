@@ -37,7 +37,7 @@ C:\\134 /mnt/late 9p rw 0 0
     ],
 )
 def test_a_home_on_a_drive_of_windows_is_refused(home: str, version: str, mounts: str, refused: bool) -> None:
-    said = service.refusal(Path(home), version=version, mounts=mounts)
+    said = service.windows_refusal(Path(home), version=version, mounts=mounts)
     assert bool(said) is refused
     assert not refused or ("write-ahead log" in said and home in said)
 
