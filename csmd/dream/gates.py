@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from csmd import wire
 from csmd.errors import BadInput
@@ -92,7 +93,7 @@ class Verdict:
 def counted_from(now: datetime, last_at: str, every_h: int) -> str:
     """Since when sessions are new: the last dream, "" for never; where that lies in the future, `every_h` ago."""
     if last_at and _when(last_at) - now > SKEW:
-        return _iso(now - timedelta(hours=every_h))
+        return (now - timedelta(hours=every_h)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     return last_at
 
 
@@ -188,10 +189,6 @@ def _when(stamp: str) -> datetime:
     return datetime.fromisoformat(stamp)
 
 
-def _iso(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.000Z")
-
-
 #: Another host is given up after this.
 SILENT = timedelta(hours=1)
 #: Two readings of one process's start differ by less.
@@ -223,18 +220,17 @@ Started = Callable[[int], float | None]
 
 def text(holder: Holder) -> bytes:
     """The file's content; as long at each heartbeat, so that one is written over the other."""
-    names = ("host", "boot", "pid", "start", "beat", "token")
-    return wire.dumps({name: getattr(holder, name) for name in names}).encode("utf-8", "replace") + b"\n"
+    return wire.dumps(asdict(holder)).encode("utf-8", "replace") + b"\n"
 
 
 def read(said: bytes) -> Holder | None:
     """The holder that a file's content names; None where it names none."""
+    types: dict[str, Callable[[Any], Any]] = {
+        "host": str, "boot": str, "pid": int, "start": float, "beat": str, "token": str,
+    }  # fmt: skip
     try:
         value = wire.loads(said)
-        return Holder(
-            host=str(value["host"]), boot=str(value["boot"]), pid=int(value["pid"]), start=float(value["start"]),
-            beat=str(value["beat"]), token=str(value["token"]),
-        )  # fmt: skip
+        return Holder(**{name: as_type(value[name]) for name, as_type in types.items()})
     except (BadInput, KeyError, TypeError, ValueError, OverflowError):
         return None
 

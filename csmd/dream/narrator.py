@@ -13,8 +13,7 @@ from csmd.dream.actions import Fact
 from csmd.extraction import shell_commands
 from csmd.memory import habits
 from csmd.model import Packet
-from csmd.store import candidates, failures
-from csmd.store import turns as counted
+from csmd.store import candidates, failures, turns
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount, cut, listed, squeeze
 
@@ -24,21 +23,11 @@ LEAST, NEARLY_ALL = 4, 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """A commit's subject, a branch's name or a test file's path, with the session and the turn it comes from."""
+    """A commit's subject, a branch's name or a file's path, with its session and the last turn that it comes from."""
 
     session_id: str
     name: str
     uuid: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
-    """A form that `seen` of `total` have; `name` is the same whatever the counts are."""
-
-    name: str
-    text: str
-    seen: tuple[Named, ...]
-    total: int
 
 
 #: Nobody chose these names: they say nothing of a form.
@@ -72,25 +61,26 @@ _TESTS: tuple[tuple[str, re.Pattern[str]], ...] = (
 _PLACES = ("tests", "test", "__tests__", "spec", "specs", "e2e")
 
 
-def of_commits(subjects: Sequence[Named]) -> Form | None:
+def of_commits(subjects: Sequence[Named], project: int) -> Fact | None:
     """The form of commit subjects, None for none that nearly all have."""
     chosen = _distinct([one for one in subjects if not _NOT_CHOSEN.match(one.name)])
     for name, (pattern, text) in SUBJECTS.items():
-        if form := _form(f"commit:{name}", text, [one for one in chosen if pattern.match(one.name)], len(chosen)):
-            return form
+        fitting = [one for one in chosen if pattern.match(one.name)]
+        if fact := _form(f"commit:{name}", text, fitting, len(chosen), project):
+            return fact
     return None
 
 
-def of_branches(names: Sequence[Named]) -> Form | None:
+def of_branches(names: Sequence[Named], project: int) -> Fact | None:
     """The form of branch names: what stands before the first slash, a ticket, a day; None for none."""
     chosen = _distinct([one for one in names if not _COMMON_BRANCH.match(one.name)])
     shapes = {one.name: _shape(one.name) for one in chosen}
-    counted = Counter(shape for shape in shapes.values() if shape)
-    if not counted:
+    common = Counter(shape for shape in shapes.values() if shape)
+    if not common:
         return None
-    shape = min(counted, key=lambda one: (-counted[one], one))
+    shape = min(common, key=lambda one: (-common[one], one))
     fitting = [one for one in chosen if shapes[one.name] == shape]
-    return _form(f"branch:{shape}", f"Branches are named `{shape}`", fitting, len(chosen), least=LEAST - 1)
+    return _form(f"branch:{shape}", f"Branches are named `{shape}`", fitting, len(chosen), project, least=LEAST - 1)
 
 
 def _shape(name: str) -> str:
@@ -105,15 +95,15 @@ def _shape(name: str) -> str:
     return f"{before}{slash}{told}"
 
 
-def of_tests(paths: Sequence[Named]) -> Form | None:
+def of_tests(paths: Sequence[Named], project: int) -> Fact | None:
     """How test files are named where the language leaves a choice, and where they lie; None for none."""
     kinds = [
         (form, one) for one in _distinct(paths) if (form := next((f for f, p in _TESTS if p.search(one.name)), ""))
     ]
     if not kinds:
         return None
-    counted = Counter(form for form, _ in kinds)
-    name = min(counted, key=lambda one: (-counted[one], one))
+    common = Counter(form for form, _ in kinds)
+    name = min(common, key=lambda one: (-common[one], one))
     fitting = [one for form, one in kinds if form == name]
     places = Counter(_place(one.name) for one in fitting)
     place = min(places, key=lambda one: (-places[one], one))
@@ -122,7 +112,7 @@ def of_tests(paths: Sequence[Named]) -> Form | None:
         where = f", below `{place}/`" if place else ", beside what they test"
     else:
         where = ""
-    return _form(f"tests:{name}", f"Test files are named `{name}`{where}", fitting, len(kinds))
+    return _form(f"tests:{name}", f"Test files are named `{name}`{where}", fitting, len(kinds), project)
 
 
 def _place(path: str) -> str:
@@ -130,10 +120,13 @@ def _place(path: str) -> str:
     return next((part for part in parts if part in _PLACES), "")
 
 
-def _form(name: str, text: str, seen: Sequence[Named], total: int, *, least: int = LEAST) -> Form | None:
+def _form(name: str, text: str, seen: Sequence[Named], total: int, project: int, *, least: int = LEAST) -> Fact | None:
+    """A convention that `seen` of `total` have, None where these are not nearly all."""
     if len(seen) < max(least, NEARLY_ALL * total):
         return None
-    return Form(name=name, text=text, seen=tuple(seen), total=total)
+    sources = [(one.session_id, one.uuid) for one in seen]
+    return _fact("convention", f"convention:{name}", f"{text}: {len(seen)} of {total}.", project,
+                 seen=len(seen), total=total, sources=sources)  # fmt: skip
 
 
 def _distinct(named: Sequence[Named]) -> list[Named]:
@@ -178,15 +171,6 @@ _TEST_NAME = re.compile(r"^(?:test_|spec_)|(?:_test|_spec|\.test|\.spec|Tests?|I
 
 #: Where something was taken out: what is left is not quoted.
 _HOLE = re.compile(r"\[(?:purged\]|redacted:)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A file that a session changed, below the project's root; `uuid` is the last turn that changed it."""
-
-    session_id: str
-    path: str
-    uuid: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,12 +269,12 @@ def _fact(
 # --- failures
 
 
-def told_of_failures(failures: Sequence[Failed], project: int) -> list[Fact]:
+def told_of_failures(errors: Sequence[Failed], project: int) -> list[Fact]:
     """What failed in several sessions and how it was mended, and what a check turns down most."""
-    found = [_pair(one, project) for one in failures]
+    found = [_pair(one, project) for one in errors]
     by_command: dict[str, dict[str, list[tuple[str, str]]]] = defaultdict(lambda: defaultdict(list))
     failing: dict[str, set[str]] = defaultdict(set)
-    for one in failures:
+    for one in errors:
         if shell_commands.purpose(one.command) in ("lint", "check types"):
             failing[one.command].update(session for session, _ in one.shown)
             if rule := _RULE.search(one.message):
@@ -348,11 +332,11 @@ def inside(path: str, *, cwd: str, root: str) -> str:
     return path
 
 
-def told_of_files(changes: Sequence[Change], project: int) -> list[Fact]:
+def told_of_files(changes: Sequence[Named], project: int) -> list[Fact]:
     """Which files change with which: not those that change with everything, nor a file with its own test."""
     sessions: dict[str, dict[str, str]] = defaultdict(dict)
     for one in changes:
-        sessions[one.session_id][one.path] = one.uuid
+        sessions[one.session_id][one.name] = one.uuid
     changed = Counter(path for files in sessions.values() for path in files)
     often = EVERYWHERE * len(sessions) if len(sessions) >= FEW_SESSIONS else float("inf")
     both: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -400,16 +384,6 @@ def _tests(one: str, other: str) -> bool:
     return bare[0] == bare[1] and stems[0] != stems[1]
 
 
-# --- conventions
-
-
-def told_of_form(form: Form, project: int) -> Fact | None:
-    """A convention that was seen, with its counts."""
-    sources = [(one.session_id, one.uuid) for one in form.seen]
-    return _fact("convention", f"convention:{form.name}", f"{form.text}: {len(form.seen)} of {form.total}.", project,
-                 seen=len(form.seen), total=form.total, sources=sources)  # fmt: skip
-
-
 #: The latest packets, and the sessions whose digests are looked at; errors, and the turns of each.
 MOST_PACKETS, MOST_SESSIONS, MOST_ERRORS, MOST_TURNS = 10_000, 300, 200, 100
 
@@ -419,22 +393,19 @@ def facts(rows: Rows, project: int, *, now: str) -> list[Fact]:
     del now
     found = told_of_packets(candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS), project)
     found += told_of_failures(_failed(rows, project), project)
-    done = counted.work_done(rows, project, sessions=MOST_SESSIONS)
+    done = turns.work_done(rows, project, sessions=MOST_SESSIONS)
+    named = {
+        kind: [Named(session_id=one.session_id, name=one.text, uuid=one.uuid) for one in done if one.kind == kind]
+        for kind in ("commit", "branch")
+    }
     changes = [
-        Change(session_id=one.session_id, path=path, uuid=one.uuid)
+        Named(session_id=one.session_id, name=path, uuid=one.uuid)
         for one in done
         if one.kind == "file" and (path := inside(one.text, cwd=one.cwd, root=one.root))
     ]
-    found += told_of_files(changes, project)
-    commits = [
-        Named(session_id=one.session_id, name=one.text.partition(" ")[2], uuid=one.uuid)
-        for one in done
-        if one.kind == "commit"
-    ]
-    branches = [Named(session_id=one.session_id, name=one.text, uuid=one.uuid) for one in done if one.kind == "branch"]
-    tests = [Named(session_id=one.session_id, name=one.path, uuid=one.uuid) for one in changes]
-    found += _forms((of_commits(commits), of_branches(branches), of_tests(tests)), project)
-    return ordered(found)
+    commits = [replace(one, name=one.name.partition(" ")[2]) for one in named["commit"]]
+    forms = (of_commits(commits, project), of_branches(named["branch"], project), of_tests(changes, project))
+    return ordered([*found, *told_of_files(changes, project), *filter(None, forms)])
 
 
 def _failed(rows: Rows, project: int) -> list[Failed]:
@@ -442,20 +413,15 @@ def _failed(rows: Rows, project: int) -> list[Failed]:
     for error in failures.listing(rows, [project], limit=MOST_ERRORS):
         if not error.command:
             continue
-        turns = counted.failures_shown(rows, error.error_seq, project, limit=MOST_TURNS)
-        mended = [one for one in turns if one.mended]
+        shown = turns.failures_shown(rows, error.error_seq, project, limit=MOST_TURNS)
+        mended = [one for one in shown if one.mended]
         found.append(
             Failed(
                 fingerprint=error.fingerprint, command=error.command, message=error.message,
-                shown=tuple((one.session_id, one.uuid) for one in turns if not one.mended),
+                shown=tuple((one.session_id, one.uuid) for one in shown if not one.mended),
                 mended=tuple((one.session_id, one.uuid) for one in mended),
                 said=tuple((one.text, one.uuid) for one in reversed(mended)),
                 files=tuple(tuple(one.files.split("\n")) for one in mended if one.files),
             )
         )  # fmt: skip
     return found
-
-
-def _forms(forms: Iterable[Form | None], project: int) -> list[Fact]:
-    told = (told_of_form(one, project) for one in forms if one is not None)
-    return [fact for fact in told if fact is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -99,10 +99,6 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in content_words(text))
 
 
-#: Statements and memories of one write: hooks wait behind it.
-BATCH = 3
-
-
 def planned(read: Read, *, key: bytes) -> Steps[Plan]:
     """What choosing anew would do now; a session or some memories to a step."""
     said: list[Said] = []
@@ -120,6 +116,15 @@ def planned(read: Read, *, key: bytes) -> Steps[Plan]:
         made += read(partial(_unknown, found=found.made[start : start + stored.READ], key=key))
         yield
     return replace(found, made=tuple(made))
+
+
+def _said(rows: Rows, *, session: Behind, key: bytes) -> list[Said]:
+    reached = cursors.cursor(rows, distill.STAGE, str(session.session_seq))
+    return [
+        Said(one.statement, one.turn.uuid, one.turn.session_id, one.turn.at, one.turn.project_seq)
+        for one in distill.choose_whole(rows, session, key=key)
+        if one.turn.ordinal <= reached
+    ]
 
 
 def _unknown(rows: Rows, found: Sequence[Said], key: bytes) -> list[Said]:
@@ -140,43 +145,35 @@ def _is_forgotten(rows: Rows, said: Said, *, home: int, key: bytes) -> bool:
     return believe.is_forgotten(rows, said.statement, project=said.project_seq, home=home, at=said.at, key=key)
 
 
-def _said(rows: Rows, *, session: Behind, key: bytes) -> list[Said]:
-    reached = cursors.cursor(rows, distill.STAGE, str(session.session_seq))
-    return [
-        Said(one.statement, one.turn.uuid, one.turn.session_id, one.turn.at, one.turn.project_seq)
-        for one in distill.choose_whole(rows, session, key=key)
-        if one.turn.ordinal <= reached
-    ]
-
-
 def batches(store: Store, dream: Dream, found: Plan, *, now: str, key: bytes) -> Steps[None]:
-    """Carries a plan out: words first, then what is new, so that what is said elsewhere too is known by then; then the archive."""
-    for start in range(0, len(found.kept), BATCH):
-        kept = found.kept[start : start + BATCH]
-        store.write(partial(_reword, dream_seq=dream.seq, kept=kept, now=now, key=key))
-        yield
-    for said in found.made:  # each an action of its own: to forget one takes no other's image away
-        store.write(partial(_make, dream_seq=dream.seq, said=said, now=now, key=key))
-        yield
-    for start in range(0, len(found.archived), BATCH):
-        gone = found.archived[start : start + BATCH]
-        store.write(partial(_archive, dream_seq=dream.seq, gone=gone, now=now))
+    """Carries a plan out, each memory an action of its own: to forget one takes no other's image away.
+
+    Words first, then what is new, so that what is said elsewhere too is known by then; then the archive.
+    """
+    acts = [
+        *(partial(_reword, memory=memory, said=said, key=key) for memory, said in found.kept),
+        *(partial(_make, said=said, key=key) for said in found.made),
+        *(partial(_archive, memory=memory) for memory in found.archived),
+    ]
+    for act in acts:
+        store.write(partial(act, note=partial(dreams.carried, seq=dream.seq, now=now), now=now))
         yield
 
 
-def _reword(rows: Rows, dream_seq: int, kept: Sequence[tuple[Memory, Said]], now: str, key: bytes) -> None:
-    for memory, said in kept:
-        told, home = _told(rows, memory, said), memory.project_seq
-        if told == memory or memories.by_id(rows, memory.id) != memory:
-            continue
-        text_hash = tokens.keyed_hash(told.text, key)
-        other = memories.by_hash(rows, text_hash, project=home)  # what another memory says already is not said twice
-        if (other and other.id != memory.id) or _is_forgotten(rows, said, home=home, key=key):
-            continue
-        act = partial(stored.reword, rows, supersession.aged(rows, told), text_hash=text_hash, now=now)
-        dreams.carried(
-            rows, dream_seq, kind="reword", project=home, reason="it is told as csmd tells it now",
-            evidence=(said.uuid,), items=[memory.id], act=act, now=now,
+#: Carries an action out through the dream's journal, as `dreams.carried`.
+Note = Callable[..., object]
+
+
+def _reword(rows: Rows, *, memory: Memory, said: Said, note: Note, now: str, key: bytes) -> None:
+    told, home = _told(rows, memory, said), memory.project_seq
+    text_hash = tokens.keyed_hash(told.text, key)
+    other = memories.by_hash(rows, text_hash, project=home)  # what another memory says already is not said twice
+    if told == memory or memories.by_id(rows, memory.id) != memory or (other and other.id != memory.id):
+        return
+    if not _is_forgotten(rows, said, home=home, key=key):
+        note(
+            rows, kind="reword", project=home, reason="it is told as csmd tells it now", evidence=(said.uuid,),
+            items=[memory.id], act=partial(stored.reword, rows, supersession.aged(rows, told), text_hash=text_hash, now=now),
         )  # fmt: skip
 
 
@@ -188,31 +185,33 @@ def _told(rows: Rows, memory: Memory, said: Said) -> Memory:
     return replace(memory, text=one.text, gate=one.gate, category=one.category, authority=authority, type=kind)
 
 
-def _make(rows: Rows, dream_seq: int, said: Said, now: str, key: bytes) -> None:
-    if _is_forgotten(rows, said, home=said.project_seq, key=key):
-        return
+def _make(rows: Rows, *, said: Said, note: Note, now: str, key: bytes) -> None:
+    del now
     source = Provenance(uuid=said.uuid, session_id=said.session_id, at=said.at)
 
     def act() -> None:
         believe.remember(rows, said.statement, source, project=said.project_seq, origin="stated", key=key)
 
+    if _is_forgotten(rows, said, home=said.project_seq, key=key):
+        return
     touched = [one.memory_id for one in belief_changes.changed_by(rows, act)]
     if touched:
-        dreams.carried(
-            rows, dream_seq, kind="choose", project=said.project_seq, reason="it is chosen by how csmd chooses now",
-            evidence=(said.uuid,), items=touched, act=act, now=now,
+        note(
+            rows, kind="choose", project=said.project_seq, reason="it is chosen by how csmd chooses now",
+            evidence=(said.uuid,), items=touched, act=act,
         )  # fmt: skip
 
 
-def _archive(rows: Rows, dream_seq: int, gone: Sequence[Memory], now: str) -> None:
-    for memory in gone:
-        now_is = memories.by_id(rows, memory.id)
-        # What was only looked at or linked since is still what the plan saw; what was said again is not.
-        if now_is is None or now_is.tier == "archive" or stored.part(rows, [memory.seq]) != [now_is]:
-            continue
-        if (now_is.text, now_is.provenance) == (memory.text, memory.provenance):
-            dreams.carried(
-                rows, dream_seq, kind="archive", project=memory.project_seq, reason=stored.NOT_CHOSEN, evidence=(),
-                items=[memory.id],
-                act=partial(belief_changes.archive_memory, rows, now_is, reason=stored.NOT_CHOSEN, by=belief_changes.DREAM, now=now), now=now,
-            )  # fmt: skip
+def _archive(rows: Rows, *, memory: Memory, note: Note, now: str) -> None:
+    is_now = memories.by_id(rows, memory.id)
+    # What was only looked at or linked since is still what the plan saw; what was said again is not.
+    if is_now is None or is_now.tier == "archive" or stored.part(rows, [memory.seq]) != [is_now]:
+        return
+    if (is_now.text, is_now.provenance) == (memory.text, memory.provenance):
+        act = partial(
+            belief_changes.archive_memory, rows, is_now, reason=stored.NOT_CHOSEN, by=belief_changes.DREAM, now=now
+        )
+        note(
+            rows, kind="archive", project=memory.project_seq, reason=stored.NOT_CHOSEN, evidence=(),
+            items=[memory.id], act=act,
+        )  # fmt: skip

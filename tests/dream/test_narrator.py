@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from csmd.dream import narrator
 from csmd.dream.actions import Fact
-from csmd.dream.narrator import Change, Failed, Named
+from csmd.dream.narrator import Failed, Named
 from csmd.model import Packet, State
 
 CALM = State(frustration=0.0, energy=0.5, stance="orders", urgency=0.0)
@@ -29,10 +29,10 @@ def ran(subject: str, sessions: Sequence[int], *, kind: str = "tool", outcome: s
     ]  # fmt: skip
 
 
-def changed(*sessions: str) -> list[Change]:
+def changed(*sessions: str) -> list[Named]:
     """What each session changed: `a b` is the files a and b."""
     return [
-        Change(session_id=f"s{number}", path=path, uuid=f"u-{number}-{path}")
+        Named(session_id=f"s{number}", name=path, uuid=f"u-{number}-{path}")
         for number, paths in enumerate(sessions)
         for path in paths.split()
     ]
@@ -61,8 +61,7 @@ def named(*names: str, sessions: int = 9) -> list[Named]:
     ]
 
 
-def form(found: narrator.Form | None) -> list[Fact]:
-    fact = narrator.told_of_form(found, 1) if found else None
+def form(fact: Fact | None) -> list[Fact]:
     return [fact] if fact else []
 
 
@@ -142,23 +141,23 @@ CASES = [
         ),
         ["When `a` changes, so does `b`: in 3 of 3 sessions."],
     ),
-    Case("nearly all commits have a form", form(narrator.of_commits(named(*COMMITS))),
+    Case("nearly all commits have a form", form(narrator.of_commits(named(*COMMITS), 1)),
          ["Commit subjects begin with a type (`feat:`, `fix(scope):`, ...): 4 of 4."]),
-    Case("commits without one", form(narrator.of_commits(named("Add x", "Fix y", "Mend z", "fix: w", "Say v"))), []),
-    Case("types in some and parts in others", form(narrator.of_commits(named("feat: a", "fix: b", "store: c", "cli: d"))), []),
-    Case("commits that name the part", form(narrator.of_commits(named("store: a", "cli: b", "store/x: c", "web-site: d"))),
+    Case("commits without one", form(narrator.of_commits(named("Add x", "Fix y", "Mend z", "fix: w", "Say v"), 1)), []),
+    Case("types in some and parts in others", form(narrator.of_commits(named("feat: a", "fix: b", "store: c", "cli: d"), 1)), []),
+    Case("commits that name the part", form(narrator.of_commits(named("store: a", "cli: b", "store/x: c", "web-site: d"), 1)),
          ["Commit subjects begin with the part that they change (`part: what`): 4 of 4."]),
-    Case("commits of one session", form(narrator.of_commits(named(*COMMITS, sessions=1))), []),
-    Case("branches with a ticket", form(narrator.of_branches(named("ann/ent-1-a", "ann/ent-22-b", "ann/ent-3-c", "main"))),
+    Case("commits of one session", form(narrator.of_commits(named(*COMMITS, sessions=1), 1)), []),
+    Case("branches with a ticket", form(narrator.of_branches(named("ann/ent-1-a", "ann/ent-22-b", "ann/ent-3-c", "main"), 1)),
          ["Branches are named `ann/ent-<number>-<what>`: 3 of 3."]),
-    Case("branches below a kind", form(narrator.of_branches(named("feat/a", "feat/b", "feat/c", "wip"))), []),
-    Case("branches of no form", form(narrator.of_branches(named("a", "b", "c", "d"))), []),
+    Case("branches below a kind", form(narrator.of_branches(named("feat/a", "feat/b", "feat/c", "wip"), 1)), []),
+    Case("branches of no form", form(narrator.of_branches(named("a", "b", "c", "d"), 1)), []),
     Case("test files where the language leaves a choice",
-         form(narrator.of_tests(named("src/a.spec.ts", "src/b.spec.ts", "src/c.spec.tsx", "d.spec.js"))),
+         form(narrator.of_tests(named("src/a.spec.ts", "src/b.spec.ts", "src/c.spec.tsx", "d.spec.js"), 1)),
          ["Test files are named `*.spec.*`, beside what they test: 4 of 4."]),
-    Case("test files and where they lie", form(narrator.of_tests(named(*(f"tests/x/test_{name}.py" for name in "abcd")))),
+    Case("test files and where they lie", form(narrator.of_tests(named(*(f"tests/x/test_{name}.py" for name in "abcd")), 1)),
          ["Test files are named `test_*.py`, below `tests/`: 4 of 4."]),
-    Case("test files that the language names", form(narrator.of_tests(named(*(f"x/{name}_test.go" for name in "abcde")))), []),
+    Case("test files that the language names", form(narrator.of_tests(named(*(f"x/{name}_test.go" for name in "abcde")), 1)), []),
 ]  # fmt: skip
 
 
