@@ -19,8 +19,7 @@ from csmd.dream.consolidation import joined, planning
 from csmd.memory import habits, scope, supersession, upkeep
 from csmd.memory.contradiction import SURE
 from csmd.model import Memory
-from csmd.store import belief_changes, candidates, dreams, memories, projects, tombstones
-from csmd.store import belief_changes as upkept
+from csmd.store import belief_changes, candidates, dreams, memories, projects
 from csmd.store import dreams as stored
 from csmd.store.core import Store
 from csmd.store.dreams import Dream, Place
@@ -76,7 +75,7 @@ def looked(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapsho
     taken_out = read(stored.undone_raises)
     yield
     days = read(lambda rows: {one: tuple(projects.active_days(rows, one)) for one in (place.seq, place.everywhere)})
-    dropped = read(upkept.dropped_pairs)
+    dropped = read(belief_changes.dropped_pairs)
     raised = read(lambda rows: candidates.of_source(rows, actions.SOURCE, project=place.seq))
     asked = read(partial(stored.dream_asked, place=place, source=supersession.SOURCE))
     yield
@@ -198,7 +197,7 @@ def carry_out(
         if any(memories.by_id(rows, memory.id) != memory for memory in seen) or not _may_still_lift(rows, action):
             moved += 1
             continue
-        if any(is_forgotten(rows, memory, key=key) for memory in seen):
+        if any(supersession.is_forgotten(rows, memory, memory.text, key=key) for memory in seen):
             continue
         changed = dreams.carried(
             rows, dream_seq, kind=action.kind, project=action.project_seq, reason=action.reason,
@@ -216,14 +215,6 @@ def _may_still_lift(rows: Rows, action: Action) -> bool:
     told = stored.still_stated(rows, action.project_seq, action.evidence)
     enough = action.memory.id in told and len({*told.values()}) >= consolidation.PROJECTS
     return enough and memories.by_id(rows, action.made.id) is None
-
-
-def is_forgotten(rows: Rows, memory: Memory, *, key: bytes) -> bool:
-    """Whether what a memory says was forgotten where it holds, so that nothing brings it back."""
-    return tombstones.keeps_out(
-        rows, memory.text, correction=memory.gate == "correction", authority=memory.authority,
-        project=memory.project_seq, at=memory.created_at, key=key,
-    )  # fmt: skip
 
 
 def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) -> list[str]:
@@ -244,9 +235,9 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
         return [asked] if asked else []
     changed = after(action, partial(supersession.aged, rows))
     if action.kind == "merge":
-        upkept.merge_memories(rows, memory, changed[1], reason=action.reason, by=belief_changes.DREAM, now=now)
+        belief_changes.merge_memories(rows, memory, changed[1], reason=action.reason, by=belief_changes.DREAM, now=now)
     elif action.kind == "archive":
-        upkept.archive_memory(rows, memory, reason=action.reason, by=belief_changes.DREAM, now=now)
+        belief_changes.archive_memory(rows, memory, reason=action.reason, by=belief_changes.DREAM, now=now)
     elif action.kind == "supersede" and other is not None:
         supersession.lower(
             rows, memory, other, lowers=memory.confidence - changed[0].confidence, sure=SURE, reason=action.reason,

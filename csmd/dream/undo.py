@@ -155,56 +155,6 @@ def unwritten(chain: Sequence[ChangedFile], content: str | None, purged: Collect
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """A memory or candidate on one side of an action; `links` read `relationship id`, `tier` is a candidate's status."""
-
-    text: str
-    confidence: float
-    tier: str
-    superseded_by: str
-    sources: int
-    links: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Touched:
-    """A memory or candidate before and after, None where it was not there; `kept`: why undoing has left it as it is."""
-
-    item: str
-    before: Side | None
-    after: Side | None
-    kept: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """A file that was written, as a unified diff; `kept` as of what was touched."""
-
-    path: str
-    diff: str
-    kept: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Did:
-    """One action of a dream; of one that a purge took away nothing is left but its reason (`purged`)."""
-
-    kind: str
-    project: str
-    reason: str
-    evidence: tuple[str, ...]
-    at: str
-    undone_at: str
-    touched: tuple[Touched, ...]
-    files: tuple[Written, ...]
-
-    @property
-    def purged(self) -> bool:
-        """Whether a purge took away what it had done."""
-        return not self.touched and not self.files
-
-
 def unified(path: str, before: str | None, after: str | None) -> str:
     """A file's change as people read it, with the lines around it; a file that is not there is /dev/null."""
     lines = difflib.unified_diff(
@@ -243,40 +193,47 @@ class Undone:
 # --- what is told
 
 
-def diff(rows: Rows, ident: str, *, among: Sequence[int] | None = None) -> Iterator[Did]:
-    """What a dream did, in order, in these projects (None: in all) and in files; CsmdError where there is no such dream."""
+def diff(rows: Rows, ident: str, *, among: Sequence[int] | None = None) -> Iterator[dict[str, Any]]:
+    """What a dream did, as JSON knows it, in order, in these projects (None: in all) and in files.
+
+    Of an action that a purge took away nothing is left but its reason. CsmdError where there is no such dream.
+    """
     dream = dreams.by_id(rows, ident)
     if dream is None:
         raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
     for change in dreams.changes(rows, dream.seq):
         if among is None or change.files or change.project_seq in among:
-            yield _did(rows, change)
+            yield _told_of(rows, change)
 
 
-def _did(rows: Rows, change: Change) -> Did:
-    return Did(
-        kind=change.kind, reason=change.reason, evidence=change.evidence, at=change.at, undone_at=change.undone_at,
-        project=projects.name_of(rows, workspaces.merged_into(rows, change.project_seq) or change.project_seq),
-        touched=tuple(
-            Touched(item=one.was.memory_id, before=_side(one.was), after=_side(one.then), kept=one.kept)
+def _told_of(rows: Rows, change: Change) -> dict[str, Any]:
+    return {
+        "kind": change.kind,
+        "project": projects.name_of(rows, workspaces.merged_into(rows, change.project_seq) or change.project_seq),
+        "reason": change.reason, "evidence": list(change.evidence), "at": change.at, "undone_at": change.undone_at,
+        "touched": [
+            {"item": one.was.memory_id, "before": _side(one.was), "after": _side(one.then), "kept": one.kept}
             for one in change.rows
-        ),
-        files=tuple(
-            Written(path=one.path, diff=unified(one.path, one.before, one.after), kept=one.kept)
+        ],
+        "files": [
+            {"path": one.path, "diff": unified(one.path, one.before, one.after), "kept": one.kept}
             for one in change.files
-        ),
-    )  # fmt: skip
+        ],
+        "purged": not change.rows and not change.files,
+    }  # fmt: skip
 
 
-def _side(image: Before) -> Side | None:
+def _side(image: Before) -> dict[str, Any] | None:
+    """A memory or candidate on one side of an action, None where it was not there; a candidate's tier is its status."""
     seen = belief_changes.seen(image)
     if not seen:
         return None
-    return Side(
-        text=str(seen["text"]), confidence=float(seen["confidence"]), tier=str(seen.get("tier") or seen.get("status", "")),
-        superseded_by=str(seen.get("superseded_by", "")), sources=len(seen.get("sources") or seen.get("evidence") or ()),
-        links=tuple(f"{kind} {other}" for _, other, kind, *_ in belief_changes.leads_to(image)),
-    )  # fmt: skip
+    return {
+        "text": str(seen["text"]), "confidence": float(seen["confidence"]),
+        "tier": str(seen.get("tier") or seen.get("status", "")), "superseded_by": str(seen.get("superseded_by", "")),
+        "sources": len(seen.get("sources") or seen.get("evidence") or ()),
+        "links": [f"{kind} {other}" for _, other, kind, *_ in belief_changes.leads_to(image)],
+    }  # fmt: skip
 
 
 def undoing(rows: Rows, ident: str) -> list[Dream]:

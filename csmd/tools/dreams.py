@@ -158,8 +158,8 @@ def _diff(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: b
     dream, seen = _find(rows, id_), places(rows, "", asking)
     did: list[Json] = []
     for one in undo.diff(rows, dream.id, among=seen):
-        if seen is None or by_person or not one.files:
-            did.append({**asdict(one), "evidence": list(one.evidence), "purged": one.purged})
+        if seen is None or by_person or not one["files"]:
+            did.append(one)
         yield
     total = sum(dreams.change_counts(rows, dream.seq).values())
     return {"dream": dream_json(rows, dream), "did": did, "hidden": total - len(did)}

@@ -183,13 +183,14 @@ def test_a_diff_tells_each_action_with_its_reason_and_both_sides(store: Store) -
     done = dream(store, [("supersede", idents[0], idents[1])])
     write_page(store, done, "one\n")
     action, page = store.read(lambda rows: list(stage_undo.diff(rows, done.id)))
-    assert (action.kind, action.project, action.reason, action.evidence) == ("supersede", "alpha", "why", (idents[0],))
-    old = next(one for one in action.touched if one.item == idents[0])
-    assert old.before is not None and old.after is not None
-    assert (old.before.confidence, old.before.superseded_by, old.before.links) == (0.8, "", ())
-    assert (old.after.superseded_by, old.after.links) == (idents[1], (f"superseded_by {idents[1]}",))
-    assert old.after.confidence < 0.8 and old.before.text == old.after.text == SAID[0]
-    assert (page.files[0].path, page.files[0].diff.splitlines()[-1]) == (PAGE, "+one")
+    told = (action["kind"], action["project"], action["reason"], action["evidence"])
+    assert told == ("supersede", "alpha", "why", [idents[0]])
+    old = next(one for one in action["touched"] if one["item"] == idents[0])
+    before, after = old["before"], old["after"]
+    assert (before["confidence"], before["superseded_by"], before["links"]) == (0.8, "", [])
+    assert (after["superseded_by"], after["links"]) == (idents[1], [f"superseded_by {idents[1]}"])
+    assert after["confidence"] < 0.8 and before["text"] == after["text"] == SAID[0]
+    assert (page["files"][0]["path"], page["files"][0]["diff"].splitlines()[-1]) == (PAGE, "+one")
     assert store.read(lambda rows: dreams.change_counts(rows, done.seq)) == {"page": 1, "supersede": 1}
 
 
@@ -355,7 +356,7 @@ def test_a_memory_that_moved_with_its_project_is_what_it_was_where_it_is_now(sto
 
     into = store.write(merge)
     action, *_ = store.read(lambda rows: list(stage_undo.diff(rows, done.id)))
-    assert action.project == "beta"
+    assert action["project"] == "beta"
     assert undo(store, done.id).kept == ()
     for ident, row in {row[0]: row for row in dump(store)[0]}.items():
         assert row[12] == into
@@ -435,7 +436,7 @@ def test_a_purged_text_takes_the_whole_of_each_action_away_that_could_bring_it_b
     assert store.read(lambda rows: memory_of(rows, idents[3])).tier != "archive"
     assert store.read(lambda rows: memories.by_id(rows, idents[0])) is None
     first, *_ = store.read(lambda rows: list(stage_undo.diff(rows, done.id)))
-    assert first.purged
+    assert first["purged"]
 
 
 def test_a_purged_session_takes_the_actions_and_files_along_that_told_of_it(store: Store) -> None:
@@ -446,7 +447,7 @@ def test_a_purged_session_takes_the_actions_and_files_along_that_told_of_it(stor
     store.write(lambda rows: purge_session(rows, store.hash_key, "u1"))
     assert SAID[0] not in journal_text(store) and SAID[3] in journal_text(store)
     assert undo(store, done.id).items == (idents[3],)
-    assert store.read(lambda rows: list(stage_undo.diff(rows, done.id)))[0].reason == PURGED
+    assert store.read(lambda rows: list(stage_undo.diff(rows, done.id)))[0]["reason"] == PURGED
 
 
 def test_a_candidates_words_are_kept_apart_from_its_state(store: Store) -> None:
