@@ -91,7 +91,6 @@ UNSIGNED: dict[str, set[str]] = {
     "capture.ingest": {"started_in"},
     "capture.transcripts": {"Leaving.apart", "spans_of", "with_times"},
     "dream.daily": {"_move", "_put_back", "_sessions_in", "data_without", "markdown"},
-    "dream.page_edits": {"_restore"},
     "dream.page_files": {"content", "put"},
     "dream.reselection": {"planned"},
     "dream.steps": {"_candidate_id", "looked", "planned"},

@@ -8,6 +8,7 @@ sync service or a full disk: nothing of it is read.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ from csmd.memory import remember as believe
 from csmd.memory import review_answers
 from csmd.model import Candidate, CandidateKind, Category, Evidence, Gate, Memory, Provenance, Scope, Statement
 from csmd.privacy.fingerprints import PURGED, Marks
-from csmd.store import candidates, files, markdown_pages, memories, tombstones, topics
+from csmd.store import candidates, markdown_pages, memories, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.markdown_pages import Call, PageRow
 from csmd.store.sqlite import Rows
@@ -182,16 +183,6 @@ def _is_copy(name: str, pages: Collection[str]) -> bool:
     return any(f"{folder}{slash}{match['of']}.md" in pages for match in found if match)
 
 
-def restored_name(path: str, today: str, taken: Collection[str]) -> str:
-    """The file beside a page that is to hold it whole; no file that is there has its name."""
-    stem = path.removesuffix(".md")
-    number, name = 1, f"{stem}.restored-{today}.md"
-    while name in taken:
-        number += 1
-        name = f"{stem}.restored-{today}-{number}.md"
-    return name
-
-
 # --- who wrote a page
 
 _READERS = frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch"})
@@ -210,16 +201,12 @@ _SWEEPS = re.compile(r"\*|\bfind\b|\bg?rep\b.*-|\s-\w*[rR]|glob|walk|listdir")
 
 def names_of(directory: str, path: str) -> tuple[str, ...]:
     """Words of which a call that may write a page has one: its file's name, its directories, and what says that a part is missing."""
-    return (path.rpartition("/")[2], _tail(directory), f"/{_home(directory)}", NOT_KEPT, CUT)
+    return (path.rpartition("/")[2], _tail(directory), "/" + _tail(directory).partition("/")[0], NOT_KEPT, CUT)
 
 
 def _tail(directory: str) -> str:
     """The directory's last two names: what stands before them is written as `~`, `$HOME`, or not at all."""
     return "/".join(directory.rstrip("/").split("/")[-2:])
-
-
-def _home(directory: str) -> str:
-    return _tail(directory).partition("/")[0]
 
 
 def may_write(tool: str, given: str, cwd: str, *, directory: str, path: str) -> bool:
@@ -237,7 +224,7 @@ def may_write(tool: str, given: str, cwd: str, *, directory: str, path: str) -> 
     if tool == "Bash" and (CUT in given or (NOT_KEPT in given and not command)):
         return True  # nobody knows what else stood there
     name = path.rpartition("/")[2]
-    home = re.search(rf"/{re.escape(_home(directory))}(?=[\s\"'\\;|&)]|/?$|/\*)", given)
+    home = re.search(rf"/{re.escape(_tail(directory).partition('/')[0])}(?=[\s\"'\\;|&)]|/?$|/\*)", given)
     inside = cwd == directory or cwd.startswith(f"{directory}/") or _tail(directory) in given
     inside = inside or (home is not None and bool(_SWEEPS.search(given)))
     if inside and (name in given or "*" in given or ".md" not in given):
@@ -460,9 +447,11 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
     known = store.read(markdown_pages.pages)
     where = {place.path: place for place in store.read(page_files.places).values()}
     purged = store.read(lambda rows: tombstones.marks(rows, key))
-    found = {path: _look(directory, path, row, purged) for path, row in _watched(directory, known, where).items()}
+    # Also what somebody wrote where csmd would have written a page.
+    new = [PageRow(path=path, text="", at="") for path in where if path not in known and (directory / path).is_file()]
+    found = {row.path: _look(directory, row, purged) for row in (*known.values(), *new)}
     if known and not any(page.is_there for page in found.values()):
-        store.write(lambda rows: _begin_anew(rows, known.values()))
+        store.write(partial(_begin_anew, known=known.values()))
         return 0
     other = [path for path, page in found.items() if _is_other(page, directory)]
     if not other:
@@ -479,23 +468,33 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
     return total
 
 
+def _begin_anew(rows: Rows, known: Iterable[PageRow]) -> None:
+    """The whole directory is gone: somebody wants it made anew, and no line of it was meant."""
+    for row in known:
+        if row.text and not row.also:
+            markdown_pages.put_page(rows, replace(row, also=row.text, held="", problem=""))
+
+
 def told(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
     """What there is to say of the pages: lines asked about, pages restored or not read, copies, edits not read yet."""
     known, purged = markdown_pages.pages(rows), tombstones.marks(rows, key)
     asked = Counter(path for _, path in markdown_pages.asked_about(rows))
+
+    def is_edited(row: PageRow) -> bool:
+        raw = None if row.held or row.problem else page_files.content(directory / row.path)
+        # As most are, which need not be looked into.
+        is_known = raw is None or row.is_known(raw.decode("utf-8", "replace"))
+        return not is_known and not page_files.is_read(raw, row, purged)
+
     # What is told is text: a name need not be.
     paths = (path.relative_to(directory).as_posix() for place in PLACES for path in _names(directory / place))
     names = [path.encode("utf-8", "replace").decode() for path in paths]
-    edited = [
-        path for path, row in known.items()
-        if not (row.held or row.problem) and _is_edited(page_files.content(directory / path), row, purged)
-    ]  # fmt: skip
     return {
         "asked": [{"page": path, "lines": number} for path, number in sorted(asked.items())],
         "restored": [{"page": row.path, "whole": row.held} for row in known.values() if row.held],
         "unread": [{"page": row.path, "why": row.problem} for row in known.values() if row.problem],
         "copies": copies(names, known),
-        "edited": edited,
+        "edited": [path for path, row in known.items() if is_edited(row)],
     }
 
 
@@ -506,52 +505,27 @@ def _names(place: Path) -> list[Path]:
         return []
 
 
-def _is_edited(raw: bytes | None, row: PageRow, purged: Marks) -> bool:
-    if raw is None or row.is_known(raw.decode("utf-8", "replace")):  # as most are, which need not be looked into
-        return False
-    return not page_files.is_read(raw, row, purged)
-
-
-def _begin_anew(rows: Rows, known: Iterable[PageRow]) -> None:
-    """The whole directory is gone: somebody wants it made anew, and no line of it was meant."""
-    for row in known:
-        if row.text and not row.also:
-            markdown_pages.put_page(rows, replace(row, also=row.text, held="", problem=""))
-
-
-def _watched(directory: Path, known: Mapping[str, PageRow], where: Mapping[str, Place]) -> dict[str, PageRow]:
-    """The pages that csmd wrote, and those that somebody wrote where it would have written one."""
-    new = [path for path in where if path not in known and (directory / path).is_file()]
-    return {**known, **{path: PageRow(path=path, text="", at="") for path in new}}
-
-
-def _look(directory: Path, path: str, row: PageRow, purged: Marks) -> _Page:
+def _look(directory: Path, row: PageRow, purged: Marks) -> _Page:
+    path = directory / row.path
     page = _Page(row=row, base=page_format.read(row.text))
-    raw = page_files.content(directory / path)
-    page.is_there = raw is not None
-    if (directory / path).is_symlink():
+    if path.is_symlink():
         page.is_there, page.problem = True, "it is a link to another file"
         return page
+    raw = page_files.content(path)
+    page.is_there = raw is not None
     if raw is not None:
         page.text, page.problem = page_files.said_in(raw, purged)
-        if row.is_known(page.text) and not page.problem:
-            said = page_format.read(page.text)
-            # What a person wrote is known with the memories that their lines stand for.
-            page.new = page.base = said if _words(said) != _words(page.base) else page.base
-            return page
         page.new = Read() if page.problem else page_format.read(page.text)
+        if row.is_known(page.text) and not page.problem:
+            # What a person wrote is known with the memories that their lines stand for.
+            now, was = ([page_lines.key(item.text) for _, item in read.lines()] for read in (page.new, page.base))
+            page.new = page.base = page.base if now == was else page.new
+            return page
         page.problem = page.problem or page.new.problem
-    if (
-        row.also
-        and row.text
-        and _distance(page.new, also := page_format.read(row.also)) < _distance(page.new, page.base)
-    ):
-        page.base = also  # it was written, and the daemon ended before it could say so
+    if row.also and row.text:
+        also = page_format.read(row.also)  # it was written, and the daemon ended before it could say so
+        page.base = min(page.base, also, key=lambda base: _distance(page.new, base))
     return page
-
-
-def _words(read: Read) -> list[str]:
-    return [page_lines.key(item.text) for _, item in read.lines()]
 
 
 def _distance(new: Read, base: Read) -> int:
@@ -572,17 +546,15 @@ def _take_in(
     store: Store, directory: Path, found: Mapping[str, _Page], path: str, done: Edits, where: Mapping[str, Place],
     *, now: str, key: bytes, unheard: bool,
 ) -> int:  # fmt: skip
-    page = found[path]
-    row = page.row
-    problem = page.problem or done.problem
-    if problem:
+    page, row = found[path], found[path].row
+    if problem := page.problem or done.problem:
         if problem != row.problem:
-            store.write(lambda rows: markdown_pages.put_page(rows, replace(row, problem=problem)))
+            store.write(partial(markdown_pages.put_page, page=replace(row, problem=problem)))
         return 0
     if done.truncated and path != INDEX:
         if not row.held:
             held = _restore(directory, path, row.also or row.text, today=now[:10])
-            store.write(lambda rows: markdown_pages.put_page(rows, replace(row, held=held)))
+            store.write(partial(markdown_pages.put_page, page=replace(row, held=held)))
             return 0
         if (directory / row.held).exists():
             return 0  # whether it was meant is not said yet
@@ -598,10 +570,10 @@ def _take_in(
 
 
 def _restore(directory: Path, path: str, whole: str, *, today: str) -> str:
-    """Puts a page down whole beside itself; its path."""
-    folder = (directory / path).parent
-    files.make_private(folder)
-    taken = {str((Path(path).parent / one.name).as_posix()) for one in folder.iterdir()}
-    name = restored_name(path, today, taken)
-    files.write_atomic(directory / name, whole.encode("utf-8", "replace"))
+    """Puts a page down whole beside itself, where no other file is; its path."""
+    stem = path.removesuffix(".md")
+    numbers = ("", *(f"-{number}" for number in range(2, MOST_NAMES)))
+    names = (f"{stem}.restored-{today}{number}.md" for number in numbers)
+    name = next(name for name in names if not os.path.lexists(directory / name))
+    page_files.put(directory / name, whole)
     return name

@@ -289,16 +289,13 @@ def _named(heading: re.Match[str]) -> str:
 IsOurs = Callable[[str], bool]
 
 
-class _Standing:
-    """The lines of memories that may stand on a page, found by id, or by their words where a line has none yet."""
+def _standing(lines: Mapping[str, Item]) -> Callable[[Item], Item | None]:
+    """Maps a line to the memory's as it is to stand, found by id, or by its words where it has none yet.
 
-    def __init__(self, standing: Mapping[str, Item]) -> None:
-        self._by_id = standing
-        self._by_words = {key(item.text): item for item in standing.values()}
-
-    def now(self, item: Item) -> Item | None:
-        """A line as it is to stand; None for one whose memory is believed no more."""
-        return self._by_id.get(item.id) if item.id else self._by_words.get(key(item.text), item)
+    None for one whose memory is believed no more.
+    """
+    by_words = {key(item.text): item for item in lines.values()}
+    return lambda item: lines.get(item.id) if item.id else by_words.get(key(item.text), item)
 
 
 def has_theirs(read: Read, is_ours: IsOurs) -> bool:
@@ -309,14 +306,13 @@ def has_theirs(read: Read, is_ours: IsOurs) -> bool:
 
 def placed(was: Read, standing: Mapping[str, Item], is_ours: IsOurs) -> frozenset[str]:
     """Those of the memories `standing` whose lines a person put under headings of their own."""
-    found = _Standing(standing)
     theirs = (item for section in was.sections if not is_ours(section.heading) for item in section.items)
-    return frozenset(now.id for item in theirs if (now := found.now(item)) is not None and now.id)
+    return frozenset(now.id for now in map(_standing(standing), theirs) if now is not None and now.id)
 
 
 def kept(page: Page, was: Read, standing: Mapping[str, Item], is_ours: IsOurs) -> Page:
     """A page with what a person wrote there; `standing` are the lines of the memories that may stand on it, by id."""
-    made, found = {section.heading: section for section in page.sections}, _Standing(standing)
+    made = {section.heading: section for section in page.sections}
     behind: dict[str, list[Section]] = {}
     anchor = ""
     for section in was.sections:
@@ -324,7 +320,7 @@ def kept(page: Page, was: Read, standing: Mapping[str, Item], is_ours: IsOurs) -
         if name == OWN:
             continue
         if not is_ours(name):
-            behind.setdefault(anchor, []).append(mapped(section, found.now))
+            behind.setdefault(anchor, []).append(mapped(section, _standing(standing)))
         elif name in made:
             made[name], anchor = _with_notes(made[name], section), name
         elif section.notes:

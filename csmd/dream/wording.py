@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from csmd.cache import cached
+from csmd.data import word_table
 from csmd.memory import contradiction
 from csmd.text import display, similarity
 
@@ -36,49 +37,17 @@ _REASON = re.compile(
     r"[,;:.(]?\s*(?<!just )(?<!only )(?<!simply )(?<!merely )(?<!not )\b(?:because|since(?! \d| v\d| version| the \d)|so that|due to|in order to|to (?:avoid|prevent|keep from)|as otherwise|otherwise)\b",
     re.IGNORECASE,
 )
-#: What a reason may not hold: there is more in it than why.
-_NO_REASON = frozenset("unless except but only if when until however although though".split())
-
-#: Words without which a sentence says the same. Tense, number, negation and "may" are none of them.
-_EMPTY = frozenset(
-    "a an the that please ok okay well we you i our your us it them its note this these those do does".split()
-)
-#: Words without which it does where nothing is denied: "not always" and "not all" tell something.
-_WEIGHT = frozenset("really very also so then always now currently actually basically simply all every each".split())
-#: Before one of these, or a number, "every" and "all" tell how often, or how many.
-_COUNTS = frozenset(
-    "second other third fourth few two three four five six seven eight nine ten dozen hundred half".split()
-)
-_COPULA = frozenset("is are be being been get gets".split())
-_DENIALS = frozenset("not never no none nor cannot without".split())
-#: What opens a part of a clause -> what opens the same kind of part.
-_OPENERS = {
-    **{word: word for word in "in on at to for from of with as by before after during per under over against between across through without than".split()},
-    "within": "in", "inside": "in", "into": "to", "onto": "to", "via": "by", "using": "with", "prior": "before",
-}  # fmt: skip
-#: What these open is a condition, to the end of its clause.
-_CONDITIONS = frozenset("if when while unless until except whenever where wherever although though".split())
-_OPENING = _CONDITIONS.union(_OPENERS)
-#: What these open tells more of a positive statement and limits nothing: by what means, as what.
-_MEANS = frozenset(("by", "as", "through"))
-#: A clause with one of these may take back what was said before it, or limit it.
-_LIMITS = similarity.TURNING_WORDS | _CONDITIONS | frozenset(
-    """but however only maybe perhaps might may could should would was were had formerly previously usually mostly
-    sometimes rather else otherwise whether wrong false untrue doubt ask asks asked think thinks thought always yet
-    ever anymore longer true sure necessarily soon long far""".split()
+#: The words by class; `=name` and `<name` are those that stand for `name`.
+_WORDS = word_table("wording_words.txt")
+_EMPTY, _COPULA, _CONDITIONS, _DETERMINERS = (
+    _WORDS[name] for name in ("empty", "copula", "condition", "determiner")
 )  # fmt: skip
-#: Behind a fronted part the sentence itself begins with one of these.
-_DETERMINERS = frozenset("the a an our all each every".split())
-_BEGINS = _DETERMINERS | frozenset("we you i it always never don't please use run keep must should no not".split())
-#: One word for those that say the same of code and of where things are.
-_SAME_AS = {
-    "docs": "documentation", "config": "configuration", "db": "database", "prod": "production", "env": "environment",
-    "dir": "directory", "folder": "directory", "folders": "directory", "repo": "repository", "repos": "repository",
-    "k8s": "kubernetes", "color": "colour", "colors": "colour", "keep": "store", "keeps": "store", "kept": "store",
-    "keeping": "store", "lives": "sit", "live": "sit", "resides": "sit", "reside": "sit", "lies": "sit",
-    "located": "sit", "execute": "run", "executes": "run", "executed": "run", "executing": "run",
-}  # fmt: skip
-_IRREGULAR_PAST = frozenset("kept stored wrote sent built ran made took held came put went said told gave".split())
+_LIMITS = _WORDS["limit"] | _CONDITIONS | similarity.TURNING_WORDS
+_SAME_AS = {word: name[1:] for name, words in _WORDS.items() if name.startswith("=") for word in words}
+_OPENERS = {word: name[1:] for name, words in _WORDS.items() if name.startswith("<") for word in words} | {
+    word: word for word in _WORDS["opener"]
+}
+_OPENING = _CONDITIONS.union(_OPENERS)
 
 _OUTER = re.compile(r"^[,;:?\"'`()\[\]{}“”‘’]+|[.,;:?!\"'`()\[\]{}“”‘’]+$|^[-–—]+$")
 _ENDS_CLAUSE = re.compile(r"[,;:.!?][\"'`”’)\]]*$|^[-–—]+$")
@@ -166,7 +135,7 @@ def _tells_how(one: _Clause, other: _Clause) -> bool:
     return (
         not one.denials
         and (one.join, other.denials, one.words, shorter) == (other.join, (), other.words, other.parts)
-        and all(opener in _MEANS for opener, _ in one.parts[len(shorter) :])
+        and all(opener in _WORDS["means"] for opener, _ in one.parts[len(shorter) :])
         and not (one.plain - other.plain) & _LIMITS
     )
 
@@ -191,7 +160,7 @@ def _taken_apart(text: str) -> _Statement:
     reasons: list[str] = []
     for sentence in _SENTENCE.split(_without_frames(plain)):
         why = _REASON.search(sentence)
-        if why and why.start() > 0 and not set(_bare(sentence[why.end() :])) & _NO_REASON:
+        if why and why.start() > 0 and not set(_bare(sentence[why.end() :])) & _WORDS["no_reason"]:
             core.append(f"{sentence[: why.start()]}.")
             reasons.append(sentence[why.end() :])
         else:
@@ -219,8 +188,8 @@ def _word(token: str) -> str:
 
 def _clauses(tokens: list[str]) -> list[_Clause]:
     """The clauses of a text; one that is only a fronted part belongs to the next."""
-    denies = any(word in _DENIALS or word == "only" or word.endswith("n't") for word in map(_word, tokens))
-    empty = _EMPTY if denies else _EMPTY | _WEIGHT
+    denies = any(word in _WORDS["denial"] or word == "only" or word.endswith("n't") for word in map(_word, tokens))
+    empty = _EMPTY if denies else _EMPTY | _WORDS["weight"]
     found: list[_Clause] = []
     fronted: list[str] = []
     words: list[str] = []
@@ -243,7 +212,14 @@ def _clauses(tokens: list[str]) -> list[_Clause]:
 def _clause(join: str, fronted: list[str], words: list[str], empty: frozenset[str]) -> list[_Clause]:
     if not fronted and words[0] in _OPENERS:  # where the sentence itself begins behind a fronted part
         inside = (set(words[1:at]) <= _DETERMINERS or words[at - 1] in _OPENERS for at in range(2, len(words)))
-        at = next((at for at, is_inside in enumerate(inside, 2) if words[at] in _BEGINS and not is_inside), 0)
+        at = next(
+            (
+                at
+                for at, is_inside in enumerate(inside, 2)
+                if words[at] in _DETERMINERS | _WORDS["begin"] and not is_inside
+            ),
+            0,
+        )
         fronted, words = words[:at], words[at:]
     main, denials, parts = _parts(words, empty)
     parts += _parts(fronted, empty)[2]
@@ -280,12 +256,12 @@ def _parts(words: list[str], empty: frozenset[str]) -> tuple[list[str], list[str
 def _tells_how_often(words: list[str], at: int) -> bool:
     """Whether "every" or "all" tell how often, or how many."""
     behind = words[at + 1] if at + 1 < len(words) else ""
-    return words[at] in ("every", "each", "all") and (behind in _COUNTS or behind[:1].isdigit())
+    return words[at] in ("every", "each", "all") and (behind in _WORDS["counts"] or behind[:1].isdigit())
 
 
 def _is_past(word: str) -> bool:
     """Whether a word may tell what was done, where no copula stands before it: "the worker used Kafka"."""
-    return word in _IRREGULAR_PAST or (word.endswith("ed") and not word.endswith("eed") and len(word) > 4)
+    return word in _WORDS["past"] or (word.endswith("ed") and not word.endswith("eed") and len(word) > 4)
 
 
 def _root(word: str) -> str:
