@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from csmd.model import Attention, Authority, Brief, Category, Gate, Memory
+from csmd.model import Attention, Authority, Brief, Gate, Memory
 from csmd.recall import compose, last_sessions, prompt, ranking, threads, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Found
@@ -190,40 +190,32 @@ TWIN_OVERLAP = ALIKE_OVERLAP
 RECENCY_MOST = 0.10
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A heading and what belongs under it; what its memories weigh beside others', and their share of the budget.
+class Section(NamedTuple):
+    """A heading and what belongs under it: gates and categories ("": all), and the origin ("": any).
 
-    `stays`: how late it is trimmed, the greatest last.
+    `weight` is what its memories weigh beside others', `share` their part of the budget, `stays` how late it is trimmed.
     """
 
     heading: str
-    gates: frozenset[Gate]
-    categories: frozenset[Category] | None
-    origin: str
-    weight: float
-    share: float
-    stays: float
-
-
-def _section(
-    heading: str, gates: str, categories: str = "", *, origin: str = "", weight: float, share: float, stays: float
-) -> Section:
-    chosen = frozenset(categories.split()) if categories else None
-    return Section(heading, frozenset(gates.split()), chosen, origin, weight, share, stays)  # type: ignore[arg-type]
+    gates: str
+    categories: str = ""
+    origin: str = ""
+    weight: float = 1.0
+    share: float = 0.0
+    stays: float = 0.0
 
 
 # fmt: off
 #: The first that fits takes a memory. Shares may add up to more than 1: what one section leaves another takes.
 SECTIONS: tuple[Section, ...] = (
-    _section("Corrections the user made", "correction", weight=1.3, share=0.45, stays=10),
-    _section("Habits, counted over sessions", "behavioral", origin="inferred", weight=2.0, share=0.08, stays=5),
-    _section("How the user works", "behavioral", "preference", weight=1.5, share=0.20, stays=5.5),
-    _section("Decisions and conventions", "epistemic behavioral", "decision constraint convention procedure", weight=1.1, share=0.45, stays=7),
-    _section("Known gotchas", "epistemic", "gotcha", weight=1.2, share=0.45, stays=8),
-    _section("Facts", "epistemic behavioral", weight=0.75, share=0.15, stays=6),
-    _section("People", "relational", weight=0.9, share=0.10, stays=6),
-    _section("Still open", "promissory", weight=0.9, share=0.15, stays=6.5),
+    Section("Corrections the user made", "correction", weight=1.3, share=0.45, stays=10),
+    Section("Habits, counted over sessions", "behavioral", origin="inferred", weight=2.0, share=0.08, stays=5),
+    Section("How the user works", "behavioral", "preference", weight=1.5, share=0.20, stays=5.5),
+    Section("Decisions and conventions", "epistemic behavioral", "decision constraint convention procedure", weight=1.1, share=0.45, stays=7),
+    Section("Known gotchas", "epistemic", "gotcha", weight=1.2, share=0.45, stays=8),
+    Section("Facts", "epistemic behavioral", weight=0.75, share=0.15, stays=6),
+    Section("People", "relational", weight=0.9, share=0.10, stays=6),
+    Section("Still open", "promissory", weight=0.9, share=0.15, stays=6.5),
 )
 #: What stands beside the memories: heading and how late it is trimmed.
 GOALS, ENDED, LEFT, FADING = ("Goals", 9.0), ("The last sessions", 4.0), ("Left open", 6.5), ("Still open? Asked once, it fades", 6.5)
@@ -287,8 +279,8 @@ class Newer:
 def section_of(memory: Memory) -> int:
     """The index of the section a memory belongs under."""
     for index, section in enumerate(SECTIONS):
-        of_kind = section.categories is None or memory.category in section.categories
-        if memory.gate in section.gates and of_kind and section.origin in ("", memory.origin):
+        of_kind = not section.categories or memory.category in section.categories.split()
+        if memory.gate in section.gates.split() and of_kind and section.origin in ("", memory.origin):
             return index
     return len(SECTIONS) - 1
 

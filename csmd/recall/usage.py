@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from csmd.memory import remember as believe
 from csmd.model import StoredTurn
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import memories, search, turns
-from csmd.store import receipts as uses
+from csmd.store import memories, receipts, search, turns
 from csmd.store.core import Store
 from csmd.store.receipts import Waiting
 from csmd.store.sqlite import Rows
@@ -25,6 +24,7 @@ from csmd.text import display, similarity, tokens
 
 #: By which kind of mark use is told, the surest first; "" where it is not.
 By = Literal["command", "path", "name", "words", ""]
+KINDS: tuple[By, ...] = ("command", "path", "name")
 #: Who says a piece: the assistant in words, the assistant in a call of a tool, anybody else.
 Voice = Literal["said", "called", "other"]
 
@@ -46,18 +46,6 @@ _ABBREVIATED = re.compile(r"(?:[a-z]\.)+[a-z]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether a told thing was used, by which kind of mark, and the marks themselves (which are never stored)."""
-
-    used: bool
-    by: By = ""
-    marks: tuple[str, ...] = ()
-
-
-NOT_USED = Verdict(used=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Piece:
     """A turn as it is compared: who says it, its text folded, and the stems of each of its passages."""
 
@@ -73,12 +61,16 @@ class Piece:
 
 @dataclass(slots=True)
 class Followed:
-    """A told thing with the marks that nobody else has brought yet; `words` are stems and a word of each, once `size`."""
+    """A told thing with the marks that nobody else has brought yet; `words` are stems and a word of each, once `size`.
+
+    Once it was used, `by` is the kind of mark that told it and `brought` the marks themselves (which are never stored).
+    """
 
     marks: dict[str, By]
     words: dict[str, str]
     size: int
-    verdict: Verdict = field(default=NOT_USED)
+    by: By = ""
+    brought: tuple[str, ...] = ()
 
 
 def followed(said: str) -> Followed:
@@ -115,36 +107,37 @@ def piece(said: str, voice: Voice) -> Piece:
     return Piece(voice, _folded(said), tuple(one for one in passages if one))
 
 
-def follow(told: Iterable[Followed], one: Piece, is_common: Callable[[str], bool]) -> None:
+def follow(told: Iterable[Followed], piece: Piece, is_common: Callable[[str], bool]) -> None:
     """Holds the told things against the next turn: the assistant's may show use, another's takes marks away."""
-    stems = one.stems
+    stems = piece.stems
     for item in told:
-        if item.verdict.used:
+        if item.by:
             continue
-        if one.voice == "other":
-            for mark in [mark for mark, by in item.marks.items() if _brings(one.folded, mark, by)]:
-                del item.marks[mark]
-            for word in item.words.keys() & stems:
-                del item.words[word]
+        if piece.voice == "other":
+            item.marks = {mark: by for mark, by in item.marks.items() if not _brings(piece.folded, mark, by)}
+            item.words = {stem: word for stem, word in item.words.items() if stem not in stems}
         else:
-            item.verdict = _verdict(item, one, stems, is_common)
+            item.by, item.brought = _use(item, piece, stems, is_common)
 
 
-def _verdict(item: Followed, one: Piece, stems: frozenset[str], is_common: Callable[[str], bool]) -> Verdict:
-    found = [mark for mark in item.marks if _holds(one.folded, mark)]
-    for by in ("command", "path", "name"):
+def _use(
+    item: Followed, piece: Piece, stems: frozenset[str], is_common: Callable[[str], bool]
+) -> tuple[By, tuple[str, ...]]:
+    """(by which kind of mark a turn of the assistant's shows use, these marks); "" for none."""
+    found = [mark for mark in item.marks if _holds(piece.folded, mark)]
+    for by in KINDS:
         if some := tuple(mark for mark in found if item.marks[mark] == by):
-            return Verdict(used=True, by=by, marks=some)
+            return by, some
     if not item.words.keys() & stems:
-        return NOT_USED
+        return "", ()
     own = {stem for stem, word in item.words.items() if not is_common(word)}
-    for passage in one.passages:
+    for passage in piece.passages:
         there = own & passage
         # A call says little, and what it says is done; but the last word that is left of a long text is nobody's.
-        alone = (one.voice == "called" or there == own) and len(there) * SHORT >= item.size
+        alone = (piece.voice == "called" or there == own) and len(there) * SHORT >= item.size
         if there and len(there) >= SHARE * len(own) and (len(there) >= FEW or alone):
-            return Verdict(used=True, by="words", marks=tuple(sorted(item.words[stem] for stem in there)))
-    return NOT_USED
+            return "words", tuple(sorted(item.words[stem] for stem in there))
+    return "", ()
 
 
 def _holds(folded: str, mark: str) -> bool:
@@ -187,103 +180,95 @@ PROMPTS = ("user", "relayed", "command")
 VOICES: dict[str, Voice] = {"assistant": "said", "tool_call": "called"}
 
 
-@dataclass(slots=True)
-class _Followed:
+class _Told:
     """A receipt with what it told, followed from where it was told to where its time is over."""
 
-    receipt: Waiting
-    texts: dict[str, str]
-    items: dict[str, Followed] = field(default_factory=dict)
-    at: dict[str, str] = field(default_factory=dict)
-    """When each was used."""
-    begun: bool = False
-    over: bool = False
-    heard: bool = False
-    """Whether the assistant said anything meanwhile."""
+    def __init__(self, receipt: Waiting, texts: dict[str, str]) -> None:
+        self.receipt = receipt
+        self.items: dict[str, Followed] = {}
+        self.used_at: dict[str, str] = {}
+        self.is_over = False
+        self.is_heard = False
+        """Whether the assistant said anything meanwhile."""
+        self._has_begun = False
+        self._texts = texts
+        self._begin()
+
+    def _begin(self) -> None:
+        """Follows what was told from here on: after a compaction nothing that was said before is in the context."""
+        self.items = {ident: followed(said) for ident, said in self._texts.items()}
+
+    def hear(self, turn: StoredTurn, heard: Piece, is_common: Callable[[str], bool]) -> None:
+        """Takes in the next turn of the session."""
+        self._place(turn)
+        if self.is_over:
+            return
+        if not self._has_begun or heard.voice == "other":
+            # Before it was told, whoever said it, the assistant had it already.
+            follow(self.items.values(), heard if heard.voice == "other" else piece(turn.text, "other"), is_common)
+            return
+        self.is_heard = True
+        follow(self.items.values(), heard, is_common)
+        for ident, item in self.items.items():
+            if item.by:
+                self.used_at.setdefault(ident, turn.at)
+
+    def _place(self, turn: StoredTurn) -> None:
+        """Where a turn stands to the receipt: before what was told, after it, or when its time is over."""
+        if not self._has_begun:
+            self._has_begun = turn.at > self.receipt.at and turn.seq != self.receipt.prompt_seq
+            if turn.kind == "summary" and not self._has_begun:
+                self._begin()
+        if self._has_begun:
+            ends = turn.kind == "summary" or (self.receipt.event != "session_start" and turn.kind in PROMPTS)
+            self.is_over = self.is_over or ends
 
 
 def step(store: Store, *, answered: str, still: str, over: str) -> int:
-    """Judges the next receipts of one session whose time is over (as `uses.waiting` has it); how many, 0 for none."""
-    found = store.read(lambda rows: waiting(rows, answered=answered, still=still, over=over))
+    """Judges the next receipts of one session whose time is over (as `receipts.waiting` has it); how many, 0 for none."""
+    found = store.read(lambda rows: receipts.waiting(rows, answered=answered, still=still, over=over, limit=BATCH))
+    found = [one for one in found if one.session_id == found[0].session_id]
     if not found:
         return 0
-    verdicts = store.read(lambda rows: judged(rows, found))
+    judged_now = store.read(lambda rows: judged(rows, found))
 
     def write(rows: Rows) -> None:
-        for one in verdicts:
-            uses.note_use(rows, one.receipt.seq, {ident: (v.used, v.by) for ident, v in said_of(one).items()})
-            for ident, at in one.at.items():
+        for told in judged_now:
+            items = told.items if told.is_heard else {}
+            receipts.note_use(rows, told.receipt.seq, {ident: (bool(one.by), one.by) for ident, one in items.items()})
+            for ident, at in told.used_at.items():
                 if (memory := memories.by_id(rows, ident)) is not None:
                     believe.use(rows, memory, at=at)
 
     store.write(write)
-    return len(verdicts)
+    return len(found)
 
 
-def waiting(rows: Rows, *, answered: str, still: str, over: str) -> list[Waiting]:
-    """The receipts of one session whose time is over."""
-    found = uses.waiting(rows, answered=answered, still=still, over=over, limit=BATCH)
-    return [one for one in found if one.session_id == found[0].session_id]
+def marks_of(rows: Rows, receipt: Waiting) -> dict[str, tuple[str, ...]]:
+    """Item -> by which marks its use shows, of a receipt as the turns stored today tell; none where the assistant said nothing."""
+    return {
+        ident: item.brought for told in judged(rows, [receipt]) if told.is_heard for ident, item in told.items.items()
+    }
 
 
-def said_of(one: _Followed) -> dict[str, Verdict]:
-    """The verdicts on a receipt's items; none where the assistant said nothing, or on what is gone."""
-    return {ident: item.verdict for ident, item in one.items.items()} if one.heard else {}
-
-
-def judged(rows: Rows, receipts: Sequence[Waiting]) -> list[_Followed]:
+def judged(rows: Rows, waiting: Sequence[Waiting]) -> list[_Told]:
     """Follows what receipts of one session told through its turns."""
     told = [
-        _Followed(one, {ident: said for ident, said in uses.told_items(rows, one.seq) if said not in ("", PURGED)})
-        for one in receipts
+        _Told(one, {ident: said for ident, said in receipts.told_items(rows, one.seq) if said not in ("", PURGED)})
+        for one in waiting
     ]
-    for one in told:
-        _begin(one)
-    session = receipts[0].session_seq
+    session = waiting[0].session_seq
     if not session:
         return told
-    first = uses.around(rows, session, receipts[0].at)
-    start = max(0, first - BEFORE)
+    start = max(0, receipts.around(rows, session, waiting[0].at) - BEFORE)
     is_common = _rarity(rows)
     for turn in turns.stream_turns(rows, session, after=start, limit=BEFORE + AFTER):
-        _hear(told, turn, is_common)
-        if all(one.over for one in told):
+        heard = piece(turn.text, VOICES.get(turn.kind, "other"))
+        for one in told:
+            one.hear(turn, heard, is_common)
+        if all(one.is_over for one in told):
             break
     return told
-
-
-def _begin(one: _Followed) -> None:
-    """Follows what was told from here on: after a compaction nothing that was said before is in the context."""
-    one.items = {ident: followed(said) for ident, said in one.texts.items()}
-
-
-def _hear(told: Sequence[_Followed], turn: StoredTurn, is_common: Callable[[str], bool]) -> None:
-    voice = VOICES.get(turn.kind, "other")
-    heard = piece(turn.text, voice)
-    for one in told:
-        _place(one, turn)
-        if one.over:
-            continue
-        if one.begun and voice != "other":
-            one.heard = True
-            was = {ident for ident, item in one.items.items() if item.verdict.used}
-            follow(one.items.values(), heard, is_common)
-            now = {ident for ident, item in one.items.items() if item.verdict.used}
-            one.at.update((ident, turn.at) for ident in now - was)
-        else:  # before it was told, whoever said it, the assistant had it already
-            follow(one.items.values(), heard if voice == "other" else piece(turn.text, "other"), is_common)
-
-
-def _place(one: _Followed, turn: StoredTurn) -> None:
-    """Where a turn stands to a receipt: before what was told, after it, or when its time is over."""
-    receipt = one.receipt
-    if not one.begun:
-        one.begun = turn.at > receipt.at and turn.seq != receipt.prompt_seq
-        if turn.kind == "summary" and not one.begun:
-            _begin(one)
-    if one.begun:
-        ends = turn.kind == "summary" or (receipt.event != "session_start" and turn.kind in PROMPTS)
-        one.over = one.over or ends
 
 
 def _rarity(rows: Rows) -> Callable[[str], bool]:

@@ -148,8 +148,7 @@ def _only(found: list[T], typed: str, ident: Callable[[T], str]) -> list[T]:
 def _marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
     """By which words use was told, found anew: they are not kept."""
     judged = receipts.waiting_receipt(rows, receipt.seq)
-    told = usage.judged(rows, [judged]) if judged else []
-    return {ident: verdict.marks for one in told for ident, verdict in usage.said_of(one).items()}
+    return usage.marks_of(rows, judged) if judged else {}
 
 
 def _receipt(rows: Rows, receipt: Receipt, seen: list[int] | None, *, marks: dict[str, tuple[str, ...]]) -> Json:

@@ -93,5 +93,5 @@ def test_use_is_told_by_what_the_assistant_brings_first(name: str) -> None:
     told = usage.followed(case.told)
     for voice, said in case.turns:
         usage.follow([told], usage.piece(said, voice), COMMON.__contains__)
-    assert told.verdict.by == case.by
-    assert told.verdict.used == bool(case.by) == bool(told.verdict.marks)
+    assert told.by == case.by
+    assert bool(case.by) == bool(told.brought)
