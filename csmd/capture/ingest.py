@@ -16,7 +16,7 @@ from csmd.capture import project_identity
 from csmd.capture import purged_words as purging
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes
-from csmd.hosts.claude import transcript
+from csmd.hosts.claude import hooks, transcript
 from csmd.model import PROBE_SESSION, PROBE_TEXT, Event, Project
 from csmd.privacy.redaction import storable_path
 from csmd.store import activity, events, files, projects, tombstones
@@ -50,7 +50,7 @@ def is_probe(event: Event) -> bool:
 def decode_event(body: bytes, *, name: str, event_id: str, at: str) -> Decoded:
     """The event in a hook's payload and what was redacted in it; BadInput when it is malformed."""
     counts: Counter[str] = Counter()
-    event = transcript.event(body, name=name, event_id=event_id, at=at, counts=counts)
+    event = hooks.event(body, name=name, event_id=event_id, at=at, counts=counts)
     if event is not None and is_probe(event):
         event = replace(event, by_user=False)  # no memory is looked up for it
     return event, counts
@@ -99,7 +99,7 @@ def place_of(rows: Rows, event: Event) -> Project | None:
 
     For `record`: what the disk is asked before the write is submitted does not hold up the writer.
     """
-    if transcript.event_turn(event) is None or is_probe(event):
+    if hooks.event_turn(event) is None or is_probe(event):
         return None
     place = project_identity.identified(event.cwd, start=started_in(event.transcript_path))
     return project_identity.entering(rows, place)
@@ -125,7 +125,7 @@ def record(
         return False
     event = permitted
     text_hash = tokens.keyed_hash(event.text, key) if event.text else ""
-    turn = transcript.event_turn(event)
+    turn = hooks.event_turn(event)
     if turn is not None and is_probe(event):
         return events.add_probe(rows, turn, text_hash=text_hash)
     payload_hash = tokens.keyed_hash(event.payload, key)

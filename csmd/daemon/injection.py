@@ -15,7 +15,7 @@ from csmd.capture import ingest
 from csmd.config import Config
 from csmd.daemon.context import Context
 from csmd.errors import DeadlineExceeded
-from csmd.hosts.claude import environment, transcript
+from csmd.hosts.claude import environment, hooks
 from csmd.model import Brief, Event
 from csmd.recall import at_work, brief, checkpoint, living_state, prompt
 from csmd.recall import compose as bracket
@@ -69,7 +69,7 @@ def compose(
         most, session = settings.brief_max_tokens, event.session_id
         besides = [item.id for item in beside.items] if beside else []
         if beside is not None:
-            most = min(most, (transcript.ANSWER_LIMIT_UNITS - display.utf16_units(beside.text)) // TOKEN_UNITS)
+            most = min(most, (hooks.ANSWER_LIMIT_UNITS - display.utf16_units(beside.text)) // TOKEN_UNITS)
         if event.source == "compact":
             model, used = receipts.before(rows, session)
             most = bracket.at_compaction(used, environment.window(model, used)).restored_tokens(most)
@@ -140,7 +140,7 @@ def composed(rows: Rows, config: Config, context: Context, event: Event, left_s:
             both = replace(made, owed=told(replace(start, at=event.at), own)[0])
     except DeadlineExceeded:
         return made
-    return both if display.utf16_units(both.text) <= transcript.ANSWER_LIMIT_UNITS else made
+    return both if display.utf16_units(both.text) <= hooks.ANSWER_LIMIT_UNITS else made
 
 
 def note(rows: Rows, made: Made, *, key: bytes) -> None:

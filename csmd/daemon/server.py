@@ -33,7 +33,7 @@ from csmd.daemon.injection import Made
 from csmd.daemon.steward import Steward
 from csmd.embedding.supervisor import Embedder
 from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
-from csmd.hosts.claude import transcript
+from csmd.hosts.claude import hooks
 from csmd.model import Event, Project
 from csmd.store import activity, files
 from csmd.store.core import Ended, Lane, Precedence, Store, a_moment, whole
@@ -314,7 +314,7 @@ class Server(threading.Thread):
     def _look_up(self, waiting: Waiting, event: Event) -> Future[Made] | None:
         """Starts composing what the event's answer may inject; None where nothing is to be injected."""
         left = waiting.until - time.monotonic() - MARGIN_S - RECEIPT_S
-        if event.name not in transcript.INJECTING or not self.config.settings.stages_inject or left <= 0:
+        if event.name not in hooks.INJECTING or not self.config.settings.stages_inject or left <= 0:
             return None
         if event.name == "prompt" and not event.by_user:
             return None
@@ -339,7 +339,7 @@ class Server(threading.Thread):
         """The event is on the disk: now it may be answered."""
         waiting.stored = True
         self.steward.context.hint_of_hook(event.transcript_path)
-        if event.name in transcript.INJECTING and event.failure is None:
+        if event.name in hooks.INJECTING and event.failure is None:
             self._warm()
             self.steward.instructed.visit(event.cwd)
         if new and event.name == "session_start":
@@ -361,7 +361,7 @@ class Server(threading.Thread):
         """Notes what will be told and tells it; the hook may leave at any moment, and what nobody read is not noted."""
         if event.name == "session_start":
             self.steward.expect(made.project)
-        body = transcript.answer(event.name, made.text)
+        body = hooks.answer(event.name, made.text)
 
         def is_late() -> bool:
             return time.monotonic() > waiting.until - MARGIN_S

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from csmd.extraction import failure_reports, shell_commands
 from csmd.extraction.shell_commands import WRITERS, file_of
-from csmd.hosts.claude.transcript import ANSWER_LIMIT_UNITS
+from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
 from csmd.model import Brief, Category, Failure, Memory
 from csmd.recall import compose, prompt, visibility
 from csmd.recall.compose import Block, Note

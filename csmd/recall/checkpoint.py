@@ -14,7 +14,7 @@ from csmd.extraction import refusals
 from csmd.extraction import work as harvest
 from csmd.extraction.work import ENTRY, SENTENCE, Entry, Item, Ran, Stated, Work, check_of, fold
 from csmd.hosts.claude import tool_calls
-from csmd.hosts.claude.transcript import ANSWER_LIMIT_UNITS
+from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
 from csmd.model import Brief, Event
 from csmd.privacy.fingerprints import PURGED
 from csmd.recall import threads, visibility

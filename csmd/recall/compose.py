@@ -9,7 +9,7 @@ from typing import Literal
 
 from csmd.cache import cached
 from csmd.extraction import refusals
-from csmd.hosts.claude.transcript import ANSWER_LIMIT_UNITS
+from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
 from csmd.model import Brief, BriefItem, Memory
 from csmd.text import display, prose
 from csmd.text.tokens import content_words, stem

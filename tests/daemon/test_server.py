@@ -25,7 +25,7 @@ from csmd.daemon.server import Server
 from csmd.daemon.tasks import Job
 from csmd.embedding.supervisor import Embedder
 from csmd.exclusions import Excludes
-from csmd.hosts.claude import transcript
+from csmd.hosts.claude import hooks
 from csmd.store import activity, disk, receipts
 from csmd.store.core import QUEUE_LIMIT, Lane, Store
 
@@ -222,7 +222,7 @@ def test_only_the_injecting_events_are_ever_answered_with_words(machine: Machine
     machine.conversation("old")
     machine.start()
     machine.sync()
-    for event in transcript.EVENTS:
+    for event in hooks.EVENTS:
         answer = machine.event(
             event,
             f"s-{event}",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recalled import memory
 
-from csmd.hosts.claude.transcript import ANSWER_LIMIT_UNITS
+from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
 from csmd.model import CATEGORIES
 from csmd.recall import brief
 from csmd.recall.compose import Block, Note

@@ -15,7 +15,7 @@ from recall.test_visibility import HERE, NOW, THERE, project, remember, say, sta
 from recalled import found, ordinary, passage
 
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
-from csmd.hosts.claude.transcript import ANSWER_LIMIT_UNITS
+from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
 from csmd.memory import remember as believe
 from csmd.model import Brief, Provenance, Statement
 from csmd.recall import prompt, threads, visibility

@@ -1,9 +1,8 @@
-"""Claude Code's hooks and transcripts: payloads and lines to events and turns, and answers back."""
+"""Claude Code's transcripts: lines to turns, titles, tokens, and what left the queue of prompts."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import re
 from collections import Counter
@@ -18,7 +17,7 @@ from csmd.errors import BadInput
 from csmd.exclusions import Withheld
 from csmd.hosts.adapter import label, moment, string
 from csmd.hosts.claude.tool_calls import transcripts_written
-from csmd.model import TOOL_KINDS, Event, EventName, Failure, Turn, TurnKind
+from csmd.model import TOOL_KINDS, Turn, TurnKind
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.text import display
 
@@ -29,6 +28,9 @@ REJECTED = (
 )
 #: The host's words for a prompt that somebody's hook turned down; it has no `user` line.
 BLOCKED, PROMPT_WAS = "UserPromptSubmit operation blocked by hook:", "\n\nOriginal prompt: "
+HOST = "claude"
+#: The tool whose input is a shell line.
+SHELL = "Bash"
 #: A tool of a server's: whatever it answers, and be it the host's own words, is not the host's.
 FOREIGN_TOOL = "mcp__"
 #: The parts of what a model was given for a message, as the host adds them up for its context window.
@@ -362,52 +364,6 @@ def remember(before: bytes, withheld: Withheld) -> None:
                 read_line(line, Reading(withheld=withheld), tool_limit=0)
 
 
-#: The tool whose input is a shell line.
-SHELL = "Bash"
-#: Bytes of a failure that are looked at, both ends of it: more than is kept of the same words by default.
-MOST_BYTES = 32_768
-
-
-def failure(value: dict[str, Any], counts: Counter[str]) -> Failure | None:
-    """What failed; None where somebody stopped it, and for tools whose failures are not known again."""
-    tool, given = label(value, "tool_name", 120), value.get("tool_input")
-    if value.get("is_interrupt") is True or not (tool == SHELL or tool.startswith(FOREIGN_TOOL)):
-        return None
-    command = string(given, "command")[:MOST_BYTES] if tool == SHELL and isinstance(given, dict) else ""
-    said = display.both_ends(string(value, "error"), limit=MOST_BYTES)
-    return Failure(
-        tool=tool,
-        command=redact(wire.clean(command), counts),
-        said=redact(wire.clean(display.strip_fenced(said)), counts),
-    )
-
-
-HOST = "claude"
-
-EVENTS: dict[str, EventName] = {
-    "SessionStart": "session_start",
-    "UserPromptSubmit": "prompt",
-    "Stop": "stop",
-    "SubagentStop": "subagent_stop",
-    "PreCompact": "pre_compact",
-    "SessionEnd": "session_end",
-    "PostCompact": "post_compact",
-    "StopFailure": "stop_failure",
-    "PostToolUseFailure": "tool_failure",
-}
-SPEAKING: frozenset[EventName] = frozenset({"prompt", "stop", "subagent_stop"})
-#: Events whose answer the assistant reads; the others must print nothing (facts: claude-code 1.6).
-INJECTING: dict[EventName, str] = {
-    "session_start": "SessionStart",
-    "prompt": "UserPromptSubmit",
-    "tool_failure": "PostToolUseFailure",
-    "pre_compact": "PreCompact",
-}
-#: Of these plain text is read: what PreCompact prints stands behind the summariser's own instructions (1.10).
-PLAIN: frozenset[EventName] = frozenset({"pre_compact"})
-#: Longest answer in UTF-16 units: the host cuts at 10,000 (facts: claude-code 1.7).
-ANSWER_LIMIT_UNITS = 9_000
-
 #: A line's own type, or its own attachment's, where only scalars stand before it: walking the members from the
 #: brace on, no word of a prompt and no field of a tool's input is taken for it.
 _OWN = re.compile(
@@ -476,68 +432,6 @@ class Reading:
         return replace(
             self, turns=turns, left=[replace(one, place=before[one.place]) for one in self.left], spent=spent
         )
-
-
-def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str]) -> Event | None:
-    """The event in a hook's payload, redacted; None for one that csmd does not need."""
-    known = EVENTS.get(name)
-    if known is None:
-        return None
-    value = wire.loads(body)
-    if not isinstance(value, dict):
-        raise BadInput("a hook's payload is not a JSON object")
-    session = label(value, "session_id", 200)
-    if not session or len(string(value, "session_id")) > 200:
-        raise BadInput("a hook's payload has no session_id")
-    if known == "subagent_stop" and value.get("agent_type") == "":
-        return None  # a compaction reports its own summariser this way
-    failed = failure(value, counts) if known == "tool_failure" else None
-    if known == "tool_failure" and failed is None:
-        return None
-    agent = label(value, "agent_id", 200) if known == "subagent_stop" else ""
-    if known == "subagent_stop" and not agent and string(value, "agent_id"):
-        raise BadInput("a hook's payload has no agent_id")  # what it said is not the session's
-    said = string(value, "prompt") if known == "prompt" else string(value, "last_assistant_message")
-    said = spoken(said, counts, as_typed=known == "prompt") if known in SPEAKING else ""
-    return Event(
-        id=event_id,
-        host=HOST,
-        name=known,
-        session_id=session,
-        at=at,
-        cwd=redact(wire.clean(string(value, "cwd")), counts),
-        transcript_path=wire.clean(string(value, "agent_transcript_path") or string(value, "transcript_path")),
-        text=said,
-        source=label(value, "source", 40) or label(value, "trigger", 40) or label(value, "reason", 40),
-        agent_id=agent,
-        payload=hashlib.sha256(body).hexdigest(),
-        by_user=known == "prompt" and prompt_kind(said) == "user",
-        failure=failed,
-    )
-
-
-def answer(name: EventName, text: str) -> bytes:
-    """What the hook prints so that the assistant reads `text`; b"" for nothing."""
-    if not text or name not in INJECTING:
-        return b""
-    if name in PLAIN:
-        return text.encode("utf-8", "replace") + b"\n"
-    return wire.dumps({"hookSpecificOutput": {"hookEventName": INJECTING[name], "additionalContext": text}}).encode()
-
-
-def event_turn(event: Event) -> Turn | None:
-    """The provisional turn that an event reports, or None: prompts and final messages are turns."""
-    if not event.text or event.name not in SPEAKING:
-        return None
-    return Turn(
-        uuid=f"hook:{event.id}",
-        session_id=event.session_id,
-        kind=prompt_kind(event.text) if event.name == "prompt" else "assistant",
-        text=event.text,
-        at=event.at,
-        agent_id=event.agent_id,
-        cwd=event.cwd,
-    )
 
 
 def read_line(line: bytes, into: Reading, *, tool_limit: int) -> None:

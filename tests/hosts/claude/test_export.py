@@ -16,7 +16,7 @@ from csmd.hosts.claude import environment, export, transcript
 from csmd.model import SaidTurn, TurnKind
 
 SESSION = "11111111-2222-4333-8444-555555555555"
-EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
+EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[4] / "shared" / "eval")
 
 
 def said(kind: TurnKind, text: str, uuid: str, **more: Any) -> SaidTurn:
