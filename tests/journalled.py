@@ -12,7 +12,17 @@ from csmd.dream import undo as stage_undo
 from csmd.memory import remember as stage
 from csmd.memory import supersession, upkeep
 from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
-from csmd.store import belief_changes, candidates, dreams, integrity, memories, projects, receipts, search, topics
+from csmd.store import (
+    belief_changes,
+    candidates,
+    dreams,
+    fulltext,
+    integrity,
+    memories,
+    projects,
+    receipts,
+    topics,
+)
 from csmd.store.core import Store, whole
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
@@ -131,7 +141,7 @@ def without_version(row: Any) -> Any:
 def found_by_words(store: Store) -> list[Any]:
     def ask(rows: Rows) -> list[Any]:
         words = [["redis", "cart"], ["sarah"], ["billing"], ["make", "tests"]]
-        return [search.text_hits(rows, "memory", one, projects=None, limit=9) for one in words]
+        return [fulltext.text_hits(rows, "memory", one, projects=None, limit=9) for one in words]
 
     return [[round(score, 6) for _, score in hits] for hits in store.read(ask)]
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from csmd.model import Project, Turn
-from csmd.store import migrate, projects, turns, vector_tables, vectors
+from csmd.store import migrate, projects, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -40,7 +40,7 @@ def before_passages(path: Path, folder: Path, said: str) -> Path:
 
 def _fill(rows: Rows, said: str, key: bytes) -> None:
     model = vectors.ensure_model(rows, "m", 4, now=NOW)
-    vector_tables.create_vector_tables(rows, model, 4, kinds=vector_tables.OLD_KINDS)
+    vectors.create_vector_tables(rows, model, 4, kinds=vectors.OLD_KINDS)
     for number in range(13):
         name = "shop" if number < 6 else "bank"
         project = projects.ensure(

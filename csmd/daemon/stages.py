@@ -24,7 +24,7 @@ from csmd.extraction import statements as distill
 from csmd.memory import failure_links, habits, self_model, speakers, topic_tagging, upkeep
 from csmd.memory import remember as believe
 from csmd.recall import checkpoint, threads, usage
-from csmd.store import events, passage_index, vectors
+from csmd.store import events, passages, vectors
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.text import prose
@@ -176,23 +176,23 @@ class Reindex:
         if self._through:
             return 0
         store = self._context.store
-        filled, until = store.read(passage_index.progress)
+        filled, until = store.read(passages.progress)
         if filled < until:
             if not filled:
                 self._look_for_room()
-            return store.write(passage_index.fill)
+            return store.write(passages.fill)
         name = self._context.model_name()
         if name is not None:
             model = store.read(lambda rows: vectors.model_seq(rows, name))
             if store.read(lambda rows: vectors.is_any_left(rows, model)):
                 return 0
-        done = store.write(passage_index.drop_turn_index)
+        done = store.write(passages.drop_turn_index)
         self._through = not done
         return done
 
     def _look_for_room(self) -> None:
         store = self._context.store
-        self._needed = self._needed or store.read(passage_index.room_needed)
+        self._needed = self._needed or store.read(passages.room_needed)
         free = shutil.disk_usage(store.path.parent).free
         if free < self._needed + FREE_BYTES:
             raise StoreError(

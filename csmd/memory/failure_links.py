@@ -20,7 +20,7 @@ from csmd.extraction.statement_context import Change, Claim, Edit, Prompt, Said,
 from csmd.memory import confidence
 from csmd.memory.supersession import aged
 from csmd.model import Link
-from csmd.store import belief_changes, core, cursors, failures, memories, search, sessions, tombstones
+from csmd.store import belief_changes, core, cursors, failures, fulltext, memories, search, sessions, tombstones
 from csmd.store import failures as stored
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
@@ -289,7 +289,7 @@ def _across(
         named = sorted(failure_reports.names(symptom))
         if len(named) < failure_reports.NAMES_ACROSS:
             continue
-        hits = search.text_hits(rows, "memory", named, projects=places, limit=LOOKED_UP)
+        hits = fulltext.text_hits(rows, "memory", named, projects=places, limit=LOOKED_UP)
         found += [
             failure_reports.Symptom(memory.seq, turn.uuid, turn.at, symptom, "")
             for memory in memories.by_seqs(rows, [int(seq) for seq, _ in hits]).values()

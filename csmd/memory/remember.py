@@ -13,7 +13,7 @@ from csmd.memory.scope import is_of_the_user, scope_of
 from csmd.memory.supersession import aged
 from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, MemoryType, Provenance, Scope, Statement
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, core, cursors, memories, projects, receipts, search, tombstones
+from csmd.store import belief_changes, core, cursors, fulltext, memories, projects, receipts, search, tombstones
 from csmd.store import forget as forgotten
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -253,7 +253,7 @@ def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> N
 
 def said_already(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
     """A memory of the scope that says the same in nearly the same words, the likest first."""
-    near = search.text_hits(rows, "memory", tokens.query_terms(statement.text), projects=[project], limit=LIKEST)
+    near = fulltext.text_hits(rows, "memory", tokens.query_terms(statement.text), projects=[project], limit=LIKEST)
     found = memories.by_seqs(rows, [int(seq) for seq, _ in near])
     return _repeated(statement, [found[int(seq)] for seq, _ in near])
 

@@ -9,7 +9,7 @@ from csmd.errors import BadInput
 from csmd.memory import confidence, contradiction
 from csmd.memory.scope import identity
 from csmd.model import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
-from csmd.store import belief_changes, candidates, memories, projects, search, tombstones
+from csmd.store import belief_changes, candidates, fulltext, memories, projects, search, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, similarity, tokens
 
@@ -200,7 +200,7 @@ def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> 
     """Old name -> the name it has now, as the memories of some scopes say; only `of` some names and what these lead to."""
     names, renames = list(of), dict[str, str]()
     for _ in range(RENAMED_AGAIN):
-        found = search.text_hits(
+        found = fulltext.text_hits(
             rows, "memory", ["renamed", "called", "named"], beside=names, projects=scopes, limit=RENAMES
         )
         renames = contradiction.table(search.memories_told(rows, [int(seq) for seq, _ in found]))
@@ -351,7 +351,7 @@ def _sharing(rows: Rows, said: str, reach: list[int] | None, renames: Mapping[st
     lower = said.casefold()
     names = [name for pair in renames.items() for name in pair if any(one in lower for one in pair)]
     terms = tokens.query_terms(" ".join([said, *names]))
-    found = search.text_hits(rows, "memory", terms, projects=reach, limit=NEAR + 1)
+    found = fulltext.text_hits(rows, "memory", terms, projects=reach, limit=NEAR + 1)
     others = memories.by_seqs(rows, [int(seq) for seq, _ in found])
     return [others[int(seq)] for seq, _ in found]
 

@@ -12,7 +12,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, supersession, topic_tagging
 from csmd.memory.supersession import quote
 from csmd.model import AUTHORITY_RANK, Candidate, CandidateKind, CandidateStatus, Evidence, Memory, Tier
-from csmd.store import belief_changes, candidates, cursors, memories, projects, receipts, search, vectors
+from csmd.store import belief_changes, candidates, cursors, fulltext, memories, projects, receipts, vectors
 from csmd.store import belief_changes as stored
 from csmd.store.candidates import PAGE
 from csmd.store.core import Store
@@ -423,7 +423,7 @@ def _compared(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
     for memory in new:
         around = {memory.project_seq: projects.everywhere(rows, memory.project_seq)}
         terms, scopes = tokens.query_terms(memory.text), sorted({*around, *around.values()})
-        near = search.text_hits(rows, "memory", terms, projects=scopes, limit=NEAR)
+        near = fulltext.text_hits(rows, "memory", terms, projects=scopes, limit=NEAR)
         like = memories.by_seqs(rows, [*(int(seq) for seq, _ in near), memory.seq])
         beside = duplicates([like[seq] for seq in sorted(like)], everywhere=around, dropped=dropped)
         found += [one for one in beside if memory.id in (other.id for other in one.memories)]

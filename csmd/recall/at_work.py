@@ -13,7 +13,7 @@ from csmd.model import Brief, Category, Failure, Memory
 from csmd.recall import compose, prompt, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Found
-from csmd.store import failures, fulltext, memories, passages, receipts, search, turns
+from csmd.store import failures, fulltext, memories, passages, receipts, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, similarity
 
@@ -300,7 +300,7 @@ def _of(rows: Rows, paths: Sequence[str], places: Sequence[int], session_id: str
         return None
     # A phrase finds a name whichever way the index takes it apart; whose name it is, the text says.
     last = [path.rstrip("/").rpartition("/")[2] for path in paths]
-    hits = search.text_hits(rows, "memory", list(dict.fromkeys(last)), projects=places, limit=CANDIDATES)
+    hits = fulltext.text_hits(rows, "memory", list(dict.fromkeys(last)), projects=places, limit=CANDIDATES)
     found = memories.by_seqs(rows, [int(seq) for seq, _ in hits])
     attention, near = visibility.attention(rows, places), receipts.near(rows, places, session_id)
     reached = [

@@ -17,7 +17,7 @@ from csmd.model import PROMPTS, Memory
 from csmd.recall import ranking
 from csmd.recall.query import unquoted
 from csmd.recall.ranking import Asked, Match
-from csmd.store import fulltext, memories, passage_index, passages, search, vectors
+from csmd.store import fulltext, memories, passages, search, vectors
 from csmd.store import search as narrowing
 from csmd.store.passages import Passage
 from csmd.store.search import Narrow, TurnRow
@@ -225,10 +225,10 @@ def _pool(rows: Rows, query: Query) -> Pool:
         try:
             with rows.within(rows.share(VECTOR_S)):
                 pool.meaning = _cosine(
-                    search.vector_hits(rows, "passage", model, vector, projects=query.places, limit=most)
+                    vectors.vector_hits(rows, "passage", model, vector, projects=query.places, limit=most)
                 )
                 pool.memory_meaning = _cosine(
-                    search.vector_hits(rows, "memory", model, vector, projects=query.places, limit=most)
+                    vectors.vector_hits(rows, "memory", model, vector, projects=query.places, limit=most)
                 )
         except DeadlineExceeded:
             pool.degraded.append("vectors: search stopped at its deadline")
@@ -247,10 +247,10 @@ def _cosine(found: Sequence[Row]) -> dict[int, float]:
 
 
 def _narrowed(rows: Rows, pool: Pool, narrow: Narrow) -> Pool:
-    told = narrowing.narrow_memories(rows, [*{*pool.memory_words, *pool.memory_meaning}], narrow)
+    told = narrowing.narrowed(rows, "memory", [*{*pool.memory_words, *pool.memory_meaning}], narrow)
     said: set[int] = set()
     if not (narrow.gate or narrow.category or narrow.type):
-        said = narrowing.narrow_passages(rows, [*{*pool.words, *pool.meaning}], narrow)
+        said = narrowing.narrowed(rows, "passage", [*{*pool.words, *pool.meaning}], narrow)
     return Pool(
         words={seq: score for seq, score in pool.words.items() if seq in said},
         meaning={seq: score for seq, score in pool.meaning.items() if seq in said},
@@ -266,7 +266,7 @@ def _narrowed(rows: Rows, pool: Pool, narrow: Narrow) -> Pool:
 def _is_full(rows: Rows, query: Query) -> bool:
     if query.places is None:
         return fulltext.is_turn_index_dropped(rows)
-    return passage_index.is_full(rows, query.places, model=query.vector[1] if query.vector else None)
+    return passages.is_full(rows, query.places, model=query.vector[1] if query.vector else None)
 
 
 def _unfilled(rows: Rows, query: Query, pool: Pool) -> dict[int, Passage]:
@@ -279,10 +279,10 @@ def _unfilled(rows: Rows, query: Query, pool: Pool) -> dict[int, Passage]:
     meaning: dict[int, float] = {}
     if query.vector is not None:
         vector, model = query.vector
-        meaning = _cosine(search.vector_hits(rows, "turn", model, vector, projects=query.places, limit=most))
+        meaning = _cosine(vectors.vector_hits(rows, "turn", model, vector, projects=query.places, limit=most))
     best = _best(words, meaning, CANDIDATES)
     if not query.narrow.is_all and best:
-        let_in = narrowing.narrow_turns(rows, best, query.narrow)
+        let_in = narrowing.narrowed(rows, "turn", best, query.narrow)
         best = [turn for turn in best if turn in let_in]
     of_turn = passages.of_turns(rows, best)
     read = search.turns_by_seq(rows, [turn for turn in best if not of_turn[turn]])

@@ -217,7 +217,7 @@ def _raised(
         tells = [memory for one in known if one.memory_id and (memory := memories.by_id(rows, one.memory_id))]
         told |= {one.seq: MENDED_WEIGHT for one in tells if asked.places is None or one.project_seq in asked.places}
     if not asked.narrow.is_all:
-        let_in = search.narrow_turns(rows, sorted(turns), asked.narrow) if turns else set()
+        let_in = search.narrowed(rows, "turn", sorted(turns), asked.narrow) if turns else set()
         turns = {seq: value for seq, value in turns.items() if seq in let_in}
     return {"turn": turns, "memory": told}
 
@@ -356,7 +356,7 @@ def _heirs(rows: Rows, asked: Query, found: Sequence[Found]) -> dict[tuple[int, 
         if heir.id not in known and (asked.places is None or heir.project_seq in asked.places)
     }
     seqs = [heir.memory.seq for heir in heirs.values() if heir.memory]
-    let_in = search.narrow_memories(rows, seqs, asked.narrow) if seqs and not asked.narrow.is_all else set(seqs)
+    let_in = search.narrowed(rows, "memory", seqs, asked.narrow) if seqs and not asked.narrow.is_all else set(seqs)
     return {older: heir for older, heir in heirs.items() if heir.memory and heir.memory.seq in let_in}
 
 

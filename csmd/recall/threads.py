@@ -390,7 +390,7 @@ class Looking:
         if own.seq not in self._near:
             vector = vectors.of_row(self._rows, "passage", own.seq, model=self._model)
             found = (
-                search.vector_hits(
+                vectors.vector_hits(
                     self._rows, "passage", self._model, vector[0], projects=[own.project_seq], limit=NEAREST + 1
                 )
                 if vector

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from csmd.store.sqlite import Rows
 
@@ -37,35 +37,16 @@ class Behind:
 
 def file_state(rows: Rows, path: str) -> FileState | None:
     """How far a transcript has been read, or None for one never seen."""
-    row = rows.one(
-        "select path, device, inode, position, head, foot, mtime_ns, bad_lines from files where path = :path", path=path
+    return rows.read_one(
+        FileState,
+        "select path, device, inode, position, head, foot, mtime_ns, bad_lines from files where path = :path",
+        path=path,
     )
-    if row is None:
-        return None
-    return FileState(
-        path=row[0], device=row[1], inode=row[2], position=row[3], head=row[4], foot=row[5], mtime_ns=row[6],
-        bad_lines=row[7],
-    )  # fmt: skip
 
 
 def save_file(rows: Rows, state: FileState, *, now: str) -> None:
     """Moves a transcript's cursor; in the same transaction as the turns it stands for."""
-    rows.run(
-        "insert into files (path, device, inode, position, head, foot, mtime_ns, bad_lines, read_at) values "
-        "(:path, :device, :inode, :position, :head, :foot, :mtime, :bad, :now) on conflict (path) do update set "
-        "device = excluded.device, inode = excluded.inode, position = excluded.position, head = excluded.head, "
-        "foot = excluded.foot, mtime_ns = excluded.mtime_ns, bad_lines = excluded.bad_lines, "
-        "read_at = excluded.read_at",
-        path=state.path,
-        device=state.device,
-        inode=state.inode,
-        position=state.position,
-        head=state.head,
-        foot=state.foot,
-        mtime=state.mtime_ns,
-        bad=state.bad_lines,
-        now=now,
-    )
+    rows.upsert("files", "path", **asdict(state), read_at=now)
 
 
 def known_positions(rows: Rows) -> dict[str, tuple[int, int]]:
@@ -74,7 +55,7 @@ def known_positions(rows: Rows) -> dict[str, tuple[int, int]]:
     Not those whose names were purged.
     """
     found = rows.all("select path, position, mtime_ns from files where substr(path, 1, 7) <> 'purged:'")
-    return {str(path): (int(position), int(mtime)) for path, position, mtime in found}
+    return {path: (position, mtime) for path, position, mtime in found}
 
 
 def positions_written_since(rows: Rows, mtime_ns: int, *, most: int) -> dict[str, tuple[int, int]]:
@@ -85,7 +66,7 @@ def positions_written_since(rows: Rows, mtime_ns: int, *, most: int) -> dict[str
         since=mtime_ns,
         most=most,
     )
-    return {str(path): (int(position), int(mtime)) for path, position, mtime in found}
+    return {path: (position, mtime) for path, position, mtime in found}
 
 
 def cursor(rows: Rows, stage: str, subject: str) -> int:
@@ -98,27 +79,18 @@ def cursor(rows: Rows, stage: str, subject: str) -> int:
 
 def move_cursor(rows: Rows, stage: str, subject: str, position: int) -> None:
     """Sets a stage's cursor; in the same transaction as the rows it stands for."""
-    rows.run(
-        "insert into cursors (stage, subject, position) values (:stage, :subject, :position) "
-        "on conflict (stage, subject) do update set position = excluded.position",
-        stage=stage,
-        subject=subject,
-        position=position,
-    )
+    rows.upsert("cursors", "stage, subject", stage=stage, subject=subject, position=position)
 
 
 def sessions_behind(rows: Rows, stage: str) -> list[Behind]:
     """The conversations of people (no sub-agents) with turns that `stage` has not seen, oldest first."""
-    found = rows.all(
+    return rows.read(
+        Behind,
         "select s.seq, s.id, coalesce(c.position, 0), s.turns, s.last_at, s.settled_at, s.started_at, s.path from sessions s "
         "left join cursors c on c.stage = :stage and c.subject = cast(s.seq as text) "
         "where s.parent = '' and s.host <> 'probe' and s.turns > coalesce(c.position, 0) order by s.started_at, s.seq",
         stage=stage,
     )
-    return [
-        Behind(session_seq=a, session_id=b, position=c, turns=d, last_at=e, settled_at=f, started_at=g, path=h)
-        for a, b, c, d, e, f, g, h in found
-    ]
 
 
 def exchange_begun(rows: Rows, session_seq: int, *, at: int) -> int:

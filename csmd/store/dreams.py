@@ -11,7 +11,7 @@ from typing import Any, Literal
 from csmd import wire
 from csmd.model import Evidence, Memory
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, cursors, memories, tombstones, vector_tables, vectors
+from csmd.store import belief_changes, cursors, memories, tombstones, vectors
 from csmd.store.belief_changes import Before
 from csmd.store.sqlite import Rows, among, as_value, columns, written
 from csmd.store.text_columns import LOOKED_AT
@@ -681,7 +681,7 @@ def near_pairs(rows: Rows, place: Place, seqs: Sequence[int]) -> set[tuple[int, 
     found: set[tuple[int, int]] = set()
     for seq in seqs if model is not None else ():
         for vector in vectors.of_row(rows, "memory", seq, model=model):
-            for other, _, _, distance in vector_tables.vector_hits(
+            for other, _, _, distance in vectors.vector_hits(
                 rows, "memory", model, vector, projects=[place.seq], limit=NEAREST
             ):
                 if other != seq and 1 - distance / (2 * _LENGTH) >= LIKE:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from csmd.store import cursors
-from csmd.store.sqlite import Row, Rows
+from csmd.store.sqlite import Row, Rows, among
 
 
 class Index(NamedTuple):
@@ -63,7 +63,7 @@ FULL_TEXT: dict[str, Index] = {
 }
 #: The words of the passage `p` of the turn `t`.
 WORDS = "case when p.text <> '' then p.text else csmd_slice(t.text, p.start_at, p.end_at) end"
-#: The position that says that the index of turns is gone, or goes: passages have taken its place (passage_index.py).
+#: The position that says that the index of turns is gone, or goes: passages have taken its place (passages.py).
 TURNS_DROPPED = "turns dropped"
 #: Whether the turn `n` is searched: by an index, as behind a long text its row would be read to the end for one flag.
 SEARCHED = "turns t indexed by turns_searchable on t.seq = n.turn_seq and t.searchable = 1"
@@ -119,7 +119,7 @@ def text_hits(
     newest = f"and {index.table}.rowid >= {least}" if least else ""
     return rows.all(
         f"select {key}, -bm25({index.table}) as score from {index.table} {whose} "  # noqa: S608
-        f"where {index.table} match :expression {newest} {_among(projects)} order by score desc, {key} limit :limit",
+        f"where {index.table} match :expression {newest} and {among('b.project_seq', projects)} order by score desc, {key} limit :limit",
         expression=" AND ".join(f"({match_expression(some)})" for some in (chosen, beside) if match_expression(some)),
         limit=limit,
     )
@@ -128,10 +128,6 @@ def text_hits(
 def _joined(index: Index, projects: Sequence[int] | None) -> tuple[str, str]:
     """What a hit is told by, and what has to be joined to tell whose it is."""
     return (index.alone, "") if index.alone and projects is None else (index.key, f"join {index.whose}")
-
-
-def _among(projects: Sequence[int] | None) -> str:
-    return "" if projects is None else f"and b.project_seq in ({', '.join(str(int(p)) for p in projects)})"
 
 
 def _affordable(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str], int]:
@@ -149,11 +145,8 @@ def _affordable(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str],
         left -= count
     if left >= 0 or not chosen:
         return chosen, 0
-    least = rows.value(
-        f"select rowid from {index.table} where {index.table} match :expression order by rowid desc limit 1 offset :most",  # noqa: S608
-        expression=match_expression(chosen),
-        most=MOST_ROWS,
-    )
+    sql = f"select rowid from {index.table} where {index.table} match :expression order by rowid desc limit 1 offset :most"  # noqa: S608
+    least = rows.value(sql, expression=match_expression(chosen), most=MOST_ROWS)
     return chosen, int(least or 0)
 
 
@@ -180,13 +173,8 @@ def rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
     if counted >= most or known < counted:
         return min(int(known), most)
     table = FULL_TEXT[kind].table
-    found = int(
-        rows.value(
-            f"select count(*) from (select rowid from {table} where {table} match :term limit :most)",  # noqa: S608
-            term=match_expression([term]),
-            most=most,
-        )
-    )
+    sql = f"select count(*) from (select rowid from {table} where {table} match :term limit :most)"  # noqa: S608
+    found = int(rows.value(sql, term=match_expression([term]), most=most))
     if rows.of_this_read is not None:
         rows.of_this_read[kind, term] = found, most
     return found
@@ -208,7 +196,7 @@ def held(rows: Rows, kind: str, term: str, *, projects: Sequence[int] | None, mo
             rows.all(
                 "select count(*), count(b.seq) from "  # noqa: S608
                 f"(select rowid from {index.table} where {index.table} match :expression order by rowid desc limit :most) held "
-                f"left join {index.whose.replace(index.table, 'held')} {_among(projects)}",
+                f"left join {index.whose.replace(index.table, 'held')} and {among('b.project_seq', projects)}",
                 expression=expression,
                 most=LOOKED_UP,
             )[0],
@@ -221,5 +209,5 @@ def held(rows: Rows, kind: str, term: str, *, projects: Sequence[int] | None, mo
         enough = min(MOST_ROWS + 1, math.ceil(most * looked / found))
         total = rows_with(rows, kind, term, most=enough)
         return most if total >= enough else min(most, max(1, round(found * total / looked)))
-    one = f"select 1 from {index.table} {_joined(index, projects)[1]} where {index.table} match :expression {_among(projects)}"  # noqa: S608
+    one = f"select 1 from {index.table} {_joined(index, projects)[1]} where {index.table} match :expression and {among('b.project_seq', projects)}"  # noqa: S608
     return int(rows.value(f"select count(*) from ({one} limit :most)", expression=expression, most=most))  # noqa: S608

@@ -12,7 +12,7 @@ from typing import Any
 
 from csmd.errors import SchemaTooNew, StoreError
 from csmd.model import CATEGORIES
-from csmd.store import migrate, passage_index, recovery, tombstones, vectors
+from csmd.store import migrate, passages, recovery, tombstones, vectors
 from csmd.store.sqlite import Rows, full_text_tables, opened
 
 #: Of what breaks a rule, as many are named.
@@ -255,7 +255,7 @@ def indexes(rows: Rows) -> list[str]:
         except UnicodeDecodeError:
             problems.append(f"{table}: a row holds what is no text")
     try:
-        return problems + passage_index.index_problems(rows) + vectors.problems(rows)
+        return problems + passages.index_problems(rows) + vectors.problems(rows)
     except StoreError as error:
         return [*problems, f"vectors: {error.what}"]
 
@@ -317,9 +317,9 @@ def mend_indexes(path: Path) -> bool:
         with opened(path, readonly=False) as rows:
             with rows.transaction(write=True):
                 for table in full_text_tables(rows):
-                    if table != passage_index.INDEX:
+                    if table != passages.INDEX:
                         rows.run(f"insert into {table} ({table}) values ('rebuild')")  # noqa: S608
-                passage_index.index_anew(rows)
+                passages.index_anew(rows)
                 if vectors.problems(rows):
                     vectors.begin_anew(rows)
             sound = not integrity(rows)

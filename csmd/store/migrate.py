@@ -7,7 +7,7 @@ from pathlib import Path
 
 from csmd.errors import Damaged, SchemaTooNew
 from csmd.store.sqlite import REPAIR_HINT, Rows
-from csmd.store.vector_tables import complete_vector_tables
+from csmd.store.vectors import complete_vector_tables
 
 FOLDER = Path(__file__).parent / "migrations"
 

@@ -1,20 +1,20 @@
 """Passages: the runs of sentences that are found and told, each a slice of its turn.
 
-Triggers keep them in step with turns on every path (migration 0005).
+Triggers keep them in step with turns on every path (migration 0005). A store of before passages has turns without them:
+they are filled in the background, and until then, and until passages have vectors, its index of turns is kept beside.
+How they are indexed is SQLite's own way; another backend would have a twin of this module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from csmd.model import TurnKind
+from csmd.store import cursors, fulltext, vectors
 from csmd.store.fulltext import WORDS
-from csmd.store.passage_index import is_full
-from csmd.store.sqlite import Row, Rows
+from csmd.store.sqlite import Rows, among
 from csmd.text import prose, quotations
-
-__all__ = ["Passage", "add_words", "around", "beside", "by_seqs", "is_full", "of_turns"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,35 +40,28 @@ class Passage:
     project: str
 
 
-def _keys(seqs: Sequence[int]) -> str:
-    return ", ".join(str(int(seq)) for seq in seqs)
-
-
 def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
     """Passages by row key; what is gone is left out."""
-    if not seqs:
-        return {}
-    keys = _keys(seqs)
-    return {
-        int(a): Passage(
-            seq=a, turn_seq=b, session_seq=c, project_seq=d, uuid=e, kind="relayed" if quotations.is_quoted(whole, g, h) else f, start=g, end=h, text=i, at=j,
-            session_id=parent or ident, project=root,
-        )
-        for a, b, c, d, e, whole, f, g, h, i, j, ident, parent, root in rows.all(
-            "select p.seq, p.turn_seq, p.session_seq, p.project_seq, t.uuid, "  # noqa: S608
-            "case when p.text <> '' then '' when t.kind = 'user' then t.text else '' end, "
-            f"case when p.text <> '' then 'assistant' else t.kind end, p.start_at, p.end_at, {WORDS}, t.at, s.id, s.parent, "
-            "r.root from passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq "
-            f"join projects r on r.seq = p.project_seq where p.seq in ({keys})"
-        )
-    }  # fmt: skip
+    quoting = "case when p.text <> '' then '' when t.kind = 'user' then t.text else '' end"
+    found = rows.all(
+        "select p.seq, p.turn_seq, p.session_seq, p.project_seq, t.uuid, "  # noqa: S608
+        f"case when p.text <> '' then 'assistant' else t.kind end, p.start_at, p.end_at, {WORDS}, t.at, "
+        f"case when s.parent = '' then s.id else s.parent end, r.root, {quoting} "
+        "from passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq "
+        f"join projects r on r.seq = p.project_seq where {among('p.seq', seqs)}"
+    )
+    names = tuple(Passage.__annotations__)
+    passages = {}
+    for *values, whole in found:
+        made = Passage(**dict(zip(names, values, strict=True)))
+        if quotations.is_quoted(whole, made.start, made.end):
+            made = replace(made, kind="relayed")
+        passages[made.seq] = made
+    return passages
 
 
 def beside(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
     """The passages before and after each of these in its session, as its turns were stored; 0 for none."""
-    if not seqs:
-        return {}
-    keys = _keys(seqs)
     # The order of their turns: a turn that was changed has younger passages than those after it.
     found = rows.all(
         "select p.seq, "  # noqa: S608
@@ -78,9 +71,9 @@ def beside(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
         "(select n.seq from passages n where n.session_seq = p.session_seq "
         "and (n.turn_seq, n.start_at, n.seq) > (p.turn_seq, p.start_at, p.seq) "
         "order by n.turn_seq, n.start_at, n.seq limit 1) "
-        f"from passages p where p.seq in ({keys})"
+        f"from passages p where {among('p.seq', seqs)}"
     )
-    return {int(seq): (int(before or 0), int(after or 0)) for seq, before, after in found}
+    return {seq: (before or 0, after or 0) for seq, before, after in found}
 
 
 #: A memory's sentences may stand in so many passages of a turn before and after one that holds a part of them.
@@ -101,13 +94,11 @@ def around(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
 
 def of_turns(rows: Rows, turn_seqs: Sequence[int]) -> dict[int, list[int]]:
     """The passages of each of these turns, in order; [] for a turn without any."""
-    made: dict[int, list[int]] = {int(turn): [] for turn in turn_seqs}
-    if made:
-        keys = _keys(turn_seqs)
-        for turn, seq in rows.all(
-            f"select turn_seq, seq from passages where turn_seq in ({keys}) order by turn_seq, start_at, seq"  # noqa: S608
-        ):
-            made[int(turn)].append(int(seq))
+    made: dict[int, list[int]] = {turn: [] for turn in turn_seqs}
+    for turn, seq in rows.all(
+        f"select turn_seq, seq from passages where {among('turn_seq', turn_seqs)} order by turn_seq, start_at, seq"  # noqa: S608
+    ):
+        made[turn].append(seq)
     return made
 
 
@@ -125,14 +116,11 @@ def add_words(rows: Rows, turn_seq: int, said: str, *, given: str) -> int:
         return len(spans)
     rows.run("delete from passages where turn_seq = :turn and text <> ''", turn=turn_seq)
     for start, end in spans:
-        rows.run(
+        sql = (
             "insert into passages (turn_seq, session_seq, project_seq, start_at, end_at, text) "
-            "select seq, session_seq, project_seq, :start, :end, :text from turns where seq = :turn",
-            turn=turn_seq,
-            start=start,
-            end=end,
-            text=said[start:end],
+            "select seq, session_seq, project_seq, :start, :end, :text from turns where seq = :turn"
         )
+        rows.run(sql, turn=turn_seq, start=start, end=end, text=said[start:end])
     return len(spans)
 
 
@@ -144,30 +132,22 @@ _FEW = "(select count(*) from passage_threads i where i.newer_seq = h.newer_seq 
 
 def passage_places(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
     """(turn, session) of each passage by row keys; their texts are not read."""
-    if not seqs:
-        return {}
-    found = rows.all(f"select seq, turn_seq, session_seq from passages where seq in ({_keys(seqs)})")  # noqa: S608
-    return {int(seq): (int(turn), int(session)) for seq, turn, session in found}
+    found = rows.all(f"select seq, turn_seq, session_seq from passages where {among('seq', seqs)}")  # noqa: S608
+    return {seq: (turn, session) for seq, turn, session in found}
 
 
 def passage_sessions(rows: Rows, projects: Sequence[int] | None) -> int:
     """How many sessions these projects have had; None is all."""
-    scope = "" if projects is None else f"where project_seq in ({_keys(projects)})"
-    return int(rows.value(f"select count(*) from sessions {scope}"))  # noqa: S608
+    return int(rows.value(f"select count(*) from sessions where {among('project_seq', projects)}"))  # noqa: S608
 
 
 def passage_lengths(rows: Rows, sessions: Collection[int], *, most: int) -> dict[int, int]:
     """How many passages each session has, counted up to `most`."""
-    if not sessions:
-        return {}
-    keys = _keys(sorted(sessions))
-    return dict(
-        rows.all(
-            "select s.seq, (select count(*) from (select 1 from passages p where p.session_seq = s.seq limit :most) t) "  # noqa: S608
-            f"from sessions s where s.seq in ({keys})",
-            most=most,
-        )
+    sql = (
+        "select s.seq, (select count(*) from (select 1 from passages p where p.session_seq = s.seq limit :most) t) "  # noqa: S608
+        f"from sessions s where {among('s.seq', sorted(sessions))}"
     )
+    return dict(rows.all(sql, most=most))
 
 
 def last_looked_at(rows: Rows) -> int:
@@ -177,12 +157,8 @@ def last_looked_at(rows: Rows) -> int:
 
 def after_passage(rows: Rows, seq: int, *, until: int, limit: int) -> list[int]:
     """The next passages behind a row key, up to another one."""
-    return rows.column(
-        "select seq from passages where seq > :seq and seq <= :until order by seq limit :limit",
-        seq=seq,
-        until=until,
-        limit=limit,
-    )
+    sql = "select seq from passages where seq > :seq and seq <= :until order by seq limit :limit"
+    return rows.column(sql, seq=seq, until=until, limit=limit)
 
 
 def look_again_at(rows: Rows, model: int) -> list[int]:
@@ -195,7 +171,7 @@ def look_again_at(rows: Rows, model: int) -> list[int]:
 def looked_again(rows: Rows, model: int, seqs: Sequence[int]) -> int:
     """Takes note that passages have been looked at once more; how many of these had to be."""
     return rows.run(
-        f"delete from embed_again where model_seq = :model and kind = 'thread' and row_seq in ({_keys(seqs)})",  # noqa: S608
+        f"delete from embed_again where model_seq = :model and kind = 'thread' and {among('row_seq', seqs)}",  # noqa: S608
         model=model,
     )
 
@@ -207,17 +183,12 @@ def count_after(rows: Rows, seq: int, *, until: int) -> int:
 
 def before_passage(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
     """The passages right before each of these in its session, as its turns were stored; the nearest first, at most so many."""
-    return {seq: [int(one) for (one,) in _before(rows, seq, most)] for seq in dict.fromkeys(map(int, seqs))}
-
-
-def _before(rows: Rows, seq: int, most: int) -> list[Row]:
-    return rows.all(
+    sql = (
         "select n.seq from passages p join passages n on n.session_seq = p.session_seq "
         "and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq) "
-        "where p.seq = :seq order by n.turn_seq desc, n.start_at desc, n.seq desc limit :most",
-        seq=seq,
-        most=most,
+        "where p.seq = :seq order by n.turn_seq desc, n.start_at desc, n.seq desc limit :most"
     )
+    return {seq: rows.column(sql, seq=seq, most=most) for seq in seqs}
 
 
 def newer_than(
@@ -229,41 +200,196 @@ def newer_than(
     What a user decides in a word or two the reply says in full: the threads of the reply's first passages are its, too, with
     ECHO of their weight.
     """
-    if not seqs:
-        return {}
     links: dict[int, dict[int, float]] = {}
-    for older, other, weight in rows.all(
-        f"with own as (select seq, session_seq, turn_seq from passages where seq in ({_keys(seqs)})) "  # noqa: S608
+    sql = (
+        f"with own as (select seq, session_seq, turn_seq from passages where {among('seq', seqs)}) "  # noqa: S608
         "select o.seq, h.newer_seq, h.weight from own o join passage_threads h on h.older_seq = o.seq "
         f"where h.weight >= :least and {_FEW} union all "
         "select o.seq, h.newer_seq, h.weight * :echo from own o join turns t on t.seq = o.turn_seq and t.kind in ('user', 'relayed') "
         # By key: led by its index of sessions the planner would walk the whole session.
         "join passages r on r.seq > o.seq and r.seq <= o.seq + :replied and +r.session_seq = o.session_seq "
         "and r.turn_seq <> o.turn_seq join passage_threads h on h.older_seq = r.seq "
-        f"where h.weight * :echo >= :least and {_FEW}",
-        least=least,
-        sure=sure,
-        most=most,
-        echo=ECHO,
-        replied=REPLIED,
-    ):
-        known = links.setdefault(int(older), {})
-        known[int(other)] = max(known.get(int(other), 0.0), float(weight))
+        f"where h.weight * :echo >= :least and {_FEW}"
+    )
+    for older, other, weight in rows.all(sql, least=least, sure=sure, most=most, echo=ECHO, replied=REPLIED):
+        known = links.setdefault(older, {})
+        known[other] = max(known.get(other, 0.0), weight)
     return {seq: sorted(of.items(), key=lambda row: (-row[1], row[0])) for seq, of in links.items()}
 
 
 def link_passages(rows: Rows, older: int, newer: int, weight: float, *, most: int) -> None:
     """Notes that one passage follows another; of an older one's the `most` surest stay. What is gone is linked with nothing."""
-    rows.run(
+    sql = (
         "insert into passage_threads (older_seq, newer_seq, weight) select a.seq, b.seq, :weight from passages a, passages b "
-        "where a.seq = :older and b.seq = :newer on conflict (older_seq, newer_seq) do update set weight = excluded.weight",
-        older=older,
-        newer=newer,
-        weight=weight,
+        "where a.seq = :older and b.seq = :newer on conflict (older_seq, newer_seq) do update set weight = excluded.weight"
     )
+    rows.run(sql, older=older, newer=newer, weight=weight)
     rows.run(
         "delete from passage_threads where older_seq = :older and newer_seq not in (select newer_seq from passage_threads "
         "where older_seq = :older order by weight desc, newer_seq limit :most)",
         older=older,
         most=most,
     )
+
+
+# --- their index, and how a store of before them gets there
+
+#: The cursor of the turns of before passages, and of what is taken down of their index.
+STAGE = "passages"
+INDEX = "passages_fts"
+#: Of one write: turns, and characters after which no further one is gone through.
+FILLED_TURNS, FILLED_CHARACTERS = 50, 15_000
+#: Rows that one write deletes of what is kept of turns.
+DROPPED_ROWS = 1000
+
+
+def is_full(rows: Rows, projects: Sequence[int], *, model: int | None = None) -> bool:
+    """Whether every searchable turn of these projects has its passages and, of a `model`, every passage its vector."""
+    if fulltext.is_turn_index_dropped(rows):
+        return True
+    filled, until = progress(rows)
+    if filled < until and rows.value(
+        "select 1 from turns indexed by turns_of_projects where searchable = 1 "  # noqa: S608
+        f"and {among('project_seq', projects)} and seq > :filled and seq <= :until limit 1",
+        filled=filled,
+        until=until,
+    ):
+        return False
+    return model is None or not rows.value(
+        "select 1 from passages indexed by passages_of_projects "  # noqa: S608
+        f"where {among('project_seq', projects)} and seq > :embedded union all "
+        "select 1 from embed_again a join passages p on p.seq = a.row_seq "
+        f"where a.kind = 'passage' and a.model_seq = :model and {among('p.project_seq', projects)} limit 1",
+        embedded=cursors.cursor(rows, "embed-passage", str(model)),
+        model=model,
+    )
+
+
+def progress(rows: Rows) -> tuple[int, int]:
+    """(how far the turns of before passages have been gone through, up to which they are), by row key."""
+    return cursors.cursor(rows, STAGE, "filled"), cursors.cursor(rows, STAGE, "until")
+
+
+def room_needed(rows: Rows) -> int:
+    """About how many bytes the passages of turns of before them will take: twice what the index and vectors of turns do.
+
+    Measured 1.8 times, without vectors. Reads every page of these.
+    """
+    names = rows.column("select name from sqlite_schema where name like 'turns_fts%' or name like 'vec_turn%'")
+    return 2 * sum(rows.value("select sum(pgsize) from dbstat where name = :name", name=name) or 0 for name in names)
+
+
+def fill(rows: Rows, *, limit: int = FILLED_TURNS) -> int:
+    """Gives the next turns of before passages theirs; how many turns were gone through, 0 when all have been."""
+    filled, until = progress(rows)
+    if filled >= until:
+        return 0
+    sql = (
+        "select seq from turns indexed by turns_searchable "
+        "where searchable = 1 and seq > :filled and seq <= :until order by seq limit :limit"
+    )
+    done = characters = 0
+    reached = until
+    for seq in rows.column(sql, filled=filled, until=until, limit=limit):
+        characters += _fill_turn(rows, seq)
+        done += 1
+        if characters >= FILLED_CHARACTERS or done == limit:
+            reached = seq
+            break
+    cursors.move_cursor(rows, STAGE, "filled", reached)
+    return max(done, 1)
+
+
+def _fill_turn(rows: Rows, seq: int) -> int:
+    """Gives one turn its passages, unless it was changed since and has them; its length in characters."""
+    length, has = rows.all(
+        "select length(text), exists (select 1 from passages where turn_seq = turns.seq and text = '') "
+        "from turns where seq = :seq",
+        seq=seq,
+    )[0]
+    if not has:
+        rows.run(
+            "insert into passages (turn_seq, session_seq, project_seq, start_at, end_at) "
+            "select t.seq, t.session_seq, t.project_seq, j.value ->> 0, j.value ->> 1 "
+            "from turns t cross join json_each(csmd_passages(t.text)) j where t.seq = :seq",
+            seq=seq,
+        )
+        _index(rows, seq)
+    return int(length)
+
+
+def _index(rows: Rows, turn_seq: int) -> None:
+    """Indexes the passages of a turn that are slices of its text."""
+    rows.run(
+        "insert into passages_fts (rowid, text) select p.seq, csmd_indexed(j.value ->> 2, t.at) "
+        "from turns t cross join json_each(csmd_passages(t.text)) j "
+        "cross join passages p on p.turn_seq = t.seq and p.start_at = j.value ->> 0 and p.text = '' where t.seq = :seq",
+        seq=turn_seq,
+    )
+
+
+def index_anew(rows: Rows) -> None:
+    """Indexes all passages anew, inside the caller's write: for a repair, whose copy nobody searches meanwhile."""
+    rows.run("insert into passages_fts (passages_fts) values ('delete-all')")
+    for turn in rows.column("select distinct turn_seq from passages where text = '' order by turn_seq"):
+        _index(rows, turn)
+    rows.run(
+        "insert into passages_fts (rowid, text) select p.seq, csmd_indexed(p.text, t.at) "
+        "from passages p join turns t on t.seq = p.turn_seq where p.text <> ''"
+    )
+
+
+def index_problems(rows: Rows) -> list[str]:
+    """Which passages are not in their full-text index, and which of its rows have no passage; empty when sound.
+
+    It keeps no texts, so SQLite cannot compare it with them.
+    """
+    filled, until = progress(rows)
+    without = rows.column(
+        "select text from turns t where searchable = 1 and (seq <= :filled or seq > :until) "
+        "and not exists (select 1 from passages p where p.turn_seq = t.seq)",
+        filled=filled,
+        until=until,
+    )
+    counts = {
+        "passages_fts: {} passages are not in it": rows.value(
+            "select count(*) from passages p where not exists (select 1 from passages_fts_docsize d where d.id = p.seq)"
+        ),
+        "passages_fts: {} of its rows have no passage": rows.value(
+            "select count(*) from passages_fts_docsize d where not exists (select 1 from passages p where p.seq = d.id)"
+        ),
+        "passages: {} turns have none": sum(bool(prose.passages(text, most=1)) for text in without),
+    }
+    return [text.format(count) for text, count in counts.items() if count]
+
+
+def drop_turn_index(rows: Rows) -> int:
+    """Takes down a part of the index and vectors of turns; how many rows or tables went, 0 when nothing is left.
+
+    Only once every turn has passages and, where a model is in use, every passage its vector: the caller sees to it.
+    """
+    if not fulltext.is_turn_index_dropped(rows):
+        cursors.move_cursor(rows, STAGE, fulltext.TURNS_DROPPED, 1)
+        for name in ("insert", "delete", "update"):
+            rows.run(f"drop trigger if exists turns_fts_{name}")
+        return 1
+    for table, key in (
+        ("vectors", "seq"),
+        ("vector_codes", "model_seq, project_seq, seq"),
+        ("embed_again", "model_seq, row_seq"),
+    ):
+        gone = rows.run(
+            f"delete from {table} where kind = 'turn' and ({key}) in (select {key} from {table} where kind = 'turn' limit :most)",  # noqa: S608
+            most=DROPPED_ROWS,
+        )
+        if gone:
+            return gone
+    for name in (
+        "turns_fts",
+        *(vectors.vector_table("turn", model) for model in rows.column("select seq from vector_models")),
+    ):
+        if rows.value("select 1 from sqlite_schema where name = :name", name=name):
+            rows.run(f"drop table {name}")
+            rows.run("drop view if exists turn_text")
+            return 1
+    return 0

@@ -35,10 +35,8 @@ def settle(rows: Rows, project: Project, *, now: str) -> Settled:
     raw = _identified(rows, own, seq)
     directory = rows.value(
         "select seq from directories where path = :path and project_seq = :project", path=place, project=raw
-    ) or rows.value(
-        "insert into directories (path, project_seq) values (:path, :project) returning seq", path=place, project=raw
     )
-    return Settled(seq, int(directory))
+    return Settled(seq, directory or rows.insert_keyed("directories", path=place, project_seq=raw))
 
 
 def _identified(rows: Rows, own: int, current: int) -> int:
@@ -70,24 +68,14 @@ def _own(rows: Rows, project: Project, now: str) -> int:
     if found is None and main is not None and may_be_made(rows, main, project):
         found = _own(rows, main, now), WORKTREE
     if found is None:
-        return int(
-            rows.value(
-                "insert into projects (key, root, name, kind, created_at, remote, fingerprint, workspace_seq) values "
-                "(:key, :root, :name, :kind, :now, :remote, :fingerprint, :workspace) returning seq",
-                key=project.key,
-                root=project.root,
-                name=project.name,
-                kind=project.kind,
-                now=now,
-                remote=project.remote,
-                fingerprint=project.fingerprint,
-                workspace=wall_around(rows, project.root),
-            )
-        )
+        return rows.insert_keyed(
+            "projects", key=project.key, root=project.root, name=project.name, kind=project.kind, created_at=now,
+            remote=project.remote, fingerprint=project.fingerprint, workspace_seq=wall_around(rows, project.root),
+        )  # fmt: skip
     seq, why = found
     key, root = rows.all("select key, root from projects where seq = :seq", seq=seq)[0]
     if why == "moved":
-        add_alias(rows, str(key), seq, path=str(root), why="moved", now=now)
+        add_alias(rows, key, seq, path=root, why="moved", now=now)
         _set_root(rows, seq, project)
     add_alias(rows, project.key, seq, path=project.root, why=why, now=now)
     _refresh(rows, seq, project)
@@ -99,12 +87,8 @@ def _refresh(rows: Rows, seq: int, project: Project) -> None:
     root, *known = rows.all("select root, remote, fingerprint from projects where seq = :seq", seq=seq)[0]
     if root == project.root:
         if known != [project.remote, project.fingerprint]:
-            rows.run(
-                "update projects set remote = :remote, fingerprint = :fingerprint where seq = :seq",
-                remote=project.remote,
-                fingerprint=project.fingerprint,
-                seq=seq,
-            )
+            sql = "update projects set remote = :remote, fingerprint = :fingerprint where seq = :seq"
+            rows.run(sql, remote=project.remote, fingerprint=project.fingerprint, seq=seq)
         return
     why = rows.value("select why from aliases where key = :key and path = :root", key=project.key, root=project.root)
     if why == "moved" and disk.is_gone(str(root)):
@@ -119,15 +103,10 @@ def _set_root(rows: Rows, seq: int, project: Project) -> None:
 
 def add_alias(rows: Rows, key: str, project: int, *, path: str, why: str, now: str) -> None:
     """Has an identity count to a project from now on."""
-    rows.run(
-        "insert into aliases (key, project_seq, path, why, created_at) values (:key, :project, :path, :why, :now) "
-        "on conflict (key) do update set project_seq = excluded.project_seq, path = excluded.path, why = excluded.why",
-        key=key,
-        project=project,
-        path=path,
-        why=why,
-        now=now,
+    conflict = (
+        "on conflict (key) do update set project_seq = excluded.project_seq, path = excluded.path, why = excluded.why"
     )
+    rows.insert("aliases", conflict, key=key, project_seq=project, path=path, why=why, created_at=now)
 
 
 def remove_alias(rows: Rows, key: str) -> bool:
@@ -165,14 +144,7 @@ def touch(rows: Rows, project: int, at: str, *, source: int = 0) -> None:
     `source` is the project whose merge brings the day.
     """
     for scope in {project, everywhere(rows, project), 0}:
-        new = rows.value(
-            "insert into activity (project_seq, day, from_seq) values (:scope, :day, :source) on conflict do nothing "
-            "returning day",
-            scope=scope,
-            day=at[:10],
-            source=source,
-        )
-        if new is not None:
+        if rows.insert("activity", "on conflict do nothing", project_seq=scope, day=at[:10], from_seq=source):
             _shift(rows, scope, at[:10], 1)
 
 
@@ -183,36 +155,26 @@ def take_day(rows: Rows, project: int, day: str) -> None:
 
 
 def _shift(rows: Rows, scope: int, day: str, by: int) -> None:
-    rows.run(
+    sql = (
         "update memories set hot_until = hot_until + :by, "
         "warm_until = case when warm_until >= :never then warm_until else warm_until + :by end, "
         "archive_at = case when archive_at >= :never then archive_at else archive_at + :by end "
         "where project_seq = :scope and hot_until < :never and "
-        "substr(case when used_at > confirmed_at then used_at else confirmed_at end, 1, 10) > :day",
-        never=NEVER,
-        scope=scope,
-        day=day,
-        by=by,
+        "substr(case when used_at > confirmed_at then used_at else confirmed_at end, 1, 10) > :day"
     )
+    rows.run(sql, never=NEVER, scope=scope, day=day, by=by)
 
 
 def active_days(rows: Rows, project: int, *, source: int | None = None) -> list[str]:
     """The days on which a project was active, in order; with `source` those that its merge brought."""
-    return rows.column(
-        "select day from activity where project_seq = :project and (:all = 1 or from_seq = :source) order by day",
-        project=project,
-        all=int(source is None),
-        source=source or 0,
-    )
+    sql = "select day from activity where project_seq = :project and (:all = 1 or from_seq = :source) order by day"
+    return rows.column(sql, project=project, all=int(source is None), source=source or 0)
 
 
 def active_day(rows: Rows, project: int, *, on: str = LAST_DAY) -> int:
     """How many days the scope had been active on a day (by default: so far); ages are differences of this number."""
-    return int(
-        rows.value(
-            "select count(*) from activity where project_seq = :project and day <= :day", project=project, day=on
-        )
-    )
+    sql = "select count(*) from activity where project_seq = :project and day <= :day"
+    return int(rows.value(sql, project=project, day=on))
 
 
 #: `root` is the place or stands around it; an empty root stands around nothing.
@@ -227,13 +189,11 @@ WORKTREE = "worktree"
 
 def recognised_row(rows: Rows, project: Project) -> int | None:
     """The row of a place's own key, before merges and splits; a directory that is there again is no lost worktree."""
-    found = rows.value(
+    sql = (
         "select coalesce((select project_seq from aliases where key = :key and (:gone = 1 or why <> :worktree)), "
-        "(select seq from projects where key = :key))",
-        key=project.key,
-        gone=int(project.gone),
-        worktree=WORKTREE,
+        "(select seq from projects where key = :key))"
     )
+    found = rows.value(sql, key=project.key, gone=int(project.gone), worktree=WORKTREE)
     return None if found is None else int(found)
 
 
@@ -246,11 +206,8 @@ def current_project(rows: Rows, seq: int, place: str) -> int:
             "where p.seq = :seq",
             seq=seq,
         )[0]
-        step = parts and rows.value(
-            f"select seq from projects where part_of = :seq and {_AROUND} order by length(root) desc limit 1",  # noqa: S608
-            seq=seq,
-            place=place,
-        )
+        sql = f"select seq from projects where part_of = :seq and {_AROUND} order by length(root) desc limit 1"  # noqa: S608
+        step = parts and rows.value(sql, seq=seq, place=place)
         if not step or step in seen:
             step = merged
         if not step or step in seen:
@@ -267,14 +224,12 @@ def recognised(
     None for a new one. Moved is a directory with the fingerprint of exactly one known project, whose own directory is
     gone; or with the remote of one that an import brought, and in which nothing was said here yet.
     """
-    beside = rows.value(
+    sql = (
         "select seq from projects where root = :root and root <> '' and part_of = 0 and seq > 0 "
         "and kind <> 'workspace' and (:gone = 1 or not exists (select 1 from aliases a where a.key = projects.key "
-        "and a.project_seq = projects.seq and a.why = :worktree)) order by seq limit 1",
-        root=project.root,
-        gone=int(project.gone),
-        worktree=WORKTREE,
+        "and a.project_seq = projects.seq and a.why = :worktree)) order by seq limit 1"
     )
+    beside = rows.value(sql, root=project.root, gone=int(project.gone), worktree=WORKTREE)
     if beside is not None:
         return int(beside), "same place"
     repository = repository_of(rows, project)
@@ -282,7 +237,7 @@ def recognised(
         return repository, WORKTREE
     for marked, mark in ((_PRINT, project.fingerprint), (_BROUGHT, project.remote)):
         alike = rows.all(f"select seq, root from projects where {marked} and part_of = 0 and seq > 0", mark=mark)  # noqa: S608
-        lost = [int(seq) for seq, root in alike if mark and is_gone(str(root))]
+        lost = [seq for seq, root in alike if mark and is_gone(root)]
         if len(alike) == len(lost) == 1:
             return lost[0], "moved"
     return None
@@ -373,11 +328,8 @@ def merge_projects(rows: Rows, source: int, into: int) -> Moved:
             _move_memory(rows, other, source, base=_base(rows, into, other))
             _set_aside(rows, other, twin_of=memory, now_in=source, origin=into)
         _move_memory(rows, memory, into, base=bases[memory.seq])
-        rows.run(
-            "update memories set origin_seq = :source where seq = :seq and origin_seq = 0",
-            source=source,
-            seq=memory.seq,
-        )
+        sql = "update memories set origin_seq = :source where seq = :seq and origin_seq = 0"
+        rows.run(sql, source=source, seq=memory.seq)
         moved += 1
     checkpoints.merge_goals(rows, source, into)
     candidates.merge(rows, source, into)
@@ -412,11 +364,8 @@ def split_projects(rows: Rows, source: int, part: int) -> Moved:
             if stays:
                 _copy(rows, memory, source, stays)
             _move_memory(rows, memory, part, base=bases[memory.seq])
-            rows.run(
-                "update memories set origin_seq = 0 where seq = :seq and origin_seq in (0, :part)",
-                seq=memory.seq,
-                part=part,
-            )
+            sql = "update memories set origin_seq = 0 where seq = :seq and origin_seq in (0, :part)"
+            rows.run(sql, seq=memory.seq, part=part)
             moved += 1
     _give_back_days(rows, source, part, tree)
     checkpoints.split_goals(rows, source, part, tree=tree)
@@ -476,27 +425,28 @@ def _directories(rows: Rows, part: int, tree: frozenset[int]) -> frozenset[int]:
 
 def with_merged(rows: Rows, project: int) -> frozenset[int]:
     """A project with all that was merged into it, and into those."""
-    found, waiting = {project}, [project]
-    while waiting:
-        for (seq,) in rows.all("select seq from projects where merged_into = :seq", seq=waiting.pop()):
-            if seq not in found:
-                found.add(int(seq))
-                waiting.append(int(seq))
-    return frozenset(found)
+    return _reached(rows, project, "select seq from projects where merged_into = :seq")
 
 
 def lineage(rows: Rows, project: int) -> frozenset[int]:
     """A project with what was merged into it, and what it was split off from: what was said of those is said of it."""
-    found, waiting = {project}, [project] if project else []  # nothing was merged into everywhere
+    if not project:  # nothing was merged into everywhere
+        return frozenset({project})
+    return _reached(
+        rows,
+        project,
+        "select seq from projects where merged_into = :seq union "
+        "select part_of from projects where seq = :seq and part_of > 0",
+    )
+
+
+def _reached(rows: Rows, project: int, step: str) -> frozenset[int]:
+    """A project and everything that a query leads to from it and from there."""
+    found, waiting = {project}, [project]
     while waiting:
-        for (seq,) in rows.all(
-            "select seq from projects where merged_into = :seq union "
-            "select part_of from projects where seq = :seq and part_of > 0",
-            seq=waiting.pop(),
-        ):
-            if seq not in found:
-                found.add(int(seq))
-                waiting.append(int(seq))
+        new = set(rows.column(step, seq=waiting.pop())) - found
+        found |= new
+        waiting += new
     return frozenset(found)
 
 
@@ -509,11 +459,8 @@ def _strength(memory: Memory) -> tuple[int, bool, float, str]:
 
 def _believed(rows: Rows, project: int) -> list[Memory]:
     """A project's memories without those that were put aside."""
-    return list(
-        memories.by_seqs(
-            rows, rows.column("select seq from memories where project_seq = :p and twin_of = 0 order by seq", p=project)
-        ).values()
-    )
+    seqs = rows.column("select seq from memories where project_seq = :p and twin_of = 0 order by seq", p=project)
+    return list(memories.by_seqs(rows, seqs).values())
 
 
 def _hash(rows: Rows, seq: int) -> str:
@@ -531,31 +478,24 @@ def _bases(rows: Rows, project: int) -> dict[int, int]:
 
 def _move_memory(rows: Rows, memory: Memory, to: int, *, base: int) -> None:
     """Gives a memory to another scope, as old there as it was: its thresholds count that scope's active days."""
-    by = _base(rows, to, memory) - base
-    rows.run(
+    sql = (
         "update memories set project_seq = :to, "
         "hot_until = case when hot_until >= :never then hot_until else hot_until + :by end, "
         "warm_until = case when warm_until >= :never then warm_until else warm_until + :by end, "
-        "archive_at = case when archive_at >= :never then archive_at else archive_at + :by end where seq = :seq",
-        to=to,
-        never=NEVER,
-        by=by,
-        seq=memory.seq,
+        "archive_at = case when archive_at >= :never then archive_at else archive_at + :by end where seq = :seq"
     )
+    rows.run(sql, to=to, never=NEVER, by=_base(rows, to, memory) - base, seq=memory.seq)
     vectors.move_to(rows, "memory", memory.seq, to)
     topics.move_to(rows, memory.seq, to)
 
 
 def _set_aside(rows: Rows, memory: Memory, *, twin_of: Memory, now_in: int, origin: int) -> None:
     """Keeps a memory out of sight in the merged project; the one that says the same gets its sources."""
-    rows.run(
+    sql = (
         "update memories set twin_of = :twin, origin_seq = case when origin_seq = 0 then :origin else origin_seq end "
-        "where seq = :seq and project_seq = :here",
-        twin=twin_of.seq,
-        origin=origin,
-        seq=memory.seq,
-        here=now_in,
+        "where seq = :seq and project_seq = :here"
     )
+    rows.run(sql, twin=twin_of.seq, origin=origin, seq=memory.seq, here=now_in)
     for source in memory.provenance:
         memories.add_provenance(rows, twin_of.seq, _confirming(source))
 
@@ -682,29 +622,16 @@ def replace_instructions(rows: Rows, project: int, found: Sequence[Instruction],
     changed = sum(known.get(one.path) != one.text_hash for one in found)
     gone = known.keys() - {one.path for one in found}
     for ordinal, one in enumerate(found):
-        rows.run(
-            "insert into instructions (project_seq, path, kind, root, ordinal, text, text_hash, read_at, gone) "
-            "values (:project, :path, :kind, :root, :ordinal, :text, :hash, :now, 0) "
-            "on conflict (project_seq, path) do update set kind = excluded.kind, root = excluded.root, "
-            "ordinal = excluded.ordinal, text = excluded.text, text_hash = excluded.text_hash, "
-            "read_at = excluded.read_at, gone = 0",
-            project=project,
-            path=one.path,
-            kind=one.kind,
-            root=one.root,
-            ordinal=ordinal,
-            text=one.text,
-            hash=one.text_hash,
-            now=now,
-        )
+        rows.upsert(
+            "instructions", "project_seq, path", project_seq=project, path=one.path, kind=one.kind, root=one.root,
+            ordinal=ordinal, text=one.text, text_hash=one.text_hash, read_at=now, gone=0,
+        )  # fmt: skip
     for path in gone:
         # Its text goes with it; that it was there, and as what, stays.
-        rows.run(
-            "update instructions set gone = 1, text = '', read_at = :now where project_seq = :project and path = :path",
-            now=now,
-            project=project,
-            path=path,
+        sql = (
+            "update instructions set gone = 1, text = '', read_at = :now where project_seq = :project and path = :path"
         )
+        rows.run(sql, now=now, project=project, path=path)
     return changed + len(gone)
 
 
@@ -718,13 +645,8 @@ def instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str]]:
 
 def instruction_texts(rows: Rows, projects: Sequence[int]) -> list[str]:
     """What the assistant is told in these projects anyway."""
-    return [
-        str(text)
-        for project in projects
-        for (text,) in rows.all(
-            "select text from instructions where project_seq = :project and gone = 0 order by ordinal", project=project
-        )
-    ]
+    sql = "select text from instructions where project_seq = :project and gone = 0 order by ordinal"
+    return [text for project in projects for text in rows.column(sql, project=project)]
 
 
 def projects_since(rows: Rows, since: str) -> list[tuple[int, str]]:

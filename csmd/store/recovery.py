@@ -386,11 +386,8 @@ def _hash_again(into: Rows, key: bytes) -> None:
         ):
             last = batch[-1][0]
             for seq, said in batch:
-                into.run(
-                    f"update {table} set text_hash = :hash where seq = :seq",  # noqa: S608
-                    hash=tokens.keyed_hash(said, key),
-                    seq=seq,
-                )
+                sql = f"update {table} set text_hash = :hash where seq = :seq"  # noqa: S608
+                into.run(sql, hash=tokens.keyed_hash(said, key), seq=seq)
 
 
 #: What stands for a project or a session whose own row is lost: what it said stays, under a name that says so.
@@ -492,12 +489,8 @@ def put_in_order(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
         )
         rows.run("delete from session_turn where session_seq = :session", session=session)
         for ordinal, (turn,) in enumerate(listed, 1):
-            rows.run(
-                "insert into session_turn (session_seq, ordinal, turn_seq) values (:session, :ordinal, :turn)",
-                session=session,
-                ordinal=ordinal,
-                turn=turn,
-            )
+            sql = "insert into session_turn (session_seq, ordinal, turn_seq) values (:session, :ordinal, :turn)"
+            rows.run(sql, session=session, ordinal=ordinal, turn=turn)
         rows.run("update sessions set turns = :turns where seq = :session", turns=len(listed), session=session)
     return len(hurt)
 
@@ -560,15 +553,11 @@ def nameless_projects(rows: Rows) -> list[tuple[int, str]]:
 
 def name_project(rows: Rows, seq: int, project: Project) -> None:
     """Gives a lost project's row what its directory says, unless another row has that already."""
-    rows.run(
+    sql = (
         "update projects set key = :key, root = :root, name = :name, kind = :kind where seq = :seq "
-        "and not exists (select 1 from projects p where p.key = :key)",
-        key=project.key,
-        root=project.root,
-        name=project.name,
-        kind=project.kind,
-        seq=seq,
+        "and not exists (select 1 from projects p where p.key = :key)"
     )
+    rows.run(sql, key=project.key, root=project.root, name=project.name, kind=project.kind, seq=seq)
 
 
 def last_turn(rows: Rows) -> int:

@@ -7,30 +7,7 @@ from dataclasses import dataclass
 
 from csmd.model import TurnKind
 from csmd.store.fulltext import SEARCHED, is_turn_index_dropped, rows_with, text_hits
-from csmd.store.sqlite import Rows
-from csmd.store.vector_tables import vector_hits
-
-__all__ = [
-    "DigestRow",
-    "TurnRow",
-    "around",
-    "digests_by_seq",
-    "kind_of",
-    "last_turn",
-    "memories_of_turn",
-    "memories_told",
-    "memories_with",
-    "memory_count",
-    "roots",
-    "rows_with",
-    "text_hits",
-    "turns_by_seq",
-    "turns_holding",
-    "turns_like",
-    "turns_of_uuids",
-    "vector_hits",
-]
-
+from csmd.store.sqlite import Rows, among
 
 #: So many passages are looked for to find one turn each.
 PASSAGES_EACH = 3
@@ -65,51 +42,40 @@ class DigestRow:
 
 def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
     """Turns by row key, with their session and project root."""
-    if not seqs:
-        return {}
-    keys = ", ".join(str(int(seq)) for seq in seqs)
-    return {
-        int(a): TurnRow(seq=a, uuid=b, kind=c, text=d, at=e, session_seq=f, session_id=h or g, project=i, project_seq=j)
-        for a, b, c, d, e, f, g, h, i, j in rows.all(
-            "select t.seq, t.uuid, t.kind, t.text, t.at, s.seq, s.id, s.parent, p.root, p.seq from turns t "  # noqa: S608
-            f"join sessions s on s.seq = t.session_seq join projects p on p.seq = t.project_seq where t.seq in ({keys})"
-        )
-    }
+    found = rows.read(
+        TurnRow,
+        "select t.seq, t.uuid, t.kind, t.text, t.at, s.seq, case when s.parent = '' then s.id else s.parent end, "  # noqa: S608
+        "p.root, p.seq from turns t join sessions s on s.seq = t.session_seq join projects p on p.seq = t.project_seq "
+        f"where {among('t.seq', seqs)}",
+    )
+    return {turn.seq: turn for turn in found}
 
 
 def turns_holding(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[int]:
     """The turns that say any of `terms`, the best first: by their passages, in an older store by its index of turns."""
     if not is_turn_index_dropped(rows):
-        return [int(seq) for seq, _ in text_hits(rows, "turn", terms, projects=projects, limit=limit)]
-    hits = [int(seq) for seq, _ in text_hits(rows, "passage", terms, projects=projects, limit=PASSAGES_EACH * limit)]
-    if not hits:
-        return []
-    keys = ", ".join(map(str, hits))
-    found = rows.all(f"select seq, turn_seq from passages where seq in ({keys}) and text = ''")  # noqa: S608
-    turns = {int(seq): int(turn) for seq, turn in found}
+        return [seq for seq, _ in text_hits(rows, "turn", terms, projects=projects, limit=limit)]
+    hits = [seq for seq, _ in text_hits(rows, "passage", terms, projects=projects, limit=PASSAGES_EACH * limit)]
+    found = rows.all(f"select seq, turn_seq from passages where {among('seq', hits)} and text = ''")  # noqa: S608
+    turns: dict[int, int] = dict(found)
     return list(dict.fromkeys(turns[seq] for seq in hits if seq in turns))[:limit]
 
 
 def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
     """Digests by row key, with their session, its project's root and the turns that they tell of."""
-    if not seqs:
-        return {}
-    keys = ", ".join(str(int(seq)) for seq in seqs)
     items: dict[int, list[tuple[str, str]]] = {}
-    for digest, said, uuid in rows.all(
+    for digest, text, uuid in rows.all(
         "select digest_seq, text, uuid from digest_items "  # noqa: S608
-        f"where digest_seq in ({keys}) and kind <> 'word' and uuid <> '' order by seq"
+        f"where {among('digest_seq', seqs)} and kind <> 'word' and uuid <> '' order by seq"
     ):
-        items.setdefault(int(digest), []).append((str(said), str(uuid)))
+        items.setdefault(digest, []).append((text, uuid))
     found = rows.all(
         "select d.seq, s.id, d.text, d.at, p.root from digests d join sessions s on s.seq = d.session_seq "  # noqa: S608
-        f"join projects p on p.seq = s.project_seq where d.seq in ({keys})"
+        f"join projects p on p.seq = s.project_seq where {among('d.seq', seqs)}"
     )
     return {
-        int(seq): DigestRow(
-            seq=seq, session_id=session, text=said, at=at, project=root, items=tuple(items.get(seq, ()))
-        )
-        for seq, session, said, at, root in found
+        seq: DigestRow(seq=seq, session_id=session, text=text, at=at, project=root, items=tuple(items.get(seq, ())))
+        for seq, session, text, at, root in found
     }
 
 
@@ -136,18 +102,14 @@ def around(rows: Rows, seq: int, *, each: int) -> tuple[list[int], list[int]]:
             seq=seq,
             each=each,
         )
-        sides.append([int(one) for (one,) in found])
+        sides.append([seq for (seq,) in found])
     return sides[0][::-1], sides[1]
 
 
 def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:
     """The row keys of turns by uuid."""
-    found: dict[str, int] = {}
-    for uuid in uuids:
-        seq = rows.value("select seq from turns where uuid = :uuid", uuid=uuid)
-        if seq is not None:
-            found[uuid] = int(seq)
-    return found
+    found = {uuid: rows.value("select seq from turns where uuid = :uuid", uuid=uuid) for uuid in uuids}
+    return {uuid: seq for uuid, seq in found.items() if seq is not None}
 
 
 def memories_of_turn(rows: Rows, uuid: str) -> list[int]:
@@ -165,11 +127,8 @@ def turns_like(rows: Rows, prefix: str) -> list[tuple[int, str]]:
 
 def memories_told(rows: Rows, seqs: Sequence[int]) -> list[str]:
     """What memories by row key say, the oldest first; what nobody in a session said is left out."""
-    if not seqs:
-        return []
-    keys = ", ".join(str(int(seq)) for seq in seqs)
     return rows.column(
-        f"select text from memories where seq in ({keys}) and authority <> 'external' order by created_at, id"  # noqa: S608
+        f"select text from memories where {among('seq', seqs)} and authority <> 'external' order by created_at, id"  # noqa: S608
     )
 
 
@@ -209,14 +168,9 @@ class Beside:
     midway: bool = False
 
 
-def _keys(seqs: Sequence[int]) -> str:
-    return ", ".join(str(int(seq)) for seq in seqs)
-
-
 def beside(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -> dict[int, Beside]:
     """Where each of these turns stands among those of these projects (None: all) in its own session."""
-    keys = _keys(seqs)
-    spoken = _SAID if projects is None else f"{_SAID} and t.project_seq in ({_keys(projects)})"
+    spoken = f"{_SAID} and {among('t.project_seq', projects)}"
     found = rows.all(
         "select own.seq, own.session_seq, own.at, "  # noqa: S608
         f"case when own.kind = 'assistant' then (select n.turn_seq {spoken} and n.ordinal < me.ordinal "
@@ -227,19 +181,16 @@ def beside(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -
         "and t.kind <> 'assistant' order by n.ordinal limit 1), me.ordinal + :most) order by n.ordinal desc limit 1), "
         f"(select n.turn_seq {spoken} and n.ordinal > me.ordinal order by n.ordinal limit 1), own.kind = 'assistant' "
         "from turns own join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
-        f"where own.seq in ({keys})",
+        f"where {among('own.seq', seqs)}",
         most=LONGEST_EXCHANGE,
     )
     return {
-        int(seq): Beside(
-            session=int(session),
-            at=str(at),
-            before=int(asked or left or 0),
-            after=int(answered or right or 0),
+        seq: Beside(
+            session=session, at=at, before=asked or left or 0, after=answered or right or 0,
             midway=bool(answers and answered),
         )
         for seq, session, at, asked, left, answered, right, answers in found
-    }
+    }  # fmt: skip
 
 
 def statements(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None) -> list[tuple[int, int]]:
@@ -247,12 +198,10 @@ def statements(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int
 
     The memories come first: led by its index of what is searchable, the planner would walk every turn there is.
     """
-    among = "" if projects is None else f"and t.project_seq in ({_keys(projects)})"
-    keys = _keys(memory_seqs)
     return rows.all(
         "select p.memory_seq, t.seq from provenance p cross join turns t "  # noqa: S608
-        f"where t.uuid = p.uuid and p.memory_seq in ({keys}) and p.role <> 'beside' and t.searchable = 1 {among} "
-        "order by p.memory_seq, t.seq"
+        f"where t.uuid = p.uuid and {among('p.memory_seq', memory_seqs)} and p.role <> 'beside' and t.searchable = 1 "
+        f"and {among('t.project_seq', projects)} order by p.memory_seq, t.seq"
     )
 
 
@@ -260,26 +209,22 @@ def linked(
     rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None
 ) -> list[tuple[int, int, str, float]]:
     """(memory asked about, memory of these projects linked with it, relationship, weight), whichever of the two begins."""
-    keys = _keys(memory_seqs)
-    among = "" if projects is None else f"and m.project_seq in ({_keys(projects)})"
-    found = rows.all(
-        "select l.from_seq, m.seq, l.relationship, l.weight from links l join memories m on m.seq = l.to_seq "  # noqa: S608
-        f"where l.from_seq in ({keys}) {among}"
-    )
-    found += rows.all(
-        "select l.to_seq, m.seq, l.relationship, l.weight from links l join memories m on m.seq = l.from_seq "  # noqa: S608
-        f"where l.to_seq in ({keys}) {among}"
-    )
-    return [(int(one), int(other), str(name), float(weight)) for one, other, name, weight in found]
+    ends = (("from_seq", "to_seq"), ("to_seq", "from_seq"))
+    return [
+        row
+        for own, other in ends
+        for row in rows.all(
+            f"select l.{own}, m.seq, l.relationship, l.weight from links l join memories m on m.seq = l.{other} "  # noqa: S608
+            f"where {among(f'l.{own}', memory_seqs)} and {among('m.project_seq', projects)}"
+        )
+    ]
 
 
 def explained(rows: Rows, turn_seqs: Sequence[int], *, projects: Sequence[int] | None) -> list[tuple[int, int]]:
     """(turn, memory of these projects that explains what the turn reports)."""
-    keys = _keys(turn_seqs)
-    among = "" if projects is None else f"and m.project_seq in ({_keys(projects)})"
     return rows.all(
         "select t.seq, m.seq from turns t join symptoms y on y.uuid = t.uuid join memories m on m.seq = y.memory_seq "  # noqa: S608
-        f"where t.seq in ({keys}) {among}"
+        f"where {among('t.seq', turn_seqs)} and {among('m.project_seq', projects)}"
     )
 
 
@@ -290,18 +235,15 @@ def asked_between(
 
     The sessions come first, for the reason that the memories do in `statements`.
     """
-    among = "" if projects is None else f"and s.project_seq in ({_keys(projects)})"
-    of_them = "" if projects is None else f"and t.project_seq in ({_keys(projects)})"
-    return rows.all(
+    sql = (
         "select t.seq, t.at from (select s.seq from sessions s where s.parent = '' and s.last_at >= :since "  # noqa: S608
-        f"and (:until = '' or s.started_at < :until) {among} order by s.last_at desc limit :limit) own "
+        f"and (:until = '' or s.started_at < :until) and {among('s.project_seq', projects)} "
+        "order by s.last_at desc limit :limit) own "
         "cross join session_turn st cross join turns t where st.session_seq = own.seq and t.seq = st.turn_seq "
-        f"and t.kind in ('user', 'relayed') and t.searchable = 1 and t.at >= :since and (:until = '' or t.at < :until) {of_them} "
-        "order by t.at desc, t.seq desc limit :limit",
-        since=since,
-        until=until,
-        limit=limit,
+        "and t.kind in ('user', 'relayed') and t.searchable = 1 and t.at >= :since and (:until = '' or t.at < :until) "
+        f"and {among('t.project_seq', projects)} order by t.at desc, t.seq desc limit :limit"
     )
+    return rows.all(sql, since=since, until=until, limit=limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,51 +263,36 @@ class Narrow:
         return self == Narrow()
 
 
-def narrow_turns(rows: Rows, seqs: Sequence[int], narrow: Narrow) -> set[int]:
-    """Those of these turns that a search so limited may show; a sub-agent's turns are its session's."""
-    keys = ", ".join(str(int(seq)) for seq in seqs)
-    return set(
-        rows.column(
-            "select t.seq from turns t join sessions s on s.seq = t.session_seq "  # noqa: S608
-            f"where t.seq in ({keys}) and (:since = '' or t.at >= :since) and (:until = '' or t.at < :until) "
-            "and (:session = '' or s.id = :session or s.parent = :session)",
-            since=narrow.since,
-            until=narrow.until,
-            session=narrow.session,
-        )
-    )
+#: A kind of rows -> the row that is asked for, the tables, its time, and whether it is of a session.
+_OF_SESSION = "s.id = :session or s.parent = :session"
+_NARROWED = {
+    "turn": ("t.seq", "turns t join sessions s on s.seq = t.session_seq", "t.at", _OF_SESSION),
+    "passage": (
+        "p.seq",
+        "passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq",
+        "t.at",
+        _OF_SESSION,
+    ),
+    "memory": (
+        "m.seq",
+        "memories m",
+        "m.confirmed_at",
+        "exists (select 1 from provenance p where p.memory_seq = m.seq and p.session_id = :session)",
+    ),
+}
 
 
-def narrow_passages(rows: Rows, seqs: Sequence[int], narrow: Narrow) -> set[int]:
-    """Those of these passages that a search so limited may show."""
-    keys = ", ".join(str(int(seq)) for seq in seqs)
-    return set(
-        rows.column(
-            "select p.seq from passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq "  # noqa: S608
-            f"where p.seq in ({keys}) and (:since = '' or t.at >= :since) and (:until = '' or t.at < :until) "
-            "and (:session = '' or s.id = :session or s.parent = :session)",
-            since=narrow.since,
-            until=narrow.until,
-            session=narrow.session,
-        )
-    )
+def narrowed(rows: Rows, kind: str, seqs: Sequence[int], narrow: Narrow) -> set[int]:
+    """Those of these turns, passages or memories (`kind`) that a search so limited may show.
 
-
-def narrow_memories(rows: Rows, seqs: Sequence[int], narrow: Narrow) -> set[int]:
-    """Those of these memories that a search so limited may show: their time is that of what was last said for them."""
-    keys = ", ".join(str(int(seq)) for seq in seqs)
-    return set(
-        rows.column(
-            "select m.seq from memories m "  # noqa: S608
-            f"where m.seq in ({keys}) and (:since = '' or m.confirmed_at >= :since) "
-            "and (:until = '' or m.confirmed_at < :until) and (:gate = '' or m.gate = :gate) "
-            "and (:category = '' or m.category = :category) and (:type = '' or m.type = :type) "
-            "and (:session = '' or exists (select 1 from provenance p where p.memory_seq = m.seq and p.session_id = :session))",
-            since=narrow.since,
-            until=narrow.until,
-            gate=narrow.gate,
-            category=narrow.category,
-            type=narrow.type,
-            session=narrow.session,
-        )
-    )
+    A sub-agent's turns are its session's; a memory's time is that of what was last said for it.
+    """
+    key, source, at, of_session = _NARROWED[kind]
+    wanted = f"where {among(key, seqs)} and (:since = '' or {at} >= :since) and (:until = '' or {at} < :until) "
+    wanted += f"and (:session = '' or {of_session})"
+    values = {"since": narrow.since, "until": narrow.until, "session": narrow.session}
+    if kind == "memory":
+        for name in ("gate", "category", "type"):
+            wanted += f" and (:{name} = '' or m.{name} = :{name})"
+            values[name] = getattr(narrow, name)
+    return set(rows.column(f"select {key} from {source} {wanted}", **values))  # noqa: S608

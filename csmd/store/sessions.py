@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from csmd.model import SaidTurn
 from csmd.store import belief_changes, candidates, checkpoints, days, digests, failures, vectors
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, among
 
-#: In the order of Session's fields.
 #: Row keys in one statement.
 AT_ONCE = 500
+#: In the order of Session's fields.
 _COLUMNS = (
     "s.seq, s.id, s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, s.last_at, "
     "(select count(*) from session_turn st where st.session_seq = s.seq), "
@@ -51,84 +52,65 @@ class Session:
 
 def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Session]:
     """The sessions of people (no sub-agents) in these projects (None: in all), the latest first."""
-    wanted = _among("s", projects)
-    found = rows.all(
+    return rows.read(
+        Session,
         f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
-        f"where s.parent = '' and s.host <> 'probe' {wanted} order by s.last_at desc, s.seq desc limit :limit",
+        f"where s.parent = '' and s.host <> 'probe' and {among('s.project_seq', projects)} "
+        "order by s.last_at desc, s.seq desc limit :limit",
         limit=limit,
     )
-    return [_session(row) for row in found]
-
-
-def _among(table: str, projects: Sequence[int] | None) -> str:
-    """The condition that a table's rows are of these projects (None: of any)."""
-    return "" if projects is None else f"and {table}.project_seq in ({', '.join(str(int(p)) for p in projects)})"
 
 
 def by_id(rows: Rows, ident: str) -> Session | None:
     """One session, or a sub-agent's, by its whole id."""
-    row = rows.one(
+    return rows.read_one(
+        Session,
         f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq where s.id = :id",  # noqa: S608
         id=ident,
     )
-    return None if row is None else _session(row)
 
 
 def ids_like(rows: Rows, prefix: str) -> list[str]:
     """Up to five ids of sessions that begin with `prefix`, sub-agents' too where it names one."""
-    return rows.column(
+    sql = (
         "select id from sessions where substr(id, 1, :size) = :prefix and (parent = '' or :agents = 1) "
-        "order by id limit 5",
-        size=len(prefix),
-        prefix=prefix,
-        agents=int("/" in prefix),
+        "order by id limit 5"
     )
+    return rows.column(sql, size=len(prefix), prefix=prefix, agents=int("/" in prefix))
 
 
 def named(rows: Rows, seqs: Sequence[int]) -> dict[int, str]:
     """The ids of some sessions by their row keys."""
-    keys = ", ".join(str(int(seq)) for seq in seqs) or "0"
-    return dict(rows.all(f"select seq, id from sessions where seq in ({keys})"))  # noqa: S608
+    return dict(rows.all(f"select seq, id from sessions where {among('seq', seqs)}"))  # noqa: S608
 
 
 def agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Session]:
     """The sub-agents of a session in these projects (None: in all), the first first."""
-    wanted = _among("s", projects)
-    found = rows.all(
+    return rows.read(
+        Session,
         f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
-        f"where s.parent = :id {wanted} order by s.started_at, s.seq",
+        f"where s.parent = :id and {among('s.project_seq', projects)} order by s.started_at, s.seq",
         id=ident,
     )
-    return [_session(row) for row in found]
-
-
-def _session(row: Sequence[object]) -> Session:
-    names = ("seq", "id", "parent", "host", "project", "path", "cwd", "title", "version", "model", "started_at",
-             "last_at", "turns", "opening", "project_seq", "context", "is_read")  # fmt: skip
-    return Session(**dict(zip(names, row, strict=True)))  # type: ignore[arg-type]
 
 
 def conversation(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[SaidTurn]:
     """Every turn of a session that was said in these projects (None: in any), in its order."""
-    wanted = _among("t", projects)
-    return [
-        SaidTurn(uuid=a, kind=b, text=c, at=d, parent_uuid=e, message_id=f, tool_name=g, tool_id=h, tokens=i, dropped=j)
-        for a, b, c, d, e, f, g, h, i, j in rows.all(
-            "select t.uuid, t.kind, t.text, t.at, t.parent_uuid, t.message_id, t.tool_name, t.tool_id, t.tokens, "  # noqa: S608
-            "coalesce(t.dropped, 0) from session_turn st join turns t on t.seq = st.turn_seq "
-            f"where st.session_seq = :session {wanted} order by st.ordinal",
-            session=session_seq,
-        )
-    ]
+    return rows.read(
+        SaidTurn,
+        "select t.uuid, t.kind, t.text, t.at, t.parent_uuid, t.message_id, t.tool_name, t.tool_id, t.tokens, "  # noqa: S608
+        "coalesce(t.dropped, 0) from session_turn st join turns t on t.seq = st.turn_seq "
+        f"where st.session_seq = :session and {among('t.project_seq', projects)} order by st.ordinal",
+        session=session_seq,
+    )
 
 
 def kinds(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> dict[str, int]:
     """How many turns of each kind a session has in these projects (None: in all)."""
-    wanted = _among("t", projects)
     return dict(
         rows.all(
             "select t.kind, count(*) from session_turn st join turns t on t.seq = st.turn_seq "  # noqa: S608
-            f"where st.session_seq = :session {wanted} group by t.kind order by t.kind",
+            f"where st.session_seq = :session and {among('t.project_seq', projects)} group by t.kind order by t.kind",
             session=session_seq,
         )
     )
@@ -136,10 +118,9 @@ def kinds(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> di
 
 def statements(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[tuple[str, str, str, str]]:
     """(text, gate, authority, time) of the sentences that were chosen from a session in these projects, in order."""
-    wanted = _among("t", projects)
     return rows.all(
         "select t.text, t.gate, t.authority, t.at from session_turn st join statements t on "  # noqa: S608
-        f"t.turn_seq = st.turn_seq where st.session_seq = :session {wanted} "
+        f"t.turn_seq = st.turn_seq where st.session_seq = :session and {among('t.project_seq', projects)} "
         "order by st.ordinal, t.seq",
         session=session_seq,
     )
@@ -147,10 +128,9 @@ def statements(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) 
 
 def memories_of(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[tuple[str, str, str]]:
     """(id, text, role) of the memories of these projects (None: of all) that rest on a session, the first stated first."""
-    wanted = _among("m", projects)
     return rows.all(
         "select m.id, m.text, max(p.role) from provenance p join memories m on m.seq = p.memory_seq "  # noqa: S608
-        f"where p.session_id = :session {wanted} group by m.id, m.text order by min(p.at), m.id",
+        f"where p.session_id = :session and {among('m.project_seq', projects)} group by m.id, m.text order by min(p.at), m.id",
         session=ident,
     )
 
@@ -173,12 +153,10 @@ def read_among(rows: Rows, sessions: Sequence[int]) -> int:
     """Of how many of these sessions a line of the transcript was ever read: until then only hooks have named it."""
     found = 0
     for begin in range(0, len(sessions), AT_ONCE):
-        keys = ", ".join(str(int(seq)) for seq in sessions[begin : begin + AT_ONCE])
-        found += int(
-            rows.value(
-                f"select count(*) from sessions s where s.seq in ({keys}) and exists (select 1 from session_turn st "  # noqa: S608
-                "join turns t on t.seq = st.turn_seq where st.session_seq = s.seq and t.source = 'transcript')"
-            )
+        found += rows.value(
+            "select count(*) from sessions s "  # noqa: S608
+            f"where {among('s.seq', sessions[begin : begin + AT_ONCE])} and exists (select 1 from session_turn st "
+            "join turns t on t.seq = st.turn_seq where st.session_seq = s.seq and t.source = 'transcript')"
         )
     return found
 
@@ -190,10 +168,9 @@ def live(
 
     Those with a turn at or after `since` that no event has ended since; in these projects (None: in all).
     """
-    wanted = _among("s", projects)
     return rows.all(
         "select s.id, p.root, s.model, s.last_at, s.context from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
-        f"where s.parent = '' and s.host <> 'probe' {wanted} and s.last_at >= :since "
+        f"where s.parent = '' and s.host <> 'probe' and {among('s.project_seq', projects)} and s.last_at >= :since "
         "and not exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' "
         "and e.at >= s.last_at) order by s.last_at desc limit :limit",
         since=since,
@@ -206,11 +183,8 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
 
     Only a turn of the session whose file this is. A memory that was made of it stays: `forget` is for those.
     """
-    seq = rows.value(
-        "select t.seq from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid and s.path = :path",
-        uuid=uuid,
-        path=path,
-    )
+    sql = "select t.seq from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid and s.path = :path"
+    seq = rows.value(sql, uuid=uuid, path=path)
     if seq is None:
         return False
     days.take_back(rows, int(seq))
@@ -223,11 +197,8 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
 
 def tools_called(rows: Rows, uuid: str) -> list[str]:
     """The names of the tools that were called in one line of a transcript, or in a line with several calls."""
-    return rows.column(
-        "select tool_name from turns where kind = 'tool_call' and (uuid = :uuid or uuid like :parts)",
-        uuid=uuid,
-        parts=f"{uuid}/%",
-    )
+    sql = "select tool_name from turns where kind = 'tool_call' and (uuid = :uuid or uuid like :parts)"
+    return rows.column(sql, uuid=uuid, parts=f"{uuid}/%")
 
 
 def latest_project(rows: Rows) -> int:
@@ -277,40 +248,30 @@ def note_usage(rows: Rows, spent: Iterable[Spent]) -> None:
 
 def usage_of(rows: Rows, session_seq: int) -> Sum:
     """What one conversation took; a sub-agent's is one of its own."""
-    row = rows.one(
-        "select count(*), coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cache_read), 0), "
-        "coalesce(sum(cache_write), 0) from usage where session_seq = :session",
-        session=session_seq,
-    )
-    return Sum(*map(int, row or ()))
+    return _sum(rows, "usage u where u.session_seq = :session", session=session_seq)
 
 
 def usage_of_agents(rows: Rows, ident: str) -> Sum:
     """What the sub-agents of a session took together."""
-    row = rows.one(
-        "select count(*), coalesce(sum(u.input), 0), coalesce(sum(u.output), 0), coalesce(sum(u.cache_read), 0), "
-        "coalesce(sum(u.cache_write), 0) from sessions s join usage u on u.session_seq = s.seq where s.parent = :id",
-        id=ident,
-    )
-    return Sum(*map(int, row or ()))
+    source = "sessions s join usage u on u.session_seq = s.seq where s.parent = :id"
+    return _sum(rows, source, id=ident)
+
+
+def _sum(rows: Rows, source: str, **values: Any) -> Sum:
+    sums = ", ".join(f"coalesce(sum(u.{name}), 0)" for name in ("input", "output", "cache_read", "cache_write"))
+    return rows.read(Sum, f"select count(*), {sums} from {source}", **values)[0]  # noqa: S608
 
 
 def tokens_injected(rows: Rows, ident: str) -> tuple[int, int]:
     """(how often, tokens) csmd put something before a session in all."""
-    row = rows.one("select count(*), coalesce(sum(tokens), 0) from injections where session_id = :id", id=ident)
-    return (0, 0) if row is None else (int(row[0]), int(row[1]))
+    sql = "select count(*), coalesce(sum(tokens), 0) from injections where session_id = :id"
+    return rows.one(sql, id=ident) or (0, 0)
 
 
 def note_tampered(rows: Rows, names: Iterable[str], *, at: str, hashed: Callable[[str], str]) -> None:
     """Remembers transcripts that a tool wrote at a time, by the hashes of their file names; the first time counts."""
     for name in names:
-        new = rows.all(
-            "insert into tampered (name_hash, at) values (:name, :at) on conflict (name_hash) do nothing "
-            "returning name_hash",
-            name=hashed(name),
-            at=at,
-        )
-        if new:
+        if rows.insert("tampered", "on conflict (name_hash) do nothing", name_hash=hashed(name), at=at):
             for seq, ident in _read_since(rows, name, at):
                 _take_back(rows, seq, ident)
 

@@ -1,6 +1,6 @@
 """Everything that is SQLite's own: opening, extensions, pragmas, rows and deadlines.
 
-Portable SQL lives beside the functions that run it; only this module, fulltext.py, vector_tables.py and the
+Portable SQL lives beside the functions that run it; only this module, fulltext.py, passages.py, vectors.py and the
 migrations would have a twin for another backend (design section 6).
 """
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from csmd.model import SEARCHABLE, TOOL_KINDS, Quote, StoredTurn, Turn, TurnKind
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import activity, candidates, checkpoints, digests, memories, projects, sessions, speakers, vectors
-from csmd.store.sqlite import Row, Rows, live_bytes
+from csmd.store.sqlite import Row, Rows, among, live_bytes
 
 #: The share of a session's room that tools may fill: the rest is kept for what was said.
 TOOLS_TENTHS = 9
@@ -56,31 +56,17 @@ def ensure_session(rows: Rows, turn: Turn, *, host: str, project: int, path: str
     """The conversation `turn` belongs to, made when it is new."""
     found = rows.one("select seq, path, cwd, bytes from sessions where id = :id", id=turn.stream)
     if found is None:
-        seq = rows.value(
-            "insert into sessions (id, parent, host, project_seq, path, cwd, version, model, started_at, last_at, "
-            "directory_seq) values (:id, :parent, :host, :project, :path, :cwd, :version, :model, :at, :at, "
-            ":directory) returning seq",
-            id=turn.stream,
-            parent=turn.session_id if turn.agent_id else "",
-            host=host,
-            project=project,
-            path=path,
-            cwd=turn.cwd,
-            version=turn.version,
-            model=turn.model,
-            at=turn.at,
-            directory=directory,
-        )
-        return Session(int(seq), path, 0)
+        seq = rows.insert_keyed(
+            "sessions", id=turn.stream, parent=turn.session_id if turn.agent_id else "", host=host, project_seq=project,
+            path=path, cwd=turn.cwd, version=turn.version, model=turn.model, started_at=turn.at, last_at=turn.at,
+            directory_seq=directory,
+        )  # fmt: skip
+        return Session(seq, path, 0)
     seq, known_path, known_cwd, kept = found
     if (path and not known_path) or (turn.cwd and not known_cwd):
-        rows.run(
-            "update sessions set path = :path, cwd = :cwd where seq = :seq",
-            path=known_path or path,
-            cwd=known_cwd or turn.cwd,
-            seq=seq,
-        )
-    return Session(int(seq), str(known_path or path), int(kept))
+        sql = "update sessions set path = :path, cwd = :cwd where seq = :seq"
+        rows.run(sql, path=known_path or path, cwd=known_cwd or turn.cwd, seq=seq)
+    return Session(seq, known_path or path, kept)
 
 
 def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown: int = 0) -> bool:
@@ -97,18 +83,15 @@ def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown:
     )
     if done is None:
         return False
-    rows.run(
+    sql = (
         "update sessions set turns = turns + 1, bytes = bytes + :grown, last_at = case when last_at < :at then :at else last_at end, "
         "started_at = case when started_at > :at then :at else started_at end, "
         "model = case when cast(:model as text) = '' then model else :model end, "
         "version = case when cast(:version as text) = '' then version else :version end, "
-        "context = case when cast(:context as integer) = 0 then context else :context end where seq = :session",
-        at=turn.at,
-        context=turn.context,
-        model=turn.model,
-        version=turn.version,
-        grown=grown,
-        session=session_seq,
+        "context = case when cast(:context as integer) = 0 then context else :context end where seq = :session"
+    )
+    rows.run(
+        sql, at=turn.at, context=turn.context, model=turn.model, version=turn.version, grown=grown, session=session_seq
     )
     return True
 
@@ -188,14 +171,8 @@ def _correct_speaker(
 def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: str, then: str, room: int) -> None:
     """Stores what a line says since its own file was rewritten; a fork's or a foreign file cannot do that."""
     turn, size = fitting(rows, turn, session.bytes - bytes_of(then), room)
-    rows.run(
-        "update turns set text = :text, text_hash = :hash, kind = :kind, searchable = :searchable where seq = :seq",
-        text=turn.text,
-        hash=text_hash,
-        kind=turn.kind,
-        searchable=_is_searchable(turn),
-        seq=seq,
-    )
+    sql = "update turns set text = :text, text_hash = :hash, kind = :kind, searchable = :searchable where seq = :seq"
+    rows.run(sql, text=turn.text, hash=text_hash, kind=turn.kind, searchable=_is_searchable(turn), seq=seq)
     rows.run(
         "update sessions set bytes = bytes + :grown where seq = :seq",
         grown=size - bytes_of(then),
@@ -213,14 +190,11 @@ def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tupl
         if found is not None:
             return found
     # Only the transcript says that no person wrote a prompt: a hook's does not say who did.
-    report = rows.one(
+    sql = (
         "select seq, uuid from turns where session_seq = :session and text_hash = :hash "
-        "and (kind = :kind or :kind = 'notification') and source = 'hook' order by provisional desc, seq limit 1",
-        session=session,
-        hash=text_hash,
-        kind="user" if turn.kind == "relayed" else turn.kind,
+        "and (kind = :kind or :kind = 'notification') and source = 'hook' order by provisional desc, seq limit 1"
     )
-    return None if report is None else (int(report[0]), str(report[1]))
+    return rows.one(sql, session=session, hash=text_hash, kind="user" if turn.kind == "relayed" else turn.kind)
 
 
 def _become(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -> None:
@@ -276,41 +250,21 @@ def insert_turn(
     rows: Rows, turn: Turn, session: int, *, text_hash: str, project: int, source: str, directory: int = 0
 ) -> int:
     """Stores a row; a hook's is provisional."""
-    return int(
-        rows.value(
-            "insert into turns (uuid, session_seq, project_seq, kind, text, text_hash, at, parent_uuid, message_id, "
-            "tool_name, tool_id, tokens, source, provisional, searchable, directory_seq) values (:uuid, :session, "
-            ":project, :kind, :text, :hash, :at, :parent, :message, :tool, :tool_id, :tokens, :source, :provisional, "
-            ":searchable, :directory) returning seq",
-            uuid=turn.uuid,
-            session=session,
-            project=project,
-            kind=turn.kind,
-            text=turn.text,
-            hash=text_hash,
-            at=turn.at,
-            parent=turn.parent_uuid,
-            message=turn.message_id,
-            tool=turn.tool_name,
-            tool_id=turn.tool_id,
-            tokens=turn.tokens,
-            source=source,
-            provisional=1 if source == "hook" else 0,
-            searchable=_is_searchable(turn),
-            directory=directory,
-        )
-    )
+    return rows.insert_keyed(
+        "turns", uuid=turn.uuid, session_seq=session, project_seq=project, kind=turn.kind, text=turn.text,
+        text_hash=text_hash, at=turn.at, parent_uuid=turn.parent_uuid, message_id=turn.message_id,
+        tool_name=turn.tool_name, tool_id=turn.tool_id, tokens=turn.tokens, source=source,
+        provisional=int(source == "hook"), searchable=_is_searchable(turn), directory_seq=directory,
+    )  # fmt: skip
 
 
 def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -> bool:
     """Names a session as the host does, with `first` only one that has no name yet; whether that is news."""
-    changed = rows.value(
+    sql = (
         "update sessions set title = :title where id = :id and title <> :title and (title = '' or :first = 0) "
-        "returning seq",
-        title=title,
-        id=session_id,
-        first=int(first),
+        "returning seq"
     )
+    changed = rows.value(sql, title=title, id=session_id, first=int(first))
     return changed is not None
 
 
@@ -330,14 +284,12 @@ def stream_turns(
     marks = ", ".join(f"'{kind}'" for kind in kinds)
     wanted = f"and t.kind in ({marks})" if kinds else ""
     wanted += " and t.source = 'transcript'" if written else ""
-    found = rows.all(
+    sql = (
         "select t.seq, t.uuid, s.id, t.project_seq, t.kind, t.text, t.at, st.ordinal, s.parent from session_turn st "  # noqa: S608
         "join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq "
-        f"where st.session_seq = :session and st.ordinal > :after {wanted} order by st.ordinal limit :limit",
-        session=session_seq,
-        after=after,
-        limit=limit,
+        f"where st.session_seq = :session and st.ordinal > :after {wanted} order by st.ordinal limit :limit"
     )
+    found = rows.all(sql, session=session_seq, after=after, limit=limit)
     return [
         StoredTurn(
             seq=seq, uuid=uuid, session_id=parent or ident, project_seq=project, kind=kind, text=text, at=at,
@@ -354,13 +306,7 @@ def is_queued(rows: Rows, key: str) -> bool:
 
 def queue_prompt(rows: Rows, key: str, *, session: int, turn: int, at: str) -> None:
     """Notes a prompt that was put into the queue."""
-    rows.run(
-        "insert into queued (key, session_seq, turn_seq, at) values (:key, :session, :turn, :at)",
-        key=key,
-        session=session,
-        turn=turn,
-        at=at,
-    )
+    rows.insert("queued", key=key, session_seq=session, turn_seq=turn, at=at)
 
 
 def unqueue(rows: Rows, session_id: str, *, at: str, text_hash: str, absorbed: bool, nth: int) -> None:
@@ -380,12 +326,8 @@ def unqueue(rows: Rows, session_id: str, *, at: str, text_hash: str, absorbed: b
         hash=text_hash,
     )
     if found is not None:
-        rows.run(
-            "update queued set left_at = :at, absorbed = :absorbed where key = :key",
-            at=at,
-            absorbed=int(absorbed),
-            key=found[0],
-        )
+        sql = "update queued set left_at = :at, absorbed = :absorbed where key = :key"
+        rows.run(sql, at=at, absorbed=int(absorbed), key=found[0])
 
 
 def queued(rows: Rows, *, session: int, text_hash: str, absorbed: bool) -> tuple[int, str] | None:
@@ -393,15 +335,12 @@ def queued(rows: Rows, *, session: int, text_hash: str, absorbed: bool) -> tuple
 
     A line follows what it left the queue for at once; what left long before is not said again.
     """
-    found = rows.one(
+    sql = (
         "select t.seq, t.uuid from queued q join turns t on t.seq = q.turn_seq where q.session_seq = :session "
         "and t.uuid = q.key and t.text_hash = :hash and (q.left_at = '' or q.absorbed = :absorbed) "
-        "order by q.left_at desc, q.at, q.key limit 1",
-        session=session,
-        hash=text_hash,
-        absorbed=int(absorbed),
+        "order by q.left_at desc, q.at, q.key limit 1"
     )
-    return None if found is None else (int(found[0]), str(found[1]))
+    return rows.one(sql, session=session, hash=text_hash, absorbed=int(absorbed))
 
 
 #: Ids in one statement.
@@ -457,10 +396,8 @@ def tool_calls(
 
 
 def _turn(row: Row) -> StoredTurn:
-    seq, uuid, session, project, kind, text, at, ordinal = row[:8]
-    return StoredTurn(
-        seq=seq, uuid=uuid, session_id=session, project_seq=project, kind=kind, text=text, at=at, ordinal=ordinal
-    )
+    names = ("seq", "uuid", "session_id", "project_seq", "kind", "text", "at", "ordinal")
+    return StoredTurn(**dict(zip(names, row, strict=False)))
 
 
 def last_given(rows: Rows, session_id: str, tools: Collection[str], *, back: int, limit: int) -> list[str]:
@@ -472,14 +409,12 @@ def last_given(rows: Rows, session_id: str, tools: Collection[str], *, back: int
     if last is None:
         return []
     marks = ", ".join(f"'{tool}'" for tool in sorted(tools) if tool.isalnum())
-    return rows.column(
+    sql = (
         "select t.text from session_turn st join sessions s on s.seq = st.session_seq "  # noqa: S608
         "join turns t on t.seq = st.turn_seq where s.id = :session and st.ordinal > :after "
-        f"and t.kind = 'tool_call' and t.tool_name in ({marks}) order by st.ordinal desc limit :limit",
-        session=session_id,
-        after=int(last) - back,
-        limit=limit,
+        f"and t.kind = 'tool_call' and t.tool_name in ({marks}) order by st.ordinal desc limit :limit"
     )
+    return rows.column(sql, session=session_id, after=int(last) - back, limit=limit)
 
 
 def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, hashed: Callable[[str], str]) -> set[int]:
@@ -489,19 +424,16 @@ def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, ha
     nobody is known to have said that. Not what stands in the session's own context (listed there at `since` or later, a
     fork's copies too), nor what sub-agents and tools said, nor what is not indexed any more.
     """
-    if not seqs:
-        return set()
-    keys = ", ".join(str(int(seq)) for seq in seqs)
     found = rows.all(
         "select t.seq, s.path from turns t "  # noqa: S608
-        f"join sessions s on s.seq = t.session_seq where t.seq in ({keys}) and t.searchable = 1 "
+        f"join sessions s on s.seq = t.session_seq where {among('t.seq', seqs)} and t.searchable = 1 "
         "and t.kind in ('user', 'relayed', 'assistant') and t.source = 'transcript' and s.parent = '' and not exists (select 1 from session_turn o "
         "join sessions own on own.seq = o.session_seq where o.turn_seq = t.seq and own.id = :session and t.at >= :since)",
         session=session_id,
         since=since,
     )
     written = {path for path in {path for _, path in found} if sessions.is_tampered(rows, hashed(PurePath(path).name))}
-    return {int(seq) for seq, path in found if path not in written}
+    return {seq for seq, path in found if path not in written}
 
 
 def text_of(rows: Rows, uuid: str) -> str:
@@ -511,15 +443,12 @@ def text_of(rows: Rows, uuid: str) -> str:
 
 def quote_of(rows: Rows, uuid: str) -> Quote | None:
     """A turn that was quoted; None when it is gone."""
-    found = rows.one(
-        "select t.kind, t.text, t.at, s.id, t.project_seq from turns t join sessions s on s.seq = t.session_seq "
+    return rows.read_one(
+        Quote,
+        "select t.uuid, t.kind, t.text, t.at, s.id, t.project_seq from turns t join sessions s on s.seq = t.session_seq "
         "where t.uuid = :uuid and t.searchable = 1",
         uuid=uuid,
     )
-    if found is None:
-        return None
-    kind, body, at, session, project = found
-    return Quote(uuid=uuid, kind=kind, text=body, at=at, session_id=session, project_seq=project)
 
 
 class Done(NamedTuple):
@@ -545,7 +474,8 @@ class Shown(NamedTuple):
 
 def work_done(rows: Rows, project: int, *, sessions: int) -> list[Done]:
     """What the last digests of a project's latest sessions name, files, commits and branches; the latest session first."""
-    found = rows.all(
+    return rows.read(
+        Done,
         "select s.id, i.kind, i.text, i.uuid, s.cwd, p.root from (select seq, id, cwd, last_at, project_seq from sessions "
         "where project_seq = :project and parent = '' and host <> 'probe' order by last_at desc, seq desc limit :limit) s "
         "join projects p on p.seq = s.project_seq join digests d on d.session_seq = s.seq "
@@ -555,12 +485,12 @@ def work_done(rows: Rows, project: int, *, sessions: int) -> list[Done]:
         project=project,
         limit=sessions,
     )
-    return [Done(*row) for row in found]
 
 
 def failures_shown(rows: Rows, error_seq: int, project: int, *, limit: int) -> list[Shown]:
     """The turns of a project that show an error or what mended it, the first first."""
-    found = rows.all(
+    return rows.read(
+        Shown,
         "select case when s.parent = '' then s.id else s.parent end, t.uuid, 0, '', '', x.at, t.seq from error_seen x join turns t on t.seq = x.turn_seq "
         "join sessions s on s.seq = x.session_seq where x.error_seq = :error and t.project_seq = :project union all "
         "select case when s.parent = '' then s.id else s.parent end, case when f.uuid = '' then t.uuid else f.uuid end, 1, f.files, f.text, f.at, t.seq from error_fixes f join turns t on t.seq = f.turn_seq "
@@ -570,7 +500,6 @@ def failures_shown(rows: Rows, error_seq: int, project: int, *, limit: int) -> l
         project=project,
         limit=limit,
     )
-    return [Shown(row[0], row[1], bool(row[2]), row[3], row[4]) for row in found]
 
 
 #: A turn whose line named no time has this one: it is not old, nobody knows when it was.
@@ -615,13 +544,11 @@ def is_any_output_left(rows: Rows) -> bool:
 
 def drop_old_output(rows: Rows, *, before: str, days: int, limit: int) -> int:
     """Drops the text of at most `limit` pieces of tool traffic from before a time; how many."""
-    found = rows.all(
+    sql = (
         "select seq, kind, text from turns where kind in ('tool_call', 'tool_result') and dropped is null "
-        "and at < :before and at > :undated order by at limit :limit",
-        before=before,
-        undated=UNDATED,
-        limit=limit,
+        "and at < :before and at > :undated order by at limit :limit"
     )
+    found = rows.all(sql, before=before, undated=UNDATED, limit=limit)
     return _drop(rows, found, why=f"dropped after {days} days")
 
 
@@ -640,12 +567,8 @@ def _drop(rows: Rows, found: Sequence[Row], *, why: str) -> int:
     for seq, kind, text in found:
         size = len(text.encode())
         freed += size
-        rows.run(
-            "update turns set text = :mark, dropped = :size where seq = :seq",
-            mark=f"[tool {_NOUNS[kind]} of {size} bytes {why}]",
-            size=size,
-            seq=seq,
-        )
+        sql = "update turns set text = :mark, dropped = :size where seq = :seq"
+        rows.run(sql, mark=f"[tool {_NOUNS[kind]} of {size} bytes {why}]", size=size, seq=seq)
     if found:
         activity.count(rows, [(DROPPED, len(found)), (DROPPED_BYTES, freed)])
     return len(found)

@@ -1,51 +1,80 @@
-"""Which memories and passages have a vector, by model; the vectors themselves are the backend's.
+"""Vectors of memories and passages by model, in sqlite-vec's own way; another backend would have a twin of this module.
 
-Vectors carry their model: while a new model backfills, both sets are kept and a query uses one.
+Each vector is stored whole, in a table of its model and kind, and by its signs: one bit for each number. Of few vectors
+all are compared whole; of many only those whose signs are the nearest, so that a question does not read all of a large
+store. Vectors carry their model: while a new model backfills, both sets are kept and a query uses one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from csmd.errors import StoreError
-from csmd.store import cursors, vector_tables
+from csmd.store import cursors
 from csmd.store.fulltext import WORDS
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Row, Rows, among
 
-#: Kind -> the table of its rows. Of turns there may be vectors in a store of before passages: none are made any more.
+#: vec0 allocates a whole chunk for each partition: 64 keeps a hundred projects at 10 MB, not 158 (facts: dependencies).
+VECTOR_CHUNK_ROWS = 64
+#: Kind -> the table of its rows, in the order in which they are embedded.
 _TABLES = {"memory": "memories", "passage": "passages"}
+KINDS = tuple(_TABLES)
+#: Kept in a store of before passages until every passage has a vector (passages.py): none are made any more.
 _OLD_TABLES = {"turn": "turns"}
-#: Kind -> the rows that deserve a vector, past a cursor.
-_BACKLOG = {
-    "memory": "select seq, project_seq, text from memories where seq > :after order by seq limit :limit",
-    "passage": (
-        f"select p.seq, p.project_seq, {WORDS} from passages p join turns t on t.seq = p.turn_seq "  # noqa: S608
-        "where p.seq > :after order by p.seq limit :limit"
-    ),
+OLD_KINDS = tuple(_OLD_TABLES)
+#: So many vectors are compared whole: 0.5 ms a thousand. Of more only those of the nearest signs, at least so many: a comparison
+#: of signs takes a quarter of that. Of real vectors the true first ten are among them by .99 in 50,000 (docs/benchmarks.md).
+WHOLE, NEAREST_SIGNS = 20_000, 1600
+#: Kind -> its words, with the tables that they stand in, `p` the row's own.
+_WORDS = {
+    "memory": "p.text from memories p",
+    "passage": f"{WORDS} from passages p join turns t on t.seq = p.turn_seq",
+    "turn": "p.text from turns p",
 }
-_LEFT = {kind: f"select count(*) from {table} where seq > :after" for kind, table in _TABLES.items()}  # noqa: S608
-#: Kind -> the rows up to a cursor whose words have changed since they were embedded.
-_AGAIN = {
-    "memory": (
-        "select b.seq, b.project_seq, b.text from embed_again a join memories b on b.seq = a.row_seq "
-        "where a.model_seq = :model and a.kind = :kind order by a.row_seq limit :limit"
-    ),
-    "passage": (
-        f"select p.seq, p.project_seq, {WORDS} from embed_again a join passages p on p.seq = a.row_seq "  # noqa: S608
-        "join turns t on t.seq = p.turn_seq where a.model_seq = :model and a.kind = :kind order by a.row_seq limit :limit"
-    ),
-}
-#: Kind -> how many rows up to a cursor have no vector and wait for none.
-_SKIPPED = {
-    kind: (
-        f"select count(*) from {table} b where b.seq <= :reached and not exists "  # noqa: S608
-        "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists "
-        "(select 1 from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"
+
+
+# --- the tables of one model
+
+
+def vector_table(kind: str, model_seq: int) -> str:
+    """The vec0 table of one model's vectors for memories, passages or, in an older store, turns."""
+    if kind not in (*KINDS, *OLD_KINDS):
+        raise StoreError(f"no vectors are kept for {kind!r}")
+    return f"vec_{kind}_{int(model_seq)}"
+
+
+def create_vector_tables(rows: Rows, model_seq: int, dim: int, *, kinds: Sequence[str] = KINDS) -> None:
+    """Makes the tables for a model's vectors, those that are not there; int8, partitioned by project.
+
+    A passage goes with its turn, by a foreign key: so a trigger, not a caller, takes its vector and signs along.
+    """
+    for kind in kinds:
+        rows.run(
+            f"create virtual table if not exists {vector_table(kind, model_seq)} using vec0("
+            f"project_seq integer partition key, embedding int8[{int(dim)}], chunk_size={VECTOR_CHUNK_ROWS})"
+        )
+    table = vector_table("passage", model_seq)
+    rows.run(
+        f"create trigger if not exists {table}_delete after delete on vectors "  # noqa: S608
+        f"when old.kind = 'passage' and old.model_seq = {int(model_seq)} begin "
+        f"delete from vector_codes where model_seq = {int(model_seq)} and kind = 'passage' and seq = old.seq "
+        f"and project_seq = (select project_seq from {table} where rowid = old.seq); "
+        f"delete from {table} where rowid = old.seq; end"
     )
-    for kind, table in _TABLES.items()
-}
-#: In this order they are embedded.
-KINDS = tuple(_BACKLOG)
+
+
+def complete_vector_tables(rows: Rows) -> None:
+    """Makes the tables of kinds that a store's models have not had: those of a migration."""
+    if rows.value("select 1 from sqlite_schema where name = 'vector_models'"):
+        for model, dim in rows.all("select seq, dim from vector_models order by seq"):
+            create_vector_tables(rows, model, dim)
+
+
+def _has_table(rows: Rows, kind: str, model_seq: int) -> bool:
+    """Whether a model's vectors of this kind have a table: those of turns may have been dropped."""
+    name = vector_table(kind, model_seq)
+    return rows.value("select 1 from sqlite_schema where type = 'table' and name = :name", name=name) is not None
 
 
 def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
@@ -55,56 +84,89 @@ def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
     """
     known = rows.one("select seq, dim from vector_models where name = :name", name=name)
     if known is None:
-        made = rows.value(
-            "insert into vector_models (name, dim, created_at) values (:name, :dim, :now) returning seq",
-            name=name,
-            dim=dim,
-            now=now,
-        )
-        vector_tables.create_vector_tables(rows, int(made), dim)
-        return int(made)
-    if int(known[1]) != dim:
+        made = rows.insert_keyed("vector_models", name=name, dim=dim, created_at=now)
+        create_vector_tables(rows, made, dim)
+        return made
+    seq, known_dim = known
+    if known_dim != dim:
         raise StoreError(
-            f"the model {name} makes {dim} numbers a vector, the vectors stored under its name have {known[1]}",
+            f"the model {name} makes {dim} numbers a vector, the vectors stored under its name have {known_dim}",
             hint="add it under another name: csmd model add",
         )
-    return int(known[0])
+    return int(seq)
 
 
 def model_seq(rows: Rows, name: str) -> int | None:
     """The row key of a model that has vectors here, or None."""
-    found = rows.value("select seq from vector_models where name = :name", name=name)
-    return None if found is None else int(found)
+    seq: int | None = rows.value("select seq from vector_models where name = :name", name=name)
+    return seq
+
+
+# --- one vector
+
+
+def signs(vector: bytes) -> bytes:
+    """One bit for each of a vector's signed bytes, 1 above zero."""
+    bits = sum(1 << at for at, number in enumerate(vector) if 0 < number < 128)
+    return bits.to_bytes((len(vector) + 7) // 8, "little")
+
+
+def insert_vector(rows: Rows, kind: str, model_seq: int, seq: int, project_seq: int, vector: bytes) -> None:
+    """Stores one vector under its row in `vectors`, and its signs."""
+    sql = f"insert into {vector_table(kind, model_seq)} (rowid, project_seq, embedding) values (:seq, :project, vec_int8(:vector))"  # noqa: S608
+    rows.run(sql, seq=seq, project=project_seq, vector=vector)
+    rows.insert("vector_codes", model_seq=model_seq, kind=kind, project_seq=project_seq, seq=seq, code=signs(vector))
+
+
+def delete_vector(rows: Rows, kind: str, model_seq: int, seq: int) -> None:
+    """Removes one vector and its signs, by its row in `vectors`."""
+    table = vector_table(kind, model_seq)
+    project = rows.value(f"select project_seq from {table} where rowid = :seq", seq=seq)  # noqa: S608
+    sql = "delete from vector_codes where model_seq = :model and kind = :kind and project_seq = :project and seq = :seq"
+    rows.run(sql, model=model_seq, kind=kind, project=project, seq=seq)
+    rows.run(f"delete from {table} where rowid = :seq", seq=seq)  # noqa: S608
+
+
+def _vector(rows: Rows, kind: str, model_seq: int, seq: int) -> bytes | None:
+    found: bytes | None = rows.value(
+        f"select embedding from {vector_table(kind, model_seq)} where rowid = :seq",  # noqa: S608
+        seq=seq,
+    )
+    return found
+
+
+# --- what has a vector, and what waits for one
 
 
 def backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple[int, int, str]]:
     """(row key, project, text) of the next rows without a vector of this model, those that had one before first."""
-    again = rows.all(_AGAIN[kind], model=model, kind=kind, limit=limit)
-    if again:
-        return [(int(a), int(b), str(c)) for a, b, c in again]
+    columns = f"select p.seq, p.project_seq, {_WORDS[kind]}"
+    sql = (
+        f"{columns} join embed_again a on a.row_seq = p.seq "
+        "where a.model_seq = :model and a.kind = :kind order by a.row_seq limit :limit"
+    )
+    changed = rows.all(sql, model=model, kind=kind, limit=limit)
     after = cursors.cursor(rows, f"embed-{kind}", str(model))
-    return rows.all(_BACKLOG[kind], after=after, limit=limit)
+    return changed or rows.all(f"{columns} where p.seq > :after order by p.seq limit :limit", after=after, limit=limit)
 
 
 def left(rows: Rows, model: int | None) -> int:
     """How many rows wait for a vector of this model."""
-    again = rows.value(
-        "select count(*) from embed_again where kind in ('memory', 'passage') and model_seq = :model", model=model or 0
-    )
-    return int(again) + sum(int(rows.value(_LEFT[kind], after=_reached(rows, kind, model))) for kind in KINDS)
+    return sum(rows.value(f"select count(*) from ({waiting})", **values) for waiting, values in _waiting(rows, model))  # noqa: S608
 
 
 def is_any_left(rows: Rows, model: int | None) -> bool:
     """Whether a row waits for a vector of this model: what `left` counts, without counting it."""
-    return any(
-        rows.value(f"select 1 from {table} where seq > :after limit 1", after=_reached(rows, kind, model))  # noqa: S608
+    return any(rows.value(f"{waiting} limit 1", **values) for waiting, values in _waiting(rows, model))
+
+
+def _waiting(rows: Rows, model: int | None) -> list[tuple[str, dict[str, int]]]:
+    """Queries for the rows that wait for a vector of a model, with their values."""
+    again = "select 1 from embed_again where kind in ('memory', 'passage') and model_seq = :model"
+    return [(again, {"model": model or 0})] + [
+        (f"select 1 from {table} where seq > :after", {"after": _reached(rows, kind, model)})  # noqa: S608
         for kind, table in _TABLES.items()
-    ) or bool(
-        rows.value(
-            "select 1 from embed_again where kind in ('memory', 'passage') and model_seq = :model limit 1",
-            model=model or 0,
-        )
-    )
+    ]
 
 
 def _reached(rows: Rows, kind: str, model: int | None) -> int:
@@ -127,31 +189,21 @@ def add(
     """
     added = 0
     table = {**_TABLES, **_OLD_TABLES}[kind]
-    words_of = f"select {WORDS} from passages p join turns t on t.seq = p.turn_seq where p.seq = :seq"  # noqa: S608
-    if kind != "passage":
-        words_of = f"select text from {table} where seq = :seq"  # noqa: S608
+    words_of = f"select {_WORDS[kind]} where p.seq = :seq"
     changed = {seq for seq, words in (said or {}).items() if rows.value(words_of, seq=seq) != words}
     for seq in (said or {}).keys() - changed:
-        gone = rows.run("delete from embed_again where model_seq = :model and kind = :kind and row_seq = :row",
-                        model=model, kind=kind, row=seq)  # fmt: skip
-        if gone and kind == "passage":  # it is linked anew
-            rows.run("insert into embed_again (model_seq, kind, row_seq) values (:model, 'thread', :row) on conflict do nothing",
-                     model=model, row=seq)  # fmt: skip
+        sql = "delete from embed_again where model_seq = :model and kind = :kind and row_seq = :row"
+        if rows.run(sql, model=model, kind=kind, row=seq) and kind == "passage":  # it is linked anew
+            rows.insert("embed_again", "on conflict do nothing", model_seq=model, kind="thread", row_seq=seq)
     for row_seq, _, start, end, vector in passages:
         project = rows.value(f"select project_seq from {table} where seq = :seq", seq=row_seq)  # noqa: S608
         if project is None or row_seq in changed:
             continue
-        seq = rows.value(
-            "insert into vectors (model_seq, kind, row_seq, start_at, end_at) values (:model, :kind, :row, :start, "
-            ":end) on conflict do nothing returning seq",
-            model=model,
-            kind=kind,
-            row=row_seq,
-            start=start,
-            end=end,
+        made = rows.insert_keyed(
+            "vectors", "on conflict do nothing", model_seq=model, kind=kind, row_seq=row_seq, start_at=start, end_at=end
         )
-        if seq is not None:
-            vector_tables.insert_vector(rows, kind, model, int(seq), project, vector)
+        if made:
+            insert_vector(rows, kind, model, made, project, vector)
             added += 1
     if reached > cursors.cursor(rows, f"embed-{kind}", str(model)):
         cursors.move_cursor(rows, f"embed-{kind}", str(model), reached)
@@ -161,21 +213,19 @@ def add(
 def move_to(rows: Rows, kind: str, row_seq: int, project: int) -> None:
     """Takes every vector of a row into the partition of the row's new project; of a turn, those of its passages."""
     for seq, model in _of_row(rows, kind, row_seq):
-        vector_tables.move_vector(rows, kind, model, seq, project)
+        vector = _vector(rows, kind, model, seq)
+        delete_vector(rows, kind, model, seq)
+        if vector is not None:
+            insert_vector(rows, kind, model, seq, project, vector)
     if kind == "turn":
-        for (passage,) in rows.all("select seq from passages where turn_seq = :turn", turn=row_seq):
-            move_to(rows, "passage", int(passage), project)
-
-
-def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequence[int]) -> dict[int, float]:
-    """Row key -> squared distance from `vector`, of those of these rows that have a vector of this model."""
-    return vector_tables.vector_distances(rows, kind, model, vector, row_seqs)
+        for passage in rows.column("select seq from passages where turn_seq = :turn", turn=row_seq):
+            move_to(rows, "passage", passage, project)
 
 
 def of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
     """The vectors of a row's passages by one model."""
-    own = [seq for seq, of in _of_row(rows, kind, row_seq) if of == model]
-    return [found for seq in own if (found := vector_tables.vector_of(rows, kind, model, seq)) is not None]
+    own = [_vector(rows, kind, model, seq) for seq, of in _of_row(rows, kind, row_seq) if of == model]
+    return [vector for vector in own if vector is not None]
 
 
 def _of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
@@ -186,7 +236,7 @@ def _of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
 def delete_for(rows: Rows, kind: str, row_seq: int) -> None:
     """Removes every vector of a row, of every model. Those of passages go with their passages, by a trigger."""
     for seq, model in _of_row(rows, kind, row_seq):
-        vector_tables.delete_vectors(rows, kind, model, [seq])
+        delete_vector(rows, kind, model, seq)
         rows.run("delete from vectors where seq = :seq", seq=seq)
     rows.run("delete from embed_again where kind = :kind and row_seq = :row", kind=kind, row=row_seq)
 
@@ -194,74 +244,123 @@ def delete_for(rows: Rows, kind: str, row_seq: int) -> None:
 def again(rows: Rows, kind: str, row_seq: int) -> None:
     """Removes the vectors of a memory or passage whose words have changed; each model makes it a new one."""
     delete_for(rows, kind, row_seq)
-    for (model,) in rows.all("select seq from vector_models order by seq"):
+    for model in rows.column("select seq from vector_models order by seq"):
         if row_seq <= cursors.cursor(rows, f"embed-{kind}", str(model)):
-            rows.run(
-                "insert into embed_again (model_seq, kind, row_seq) values (:model, :kind, :row) on conflict do nothing",
-                model=model,
-                kind=kind,
-                row=row_seq,
-            )
+            rows.insert("embed_again", "on conflict do nothing", model_seq=model, kind=kind, row_seq=row_seq)
 
 
 def begin_anew(rows: Rows) -> None:
     """Removes every vector of every model; what is stored waits to be embedded again."""
-    models = rows.all("select seq, dim from vector_models order by seq")
-    for model, _ in models:
-        vector_tables.drop_vector_tables(rows, model)
+    for model in rows.column("select seq from vector_models order by seq"):
+        rows.run(f"drop trigger if exists {vector_table('passage', model)}_delete")
+        for kind in (*KINDS, *OLD_KINDS):
+            rows.run(f"drop table if exists {vector_table(kind, model)}")
         for kind in KINDS:
             cursors.move_cursor(rows, f"embed-{kind}", str(model), 0)
-    rows.run("delete from vectors")
-    rows.run("delete from embed_again")
-    vector_tables.complete_vector_tables(rows)
+    for table in ("vector_codes", "vectors", "embed_again"):
+        rows.run(f"delete from {table}")  # noqa: S608
+    complete_vector_tables(rows)
+
+
+# --- what is near
+
+
+def vector_hits(
+    rows: Rows, kind: str, model_seq: int, vector: bytes, *, projects: Sequence[int] | None, limit: int
+) -> list[Row]:
+    """(row seq, start, end, squared distance) of the rows nearest to `vector`; `projects` None is all.
+
+    [] for turns of a store that keeps no vectors of them any more.
+    """
+    table = vector_table(kind, model_seq)
+    found: list[Row] = []
+    if kind in OLD_KINDS and not _has_table(rows, kind, model_seq):
+        return found
+    for project in [None] if projects is None else projects:
+        scope = "" if project is None else "and project_seq = :project"
+        values: dict[str, Any] = {} if project is None else {"project": project}
+        near = f"select rowid, distance from {table} where embedding match vec_int8(:vector) and k = :limit {scope}"  # noqa: S608
+        among = f"from vector_codes where model_seq = :model and kind = :kind {scope}"
+        of = {"model": model_seq, "kind": kind, **values}
+        many = int(rows.value(f"select count(*) from (select 1 {among} limit :most)", most=WHOLE + 1, **of))  # noqa: S608
+        if not many:  # vec0 would read the list of all chunks
+            continue
+        if many > WHOLE:
+            signed = rows.all(
+                f"select seq {among} order by vec_distance_hamming(vec_bit(code), vec_bit(:code)) limit :most",
+                code=signs(vector),
+                most=max(NEAREST_SIGNS, 2 * limit),
+                **of,
+            )
+            # Row by row, as they are stored: vec0 reads everything to find several.
+            near = (
+                "select v.rowid, vec_distance_l2(v.embedding, vec_int8(:vector)) as distance from json_each(:listed) listed "  # noqa: S608
+                f"cross join {table} v on v.rowid = listed.value order by distance limit :limit"
+            )
+            values = {"listed": str(sorted(seq for (seq,) in signed))}
+        found += rows.all(
+            f"select v.row_seq, v.start_at, v.end_at, near.distance * near.distance from ({near}) near "  # noqa: S608
+            "join vectors v on v.seq = near.rowid",
+            vector=vector,
+            limit=limit,
+            **values,
+        )
+    return sorted(found, key=lambda row: (row[3], row[0]))[:limit]
+
+
+def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequence[int]) -> dict[int, float]:
+    """Row key -> squared distance from `vector`, of those of these rows that have a vector of this model; the nearest of several."""
+    sql = (
+        "select v.row_seq, min(vec_distance_l2(t.embedding, vec_int8(:vector))) from vectors v "  # noqa: S608
+        f"cross join {vector_table(kind, model)} t on t.rowid = v.seq "
+        f"where v.kind = :kind and {among('v.row_seq', row_seqs)} and v.model_seq = :model group by v.row_seq"
+    )
+    found = rows.all(sql, vector=vector, kind=kind, model=model)
+    return {seq: distance**2 for seq, distance in found}
+
+
+# --- whether all is sound
 
 
 def problems(rows: Rows) -> list[str]:
     """Which vectors have no row or stand with another project, and which rows lack theirs; empty when all is sound."""
-    found: list[str] = []
-    for (model,) in rows.all("select seq from vector_models order by seq"):
-        for kind in (*KINDS, *vector_tables.OLD_KINDS):
-            if vector_tables.has_table(rows, kind, int(model)):
-                found += _problems(rows, kind, int(model))
-    return found
+    return [
+        problem
+        for model in rows.column("select seq from vector_models order by seq")
+        for kind in (*KINDS, *OLD_KINDS)
+        if _has_table(rows, kind, model)
+        for problem in _problems(rows, kind, model)
+    ]
 
 
 def _problems(rows: Rows, kind: str, model: int) -> list[str]:
-    table = {**_TABLES, **_OLD_TABLES}[kind]
-    listed = {
-        int(seq): None if project is None else int(project)
-        for seq, project in rows.all(
+    of = {"kind": kind, "model": model}
+    listed: dict[int, int | None] = dict(
+        rows.all(
             "select v.seq, b.project_seq from vectors v "  # noqa: S608
-            f"left join {table} b on b.seq = v.row_seq where v.kind = :kind and v.model_seq = :model",
-            kind=kind,
-            model=model,
-        )
-    }
-    stored = vector_tables.stored_vectors(rows, kind, model)
-    orphans = sum(project is None for project in listed.values())
-    coded = vector_tables.stored_signs(rows, kind, model)
-    astray = sum(listed[seq] not in (None, stored[seq]) for seq in listed.keys() & stored.keys())
-    skipped = (
-        0
-        if kind in _OLD_TABLES
-        else rows.value(
-            _SKIPPED[kind], kind=kind, model=model, reached=cursors.cursor(rows, f"embed-{kind}", str(model))
+            f"left join {({**_TABLES, **_OLD_TABLES})[kind]} b on b.seq = v.row_seq "
+            "where v.kind = :kind and v.model_seq = :model",
+            **of,
         )
     )
-    return [
-        text
-        for count, text in (
-            (orphans, f"vectors: {orphans} of model {model} are of a {kind} that is gone"),
-            (
-                len(listed.keys() ^ stored.keys()),
-                f"vectors: {len(listed.keys() ^ stored.keys())} of model {model} stand in one of two {kind} tables only",
-            ),
-            (
-                len(coded ^ stored.items()),
-                f"vectors: {len(coded ^ stored.items())} of model {model} lack their signs, or have no more of a {kind}",
-            ),
-            (astray, f"vectors: {astray} of model {model} stand with another project than their {kind}"),
-            (skipped, f"vectors: {skipped} of kind {kind} were passed by and have none of model {model}"),
+    stored: dict[int, int] = dict(rows.all(f"select rowid, project_seq from {vector_table(kind, model)}"))  # noqa: S608
+    coded = set(rows.all("select seq, project_seq from vector_codes where model_seq = :model and kind = :kind", **of))
+    skipped = 0
+    if kind in KINDS:
+        skipped = rows.value(
+            f"select count(*) from {_TABLES[kind]} b where b.seq <= :reached and not exists "  # noqa: S608
+            "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists "
+            "(select 1 from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)",
+            reached=_reached(rows, kind, model),
+            **of,
         )
-        if count
-    ]
+    counts = {
+        f"vectors: {{}} of model {model} are of a {kind} that is gone": list(listed.values()).count(None),
+        f"vectors: {{}} of model {model} stand in one of two {kind} tables only": len(listed.keys() ^ stored.keys()),
+        f"vectors: {{}} of model {model} lack their signs, or have no more of a {kind}": len(coded ^ stored.items()),
+        f"vectors: {{}} of model {model} stand with another project than their {kind}": sum(
+            listed[seq] not in (None, stored[seq]) for seq in listed.keys() & stored.keys()
+        ),
+        f"vectors: {{}} of kind {kind} were passed by and have none of model {model}": skipped,
+    }
+    return [text.format(count) for text, count in counts.items() if count]

@@ -16,16 +16,7 @@ def ensure(rows: Rows, name: str, *, now: str) -> int:
     found = named(rows, name)
     if found is not None:
         return found
-    return int(
-        rows.value(
-            "insert into projects (key, root, name, kind, created_at) values (:key, '', :name, :kind, :now) "
-            "returning seq",
-            key=f"workspace:{name}",
-            name=name,
-            kind=KIND,
-            now=now,
-        )
-    )
+    return rows.insert_keyed("projects", key=f"workspace:{name}", root="", name=name, kind=KIND, created_at=now)
 
 
 def named(rows: Rows, name: str) -> int | None:
@@ -155,16 +146,14 @@ def workspaces_listed(rows: Rows) -> list[tuple[str, int, int]]:
 
 def matching(rows: Rows, word: str) -> list[tuple[int, str]]:
     """(row key, root) of the projects with this name or title (the end of the root), or an id that begins so."""
-    return rows.all(
+    sql = (
         "select seq, root from projects where seq > 0 and kind <> 'workspace' and (name = :word "
         "or (:titled = 1 and length(root) > length(cast(:word as text)) and "
         "substr(root, length(root) - length(cast(:word as text))) = '/' || :word) "
         "or (length(cast(:word as text)) >= :least and substr(key, 1, length(cast(:word as text))) = :word)) "
-        "order by seq",
-        word=word,
-        least=SHORTEST_ID,
-        titled=int("/" in word),
+        "order by seq"
     )
+    return rows.all(sql, word=word, least=SHORTEST_ID, titled=int("/" in word))
 
 
 def at_path(rows: Rows, path: str) -> int | None:
@@ -188,17 +177,9 @@ def root_of(rows: Rows, project: int) -> str:
 
 def add_part(rows: Rows, *, key: str, root: str, name: str, whole: int, now: str) -> int:
     """A project of its own for what is said below a directory of another; behind the same wall."""
-    return int(
-        rows.value(
-            "insert into projects (key, root, name, kind, created_at, part_of, workspace_seq) "
-            "select :key, :root, :name, 'part', :now, p.seq, p.workspace_seq from projects p where p.seq = :whole "
-            "returning seq",
-            key=key,
-            root=root,
-            name=name,
-            now=now,
-            whole=whole,
-        )
+    wall = rows.value("select workspace_seq from projects where seq = :whole", whole=whole)
+    return rows.insert_keyed(
+        "projects", key=key, root=root, name=name, kind="part", created_at=now, part_of=whole, workspace_seq=wall
     )
 
 

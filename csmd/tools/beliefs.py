@@ -13,7 +13,7 @@ from csmd.memory import habits, review_answers, supersession, upkeep
 from csmd.memory.upkeep import Action, Finding
 from csmd.model import Candidate, CandidateKind, Memory
 from csmd.recall import visibility
-from csmd.store import activity, belief_changes, candidates, cursors, integrity, memories, projects, search
+from csmd.store import activity, belief_changes, candidates, cursors, fulltext, integrity, memories, projects
 from csmd.store.belief_changes import Answer
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
@@ -362,7 +362,7 @@ def _review_memory(rows: Rows, memory: Memory, asking: str) -> Json:
 def _near(rows: Rows, memory: Memory, asking: str) -> list[Json]:
     """Memories of the same place in words like it: one of them may be what takes its place."""
     terms = tokens.query_terms(memory.text)
-    hits = search.text_hits(rows, "memory", terms, projects=[memory.project_seq], limit=NEAR_IN_REVIEW + 1)
+    hits = fulltext.text_hits(rows, "memory", terms, projects=[memory.project_seq], limit=NEAR_IN_REVIEW + 1)
     found = memories.by_seqs(rows, [int(seq) for seq, _ in hits])
     near = [found[int(seq)] for seq, _ in hits if int(seq) in found]
     return [

@@ -38,7 +38,7 @@ from csmd import wire
 from csmd.config import Settings, default_paths
 from csmd.recall import hybrid_search, results, threads, visibility
 from csmd.recall import prompt as prompts
-from csmd.store import cursors, fulltext, passages, projects, search, vector_tables, vectors
+from csmd.store import cursors, fulltext, passages, projects, vectors
 from csmd.store.sqlite import Rows, opened
 from csmd.text import tokens
 
@@ -113,7 +113,7 @@ def bare(rows: Rows, one: Question, places: Sequence[int] | None, model: int) ->
     terms, most = tokens.asked_terms(one.text)[: hybrid_search.MOST_TERMS], hybrid_search.POOL
     for kind in ("passage", "memory"):
         fulltext.text_hits(rows, kind, terms, projects=places, limit=most)
-        search.vector_hits(rows, kind, model, one.vector, projects=places, limit=most)
+        vectors.vector_hits(rows, kind, model, one.vector, projects=places, limit=most)
 
 
 def all_words(rows: Rows, one: Question, places: Sequence[int]) -> None:
@@ -194,20 +194,20 @@ def step(rows: Rows, model: int) -> Took:
 def overlap(rows: Rows, words: Words, count: int, model: int) -> tuple[float, float, Took, Took]:
     """(Shares of the ten and the hundred nearest of an exact scan that are found, what finding them takes, and an exact scan)."""
     shares: tuple[list[float], list[float]] = ([], [])
-    signed, exact, whole = Took(), Took(), vector_tables.WHOLE
+    signed, exact, whole = Took(), Took(), vectors.WHOLE
     places = visibility.scopes(rows, place(1))
     for one in questions(rows, words, count, mark="?"):
 
         def nearest(one: Question = one) -> list[int]:
             return [
                 int(row[0])
-                for row in search.vector_hits(rows, "passage", model, one.vector, projects=places, limit=200)
+                for row in vectors.vector_hits(rows, "passage", model, one.vector, projects=places, limit=200)
             ]
 
         quick = signed.time(rows, nearest)
-        vector_tables.WHOLE = 1 << 40
+        vectors.WHOLE = 1 << 40
         true = exact.time(rows, nearest)
-        vector_tables.WHOLE = whole
+        vectors.WHOLE = whole
         for share, most in zip(shares, (10, 100), strict=True):
             share.append(len({*quick[:most]} & {*true[:most]}) / most)
     return sum(shares[0]) / len(shares[0]), sum(shares[1]) / len(shares[1]), signed, exact

@@ -24,9 +24,10 @@ import numpy as np
 
 from csmd.capture import project_identity
 from csmd.recall.ranking import VECTOR_SCALE
-from csmd.store import cursors, passage_index, projects, vector_tables, vectors
+from csmd.store import cursors, passages, projects, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, opened
+from csmd.store.vectors import vector_table
 from csmd.text import tokens
 from csmd.text.tokens import STOP_WORDS
 
@@ -148,7 +149,7 @@ def fill(rows: Rows, words: Words, *, turns: int, memories: int) -> None:
     """Puts everything in; the caller has the schema ready."""
     now = FIRST_DAY.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     with rows.transaction(write=True):
-        while passage_index.drop_turn_index(rows):  # as in a home that has long had passages
+        while passages.drop_turn_index(rows):  # as in a home that has long had passages
             pass
         model = vectors.ensure_model(rows, MODEL, DIM, now=now)
         for number in range(1, PROJECTS + 1):
@@ -287,8 +288,7 @@ def _vectors(filling: Filling, kind: str, table: Sequence[tuple[int, int, int]],
         [{"v": n, "model": model, "kind": kind, "row": seq, "end": size} for n, ((seq, _, size), _) in numbered],
     )
     rows.many(
-        f"insert into {vector_tables.vector_table(kind, model)} (rowid, project_seq, embedding) "
-        "values (:v, :p, vec_int8(:vector))",
+        f"insert into {vector_table(kind, model)} (rowid, project_seq, embedding) values (:v, :p, vec_int8(:vector))",
         [{"v": n, "p": project, "vector": vector} for n, ((_, project, _), vector) in numbered],
     )
     signs = np.packbits(np.frombuffer(b"".join(made), dtype=np.int8).reshape(-1, DIM) > 0, axis=1, bitorder="little")

@@ -24,6 +24,7 @@ from csmd.store import (
     core,
     cursors,
     events,
+    fulltext,
     memories,
     projects,
     receipts,
@@ -281,9 +282,9 @@ def test_a_memory_comes_back_whole_changes_and_is_forgotten(store: Store) -> Non
         assert memories.by_hash(rows, "h1", project=0) == memories.by_id(rows, "m1") == made
         memories.update_belief(rows, replace(made, confidence=0.9, pinned=True))
         assert memories.listing(rows, projects=None)[0] == replace(made, confidence=0.9, pinned=True, version=2)
-        assert len(search.text_hits(rows, "memory", ["tab"], projects=[0], limit=9)) == 1
+        assert len(fulltext.text_hits(rows, "memory", ["tab"], projects=[0], limit=9)) == 1
         belief_changes.delete_memory(rows, made)
-        assert search.text_hits(rows, "memory", ["tab"], projects=None, limit=9) == []
+        assert fulltext.text_hits(rows, "memory", ["tab"], projects=None, limit=9) == []
         assert memories.links_of(rows, "m2") == []
         assert memories.insert(rows, memory("m3", "newer"), text_hash="h3") > other
 
@@ -302,14 +303,14 @@ def test_words_find_turns_in_the_projects_asked_for_the_best_first(store: Store)
         best = say(rows, "best", "deploying the kangaroo")
         elsewhere = say(rows, "elsewhere", "kangaroo", name="other")
         say(rows, "tool", "kangaroo", kind="tool_result")
-        hits = search.text_hits(rows, "turn", ["deploy", "kangaroo"], projects=[1], limit=9)
+        hits = fulltext.text_hits(rows, "turn", ["deploy", "kangaroo"], projects=[1], limit=9)
         assert hits[0][0] == best and len(hits) == 6
-        assert {row[0] for row in search.text_hits(rows, "turn", ["kangaroo"], projects=None, limit=9)} == {
+        assert {row[0] for row in fulltext.text_hits(rows, "turn", ["kangaroo"], projects=None, limit=9)} == {
             best,
             elsewhere,
         }
         for hostile in ('"', "a OR", "NEAR(", "'; drop table turns; --", "a\0b", "%", "\\"):
-            assert search.text_hits(rows, "turn", [hostile], projects=None, limit=9) == []
+            assert fulltext.text_hits(rows, "turn", [hostile], projects=None, limit=9) == []
 
     store.write(story)
 
@@ -325,14 +326,14 @@ def test_vectors_find_the_nearest_passages_of_one_model_and_go_with_their_row(st
         assert vectors.add(rows, "memory", model, made, reached=keys[-1]) == 3
         assert vectors.add(rows, "memory", later, made[:1], reached=keys[0]) == 1
         assert (vectors.left(rows, model), vectors.left(rows, later)) == (0, 2)
-        near = search.vector_hits(rows, "memory", model, bytes([10, 1, 1, 1]), projects=None, limit=2)
+        near = vectors.vector_hits(rows, "memory", model, bytes([10, 1, 1, 1]), projects=None, limit=2)
         assert near[0] == (keys[1], 0, 6, 0.0) and len(near) == 2
-        assert near == search.vector_hits(rows, "memory", model, bytes([10, 1, 1, 1]), projects=[0], limit=2)
-        assert search.vector_hits(rows, "memory", model, bytes(4), projects=[7], limit=2) == []
+        assert near == vectors.vector_hits(rows, "memory", model, bytes([10, 1, 1, 1]), projects=[0], limit=2)
+        assert vectors.vector_hits(rows, "memory", model, bytes(4), projects=[7], limit=2) == []
         gone = memories.by_seqs(rows, keys)[keys[1]]
         belief_changes.delete_memory(rows, gone)
         assert keys[1] not in {
-            row[0] for row in search.vector_hits(rows, "memory", model, bytes(4), projects=None, limit=9)
+            row[0] for row in vectors.vector_hits(rows, "memory", model, bytes(4), projects=None, limit=9)
         }
 
     store.write(story)

@@ -12,7 +12,7 @@ import pytest
 from machine import Machine
 
 from csmd.daemon.tasks import Job
-from csmd.store import fulltext, passage_index, passages, search, vectors
+from csmd.store import fulltext, passages, vectors
 
 SAID = "The heron keeps its eggs in nest 7.\n\n## Wrens\nThey never sing at noon."
 
@@ -30,7 +30,7 @@ def old_tables(parts: Any) -> list[str]:
 
 
 def hits(parts: Any, kind: str) -> int:
-    return len(parts.store.read(lambda rows: search.text_hits(rows, kind, ["heron"], projects=None, limit=99)))
+    return len(parts.store.read(lambda rows: fulltext.text_hits(rows, kind, ["heron"], projects=None, limit=99)))
 
 
 def settle(parts: Any) -> None:
@@ -56,7 +56,7 @@ def test_without_room_nothing_begins_and_status_says_so_until_there_is(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=10**12, free=99_000_000))
     settle(old_parts)
     assert "free on the disk" in old_parts.steward.context.trouble["passages"]
-    assert old_parts.store.read(passage_index.progress)[0] == 0 and hits(old_parts, "turn") == 12
+    assert old_parts.store.read(passages.progress)[0] == 0 and hits(old_parts, "turn") == 12
     monkeypatch.undo()
     old_parts.steward.step(5000.0)
     settle(old_parts)

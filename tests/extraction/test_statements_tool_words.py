@@ -10,7 +10,7 @@ import pytest
 
 from csmd.extraction import statements
 from csmd.model import Project, Turn
-from csmd.store import passages, projects, search, turns
+from csmd.store import fulltext, passages, projects, turns
 from csmd.store.core import Store
 
 NOW = "2026-01-01T00:00:00.000Z"
@@ -63,7 +63,7 @@ def test_a_plan_and_a_commits_message_are_found_once_their_results_are_there(sto
     expected = [("u2", "assistant", "Keep herons in a ring buffer."), ("u4", "assistant", "Count wrens in cents")]
     assert words(store) == expected
     assert statements.tool_words_step(store, quiet_before=LATE) == 0
-    assert len(store.read(lambda rows: search.text_hits(rows, "passage", ["wrens"], projects=None, limit=9))) == 1
+    assert len(store.read(lambda rows: fulltext.text_hits(rows, "passage", ["wrens"], projects=None, limit=9))) == 1
 
 
 def test_a_plan_that_was_turned_down_says_nothing(store: Store) -> None:

@@ -15,7 +15,7 @@ from csmd.memory import remember as believe
 from csmd.memory import supersession
 from csmd.model import Hit, Provenance, Statement
 from csmd.recall import compose, results, visibility
-from csmd.store import belief_changes, failures, memories, projects, search, sessions
+from csmd.store import belief_changes, failures, fulltext, memories, projects, sessions
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -312,14 +312,14 @@ def test_what_was_made_of_a_purged_turn_goes_with_it(store: Store) -> None:
     talk.say("assistant", ANSWER)
     go_through(store)
 
-    def purge(rows: Rows) -> None:
+    def remove(rows: Rows) -> None:
         for (seq,) in rows.all("select seq from turns where kind in ('user', 'tool_result') order by seq"):
             purge.purge_turn(rows, int(seq), b"k" * 32)
 
     assert all(everything(store)[:4])
-    store.write(purge)
+    store.write(remove)
     assert everything(store)[:4] == [[], [], [], []]
-    assert store.read(lambda rows: search.text_hits(rows, "symptom", ["push"], projects=None, limit=5)) == []
+    assert store.read(lambda rows: fulltext.text_hits(rows, "symptom", ["push"], projects=None, limit=5)) == []
 
 
 def test_errors_follow_their_turns_into_another_project_and_back(store: Store) -> None:

@@ -238,12 +238,12 @@ def test_a_purge_removes_the_threads_of_what_goes(home: Home) -> None:
     home.say("new", 20, case.then)
     home.link()
 
-    def purge(rows: Rows) -> None:
+    def remove(rows: Rows) -> None:
         for uuid in ("new-0", "new-1"):
             seq = int(rows.value("select seq from turns where uuid = :uuid", uuid=uuid))
             purge.purge_turn(rows, seq, home.store.hash_key)
 
-    home.store.write(purge)
+    home.store.write(remove)
     assert not any(one.startswith("new") for link in home.links(least=0.0) for one in link)
     made = home.recall(case.asked)
     assert case.old in made.text and case.new not in made.text

@@ -18,7 +18,7 @@ import pytest
 
 import csmd
 from csmd.errors import Damaged, DeadlineExceeded, Refused, StoreError
-from csmd.store import activity, core, fulltext, sqlite, vector_tables, vectors
+from csmd.store import activity, core, fulltext, sqlite, vectors
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
@@ -520,7 +520,7 @@ def test_integrity_tells_of_an_index_or_a_vector_that_has_lost_its_row(store: St
     def plant(rows: Rows) -> None:
         model = vectors.ensure_model(rows, "m", 4, now="")
         rows.run("insert into vectors (model_seq, kind, row_seq, start_at, end_at) values (1, 'passage', 9, 0, 1)")
-        vector_tables.insert_vector(rows, "memory", model, 77, 0, b"\1\2\3\4")
+        vectors.insert_vector(rows, "memory", model, 77, 0, b"\1\2\3\4")
 
     store.write(plant)
     assert len(store.write(integrity)) == 3

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from csmd.model import Turn
-from csmd.store import cursors, memories, projects, turns, vector_tables, vectors
+from csmd.store import cursors, memories, projects, turns, vectors
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
@@ -63,7 +63,7 @@ def test_each_thing_that_must_hold_is_looked_at(store: Store, given: Any, broken
 def test_vectors_begun_anew_wait_to_be_made(store: Store, given: Any) -> None:
     def begin_anew(rows: Rows) -> int:
         story(rows, given)
-        vector_tables.delete_vectors(rows, "passage", 1, [1])
+        vectors.delete_vector(rows, "passage", 1, 1)
         vectors.begin_anew(rows)
         return vectors.left(rows, 1)
 

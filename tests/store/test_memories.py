@@ -9,7 +9,7 @@ import pytest
 
 from csmd.errors import StoreError
 from csmd.model import BriefItem, Link, Provenance
-from csmd.store import activity, belief_changes, forget, memories, projects, receipts, search, turns, vectors
+from csmd.store import activity, belief_changes, forget, fulltext, memories, projects, receipts, search, turns, vectors
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows, ids_like
@@ -112,8 +112,8 @@ def test_a_forgotten_memory_leaves_nothing_but_its_hash(store: Store, given: Any
         belief_changes.delete_memory(rows, memory)
         found = activity.counts(rows)
         assert (found["memories"], found["statements"], found["vectors"]) == (1, 0, 0)
-        assert search.text_hits(rows, "memory", ["hunter2"], projects=None, limit=5) == []
-        assert search.vector_hits(rows, "memory", model, b"abcd", projects=None, limit=5) == []
+        assert fulltext.text_hits(rows, "memory", ["hunter2"], projects=None, limit=5) == []
+        assert vectors.vector_hits(rows, "memory", model, b"abcd", projects=None, limit=5) == []
         assert memories.links_of(rows, "m2") == [] and "m1" not in receipts.told(rows, "s1")
         assert rows.value("select count(*) from provenance") == 1
 
@@ -201,8 +201,8 @@ def test_the_words_of_a_memory_that_changes_are_found_and_its_old_ones_are_not(s
     def story(rows: Rows) -> None:
         seq = put(rows, given, "m1", "tabs")
         rows.run("update memories set text = 'spaces' where seq = :seq", seq=seq)
-        assert search.text_hits(rows, "memory", ["tabs"], projects=None, limit=5) == []
-        assert len(search.text_hits(rows, "memory", ["spaces"], projects=None, limit=5)) == 1
+        assert fulltext.text_hits(rows, "memory", ["tabs"], projects=None, limit=5) == []
+        assert len(fulltext.text_hits(rows, "memory", ["spaces"], projects=None, limit=5)) == 1
 
     store.write(story)
     assert store.write(integrity) == []

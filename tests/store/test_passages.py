@@ -14,7 +14,7 @@ from hypothesis import given as given_values
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from csmd.store import migrate, passage_index, passages, projects, search, turns, vectors
+from csmd.store import fulltext, migrate, passages, projects, search, turns, vectors
 from csmd.store.core import Store
 from csmd.store.fulltext import FULL_TEXT, held, rows_with
 from csmd.store.integrity import integrity
@@ -78,7 +78,7 @@ def test_a_passage_is_read_with_its_turn_session_and_neighbours(store: Store, gi
         row = [*made[first], *made[last]]
         neighbours = passages.beside(rows, row)
         assert [neighbours[seq] for seq in row] == list(zip([0, *row[:-1]], [*row[1:], 0], strict=True))
-        hits = search.text_hits(rows, "passage", ["plover"], projects=None, limit=9)
+        hits = fulltext.text_hits(rows, "passage", ["plover"], projects=None, limit=9)
         assert hits and all("plover" in found[seq].text for seq, _ in hits)
 
     store.write(story)
@@ -100,7 +100,7 @@ def test_any_text_has_the_passages_of_its_words(store: Store, given: Any, said: 
     assert store.read(stored) == store.read(expected)
     assert store.write(integrity) == []
     if "Heron" in said:
-        assert len(store.read(lambda rows: search.text_hits(rows, "passage", ["heron"], projects=None, limit=9))) == 1
+        assert len(store.read(lambda rows: fulltext.text_hits(rows, "passage", ["heron"], projects=None, limit=9))) == 1
 
 
 CHANGES = st.lists(
@@ -154,7 +154,7 @@ def test_whatever_becomes_of_turns_passages_their_index_and_vectors_follow(
         assert stored(rows) == expected(rows)
         assert [text for text in integrity(rows) if "passage" in text or "vector" in text] == []
         for word, in_words in (("heron", "heron"), ("godwit", "godwits"), ("plover", "plover")):
-            hits = {seq for seq, _ in search.text_hits(rows, "passage", [word], projects=None, limit=999)}
+            hits = {seq for seq, _ in fulltext.text_hits(rows, "passage", [word], projects=None, limit=999)}
             all_rows = passages.by_seqs(rows, [seq for (seq,) in rows.all("select seq from passages")])
             assert hits == {seq for seq, one in all_rows.items() if in_words in one.text or word in one.text}
     finally:
@@ -174,7 +174,7 @@ def test_no_row_of_the_index_outlives_a_passage_that_a_foreign_key_takes(store: 
         ]  # fmt: skip
 
     assert store.write(story) == [0] * 6
-    assert store.read(lambda rows: search.text_hits(rows, "passage", ["heron"], projects=None, limit=9)) == []
+    assert store.read(lambda rows: fulltext.text_hits(rows, "passage", ["heron"], projects=None, limit=9)) == []
 
 
 def test_words_of_a_tool_call_are_passages_that_outlive_its_input_but_no_purge(store: Store, given: Any) -> None:
@@ -193,9 +193,9 @@ def test_words_of_a_tool_call_are_passages_that_outlive_its_input_but_no_purge(s
             ("assistant", "Nest the herons.", "t1"), ("assistant", "## Then\nCount the wrens.", "t1")
         ]  # fmt: skip
         rows.run("update turns set text = '[dropped]', dropped = 9 where seq = :seq", seq=seq)
-        assert len(search.text_hits(rows, "passage", ["heron", "wren"], projects=None, limit=9)) == 2
+        assert len(fulltext.text_hits(rows, "passage", ["heron", "wren"], projects=None, limit=9)) == 2
         rows.run("update turns set text = '[purged]' where seq = :seq", seq=seq)
-        assert search.text_hits(rows, "passage", ["heron", "wren"], projects=None, limit=9) == []
+        assert fulltext.text_hits(rows, "passage", ["heron", "wren"], projects=None, limit=9) == []
 
     store.write(story)
 
@@ -207,7 +207,7 @@ def test_a_merge_of_projects_takes_passages_and_their_vectors_along(store: Store
         model = embed(rows)
         projects.merge_projects(rows, shop, bank)
         near = [
-            len(search.vector_hits(rows, "passage", model, bytes([1, 1, 1, 1]), projects=[one], limit=99))
+            len(vectors.vector_hits(rows, "passage", model, bytes([1, 1, 1, 1]), projects=[one], limit=99))
             for one in (shop, bank)
         ]
         assert near == [0, len(prose.passages(LONG))]
@@ -250,22 +250,22 @@ def full(rows: Rows, *, model: int | None = None) -> list[bool]:
 def test_an_old_store_is_filled_in_small_writes_and_says_what_is_full(old: Path, given: Any) -> None:
     store = Store(old, now=NOW)
     assert store.read(stored) == [] and store.read(full) == [False, False]
-    assert store.read(passage_index.progress) == (0, 13)
+    assert store.read(passages.progress) == (0, 13)
     assert search_turns(store) == 12
     store.write(lambda rows: say(rows, given, "new", "A new heron.", session="s-shop", second=100))
-    assert store.write(lambda rows: passage_index.fill(rows, limit=5)) == 5
+    assert store.write(lambda rows: passages.fill(rows, limit=5)) == 5
     # One that is not filled yet says something else, one is gone.
     store.write(lambda rows: rows.run("update turns set text = 'Nine herons.' where uuid = 'u9'"))
     store.write(lambda rows: rows.run("delete from vectors where kind = 'turn' and row_seq = 11"))
     store.write(lambda rows: rows.run("delete from turns where uuid = 'u10'"))
     assert store.read(full) == [False, False]
-    assert store.write(lambda rows: passage_index.fill(rows, limit=5)) == 5
+    assert store.write(lambda rows: passages.fill(rows, limit=5)) == 5
     assert store.read(full) == [True, False], "one project's turns all have theirs"
-    assert store.write(lambda rows: passage_index.fill(rows, limit=5)) > 0
-    assert store.write(passage_index.fill) == 0
+    assert store.write(lambda rows: passages.fill(rows, limit=5)) > 0
+    assert store.write(passages.fill) == 0
     assert store.read(full) == [True, True]
     assert store.read(stored) == store.read(expected)
-    assert store.read(passage_index.index_problems) == []
+    assert store.read(passages.index_problems) == []
     model = store.read(lambda rows: vectors.model_seq(rows, "m"))
     assert store.read(lambda rows: full(rows, model=model)) == [False, False]
     store.write(embed)
@@ -274,7 +274,7 @@ def test_an_old_store_is_filled_in_small_writes_and_says_what_is_full(old: Path,
 
 
 def search_turns(store: Store) -> int:
-    return len(store.read(lambda rows: search.text_hits(rows, "turn", ["heron"], projects=None, limit=99)))
+    return len(store.read(lambda rows: fulltext.text_hits(rows, "turn", ["heron"], projects=None, limit=99)))
 
 
 def test_a_fill_that_is_killed_goes_on_where_its_last_write_was(old: Path) -> None:
@@ -282,12 +282,12 @@ def test_a_fill_that_is_killed_goes_on_where_its_last_write_was(old: Path) -> No
         store = Store(old, now=NOW)
 
         def killed(rows: Rows) -> None:
-            passage_index.fill(rows, limit=3)
+            passages.fill(rows, limit=3)
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             store.write(killed)
-        done = store.write(lambda rows: passage_index.fill(rows, limit=3))
+        done = store.write(lambda rows: passages.fill(rows, limit=3))
         store.close()
         if not done:
             break
@@ -301,14 +301,14 @@ def test_a_fill_that_is_killed_goes_on_where_its_last_write_was(old: Path) -> No
 def test_the_old_index_is_taken_down_in_parts_and_whoever_asks_it_meanwhile_gets_nothing(
     old: Path, given: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passage_index, "DROPPED_ROWS", 5)
+    monkeypatch.setattr(passages, "DROPPED_ROWS", 5)
     store = Store(old, now=NOW)
-    while store.write(passage_index.fill):
+    while store.write(passages.fill):
         pass
     store.write(embed)
     assert search_turns(store) == 12
     parts = 0
-    while store.write(passage_index.drop_turn_index):
+    while store.write(passages.drop_turn_index):
         parts += 1
         assert search_turns(store) == 0
         assert store.read(lambda rows: held(rows, "turn", "heron", projects=[1], most=5)) == 0
@@ -322,22 +322,22 @@ def test_the_old_index_is_taken_down_in_parts_and_whoever_asks_it_meanwhile_gets
         assert (
             store.read(lambda rows, table=table: rows.value(f"select count(*) from {table} where kind = 'turn'")) == 0
         )
-    assert store.read(lambda rows: search.vector_hits(rows, "turn", 1, b"abcd", projects=None, limit=9)) == []
+    assert store.read(lambda rows: vectors.vector_hits(rows, "turn", 1, b"abcd", projects=None, limit=9)) == []
     assert store.read(full) == [True, True]
     store.write(embed)
     assert store.write(integrity) == []
     assert store.cleanse()
     store.close()
     again = Store(old, now=NOW)
-    assert again.write(passage_index.drop_turn_index) == 0
+    assert again.write(passages.drop_turn_index) == 0
     again.close()
 
 
 def test_a_store_that_began_with_passages_has_nothing_to_fill(store: Store, given: Any) -> None:
     store.write(lambda rows: say(rows, given, "u1", "The heron flies."))
-    assert store.write(passage_index.fill) == 0
+    assert store.write(passages.fill) == 0
     assert store.read(lambda rows: passages.is_full(rows, [1]))
-    while store.write(passage_index.drop_turn_index):
+    while store.write(passages.drop_turn_index):
         pass
     assert store.write(integrity) == []
     assert set(FULL_TEXT) >= {"turn", "passage"}
@@ -346,10 +346,10 @@ def test_a_store_that_began_with_passages_has_nothing_to_fill(store: Store, give
 FILLING = """
 import sys, time
 from pathlib import Path
-from csmd.store import passage_index
+from csmd.store import passages
 from csmd.store.core import Store
 store = Store(Path(sys.argv[1]), now="2026")
-while store.write(lambda rows: passage_index.fill(rows, limit=1)):
+while store.write(lambda rows: passages.fill(rows, limit=1)):
     print("turn", flush=True)
     time.sleep(0.01)
 """
@@ -366,9 +366,9 @@ def test_a_process_that_is_killed_while_it_fills_leaves_a_store_that_goes_on(old
                 assert process.stdout.readline()
             process.kill()
     store = Store(old, now=NOW)
-    assert 5 <= store.read(passage_index.progress)[0] < 12
-    assert store.read(passage_index.index_problems) == []
-    while store.write(passage_index.fill):
+    assert 5 <= store.read(passages.progress)[0] < 12
+    assert store.read(passages.index_problems) == []
+    while store.write(passages.fill):
         pass
     assert store.read(stored) == store.read(expected)
     assert store.write(integrity) == []

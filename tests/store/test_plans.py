@@ -19,8 +19,8 @@ from csmd.store import (
     dreams,
     events,
     failures,
+    fulltext,
     memories,
-    passage_index,
     passages,
     projects,
     receipts,
@@ -149,7 +149,7 @@ def _gotchas(rows: Rows, given: Given) -> None:
     failures.same_message(rows, "m", other_than="g", projects=[1])
     failures.add_symptom(rows, 1, uuid="l1", at=given.now, text="tabs are red", fingerprint="f")
     failures.symptoms_of(rows, [1])
-    search.text_hits(rows, "symptom", ["red"], projects=[1], limit=9)
+    fulltext.text_hits(rows, "symptom", ["red"], projects=[1], limit=9)
     failures.add_refutation(rows, 1, uuid="l2", at=given.now, reason="r", lowered=0.2)
     failures.lowered(rows, 1)
     failures.refutations_of(rows, 1)
@@ -321,16 +321,16 @@ HOT: dict[str, Any] = {
     "purged_names": _purged_names,
     "delete": lambda rows, given: belief_changes.delete_memory(rows, given.memory("m1", "x")),
     "memories_with": lambda rows, _: search.memories_with(rows, "tabs"),
-    "text_hits": lambda rows, _: search.text_hits(rows, "turn", ["later"], projects=[1], limit=9),
+    "text_hits": lambda rows, _: fulltext.text_hits(rows, "turn", ["later"], projects=[1], limit=9),
     "passages": lambda rows, _: (
-        search.text_hits(rows, "passage", ["later"], projects=[1], limit=9),
+        fulltext.text_hits(rows, "passage", ["later"], projects=[1], limit=9),
         passages.by_seqs(rows, [1, 2]),
         passages.beside(rows, [1, 2]),
         passages.of_turns(rows, [1, 2]),
         passages.is_full(rows, [1], model=1),
         vectors.distances(rows, "passage", 1, b"abcd", [1, 2]),
     ),
-    "passages to be made": lambda rows, _: (passage_index.fill(rows), vectors.is_any_left(rows, 1)),
+    "passages to be made": lambda rows, _: (passages.fill(rows), vectors.is_any_left(rows, 1)),
     "turns_by_seq": lambda rows, _: search.turns_by_seq(rows, [1, 2]),
     "turns_of_uuids": lambda rows, _: search.turns_of_uuids(rows, ["l1"]),
     "beside": lambda rows, _: search.beside(rows, [1, 2], projects=[1]),
@@ -339,7 +339,10 @@ HOT: dict[str, Any] = {
     "explained": lambda rows, _: search.explained(rows, [1, 2], projects=[1]),
     "asked_between": lambda rows, given: search.asked_between(rows, given.at(0), given.at(400), projects=[1], limit=9),
     "asked_between of all": lambda rows, given: search.asked_between(rows, given.at(0), "", projects=None, limit=9),
-    "narrowed": lambda rows, _: (search.narrow_turns(rows, [1], LIMITED), search.narrow_memories(rows, [1], LIMITED)),
+    "narrowed": lambda rows, _: (
+        search.narrowed(rows, "turn", [1], LIMITED),
+        search.narrowed(rows, "memory", [1], LIMITED),
+    ),
     "left": lambda rows, _: (vectors.left(rows, None), vectors.left(rows, 1)),
     "backlog": lambda rows, _: (
         vectors.backlog(rows, "passage", 1, limit=9),

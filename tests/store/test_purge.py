@@ -24,6 +24,7 @@ from csmd.store import (
     events,
     failures,
     files,
+    fulltext,
     memories,
     projects,
     purge,
@@ -281,7 +282,7 @@ def test_no_byte_of_the_index_of_passages_holds_a_purged_turns_words(filled: Sto
         )
 
     def hits(word: str) -> int:
-        return len(filled.read(lambda rows: search.text_hits(rows, "passage", [word], projects=None, limit=9)))
+        return len(filled.read(lambda rows: fulltext.text_hits(rows, "passage", [word], projects=None, limit=9)))
 
     assert holding("zanzibarian") and hits("okapi") == 2
     carry_out(filled, plan_of(filled, "u99"))

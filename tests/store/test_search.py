@@ -25,11 +25,11 @@ def test_a_turn_is_found_by_any_word_and_the_rarer_word_counts_more(store: Store
     def story(rows: Rows) -> None:
         common = [say(rows, given, f"u{number}", f"deploy the server {number}") for number in range(5)]
         rare = say(rows, given, "u9", "deploying the kangaroo")
-        hits = search.text_hits(rows, "turn", ["deploy", "kangaroo"], projects=None, limit=9)
+        hits = fulltext.text_hits(rows, "turn", ["deploy", "kangaroo"], projects=None, limit=9)
         assert hits[0][0] == rare and hits[0][1] > hits[1][1] > 0
         assert sorted(row[0] for row in hits[1:]) == common
-        assert len(search.text_hits(rows, "turn", ["deploy"], projects=None, limit=2)) == 2
-        assert search.text_hits(rows, "turn", [], projects=None, limit=9) == []
+        assert len(fulltext.text_hits(rows, "turn", ["deploy"], projects=None, limit=2)) == 2
+        assert fulltext.text_hits(rows, "turn", [], projects=None, limit=9) == []
 
     store.write(story)
 
@@ -37,9 +37,9 @@ def test_a_turn_is_found_by_any_word_and_the_rarer_word_counts_more(store: Store
 def test_tool_traffic_is_kept_but_not_found_by_its_words(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         say(rows, given, "u1", "kangaroo", kind="tool_result")
-        assert search.text_hits(rows, "turn", ["kangaroo"], projects=None, limit=9) == []
+        assert fulltext.text_hits(rows, "turn", ["kangaroo"], projects=None, limit=9) == []
         say(rows, given, "u2", "kangaroo")
-        assert len(search.text_hits(rows, "turn", ["kangaroo"], projects=None, limit=9)) == 1
+        assert len(fulltext.text_hits(rows, "turn", ["kangaroo"], projects=None, limit=9)) == 1
 
     store.write(story)
     assert store.write(integrity) == []
@@ -49,7 +49,9 @@ def test_only_the_projects_asked_for_are_searched(store: Store, given: Any) -> N
     def story(rows: Rows) -> None:
         shop, other = say(rows, given, "u1", "kangaroo"), say(rows, given, "u2", "kangaroo", project="other")
         found = {
-            projects: sorted(row[0] for row in search.text_hits(rows, "turn", ["kangaroo"], projects=projects, limit=9))
+            projects: sorted(
+                row[0] for row in fulltext.text_hits(rows, "turn", ["kangaroo"], projects=projects, limit=9)
+            )
             for projects in (None, (1,), (2, 0), (0,), ())
         }
         assert found == {None: [shop, other], (1,): [shop], (2, 0): [other], (0,): [], (): []}
@@ -116,8 +118,8 @@ def test_memories_are_found_in_their_scope(store: Store, given: Any) -> None:
         shop = projects.ensure(rows, given.project(), now="")
         for ident, project in (("m1", 0), ("m2", shop)):
             memories.insert(rows, given.memory(ident, "prefers tabs", project=project), text_hash=ident)
-        assert len(search.text_hits(rows, "memory", ["tab"], projects=None, limit=9)) == 2
-        assert len(search.text_hits(rows, "memory", ["tab"], projects=[0], limit=9)) == 1
+        assert len(fulltext.text_hits(rows, "memory", ["tab"], projects=None, limit=9)) == 2
+        assert len(fulltext.text_hits(rows, "memory", ["tab"], projects=[0], limit=9)) == 1
         assert (search.memories_with(rows, "tabs"), search.memories_with(rows, "spaces")) == (2, 0)
         assert search.memory_count(rows) == 2
 

@@ -11,7 +11,7 @@ import pytest
 
 from csmd.cli import main
 from csmd.paths import Paths
-from csmd.store import cursors, files, text_columns, vector_tables, vectors
+from csmd.store import cursors, files, text_columns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -130,7 +130,7 @@ def test_every_column_that_could_hold_text_is_named(store: Store) -> None:
 def test_every_name_stands_for_a_column_that_exists(store: Store) -> None:
     store.write(lambda rows: vectors.ensure_model(rows, "m", 4, now=""))
     # As in a store of before passages.
-    store.write(lambda rows: vector_tables.create_vector_tables(rows, 1, 4, kinds=vector_tables.OLD_KINDS))
+    store.write(lambda rows: vectors.create_vector_tables(rows, 1, 4, kinds=vectors.OLD_KINDS))
     found = store.read(shape)
     named = text_columns.TEXT_COLUMNS | NAMED_STRUCTURE
     assert {pair for pair in named if pair[1] not in found.columns.get(pair[0], {})} == set()

@@ -12,7 +12,7 @@ from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 from csmd.model import Provenance
-from csmd.store import activity, events, memories, migrate, projects, search, sqlite, turns, vectors
+from csmd.store import activity, events, fulltext, memories, migrate, projects, sqlite, turns, vectors
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
@@ -97,7 +97,7 @@ def test_the_transcript_takes_the_place_of_the_hooks_turn_and_all_that_was_made_
 
     store.write(story)
     assert store.write(integrity) == []
-    assert len(store.read(lambda rows: search.text_hits(rows, "turn", ["tabs"], projects=None, limit=9))) == 1
+    assert len(store.read(lambda rows: fulltext.text_hits(rows, "turn", ["tabs"], projects=None, limit=9))) == 1
 
 
 def test_a_hook_that_comes_after_its_line_stores_nothing(store: Store, given: Given) -> None:
@@ -308,7 +308,7 @@ def test_only_its_own_file_can_rewrite_what_a_turn_says(store: Store, given: Giv
 
     store.write(story)
     assert store.write(integrity) == []
-    assert store.read(lambda rows: search.text_hits(rows, "turn", ["tabs"], projects=None, limit=9)) == []
+    assert store.read(lambda rows: fulltext.text_hits(rows, "turn", ["tabs"], projects=None, limit=9)) == []
 
 
 def test_what_was_said_twice_and_is_in_the_transcript_once_is_no_double(store: Store, given: Given) -> None:
@@ -379,8 +379,8 @@ def test_a_turn_that_turns_out_to_be_another_projects_takes_its_statements_and_v
         other = projects.seq_of(rows, given.project("other"))
         assert other is not None
         assert [row[5] for row in memories.statements_after(rows, 0, limit=9)] == [other]
-        assert len(search.vector_hits(rows, "passage", 1, b"abcd", projects=[other], limit=5)) == 1
-        assert search.vector_hits(rows, "passage", 1, b"abcd", projects=[1], limit=5) == []
+        assert len(vectors.vector_hits(rows, "passage", 1, b"abcd", projects=[other], limit=5)) == 1
+        assert vectors.vector_hits(rows, "passage", 1, b"abcd", projects=[1], limit=5) == []
 
     store.write(story)
     assert store.write(integrity) == []
