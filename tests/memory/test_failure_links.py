@@ -15,7 +15,7 @@ from csmd.memory import remember as believe
 from csmd.memory import supersession
 from csmd.model import Hit, Provenance, Statement
 from csmd.recall import compose, results, visibility
-from csmd.store import belief_changes, failures, fulltext, memories, projects, sessions
+from csmd.store import belief_changes, failures, fulltext, memories, projects, purge, sessions
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens

@@ -19,7 +19,7 @@ from csmd.embedding.supervisor import Embedder
 from csmd.model import Brief, Project, Turn, TurnKind
 from csmd.recall import prompt, threads, visibility
 from csmd.recall.threads import Pair
-from csmd.store import passages, projects, turns, vectors
+from csmd.store import passages, projects, purge, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
