@@ -7,30 +7,9 @@ from typing import Any
 
 import click
 
-from csmd.cli import render
+from csmd.cli import render, verb
 from csmd.cli.memories import evidence_for, memories_about, show_injection
 from csmd.cli.render import Line, Screen, block, bold, dim, many, pair, percent, warning, when
-from csmd.cli.verb import (
-    DRY_RUN,
-    END,
-    ID,
-    PROJECT,
-    PROJECTS,
-    Keys,
-    argument,
-    ask,
-    command,
-    edited,
-    flag,
-    here,
-    limit,
-    looking,
-    option,
-    optional,
-    out,
-    person_is_there,
-    verb,
-)
 from csmd.errors import CsmdError, DaemonUnreachable
 from csmd.text.display import amount, squeeze
 
@@ -125,34 +104,31 @@ def show_undone(value: dict[str, Any]) -> Screen:
     yield Line(f"{value['undone']} {stands} by itself again{origin}: {squeeze(value['text'])}", most=LINES)
 
 
-@command(
-    "merge",
-    optional("id", "[ID"),
-    optional("into", "INTO]"),
-    flag("--near", help="Of all duplicates also those that only nearly say the same."),
-    option("--undo", metavar="ID", default="", help="Take back that a memory was merged or archived."),
-    *PROJECTS,
-    DRY_RUN,
-)
+@verb.command(
+    "merge", verb.optional("id", "[ID"), verb.optional("into", "INTO]"),
+    verb.flag("--near", help="Of all duplicates also those that only nearly say the same."),
+    verb.option("--undo", metavar="ID", default="", help="Take back that a memory was merged or archived."),
+    *verb.PROJECTS, verb.DRY_RUN,
+)  # fmt: skip
 def merge(project: str | None, all_projects: bool, as_json: bool, **given: Any) -> None:
     """Merge memory ID into INTO, or all duplicates here."""
     if given["undo"] and (given["id"] or given["near"]):
         raise click.UsageError("--undo goes with one ID and nothing else")
     if given["near"] and given["id"]:
         raise click.UsageError("--near is for all duplicates, not for two that are named")
-    place = {"asking": here(None)} if given["id"] or given["undo"] else looking(project, all_projects)
-    answer = ask("csm_memory_merge", **given, **place, by_person=person_is_there())
-    out(answer, as_json, show_undone if given["undo"] else show_mended)
+    place = {"asking": verb.here(None)} if given["id"] or given["undo"] else verb.looking(project, all_projects)
+    answer = verb.ask("csm_memory_merge", **given, **place, by_person=verb.person_is_there())
+    verb.out(answer, as_json, show_undone if given["undo"] else show_mended)
 
 
-@command("governance")
+@verb.command("governance")
 def governance(as_json: bool) -> None:
     """Show whether the rules of what may be believed hold.
 
     The exit code is 1 where one is broken.
     """
-    value = ask("csm_memory_governance_report")
-    out(value, as_json, show_governance)
+    value = verb.ask("csm_memory_governance_report")
+    verb.out(value, as_json, show_governance)
     if not value["holds"]:
         raise SystemExit(1)  # told why
 
@@ -172,18 +148,18 @@ def show_governance(value: dict[str, Any]) -> Screen:
     yield f"{amount(len(value['rules']), 'rule')}: {state}"
 
 
-@command(
-    "supersede",
-    argument("old", "OLD"),
-    optional("new", "NEW"),
-    flag("--undo", help="Restore OLD; csmd does not replace it with the same memory again."),
-)
+@verb.command(
+    "supersede", verb.argument("old", "OLD"), verb.optional("new", "NEW"),
+    verb.flag("--undo", help="Restore OLD; csmd does not replace it with the same memory again."),
+)  # fmt: skip
 def supersede(old: str, new: str, undo: bool, as_json: bool) -> None:
     """Replace memory OLD with NEW (--undo restores OLD)."""
     if not new and not undo:
         raise click.UsageError("name the memory that holds now, or give --undo")
-    answer = ask("csm_memory_supersede", old=old, new=new, undo=undo, asking=here(None), by_person=person_is_there())
-    out(answer, as_json, show_superseded)
+    answer = verb.ask(
+        "csm_memory_supersede", old=old, new=new, undo=undo, asking=verb.here(None), by_person=verb.person_is_there()
+    )
+    verb.out(answer, as_json, show_superseded)
 
 
 def show_superseded(value: dict[str, Any]) -> Screen:
@@ -260,19 +236,6 @@ def _rests_on(candidate: dict[str, Any]) -> Screen:
     yield ""
 
 
-@command(
-    "promote",
-    *PROJECTS,
-    flag("--dry-run", help="Only show the plan."),
-    flag("--relaxed", help="Lower thresholds: what a small history would give. For trying out."),
-)
-def promote(project: str | None, all_projects: bool, dry_run: bool, relaxed: bool, as_json: bool) -> None:
-    """Make memories of candidates that are sure enough."""
-    place, profile = looking(project, all_projects), "relaxed" if relaxed else "default"
-    answer = ask("csm_belief_promote", **place, profile=profile, apply=not dry_run, by_person=person_is_there())
-    out(answer, as_json, show_promoted)
-
-
 def show_promoted(value: dict[str, Any]) -> Screen:
     """What became of each candidate, or would."""
     if not value["actions"]:
@@ -290,11 +253,11 @@ def show_promoted(value: dict[str, Any]) -> Screen:
     yield bold(amount(count, "new memory") if value["applied"] else would)
 
 
-@command("advisory", PROJECT, flag("--debug", help="Show every line, and why it is in or not."))
+@verb.command("advisory", verb.PROJECT, verb.flag("--debug", help="Show every line, and why it is in or not."))
 def advisory(project: str | None, debug: bool, as_json: bool) -> None:
     """Show what csmd makes of recent sessions before it is sure."""
     tool = "csm_living_state_debug" if debug else "csm_living_state_preview"
-    out(ask(tool, **looking(project)), as_json, show_advisory_lines if debug else show_advisory)
+    verb.out(verb.ask(tool, **verb.looking(project)), as_json, show_advisory_lines if debug else show_advisory)
 
 
 def show_advisory(value: dict[str, Any]) -> Screen:
@@ -387,17 +350,14 @@ MOST = 3
 ANSWERS = "--keep | --edit TEXT | --drop | --supersede ID"
 
 
-@command(
-    "review",
-    optional("id", "[ID]"),
-    flag("--keep", help="It is right."),
-    option("--edit", metavar="TEXT", default=None, help="Your wording takes its place."),
-    flag("--drop", help="It goes, and does not come back."),
-    option("--supersede", metavar="ID", default=None, help="This memory takes its place."),
-    flag("--undo", help="Take the last answer back, or the answer ID."),
-    *reversed(PROJECTS),
-    limit(50, about="How many at most."),
-)
+@verb.command(
+    "review", verb.optional("id", "[ID]"), verb.flag("--keep", help="It is right."),
+    verb.option("--edit", metavar="TEXT", default=None, help="Your wording takes its place."),
+    verb.flag("--drop", help="It goes, and does not come back."),
+    verb.option("--supersede", metavar="ID", default=None, help="This memory takes its place."),
+    verb.flag("--undo", help="Take the last answer back, or the answer ID."), *reversed(verb.PROJECTS),
+    verb.limit(50, about="How many at most."),
+)  # fmt: skip
 def review(
     id: str, undo: bool, project: str | None, all_projects: bool, limit: int, as_json: bool, **answers: Any  # noqa: A002
 ) -> None:  # fmt: skip
@@ -408,19 +368,19 @@ def review(
     if given and not id:
         raise click.UsageError(f"--{given[0]} of what? csmd review ID --{given[0]}")
     if undo:
-        out(take_back(id), as_json, show_taken_back)
+        verb.out(take_back(id), as_json, show_taken_back)
         return
     if given:
         done = answer(id, given[0], text=answers["edit"] or "", other=answers["supersede"] or "")
-        out(done, as_json, show_answered)
+        verb.out(done, as_json, show_answered)
         return
-    value = ask("csm_review_list", id=id, **looking(project, all_projects or bool(id)), limit=limit)
+    value = verb.ask("csm_review_list", id=id, **verb.looking(project, all_projects or bool(id)), limit=limit)
     if id and not value["items"]:
         raise CsmdError(f"{id} does not wait for you", hint=f"csmd show {id}")
-    if as_json or not value["items"] or not (person_is_there() and sys.stdout.isatty()):
-        out(value, as_json, show_waiting)
+    if as_json or not value["items"] or not (verb.person_is_there() and sys.stdout.isatty()):
+        verb.out(value, as_json, show_waiting)
         return
-    with Keys() as keys:
+    with verb.Keys() as keys:
         sitting = Sitting(value["items"], total=value["total"], keys=keys)
         sitting.run()
     render.show(sitting.end())
@@ -428,23 +388,25 @@ def review(
 
 def answer(ident: str, what: str, *, text: str = "", other: str = "", version: int = 0) -> dict[str, Any]:
     """Has the daemon carry an answer out."""
-    made: dict[str, Any] = ask(
-        "csm_review_answer", id=ident, verb=what, text=text, other=other, version=version, asking=here(None),
-        by_person=person_is_there(),
+    made: dict[str, Any] = verb.ask(
+        "csm_review_answer", id=ident, verb=what, text=text, other=other, version=version, asking=verb.here(None),
+        by_person=verb.person_is_there(),
     )  # fmt: skip
     return made
 
 
 def take_back(ident: str) -> dict[str, Any]:
     """Has the daemon take an answer back; the last one for ""."""
-    undone: dict[str, Any] = ask("csm_review_undo", id=ident, asking=here(None), by_person=person_is_there())
+    undone: dict[str, Any] = verb.ask(
+        "csm_review_undo", id=ident, asking=verb.here(None), by_person=verb.person_is_there()
+    )
     return undone
 
 
 class Sitting:
     """One sitting: the items, where one is, and the answers given, so that the last can be taken back."""
 
-    def __init__(self, items: list[dict[str, Any]], *, total: int, keys: Keys) -> None:
+    def __init__(self, items: list[dict[str, Any]], *, total: int, keys: verb.Keys) -> None:
         self.items = items
         self.keys = keys
         self.total = total
@@ -474,7 +436,7 @@ class Sitting:
         """Does what a key says; False for one that means nothing here or was thought better of."""
         key = key.lower()
         try:
-            if key in (QUIT, END):
+            if key in (QUIT, verb.END):
                 self.items = self.items[: self.at]
             elif key == LATER:
                 self.at += 1
@@ -496,7 +458,7 @@ class Sitting:
         unchanged = False
         if what == "edit":
             with self.keys.lines():
-                text = edited(_wording(item))
+                text = verb.edited(_wording(item))
             unchanged = text in ("", _wording(item))
         elif what == "supersede" and not _is_known(item):
             with self.keys.lines():
@@ -518,7 +480,7 @@ class Sitting:
         self.at = at
         render.show(show_taken_back(undone))
         # Its version is another one now.
-        again = ask("csm_review_list", id=self.items[at]["id"], project="", asking=here(None))["items"]
+        again = verb.ask("csm_review_list", id=self.items[at]["id"], project="", asking=verb.here(None))["items"]
         self.items[at] = next(iter(again), self.items[at])
 
 
@@ -597,38 +559,46 @@ def show_taken_back(value: dict[str, Any]) -> Screen:
 
 #: The verbs of this module.
 VERBS: tuple[click.Command, ...] = (
-    verb(
+    verb.of_tool(
         "beliefs", "csm_belief_knowledge", show_beliefs,
         "Show what is held here, by subject, with its evidence.\n\nPreferences, opinions and worldviews.",
-        *PROJECTS, limit(10, about="How many of each kind."),
+        *verb.PROJECTS, verb.limit(10, about="How many of each kind."),
     ),
-    verb(
+    verb.of_tool(
         "duplicates", "csm_memory_dedup_detect", show_duplicates,
-        "List memories that say the same as another one, or nearly so.", *PROJECTS,
+        "List memories that say the same as another one, or nearly so.", *verb.PROJECTS,
     ),
     merge,
-    verb(
+    verb.of_tool(
         "archive", "csm_memory_archive", show_mended,
         "Archive faded memories; they stay searchable.\n\n`csmd merge --undo ID` brings one back.",
-        *PROJECTS, DRY_RUN, by_person=True,
+        *verb.PROJECTS, verb.DRY_RUN, by_person=True,
     ),
     governance,
     supersede,
-    verb(
+    verb.of_tool(
         "pin", "csm_memory_pin", show_pinned, "Pin a memory: it never fades and stays as sure as it is.",
-        ID, by_person=True, undo=False,
+        verb.ID, by_person=True, undo=False,
     ),
-    verb(
+    verb.of_tool(
         "unpin", "csm_memory_pin", show_pinned, "Unpin a memory: it fades from now on as others do.",
-        ID, by_person=True, undo=True,
+        verb.ID, by_person=True, undo=True,
     ),
-    verb("packets", "csm_memory_packets", show_packets, "List what was observed in sessions.", *PROJECTS, limit(30)),
-    verb(
+    verb.of_tool("packets", "csm_memory_packets", show_packets, "List what was observed in sessions.", *verb.PROJECTS, verb.limit(30)),
+    verb.of_tool(
         "candidates", "csm_memory_candidate_report", show_candidates,
-        "List what waits to become a memory, and what it waits for.", *PROJECTS,
+        "List what waits to become a memory, and what it waits for.", *verb.PROJECTS,
     ),
-    promote,
+    verb.of_tool(
+        "promote", "csm_belief_promote", show_promoted, "Make memories of candidates that are sure enough.", *verb.PROJECTS,
+        verb.flag("--dry-run", "apply", help="Only show the plan.", flag_value=False, default=True),
+        verb.flag(
+            "--relaxed", "profile", flag_value="relaxed", default="default",
+            help="Lower thresholds: what a small history would give. For trying out.",
+        ),
+        by_person=True,
+    ),
     advisory,
-    verb("self", "csm_self_model", show_self, "Show success rates by kind of work.", *PROJECTS),
+    verb.of_tool("self", "csm_self_model", show_self, "Show success rates by kind of work.", *verb.PROJECTS),
     review,
 )  # fmt: skip

@@ -9,23 +9,8 @@ from typing import Any
 
 import click
 
+from csmd.cli import verb
 from csmd.cli.render import Line, Screen, ago, bold, dim, glued, many, percent, tilde, warning, when
-from csmd.cli.verb import (
-    DRY_RUN,
-    PROJECTS,
-    argument,
-    ask,
-    command,
-    flag,
-    group,
-    here,
-    limit,
-    looking,
-    out,
-    person_is_there,
-    verb,
-    work,
-)
 from csmd.text.display import squeeze
 
 #: Kind of action -> what was done, what would be done; what so many of them are called.
@@ -313,76 +298,70 @@ def show_undone(value: dict[str, Any]) -> Screen:
 # --- verbs
 
 
-@command("plan", *PROJECTS, flag("--all", "everything", help="List every change."))
-def plan(project: str | None, all_projects: bool, everything: bool, as_json: bool) -> None:
-    """Show what a dream would do now. Nothing is done."""
-    found = ask("csm_dream_plan", **looking(project, all_projects or project is None))
-    out(found, as_json, show_plan, everything=everything)
-
-
-@command("run", DRY_RUN, flag("--force", help="Do not wait until it is due."))
+@verb.command("run", verb.DRY_RUN, verb.flag("--force", help="Do not wait until it is due."))
 def run(dry_run: bool, force: bool, as_json: bool) -> None:
     """Dream now. `csmd dream undo` takes it back."""
     if dry_run:
-        out(ask("csm_dream_run", dry_run=True, force=force, asking=here(None)), as_json, show_plan)
+        verb.out(verb.ask("csm_dream_run", dry_run=True, force=force, asking=verb.here(None)), as_json, show_plan)
     else:
-        out(work("csm_dream_run", force=force, asking=here(None)), as_json, show_ran)
+        verb.out(verb.work("csm_dream_run", force=force, asking=verb.here(None)), as_json, show_ran)
 
 
-@command(
-    "undo",
-    argument("id", "ID"),
-    flag("--yes", help="Do not ask."),
-    flag("--dry-run", help="Show what would be taken back and change nothing."),
-)
+@verb.command(
+    "undo", verb.argument("id", "ID"), verb.flag("--yes", help="Do not ask."),
+    verb.flag("--dry-run", help="Show what would be taken back and change nothing."),
+)  # fmt: skip
 def undo(id: str, yes: bool, dry_run: bool, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Take dream ID back, and every one since."""
-    wanted = ask("csm_dream_undo", id=id, asking=here(None))
+    wanted = verb.ask("csm_dream_undo", id=id, asking=verb.here(None))
     dreams = wanted["dreams"]
     if dry_run or not (yes or as_json):
-        out(wanted, as_json, show_undoing)
+        verb.out(wanted, as_json, show_undoing)
     if dry_run:
         return
     if not yes:
-        if as_json or not person_is_there():
+        if as_json or not verb.person_is_there():
             raise click.UsageError("give --yes where nobody can be asked")
         click.confirm(f"Undo {'it' if len(dreams) == 1 else f'all {len(dreams)}'}?", abort=True)
     # By its whole id: which dream is the latest may have changed meanwhile.
-    out(work("csm_dream_undo", id=dreams[-1]["id"], dry_run=False, asking=here(None)), as_json, show_undone)
+    verb.out(
+        verb.work("csm_dream_undo", id=dreams[-1]["id"], dry_run=False, asking=verb.here(None)), as_json, show_undone
+    )
 
 
-@command(
-    "distill",
-    click.Option(["--again"], is_flag=True, required=True, help="Choose old memories as csmd chooses now."),
-    DRY_RUN,
-    flag("--yes", help="Do it although most of them would be archived."),
-)
+@verb.command(
+    "distill", click.Option(["--again"], is_flag=True, required=True, help="Choose old memories as csmd chooses now."),
+    verb.DRY_RUN, verb.flag("--yes", help="Do it although most of them would be archived."),
+)  # fmt: skip
 def distill(again: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Choose old memories anew. `csmd dream undo` takes it back."""
     del again
     if dry_run:
-        out(ask("csm_distill_again", dry_run=True, asking=here(None)), as_json, show_again)
+        verb.out(verb.ask("csm_distill_again", dry_run=True, asking=verb.here(None)), as_json, show_again)
     else:
-        out(work("csm_distill_again", yes=yes, asking=here(None)), as_json, show_ran)
+        verb.out(verb.work("csm_distill_again", yes=yes, asking=verb.here(None)), as_json, show_ran)
 
 
 #: The verbs of this module.
 VERBS: tuple[click.Command, ...] = (
-    group(
+    verb.group(
         "dream", "Consolidate memories while the machine is idle.",
-        verb(
+        verb.of_tool(
             "status", "csm_dream_status", show_status, "Tell whether a dream is due, and why not.", anywhere=True,
         ),
-        plan,
+        verb.of_tool(
+            "plan", "csm_dream_plan", show_plan, "Show what a dream would do now. Nothing is done.", *verb.PROJECTS,
+            verb.flag("--all", "everything", help="List every change."), wide=True, view=("everything",),
+        ),
         run,
-        verb(
+        verb.of_tool(
             "diff", "csm_dream_diff", show_diff,
-            "Show what dream ID changed, before and after. `last` is the latest.", argument("id", "ID"), by_person=True,
+            "Show what dream ID changed, before and after. `last` is the latest.", verb.argument("id", "ID"), by_person=True,
         ),
         undo,
-        verb(
+        verb.of_tool(
             "history", "csm_dream_history", show_history, "List the dreams, the latest first.",
-            limit(20, about="How many at most."), anywhere=True,
+            verb.limit(20, about="How many at most."), anywhere=True,
         ),
     ),
     distill,

@@ -18,10 +18,9 @@ import click
 
 import csmd
 from csmd import client, wire
-from csmd.cli import render, status
+from csmd.cli import render, status, verb
 from csmd.cli.intake import show_left
 from csmd.cli.render import Line, Screen, dim, pairs, size
-from csmd.cli.verb import command, flag, group, here, option, out, person_is_there, work
 from csmd.config import Config, assistant_session, base_interpreter, default_paths
 from csmd.doctor import examine, report
 from csmd.doctor.checks import LEVELS
@@ -203,21 +202,16 @@ def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tup
     return tuple(folder.absolute() for folder in folders)
 
 
-@command(
-    "install",
-    flag("--dry-run", help="Show what would be written and change nothing."),
-    option(
-        "--config-dir",
-        "config_dirs",
-        multiple=True,
-        metavar="DIR",
-        callback=_absolute,
+@verb.command(
+    "install", verb.flag("--dry-run", help="Show what would be written and change nothing."),
+    verb.option(
+        "--config-dir", "config_dirs", multiple=True, metavar="DIR", callback=_absolute,
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         help="A further configuration directory of the assistant (CLAUDE_CONFIG_DIR); may be repeated.",
     ),
-    flag("--no-start", help="Do not start the daemon nor import anything."),
-    flag("--no-service", help="Run the daemon detached: it does not come back by itself."),
-)
+    verb.flag("--no-start", help="Do not start the daemon nor import anything."),
+    verb.flag("--no-service", help="Run the daemon detached: it does not come back by itself."),
+)  # fmt: skip
 def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_service: bool, as_json: bool) -> None:
     """Put hooks and service in place, import past sessions."""
     paths, tell = default_paths(), _teller(as_json)
@@ -246,7 +240,7 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
     else:
         status = _daemon(config, unit)
         result["daemon"] = {"pid": status["daemon"]["pid"], "started": status["started"]}
-        result["import"] = work("csm_sync", vectors=False, recent=RECENT)
+        result["import"] = verb.work("csm_sync", vectors=False, recent=RECENT)
         # Only now it is known which clients wrote.
         choice = _choice(client.call(paths, "csm_clients", {}))
         if choice != plan.recorded_choice(paths):
@@ -306,12 +300,11 @@ def show_past(counts: dict[str, int], value: dict[str, Any], *, has_model: bool)
 # --- uninstall
 
 
-@command(
-    "uninstall",
-    flag("--dry-run", help="Show what would be changed and removed, and change nothing."),
-    flag("--purge", help="Remove everything that csmd holds, too."),
-    flag("--yes", help="With --purge: do not ask."),
-)
+@verb.command(
+    "uninstall", verb.flag("--dry-run", help="Show what would be changed and removed, and change nothing."),
+    verb.flag("--purge", help="Remove everything that csmd holds, too."),
+    verb.flag("--yes", help="With --purge: do not ask."),
+)  # fmt: skip
 def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
     """Take hooks and service out; memories stay on disk."""
     tell = _teller(as_json)
@@ -356,7 +349,7 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
 def _confirm(paths: Paths, going: Sequence[Part]) -> None:
     """A person says yes to what is listed; nobody else is asked."""
     render.show(show_going(paths, going, _counts(paths)))
-    if not person_is_there():
+    if not verb.person_is_there():
         raise CsmdError("not a terminal; cannot ask for confirmation", hint="csmd uninstall --purge --yes")
     files = f"{amount(sum(len(part.files) for part in going), 'file')}, {size(sum(part.bytes for part in going))}"
     everything = f"Remove all that csmd remembers, {files}, for good?"
@@ -461,7 +454,7 @@ def hooks_print() -> None:
     click.echo(wire.pretty(registration.hooks_json(base_interpreter(), default_paths().home)))
 
 
-@command("settle")
+@verb.command("settle")
 def hooks_settle(as_json: bool) -> None:
     """Take out hooks of newer events that a client in use does not know. The daemon runs this when one appears."""
     paths = default_paths()
@@ -470,7 +463,7 @@ def hooks_settle(as_json: bool) -> None:
     choice = plan.events_known_to([*plan.installed_clients().values(), *(row["version"] for row in known["versions"])])
     gone, outcomes = plan.settle(paths, choice)
     result = {"withdrawn": gone, "kept_out_by": choice.kept_out_by, "settings": _outcomes_json(outcomes)}
-    out(result, as_json, show_settled, why=_why(choice))
+    verb.out(result, as_json, show_settled, why=_why(choice))
     _raise_trouble(outcomes)
 
 
@@ -486,7 +479,7 @@ def show_settled(value: dict[str, Any], *, why: str) -> Screen:
         yield f"{state} {file['path']}"
 
 
-@command("upgrade")
+@verb.command("upgrade")
 def upgrade(as_json: bool) -> None:
     """Finish an upgrade: refresh hooks, service and daemon."""
     config = plan.configuration()
@@ -507,7 +500,7 @@ def upgrade(as_json: bool) -> None:
         "service": str(unit.manager.file) if unit.manager and unit.changes else "",
         "daemon": _newer_daemon(paths, unit),
     }
-    out(result, as_json, show_upgraded)
+    verb.out(result, as_json, show_upgraded)
     _raise_trouble(outcomes)
 
 
@@ -573,18 +566,18 @@ def daemon() -> None:
     os.execv(sys.executable, [sys.executable, "-P", "-m", "csmd.daemon"])  # noqa: S606
 
 
-@command("start")
+@verb.command("start")
 def start(as_json: bool) -> None:
     """Start the daemon in the background."""
-    out(service.start(default_paths()), as_json, show_started)
+    verb.out(service.start(default_paths()), as_json, show_started)
 
 
-@command("stop")
+@verb.command("stop")
 def stop(as_json: bool) -> None:
     """Stop the daemon until `csmd start`; hooks keep what happens."""
     paths = default_paths()
     stopped = service.stop(paths, by_user=True)
-    out({"stopped": stopped}, as_json, show_stopped, kept=service.recorded_manager(paths) is not None)
+    verb.out({"stopped": stopped}, as_json, show_stopped, kept=service.recorded_manager(paths) is not None)
 
 
 @render.whole
@@ -594,12 +587,12 @@ def show_stopped(value: dict[str, Any], *, kept: bool) -> Screen:
     yield f"{'stopped' if value['stopped'] else 'no daemon was running'}{stays}"
 
 
-@command("restart")
+@verb.command("restart")
 def restart(as_json: bool) -> None:
     """Stop the daemon and start it again."""
     paths = default_paths()
     service.stop(paths, by_user=False)
-    out(service.start(paths), as_json, show_started)
+    verb.out(service.start(paths), as_json, show_started)
 
 
 @render.whole
@@ -651,11 +644,11 @@ WORDS = {"fail": ("broken", "red"), "warn": ("warning", "yellow"), "note": ("not
 LABEL = max(len(word) for word, _ in WORDS.values()) + 2
 
 
-@command("doctor", flag("--all", "everything", help="List the checks that passed, too."))
+@verb.command("doctor", verb.flag("--all", "everything", help="List the checks that passed, too."))
 def doctor(everything: bool, as_json: bool) -> None:
     """Prove that capture works, and name what stops or distorts it."""
-    value = examine.examine(default_paths(), cwd=Path(here(None)), now_s=time.time())
-    out(value, as_json, show_examined, everything=everything)
+    value = examine.examine(default_paths(), cwd=Path(verb.here(None)), now_s=time.time())
+    verb.out(value, as_json, show_examined, everything=everything)
     if not value["works"]:
         raise SystemExit(1)  # told why
 
@@ -680,26 +673,24 @@ def show_examined(value: dict[str, Any], *, everything: bool) -> Screen:
         yield from (dim(f"not asked: {check['question']}", head=f"  {check['id']:<20}") for check in unasked)
 
 
-@command(
+@verb.command(
     "report",
-    option(
-        "--to",
-        "target",
-        type=click.Path(path_type=Path, dir_okay=False),
+    verb.option(
+        "--to", "target", type=click.Path(path_type=Path, dir_okay=False),
         help="Where to write it; beside the log by default.",
     ),
-)
+)  # fmt: skip
 def report_verb(target: Path | None, as_json: bool) -> None:
     """Gather what a bug report needs into one file; nothing is sent."""
     paths, now_s = default_paths(), time.time()
-    scene = examine.look(paths, cwd=Path(here(None)), now_s=now_s)
+    scene = examine.look(paths, cwd=Path(verb.here(None)), now_s=now_s)
     examined = examine.judge(scene)
     made = report.compose(scene, examined)
     text = report.bundle(made, datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%d %H:%M UTC"))
     path = report.write(paths, target, text)
     value = {"path": str(path.absolute()), "bytes": len(text.encode()),
              "parts": [{"name": name, "what": about, "bytes": len(part.encode())} for name, about, part in made]}  # fmt: skip
-    out(value, as_json, show_report)
+    verb.out(value, as_json, show_report)
 
 
 def show_report(value: dict[str, Any]) -> Screen:
@@ -717,14 +708,14 @@ def show_report(value: dict[str, Any]) -> Screen:
 VERBS: tuple[click.Command, ...] = (
     install,
     uninstall,
-    group("hooks", "csmd's hooks in the assistant's settings.", hooks_print, hooks_settle),
+    verb.group("hooks", "csmd's hooks in the assistant's settings.", hooks_print, hooks_settle),
     upgrade,
     daemon,
     start,
     stop,
     restart,
     mcp_server,
-    group("plugin", "csmd as a plugin of the assistant.", plugin_path),
+    verb.group("plugin", "csmd as a plugin of the assistant.", plugin_path),
     doctor,
     report_verb,
 )

@@ -12,24 +12,8 @@ from typing import Any
 import click
 
 from csmd import client, wire
-from csmd.cli import render
+from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, age, dim, glued, pair, pairs, size, warning, when
-from csmd.cli.verb import (
-    DRY_RUN,
-    PROJECTS,
-    argument,
-    ask,
-    command,
-    flag,
-    group,
-    here,
-    looking,
-    option,
-    out,
-    person_is_there,
-    project_of,
-    work,
-)
 from csmd.config import child_environment, default_paths
 from csmd.errors import CsmdError
 from csmd.installer import plan as installing
@@ -39,7 +23,7 @@ from csmd.text.display import amount
 
 # --- import, export, sync
 
-NO_VECTORS = flag("--no-vectors", help="Do not wait for the vectors.")
+NO_VECTORS = verb.flag("--no-vectors", "vectors", flag_value=False, default=True, help="Do not wait for the vectors.")
 #: The file in a directory that was exported to.
 EXPORTED = "memories.jsonl"
 #: What an import of memories leaves out or changes, as people are told.
@@ -50,28 +34,26 @@ BROUGHT = {
 }
 
 
-@command(
-    "import",
-    argument("path", type=click.Path(exists=True, path_type=Path)),
-    project_of("The project that notes are about, or exported memories are of, where that is not told otherwise."),
-    flag("--mine", help="Exported memories are yours: do not ask. Only in a terminal."),
-    NO_VECTORS,
-)
-def import_(path: Path, project: str | None, mine: bool, no_vectors: bool, as_json: bool) -> None:
+@verb.command(
+    "import", verb.argument("path", type=click.Path(exists=True, path_type=Path)),
+    verb.project_of("The project that notes are about, or exported memories are of, where that is not told otherwise."),
+    verb.flag("--mine", help="Exported memories are yours: do not ask. Only in a terminal."), NO_VECTORS,
+)  # fmt: skip
+def import_(path: Path, project: str | None, mine: bool, vectors: bool, as_json: bool) -> None:
     """Take in transcripts, memories, or notes.
 
     PATH is a transcript or a tree of them as ~/.claude/projects, a directory that `csmd export` wrote, or the assistant's
     own memory directory. Nothing comes in twice.
     """
-    about = looking(project)["project"] if project else ""
+    about = verb.looking(project)["project"] if project else ""
     vouched = _vouched(path, mine=mine, as_json=as_json)
-    params = {"path": str(path.resolve()), "vectors": not no_vectors, "project": about, "asking": here(None)}
-    out(work("csm_import", **params, by_person=vouched), as_json, show_imported)
+    params = {"path": str(path.resolve()), "vectors": vectors, "project": about, "asking": verb.here(None)}
+    verb.out(verb.work("csm_import", **params, by_person=vouched), as_json, show_imported)
 
 
 def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
     """Whether a person says that exported memories are what it says of them: the file names whose words they are."""
-    there = person_is_there()
+    there = verb.person_is_there()
     if mine and not there:
         raise CsmdError("only a person at a terminal can say whose memories they are", hint="type it in a terminal")
     exported = path.name == EXPORTED or (path / EXPORTED).is_file()
@@ -128,15 +110,8 @@ def show_left(value: dict[str, Any]) -> Screen:
         yield f"the rest, {rest}, goes on in the background"
 
 
-@command(
-    "export",
-    option("--to", "directory", metavar="DIR", required=True, type=click.Path(path_type=Path), help="Made if new."),
-    *PROJECTS,
-)
-def export(directory: Path, project: str | None, all_projects: bool, as_json: bool) -> None:
-    """Write memories to a directory. `csmd import DIR` takes them in, here or elsewhere."""
-    path = str(directory.expanduser().absolute())
-    out(work("csm_memory_export", path=path, **looking(project, all_projects)), as_json, show_exported)
+def _absolute(_context: click.Context, _option: click.Parameter, path: str) -> str:
+    return str(Path(path).expanduser().absolute())
 
 
 def show_exported(value: dict[str, Any]) -> Screen:
@@ -151,50 +126,33 @@ def show_exported(value: dict[str, Any]) -> Screen:
         yield dim("what you made csmd forget here, another machine that has it keeps: forget it there, too")
 
 
-@command("sync", NO_VECTORS)
-def sync(no_vectors: bool, as_json: bool) -> None:
-    """Take in everything that is on disk now, and wait for it."""
-    out(work("csm_sync", vectors=not no_vectors), as_json, show_imported)
-
-
 # --- the model
 
 #: What can be asked for by a name of one word.
 NAMED = {"multilingual": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"}
 
 
-@command("fetch", argument("which", type=click.Choice([*NAMED]), required=False))
+@verb.command("fetch", verb.argument("which", type=click.Choice([*NAMED]), required=False))
 def model_fetch(which: str | None, as_json: bool) -> None:
     """Download an embedding model and use it.
 
     It is one for English (90 MB), or `multilingual`, for fifty languages (240 MB). No other command touches the network.
     """
     config = installing.configuration()
-    ask("csm_tools")  # before megabytes are fetched: is there a daemon to give them to
+    verb.ask("csm_tools")  # before megabytes are fetched: is there a daemon to give them to
     folder = config.paths.models / ".fetched"
     chosen = NAMED[which] if which else ""
     try:
         order = _fetch_command(folder, chosen or config.settings.embed_model)
         if subprocess.run(order, env=child_environment(), check=False).returncode:
             raise CsmdError("the model was not fetched", hint="without a network: csmd model add DIR")
-        out(work("csm_model_add", path=str(folder), name=chosen), as_json, show_model)
+        verb.out(verb.work("csm_model_add", path=str(folder), name=chosen), as_json, show_model)
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # the daemon has its own copy, or nobody wants this one
 
 
 def _fetch_command(folder: Path, name: str) -> list[str]:
     return [sys.executable, "-P", "-m", "csmd.embedding.worker", "--fetch", str(folder), "--model", name]
-
-
-@command(
-    "add",
-    argument("folder", "DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)),
-    option("--as", "which", type=click.Choice([*NAMED]), help="Which model it is, if not the configuration's."),
-)
-def model_add(folder: Path, which: str | None, as_json: bool) -> None:
-    """Use the embedding model in DIR. It holds model.onnx and its tokenizer's files."""
-    name = NAMED[which] if which else ""
-    out(work("csm_model_add", path=str(folder.resolve()), name=name), as_json, show_model)
 
 
 @render.whole
@@ -209,22 +167,22 @@ def show_model(value: dict[str, Any]) -> Screen:
 ROWS = {"turns": "turn", "memories": "memory", "tombstones": "forgotten text"}
 
 
-@command(
-    "backup",
-    argument("what", required=False, type=click.Choice(["list"])),
-    option(
-        "--to", metavar="FILE", type=click.Path(path_type=Path), help="Where to; a new file. Else among the others."
+@verb.command(
+    "backup", verb.argument("what", required=False, type=click.Choice(["list"])),
+    verb.option(
+        "--to", metavar="FILE", type=click.Path(path_type=Path),
+        help="Where to; a new file. Else among the others.",
     ),
-)
+)  # fmt: skip
 def backup(what: str | None, to: Path | None, as_json: bool) -> None:
     """Copy the database while the daemon works. `csmd backup list` shows the copies."""
     if what != "list":
         path = str(to.expanduser().absolute()) if to else ""
-        out(work("csm_backup_make", path=path), as_json, show_copied)
+        verb.out(verb.work("csm_backup_make", path=path), as_json, show_copied)
     elif to:
         raise click.UsageError("--to goes with a copy that is made")
     else:
-        out(ask("csm_backup_list"), as_json, show_backups)
+        verb.out(verb.ask("csm_backup_list"), as_json, show_backups)
 
 
 def show_copied(value: dict[str, Any]) -> Screen:
@@ -246,14 +204,14 @@ def _counted(rows: dict[str, int]) -> str:
     return ", ".join(amount(rows[name], noun) for name, noun in ROWS.items() if rows.get(name)) or "nothing"
 
 
-@command("restore", argument("source", "FILE"), DRY_RUN)
+@verb.command("restore", verb.argument("source", "FILE"), verb.DRY_RUN)
 def restore(source: str, dry_run: bool, as_json: bool) -> None:
     """Put a backup in the database's place; `latest` is the newest. What was forgotten since stays forgotten."""
     path = Path(source).expanduser().absolute()
     named = default_paths().home / "backups" / source
     chosen = named if not path.exists() and named.is_file() else path
     file = source if source == "latest" else str(chosen)
-    out(_with_daemon_stopped("restore", file, dry_run=dry_run, changed=lambda _: True), as_json, show_restored)
+    verb.out(_with_daemon_stopped("restore", file, dry_run=dry_run, changed=lambda _: True), as_json, show_restored)
 
 
 def show_restored(value: dict[str, Any]) -> Screen:
@@ -267,13 +225,13 @@ def show_restored(value: dict[str, Any]) -> Screen:
     ])  # fmt: skip
 
 
-@command("repair", DRY_RUN)
+@verb.command("repair", verb.DRY_RUN)
 def repair(dry_run: bool, as_json: bool) -> None:
     """Look at the database. Bring back a damaged one, from what is left of it, backups and transcripts."""
     value = _with_daemon_stopped(
         "repair", dry_run=dry_run, changed=lambda report: report["state"] in ("rebuilt", "indexes")
     )
-    out(value, as_json, show_repaired)
+    verb.out(value, as_json, show_repaired)
     if value.get("lost"):
         raise SystemExit(1)  # told why
 
@@ -319,7 +277,7 @@ def _with_daemon_stopped(*arguments: str, dry_run: bool, changed: Callable[[dict
         _start_again(paths, ran)
         return report
     service.start(paths)
-    work("csm_sync", vectors=False)
+    verb.work("csm_sync", vectors=False)
     # Not what the sync says: the daemon began to read by itself when it started.
     now, then = client.call(paths, "csm_runtime_status")["counts"], report.get("counts", {})
     report["came_back"] = {name: max(0, now[name] - then.get(name, now[name])) for name in ("turns", "memories")}
@@ -349,10 +307,30 @@ def _offline(*arguments: str) -> dict[str, Any]:
 #: The verbs of this module.
 VERBS: tuple[click.Command, ...] = (
     import_,
-    export,
-    sync,
-    group("model", "The embedding model: search by meaning needs one.", model_fetch, model_add),
+    verb.of_tool(
+        "export", "csm_memory_export", show_exported,
+        "Write memories to a directory. `csmd import DIR` takes them in, here or elsewhere.",
+        verb.option("--to", "path", metavar="DIR", required=True, callback=_absolute, help="Made if new."),
+        *verb.PROJECTS, waits=True,
+    ),
+    verb.of_tool(
+        "sync", "csm_sync", show_imported, "Take in everything that is on disk now, and wait for it.",
+        NO_VECTORS, anywhere=True, waits=True,
+    ),
+    verb.group(
+        "model", "The embedding model: search by meaning needs one.", model_fetch,
+        verb.of_tool(
+            "add", "csm_model_add", show_model,
+            "Use the embedding model in DIR. It holds model.onnx and its tokenizer's files.",
+            verb.argument("path", "DIR", type=click.Path(exists=True, file_okay=False, resolve_path=True)),
+            verb.option(
+                "--as", "name", type=click.Choice([*NAMED]), callback=lambda _context, _option, name: NAMED.get(name, ""),
+                help="Which model it is, if not the configuration's.",
+            ),
+            anywhere=True, waits=True,
+        ),
+    ),
     backup,
     restore,
     repair,
-)
+)  # fmt: skip

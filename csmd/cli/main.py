@@ -17,9 +17,9 @@ from csmd.errors import CsmdError, DaemonUnreachable
 
 #: What `csmd --help` lists, under its headings and in its order.
 GROUPS: dict[str, str] = {
-    "Is it well": "status tail top doctor logs report",
+    "Health": "status tail top doctor logs report",
     "What is known": "search remember brief recall tool memories show edit why receipts topics tag link goal",
-    "What becomes of it": (
+    "Review and upkeep": (
         "review supersede pin unpin beliefs duplicates merge archive governance packets candidates promote dream distill advisory"
     ),
     "What happened": "session checkpoint errors self context memdir",

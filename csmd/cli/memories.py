@@ -11,29 +11,8 @@ from typing import Any, get_args
 import click
 
 from csmd import wire
-from csmd.cli import render
+from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, block, bold, dim, first, many, pair, percent, warning, when
-from csmd.cli.verb import (
-    ALL,
-    ID,
-    PROJECT,
-    PROJECTS,
-    argument,
-    ask,
-    command,
-    edited,
-    flag,
-    here,
-    limit,
-    looking,
-    one_of,
-    option,
-    optional,
-    out,
-    person_is_there,
-    project_of,
-    verb,
-)
 from csmd.errors import CsmdError
 from csmd.installer import foreign_files
 from csmd.model import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemoryType, Tier
@@ -48,29 +27,24 @@ MATCHED, BESIDE_HIT = (300, 5), (150, 2)
 _BESIDE = re.compile(r"\n\[(before|after)\] ")
 
 
-@command(
-    "search",
-    argument("words", "QUERY...", nargs=-1, required=True),
-    *PROJECTS,
-    limit(10, 200),
-    option("--kind", type=click.Choice(["memory", "turn", "session", "all"]), default="all", show_default=True),
-    option("--since", default="", metavar="TIME", help="Said since: 2026-01-31, 7d, `last week`."),
-    option("--until", default="", metavar="TIME", help="Said until."),
-    option("--session", default="", metavar="ID", help="Said in one session."),
-    *(
-        option(f"--{name}", metavar=name.upper(), type=click.Choice(sorted(words)), help=one_of(name, words))
-        for name, words in (("gate", GATE_PRIORITY), ("category", CATEGORIES), ("type", get_args(MemoryType)))
-    ),
-    flag("--explain", help="Show how each score came about."),
-)
+@verb.command(
+    "search", verb.argument("words", "QUERY...", nargs=-1, required=True), *verb.PROJECTS, verb.limit(10, 200),
+    verb.option("--kind", type=click.Choice(["memory", "turn", "session", "all"]), default="all", show_default=True),
+    verb.option("--since", default="", metavar="TIME", help="Said since: 2026-01-31, 7d, `last week`."),
+    verb.option("--until", default="", metavar="TIME", help="Said until."),
+    verb.option("--session", default="", metavar="ID", help="Said in one session."),
+    verb.one_of("gate", sorted(GATE_PRIORITY), "GATE"), verb.one_of("category", sorted(CATEGORIES), "CATEGORY"),
+    verb.one_of("type", sorted(get_args(MemoryType)), "TYPE"),
+    verb.flag("--explain", help="Show how each score came about."),
+)  # fmt: skip
 def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_json: bool, **given: Any) -> None:
     """Search memories and past conversations. Several words need no quotes."""
     query = " ".join(words)
     begun = time.monotonic()
     wanted = {name: "" if value is None else value for name, value in given.items()}
-    found = ask("csm_memory_search", query=query, **looking(project, all_projects), **wanted)
+    found = verb.ask("csm_memory_search", query=query, **verb.looking(project, all_projects), **wanted)
     value = {"query": query, "took_ms": round((time.monotonic() - begun) * 1000, 1), **found}
-    out(value, as_json, show_hits, explain=given["explain"])
+    verb.out(value, as_json, show_hits, explain=given["explain"])
 
 
 def show_hits(value: dict[str, Any], *, explain: bool) -> Screen:
@@ -132,22 +106,19 @@ BESIDE = {
 }
 
 
-@command(
-    "remember",
-    argument("text"),
-    project_of("The project it holds in; this directory's by default."),
-    flag("--everywhere", help="It holds in every project."),
-    flag("--pin", help="Never let it fade."),
-    flag("--yes", help="Keep a question, too, and do not ask."),
-)
+@verb.command(
+    "remember", verb.argument("text"), verb.project_of("The project it holds in; this directory's by default."),
+    verb.flag("--everywhere", help="It holds in every project."), verb.flag("--pin", help="Never let it fade."),
+    verb.flag("--yes", help="Keep a question, too, and do not ask."),
+)  # fmt: skip
 def remember(text: str, project: str | None, everywhere: bool, pin: bool, yes: bool, as_json: bool) -> None:
     """Remember a statement; typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
-    by_person, place = person_is_there(), looking(project, everywhere)
+    by_person, place = verb.person_is_there(), verb.looking(project, everywhere)
     asks = not yes and _only_asks(text)
     if asks and by_person:
         click.confirm("This asks something: keep it all the same?", abort=True, err=as_json)
-    saved = ask("csm_memory_save", text=text, **place, pin=pin, by_person=by_person)
-    out(saved, as_json, show_remembered, by_person=by_person)
+    saved = verb.ask("csm_memory_save", text=text, **place, pin=pin, by_person=by_person)
+    verb.out(saved, as_json, show_remembered, by_person=by_person)
     if asks and not by_person and not as_json:
         render.show([dim(f"it asks something and is kept as a fact: csmd forget {saved['id']}")])
     _switched_off(place["project"], as_json)
@@ -182,38 +153,39 @@ def show_remembered(value: dict[str, Any], *, by_person: bool) -> Screen:
         yield dim(f"{does}: csmd supersede {other['id']} {answer or value['id']}", indent=2)
 
 
-@command("brief", PROJECT)
+@verb.command("brief", verb.PROJECT)
 def brief(project: str | None, as_json: bool) -> None:
     """Show what a session that starts here would be told."""
     nothing = "nothing yet: `csmd memories` lists what there is, also what waits in review"
-    place = looking(project)
-    out(ask("csm_memory_context", **place), as_json, show_injection, nothing=nothing)
+    place = verb.looking(project)
+    verb.out(verb.ask("csm_memory_context", **place), as_json, show_injection, nothing=nothing)
     _switched_off(place["project"], as_json)
 
 
 def _switched_off(place: str, as_json: bool) -> None:
     """Says that a directory is left out: sessions there are told nothing, whatever is shown."""
-    mark = "" if as_json else foreign_files.off_mark(place or here(None))
+    mark = "" if as_json else foreign_files.off_mark(place or verb.here(None))
     if mark:
         render.show([warning(f"csmd is switched off there by {mark}: no session is captured or told anything")])
 
 
-@command(
-    "recall",
-    PROJECT,
-    option("--prompt", help="What the user would type."),
-    option("--file", "path", metavar="PATH", help="A file that a prompt names, or that the session is at."),
-)
+@verb.command(
+    "recall", verb.PROJECT, verb.option("--prompt", help="What the user would type."),
+    verb.option("--file", "path", metavar="PATH", help="A file that a prompt names, or that the session is at."),
+)  # fmt: skip
 def recall(project: str | None, prompt: str | None, path: str | None, as_json: bool) -> None:
     """Show what would be added to a prompt, or is known of a file."""
     if (prompt is None) == (path is None):
         raise click.UsageError("give either --prompt TEXT or --file PATH")
     if path is not None:
-        found, nothing = ask("csm_memory_file_recall", **looking(project), file=path), f"nothing is known of {path}"
+        found, nothing = (
+            verb.ask("csm_memory_file_recall", **verb.looking(project), file=path),
+            f"nothing is known of {path}",
+        )
     else:
-        found = ask("csm_memory_recall", **looking(project), prompt=prompt)
+        found = verb.ask("csm_memory_recall", **verb.looking(project), prompt=prompt)
         nothing = "Nothing would be added: nothing said before bears on it."
-    out(found, as_json, show_injection, nothing=nothing)
+    verb.out(found, as_json, show_injection, nothing=nothing)
 
 
 def show_injection(value: dict[str, Any], *, nothing: str) -> Screen:
@@ -238,13 +210,11 @@ def items(text: str) -> Screen:
 @click.command(
     "tool",
     params=[
-        argument("name"),
-        option(
-            "--param", "params", multiple=True, metavar="KEY=VALUE", help="A parameter; may be given several times."
-        ),
+        verb.argument("name"),
+        verb.option("--param", "params", multiple=True, metavar="KEY=VALUE", help="A parameter; may be given several times."),
         click.Option(["--json", "as_json"], is_flag=True, hidden=True, help="The answer is always JSON."),
     ],
-)
+)  # fmt: skip
 def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
     """Ask the daemon one thing by its tool's name. `csmd tool list` names them."""
     del as_json
@@ -258,8 +228,8 @@ def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
             hint="type `csmd remember` or `csmd forget` in a terminal",
         )
     # Where one stands is no parameter either: it decides what is seen of walled projects.
-    given["asking"] = here(None)
-    click.echo(wire.pretty(ask("csm_tools" if name == "list" else name, **given)))
+    given["asking"] = verb.here(None)
+    click.echo(wire.pretty(verb.ask("csm_tools" if name == "list" else name, **given)))
 
 
 # --- the list
@@ -282,33 +252,27 @@ def _since(_context: click.Context, _parameter: click.Parameter, typed: str) -> 
         raise click.BadParameter(f"{typed!r} is no day (2026-05-04) and no span (30d, 6w)") from None
 
 
-def _is(name: str, metavar: str | None, words: Any, about: str) -> click.Option:
-    return option(f"--{name}", metavar=metavar, type=click.Choice(list(words)), help=about)
-
-
-@command(
-    "memories",
-    *PROJECTS,
-    _is("gate", "WORD", get_args(Gate), one_of("gate", get_args(Gate))),
-    _is("category", "WORD", CATEGORIES, one_of("category", CATEGORIES)),
-    _is("tier", None, get_args(Tier), "Only of this tier."),
-    _is("authority", None, get_args(Authority), "Only what they said."),
-    option("--origin", metavar="WORD", default="", help="Only what came so: stated, model_saved."),
-    option(
-        "--since", metavar="DAY", default="", callback=_since, help="Only what was said since: 2026-05-04, 30d, 6w."
+@verb.command(
+    "memories", *verb.PROJECTS, verb.one_of("gate", get_args(Gate), "WORD"), verb.one_of("category", [*CATEGORIES], "WORD"),
+    verb.option("--tier", type=click.Choice(get_args(Tier)), help="Only of this tier."),
+    verb.option("--authority", type=click.Choice(get_args(Authority)), help="Only what they said."),
+    verb.option("--origin", metavar="WORD", default="", help="Only what came so: stated, model_saved."),
+    verb.option(
+        "--since", metavar="DAY", default="", callback=_since,
+        help="Only what was said since: 2026-05-04, 30d, 6w.",
     ),
-    option("--topic", metavar="NAME", default="", help="Only what is about it; `csmd topics` lists them."),
-    flag("--superseded", help="Only what something else has taken the place of."),
-    option("--limit", type=click.IntRange(1), help="How many of each gate; 8 of one project, 3 of several."),
-    ALL,
-)
+    verb.option("--topic", metavar="NAME", default="", help="Only what is about it; `csmd topics` lists them."),
+    verb.flag("--superseded", help="Only what something else has taken the place of."),
+    verb.option("--limit", type=click.IntRange(1), help="How many of each gate; 8 of one project, 3 of several."),
+    verb.ALL,
+)  # fmt: skip
 def memories(
     project: str | None, all_projects: bool, since: str, topic: str, superseded: bool, limit: int | None, everything: bool, as_json: bool,
     **wanted: str | None,
 ) -> None:  # fmt: skip
     """List what is remembered here."""
-    place = looking(project, all_projects)
-    listed = ask("csm_memory_by_topic", topic=topic, **place) if topic else ask("csm_memory_list", **place)
+    place = verb.looking(project, all_projects)
+    listed = verb.ask("csm_memory_by_topic", topic=topic, **place) if topic else verb.ask("csm_memory_list", **place)
     found = listed["memories"]
     rows = [
         row
@@ -406,36 +370,41 @@ RELATIONS: dict[str, tuple[str, str]] = {
 }
 #: What stands against a memory, by relationship and end: (relationship, whether the memory is its beginning).
 AGAINST = {("superseded_by", True), ("contradicts", False), ("contradicts", True), ("refuted_by", True)}
-EVENTS = {"session_start": "at its start", "prompt": "with a prompt", "tool_failure": "when a tool failed"}
+EVENTS = {
+    "session_start": "at its start",
+    "prompt": "with a prompt",
+    "tool_failure": "when a tool failed",
+    "pre_compact": "before its compaction",
+}
 #: Confirmations and links that are shown; --json has all.
 MOST_SHOWN = 6
 #: Characters of a turn that stands beside the one that matters.
 BESIDE_MEMORY = 150
 
 
-@command("show", ID)
+@verb.command("show", verb.ID)
 def show(id: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Show a memory, a turn, an error or a candidate in full."""
     typed = id.strip()
-    asked = {"id": typed, "asking": here(None)}
+    asked = {"id": typed, "asking": verb.here(None)}
     if typed.startswith("cli:"):
         raise CsmdError(f"{typed} was typed in a terminal, and no session has it", hint="csmd memories")
     if _MEMORY_ID.fullmatch(typed):
-        out(ask("csm_memory_show", **asked), as_json, show_memory)
+        verb.out(verb.ask("csm_memory_show", **asked), as_json, show_memory)
         return
     if _ERROR_ID.fullmatch(typed):
-        out(ask("csm_error_list", **asked), as_json, show_errors)
+        verb.out(verb.ask("csm_error_list", **asked), as_json, show_errors)
         return
     if _CANDIDATE_ID.fullmatch(typed):
         try:
-            candidate = ask("csm_candidate_show", **asked)
+            candidate = verb.ask("csm_candidate_show", **asked)
         except CsmdError as error:
             if "there is no" not in error.what:
                 raise
         else:
-            out(candidate, as_json, show_candidate)
+            verb.out(candidate, as_json, show_candidate)
             return
-    out(ask("csm_turn_show", **asked), as_json, show_turn)
+    verb.out(verb.ask("csm_turn_show", **asked), as_json, show_turn)
 
 
 def show_memory(value: dict[str, Any]) -> Screen:
@@ -632,18 +601,26 @@ def evidence_for(turns: list[dict[str, Any]], *, most: int) -> Screen:
 # --- a person's wording
 
 
-@command("edit", ID, option("--text", metavar="TEXT", default=None, help="The new wording; else your editor opens."))
+@verb.command(
+    "edit", verb.ID,
+    verb.option("--text", metavar="TEXT", default=None, help="The new wording; else your editor opens."),
+)  # fmt: skip
 def edit(id: str, text: str | None, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Put your wording in a memory's place."""
-    by_person = person_is_there()
+    by_person = verb.person_is_there()
     if not by_person:
         raise CsmdError("only a person at a terminal can change the wording of a memory", hint="type it in a terminal")
-    known = ask("csm_memory_show", id=id, asking=here(None))
-    typed = edited(known["text"]) if text is None else text
-    made = ask(
-        "csm_memory_edit", id=known["id"], text=typed, version=known["version"], asking=here(None), by_person=by_person
+    known = verb.ask("csm_memory_show", id=id, asking=verb.here(None))
+    typed = verb.edited(known["text"]) if text is None else text
+    made = verb.ask(
+        "csm_memory_edit",
+        id=known["id"],
+        text=typed,
+        version=known["version"],
+        asking=verb.here(None),
+        by_person=by_person,
     )
-    out(made, as_json, show_edited)
+    verb.out(made, as_json, show_edited)
 
 
 def show_edited(value: dict[str, Any]) -> Screen:
@@ -661,17 +638,17 @@ def show_edited(value: dict[str, Any]) -> Screen:
 TOPICS_HERE, TOPICS_ANYWHERE = 30, 8
 
 
-@command("topics", optional("name", "[NAME]"), *PROJECTS, ALL)
+@verb.command("topics", verb.optional("name", "[NAME]"), *verb.PROJECTS, verb.ALL)
 def topics(name: str, project: str | None, all_projects: bool, everything: bool, as_json: bool) -> None:
     """List what is remembered here by what it is about.
 
     With NAME the memories that are about it.
     """
-    place = looking(project, all_projects)
+    place = verb.looking(project, all_projects)
     if name:
-        out(ask("csm_memory_by_topic", topic=name, **place), as_json, show_topic, everything=everything)
+        verb.out(verb.ask("csm_memory_by_topic", topic=name, **place), as_json, show_topic, everything=everything)
     else:
-        out(ask("csm_memory_topics", **place), as_json, show_topics, everything=everything)
+        verb.out(verb.ask("csm_memory_topics", **place), as_json, show_topics, everything=everything)
 
 
 def show_topics(value: dict[str, Any], *, everything: bool) -> Screen:
@@ -704,16 +681,18 @@ def show_topic(value: dict[str, Any], *, everything: bool) -> Screen:
     yield from show_listed(holds, known=len(rows), superseded=len(rows) - len(holds), most=most)
 
 
-@command(
-    "tag",
-    ID,
-    argument("topic", "TOPIC"),
-    flag("--undo", help="Take the topic off; csmd does not put it back by itself."),
-)
+@verb.command(
+    "tag", verb.ID, verb.argument("topic", "TOPIC"),
+    verb.flag("--undo", help="Take the topic off; csmd does not put it back by itself."),
+)  # fmt: skip
 def tag(id: str, topic: str, undo: bool, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Say that memory ID is about TOPIC."""
     tool = "csm_memory_untag" if undo else "csm_memory_tag"
-    out(ask(tool, id=id, topic=topic, asking=here(None), by_person=person_is_there()), as_json, show_tagged)
+    verb.out(
+        verb.ask(tool, id=id, topic=topic, asking=verb.here(None), by_person=verb.person_is_there()),
+        as_json,
+        show_tagged,
+    )
 
 
 def show_tagged(value: dict[str, Any]) -> Screen:
@@ -766,20 +745,20 @@ VERBS: tuple[click.Command, ...] = (
     brief,
     recall,
     tool,
-    verb(
+    verb.of_tool(
         "errors", "csm_error_list", show_errors, "List what failed here, how often, and what mended it.",
-        *PROJECTS, limit(20, 200, "How many."),
+        *verb.PROJECTS, verb.limit(20, 200, "How many."),
     ),
     memories,
     show,
     edit,
     topics,
     tag,
-    verb(
+    verb.of_tool(
         "link", "csm_memory_link", show_linked, "Link memory FROM to memory TO.",
-        argument("from", "FROM"), argument("to", "TO"),
-        option("--as", "relationship", metavar="WORD", default="relates_to", show_default=True, help="depends_on, contradicts, caused ..."),
-        option("--weight", default="1", show_default=True, metavar="NUMBER", help="Above 0 and at most 1."),
-        flag("--undo", help="Take the link away."), by_person=True,
+        verb.argument("from", "FROM"), verb.argument("to", "TO"),
+        verb.option("--as", "relationship", metavar="WORD", default="relates_to", show_default=True, help="depends_on, contradicts, caused ..."),
+        verb.option("--weight", default="1", show_default=True, metavar="NUMBER", help="Above 0 and at most 1."),
+        verb.flag("--undo", help="Take the link away."), by_person=True,
     ),
 )  # fmt: skip

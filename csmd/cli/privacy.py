@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePath
@@ -13,13 +11,12 @@ from typing import Any
 import click
 
 from csmd import exclusions
-from csmd.cli import render
+from csmd.cli import render, verb
 from csmd.cli.render import Screen, bold, dim, pair, tilde, when
-from csmd.cli.verb import argument, ask, command, flag, group, here, looking, option, out, person_is_there, verb, work
 from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.exclusions import Pauses
-from csmd.installer import foreign_files
+from csmd.installer import foreign_files, plan
 from csmd.paths import Paths
 from csmd.text.display import amount
 
@@ -138,50 +135,46 @@ def show_scanned(value: dict[str, Any]) -> Screen:
     yield from (f"degraded: {reason}" for reason in value["degraded"])
 
 
-@command(
-    "forget",
-    argument("what", "ID|WHAT"),
-    flag("--purge", help="Remove it from everything csmd holds."),
-    option(
-        "--as",
-        "kind",
-        type=click.Choice(("memory", "turn", "session", "project", "text")),
-        default=None,
+@verb.command(
+    "forget", verb.argument("what", "ID|WHAT"), verb.flag("--purge", help="Remove it from everything csmd holds."),
+    verb.option(
+        "--as", "kind", type=click.Choice(("memory", "turn", "session", "project", "text")), default=None,
         help="What a purge is of; else it is found out.",
     ),
-    flag("--dry-run", help="Show what a purge would remove."),
-    flag("--yes", help="Do not ask before a purge."),
-    flag("--lift", help="Let in again what was purged."),
-)
+    verb.flag("--dry-run", help="Show what a purge would remove."),
+    verb.flag("--yes", help="Do not ask before a purge."), verb.flag("--lift", help="Let in again what was purged."),
+)  # fmt: skip
 def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, lift: bool, as_json: bool) -> None:
     """Forget a memory for good. With --purge: a memory, turn, session, project or text (- asks for it) with all traces."""
-    by_person = person_is_there()
+    by_person = verb.person_is_there()
     if not purge and not lift:
         if kind or dry_run or yes:
             raise click.UsageError("--as, --dry-run and --yes go with --purge")
-        out(ask("csm_memory_delete", id=what, asking=here(None), by_person=by_person), as_json, show_forgotten)
+        verb.out(
+            verb.ask("csm_memory_delete", id=what, asking=verb.here(None), by_person=by_person), as_json, show_forgotten
+        )
         return
     what = click.prompt("what", hide_input=True) if what == "-" else what
     # What was purged is known no more, so that only its path can be lifted.
-    named = looking(what)["project"] if kind == "project" and not lift else _absolute(what, kind)
+    named = verb.looking(what)["project"] if kind == "project" and not lift else _absolute(what, kind)
     params = {"what": named, "kind": kind or "", "by_person": by_person}
     if lift:
-        lifted = ask("csm_privacy_lift", **params)
-        out(lifted, as_json, show_lifted)
+        lifted = verb.ask("csm_privacy_lift", **params)
+        verb.out(lifted, as_json, show_lifted)
         if not lifted["lifted"]:
             raise SystemExit(1)  # told why
         return
     if not by_person and not dry_run:
         raise CsmdError("only a person at a terminal can have csmd purge something", hint="type it in a terminal")
     if dry_run or not yes:
-        planned = work("csm_privacy_purge", **params, dry_run=True, asking=here(None))
+        planned = verb.work("csm_privacy_purge", **params, dry_run=True, asking=verb.here(None))
         if dry_run:
-            out(planned, as_json, show_planned)
+            verb.out(planned, as_json, show_planned)
             return
         render.show(show_planned(planned), err=as_json)
         click.confirm("Purge it from everything csmd holds? It cannot be undone.", abort=True, err=as_json)
-    done = work("csm_privacy_purge", **params)
-    out(done, as_json, show_purged)
+    done = verb.work("csm_privacy_purge", **params)
+    verb.out(done, as_json, show_purged)
     if done["left"]:
         raise SystemExit(1)  # told why
 
@@ -194,26 +187,16 @@ def _absolute(what: str, kind: str | None) -> str:
     return str(place.resolve()) if kind == "project" or (named and place.is_dir()) else what
 
 
-@command(
-    "scan",
-    flag("--fix", help="Take out what is found; backups that hold it are removed."),
-    flag("--transcripts", help="Count what the assistant's own transcripts hold, too."),
-)
-def scan(fix: bool, transcripts: bool, as_json: bool) -> None:
-    """Look for secrets in what csmd holds, by the rules of today."""
-    found = work("csm_privacy_scan", fix=fix, transcripts=transcripts, by_person=fix and person_is_there())
-    out(found, as_json, show_scanned)
-
-
 # --- pause and resume
 
 
-@command(
+@verb.command(
     "pause",
-    option(
-        "--for", "length", metavar="TIME", default="", help="How long, e.g. 30m, 2h or 1d; else until `csmd resume`."
+    verb.option(
+        "--for", "length", metavar="TIME", default="",
+        help="How long, e.g. 30m, 2h or 1d; else until `csmd resume`.",
     ),
-)
+)  # fmt: skip
 def pause(length: str, as_json: bool) -> None:
     """Stop capture and injection. What is said meanwhile stays left out, also later."""
     now = datetime.now(UTC)
@@ -223,10 +206,10 @@ def pause(length: str, as_json: bool) -> None:
         save(made)
     on = made.current(_iso(now))
     value = {"paused": {"since": on[0] if on else "", "until": end}, "daemon": _daemon_knows()}
-    out(value, as_json, show_paused, length=length)
+    verb.out(value, as_json, show_paused, length=length)
 
 
-@command("resume")
+@verb.command("resume")
 def resume(as_json: bool) -> None:
     """End a pause. What is said from now on is captured again."""
     now = _iso(datetime.now(UTC))
@@ -235,7 +218,7 @@ def resume(as_json: bool) -> None:
         if on:
             save(known.ended(now))
     value = {"paused": None, "since": on[0] if on else "", "daemon": _daemon_knows()}
-    out(value, as_json, show_resumed, now=now)
+    verb.out(value, as_json, show_resumed, now=now)
 
 
 def _iso(moment: datetime) -> str:
@@ -249,12 +232,11 @@ def _changing(paths: Paths) -> Iterator[tuple[Pauses, Callable[[Pauses], None]]]
         raise CsmdError(f"csmd has no home yet at {paths.home}: there is nothing to pause", hint="csmd install")
     for folder in (paths.home, paths.run_dir):
         foreign_files.make_private(folder)
-    lock = os.open(paths.run_dir / "pause.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield _read(paths.pauses), lambda made: _write(paths.pauses, made)
-    finally:
-        os.close(lock)
+    with plan.file_lock(paths.run_dir / "pause.lock"):
+        yield (
+            _read(paths.pauses),
+            lambda made: verb.write(paths.pauses, exclusions.written_pauses(made), hint="make room on that disk"),
+        )
 
 
 def _read(path: Path) -> Pauses:
@@ -266,17 +248,10 @@ def _read(path: Path) -> Pauses:
         raise CsmdError(f"{path}: {error.strerror}", hint="make it readable for you") from error
 
 
-def _write(path: Path, made: Pauses) -> None:
-    try:
-        foreign_files.write_whole(path, exclusions.written_pauses(made))
-    except OSError as error:
-        raise CsmdError(f"{path}: {error.strerror}; nothing was changed", hint="make room on that disk") from error
-
-
 def _daemon_knows() -> bool:
     """Whether a daemon runs, and has read the pauses by now; one that does not answer reads them by itself."""
     try:
-        ask("csm_runtime_pause")
+        verb.ask("csm_runtime_pause")
     except (DaemonUnreachable, DaemonBusy):
         return False
     return True
@@ -309,7 +284,7 @@ def show_resumed(value: dict[str, Any], *, now: str) -> Screen:
 
 # --- projects
 
-DRY_RUN = flag("--dry-run", help="Show what would be moved and change nothing.")
+DRY_RUN = verb.flag("--dry-run", help="Show what would be moved and change nothing.")
 _WHY = {"moved": "was", "same place": "was", "named": "also", "worktree": "worktree"}
 
 
@@ -320,18 +295,16 @@ def _word(word: str) -> str:
     return str(path.resolve()) if is_path else word
 
 
-@command(
-    "alias",
-    argument("place", "PATH"),
-    argument("other", required=False, default=""),
-    flag("--remove", help="PATH is a project of its own again."),
-)
+@verb.command(
+    "alias", verb.argument("place", "PATH"), verb.argument("other", required=False, default=""),
+    verb.flag("--remove", help="PATH is a project of its own again."),
+)  # fmt: skip
 def alias(place: str, other: str, remove: bool, as_json: bool) -> None:
     """Have PATH count to project OTHER from now on. OTHER is a path, an id or a name."""
     if bool(other) == remove:
         raise click.UsageError("name either OTHER or --remove")
-    params = {"place": here(place), "other": _word(other), "remove": remove, "by_person": person_is_there()}
-    out(ask("csm_project_alias", **params), as_json, show_alias, remove=remove)
+    params = {"place": verb.here(place), "other": _word(other), "remove": remove, "by_person": verb.person_is_there()}
+    verb.out(verb.ask("csm_project_alias", **params), as_json, show_alias, remove=remove)
 
 
 @render.whole
@@ -341,18 +314,18 @@ def show_alias(value: dict[str, Any], *, remove: bool) -> Screen:
     yield f"{value['path']} {state}"
 
 
-@command("merge", argument("source", "A"), argument("into", "B"), DRY_RUN)
+@verb.command("merge", verb.argument("source", "A"), verb.argument("into", "B"), DRY_RUN)
 def merge(source: str, into: str, dry_run: bool, as_json: bool) -> None:
     """Bring all of project A into B. `split B A` takes it out again."""
-    params = {"source": _word(source), "into": _word(into), "dry_run": dry_run, "by_person": person_is_there()}
-    out(ask("csm_project_merge", **params), as_json, show_moved, way=f"from {source} to {into}")
+    params = {"source": _word(source), "into": _word(into), "dry_run": dry_run, "by_person": verb.person_is_there()}
+    verb.out(verb.ask("csm_project_merge", **params), as_json, show_moved, way=f"from {source} to {into}")
 
 
-@command("split", argument("whole", "A"), argument("place", "PATH"), DRY_RUN)
+@verb.command("split", verb.argument("whole", "A"), verb.argument("place", "PATH"), DRY_RUN)
 def split(whole: str, place: str, dry_run: bool, as_json: bool) -> None:
     """Take PATH out of project A. It is a directory in it, or a project that was merged into it."""
-    params = {"whole": _word(whole), "place": here(place), "dry_run": dry_run, "by_person": person_is_there()}
-    out(ask("csm_project_split", **params), as_json, show_moved, way=f"from {whole} to {place}")
+    params = {"whole": _word(whole), "place": verb.here(place), "dry_run": dry_run, "by_person": verb.person_is_there()}
+    verb.out(verb.ask("csm_project_split", **params), as_json, show_moved, way=f"from {whole} to {place}")
 
 
 @render.whole
@@ -366,17 +339,15 @@ def show_moved(value: dict[str, Any], *, way: str) -> Screen:
         yield f"{amount(value['twins'], 'memory')} said the same on both sides"
 
 
-@command(
-    "workspace",
-    argument("name"),
-    argument("places", "PATH...", nargs=-1, required=True),
-    flag("--remove", help="Take these projects out of it."),
-)
+@verb.command(
+    "workspace", verb.argument("name"), verb.argument("places", "PATH...", nargs=-1, required=True),
+    verb.flag("--remove", help="Take these projects out of it."),
+)  # fmt: skip
 def workspace(name: str, places: tuple[str, ...], remove: bool, as_json: bool) -> None:
     """Put a wall around projects. Nothing said there, or below their directories, is seen from elsewhere."""
     words = "\n".join(map(_word, places))
-    made = ask("csm_project_workspace", name=name, places=words, remove=remove, by_person=person_is_there())
-    out(made, as_json, show_workspace)
+    made = verb.ask("csm_project_workspace", name=name, places=words, remove=remove, by_person=verb.person_is_there())
+    verb.out(made, as_json, show_workspace)
 
 
 @render.whole
@@ -417,12 +388,17 @@ def show_projects(value: dict[str, Any]) -> Screen:
 #: The verbs of this module.
 VERBS: tuple[click.Command, ...] = (
     forget,
-    scan,
+    verb.of_tool(
+        "scan", "csm_privacy_scan", show_scanned, "Look for secrets in what csmd holds, by the rules of today.",
+        verb.flag("--fix", help="Take out what is found; backups that hold it are removed."),
+        verb.flag("--transcripts", help="Count what the assistant's own transcripts hold, too."),
+        by_person=True, anywhere=True, waits=True,
+    ),
     pause,
     resume,
-    group(
+    verb.group(
         "project", "Manage projects: merge, move, isolate.",
-        verb("list", "csm_project_list", show_projects, "List projects and workspaces.", anywhere=True),
+        verb.of_tool("list", "csm_project_list", show_projects, "List projects and workspaces.", anywhere=True),
         alias,
         merge,
         split,

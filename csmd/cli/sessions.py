@@ -9,32 +9,11 @@ from typing import Any
 import click
 
 from csmd import wire
-from csmd.cli import render
-from csmd.cli.memories import items
+from csmd.cli import render, verb
+from csmd.cli.memories import EVENTS, items
 from csmd.cli.render import Line, Screen, block, bold, cells, dim, fitted, pair, pairs, percent, plain, table, when
-from csmd.cli.verb import (
-    ID,
-    JSON,
-    PROJECT,
-    PROJECTS,
-    argument,
-    ask,
-    command,
-    flag,
-    group,
-    here,
-    limit,
-    looking,
-    option,
-    optional,
-    out,
-    person_is_there,
-    project_of,
-    verb,
-)
 from csmd.config import assistant_session
 from csmd.errors import CsmdError
-from csmd.installer import foreign_files
 from csmd.text.display import amount, cut, squeeze
 
 # --- conversations
@@ -54,11 +33,11 @@ SHORT = 8
 LONGEST_PART = 24
 
 
-@command("list", *PROJECTS, limit(20))
+@verb.command("list", *verb.PROJECTS, verb.limit(20))
 def list_sessions(project: str | None, all_projects: bool, limit: int, as_json: bool) -> None:
     """List the sessions of this project, the latest first."""
-    found = ask("csm_session_list", **looking(project, all_projects), limit=limit)
-    out(found, as_json, show_sessions, by_project=all_projects)
+    found = verb.ask("csm_session_list", **verb.looking(project, all_projects), limit=limit)
+    verb.out(found, as_json, show_sessions, by_project=all_projects)
 
 
 def show_sessions(value: dict[str, Any], *, by_project: bool) -> Screen:
@@ -173,16 +152,19 @@ def show_conversation(value: dict[str, Any]) -> Screen:
         yield "nothing was said"
 
 
-@command(
-    "export", ID, option("--to", metavar="FILE", default="-", help="Where to write it; `-`, the default, prints it.")
-)
+@verb.command(
+    "export", verb.ID,
+    verb.option("--to", metavar="FILE", default="-", help="Where to write it; `-`, the default, prints it."),
+)  # fmt: skip
 def export(id: str, to: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Write a session for the assistant to resume."""
-    found = ask("csm_session_export", id=id, asking=here(None))
+    found = verb.ask("csm_session_export", id=id, asking=verb.here(None))
     data = "".join(f"{line}\n" for line in found["lines"]).encode()
     if to != "-":
         path = Path(to).expanduser().absolute()
-        _write_new(path, data)
+        if path.exists() or path.is_symlink():  # a transcript that is still there holds more than csmd kept
+            raise CsmdError(f"{path} is there already and stays as it is", hint="name another file")
+        verb.write(path, data, hint="name a file in a directory that you can write to")
         found = {key: value for key, value in found.items() if key != "lines"} | {"path": str(path)}
     if as_json:
         click.echo(wire.pretty(found))
@@ -191,16 +173,6 @@ def export(id: str, to: str, as_json: bool) -> None:  # noqa: A002 - the tools' 
         click.echo(data, nl=False)
     # On stderr, for the transcript itself may go to stdout.
     render.show(show_exported(found, written=to != "-"), err=True)
-
-
-def _write_new(path: Path, data: bytes) -> None:
-    """Writes a file where none is: a transcript that is still there holds more than csmd kept."""
-    if path.exists() or path.is_symlink():
-        raise CsmdError(f"{path} is there already and stays as it is", hint="name another file")
-    try:
-        foreign_files.write_whole(path, data)
-    except OSError as error:
-        raise CsmdError(f"{path}: {error.strerror}", hint="name a file in a directory that you can write to") from error
 
 
 @render.whole
@@ -219,20 +191,8 @@ def show_exported(value: dict[str, Any], *, written: bool) -> Screen:
     yield f"  {value['resume']}"
 
 
-_PLACE = project_of("Where a session begins that is new; here by default.")
-_PARENT = option("--parent", metavar="UUID", default="", help="The message it answers; the last one by default.")
-
-
-@command(
-    "write-summary",
-    ID,
-    argument("text"),
-    option("--replaces", metavar="UUID", multiple=True, help="What it stands for; everything so far by default."),
-)
-def write_summary(id: str, text: str, replaces: tuple[str, ...], as_json: bool) -> None:  # noqa: A002
-    """Let a summary stand for messages of a session."""
-    made = ask("csm_session_write_summary", id=id, asking=here(None), text=text, replaces=" ".join(replaces))
-    out(made, as_json, show_written)
+_PLACE = verb.project_of("Where a session begins that is new; here by default.")
+_PARENT = verb.option("--parent", metavar="UUID", default="", help="The message it answers; the last one by default.")
 
 
 @render.whole
@@ -270,35 +230,42 @@ def show_messages(value: dict[str, Any]) -> Screen:
             yield dim(f"{value[name]} {reason}")
 
 
-session = group(
+session = verb.group(
     "session", "Past conversations, also those the assistant deleted.",
     list_sessions,
-    verb("show", "csm_session_show", show_session, "Show what is known of a session. The beginning of its ID suffices.", ID),
-    verb("transcript", "csm_session_transcript", show_conversation, "Show a conversation. Tool traffic is one line each.", ID),
-    verb("digest", "csm_memory_distilled_view", show_digests, "Show what a session comes to, and what it builds on.", ID),
+    verb.of_tool("show", "csm_session_show", show_session, "Show what is known of a session. The beginning of its ID suffices.", verb.ID),
+    verb.of_tool("transcript", "csm_session_transcript", show_conversation, "Show a conversation. Tool traffic is one line each.", verb.ID),
+    verb.of_tool("digest", "csm_memory_distilled_view", show_digests, "Show what a session comes to, and what it builds on.", verb.ID),
     export,
-    verb(
+    verb.of_tool(
         "write-user", "csm_session_write_user", show_written,
         "Write as the user into a session of csmd's own. Typed in a terminal it counts as yours.",
-        ID, argument("text"), _PARENT, _PLACE, by_person=True,
+        verb.ID, verb.argument("text"), _PARENT, _PLACE, by_person=True,
     ),
-    verb(
+    verb.of_tool(
         "write-assistant", "csm_session_write_assistant", show_written,
-        "Write as the assistant into a session of csmd's own.", ID, argument("text"), _PARENT, _PLACE,
+        "Write as the assistant into a session of csmd's own.", verb.ID, verb.argument("text"), _PARENT, _PLACE,
     ),
-    write_summary,
-    verb(
+    verb.of_tool(
+        "write-summary", "csm_session_write_summary", show_written, "Let a summary stand for messages of a session.",
+        verb.ID, verb.argument("text"),
+        verb.option(
+            "--replaces", metavar="UUID", multiple=True, callback=lambda _context, _option, uuids: " ".join(uuids),
+            help="What it stands for; everything so far by default.",
+        ),
+    ),
+    verb.of_tool(
         "tombstone", "csm_session_tombstone", show_withdrawn,
-        "Withdraw a message. Its line stays; who loads the session does not see it.", ID, argument("uuid", "UUID"),
+        "Withdraw a message. Its line stays; who loads the session does not see it.", verb.ID, verb.argument("uuid", "UUID"),
     ),
-    verb(
+    verb.of_tool(
         "load", "csm_session_load", show_messages,
         "Show the messages of a session of csmd's own. What was withdrawn or summarised is not among them.",
-        ID, anywhere=True,
+        verb.ID, anywhere=True,
     ),
-    verb(
+    verb.of_tool(
         "path", "csm_session_path", show_path, "Print the path of a session of csmd's own.",
-        ID, project_of("Where a session would begin that is new; here by default."),
+        verb.ID, verb.project_of("Where a session would begin that is new; here by default."),
     ),
 )  # fmt: skip
 
@@ -306,12 +273,6 @@ session = group(
 
 #: Columns that a project's name takes at most.
 NAME = 28
-
-
-@command("status", *PROJECTS)
-def context_status(project: str | None, all_projects: bool, as_json: bool) -> None:
-    """Show how full the contexts of live sessions are."""
-    out(ask("csm_context_status", **looking(project, all_projects or project is None)), as_json, show_filled)
 
 
 def show_filled(value: dict[str, Any]) -> Screen:
@@ -372,25 +333,28 @@ def show_memos(value: dict[str, Any]) -> Screen:
         yield from (f"  ! {problem}" for problem in memo["problems"])
 
 
-context = group(
+context = verb.group(
     "context", "Show what a session is given, whole, and how full it is.",
-    context_status,
-    verb(
-        "build", "csm_context_build", show_context, "Show the instructions that a session here is given.", PROJECT,
-        option(
+    verb.of_tool(
+        "status", "csm_context_status", show_filled, "Show how full the contexts of live sessions are.",
+        *verb.PROJECTS, wide=True,
+    ),
+    verb.of_tool(
+        "build", "csm_context_build", show_context, "Show the instructions that a session here is given.", verb.PROJECT,
+        verb.option(
             "--mode", type=click.Choice(["host", "seed"]), default="host", show_default=True,
             help="As the assistant loads them, or four scopes with @include lines.",
         ),
     ),
-    verb(
+    verb.of_tool(
         "get", "csm_context_get", show_told_texts,
-        "Show the whole of what a session was told. ID is a memory's, a turn's or a receipt's.", ID,
+        "Show the whole of what a session was told. ID is a memory's, a turn's or a receipt's.", verb.ID,
     ),
 )  # fmt: skip
-memdir = group(
+memdir = verb.group(
     "memdir", "Show the assistant's own memory.",
-    verb("scan", "csm_memdir_scan", show_memos, "List the files of the assistant's own memory here.", PROJECT),
-    verb("load", "csm_memdir_load", show_text, "Show one of them without its head.", argument("file"), PROJECT),
+    verb.of_tool("scan", "csm_memdir_scan", show_memos, "List the files of the assistant's own memory here.", verb.PROJECT),
+    verb.of_tool("load", "csm_memdir_load", show_text, "Show one of them without its head.", verb.argument("file"), verb.PROJECT),
 )  # fmt: skip
 
 # --- checkpoints
@@ -473,41 +437,43 @@ def show_restored(value: dict[str, Any]) -> Screen:
     yield dim(f"{amount(value['tokens'], 'token')}; told once, to {whom}")
 
 
-_SESSION = option("--session", metavar="ID", default="", help="A session; the one that asks, else the latest one here.")
-_NOTE = option("--note", metavar="TEXT", default="", help="A line of yours to be told with it.")
+_SESSION = verb.option(
+    "--session", metavar="ID", default="", help="A session; the one that asks, else the latest one here."
+)
+_NOTE = verb.option("--note", metavar="TEXT", default="", help="A line of yours to be told with it.")
 
 
 def _create(session: str, note: str, as_json: bool) -> None:
     asks = session or assistant_session()[1]
-    out(ask("csm_checkpoint_create", session=asks, **looking(None), note=note), as_json, show_checkpoint)
+    verb.out(verb.ask("csm_checkpoint_create", session=asks, **verb.looking(None), note=note), as_json, show_checkpoint)
 
 
-@command("show", ID, flag("--raw", help="The turns that it captured, as they were stored."))
+@verb.command("show", verb.ID, verb.flag("--raw", help="The turns that it captured, as they were stored."))
 def checkpoint_show(id: str, raw: bool, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Show a checkpoint. The beginning of its ID suffices."""
-    found = ask("csm_checkpoint_show", id=id, asking=here(None), raw=raw)
+    found = verb.ask("csm_checkpoint_show", id=id, asking=verb.here(None), raw=raw)
     if raw:
-        out(found, as_json, show_captured, to_person=sys.stdout.isatty())
+        verb.out(found, as_json, show_captured, to_person=sys.stdout.isatty())
     else:
-        out(found, as_json, show_checkpoint)
+        verb.out(found, as_json, show_checkpoint)
 
 
 @click.group(
     invoke_without_command=True,
-    params=[_SESSION, _NOTE, JSON],
+    params=[_SESSION, _NOTE, verb.JSON],
     commands=[
         click.Command(
-            "create", callback=_create, params=[_SESSION, _NOTE, JSON], help="Keep what a session stands at, now."
+            "create", callback=_create, params=[_SESSION, _NOTE, verb.JSON], help="Keep what a session stands at, now."
         ),
-        verb(
+        verb.of_tool(
             "list", "csm_checkpoint_list", show_checkpoints, "List checkpoints, the latest first.",
-            *PROJECTS, option("--session", metavar="ID", default="", help="Of one session only."), limit(20),
+            *verb.PROJECTS, verb.option("--session", metavar="ID", default="", help="Of one session only."), verb.limit(20),
         ),
         checkpoint_show,
-        verb(
+        verb.of_tool(
             "restore", "csm_checkpoint_restore", show_restored,
-            "Print what a checkpoint holds, and tell it to the next session.", ID,
-            option("--session", metavar="ID", default="", help="Tell it to this session; to the next one there by default."),
+            "Print what a checkpoint holds, and tell it to the next session.", verb.ID,
+            verb.option("--session", metavar="ID", default="", help="Tell it to this session; to the next one there by default."),
         ),
     ],
 )  # fmt: skip
@@ -521,17 +487,20 @@ def checkpoint(context: click.Context, session: str, note: str, as_json: bool) -
 # --- goals
 
 
-@command(
-    "set",
-    argument("text"),
-    option("--session", metavar="ID", default="", help="It is this session's, and told to no other."),
-    project_of("The project it is for; this directory's by default."),
-)
+@verb.command(
+    "set", verb.argument("text"),
+    verb.option("--session", metavar="ID", default="", help="It is this session's, and told to no other."),
+    verb.project_of("The project it is for; this directory's by default."),
+)  # fmt: skip
 def goal_set(text: str, session: str, project: str | None, as_json: bool) -> None:
     """Declare a goal. Typed in a terminal it is yours; else your assistant's, and told in its own session only."""
-    by_person = person_is_there()
+    by_person = verb.person_is_there()
     its = session or ("" if by_person else assistant_session()[1])
-    out(ask("csm_goal_set", text=text, **looking(project), session=its, by_person=by_person), as_json, show_goal)
+    verb.out(
+        verb.ask("csm_goal_set", text=text, **verb.looking(project), session=its, by_person=by_person),
+        as_json,
+        show_goal,
+    )
 
 
 def show_goal(value: dict[str, Any]) -> Screen:
@@ -566,24 +535,18 @@ def show_goals(value: dict[str, Any]) -> Screen:
         yield dim(", ".join(about), indent=len(goal["id"]) + 2)
 
 
-goal = group(
+goal = verb.group(
     "goal", "Project goals, shown to each session until done.",
     goal_set,
-    verb(
+    verb.of_tool(
         "list", "csm_goal_list", show_goals, "List goals, the latest first.",
-        *PROJECTS, flag("--done", help="Those that are done, too."),
+        *verb.PROJECTS, verb.flag("--done", help="Those that are done, too."),
     ),
-    verb("done", "csm_goal_done", show_goal, "Note that a goal is done. No session is told it any more.", ID, by_person=True),
+    verb.of_tool("done", "csm_goal_done", show_goal, "Note that a goal is done. No session is told it any more.", verb.ID, by_person=True),
 )  # fmt: skip
 
 # --- receipts
 
-EVENTS = {
-    "session_start": "at its start",
-    "prompt": "with a prompt",
-    "tool_failure": "when a tool failed",
-    "pre_compact": "before its compaction",
-}
 USED_BY = {
     "command": "the assistant ran its command",
     "path": "the assistant named its file",
@@ -602,19 +565,19 @@ STATES = {
 RECEIPT_ID = 11
 
 
-@command(
+@verb.command(
     "why",
-    option("--session", metavar="ID", default="", help="A session; the last one here that was told something."),
-    option("--receipt", metavar="ID", default="", help="One injection."),
-    project_of("The project to look in; this directory's by default."),
-    limit(5, 100, "How many injections."),
+    verb.option("--session", metavar="ID", default="", help="A session; the last one here that was told something."),
+    verb.option("--receipt", metavar="ID", default="", help="One injection."),
+    verb.project_of("The project to look in; this directory's by default."),
+    verb.limit(5, 100, "How many injections."),
 )
 def why(session: str, receipt: str, project: str | None, limit: int, as_json: bool) -> None:
     """Show what a session was told, and why."""
     if session and receipt:
         raise click.UsageError("--session and --receipt do not go together")
-    found = ask("csm_receipt_show", id=receipt, session=session, **looking(project), limit=limit)
-    out(found, as_json, show_why)
+    found = verb.ask("csm_receipt_show", id=receipt, session=session, **verb.looking(project), limit=limit)
+    verb.out(found, as_json, show_why)
 
 
 def show_why(value: dict[str, Any]) -> Screen:
@@ -681,22 +644,20 @@ def _source(item: dict[str, Any]) -> str:
     return ", ".join(parts + ["holds everywhere"] * (item["scope"] != "project"))
 
 
-@command(
-    "receipts",
-    optional("id", "[ID]"),
-    option("--session", metavar="ID", default="", help="Only what this session was told."),
-    *PROJECTS,
-    limit(20),
-)
+@verb.command(
+    "receipts", verb.optional("id", "[ID]"),
+    verb.option("--session", metavar="ID", default="", help="Only what this session was told."), *verb.PROJECTS,
+    verb.limit(20),
+)  # fmt: skip
 def receipts(
     id: str, session: str, project: str | None, all_projects: bool, limit: int, as_json: bool  # noqa: A002
 ) -> None:  # fmt: skip
     """List what sessions here were told, and what was used. With ID one of them in detail."""
     if id:
-        out(ask("csm_receipt_show", id=id, asking=here(None)), as_json, show_why)
+        verb.out(verb.ask("csm_receipt_show", id=id, asking=verb.here(None)), as_json, show_why)
         return
-    found = ask("csm_receipts", session=session, **looking(project, all_projects), limit=limit)
-    out(found, as_json, show_receipts)
+    found = verb.ask("csm_receipts", session=session, **verb.looking(project, all_projects), limit=limit)
+    verb.out(found, as_json, show_receipts)
 
 
 def show_receipts(value: dict[str, Any]) -> Screen:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from csmd.cli import render
+from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, dim
-from csmd.cli.verb import argument, command, group, out
 from csmd.config import Settings, default_paths, parse_settings, read_text
 from csmd.errors import ConfigError, CsmdError
 from csmd.installer import foreign_files, service
@@ -150,7 +149,7 @@ def _added(text: str, around: Any, name: str, shown: str) -> str:
     return f"{text[: line_end + 1]}{indent}{name}: {shown}\n{text[line_end + 1 :]}"
 
 
-KEY = argument("key")
+KEY = verb.argument("key")
 HEAD = """\
 # What csmd may be told, each with its default. Take the # away before those that you change.
 # The daemon reads this when it starts: csmd restart
@@ -159,19 +158,15 @@ HEAD = """\
 
 def explained() -> dict[str, str]:
     """What each key means: the words below its field in the code, which are the only ones."""
-    import ast
     import inspect
 
-    body = ast.parse(textwrap.dedent(inspect.getsource(Settings))).body[0]
-    assert isinstance(body, ast.ClassDef)
-    found: dict[str, str] = {}
-    for field, words in zip(body.body, body.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(words, ast.Expr) and isinstance(words.value, ast.Constant):
-            found[Settings.key(ast.unparse(field.target))] = str(words.value.value)
-    return found
+    fields_with_words = re.findall(
+        r'^    (\w+): .+?\n    """(.+?)"""$', inspect.getsource(Settings), re.DOTALL | re.MULTILINE
+    )
+    return {Settings.key(field): words for field, words in fields_with_words}
 
 
-@command("list")
+@verb.command("list")
 def list_keys(as_json: bool) -> None:
     """Show every key: what it is for, its value and its default."""
     text = _text()
@@ -184,7 +179,7 @@ def list_keys(as_json: bool) -> None:
         }
         for field in fields(Settings) for key in [Settings.key(field.name)]
     ]  # fmt: skip
-    out({"path": str(_path()), "keys": rows}, as_json, show_keys)
+    verb.out({"path": str(_path()), "keys": rows}, as_json, show_keys)
 
 
 def show_keys(value: dict[str, Any]) -> Screen:
@@ -200,11 +195,11 @@ def show_keys(value: dict[str, Any]) -> Screen:
     yield dim("`csmd config set KEY VALUE` changes one, `csmd config edit` opens the file.")
 
 
-@command("get", KEY)
+@verb.command("get", KEY)
 def get(key: str, as_json: bool) -> None:
     """Print the value of KEY."""
     value = getattr(parse_settings(_text(), where=str(_path())), _field(key))
-    out({"key": key, "value": _plain(value)}, as_json, show_value)
+    verb.out({"key": key, "value": _plain(value)}, as_json, show_value)
 
 
 @render.whole
@@ -216,23 +211,23 @@ def show_value(row: dict[str, Any]) -> Screen:
     )
 
 
-@command("set", KEY, argument("values", "VALUE...", nargs=-1, required=True))
+@verb.command("set", KEY, verb.argument("values", "VALUE...", nargs=-1, required=True))
 def set_(key: str, values: tuple[str, ...], as_json: bool) -> None:
     """Set KEY in config.yaml. A key that is a list takes several values."""
     field = _field(key)
     value = _typed(key, getattr(Settings(), field), values)
     _change(lambda text: changed(text, key, value))
     now = _plain(getattr(parse_settings(_text(), where=str(_path())), field))
-    out({"key": key, "value": now}, as_json, show_changed, what=f"{key} = {_word(now)}")
+    verb.out({"key": key, "value": now}, as_json, show_changed, what=f"{key} = {_word(now)}")
 
 
-@command("unset", KEY)
+@verb.command("unset", KEY)
 def unset(key: str, as_json: bool) -> None:
     """Take KEY out of config.yaml. Its default is in force again."""
     _change(lambda text: without(text, key))
     default = {Settings.key(field.name): _plain(field.default) for field in fields(Settings)}.get(key)
     what = f"{key} = {_word(default)}, the default" if default is not None else f"{key} is gone"
-    out({"key": key, "value": default}, as_json, show_changed, what=what)
+    verb.out({"key": key, "value": default}, as_json, show_changed, what=what)
 
 
 @render.whole
@@ -269,10 +264,10 @@ def edit() -> None:
             return
 
 
-@command("path")
+@verb.command("path")
 def path(as_json: bool) -> None:
     """Print the path of config.yaml."""
-    out({"path": str(_path()), "exists": _path().exists()}, as_json, show_path)
+    verb.out({"path": str(_path()), "exists": _path().exists()}, as_json, show_path)
 
 
 @render.whole
@@ -358,7 +353,7 @@ def _word(value: Any) -> str:
 
 #: The verbs of this module.
 VERBS: tuple[click.Command, ...] = (
-    group(
+    verb.group(
         "config", "What csmd may be told: config.yaml, explained and changed.", list_keys, get, set_, unset, edit, path
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 import time
@@ -13,9 +14,8 @@ import click
 
 import csmd
 from csmd import wire
-from csmd.cli import dreams, render, sessions
+from csmd.cli import dreams, render, sessions, verb
 from csmd.cli.render import Line, Screen, ago, bold, cells, dim, fitted, glued, many, plain, tilde, warning
-from csmd.cli.verb import ask, command, flag, looking, option, out, project_of
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.hosts.claude import registration
@@ -47,12 +47,12 @@ ALARM, AMISS, QUIET = "bold red", "yellow", "dim"
 EVERY_S = 2.0
 
 
-@command("status", flag("--watch", help="Draw it anew every 2 s, until ^C."))
+@verb.command("status", verb.flag("--watch", help="Draw it anew every 2 s, until ^C."))
 def status(watch: bool, as_json: bool) -> None:
     """Show whether everything works, and what is known."""
     paths, home = default_paths(), str(user_home())
     if not watch:
-        out(look(paths), as_json, show_status, home=home)
+        verb.out(look(paths), as_json, show_status, home=home)
         return
     if as_json or not sys.stdout.isatty():
         raise click.UsageError("--watch draws on a terminal; for a program: `csmd status --json`, again and again")
@@ -62,7 +62,7 @@ def status(watch: bool, as_json: bool) -> None:
 def look(paths: Paths) -> dict[str, Any]:
     """The daemon's state, with what only the command line can see of it; DaemonUnreachable says why there is none."""
     try:
-        value: dict[str, Any] = ask("csm_runtime_status")
+        value: dict[str, Any] = verb.ask("csm_runtime_status")
     except DaemonUnreachable as error:
         if service.explain_unreachable(paths, error) is not error or paths.install_record.exists():
             raise  # the command line says why
@@ -309,36 +309,25 @@ def _projects(value: dict[str, Any], home: str) -> Screen:
 
 # --- csmd status --watch
 
-#: The other screen of a terminal, and back; the cursor home; the rest of a line, of the screen.
-ENTER, LEAVE, HOME, LINE_END, REST = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l", "\x1b[H", "\x1b[K", "\x1b[J"
-
 
 def redraw(draw: Callable[[], Screen]) -> None:
     """Draws a screen every 2 s, cut to the terminal's height; while it fails, why. Ends with ^C."""
+    from rich.console import Group
+    from rich.live import Live
+
     console = render.console()
     lines: list[Text] = []
-    console.file.write(ENTER)
-    try:
+    with contextlib.suppress(KeyboardInterrupt), Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             try:
-                lines = list(render.laid_out(draw(), console.width))
-                shown = lines
+                lines = shown = list(render.laid_out(draw(), console.width))
             except CsmdError as error:
-                told = [warning(f"csmd: {error.what}"), Line(error.hint, head="  try: ")]
-                shown = list(render.laid_out(told, console.width))
-            with console.capture() as drawn:
-                for line in _within(shown, console.height - 1):
-                    console.print(line)
-            console.file.write(HOME + drawn.get().replace("\n", f"{LINE_END}\n") + REST)
-            console.file.flush()
+                why = [warning(f"csmd: {error.what}"), Line(error.hint, head="  try: ")]
+                shown = list(render.laid_out(why, console.width))
+            live.update(Group(*_within(shown, console.height)), refresh=True)
             time.sleep(EVERY_S)
-    except KeyboardInterrupt:
-        return
-    finally:
-        console.file.write(LEAVE)
-        console.file.flush()
-        for line in lines:
-            console.print(line)
+    for line in lines:
+        console.print(line)
 
 
 def _within(lines: Sequence[Text], height: int) -> list[Text]:
@@ -359,20 +348,20 @@ TAIL_NAME, WHAT = 12, 13
 STYLES = {"event": "dim", "turn": "", "statement": "cyan", "memory": "bold green", "injection": "magenta"}
 
 
-@command(
-    "tail",
-    project_of("Only what happens in this project."),
-    option(
-        "-n", "--last", default=10, show_default=True, type=click.IntRange(0, 200), help="How many past ones first."
+@verb.command(
+    "tail", verb.project_of("Only what happens in this project."),
+    verb.option(
+        "-n", "--last", default=10, show_default=True, type=click.IntRange(0, 200),
+        help="How many past ones first.",
     ),
-)
+)  # fmt: skip
 def tail(project: str | None, last: int, as_json: bool) -> None:
     """Show what happens, as it happens. ^C ends it."""
     # Without a project all of them: who looks on does not know where it will happen.
-    where = looking(project, everywhere=project is None)
+    where = verb.looking(project, everywhere=project is None)
     console = render.console()
     try:
-        for item in follow(lambda cursor: ask("csm_tail", cursor=cursor, last=last, **where), time.sleep):
+        for item in follow(lambda cursor: verb.ask("csm_tail", cursor=cursor, last=last, **where), time.sleep):
             if as_json:
                 click.echo(wire.dumps(item))
             else:
@@ -409,16 +398,16 @@ def tail_line(item: dict[str, Any], width: int, *, today: str = "") -> str:
 # --- csmd top
 
 
-@click.command("top", params=[project_of("Only what belongs to this project.")])
+@click.command("top", params=[verb.project_of("Only what belongs to this project.")])
 def top(project: str | None) -> None:
     """Look at sessions and memories as they change."""
-    where = looking(project, everywhere=project is None)
-    ask("csm_tools")  # without a daemon: the error, and no screen
+    where = verb.looking(project, everywhere=project is None)
+    verb.ask("csm_tools")  # without a daemon: the error, and no screen
     if not sys.stdout.isatty():
         raise click.UsageError("csmd top needs a terminal; for a program: csmd status --json")
     from csmd.cli.top import Top
 
-    Top(ask, where).run()
+    Top(verb.ask, where).run()
 
 
 # --- csmd logs
@@ -429,10 +418,10 @@ _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ ([A-Z]+) +csmd\.(?:dae
 LEVELS = {"warning": "yellow", "error": "red", "critical": "red"}
 
 
-@command(
+@verb.command(
     "logs",
-    option("-n", "number", default=50, show_default=True, type=click.IntRange(1, 100_000), help="How many lines."),
-    flag("--follow", help="Go on with what is written from now on."),
+    verb.option("-n", "number", default=50, show_default=True, type=click.IntRange(1, 100_000), help="How many lines."),
+    verb.flag("--follow", help="Go on with what is written from now on."),
 )
 def logs(number: int, follow: bool, as_json: bool) -> None:
     """Show what the daemon did, and what went wrong."""
@@ -445,7 +434,7 @@ def logs(number: int, follow: bool, as_json: bool) -> None:
         raise CsmdError(f"there is no log yet at {path}", hint="csmd start")
     if as_json and follow:
         raise click.UsageError("--json goes without --follow")
-    out({"path": str(path), "lines": [_parsed(line) for line in lines]}, as_json, show_logs)
+    verb.out({"path": str(path), "lines": [_parsed(line) for line in lines]}, as_json, show_logs)
     for line in _growing(path, begun) if follow else ():
         render.show(show_logs({"lines": [_parsed(line)]}))
 

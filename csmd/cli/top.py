@@ -18,15 +18,19 @@ from textual.widgets import DataTable, Footer, Input, Label, Static, TabbedConte
 
 from csmd import wire
 from csmd.cli import dreams
-from csmd.cli.render import NAMES, ago, clock, fitted, many, percent, plain, today, when, words_of
+from csmd.cli.memories import show_memory
+from csmd.cli.render import NAMES, Screen, ago, clock, fitted, laid_out, many, percent, plain, today, words_of
+from csmd.cli.sessions import show_session
 from csmd.errors import CsmdError
 
 EVERY_S = 2.0
 Ask = Callable[..., Any]
 Item = dict[str, Any]
 MOST_SESSIONS, MOST_EVENTS = 200, 200
-#: Columns that a project's name takes at most, and a label on a page.
-NAME, LABEL = 14, 11
+#: Columns that a project's name takes at most.
+NAME = 14
+#: The part of the width that a page takes, and the columns of it that stay empty.
+PAGE_PERCENT, PAGE_PADDING = 94, 6
 
 
 # --- what each pane shows
@@ -47,7 +51,9 @@ class Pane:
     order: Callable[[list[Item]], Iterable[Item]] = list
     cells: Callable[[Item, str], tuple[str, ...]]
     key: Callable[[Item], str] = lambda row: str(row["id"])
-    detail: Callable[[Ask, str, Item], str] = lambda _ask, _asking, item: wire.pretty(item)
+    #: The tool that tells more of an item, "" for none, and the screen of what it tells.
+    page_tool: str = ""
+    page: Callable[[Item], Screen] = lambda item: iter(wire.pretty(item).splitlines())
 
 
 @dataclass(slots=True)
@@ -79,46 +85,6 @@ def matching(items: list[Item], rows: list[tuple[str, ...]], words: str) -> list
     return [(item, row) for item, row in pairs if all(word in " ".join(row).casefold() for word in wanted)]
 
 
-def _session(ask: Ask, asking: str, item: Item) -> str:
-    shown = ask("csm_session_show", id=item["id"], asking=asking)
-    tokens = sum(injection["tokens"] for injection in shown["injections"])
-    lines = _labelled(
-        session=shown["id"],
-        project=shown["project"],
-        about=shown["about"],
-        began=when(shown["started_at"]),
-        last_turn=when(shown["last_at"]),
-        turns=", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in shown["kinds"].items()),
-        **{"with": f"{shown['model'] or 'a model not named'}, client {shown['version'] or 'not known'}"},
-        transcript=shown["transcript"],
-    )
-    lines += ["", f"{many(len(shown['memories']), 'memory')} came of it"]
-    lines += [f"- {plain(memory['text'])}" for memory in shown["memories"]]
-    if shown["injections"]:
-        lines += ["", f"{many(len(shown['injections']), 'injection')}, {many(tokens, 'token')}"]
-    return "\n".join(lines)
-
-
-def _memory(ask: Ask, asking: str, item: Item) -> str:
-    shown = ask("csm_memory_show", id=item["id"], asking=asking)
-    lines = [plain(shown["text"]), ""]
-    lines += _labelled(
-        id=shown["id"],
-        kind=f"{shown['gate']}, {shown['category']}; said by the {shown['authority']}",
-        sure=f"{percent(shown['confidence'])}, {shown['attention']}, {shown['tier']}",
-        holds=shown["project"] if shown["scope"] == "project" else "everywhere",
-        said=f"{when(shown['created_at'])}, last confirmed {when(shown['confirmed_at'])}",
-    )
-    for source in shown["sources"]:
-        speaker = source["speaker"] or "command line"
-        lines += ["", f"{source['role']}: {speaker}, {when(source['at'])}", f"  {plain(source['text'])}"]
-    return "\n".join(lines)
-
-
-def _labelled(**rows: str) -> list[str]:
-    return [f"{name.replace('_', ' '):<{LABEL}}{plain(text)}" for name, text in rows.items()]
-
-
 def _name(project: str) -> str:
     return fitted(plain(project.rstrip("/").rpartition("/")[2]) or "everywhere", NAME)
 
@@ -137,7 +103,8 @@ PANES: tuple[Pane, ...] = (
             f"{row['turns']:,}",
             plain(row["about"]),
         ),
-        detail=_session,
+        page_tool="csm_session_show",
+        page=show_session,
     ),
     Pane(
         name="memories",
@@ -147,7 +114,8 @@ PANES: tuple[Pane, ...] = (
         items="memories",
         order=lambda rows: sorted(rows, key=lambda row: str(row["confirmed_at"]), reverse=True),
         cells=lambda row, _: (row["gate"], percent(row["confidence"]), _name(row["project"]), plain(row["text"])),
-        detail=_memory,
+        page_tool="csm_memory_show",
+        page=show_memory,
     ),
     Pane(
         name="events",
@@ -194,9 +162,7 @@ class Rows(DataTable[Any]):
 class Page(ModalScreen[None]):
     """One row in full."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,enter", "dismiss(None)", "back"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter", "dismiss(None)", "back")]
 
     def __init__(self, words: str) -> None:
         super().__init__()
@@ -347,7 +313,9 @@ class Top(App[None]):
     @work(thread=True, exclusive=True, group="page")
     def _open(self, pane: Pane, item: Item) -> None:
         try:
-            words = pane.detail(self.ask, self.where["asking"], item)
+            shown = self.ask(pane.page_tool, id=item["id"], asking=self.where["asking"]) if pane.page_tool else item
+            lines = laid_out(pane.page(shown), self.size.width * PAGE_PERCENT // 100 - PAGE_PADDING)
+            words = "\n".join(line.plain for line in lines)
         except CsmdError as error:
             words = error.what
         self.call_from_thread(self.push_screen, Page(words))

@@ -6,7 +6,7 @@ import difflib
 import os
 import re
 import termios
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from csmd import client, wire
 from csmd.cli import render
 from csmd.config import default_paths
 from csmd.errors import CsmdError
+from csmd.installer import foreign_files
 
 # --- options
 
@@ -26,9 +27,9 @@ def option(*names: str, **about: Any) -> click.Option:
     return click.Option(names, **about)
 
 
-def flag(*names: str, help: str) -> click.Option:  # noqa: A002 - click's own word
+def flag(*names: str, **about: Any) -> click.Option:
     """An option that is given or not."""
-    return click.Option(names, is_flag=True, help=help)
+    return click.Option(names, is_flag=True, **about)
 
 
 def argument(name: str, metavar: str | None = None, **about: Any) -> click.Argument:
@@ -62,29 +63,31 @@ PROJECTS = (
 )
 
 
-def one_of(what: str, words: Iterable[str]) -> str:
-    """The help of an option that limits memories to one of these words."""
-    return f"Memories of one {what}: {', '.join(sorted(words))}."
+def one_of(what: str, words: Sequence[str], metavar: str) -> click.Option:
+    """An option that limits memories to one of these words."""
+    about = f"Memories of one {what}: {', '.join(sorted(words))}."
+    return option(f"--{what}", metavar=metavar, type=click.Choice(words), help=about)
 
 
 # --- verbs
 
 
-def verb(
+def of_tool(
     name: str, tool: str, show: Callable[..., render.Screen], about: str, *params: click.Parameter,
-    by_person: bool = False, anywhere: bool = False, waits: bool = False, view: Sequence[str] = (), **fixed: Any,
+    by_person: bool = False, anywhere: bool = False, wide: bool = False, waits: bool = False, view: Sequence[str] = (), **fixed: Any,
 ) -> click.Command:  # fmt: skip
     """A command that hands its options to one tool and shows the answer; the options are called as its parameters.
 
     `fixed` are further parameters. The options in `view` go to the screen and not to the tool. `by_person` is for a tool
-    that wants to know whether a person asks, `anywhere` for one that gives the same answer in every directory, `waits`
-    for one that is a job.
+    that wants to know whether a person asks, `anywhere` for one that gives the same answer in every directory, `wide`
+    for one that looks in every project unless one is named, `waits` for one that is a job.
     """
 
     def run(as_json: bool, **given: Any) -> None:
         seen = {option: given.pop(option) for option in view}
         if "project" in given:
-            given |= looking(given["project"], given.pop("all_projects", False))
+            everywhere = given.pop("all_projects", False) or (wide and given["project"] is None)
+            given |= looking(given["project"], everywhere)
         elif not anywhere:
             given["asking"] = here(None)
         if by_person:
@@ -122,6 +125,14 @@ def out(value: Any, as_json: bool, screen: Callable[..., render.Screen], **seen:
         click.echo(wire.pretty(value))
     else:
         render.show(screen(value, **seen))
+
+
+def write(path: Path, data: bytes, *, hint: str) -> None:
+    """Writes a file in one go; CsmdError with the hint where that cannot be done."""
+    try:
+        foreign_files.write_whole(path, data)
+    except OSError as error:
+        raise CsmdError(f"{path}: {error.strerror}; nothing was changed", hint=hint) from error
 
 
 # --- who asks, and about which project

@@ -40,13 +40,12 @@ class Asker:
     session: str
 
     @property
-    def place(self) -> dict[str, str]:
-        """What a question here is about, and from where it is put."""
+    def asking(self) -> str:
+        """From where a question is put: it decides what is seen of walled projects."""
         if not self.directory:
-            raise CsmdError(
-                "the directory in which this session began is gone", hint="begin a session in one that exists"
-            )
-        return {"project": self.directory, "asking": self.directory}
+            hint = "begin a session in one that exists"
+            raise CsmdError("the directory in which this session began is gone", hint=hint)
+        return self.directory
 
 
 #: A question to the daemon: a tool's name and its parameters.
@@ -60,10 +59,9 @@ Hit = Mapping[str, Any]
 
 
 def _search(asker: Asker, ask: Ask, given: Arguments) -> str:
-    place = asker.place
-    about = {**place, "project": ""} if given["everywhere"] else place
+    here = asker.asking
     limit = min(max(given["limit"], 1), MOST_HITS)
-    asked = {"query": given["query"], **about, "limit": limit}
+    asked = {"query": given["query"], "project": "" if given["everywhere"] else here, "asking": here, "limit": limit}
     memories, turns = (ask("csm_memory_search", {**asked, "kind": kind}) for kind in ("memory", "turn"))
     hits = _merged(memories["hits"], turns["hits"])[:limit]
     by_words = ["Only words could be compared: other words may find more."] if memories["degraded"] else []
@@ -71,7 +69,7 @@ def _search(asker: Asker, ask: Ask, given: Arguments) -> str:
         wider = [] if given["everywhere"] else ["everywhere=true looks in other projects, too."]
         return " ".join(["Nothing found.", *wider, *by_words])
     numbers = {hit["id"]: number for number, hit in enumerate(hits, 1)}
-    return _fenced([*(_hit(hit, numbers, here=place["project"]) for hit in hits), *by_words])
+    return _fenced([*(_hit(hit, numbers, here=here) for hit in hits), *by_words])
 
 
 def _merged(memories: Sequence[Hit], turns: Sequence[Hit]) -> list[Hit]:
@@ -114,22 +112,23 @@ def _hit(hit: Hit, numbers: Mapping[str, int], *, here: str) -> str:
 
 
 def _show(asker: Asker, ask: Ask, given: Arguments) -> str:
-    ident, asking = given["id"].strip(), asker.place["asking"]
+    ident = given["id"].strip()
+    asked = {"id": ident, "asking": asker.asking}
     if _MEMORY_ID.fullmatch(ident):
-        return _memory(ask("csm_memory_show", {"id": ident, "asking": asking}))
+        return _memory(ask("csm_memory_show", asked))
     if _CHECKPOINT_ID.fullmatch(ident):
-        return _checkpoint(ask("csm_checkpoint_show", {"id": ident, "asking": asking}))
+        return _checkpoint(ask("csm_checkpoint_show", asked))
     if _GOAL_ID.fullmatch(ident):
-        goals = ask("csm_goal_list", {"project": "", "asking": asking, "done": True})["goals"]
-        return _fenced([_goal(one) for one in goals if one["id"].startswith(ident)] or [f"there is no goal {ident}"])
+        goals = ask("csm_goal_list", {"project": "", "asking": asker.asking, "done": True})["goals"]
+        return _fenced([_goal(goal) for goal in goals if goal["id"].startswith(ident)] or [f"there is no goal {ident}"])
     try:
-        return _session(ask("csm_session_show", {"id": ident, "asking": asking}))
+        return _session(ask("csm_session_show", asked))
     except CsmdError as unknown:
         try:
-            found = ask("csm_context_get", {"id": ident, "asking": asking})
+            texts = ask("csm_context_get", asked)["items"]
         except CsmdError:
             raise unknown from None
-        return _fenced([f"{item['id']}: {plain(item['text'])}" for item in found["items"] if item["text"]])
+        return _fenced([f"{item['id']}: {plain(item['text'])}" for item in texts if item["text"]])
 
 
 def _memory(found: Mapping[str, Any]) -> str:
@@ -137,14 +136,11 @@ def _memory(found: Mapping[str, Any]) -> str:
     said = f"said by {_whom(found['authority'])} on {found['created_at'][:10]}"
     sure = f"last confirmed {found['confirmed_at'][:10]}, {found['confidence'] * 100:.0f} % sure"
     lines = [plain(found["text"]), f"{found['id']}: {found['gate']}, {said}, {sure}, holds {held}"]
-    if found["superseded_by"]:
-        lines.append(f"SUPERSEDED by {found['superseded_by']}")
-    if found["is_refuted"]:
-        lines.append("REFUTED")
-    if found["is_edited"]:
-        lines.append("The code that it speaks of was edited later in its session.")
-    if found["scene"]:
-        lines.append(f"Said {plain(found['scene'])}.")
+    lines += [f"SUPERSEDED by {found['superseded_by']}"] * bool(found["superseded_by"]) + ["REFUTED"] * found[
+        "is_refuted"
+    ]
+    lines += ["The code that it speaks of was edited later in its session."] * found["is_edited"]
+    lines += [f"Said {plain(found['scene'])}."] * bool(found["scene"])
     for source in found["sources"][:SOURCES]:
         said = display.cut(plain(source["text"]), SOURCE_CHARACTERS)
         where = f"{source['role']} {source['at'][:10]}, session {source['session_id'] or '?'}"
@@ -153,16 +149,15 @@ def _memory(found: Mapping[str, Any]) -> str:
 
 
 def _checkpoint(found: Mapping[str, Any]) -> str:
-    about = f"{found['id']}: what session {found['session_id']} stood at on {found['at'][:16]}"
-    parts = [f"- {one['kind']}: {plain(one['text'])}" for one in found["parts"]]
-    return _fenced([about, *([f"- noted: {plain(found['note'])}"] if found["note"] else []), *parts])
+    lines = [f"{found['id']}: what session {found['session_id']} stood at on {found['at'][:16]}"]
+    lines += [f"- noted: {plain(found['note'])}"] * bool(found["note"])
+    return _fenced(lines + [f"- {part['kind']}: {plain(part['text'])}" for part in found["parts"]])
 
 
 def _goal(found: Mapping[str, Any]) -> str:
     state = f"done {found['done_at'][:10]}" if found["done_at"] else "open"
-    return (
-        f"{found['id']}: {plain(found['text'])} (by {_whom(found['authority'])}, {found['created_at'][:10]}, {state})"
-    )
+    about = f"by {_whom(found['authority'])}, {found['created_at'][:10]}, {state}"
+    return f"{found['id']}: {plain(found['text'])} ({about})"
 
 
 def _session(found: Mapping[str, Any]) -> str:
@@ -174,7 +169,8 @@ def _session(found: Mapping[str, Any]) -> str:
 
 
 def _remember(asker: Asker, ask: Ask, given: Arguments) -> str:
-    saved = ask("csm_memory_save", {"text": given["text"], **asker.place, "session": asker.session})
+    place = {"project": asker.asking, "asking": asker.asking, "session": asker.session}
+    saved = ask("csm_memory_save", {"text": given["text"], **place})
     if not saved["new"]:
         return f"csmd knew that already, as {saved['id']}; nothing was changed."
     kept = f"Kept as {saved['id']}. Search finds it from now on. It counts as yours: no session is told it unasked until the user says it themselves."
@@ -183,7 +179,7 @@ def _remember(asker: Asker, ask: Ask, given: Arguments) -> str:
 
 
 def _forget(asker: Asker, ask: Ask, given: Arguments) -> str:
-    gone = ask("csm_memory_delete", {"id": given["id"].strip(), "asking": asker.place["asking"]})
+    gone = ask("csm_memory_delete", {"id": given["id"].strip(), "asking": asker.asking})
     return f"Forgotten, and no assistant can save it again: {_fenced([plain(gone['text'])])}"
 
 
@@ -254,6 +250,7 @@ class ModelTool:
 
 
 _READS = {"readOnlyHint": True, "openWorldHint": False}
+_WRITES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 TOOLS: Mapping[str, ModelTool] = {
     "search": ModelTool(
         description="Search what the user and assistants said in earlier sessions, and what is remembered of it.",
@@ -275,13 +272,13 @@ TOOLS: Mapping[str, ModelTool] = {
         description="Keep a statement for later sessions. It counts as yours, not as the user's.",
         parameters={"text": (str, None, "One self-contained sentence")},
         run=_remember,
-        hints={"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False},
+        hints=_WRITES,
     ),
     "forget": ModelTool(
         description="Forget a memory for good, when the user asks. What the user said, only they can.",
         parameters={"id": (str, None, "The memory's id")},
         run=_forget,
-        hints={"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True, "openWorldHint": False},
+        hints=_WRITES | {"destructiveHint": True},
     ),
 }
 
@@ -308,10 +305,5 @@ def answer(asker: Asker, ask: Ask, name: str, given: Arguments) -> tuple[str, bo
             raise BadInput(f"there is no tool {name[:60]!r}", hint=f"there is: {', '.join(TOOLS)}")
         return wire.clean(tool.run(asker, ask, tool.checked(given))), False
     except CsmdError as error:
-        return in_words(error), True
-
-
-def in_words(error: CsmdError) -> str:
-    """What happened and what to do, as a model is told it."""
-    helps = f" What helps: {error.hint}" if error.hint else ""
-    return wire.clean(display.defuse(f"csmd: {error.what}.{helps}"))
+        helps = f" What helps: {error.hint}" if error.hint else ""
+        return wire.clean(display.defuse(f"csmd: {error.what}.{helps}")), True

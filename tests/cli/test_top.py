@@ -80,7 +80,7 @@ def test_each_pane_shows_its_rows_each_row_its_page_and_all_of_it_fits(busy: Mac
 
 
 #: A pane's key, words of a row, words of the page of its first row.
-PAGES = (("1", "Clean up", "transcript"), ("2", "pathlib over", "last confirmed"), ("3", "session start", '"kind":'))
+PAGES = (("1", "Clean up", "transcript"), ("2", "pathlib over", "Where it was said"), ("3", "session start", '"kind":'))
 
 
 def test_keys_go_round_filter_and_end_it(busy: Machine) -> None:

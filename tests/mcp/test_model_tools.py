@@ -238,13 +238,15 @@ def test_a_session_whose_directory_is_gone_is_told_so(real: Machine) -> None:
     assert "directory in which this session began is gone" in refused(real, "search", directory="", query="x")
 
 
-def test_four_tools_cost_a_session_few_tokens() -> None:
+def test_four_tools_cost_a_session_few_tokens(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = json.dumps(
         [{key: tool[key] for key in ("name", "description", "inputSchema")} for tool in model_tools.tools_json()]
     )
     assert [tool["name"] for tool in model_tools.tools_json()] == ["search", "show", "remember", "forget"]
     assert display.estimate_tokens(shown) < 420
-    assert len(stdio_server.instructions(stdio_server.attention("x" * 900)).encode()) <= stdio_server.INSTRUCTIONS_BYTES
+    monkeypatch.setattr(client, "capture_state", lambda _: "x" * 900)
+    told = stdio_server.instructions(stdio_server.trouble(machine.paths))
+    assert told.startswith("ATTENTION: xxx") and len(told.encode()) <= stdio_server.INSTRUCTIONS_BYTES
 
 
 # --- what a session is told of csmd's own state
@@ -269,6 +271,11 @@ def test_the_instructions_say_when_capture_is_dead(machine: Machine) -> None:
         ({"paused": None, "alarms": [], "degraded": []}, ""),
     ],
 )  # fmt: skip
-def test_the_state_is_told_from_what_the_daemon_says(status: dict[str, Any], told: str) -> None:
-    said = stdio_server.told_of(status)
+def test_the_state_is_told_from_what_the_daemon_says(
+    status: dict[str, Any], told: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "capture_state", lambda _: "")
+    monkeypatch.setattr(client, "endpoint", lambda _: None)
+    monkeypatch.setattr(client, "call", lambda *_, **__: status)
+    said = stdio_server.trouble(machine.paths)
     assert told in said and bool(said) == bool(told)
