@@ -436,7 +436,7 @@ def withdraw(store: Store, directory: Path, *, now: str, here: Here) -> int:
 
 
 def _leave(store: Store, directory: Path) -> int:
-    found = store.read(lambda rows: days.taken_back(rows, limit=LOOKED_AT))
+    found = store.read(lambda rows: days.due(rows, "leave", limit=LOOKED_AT))
     for part in found:
         for style in (MARKDOWN, DATA):
             path = _file(directory, part.wall, part.day, style)
@@ -449,7 +449,7 @@ def _leave(store: Store, directory: Path) -> int:
 
 def _again(store: Store, directory: Path) -> int:
     """Takes what was forgotten out of the parts of some days."""
-    as_of, found = store.read(lambda rows: (tombstones.forgettings(rows), days.again(rows, limit=BATCH)))
+    as_of, found = store.read(lambda rows: (tombstones.forgettings(rows), days.due(rows, "again", limit=BATCH)))
     changed: set[str] = set()
     for part in found:
         paths = {style: _file(directory, part.wall, part.day, style) for style in (MARKDOWN, DATA)}
@@ -552,7 +552,7 @@ def _write(store: Store, directory: Path, one: Ending, day: str, here: Here) -> 
 
 def _settle(store: Store, directory: Path) -> int:
     """Moves what stands on the wrong side of a wall, as it stands."""
-    found = store.read(lambda rows: days.moved(rows, limit=LOOKED_AT))
+    found = store.read(lambda rows: days.due(rows, "move", limit=LOOKED_AT))
     for part in found:
         for style in (MARKDOWN, DATA):
             _move(directory, part, style)

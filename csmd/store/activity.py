@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from csmd.store import tombstones
-from csmd.store.sqlite import Rows, live_bytes
+from csmd.store.sqlite import Rows, among, as_value, live_bytes, written
 
 
 def count(rows: Rows, names: Iterable[tuple[str, int]]) -> None:
@@ -22,7 +22,7 @@ def count(rows: Rows, names: Iterable[tuple[str, int]]) -> None:
 
 def counters(rows: Rows) -> dict[str, int]:
     """Every counter and its value."""
-    return {str(name): int(value) for name, value in rows.all("select name, value from counters order by name")}
+    return dict(rows.all("select name, value from counters order by name"))
 
 
 #: What `csmd status` counts; every table is a word of the glossary.
@@ -55,14 +55,13 @@ TALLIED = frozenset({"turns", "events", "statements", "injections", "vectors"})
 
 def known(rows: Rows) -> dict[str, int]:
     """The same as `counts`, the long tables by their tally: as quick with a million rows as with one."""
-    tallies = {str(name): int(value) for name, value in rows.all("select name, value from tallies order by name")}
+    tallies: dict[str, int] = dict(rows.all("select name, value from tallies order by name"))
     return {name: tallies.get(name, 0) if name in TALLIED else int(rows.value(sql)) for name, sql in COUNTED}
 
 
 def memories_by(rows: Rows) -> list[tuple[str, str, int]]:
     """(gate, tier, memories) of each pair that has some."""
-    found = rows.all("select gate, tier, count(*) from memories group by gate, tier order by gate, tier")
-    return [(str(gate), str(tier), int(amount)) for gate, tier, amount in found]
+    return rows.all("select gate, tier, count(*) from memories group by gate, tier order by gate, tier")
 
 
 def last_event(rows: Rows) -> dict[str, str]:
@@ -82,15 +81,12 @@ def last_read(rows: Rows) -> str:
 
 def project_counts(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
     """(seq, root, name, sessions, memories, last activity) of every project, the latest first."""
-    return [
-        (int(a), str(b), str(c), int(d), int(e), str(f))
-        for a, b, c, d, e, f in rows.all(
-            "select p.seq, p.root, p.name, (select count(*) from sessions s where s.project_seq = p.seq and "
-            "s.parent = ''), (select count(*) from memories m where m.project_seq = p.seq), "
-            "coalesce((select max(s.last_at) from sessions s where s.project_seq = p.seq), '') as last_at "
-            "from projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by last_at desc, p.seq"
-        )
-    ]
+    return rows.all(
+        "select p.seq, p.root, p.name, (select count(*) from sessions s where s.project_seq = p.seq and "
+        "s.parent = ''), (select count(*) from memories m where m.project_seq = p.seq), "
+        "coalesce((select max(s.last_at) from sessions s where s.project_seq = p.seq), '') as last_at "
+        "from projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by last_at desc, p.seq"
+    )
 
 
 def born(rows: Rows) -> str:
@@ -117,7 +113,7 @@ def note_size(rows: Rows, day: str) -> bool:
 
 def size_list(rows: Rows) -> list[tuple[str, int]]:
     """(day, bytes) of every day that was noted, the first first."""
-    return [(str(day), int(size)) for day, size in rows.all("select day, bytes from sizes order by day")]
+    return rows.all("select day, bytes from sizes order by day")
 
 
 #: Rows of each of the two that are kept at most.
@@ -158,13 +154,13 @@ def add_lookups(
     Not of a session that was purged since it was noted.
     """
     gone = tombstones.purged_names(rows, "session", list({one.session_id for one in composed}), key=key)
-    for one in composed:
-        if one.session_id in gone:
-            continue
-        rows.insert("context_log", at=one.at, session_id=one.session_id, event=one.event, chosen=one.chosen, cut=one.cut, tokens=one.tokens, degraded=one.degraded, ms=one.ms)  # fmt: skip
-    for asked in recalled:
-        rows.insert("memory_recall_events", at=asked.at, kind=asked.kind, query_hash=asked.query_hash, results=asked.results, top=asked.top, ms=asked.ms)  # fmt: skip
-    for table in ("context_log", "memory_recall_events"):
+    noted = {
+        "context_log": [one for one in composed if one.session_id not in gone],
+        "memory_recall_events": recalled,
+    }
+    for table, values in noted.items():
+        for value in values:
+            rows.insert(table, **written(value))
         rows.run(f"delete from {table} where at < :before", before=before)  # noqa: S608
         rows.run(
             f"delete from {table} where seq <= (select max(l.seq) from {table} l) - :most",  # noqa: S608
@@ -174,27 +170,24 @@ def add_lookups(
 
 def composed_since(rows: Rows, since: str, *, limit: int = MOST_NOTED) -> list[Composed]:
     """What was composed at or after a time, the latest first."""
-    found = rows.all(
+    return rows.read(
+        Composed,
         "select at, session_id, event, chosen, cut, tokens, degraded, ms from context_log where at >= :since "
         "order by at desc, seq desc limit :limit",
         since=since,
         limit=limit,
     )
-    return [
-        Composed(at=a, session_id=b, event=c, chosen=d, cut=e, tokens=f, degraded=g, ms=h)
-        for a, b, c, d, e, f, g, h in found
-    ]
 
 
 def recalled_since(rows: Rows, since: str, *, limit: int = MOST_NOTED) -> list[Recalled]:
     """What was looked for at or after a time, the latest first."""
-    found = rows.all(
+    return rows.read(
+        Recalled,
         "select at, kind, query_hash, results, top, ms from memory_recall_events where at >= :since "
         "order by at desc, seq desc limit :limit",
         since=since,
         limit=limit,
     )
-    return [Recalled(at=a, kind=b, query_hash=c, results=d, top=e, ms=f) for a, b, c, d, e, f in found]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,66 +207,50 @@ class Happening:
     amounts: tuple[int, int] = (0, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
-    """A kind's rows: where they stand, which column is their key and which their project's, what is told of each."""
-
-    key: str
-    project: str
-    source: str
-    columns: str
-    """time, project's root, session, word, text, tokens, memories"""
-
-
-_SOURCES: Mapping[str, _Source] = {
-    "event": _Source(
-        key="e.seq",
-        project="s.project_seq",
-        source="events e left join sessions s on s.id = e.session_id left join projects p on p.seq = s.project_seq",
-        columns="e.at, coalesce(p.root, ''), e.session_id, e.name, e.source, 0, 0",
+#: Kind -> its rows: the column of their key and of their project's, what is told of each (time, project's root, session,
+#: word, text, tokens, memories), where they stand.
+_SOURCES: Mapping[str, tuple[str, str, str, str]] = {
+    "event": (
+        "e.seq",
+        "s.project_seq",
+        "e.at, coalesce(p.root, ''), e.session_id, e.name, e.source, 0, 0",
+        "events e left join sessions s on s.id = e.session_id left join projects p on p.seq = s.project_seq",
     ),
-    "turn": _Source(
-        key="t.seq",
-        project="t.project_seq",
+    "turn": (
+        "t.seq",
+        "t.project_seq",
+        "t.at, p.root, s.id, t.kind, case when t.tool_name = '' then t.text else t.tool_name || ' ' || t.text end, 0, 0",
         # Not a marker of `csmd doctor`, which is nobody's.
-        source="turns t join projects p on p.seq = t.project_seq "
-        "join sessions s on s.seq = t.session_seq and s.host <> 'probe'",
-        columns="t.at, p.root, s.id, t.kind, "
-        "case when t.tool_name = '' then t.text else t.tool_name || ' ' || t.text end, 0, 0",
+        "turns t join projects p on p.seq = t.project_seq join sessions s on s.seq = t.session_seq and s.host <> 'probe'",
     ),
-    "statement": _Source(
-        key="t.seq",
-        project="t.project_seq",
-        source="statements t join projects p on p.seq = t.project_seq join sessions s on s.seq = t.session_seq",
-        columns="t.at, p.root, s.id, t.gate, t.text, 0, 0",
+    "statement": (
+        "t.seq",
+        "t.project_seq",
+        "t.at, p.root, s.id, t.gate, t.text, 0, 0",
+        "statements t join projects p on p.seq = t.project_seq join sessions s on s.seq = t.session_seq",
     ),
-    "memory": _Source(
-        key="m.seq",
-        project="m.project_seq",
-        source="memories m join projects p on p.seq = m.project_seq",
-        columns="m.created_at, p.root, m.session_id, m.gate, m.text, 0, 0",
+    "memory": (
+        "m.seq",
+        "m.project_seq",
+        "m.created_at, p.root, m.session_id, m.gate, m.text, 0, 0",
+        "memories m join projects p on p.seq = m.project_seq",
     ),
-    "injection": _Source(
-        key="n.seq",
-        project="n.project_seq",
-        source="injections n join projects p on p.seq = n.project_seq",
-        columns="n.at, p.root, n.session_id, n.event, '', n.tokens, "
-        "(select count(*) from injection_items i where i.injection_seq = n.seq)",
+    "injection": (
+        "n.seq",
+        "n.project_seq",
+        "n.at, p.root, n.session_id, n.event, '', n.tokens, (select count(*) from injection_items i where i.injection_seq = n.seq)",
+        "injections n join projects p on p.seq = n.project_seq",
     ),
 }
+_TABLES = {
+    "event": "events", "turn": "turns", "statement": "statements", "memory": "memories", "injection": "injections",
+}  # fmt: skip
 KINDS: tuple[str, ...] = tuple(_SOURCES)
-_LAST: Mapping[str, str] = {
-    "event": "select max(seq) from events",
-    "turn": "select max(seq) from turns",
-    "statement": "select max(seq) from statements",
-    "memory": "select max(seq) from memories",
-    "injection": "select max(seq) from injections",
-}
 
 
 def positions(rows: Rows) -> dict[str, int]:
     """The last row key of each kind; 0 for none."""
-    return {kind: int(rows.value(_LAST[kind]) or 0) for kind in KINDS}
+    return {kind: rows.value(f"select coalesce(max(seq), 0) from {table}") for kind, table in _TABLES.items()}  # noqa: S608
 
 
 def happened_after(
@@ -293,15 +270,11 @@ def latest_positions(
 def _read(
     rows: Rows, kind: str, position: int, projects: Sequence[int] | None, limit: int, order: str
 ) -> list[Happening]:
-    of = _SOURCES[kind]
-    key, source, columns = of.key, of.source, of.columns
-    among = "" if projects is None else f"and {of.project} in ({', '.join(str(int(p)) for p in projects)})"
+    key, project, columns, source = _SOURCES[kind]
     found = rows.all(
-        f"select {key}, {columns} from {source} where {key} > :after {among} order by {key} {order} limit :limit",  # noqa: S608
+        f"select {key}, {columns} from {source} where {key} > :after and {among(project, projects)} "  # noqa: S608
+        f"order by {key} {order} limit :limit",
         after=position,
         limit=limit,
     )
-    return [
-        Happening(kind=kind, seq=a, at=b, project=c, session=d, word=e, text=f, amounts=(g, h))
-        for a, b, c, d, e, f, g, h in found
-    ]
+    return [as_value(Happening, (kind, *row[:6], row[6:])) for row in found]

@@ -7,15 +7,10 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from csmd.privacy.fingerprints import PURGED
-from csmd.store.sqlite import Rows, among
+from csmd.store.sqlite import Rows, among, columns, written
 
 #: What a checkpoint awaits whose pieces are to be made again: what a turn of its session said has changed.
 AGAIN = "again"
-#: In the order of Row's fields.
-COLUMNS = (
-    "k.seq, k.id, k.session_seq, s.id, s.project_seq, k.why, k.summary_uuid, k.asked_at, k.upto, k.at, k.awaits, k.note, "
-    "k.restored_at, k.restored_for"
-)
 
 
 class Row(NamedTuple):
@@ -37,6 +32,11 @@ class Row(NamedTuple):
     restored_for: str
 
 
+COLUMNS = columns(Row, "k", session_id="s.id", project_seq="s.project_seq")
+ITEM = ("kind", "text", "uuid", "state", "amount")
+CAPTURE = ("uuid", "kind", "tool", "at", "text")
+
+
 # --- written
 
 
@@ -55,24 +55,17 @@ def put(rows: Rows, row: Row, items: Sequence[Any], captures: Sequence[Any] | No
             return False
     seq = rows.insert_keyed(
         "checkpoints",
-        "on conflict (id) do update set summary_uuid = excluded.summary_uuid, asked_at = excluded.asked_at, upto = excluded.upto, at = excluded.at, awaits = excluded.awaits",
-        id=row.id,
-        session_seq=row.session_seq,
-        why=row.why,
-        summary_uuid=row.summary_uuid,
-        asked_at=row.asked_at,
-        upto=row.upto,
-        at=row.at,
-        awaits=row.awaits,
-        note=row.note,
+        "on conflict (id) do update set summary_uuid = excluded.summary_uuid, asked_at = excluded.asked_at, "
+        "upto = excluded.upto, at = excluded.at, awaits = excluded.awaits",
+        **written(row, "seq", "session_id", "project_seq", "restored_at", "restored_for"),
     )
     rows.run("delete from checkpoint_items where checkpoint_seq = :seq", seq=seq)
-    for kind, text, uuid, state, amount in fresh:
-        rows.insert("checkpoint_items", checkpoint_seq=seq, kind=kind, text=text, uuid=uuid, state=state, amount=amount)  # fmt: skip
+    for item in fresh:
+        rows.insert("checkpoint_items", checkpoint_seq=seq, **dict(zip(ITEM, item, strict=True)))
     if copied is not None:
         rows.run("delete from checkpoint_raw_captures where checkpoint_seq = :seq", seq=seq)
-    for uuid, kind, tool, at, text in copied or ():
-        rows.insert("checkpoint_raw_captures", checkpoint_seq=seq, uuid=uuid, kind=kind, tool=tool, at=at, text=text)  # fmt: skip
+    for capture in copied or ():
+        rows.insert("checkpoint_raw_captures", checkpoint_seq=seq, **dict(zip(CAPTURE, capture, strict=True)))
     return True
 
 
@@ -90,19 +83,10 @@ def _said(rows: Rows, uuids: Collection[str]) -> dict[str, str]:
     return found
 
 
-def whole(rows: Rows, seq: int) -> None:
-    """Notes that nothing more is awaited for a checkpoint."""
-    rows.run("update checkpoints set awaits = '' where seq = :seq", seq=seq)
-
-
 def restore(rows: Rows, seq: int, *, at: str, session_id: str) -> None:
     """Has a session that starts next told a checkpoint: this one, or with "" the next of its project."""
-    rows.run(
-        "update checkpoints set restored_at = :at, restored_for = :whom where seq = :seq",
-        at=at,
-        seq=seq,
-        whom=session_id,
-    )
+    restored = "update checkpoints set restored_at = :at, restored_for = :whom where seq = :seq"
+    rows.run(restored, at=at, seq=seq, whom=session_id)
 
 
 # --- read
@@ -144,53 +128,38 @@ def to_tell(rows: Rows, *, project: int, session_id: str) -> Row | None:
 
 
 def _first(rows: Rows, where: str, *, by: str = "k.at", **values: Any) -> Row | None:
-    found = rows.one(
+    return rows.read_one(
+        Row,
         f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq where {where} "  # noqa: S608
         f"order by {by} desc, k.seq desc limit 1",
         **values,
     )
-    return None if found is None else Row(*found)
 
 
 def listing(rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int) -> list[Row]:
     """The checkpoints of sessions in these projects (None: in all), or of one session, the latest first."""
-    found = rows.all(
+    return rows.read(
+        Row,
         f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq "  # noqa: S608
         f"where (cast(:session as text) = '' or s.id = :session) and {among('s.project_seq', projects)} order by k.at desc, k.seq desc limit :limit",
         session=session_id,
         limit=limit,
     )
-    return [Row(*row) for row in found]
-
-
-def ids_like(rows: Rows, prefix: str) -> list[str]:
-    """Up to five ids that begin with `prefix`."""
-    found = rows.all(
-        "select id from checkpoints where id >= :prefix and id < :prefix || '~' order by id limit 5", prefix=prefix
-    )
-    return [str(ident) for (ident,) in found]
 
 
 def pieces(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
     """(kind, text, uuid, state, amount) of what a checkpoint was made of, in its order."""
-    return [
-        tuple(row)
-        for row in rows.all(
-            "select kind, text, uuid, state, amount from checkpoint_items where checkpoint_seq = :seq order by seq",
-            seq=seq,
-        )
-    ]
+    return rows.all(
+        "select kind, text, uuid, state, amount from checkpoint_items where checkpoint_seq = :seq order by seq", seq=seq
+    )
 
 
 def raw(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
     """(uuid, kind, tool, time, text) of the turns that a checkpoint captured, in their order."""
-    return [
-        tuple(row)
-        for row in rows.all(
-            "select uuid, kind, tool, at, text from checkpoint_raw_captures where checkpoint_seq = :seq order by seq",
-            seq=seq,
-        )
-    ]
+    return rows.all(
+        "select uuid, kind, tool, at, text from checkpoint_raw_captures where checkpoint_seq = :seq order by seq",
+        seq=seq,
+    )
 
 
 def captures(rows: Rows, seq: int) -> int:
@@ -203,15 +172,13 @@ def captures(rows: Rows, seq: int) -> int:
 
 def take_back(rows: Rows, turn_seq: int) -> None:
     """Removes what was made of a turn, which is to go or says something else now; the rest is made again without it."""
-    sessions = rows.all("select session_seq from session_turn where turn_seq = :turn", turn=turn_seq)
-    for (session,) in sessions:
-        touched = rows.all(
-            "update checkpoints set awaits = :again where session_seq = :session returning seq",
-            again=AGAIN,
-            session=session,
-        )
-        for (seq,) in touched:
-            rows.run("delete from checkpoint_items where checkpoint_seq = :seq", seq=seq)
+    for seq in rows.column(
+        "update checkpoints set awaits = :again where session_seq in "
+        "(select session_seq from session_turn where turn_seq = :turn) returning seq",
+        again=AGAIN,
+        turn=turn_seq,
+    ):
+        rows.run("delete from checkpoint_items where checkpoint_seq = :seq", seq=seq)
     rows.run(
         "delete from checkpoint_raw_captures where uuid = (select t.uuid from turns t where t.seq = :turn)",
         turn=turn_seq,
@@ -225,12 +192,8 @@ def clear(rows: Rows, session_seq: int) -> int:
 
 def drop_old(rows: Rows, *, before: str, limit: int) -> int:
     """Removes at most `limit` checkpoints of what stood before a time; how many."""
-    found = rows.all(
-        "select seq from checkpoints where at < :before order by seq limit :limit", before=before, limit=limit
-    )
-    for (seq,) in found:
-        rows.run("delete from checkpoints where seq = :seq", seq=seq)
-    return len(found)
+    oldest = "select seq from checkpoints where at < :before order by seq limit :limit"
+    return rows.run(f"delete from checkpoints where seq in ({oldest})", before=before, limit=limit)  # noqa: S608
 
 
 #: The stage whose cursors say how far events and summaries were looked at.
@@ -282,13 +245,13 @@ def heard(rows: Rows, *, after: int, limit: int) -> tuple[int, int, list[tuple[i
 
 def summaries(rows: Rows, *, after: int, limit: int) -> list[Summary]:
     """The summaries past a turn's row key in the sessions that hold them first, each with its place there."""
-    found = rows.all(
+    return rows.read(
+        Summary,
         "select t.seq, t.session_seq, st.ordinal, t.uuid, t.at from turns t join session_turn st on st.turn_seq = t.seq "
         "and st.session_seq = t.session_seq where t.kind = 'summary' and t.seq > :after order by t.seq limit :limit",
         after=after,
         limit=limit,
     )
-    return [Summary(*row) for row in found]
 
 
 def is_summarised(rows: Rows, session_seq: int, *, since: str) -> bool:
@@ -304,12 +267,12 @@ def is_summarised(rows: Rows, session_seq: int, *, since: str) -> bool:
 
 def awaiting(rows: Rows) -> list[Row]:
     """The checkpoints to which more may belong since they were made."""
-    found = rows.all(
+    return rows.read(
+        Row,
         f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq "  # noqa: S608
         "left join cursors c on c.stage = 'distill' and c.subject = cast(s.seq as text) where k.awaits <> '' and k.awaits > '' "
-        "and k.awaits <> cast(s.turns as text) || ':' || cast(coalesce(c.position, 0) as text) order by k.awaits, k.seq"
+        "and k.awaits <> cast(s.turns as text) || ':' || cast(coalesce(c.position, 0) as text) order by k.awaits, k.seq",
     )
-    return [Row(*row) for row in found]
 
 
 _ABOUT = (
@@ -320,14 +283,13 @@ _ABOUT = (
 
 def about_sessions(rows: Rows, session_seq: int) -> About:
     """A session as it is now."""
-    (row,) = rows.all(f"{_ABOUT} where s.seq = :session", session=session_seq)
-    return About(*row)
+    (session,) = rows.read(About, f"{_ABOUT} where s.seq = :session", session=session_seq)
+    return session
 
 
 def about_session(rows: Rows, ident: str) -> About | None:
     """A session as it is now, by its id; None for one that nobody has spoken in yet."""
-    row = rows.one(f"{_ABOUT} where s.id = :id", id=ident)
-    return None if row is None else About(*row)
+    return rows.read_one(About, f"{_ABOUT} where s.id = :id", id=ident)
 
 
 def last_turns(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[Any, ...]]:
@@ -359,7 +321,7 @@ def prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
 
 def later(rows: Rows, session_seq: int, *, upto: int, until: str = "") -> int:
     """How many turns of a session's transcript stand behind a place, those up to a time where one is given; at most FAR."""
-    found = rows.all(
+    found = rows.column(
         "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "  # noqa: S608
         f"and st.ordinal > :upto and t.source = 'transcript' and t.kind in {_SPOKEN} "
         "and (cast(:until as text) = '' or t.at <= :until) limit :far",
@@ -369,9 +331,6 @@ def later(rows: Rows, session_seq: int, *, upto: int, until: str = "") -> int:
         far=FAR,
     )
     return len(found)
-
-
-_COLUMNS = "g.seq, g.id, g.project_seq, g.session_id, g.text, g.authority, g.created_at, g.done_at"
 
 
 class Goal(NamedTuple):
@@ -387,53 +346,49 @@ class Goal(NamedTuple):
     done_at: str
 
 
+_COLUMNS = columns(Goal, "g")
+
+
 def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority: str, now: str) -> tuple[str, bool]:
     """(id, whether it is new) of a goal; the same words again are the same goal, a person's where a person says them."""
-    ident = (
-        "g" + hashlib.sha256(f"{project}:{session_id}:{' '.join(text.casefold().split())}".encode()).hexdigest()[:10]
-    )
+    words = " ".join(text.casefold().split())
+    ident = "g" + hashlib.sha256(f"{project}:{session_id}:{words}".encode()).hexdigest()[:10]
     known = rows.value("select done_at from goals where id = :id", id=ident)
+    goal = {"id": ident, "project_seq": project, "session_id": session_id, "text": text, "authority": authority}
     rows.insert(
         "goals",
-        "on conflict (id) do update set done_at = '', authority = case when excluded.authority = 'user' then 'user' else goals.authority end",
-        id=ident,
-        project_seq=project,
-        session_id=session_id,
-        text=text,
-        authority=authority,
+        "on conflict (id) do update set done_at = '', "
+        "authority = case when excluded.authority = 'user' then 'user' else goals.authority end",
         created_at=now,
+        **goal,
     )
     return ident, known != ""
 
 
 def open_goals(rows: Rows, *, projects: Sequence[int], session_id: str) -> list[Goal]:
     """The goals of a session, and those that a person declared for one of these projects, the oldest first."""
-    keys = ", ".join(str(int(seq)) for seq in projects) or "-1"
-    found = rows.all(
-        f"select {_COLUMNS} from goals g where g.done_at = '' and g.project_seq in ({keys}) "  # noqa: S608
+    return rows.read(
+        Goal,
+        f"select {_COLUMNS} from goals g where g.done_at = '' and {among('g.project_seq', projects)} "  # noqa: S608
         "and g.session_id in ('', :session) and (g.session_id <> '' or g.authority = 'user') order by g.created_at, g.seq",
         session=session_id,
     )
-    return [Goal(*row) for row in found]
 
 
 def goal_list(rows: Rows, *, projects: Sequence[int] | None, done: bool) -> list[Goal]:
     """The goals of these projects (None: of all), those that are done only where asked for, the latest first."""
-    found = rows.all(
+    return rows.read(
+        Goal,
         f"select {_COLUMNS} from goals g where (:done = 1 or g.done_at = '') and {among('g.project_seq', projects)} "  # noqa: S608
         "order by g.created_at desc, g.seq desc",
         done=int(done),
     )
-    return [Goal(*row) for row in found]
 
 
 def goals_like(rows: Rows, prefix: str) -> list[Goal]:
     """Up to five goals whose id begins with `prefix`."""
-    found = rows.all(
-        f"select {_COLUMNS} from goals g where g.id >= :prefix and g.id < :prefix || '~' order by g.id limit 5",  # noqa: S608
-        prefix=prefix,
-    )
-    return [Goal(*row) for row in found]
+    like = f"select {_COLUMNS} from goals g where g.id >= :prefix and g.id < :prefix || '~' order by g.id limit 5"  # noqa: S608
+    return rows.read(Goal, like, prefix=prefix)
 
 
 def finish_goal(rows: Rows, ident: str, *, now: str) -> bool:
@@ -456,10 +411,9 @@ def merge_goals(rows: Rows, source: int, into: int) -> None:
 
 def split_goals(rows: Rows, source: int, part: int, *, tree: Collection[int]) -> None:
     """Gives back what came with `part`, and with what had been merged into it."""
-    keys = ", ".join(str(int(seq)) for seq in sorted(tree))
     rows.run(
         "update goals set project_seq = :part, origin_seq = case when origin_seq = :part then 0 else origin_seq end "  # noqa: S608
-        f"where project_seq = :source and origin_seq in ({keys})",
+        f"where project_seq = :source and {among('origin_seq', sorted(tree))}",
         part=part,
         source=source,
     )

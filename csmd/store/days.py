@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 from csmd.store import tombstones
 from csmd.store.sqlite import Rows
@@ -66,7 +66,8 @@ class Agent(NamedTuple):
 
 def waiting(rows: Rows, *, after: int, limit: int) -> list[Ending]:
     """The sessions whose last digest was made past a row key, in the order of these; also those that are told already."""
-    found = rows.all(
+    return rows.read(
+        Ending,
         f"select d.seq, {_SESSION}, {_CLOSED}, coalesce(t.digest_seq, 0), coalesce(t.day, ''), coalesce(t.last_at, '') "  # noqa: S608
         "from digests d join sessions s on s.seq = d.session_seq join projects p on p.seq = s.project_seq "
         "left join told_days t on t.session_seq = s.seq "
@@ -76,58 +77,39 @@ def waiting(rows: Rows, *, after: int, limit: int) -> list[Ending]:
         after=after,
         limit=limit,
     )
-    return [_ending(row) for row in found]
 
 
 def live(rows: Rows, *, since: str, limit: int) -> list[Ending]:
     """People's sessions with a turn since a time that the host has not ended; `digest_seq` is 0 for one without."""
-    found = rows.all(
+    return rows.read(
+        Ending,
         "select coalesce((select d.seq from digests d where d.session_seq = s.seq order by d.version desc limit 1), 0), "  # noqa: S608
         f"{_SESSION}, 0, 0, '', '' from sessions s join projects p on p.seq = s.project_seq where s.parent = '' "
         f"and s.host <> 'probe' and s.last_at > :since and not {_CLOSED} order by s.last_at desc, s.seq limit :limit",
         since=since,
         limit=limit,
     )
-    return [_ending(row) for row in found]
-
-
-def _ending(row: tuple[Any, ...]) -> Ending:
-    return Ending(**dict(zip(Ending._fields, row, strict=True)) | {"closed": bool(row[10])})
 
 
 def note(rows: Rows, one: Ending, *, day: str, as_of: tuple[int, str]) -> None:
     """Notes that a day's file tells a session as its digest has it; one that was read before the last forgetting is due again."""
-    rows.upsert(
-        "told_days",
-        "session_seq, day",
-        session_seq=one.session_seq,
-        day=day,
-        digest_seq=one.digest_seq,
-        last_at=one.last_at,
-        workspace_seq=one.workspace_seq,
-        due="" if tombstones.forgettings(rows) == as_of else "again",
-    )
+    told = {"digest_seq": one.digest_seq, "last_at": one.last_at, "workspace_seq": one.workspace_seq}
+    due = "" if tombstones.forgettings(rows) == as_of else "again"
+    rows.upsert("told_days", "session_seq, day", session_seq=one.session_seq, day=day, due=due, **told)
 
 
-def moved(rows: Rows, *, limit: int) -> list[Told]:
-    """What stands in the files of another wall than its project is behind now."""
-    return _told(rows, "and t.due = 'move' and t.due <> ''", limit)
-
-
-def taken_back(rows: Rows, *, limit: int) -> list[Told]:
-    """What is marked: it is to leave its file."""
-    return _told(rows, "and t.due = 'leave' and t.due <> ''", limit)
-
-
-def _told(rows: Rows, wanted: str, limit: int) -> list[Told]:
-    found = rows.all(
-        "select t.seq, s.id, t.day, coalesce(a.name, ''), coalesce(b.name, ''), p.workspace_seq "  # noqa: S608
+def due(rows: Rows, what: Literal["move", "leave", "again"], *, limit: int) -> list[Told]:
+    """What is due of days: to move behind another wall, to leave its file, to be looked through for what was forgotten."""
+    return rows.read(
+        Told,
+        "select t.seq, s.id, t.day, coalesce(a.name, ''), coalesce(b.name, ''), p.workspace_seq "
         "from told_days t join sessions s on s.seq = t.session_seq join projects p on p.seq = s.project_seq "
         "left join projects a on a.seq = t.workspace_seq and a.seq > 0 "
-        f"left join projects b on b.seq = p.workspace_seq and b.seq > 0 where true {wanted} order by t.seq limit :limit",
+        "left join projects b on b.seq = p.workspace_seq and b.seq > 0 "
+        "where t.due = :what and t.due <> '' order by t.seq limit :limit",
+        what=what,
         limit=limit,
     )
-    return [Told(*row) for row in found]
 
 
 def mark_again(rows: Rows, uuids: Iterable[str], sessions: Iterable[int]) -> None:
@@ -140,11 +122,6 @@ def mark_again(rows: Rows, uuids: Iterable[str], sessions: Iterable[int]) -> Non
         )
     for session in sessions:
         rows.run("update told_days set due = 'again' where due = '' and session_seq = :session", session=session)
-
-
-def again(rows: Rows, *, limit: int) -> list[Told]:
-    """What is to be looked through for what was forgotten."""
-    return _told(rows, "and t.due = 'again' and t.due <> ''", limit)
 
 
 def looked_through(rows: Rows, parts: Sequence[Told], changed: Collection[str], *, as_of: tuple[int, str]) -> None:
@@ -164,11 +141,11 @@ def is_out(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], bool]:
     Nothing tells when an assistant said it there, so it counts as its first.
     """
     began = str(rows.value("select started_at from sessions where id = :id", id=ident) or "")
-    places = rows.all(
+    places = rows.column(
         "select project_seq from sessions where id = :id union select t.project_seq from sessions s "
         "join session_turn st on st.session_seq = s.seq join turns t on t.seq = st.turn_seq where s.id = :id",
         id=ident,
-    ) or [(0,)]
+    ) or [0]
     own = rows.all(
         "select distinct m.text, m.project_seq, m.at from sessions s join session_turn st on st.session_seq = s.seq "
         "join statements m on m.turn_seq = st.turn_seq where s.id = :id and m.authority = 'user'",
@@ -177,10 +154,10 @@ def is_out(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], bool]:
 
     def is_out(said: str) -> bool:
         asked = partial(tombstones.is_out, rows, said, key=key)
-        if not any(asked(authority="assistant", project=int(one), at=began) for (one,) in places):
+        if not any(asked(authority="assistant", project=place, at=began) for place in places):
             return False
         return not any(
-            similarity.says_the_same(str(words), said) and not asked(authority="user", project=int(project), at=str(at))
+            similarity.says_the_same(words, said) and not asked(authority="user", project=project, at=at)
             for words, project, at in own
         )
 
@@ -189,12 +166,11 @@ def is_out(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], bool]:
 
 def said(rows: Rows, ident: str) -> list[str]:
     """What a session's digests say in somebody's words, whatever version."""
-    found = rows.all(
+    return rows.column(
         "select distinct i.text from sessions s join digests d on d.session_seq = s.seq join digest_items i on i.digest_seq = d.seq "
         "where s.id = :id and i.kind in ('goal', 'decision', 'correction', 'open')",
         id=ident,
     )
-    return [str(words) for (words,) in found]
 
 
 def stand(rows: Rows, parts: Sequence[Told]) -> None:
@@ -215,17 +191,17 @@ def gone(rows: Rows, parts: Sequence[Told]) -> None:
 
 def take_back(rows: Rows, turn_seq: int) -> None:
     """Marks what was told of the sessions that list a turn, and drops what could bring it back into a file."""
-    for (session,) in rows.all("select session_seq from session_turn where turn_seq = :turn", turn=turn_seq):
-        clear(rows, int(session))
+    for session in rows.column("select session_seq from session_turn where turn_seq = :turn", turn=turn_seq):
+        clear(rows, session)
 
 
 def clear(rows: Rows, session_seq: int) -> None:
     """Marks what was told of one session."""
-    for (day,) in rows.all(
+    for day in rows.column(
         "update told_days set due = 'leave' where session_seq = :session and due <> 'leave' returning day",
         session=session_seq,
     ):
-        _without_images(rows, str(day))
+        _without_images(rows, day)
 
 
 def _without_images(rows: Rows, day: str) -> None:
@@ -247,31 +223,30 @@ def move(rows: Rows, project: int) -> None:
 
 def gotchas(rows: Rows, session_seq: int, *, limit: int) -> list[str]:
     """What was found out to be a trap in a session, the surest first."""
-    found = rows.all(
+    return rows.column(
         "select m.text from session_turn st join statements m on m.turn_seq = st.turn_seq "
         "where st.session_seq = :session and m.category = 'gotcha' order by m.confidence desc, st.ordinal, m.seq limit :limit",
         session=session_seq,
         limit=limit,
     )
-    return [str(said) for (said,) in found]
 
 
 def times(rows: Rows, session_seq: int) -> list[str]:
     """When something was said or done in a session, in order."""
-    found = rows.all(
+    return rows.column(
         "select t.at from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
         "order by st.ordinal",
         session=session_seq,
     )
-    return [str(at) for (at,) in found]
 
 
 def agents(rows: Rows, ident: str) -> list[Agent]:
     """The sub-agents of a session, in the order in which they began."""
-    found = rows.all(
+    found = rows.read(
+        Agent,
         "select s.id, s.turns, coalesce((select t.kind from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = s.seq order by st.ordinal desc limit 1), '') from sessions s where s.parent = :id "
-        "order by s.started_at, s.id",
+        "where st.session_seq = s.seq order by st.ordinal desc limit 1), '') = 'assistant' from sessions s "
+        "where s.parent = :id order by s.started_at, s.id",
         id=ident,
     )
-    return [Agent(str(one).rpartition("/")[2], int(turns), kind == "assistant") for one, turns, kind in found]
+    return [agent._replace(id=agent.id.rpartition("/")[2]) for agent in found]

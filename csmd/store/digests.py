@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from csmd.store import cursors
-from csmd.store.sqlite import Rows, among
+from csmd.store.sqlite import Rows, among, columns
 
 #: The cursors of who reads digests: gone with them, so that what rests on them is made again.
 DIGEST, SELF = "digest", "self"
@@ -20,7 +20,6 @@ _SESSION = (
     "coalesce((select e.name from events e where e.session_id = s.id and e.name in ('session_end', 'pre_compact') "
     "and e.at >= s.last_at order by e.at desc, e.seq desc limit 1), '')"
 )
-_COLUMNS = "d.seq, d.session_seq, d.version, d.why, d.upto, d.at, d.text, d.outcome, d.prompts, d.calls, d.tokens"
 
 
 class Row(NamedTuple):
@@ -37,6 +36,9 @@ class Row(NamedTuple):
     prompts: int
     calls: int
     tokens: int
+
+
+_COLUMNS = columns(Row, "d")
 
 
 class ItemRow(NamedTuple):
@@ -63,20 +65,20 @@ class Waiting(NamedTuple):
 
 def waiting(rows: Rows, *, limit: int) -> list[Waiting]:
     """People's sessions that were distilled to their end and whose digest does not reach as far, oldest first."""
-    found = rows.all(
+    return rows.read(
+        Waiting,
         f"select {_SESSION} from sessions s join cursors d on d.stage = 'distill' and d.subject = cast(s.seq as text) "  # noqa: S608
         "left join cursors c on c.stage = 'digest' and c.subject = cast(s.seq as text) "
         "where s.parent = '' and s.host <> 'probe' and s.turns > coalesce(c.position, 0) and d.position >= s.turns "
         "order by s.started_at, s.seq limit :limit",
         limit=limit,
     )
-    return [Waiting(*row) for row in found]
 
 
 def session(rows: Rows, session_seq: int) -> Waiting:
     """A session as it is now, whether it waits for a digest or not."""
-    found = rows.all(f"select {_SESSION} from sessions s where s.seq = :seq", seq=session_seq)  # noqa: S608
-    return Waiting(*found[0])
+    (found,) = rows.read(Waiting, f"select {_SESSION} from sessions s where s.seq = :seq", seq=session_seq)  # noqa: S608
+    return found
 
 
 def reopened(rows: Rows, *, after: int, limit: int) -> tuple[int, int, list[int]]:
@@ -128,20 +130,17 @@ def stated(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
 
 def of_session(rows: Rows, session_seq: int) -> list[Row]:
     """Every version of a session's digest, the first first."""
-    found = rows.all(
-        f"select {_COLUMNS} from digests d where d.session_seq = :session order by d.version",  # noqa: S608
-        session=session_seq,
-    )
-    return [Row(*row) for row in found]
+    versions = f"select {_COLUMNS} from digests d where d.session_seq = :session order by d.version"  # noqa: S608
+    return rows.read(Row, versions, session=session_seq)
 
 
 def items(rows: Rows, digest_seq: int) -> list[ItemRow]:
     """What a digest was made of, in its order."""
-    found = rows.all(
+    return rows.read(
+        ItemRow,
         "select kind, text, uuid, state, amount from digest_items where digest_seq = :digest order by seq",
         digest=digest_seq,
     )
-    return [ItemRow(*row) for row in found]
 
 
 def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str, str]]:
@@ -149,23 +148,22 @@ def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str, str]]:
 
     Goal, files, commits, open ends.
     """
-    found = rows.all(
+    return rows.all(
         "select i.kind, i.text, coalesce(t.kind, ''), coalesce(t.at, '') from digest_items i left join turns t on t.uuid = i.uuid "
         "where i.digest_seq = :digest and i.kind in ('goal', 'file', 'commit', 'open') order by i.seq",
         digest=digest_seq,
     )
-    return [(str(kind), str(said), str(by), str(at)) for kind, said, by, at in found]
 
 
 def latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Row]:
     """The last version of the digests of sessions in these projects (None: in all), the latest session first."""
-    found = rows.all(
+    return rows.read(
+        Row,
         f"select {_COLUMNS} from sessions s join digests d on d.session_seq = s.seq "  # noqa: S608
         f"where s.parent = '' and {among('s.project_seq', projects)} and d.version = (select max(o.version) from digests o "
         "where o.session_seq = s.seq) order by s.last_at desc, s.seq desc limit :limit",
         limit=limit,
     )
-    return [Row(*row) for row in found]
 
 
 def replace(rows: Rows, session_seq: int, made: Sequence[Any], *, turns: int) -> int:
@@ -193,35 +191,18 @@ def _same(rows: Rows, old: Row, one: Any) -> bool:
 
 
 def _insert(rows: Rows, session_seq: int, version: int, one: Any) -> None:
-    seq = rows.insert_keyed(
-        "digests",
-        session_seq=session_seq,
-        version=version,
-        why=one.why,
-        upto=one.upto,
-        at=one.at,
-        text=one.text,
-        outcome=one.outcome,
-        prompts=one.prompts,
-        calls=one.calls,
-        tokens=one.tokens,
-    )
+    values = {
+        name: getattr(one, name) for name in ("why", "upto", "at", "text", "outcome", "prompts", "calls", "tokens")
+    }
+    seq = rows.insert_keyed("digests", session_seq=session_seq, version=version, **values)
     for item in one.items:
-        rows.insert(
-            "digest_items",
-            digest_seq=seq,
-            kind=item.kind,
-            text=item.text,
-            uuid=item.uuid,
-            state=item.state,
-            amount=item.amount,
-        )
+        rows.insert("digest_items", digest_seq=seq, **{name: getattr(item, name) for name in ItemRow._fields})
 
 
 def take_back(rows: Rows, turn_seq: int) -> None:
     """Removes what was made of the sessions that list a turn: its words have changed, and it is made again."""
-    for (session,) in rows.all("select session_seq from session_turn where turn_seq = :turn", turn=turn_seq):
-        clear(rows, int(session))
+    for session in rows.column("select session_seq from session_turn where turn_seq = :turn", turn=turn_seq):
+        clear(rows, session)
 
 
 def clear(rows: Rows, session_seq: int) -> None:
@@ -288,20 +269,19 @@ class LinkRow(NamedTuple):
 
 def behind(rows: Rows, *, limit: int) -> list[Behind]:
     """The sessions with a last digest that was not compared, oldest first."""
-    found = rows.all(
+    return rows.read(
+        Behind,
         "select s.seq, s.project_seq, d.seq from digests d join sessions s on s.seq = d.session_seq "
         "left join cursors c on c.stage = 'self' and c.subject = cast(s.seq as text) "
         "where d.seq > coalesce(c.position, 0) and d.version = (select max(o.version) from digests o "
         "where o.session_seq = d.session_seq) order by s.started_at, s.seq limit :limit",
         limit=limit,
     )
-    return [Behind(*row) for row in found]
 
 
 def starts(rows: Rows, sessions: Sequence[int]) -> list[str]:
     """When some sessions began."""
-    keys = ", ".join(str(int(seq)) for seq in sessions)
-    return rows.column(f"select started_at from sessions where seq in ({keys})")  # noqa: S608
+    return rows.column(f"select started_at from sessions where {among('seq', sessions)}")  # noqa: S608
 
 
 def digests_of_project(rows: Rows, project: int, *, since: str, until: str) -> list[tuple[Any, ...]]:
@@ -321,9 +301,9 @@ def items_of(rows: Rows, digests: Sequence[int]) -> list[tuple[Any, ...]]:
     """(digest, kind, text, uuid, state) of everything that sessions are compared by, in its order."""
     found: list[tuple[Any, ...]] = []
     for begin in range(0, len(digests), LINKED_AT_ONCE):
-        keys = ", ".join(str(int(seq)) for seq in digests[begin : begin + LINKED_AT_ONCE])
         found += rows.all(
-            f"select digest_seq, kind, text, uuid, state from digest_items where digest_seq in ({keys}) "  # noqa: S608
+            "select digest_seq, kind, text, uuid, state from digest_items "  # noqa: S608
+            f"where {among('digest_seq', digests[begin : begin + LINKED_AT_ONCE])} "
             "and kind not in ('decision', 'correction', 'open', 'last') order by seq"
         )
     return found
@@ -331,13 +311,12 @@ def items_of(rows: Rows, digests: Sequence[int]) -> list[tuple[Any, ...]]:
 
 def shared(rows: Rows, session_seq: int) -> list[tuple[int, str]]:
     """(session, the first turn) for each other conversation of people that lists turns which this one lists, too."""
-    found = rows.all(
+    return rows.all(
         "select o.session_seq, min(t.uuid) from session_turn st join session_turn o on o.turn_seq = st.turn_seq "
         "and o.session_seq <> st.session_seq join sessions s on s.seq = o.session_seq and s.parent = '' "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session group by o.session_seq order by o.session_seq",
         session=session_seq,
     )
-    return [(int(seq), str(uuid)) for seq, uuid in found]
 
 
 def captured(rows: Rows, idents: Sequence[str]) -> frozenset[str]:
@@ -350,23 +329,16 @@ def captured(rows: Rows, idents: Sequence[str]) -> frozenset[str]:
 def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[str, str]) -> None:
     """Writes what a session builds on in the place of what was written before; what is the same keeps its row."""
     known = {
-        (int(one), str(rule), str(about)): int(seq)
-        for seq, one, rule, about in rows.all(
+        tuple(link): seq
+        for seq, *link in rows.all(
             "select seq, from_seq, rule, about from session_links where to_seq = :session", session=to_seq
         )
     }
     for link in made:
-        seq = known.pop((link.from_seq, link.rule, link.about), 0)
-        if not seq:
-            seq = rows.insert_keyed(
-                "session_links",
-                from_seq=link.from_seq,
-                to_seq=to_seq,
-                kind=kinds[link.rule],
-                rule=link.rule,
-                about=link.about,
-                weight=link.weight,
-            )
+        same = {"from_seq": link.from_seq, "rule": link.rule, "about": link.about}
+        seq = known.pop(tuple(same.values()), 0) or rows.insert_keyed(
+            "session_links", to_seq=to_seq, kind=kinds[link.rule], weight=link.weight, **same
+        )
         rows.run("update session_links set weight = :weight where seq = :seq", weight=link.weight, seq=seq)
         rows.run("delete from session_link_evidence where link_seq = :seq", seq=seq)
         for uuid in link.evidence:
@@ -382,14 +354,14 @@ def links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | 
         if projects is None
         else f"and (l.from_seq = 0 or s.project_seq in ({', '.join(str(int(p)) for p in projects)}))"
     )
-    found = rows.all(
+    return rows.read(
+        LinkRow,
         "select l.seq, coalesce(f.id, ''), t.id, l.rule, l.kind, l.about, l.weight, coalesce(s.started_at, t.started_at) "  # noqa: S608
         "from session_links l join sessions t on t.seq = l.to_seq left join sessions f on f.seq = l.from_seq "
         "left join sessions s on s.seq = case when l.to_seq = :session then l.from_seq else l.to_seq end "
         f"where (l.to_seq = :session or l.from_seq = :session) {among} order by l.weight desc, l.seq",
         session=session_seq,
     )
-    return [LinkRow(*row) for row in found]
 
 
 def link_evidence(rows: Rows, link_seq: int) -> list[str]:
@@ -399,28 +371,20 @@ def link_evidence(rows: Rows, link_seq: int) -> list[str]:
 
 def link_counts(rows: Rows, *, projects: Sequence[int] | None) -> dict[str, int]:
     """How many links of each kind there are to sessions of these projects (None: of all)."""
-    return {
-        str(kind): int(count)
-        for kind, count in rows.all(
+    return dict(
+        rows.all(
             f"select l.kind, count(*) from session_links l join sessions s on s.seq = l.to_seq where {among('s.project_seq', projects)} "  # noqa: S608
             "group by l.kind order by l.kind"
         )
-    }
+    )
 
 
 def replace_outcomes(rows: Rows, session_seq: int, ended: Sequence[Any], *, at: str) -> None:
     """Writes how the work of a session ended, and what it was held with, in the place of what was written before."""
     rows.run("delete from self_capabilities where session_seq = :session", session=session_seq)
     for one in ended:
-        rows.insert(
-            "self_capabilities",
-            session_seq=session_seq,
-            capability=one.capability,
-            outcome=one.outcome,
-            why=one.why,
-            uuid=one.uuid,
-            at=at,
-        )
+        how = {"capability": one.capability, "outcome": one.outcome, "why": one.why, "uuid": one.uuid}
+        rows.insert("self_capabilities", session_seq=session_seq, at=at, **how)
     rows.run("delete from self_continuity where session_seq = :session", session=session_seq)
     rows.run(
         "insert into self_continuity (session_seq, host, version, model, since, until) "
@@ -431,45 +395,34 @@ def replace_outcomes(rows: Rows, session_seq: int, ended: Sequence[Any], *, at: 
 
 def outcomes_counted(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[Any, ...]]:
     """(capability, outcome, uuid, session, time) of the sessions of these projects (None: of all), in order of time."""
-    among = _among(projects)
     return rows.all(
         "select c.capability, c.outcome, c.uuid, s.id, c.at from self_capabilities c "  # noqa: S608
-        f"join sessions s on s.seq = c.session_seq {among} order by c.at, s.id, c.capability"
+        f"join sessions s on s.seq = c.session_seq and {among('s.project_seq', projects)} order by c.at, s.id, c.capability"
     )
 
 
 def continuity(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[str, str, str, str, int]]:
     """(model or version, its name, since, until, sessions) of what sessions of these projects were held with, in order."""
     found: list[tuple[str, str, str, str, int]] = []
-    among = _among(projects)
     for column in ("model", "version"):
-        found += [
-            (column, str(a), str(b), str(c), int(d))
-            for a, b, c, d in rows.all(
-                f"select c.{column}, min(c.since), max(c.until), count(*) from self_continuity c "  # noqa: S608
-                f"join sessions s on s.seq = c.session_seq {among} "
-                f"group by c.{column} having c.{column} <> '' order by min(c.since), c.{column}"
-            )
-        ]
+        found += rows.all(
+            f"select '{column}', c.{column}, min(c.since), max(c.until), count(*) from self_continuity c "  # noqa: S608
+            f"join sessions s on s.seq = c.session_seq and {among('s.project_seq', projects)} "
+            f"group by c.{column} having c.{column} <> '' order by min(c.since), c.{column}"
+        )
     return found
 
 
 def projects_held(rows: Rows) -> list[int]:
     """The projects with sessions whose work was counted."""
-    found = rows.all(
+    return rows.column(
         "select distinct s.project_seq from self_capabilities c join sessions s on s.seq = c.session_seq order by s.project_seq"
     )
-    return [int(project) for (project,) in found]
 
 
 def warned(rows: Rows) -> list[int]:
     """The projects for which a warning of the self model waits."""
-    found = rows.all(
+    return rows.column(
         "select distinct project_seq from candidates where source = 'selfmodel' and status in ('open', 'needs_review') "
         "order by project_seq"
     )
-    return [int(project) for (project,) in found]
-
-
-def _among(projects: Sequence[int] | None) -> str:
-    return f"and {among('s.project_seq', projects)}"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from csmd.model import Event, Turn, TurnKind
 from csmd.store import projects, turns, vectors
 from csmd.store import turns as room_of
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, among
 from csmd.text import tokens
+
+#: Two reports of one event come at most so many seconds apart.
+TWICE_S = 2.0
 
 
 def record(rows: Rows, event: Event, *, text_hash: str, payload_hash: str) -> bool:
@@ -20,45 +24,31 @@ def record(rows: Rows, event: Event, *, text_hash: str, payload_hash: str) -> bo
     """
     if _reported_twice(rows, event, payload_hash):
         return False
-    return rows.insert(
-        "events",
-        "on conflict do nothing",
-        id=event.id,
-        host=event.host,
-        name=event.name,
-        session_id=event.session_id,
-        stream=f"{event.session_id}/{event.agent_id}" if event.agent_id else event.session_id,
-        text_hash=text_hash,
-        payload_hash=payload_hash,
-        source=event.source,
-        at=event.at,
-    )
+    reported = {name: getattr(event, name) for name in ("id", "host", "name", "session_id", "source", "at")}
+    stream = f"{event.session_id}/{event.agent_id}" if event.agent_id else event.session_id
+    hashes = {"text_hash": text_hash, "payload_hash": payload_hash}
+    return rows.insert("events", "on conflict (id) do nothing", stream=stream, **hashes, **reported)
 
 
 def _reported_twice(rows: Rows, event: Event, payload_hash: str) -> bool:
-    for (at,) in rows.all(
+    for at in rows.column(
         "select at from events where session_id = :session and name = :name and payload_hash = :payload "
         "order by seq desc limit 5",
         session=event.session_id,
         name=event.name,
         payload=payload_hash,
     ):
+        first, last = sorted((at, event.at))
         between = rows.value(
             "select count(*) from events where session_id = :session and name <> :name and at > :first and at < :last",
             session=event.session_id,
             name=event.name,
-            first=min(at, event.at),
-            last=max(at, event.at),
+            first=first,
+            last=last,
         )
-        if not between and _within_2_s(at, event.at):
+        if not between and (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds() <= TWICE_S:
             return True
     return False
-
-
-def _within_2_s(one: str, other: str) -> bool:
-    from datetime import datetime
-
-    return abs((datetime.fromisoformat(one) - datetime.fromisoformat(other)).total_seconds()) <= 2.0
 
 
 #: What stands before an event's id in the uuid of the turn it reported.
@@ -130,28 +120,27 @@ def over(rows: Rows, *, before: str, after: tuple[str, int], most: int) -> tuple
     found: list[int] = []
     silent: set[int] = set()  # nothing is later than a turn: then nothing is later than a later one
     for seq, uuid, session, text_hash, at in waiting:
-        if _double(rows, str(uuid), session, text_hash) is not None or (
+        if _double(rows, uuid, session, text_hash) is not None or (
             session not in silent and _went_on(rows, session, after=at)
         ):
-            found.append(int(seq))
+            found.append(seq)
         else:
             silent.add(session)
-    return found, (str(waiting[-1][4]), int(waiting[-1][0])) if len(waiting) == most else FIRST
+    return found, (waiting[-1][4], waiting[-1][0]) if len(waiting) == most else FIRST
 
 
 def close_provisional(rows: Rows, seqs: Sequence[int]) -> tuple[int, int]:
     """Ends the wait of turns that are `over`; (dropped as doubles, kept as hook-only)."""
-    keys = ", ".join(str(int(seq)) for seq in seqs) or "0"
     dropped = kept = 0
     for seq, uuid, session, text_hash in rows.all(
-        f"select seq, uuid, session_seq, text_hash from turns where seq in ({keys}) and provisional = 1 order by at, seq"  # noqa: S608
+        "select seq, uuid, session_seq, text_hash from turns "  # noqa: S608
+        f"where {among('seq', seqs)} and provisional = 1 order by at, seq"
     ):
-        double = _double(rows, str(uuid), session, text_hash)
+        double = _double(rows, uuid, session, text_hash)
         if double is None:
-            rows.run("update turns set provisional = 0 where seq = :seq", seq=seq)
-            kept += 1
+            kept += rows.run("update turns set provisional = 0 where seq = :seq", seq=seq)
         else:
-            turns.merge(rows, int(seq), str(uuid), into=double[0], uuid=double[1])
+            turns.merge(rows, seq, uuid, into=double[0], uuid=double[1])
             dropped += 1
     return dropped, kept
 
@@ -184,7 +173,7 @@ def _double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[int, s
         return None
     kinds = _KINDS.get(reported[0], _KINDS_OF_ANSWERS)
     stored = [
-        (int(seq), str(of))
+        (seq, of)
         for seq, of, kind in rows.all(
             "select t.seq, t.uuid, t.kind from turns t cross join session_turn st where t.text_hash = :hash "
             "and t.source = 'transcript' and st.turn_seq = t.seq and st.session_seq = :session order by st.ordinal",
@@ -209,7 +198,7 @@ def _in_parts(rows: Rows, uuid: str, session: int) -> list[tuple[int, str]]:
         session=session,
         most=LATEST_TURNS,
     ):
-        messages.setdefault(str(message), []).insert(0, (int(seq), str(of), str(said)))
+        messages.setdefault(message, []).insert(0, (seq, of, said))
     return [
         parts[0][:2]
         for parts in reversed(messages.values())
@@ -247,20 +236,18 @@ def add_probe(rows: Rows, turn: Turn, *, text_hash: str) -> bool:
 
 def is_probe_there(rows: Rows, session_id: str) -> bool:
     """Whether a marker's session is stored."""
-    return (
-        rows.value("select 1 from sessions where id = :id and host = :host", id=session_id, host=PROBE_HOST) is not None
-    )
+    return rows.value("select 1 from sessions where id = :id and host = 'probe'", id=session_id) is not None
 
 
 def remove_probe(rows: Rows, *, session_id: str = "", before: str = "") -> int:
     """Takes away one marker's session, or those that began before a time; how many turns went."""
     gone = 0
-    for (session,) in rows.all(
+    for session in rows.column(
         "select seq from sessions where host = 'probe' and (id = :id or started_at < :before)",
         id=session_id,
         before=before,
     ):
-        for (turn,) in rows.all("select seq from turns where session_seq = :session", session=session):
+        for turn in rows.column("select seq from turns where session_seq = :session", session=session):
             vectors.delete_for(rows, "turn", turn)
             rows.run("delete from turns where seq = :seq", seq=turn)
             gone += 1
@@ -296,7 +283,8 @@ def live_sessions(rows: Rows, *, began: str, lively: str, answered: str, now: st
 
     An assistant has answered in them before `answered`; what is told of a time after `now` is not gone by.
     """
-    found = rows.all(
+    return rows.read(
+        HookedSession,
         "select s.id, s.path, s.started_at from sessions s where s.parent = '' and s.path <> '' "
         "and s.started_at >= :began and s.last_at >= :lively and s.last_at <= :now "
         "and not exists (select 1 from events e where e.session_id = s.id) "
@@ -310,26 +298,24 @@ def live_sessions(rows: Rows, *, began: str, lively: str, answered: str, now: st
         answered=answered,
         now=now,
     )
-    return [HookedSession(id=a, path=b, started_at=c) for a, b, c in found]
 
 
 def unheard_noted(rows: Rows) -> list[Unheard]:
     """Those that are noted, the first first."""
-    found = rows.all(
+    return rows.read(
+        Unheard,
         "select u.session_id, coalesce(s.path, ''), u.at, u.after_event from unheard u "
-        "left join sessions s on s.id = u.session_id order by u.at, u.session_id"
+        "left join sessions s on s.id = u.session_id order by u.at, u.session_id",
     )
-    return [Unheard(id=a, path=b, at=c, after_event=d) for a, b, c, d in found]
 
 
 def latest_events(rows: Rows) -> list[tuple[int, str, str]]:
     """(row key, time, its session's transcript or "") of the latest events: those of a few sessions."""
-    found = rows.all(
+    return rows.all(
         "select e.seq, e.at, coalesce(s.path, '') from events e left join sessions s on s.id = e.session_id "
-        "where e.seq > :after",
-        after=int(rows.value("select coalesce(max(seq), 0) from events")) - LATEST,
+        "where e.seq > (select coalesce(max(seq), 0) from events) - :latest",
+        latest=LATEST,
     )
-    return [(int(key), str(at), str(path)) for key, at, path in found]
 
 
 def note_unheard(rows: Rows, sessions: Sequence[str], *, at: str) -> None:
@@ -372,8 +358,9 @@ def note_versions(rows: Rows, latest: Mapping[str, str]) -> None:
 
 def versions_since(rows: Rows, at: str) -> dict[str, str]:
     """The versions that wrote a line since a time, and when they last did, the latest first."""
-    found = rows.all("select version, last_at from clients where last_at >= :at order by last_at desc, version", at=at)
-    return {str(version): str(last) for version, last in found}
+    return dict(
+        rows.all("select version, last_at from clients where last_at >= :at order by last_at desc, version", at=at)
+    )
 
 
 def note_elsewhere(rows: Rows, path: str, *, at: str) -> None:
@@ -387,5 +374,4 @@ def note_elsewhere(rows: Rows, path: str, *, at: str) -> None:
 
 def elsewhere(rows: Rows) -> dict[str, str]:
     """The directories that hooks named and that were not read then, and when they last did, the latest first."""
-    found = rows.all("select path, last_at from elsewhere order by last_at desc, path")
-    return {str(path): str(at) for path, at in found}
+    return dict(rows.all("select path, last_at from elsewhere order by last_at desc, path"))

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from csmd.model import NEVER, Project
+from csmd.model import NEVER, Project, Provenance
 from csmd.store import belief_changes, disk, memories, projects, topics, workspaces
-from csmd.store.sqlite import Rows, among
+from csmd.store.sqlite import Rows, among, as_value
 
 #: The columns that say what a memory is; those that lead to other rows and those that count days stand by themselves.
 COLUMNS = (
@@ -25,8 +25,6 @@ BROUGHT = "brought"
 #: Of one whose links, audit and successor are yet to come: the import that is under way, or the next one, brings them.
 IN_PART = "in part"
 _READ = ", ".join(f"m.{name}" for name in (*COLUMNS, *DAYS))
-_NAMES = ", ".join((*COLUMNS, *DAYS))
-_MARKS = ", ".join(f":{name}" for name in (*COLUMNS, *DAYS))
 
 
 def seqs(rows: Rows, places: Sequence[int] | None) -> list[int]:
@@ -45,6 +43,7 @@ def record(rows: Rows, seq: int) -> dict[str, Any]:
     columns = dict(zip((*COLUMNS, *DAYS), values, strict=True))
     today = projects.active_day(rows, int(project))
     left = {name: None if columns[name] >= NEVER else columns[name] - today for name in DAYS}
+    beside = belief_changes.beside(rows, seq)
     return {
         "id": ident,
         "text": said,
@@ -52,37 +51,23 @@ def record(rows: Rows, seq: int) -> dict[str, Any]:
         **{name: columns[name] for name in COLUMNS},
         "days_left": left,
         "superseded_by": superseded,
-        "sources": _lists(
-            rows, "select uuid, session_id, at, role from provenance where memory_seq = :seq order by at, uuid", seq
+        "sources": rows.all(
+            "select uuid, session_id, at, role from provenance where memory_seq = :seq order by at, uuid", seq=seq
         ),
-        "links": _lists(
-            rows,
+        "links": rows.all(
             "select t.id, l.relationship, l.weight, l.created_at from links l join memories t on t.seq = l.to_seq "
             "where l.from_seq = :seq order by t.id, l.relationship",
-            seq,
+            seq=seq,
         ),
-        "tags": _lists(
-            rows,
-            "select t.name, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
-            "where x.memory_seq = :seq and x.by_whom <> 'rule' order by t.name",
-            seq,
-        ),
-        "symptoms": _lists(
-            rows, "select uuid, at, text, fingerprint from symptoms where memory_seq = :seq order by uuid", seq
-        ),
-        "refutations": _lists(
-            rows, "select uuid, at, reason, lowered from refutations where memory_seq = :seq order by uuid", seq
-        ),
-        "scene": _lists(rows, "select uuid, text from scenes where memory_seq = :seq", seq),
+        "tags": [tag for tag in beside["tags"] if tag[1] != topics.RULE],
+        "symptoms": beside["symptoms"],
+        "refutations": beside["refutations"],
+        "scene": beside["scenes"],
         "changes": [
             {name: value for name, value in asdict(change).items() if name not in ("seq", "memory_id")}
             for change in belief_changes.changes_of(rows, str(ident))
         ],
     }
-
-
-def _lists(rows: Rows, query: str, seq: int) -> list[list[Any]]:
-    return [list(row) for row in rows.all(query, seq=seq)]
 
 
 def _place(rows: Rows, seq: int) -> dict[str, str]:
@@ -154,27 +139,17 @@ def _wall_of(rows: Rows, project: Project) -> int:
 def put(rows: Rows, ident: str, one: Mapping[str, Any], *, project: int, text_hash: str) -> int:
     """Stores a memory as a record has it, under an id, with its sources; its row key."""
     today = projects.active_day(rows, project)
-    days = {name: NEVER if left is None else today + left for name, left in one["days_left"].items()}
-    seq = int(
-        rows.value(
-            f"insert into memories (id, text, text_hash, project_seq, {_NAMES}) "  # noqa: S608
-            f"values (:id, :text, :hash, :project, {_MARKS}) returning seq",
-            id=ident,
-            text=one["text"],
-            hash=text_hash,
-            project=project,
-            **{name: one[name] for name in COLUMNS},
-            **days,
-        )
-    )
+    values = {name: one[name] for name in ("text", *COLUMNS)}
+    values |= {name: NEVER if left is None else today + left for name, left in one["days_left"].items()}
+    seq = rows.insert_keyed("memories", id=ident, text_hash=text_hash, project_seq=project, **values)
     add_sources(rows, seq, one)
     return seq
 
 
 def add_sources(rows: Rows, seq: int, one: Mapping[str, Any]) -> None:
     """Notes the turns that a record names; those that are known stay as they are."""
-    for uuid, session, at, role in one["sources"]:
-        rows.insert("provenance", "on conflict do nothing", memory_seq=seq, uuid=uuid, session_id=session, at=at, role=role)  # fmt: skip
+    for source in one["sources"]:
+        memories.add_provenance(rows, seq, as_value(Provenance, source))
 
 
 def put_beside(rows: Rows, seq: int, ident: str, one: Mapping[str, Any], *, renamed: Mapping[str, str]) -> None:
@@ -182,10 +157,8 @@ def put_beside(rows: Rows, seq: int, ident: str, one: Mapping[str, Any], *, rena
 
     `renamed` maps the ids of the records to those that they have here.
     """
-    for uuid, at, said, fingerprint in one["symptoms"]:
-        rows.insert("symptoms", "on conflict do nothing", memory_seq=seq, uuid=uuid, at=at, text=said, fingerprint=fingerprint)  # fmt: skip
-    for uuid, at, reason, lowered in one["refutations"]:
-        rows.insert("refutations", "on conflict do nothing", memory_seq=seq, uuid=uuid, at=at, reason=reason, lowered=lowered)  # fmt: skip
+    for table in ("symptoms", "refutations"):
+        belief_changes.put_beside(rows, seq, table, one[table])
     put_scene(rows, seq, one)
     for name, by, weight in one["tags"]:
         topics.tag(rows, seq, name, by=by, weight=weight)

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 from csmd.model import Candidate, Memory
 from csmd.store import candidates, memories, tombstones
-from csmd.store.sqlite import Rows, among
+from csmd.store.sqlite import Rows, among, columns, written
 from csmd.store.text_columns import LOOKED_AT
 from csmd.text import page_lines, tokens
 from csmd.text.page_lines import BULLET, ID, words_of
 
 #: How many calls of tools are looked at for who wrote a page, the latest.
 MOST_CALLS = 500
-PART = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,27 +48,13 @@ class Call:
 
 def pages(rows: Rows) -> dict[str, PageRow]:
     """Every page by its path below the memory directory."""
-    return {
-        str(a): PageRow(path=a, text=b, at=c, also=d, held=e, problem=f, left_out=tuple(str(g).split()))
-        for a, b, c, d, e, f, g in rows.all(
-            "select path, text, at, also, held, problem, left_out from pages order by path"
-        )
-    }
+    found = rows.read(PageRow, f"select {columns(PageRow, 'p')} from pages p order by p.path")  # noqa: S608
+    return {page.path: page for page in found}
 
 
 def put_page(rows: Rows, page: PageRow) -> None:
     """Notes how a page stands now."""
-    rows.upsert(
-        "pages",
-        "path",
-        path=page.path,
-        text=page.text,
-        at=page.at,
-        also=page.also,
-        held=page.held,
-        problem=page.problem,
-        left_out=" ".join(page.left_out),
-    )
+    rows.upsert("pages", "path", **written(page))
 
 
 def remove_page(rows: Rows, path: str) -> None:
@@ -92,30 +77,22 @@ def page_places(rows: Rows) -> list[tuple[int, str, str, str, bool]]:
 
 def alive(rows: Rows) -> list[Memory]:
     """The memories that nothing has replaced or put aside, in the order of their rows."""
-    found = rows.column(
-        "select seq from memories where superseded_by = '' and twin_of = 0 and tier <> 'archive' order by seq"
-    )
-    known: dict[int, Memory] = {}
-    for start in range(0, len(found), PART):
-        known |= memories.by_seqs(rows, found[start : start + PART])
-    return [known[seq] for seq in found]
+    return memories.where(rows, "m.superseded_by = '' and m.twin_of = 0 and m.tier <> 'archive' order by m.seq")
 
 
 def projects_of(rows: Rows, idents: Iterable[str]) -> frozenset[int]:
     """The projects of some memories."""
-    found = (rows.value("select project_seq from memories where id = :id", id=ident) for ident in idents)
-    return frozenset(int(seq) for seq in found if seq is not None)
+    found = (rows.column("select project_seq from memories where id = :id", id=ident) for ident in idents)
+    return frozenset(seq for of_one in found for seq in of_one)
 
 
 def asked_about(rows: Rows, projects: Sequence[int] | None = None) -> list[tuple[str, str]]:
     """(memory, page) of the lines that were removed from pages and that a person is asked about, in order."""
-    found = rows.all(
-        "select t.fingerprint from candidates t where t.source = :source and t.kind = 'stale' "  # noqa: S608
-        f"and t.status in ('open', 'needs_review') and {among('t.project_seq', projects)} order by t.seq",
-        source=candidates.PAGE,
+    found = rows.column(
+        "select t.fingerprint from candidates t where t.source = 'page' and t.kind = 'stale' "  # noqa: S608
+        f"and t.status in ('open', 'needs_review') and {among('t.project_seq', projects)} order by t.seq"
     )
-    pairs = [str(fingerprint).partition(" ") for (fingerprint,) in found]
-    return [(ident, path) for ident, _, path in pairs]
+    return [(ident, path) for ident, _, path in (fingerprint.partition(" ") for fingerprint in found)]
 
 
 def waiting_calls(rows: Rows) -> list[Candidate]:
@@ -231,7 +208,7 @@ def place_of(rows: Rows, path: str) -> int | None:
         return 0
     known = page_lines.short_key(path)
     found = [seq for seq, key in rows.all("select seq, key from projects") if known and page_lines.short(key) == known]
-    return int(found[0]) if len(found) == 1 else None
+    return found[0] if len(found) == 1 else None
 
 
 def unsaid(rows: Rows, words: str, *, place: int | None, key: bytes) -> bool:

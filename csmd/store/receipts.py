@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from csmd.model import BriefItem
-from csmd.store.sqlite import Rows, among
+from csmd.store.sqlite import Rows, among, as_value, columns
 
 #: Sources of a session's start after which the assistant no longer has what it was told before (facts: claude-code 1.9).
-FRESH_CONTEXT = ("startup", "clear", "compact")
+_FRESH = "('startup', 'clear', 'compact')"
 
 
 def add_receipt(
@@ -25,26 +25,11 @@ def add_receipt(
     items: Sequence[BriefItem],
 ) -> None:
     """Notes one injection with its items; the text itself is not kept, its memories are."""
-    seq = rows.insert_keyed(
-        "injections",
-        "on conflict do nothing",
-        id=receipt_id,
-        session_id=session_id,
-        event=event,
-        project_seq=project,
-        at=at,
-        tokens=tokens,
-        text_hash=text_hash,
-    )
+    receipt = {"id": receipt_id, "session_id": session_id, "event": event, "project_seq": project, "at": at}
+    seq = rows.insert_keyed("injections", "on conflict do nothing", **receipt, tokens=tokens, text_hash=text_hash)
     for item in items if seq else ():
-        rows.insert(
-            "injection_items",
-            "on conflict do nothing",
-            injection_seq=seq,
-            memory_id=item.id,
-            score=item.score,
-            reason=item.reason,
-        )
+        told = {"memory_id": item.id, "score": item.score, "reason": item.reason}
+        rows.insert("injection_items", "on conflict do nothing", injection_seq=seq, **told)
 
 
 def delete_receipt(rows: Rows, receipt_id: str) -> None:
@@ -57,10 +42,8 @@ def delete_receipt(rows: Rows, receipt_id: str) -> None:
 
 def fresh_since(rows: Rows, session_id: str) -> str:
     """Since when a session has had its present context: its last start, clear or compaction; "" when unknown."""
-    marks = ", ".join(f"'{source}'" for source in FRESH_CONTEXT)
     since = rows.value(
-        "select max(at) from events where session_id = :session and name = 'session_start' "  # noqa: S608
-        f"and source in ({marks})",
+        f"select max(at) from events where session_id = :session and name = 'session_start' and source in {_FRESH}",  # noqa: S608
         session=session_id,
     )
     return str(since or "")
@@ -83,37 +66,26 @@ def filled(rows: Rows, session_id: str) -> tuple[str, int]:
 
 def before(rows: Rows, session_id: str) -> tuple[str, int]:
     """As `filled`, of the context that a session had last, whether it was compacted since or not."""
-    found = rows.one("select model, context from sessions where id = :id", id=session_id)
-    return ("", 0) if found is None else (str(found[0]), int(found[1]))
+    return rows.one("select model, context from sessions where id = :id", id=session_id) or ("", 0)
 
 
 def told(rows: Rows, session_id: str) -> frozenset[str]:
     """The ids of the memories that a session has in its context: told to it, or said in it, since that began."""
-    since = fresh_since(rows, session_id)
-    injected = rows.all(
+    found = rows.column(
         "select i.memory_id from injection_items i join injections n on n.seq = i.injection_seq "
-        "where n.session_id = :session and n.at >= :since",
-        session=session_id,
-        since=since,
-    )
-    said = rows.all(
+        "where n.session_id = :session and n.at >= :since union "
         "select m.id from provenance p join memories m on m.seq = p.memory_seq "
         "where p.session_id = :session and p.at >= :since",
         session=session_id,
-        since=since,
+        since=fresh_since(rows, session_id),
     )
-    return frozenset(str(memory) for (memory,) in (*injected, *said))
+    return frozenset(found)
 
 
 def was_briefed(rows: Rows, session_id: str) -> bool:
     """Whether a session was told something as its start's since its present context began."""
-    return bool(
-        rows.value(
-            "select count(*) from injections where session_id = :session and event = 'session_start' and at >= :since",
-            session=session_id,
-            since=fresh_since(rows, session_id),
-        )
-    )
+    told = "select count(*) from injections where session_id = :session and event = 'session_start' and at >= :since"
+    return bool(rows.value(told, session=session_id, since=fresh_since(rows, session_id)))
 
 
 def asked(rows: Rows, memory_id: str, reason: str, *, session_id: str) -> str:
@@ -162,17 +134,13 @@ def injected(rows: Rows, session_id: str) -> tuple[int, int]:
 
 def was_told(rows: Rows, session_id: str, memory_id: str) -> bool:
     """Whether a session was ever told a memory."""
-    return bool(
-        rows.value(
-            "select count(*) from injection_items i join injections n on n.seq = i.injection_seq "
-            "where n.session_id = :session and i.memory_id = :memory",
-            session=session_id,
-            memory=memory_id,
-        )
+    told = rows.value(
+        "select count(*) from injection_items i join injections n on n.seq = i.injection_seq "
+        "where n.session_id = :session and i.memory_id = :memory",
+        session=session_id,
+        memory=memory_id,
     )
-
-
-_COLUMNS = "n.seq, n.id, n.session_id, n.event, n.project_seq, n.at, n.tokens"
+    return bool(told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +156,9 @@ class Receipt:
     tokens: int
 
 
+_COLUMNS = columns(Receipt, "n")
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
     """An injection with how many things it told, of how many use could be judged, and how many were used."""
@@ -200,17 +171,16 @@ class Listed:
 
 def listing(rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int) -> list[Listed]:
     """The latest injections in these places (None: anywhere), with `session_id` only that one's, the latest first."""
-    wanted = f"and {among('n.project_seq', projects)}"
-    wanted += " and n.session_id = :session" if session_id else ""
+    of_session = "n.session_id = :session" if session_id else ":session = ''"
     found = rows.all(
         f"select {_COLUMNS}, (select count(*) from injection_items i where i.injection_seq = n.seq), "  # noqa: S608
         "(select count(i.used) from injection_items i where i.injection_seq = n.seq), "
         "(select coalesce(sum(i.used), 0) from injection_items i where i.injection_seq = n.seq) "
-        f"from injections n where n.seq > 0 {wanted} order by n.seq desc limit :limit",
+        f"from injections n where {among('n.project_seq', projects)} and {of_session} order by n.seq desc limit :limit",
         limit=limit,
-        **({"session": session_id} if session_id else {}),
+        session=session_id,
     )
-    return [Listed(Receipt(*row[:7]), int(row[7]), int(row[8]), int(row[9])) for row in found]
+    return [Listed(as_value(Receipt, row), *row[7:]) for row in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,70 +196,69 @@ class Item:
 
 def of_session(rows: Rows, session_id: str, *, limit: int) -> list[Receipt]:
     """The latest injections of a session, the latest first."""
-    found = rows.all(
+    return rows.read(
+        Receipt,
         f"select {_COLUMNS} from injections n where n.session_id = :session order by n.at desc, n.seq desc limit :limit",  # noqa: S608
         session=session_id,
         limit=limit,
     )
-    return [Receipt(*row) for row in found]
 
 
 def like(rows: Rows, prefix: str) -> list[Receipt]:
     """The injections whose id begins so, at most 5."""
-    found = rows.all(
+    return rows.read(
+        Receipt,
         f"select {_COLUMNS} from injections n where n.id >= :prefix and n.id < :prefix || '~' order by n.id limit 5",  # noqa: S608
         prefix=prefix,
     )
-    return [Receipt(*row) for row in found]
 
 
 def last_session(rows: Rows, projects: Sequence[int] | None) -> str:
     """The session that was told something last in these places (None: anywhere); "" when none was."""
-    sql = f"select n.session_id from injections n where n.seq > 0 and {among('n.project_seq', projects)} order by n.at desc, n.seq desc limit 1"  # noqa: S608
-    return str(rows.value(sql) or "")
+    among_places = among("n.project_seq", projects)
+    latest = f"select n.session_id from injections n where {among_places} order by n.at desc, n.seq desc limit 1"  # noqa: S608
+    return str(rows.value(latest) or "")
 
 
 def sessions_like(rows: Rows, prefix: str) -> list[str]:
     """The sessions that were told something and whose id begins so, at most 5."""
-    found = rows.all(
+    return rows.column(
         "select distinct session_id from injections where session_id >= :prefix and session_id < :prefix || '~' "
         "order by session_id limit 5",
         prefix=prefix,
     )
-    return [str(ident) for (ident,) in found]
 
 
 def items(rows: Rows, receipt: Receipt) -> list[Item]:
     """What an injection told, the best first."""
-    found = rows.all(
+    return rows.read(
+        Item,
         "select memory_id, score, reason, used, used_by from injection_items where injection_seq = :seq "
         "order by score desc, memory_id",
         seq=receipt.seq,
     )
-    return [Item(str(a), float(b), str(c), None if d is None else bool(d), str(e)) for a, b, c, d, e in found]
 
 
 def telling(rows: Rows, memory_id: str, *, limit: int) -> tuple[list[Receipt], int]:
     """(the latest injections that told a memory, how many did in all)."""
-    found = rows.all(
+    latest = rows.read(
+        Receipt,
         f"select {_COLUMNS} from injections n join injection_items i on i.injection_seq = n.seq "  # noqa: S608
         "where i.memory_id = :memory order by n.at desc, n.seq desc limit :limit",
         memory=memory_id,
         limit=limit,
     )
-    total = rows.value("select count(*) from injection_items where memory_id = :memory", memory=memory_id)
-    return [Receipt(*row) for row in found], int(total)
+    return latest, rows.value("select count(*) from injection_items where memory_id = :memory", memory=memory_id)
 
 
 def prompt(rows: Rows, receipt: Receipt) -> tuple[str, int] | None:
     """(text, row of its project) of the prompt that an injection answered; None for none, or one that is gone."""
-    found = rows.one(
+    return rows.one(
         "select t.text, t.project_seq from events e join turns t on t.text_hash = e.text_hash "
         "join session_turn st on st.turn_seq = t.seq join sessions s on s.seq = st.session_seq "
         "where e.id = :event and e.text_hash <> '' and s.id = e.stream order by t.at desc limit 1",
         event=receipt.id.removeprefix("r"),
     )
-    return None if found is None else (str(found[0]), int(found[1]))
 
 
 #: In the order of Waiting's fields.
@@ -330,26 +299,24 @@ def waiting(rows: Rows, *, answered: str, still: str, over: str, limit: int) -> 
     A prompt's is over with the next prompt, a start's with the session's end or its next fresh context, when that was
     before `answered`; or when nothing was said in the session since `still`, for a start since `over`.
     """
-    marks = ", ".join(f"'{source}'" for source in FRESH_CONTEXT)
-    found = rows.all(
+    return rows.read(
+        Waiting,
         f"select {_WAITING_COLUMNS} where n.judged = 0 and ("  # noqa: S608
         "s.seq is null and n.at < :over "
         "or s.last_at < case when n.event = 'session_start' then :over else :still end and n.at < :still "
         "or exists (select 1 from events e where e.session_id = n.session_id and e.at > n.at and e.at < :answered and ("
-        f"e.name = 'session_end' or (e.name = 'session_start' and e.source in ({marks})) "
+        f"e.name = 'session_end' or (e.name = 'session_start' and e.source in {_FRESH}) "
         "or (e.name = 'prompt' and n.event <> 'session_start')))) order by n.session_id, n.at limit :limit",
         answered=answered,
         still=still,
         over=over,
         limit=limit,
     )
-    return [Waiting(*row) for row in found]
 
 
 def waiting_receipt(rows: Rows, seq: int) -> Waiting | None:
     """One receipt as it is judged, whether its time is over or not."""
-    row = rows.one(f"select {_WAITING_COLUMNS} where n.seq = :seq", seq=seq)
-    return None if row is None else Waiting(*row)
+    return rows.read_one(Waiting, f"select {_WAITING_COLUMNS} where n.seq = :seq", seq=seq)
 
 
 def told_items(rows: Rows, seq: int) -> list[tuple[str, str]]:
@@ -362,7 +329,7 @@ def told_items(rows: Rows, seq: int) -> list[tuple[str, str]]:
         "where i.injection_seq = :seq order by i.memory_id",
         seq=seq,
     )
-    return [(str(ident), _quoted(rows, str(ident)) if said is None else str(said)) for ident, said in found]
+    return [(ident, _quoted(rows, ident) if text is None else text) for ident, text in found]
 
 
 def _quoted(rows: Rows, ident: str) -> str:
@@ -393,26 +360,19 @@ def around(rows: Rows, session_seq: int, at: str) -> int:
 
 def note_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -> None:
     """Writes down what was decided of a receipt: (used, by which kind of mark) for each item that could be judged."""
+    judged = "update injection_items set used = :used, used_by = :by where injection_seq = :seq and memory_id = :id"
     for ident, (used, by) in verdicts.items():
-        rows.run(
-            "update injection_items set used = :used, used_by = :by where injection_seq = :seq and memory_id = :id",
-            used=int(used),
-            by=by,
-            seq=seq,
-            id=ident,
-        )
+        rows.run(judged, used=int(used), by=by, seq=seq, id=ident)
     rows.run("update injections set judged = 1 where seq = :seq", seq=seq)
 
 
 def told_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None) -> Uses:
     """What was told at or after a time, in these projects or in all, and what of it was used."""
-    injections, tokens = rows.one(
-        f"select count(*), coalesce(sum(n.tokens), 0) from injections n where n.at >= :since and {among('n.project_seq', projects)}",  # noqa: S608
-        since=since,
-    ) or (0, 0)
-    told, judged, used = rows.one(
+    of = f"n.at >= :since and {among('n.project_seq', projects)}"
+    (receipts,) = rows.all(f"select count(*), coalesce(sum(n.tokens), 0) from injections n where {of}", since=since)  # noqa: S608
+    (items,) = rows.all(
         "select count(*), count(i.used), coalesce(sum(i.used), 0) from injections n "  # noqa: S608
-        f"join injection_items i on i.injection_seq = n.seq where n.at >= :since and {among('n.project_seq', projects)}",
+        f"join injection_items i on i.injection_seq = n.seq where {of}",
         since=since,
-    ) or (0, 0, 0)
-    return Uses(int(injections), int(tokens), int(told), int(judged), int(used))
+    )
+    return Uses(*receipts, *items)

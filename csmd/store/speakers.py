@@ -98,20 +98,20 @@ def settle(rows: Rows, prompt: Prompt) -> None:
 def handed_over(rows: Rows, prompt: Prompt, *, tools: Sequence[str]) -> list[str]:
     """What the calls of some tools before a turn in its session were given, as JSON; of a turn that answers another, none."""
     marks = ", ".join(f"'{name}'" for name in tools)
-    found = rows.all(
+    return rows.column(
         "select c.text from turns t join session_turn here on here.turn_seq = t.seq "  # noqa: S608
         "join session_turn there on there.session_seq = here.session_seq and there.ordinal < here.ordinal "
         "join turns c on c.seq = there.turn_seq where t.seq = :seq and t.parent_uuid = '' and c.kind = 'tool_call' "
         f"and c.tool_name in ({marks})",
         seq=prompt.seq,
     )
-    return [str(given) for (given,) in found]
 
 
 def sentences(rows: Rows, prompt: Prompt) -> list[Sentence]:
     """What was chosen from a turn."""
-    found = rows.all("select seq, text, authority from statements where turn_seq = :seq order by seq", seq=prompt.seq)
-    return [Sentence(int(seq), str(said), authority) for seq, said, authority in found]
+    return rows.read(
+        Sentence, "select seq, text, authority from statements where turn_seq = :seq order by seq", seq=prompt.seq
+    )
 
 
 def relay(rows: Rows, sentence: Sentence) -> None:

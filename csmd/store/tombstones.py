@@ -44,6 +44,9 @@ def _part(exact: str, place: str, at: str) -> str:
     return f"{exact}:{place}:{at}" if place else exact
 
 
+NO_MARK = {"words": 0, "anchor": 0, "anchor_at": 0}
+
+
 def _add(
     rows: Rows,
     kind: str,
@@ -55,6 +58,7 @@ def _add(
     place: str = "",
     mark: Mark | None = None,
 ) -> None:
+    marked = {"words": mark.words, "anchor": mark.anchor, "anchor_at": mark.anchor_at} if mark else NO_MARK
     rows.insert(
         "tombstones",
         "on conflict (kind, hash, part_of) do update set authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, created_at = excluded.created_at, again_at = ''",
@@ -62,9 +66,7 @@ def _add(
         hash=hash_,
         part_of=part_of,
         place=place,
-        words=mark.words if mark else 0,
-        anchor=mark.anchor if mark else 0,
-        anchor_at=mark.anchor_at if mark else 0,
+        **marked,
         authority=by,
         created_at=now,
     )
@@ -88,12 +90,12 @@ def _led_to(rows: Rows, said: str, *, correction: bool, key: bytes) -> list[_Fou
     whole, *near = [*gist_hashes(said, correction=correction, key=key)] or [exact]
     # A word more than what was forgotten, or a word less; never one in another's place.
     marks = ", ".join(f"'{hash_}'" for hash_ in (exact, whole, *near))
-    found = rows.all(
+    return rows.read(
+        _Found,
         "select authority, part_of, place, created_at, again_at from tombstones "  # noqa: S608
         f"where kind = 'memory' and hash in ({marks}) or kind = 'near' and hash = :whole",
         whole=whole,
     )
-    return [_Found(*(str(value) for value in row)) for row in found]
 
 
 def _of(rows: Rows, found: Sequence[_Found], scopes: Iterable[int], key: bytes) -> list[_Found]:
@@ -151,37 +153,32 @@ def is_out(
 
 def known(rows: Rows, hashes: Iterable[str]) -> frozenset[str]:
     """Those of these hashes (gists.hashes) that something forgotten has left, wherever it holds."""
+    return frozenset(hash_ for hash_, _ in _laid_for(rows, "('memory', 'near')", hashes))
+
+
+def _laid_for(rows: Rows, kinds: str, hashes: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """(hash, since when) of those of some hashes that have a tombstone of some kinds."""
     wanted = sorted(set(hashes))
-    found: set[str] = set()
     for start in range(0, len(wanted), 500):
-        keys = ", ".join(f"'{hash_}'" for hash_ in wanted[start : start + 500])
-        found.update(
-            str(hash_)
-            for (hash_,) in rows.all(
-                f"select hash from tombstones where kind in ('memory', 'near') and hash in ({keys})"  # noqa: S608
-            )
-        )
-    return frozenset(found)
+        marks = ", ".join(f"'{hash_}'" for hash_ in wanted[start : start + 500])
+        yield from rows.all(f"select hash, created_at from tombstones where kind in {kinds} and hash in ({marks})")  # noqa: S608
 
 
 def number(rows: Rows) -> int:
     """How many statements were forgotten."""
-    found = rows.all("select distinct part_of from tombstones where kind = 'memory'")
-    return len({str(one).partition(":")[0] for (one,) in found})
+    parts = rows.column("select distinct part_of from tombstones where kind = 'memory'")
+    return len({part.partition(":")[0] for part in parts})
 
 
 def forgettings(rows: Rows) -> tuple[int, str]:
     """(how much was forgotten, when last): what was read before holds what was forgotten after the two have changed."""
-    number, last = rows.one("select count(*), coalesce(max(created_at), '') from tombstones where kind = 'memory'") or (
-        0,
-        "",
-    )
-    return int(number), str(last)
+    (found,) = rows.all("select count(*), coalesce(max(created_at), '') from tombstones where kind = 'memory'")
+    return found
 
 
 def forgotten(rows: Rows) -> frozenset[str]:
     """The hashes of forgotten statements."""
-    return frozenset(str(hash_) for (hash_,) in rows.all("select hash from tombstones where kind = 'memory'"))
+    return frozenset(rows.column("select hash from tombstones where kind = 'memory'"))
 
 
 def lift(rows: Rows, said: str, *, correction: bool, project: int, home: int, key: bytes) -> None:
@@ -231,11 +228,11 @@ def has_purged(rows: Rows) -> bool:
 
 def purges(rows: Rows) -> tuple[int, str]:
     """(how much was purged, when last): what was read before is not written after the two have changed."""
-    number, last = rows.one(
+    (found,) = rows.all(
         "select count(*), coalesce(max(created_at), '') from tombstones "
         "where kind in ('text', 'turn', 'session', 'project', 'file')"
-    ) or (0, "")
-    return int(number), str(last)
+    )
+    return found
 
 
 def purge_text(rows: Rows, said: str, *, key: bytes, now: str, found_by: str = "") -> None:
@@ -266,7 +263,7 @@ def lift_name(rows: Rows, kind: Kind, name: str, *, key: bytes) -> int:
 def marks(rows: Rows, key: bytes) -> Marks:
     """Every purged text, once; the same object while they are the same, so that what it has learned is kept."""
     found = rows.all("select distinct hash, words, anchor, anchor_at from tombstones where kind = 'text' order by hash")
-    return _marks(tuple(Mark(str(a), int(b), int(c), int(d)) for a, b, c, d in found), key)
+    return _marks(tuple(Mark(*row) for row in found), key)
 
 
 @cached(4)
@@ -279,16 +276,7 @@ def purged_names(rows: Rows, kind: Kind, names: Sequence[str], *, key: bytes) ->
     if not names or not has(rows, kind):
         return {}
     by_hash = {name_hash(kind, name, key): name for name in names}
-    found: dict[str, str] = {}
-    hashes = list(by_hash)
-    for start in range(0, len(hashes), 500):
-        keys = ", ".join(f"'{hash_}'" for hash_ in hashes[start : start + 500])
-        for hash_, at in rows.all(
-            f"select hash, created_at from tombstones where kind = :kind and hash in ({keys})",  # noqa: S608
-            kind=kind,
-        ):
-            found[by_hash[str(hash_)]] = str(at)
-    return found
+    return {by_hash[hash_]: at for hash_, at in _laid_for(rows, f"('{kind}')", by_hash)}
 
 
 def purged_projects(rows: Rows, key: bytes) -> dict[int, str]:
@@ -393,5 +381,4 @@ def let_in(rows: Rows, project: int, *, home: int) -> frozenset[int]:
 
 
 def _behind(rows: Rows, scope: int) -> list[int]:
-    found = rows.all("select seq from projects where workspace_seq = :scope and :scope > 0 order by seq", scope=scope)
-    return [int(seq) for (seq,) in found]
+    return rows.column("select seq from projects where workspace_seq = :scope and :scope > 0 order by seq", scope=scope)

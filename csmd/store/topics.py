@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from csmd.store.sqlite import Rows, among
+from csmd.store.sqlite import Rows, among, as_value
 
 RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
 
@@ -30,24 +30,22 @@ class Tagged:
 
 def due(rows: Rows) -> list[Due]:
     """The projects whose topics are to be looked for again."""
-    return [
-        Due(project_seq=int(a), changes=int(b), memories=int(c))
-        for a, b, c in rows.all(
-            "select d.project_seq, d.changes, (select count(*) from memories m where m.project_seq = d.project_seq) "
-            "from topics_due d order by d.project_seq"
-        )
-    ]
+    return rows.read(
+        Due,
+        "select d.project_seq, d.changes, (select count(*) from memories m where m.project_seq = d.project_seq) "
+        "from topics_due d order by d.project_seq",
+    )
 
 
 def told(rows: Rows, project: int, *, limit: int) -> list[tuple[int, str, str]]:
     """(row key, text, session) of a project's newest memories that say something today: no twins, nothing archived."""
-    found = rows.all(
+    newest = rows.all(
         "select seq, text, session_id from memories where project_seq = :project and twin_of = 0 "
         "and tier <> 'archive' order by seq desc limit :limit",
         project=project,
         limit=limit,
     )
-    return sorted((int(a), str(b), str(c)) for a, b, c in found)
+    return newest[::-1]
 
 
 #: A memory and one of its topics; with the weight None the rule does not find it there any more.
@@ -139,12 +137,6 @@ def _put(rows: Rows, memory_seq: int, topic: int, by: str, weight: float) -> Non
     )
 
 
-def _take(rows: Rows, memory_seq: int, topic: int) -> None:
-    rows.run(
-        "delete from memory_topics where memory_seq = :memory and topic_seq = :topic", memory=memory_seq, topic=topic
-    )
-
-
 def move_to(rows: Rows, memory_seq: int, project: int) -> None:
     """Takes a memory's tags along into another project."""
     for topic, name, by, weight in rows.all(
@@ -153,8 +145,10 @@ def move_to(rows: Rows, memory_seq: int, project: int) -> None:
         seq=memory_seq,
         project=project,
     ):
-        _put(rows, memory_seq, ensure(rows, project, str(name)), str(by), float(weight))
-        _take(rows, memory_seq, int(topic))
+        _put(rows, memory_seq, ensure(rows, project, name), by, weight)
+        rows.run(
+            "delete from memory_topics where memory_seq = :seq and topic_seq = :topic", seq=memory_seq, topic=topic
+        )
 
 
 # --- what is asked
@@ -162,51 +156,36 @@ def move_to(rows: Rows, memory_seq: int, project: int) -> None:
 
 def of_memories(rows: Rows, seqs: Sequence[int]) -> dict[int, list[Tagged]]:
     """The topics of some memories, what somebody said first, then the most telling."""
-    keys = ", ".join(str(int(seq)) for seq in seqs)
     found: dict[int, list[Tagged]] = {}
-    if keys:
-        for seq, name, by, weight in rows.all(
-            "select x.memory_seq, t.name, x.by_whom, x.weight from memory_topics x join topics t "  # noqa: S608
-            f"on t.seq = x.topic_seq where x.memory_seq in ({keys}) and x.weight > 0 "
-            "order by x.memory_seq, case x.by_whom when 'person' then 0 when 'assistant' then 1 else 2 end, "
-            "x.weight desc, t.name"
-        ):
-            found.setdefault(int(seq), []).append(Tagged(name=str(name), by_whom=str(by), weight=float(weight)))
+    for seq, *tagged in rows.all(
+        "select x.memory_seq, t.name, x.by_whom, x.weight from memory_topics x join topics t "  # noqa: S608
+        f"on t.seq = x.topic_seq where {among('x.memory_seq', seqs)} and x.weight > 0 "
+        "order by x.memory_seq, case x.by_whom when 'person' then 0 when 'assistant' then 1 else 2 end, "
+        "x.weight desc, t.name"
+    ):
+        found.setdefault(seq, []).append(as_value(Tagged, tagged))
     return found
 
 
 def listing(rows: Rows, places: Sequence[int] | None) -> list[tuple[int, str, int, str]]:
     """(project, name, how many memories hold, when one was last said) of the topics of some places (None: all), the largest first."""
-    return [
-        (int(a), str(b), int(c), str(d))
-        for a, b, c, d in rows.all(
-            "select m.project_seq, t.name, count(*), max(m.confirmed_at) from memory_topics x "  # noqa: S608
-            "join topics t on t.seq = x.topic_seq join memories m on m.seq = x.memory_seq "
-            f"where x.weight > 0 and m.superseded_by = '' and m.twin_of = 0 and {among('m.project_seq', places)} "
-            "group by m.project_seq, t.name order by 3 desc, 2, 1"
-        )
-    ]
+    return rows.all(
+        "select m.project_seq, t.name, count(*), max(m.confirmed_at) from memory_topics x "  # noqa: S608
+        "join topics t on t.seq = x.topic_seq join memories m on m.seq = x.memory_seq "
+        f"where x.weight > 0 and m.superseded_by = '' and m.twin_of = 0 and {among('m.project_seq', places)} "
+        "group by m.project_seq, t.name order by 3 desc, 2, 1"
+    )
 
 
 def members(rows: Rows, name: str, places: Sequence[int] | None) -> dict[int, Tagged]:
     """The memories of some places (None: all) that are about a topic, by row key."""
-    return {
-        int(seq): Tagged(name=name, by_whom=str(by), weight=float(weight))
-        for seq, by, weight in rows.all(
-            "select x.memory_seq, x.by_whom, x.weight from topics t join memory_topics x "  # noqa: S608
-            "on x.topic_seq = t.seq join memories m on m.seq = x.memory_seq "
-            f"where t.name = :name and x.weight > 0 and m.twin_of = 0 and {among('m.project_seq', places)} order by x.memory_seq",
-            name=name,
-        )
-    }
-
-
-def _keys(seqs: Sequence[int]) -> str:
-    return ", ".join(str(int(seq)) for seq in seqs)
-
-
-def _among(column: str, projects: Sequence[int] | None) -> str:
-    return "" if projects is None else f"and {column} in ({_keys(projects)})"
+    found = rows.all(
+        "select x.memory_seq, t.name, x.by_whom, x.weight from topics t join memory_topics x "  # noqa: S608
+        "on x.topic_seq = t.seq join memories m on m.seq = x.memory_seq where t.name = :name and x.weight > 0 "
+        f"and m.twin_of = 0 and {among('m.project_seq', places)} order by x.memory_seq",
+        name=name,
+    )
+    return {seq: as_value(Tagged, tagged) for seq, *tagged in found}
 
 
 def edges(
@@ -218,19 +197,19 @@ def edges(
     """
     if not seqs:
         return []
-    keys, among = _keys(seqs), _among("o.project_seq", projects)
+    keys, visible = ", ".join(str(int(seq)) for seq in seqs), f"and {among('o.project_seq', projects)}"
     return [
         (int(a), int(b), str(c), float(d), bool(e))
         for a, b, c, d, e in rows.all(
             "select l.from_seq, l.to_seq, l.relationship, l.weight, 1 from links l join memories o on o.seq = l.to_seq "  # noqa: S608
-            f"where l.from_seq in ({keys}) and l.relationship <> 'superseded_by' and o.twin_of = 0 {among} "
+            f"where l.from_seq in ({keys}) and l.relationship <> 'superseded_by' and o.twin_of = 0 {visible} "
             "union all select l.to_seq, l.from_seq, l.relationship, l.weight, 0 from links l "
             f"join memories o on o.seq = l.from_seq where l.to_seq in ({keys}) and l.relationship <> 'superseded_by' "
-            f"and o.twin_of = 0 {among} "
+            f"and o.twin_of = 0 {visible} "
             "union all select m.seq, o.seq, 'superseded_by', 1.0, 1 from memories m join memories o "
-            f"on o.id = m.superseded_by where m.seq in ({keys}) and m.superseded_by <> '' and o.twin_of = 0 {among} "
+            f"on o.id = m.superseded_by where m.seq in ({keys}) and m.superseded_by <> '' and o.twin_of = 0 {visible} "
             "union all select m.seq, o.seq, 'superseded_by', 1.0, 0 from memories m join memories o "
-            f"on o.superseded_by = m.id and o.superseded_by <> '' where m.seq in ({keys}) and o.twin_of = 0 {among} "
+            f"on o.superseded_by = m.id and o.superseded_by <> '' where m.seq in ({keys}) and o.twin_of = 0 {visible} "
             "order by 1, 2, 3"
         )
     ]
@@ -242,44 +221,35 @@ def shared_topics(
     """(memory, other one, topic or session, how many memories share it) of what some memories share with not too many."""
     if not seqs:
         return []
-    keys, among = _keys(seqs), _among("o.project_seq", projects)
-    return [
-        (int(a), int(b), str(c), int(d))
-        for a, b, c, d in rows.all(
-            "with t as (select topic_seq, count(*) as members from memory_topics where weight > 0 and topic_seq in "  # noqa: S608
-            f"(select topic_seq from memory_topics where memory_seq in ({keys})) group by topic_seq), "
-            "s as (select session_id, count(*) as members from provenance where session_id <> '' and session_id in "
-            f"(select session_id from provenance where memory_seq in ({keys})) group by session_id) "
-            "select x.memory_seq, y.memory_seq, 'topic', t.members from memory_topics x "
-            "join t on t.topic_seq = x.topic_seq join memory_topics y on y.topic_seq = x.topic_seq "
-            f"join memories o on o.seq = y.memory_seq where x.memory_seq in ({keys}) and x.weight > 0 and y.weight > 0 "
-            f"and y.memory_seq <> x.memory_seq and t.members <= :widest_topic and o.twin_of = 0 {among} "
-            "union all select x.memory_seq, y.memory_seq, 'session', s.members from provenance x "
-            "join s on s.session_id = x.session_id join provenance y on y.session_id = x.session_id "
-            f"join memories o on o.seq = y.memory_seq where x.memory_seq in ({keys}) and y.memory_seq <> x.memory_seq "
-            f"and x.role = 'states' and y.role = 'states' and s.members <= :widest_session and o.twin_of = 0 {among} "
-            "order by 1, 2, 3",
-            widest_topic=widest_topic,
-            widest_session=widest_session,
-        )
-    ]
+    keys, visible = ", ".join(str(int(seq)) for seq in seqs), f"and {among('o.project_seq', projects)}"
+    return rows.all(
+        "with t as (select topic_seq, count(*) as members from memory_topics where weight > 0 and topic_seq in "  # noqa: S608
+        f"(select topic_seq from memory_topics where memory_seq in ({keys})) group by topic_seq), "
+        "s as (select session_id, count(*) as members from provenance where session_id <> '' and session_id in "
+        f"(select session_id from provenance where memory_seq in ({keys})) group by session_id) "
+        "select x.memory_seq, y.memory_seq, 'topic', t.members from memory_topics x "
+        "join t on t.topic_seq = x.topic_seq join memory_topics y on y.topic_seq = x.topic_seq "
+        f"join memories o on o.seq = y.memory_seq where x.memory_seq in ({keys}) and x.weight > 0 and y.weight > 0 "
+        f"and y.memory_seq <> x.memory_seq and t.members <= :widest_topic and o.twin_of = 0 {visible} "
+        "union all select x.memory_seq, y.memory_seq, 'session', s.members from provenance x "
+        "join s on s.session_id = x.session_id join provenance y on y.session_id = x.session_id "
+        f"join memories o on o.seq = y.memory_seq where x.memory_seq in ({keys}) and y.memory_seq <> x.memory_seq "
+        f"and x.role = 'states' and y.role = 'states' and s.members <= :widest_session and o.twin_of = 0 {visible} "
+        "order by 1, 2, 3",
+        widest_topic=widest_topic,
+        widest_session=widest_session,
+    )
 
 
 def remove_link(rows: Rows, one: int, other: int, relationship: str) -> bool:
     """Takes a link away; whether there was one."""
-    return bool(
-        rows.run(
-            "delete from links where from_seq = :one and to_seq = :other and relationship = :relationship",
-            one=one,
-            other=other,
-            relationship=relationship,
-        )
-    )
+    link = "delete from links where from_seq = :one and to_seq = :other and relationship = :relationship"
+    return bool(rows.run(link, one=one, other=other, relationship=relationship))
 
 
 def graph_counts(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
     """How many memories, topics, sessions and edges (RELATES_TO, TAGGED, PRODUCED) there are in some places, None: all."""
-    memories = f"select seq from memories where twin_of = 0 {_among('project_seq', projects)}"  # noqa: S608
+    memories = f"select seq from memories where twin_of = 0 and {among('project_seq', projects)}"  # noqa: S608
     produced = (
         "select distinct session_id, memory_seq from provenance where session_id <> '' and role <> 'beside' "  # noqa: S608
         f"and memory_seq in ({memories})"
@@ -289,7 +259,7 @@ def graph_counts(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
         for name, sql in (
             ("memories", f"select count(*) from ({memories}) m"),  # noqa: S608
             ("topics", f"select count(distinct topic_seq) from memory_topics where weight > 0 and memory_seq in ({memories})"),  # noqa: S608
-            ("sessions", f"select count(*) from sessions where parent = '' and host <> 'probe' {_among('project_seq', projects)}"),  # noqa: S608
+            ("sessions", f"select count(*) from sessions where parent = '' and host <> 'probe' and {among('project_seq', projects)}"),  # noqa: S608
             ("relates_to", f"select count(*) from links where from_seq in ({memories}) and to_seq in ({memories})"),  # noqa: S608
             ("tagged", f"select count(*) from memory_topics where weight > 0 and memory_seq in ({memories})"),  # noqa: S608
             ("produced", f"select count(*) from ({produced}) p"),  # noqa: S608
@@ -299,11 +269,9 @@ def graph_counts(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
 
 def relationships(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
     """How many links of each relationship there are between memories of some places (None: all)."""
-    memories = f"select seq from memories where twin_of = 0 {_among('project_seq', projects)}"  # noqa: S608
-    return {
-        str(name): int(number)
-        for name, number in rows.all(
-            f"select relationship, count(*) from links where from_seq in ({memories}) and to_seq in ({memories}) "  # noqa: S608
-            "group by relationship order by 2 desc, 1"
-        )
-    }
+    memories = f"select seq from memories where twin_of = 0 and {among('project_seq', projects)}"  # noqa: S608
+    counted = rows.all(
+        f"select relationship, count(*) from links where from_seq in ({memories}) and to_seq in ({memories}) "  # noqa: S608
+        "group by relationship order by 2 desc, 1"
+    )
+    return dict(counted)

@@ -267,7 +267,7 @@ def test_what_says_a_forgotten_thing_in_another_form_leaves_the_days_and_no_othe
         believe.forget(rows, known, key=store.hash_key, now=LAST, by_person=True)
 
     store.write(forget)
-    assert {part.id for part in store.read(lambda rows: days.again(rows, limit=9))} == {"s1", "s2"}
+    assert {part.id for part in store.read(lambda rows: days.due(rows, "again", limit=9))} == {"s1", "s2"}
     withdraw(store, memory)
     assert not [row for row in day(memory).splitlines() if rarer(one) & rarer(row)]
     assert "never moor at night" in day(memory)
@@ -301,7 +301,7 @@ def test_a_memory_of_a_common_word_has_only_days_looked_through_that_say_hardly_
         believe.forget(rows, known, key=store.hash_key, now=LAST, by_person=True)
 
     store.write(forget)
-    assert {part.id for part in store.read(lambda rows: days.again(rows, limit=9))} == {"s5"}
+    assert {part.id for part in store.read(lambda rows: days.due(rows, "again", limit=9))} == {"s5"}
 
 
 @pytest.mark.invariant(

@@ -260,10 +260,10 @@ def _told_days(rows: Rows, given: Given) -> None:
     days.times(rows, 1)
     days.gotchas(rows, 1, limit=9)
     days.agents(rows, "s1")
-    days.moved(rows, limit=9)
+    days.due(rows, "move", limit=9)
     days.move(rows, 1)
-    days.stand(rows, days.moved(rows, limit=9))
-    days.taken_back(rows, limit=9)
+    days.stand(rows, days.due(rows, "move", limit=9))
+    days.due(rows, "leave", limit=9)
     days.gone(rows, [days.Told(1, "s1", "2026-03-01", "", "", 0)])
 
 
