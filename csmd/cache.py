@@ -1,4 +1,4 @@
-"""Caches of pure functions: what they hold is somebody's text, so that a purge empties them all."""
+"""Caches of pure functions; they hold text of the user's, so a purge empties all of them."""
 
 from __future__ import annotations
 

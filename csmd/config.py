@@ -298,7 +298,7 @@ def base_interpreter() -> str:
 
 
 def own_interpreter() -> str:
-    """The interpreter that has csmd: its environment's, by the name it has there."""
+    """The interpreter of csmd's own environment, by its name there."""
     return str(Path(sys.executable).absolute())
 
 
@@ -318,7 +318,7 @@ SILENT = {"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT
 
 
 def has_desktop(env: Mapping[str, str] = os.environ) -> bool:
-    """Whether somebody sits before a desktop to whom a notice could be shown."""
+    """Whether there is a desktop on which a notice can be shown."""
     return sys.platform == "darwin" or any(map(env.get, ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")))
 
 
@@ -341,7 +341,7 @@ def unit_environment(kind: str, env: Mapping[str, str] = os.environ) -> dict[str
 
 
 def started_by(env: Mapping[str, str] = os.environ) -> str:
-    """Who keeps this daemon: `systemd`, `launchd`, or `detached` when nobody does."""
+    """What runs this daemon: `systemd`, `launchd`, or `detached`."""
     kind = env.get("CSMD_SERVICE", "")
     return kind if kind in ("systemd", "launchd") else "detached"
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ FOREVER = "~"
 LONGEST_S = 366 * 86_400
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pauses:
     """Spans of (begin, end) in the order they were chosen; the last one's end is "" until it is resumed."""
 
@@ -30,26 +28,13 @@ class Pauses:
 
     def covers(self, at: str) -> bool:
         """Whether a moment lies in a pause; its end does not."""
-        return bool(self.spans) and self.touches(at, at)
+        return self.touches(at, at)
 
     def touches(self, first: str, last: str) -> bool:
         """Whether some moment from `first` to `last` lies in a pause."""
-        begins, ends = self._merged
-        place = bisect_right(begins, last)
-        return place > 0 and ends[place - 1] > first
-
-    @cached_property
-    def _merged(self) -> tuple[list[str], list[str]]:
-        """Begins and ends of the same times without overlaps, in order: a clock may have been set back between two."""
-        begins: list[str] = []
-        ends: list[str] = []
-        for begin, end in sorted((begin, end or FOREVER) for begin, end in self.spans):
-            if ends and begin <= ends[-1]:
-                ends[-1] = max(ends[-1], end)
-            elif begin < end:
-                begins.append(begin)
-                ends.append(end)
-        return begins, ends
+        # A pause that ends before it begins is none: the clock was set back.
+        spans = ((begin, end or FOREVER) for begin, end in self.spans)
+        return any(begin <= last and first < end and begin < end for begin, end in spans)
 
     def current(self, now: str) -> tuple[str, str] | None:
         """(begin, end) of the pause that is on, its end "" until it is resumed; None when none is."""
@@ -140,15 +125,14 @@ KEPT_KEYS = (*PATH_KEYS, "description", "offset", "limit")
 _BETWEEN = re.compile(r"[\s\"'`;|&<>()=,]+")
 
 
-def nowhere(folder: str) -> bool:
-    """Where no directory is marked."""
-    del folder
+def nowhere(_: str) -> bool:
+    """Says of every directory that it is not marked."""
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excludes:
-    """What is in force: the globs of the configuration, marks in directories, pauses."""
+    """What is left out now: by the globs of the configuration, by marks in directories, by pauses."""
 
     projects: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -162,18 +146,13 @@ class Excludes:
 
     @property
     def ask_the_disk(self) -> bool:
-        """Whether what is left out depends on what a disk says."""
+        """Whether the disk has to be read to know what is left out."""
         return bool(self.projects) or self.is_off is not nowhere
 
     def place(self, *folders: str) -> bool:
         """Whether one of these directories, or one above it, is excluded."""
-        return bool(self.projects) and any(
-            _glob(one).fullmatch(above)
-            for folder in folders
-            if folder
-            for above in _above(folder)
-            for one in self.projects
-        )
+        above = [place for folder in folders if folder and self.projects for place in _above(folder)]
+        return any(_glob(glob).fullmatch(place) for place in above for glob in self.projects)
 
     def file(self, path: str) -> bool:
         """Whether a file's content is not to be kept; a relative path is one below any folder."""

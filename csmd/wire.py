@@ -84,7 +84,7 @@ def encode_reply(reply: Reply) -> list[bytes]:
 
 
 def decode_reply(frames: Sequence[bytes]) -> Reply:
-    """The reply in `frames`; BadInput when it is none of ours."""
+    """The reply in `frames`; BadInput when it is malformed."""
     if len(frames) != 2:
         raise BadInput(f"a reply has 2 frames, this one has {len(frames)}")
     status = frames[0].decode("ascii", "replace")

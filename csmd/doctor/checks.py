@@ -36,7 +36,7 @@ LEVELS: tuple[Level, ...] = ("fail", "warn", "note", "unasked", "ok")
 
 
 class Finding(NamedTuple):
-    """What a check found; without a remedy of its own it has its check's."""
+    """What a check found; the check's remedy applies when it has none of its own."""
 
     level: Level
     what: str
@@ -60,7 +60,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Everything the checks are told; `status` is None where no daemon answers, and `trouble` says why."""
+    """Everything that checks look at; `status` is None when no daemon answers, and `trouble` says why."""
 
     paths: Paths
     cwd: Path

@@ -76,7 +76,7 @@ def _send_through(paths: Paths, hook: Registered, answers: bool) -> Ran:
 
 
 def _run(hook: Registered, payload: bytes, home: Path) -> str:
-    """Runs a command line as the assistant does; what is wrong with how it ended, "" for nothing."""
+    """Runs a command line as the assistant does; returns what went wrong, or ""."""
     folder = home if home.is_dir() else Path("/")
     with subprocess.Popen(
         ["/bin/sh", "-c", hook.command], env={}, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
@@ -211,7 +211,7 @@ def read_states(dirs: tuple[Path, ...]) -> dict[str, Any]:
 
 
 def begin(work: Callable[[], T]) -> Callable[[float], T | None]:
-    """Starts `work` on a thread of its own; what waits for it until so many seconds after its start, None when it is late.
+    """Starts `work` on its own thread; returns a function that waits for its result up to a limit in seconds from the start.
 
     Errors of `work` are raised to whoever waits. A thread that hangs is left behind: it keeps nothing from ending.
     """

@@ -132,7 +132,7 @@ def _home(command: str) -> str:
 
 
 def program(command: str) -> str:
-    """The name of the program that a command runs, without its directory and arguments: all that is told of it."""
+    """The name of the program that a command runs, without its directory and arguments."""
     words = registration.split(command)
     while words and re.fullmatch(r"\w+=.*", words[0]):
         words = words[1:]
@@ -159,7 +159,7 @@ def variable(sources: Sequence[Source], name: str) -> tuple[Source, str] | None:
 
 
 def cleanup_days(sources: Sequence[Source]) -> tuple[int, str]:
-    """After how many days transcripts go, and the file that says so ("": nobody chose)."""
+    """After how many days transcripts are deleted, and the file that says so ("" for the default)."""
     found = set_in(sources, "cleanupPeriodDays")
     days = found.value["cleanupPeriodDays"] if found else registration.CLEANUP_DAYS
     fine = isinstance(days, int | float) and not isinstance(days, bool) and 0 <= days < 2**31

@@ -1,4 +1,4 @@
-"""`csmd report`: what a bug report needs, told in csmd's own words, in one text file that its user can read before anybody else does."""
+"""`csmd report`: what a bug report needs, in one text file without any word that is not csmd's own."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def vocabulary() -> frozenset[str]:
 def placeholders(
     places: Mapping[str, str], projects: Iterable[str], names: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
-    """(what stands there, what is told) for places and projects, the longest first, then for names of the machine."""
+    """(text, placeholder) for places and projects, the longest first, then for names of the machine."""
     roots = {root: f"<project {number}>" for number, root in enumerate(projects, 1)}
     known = roots | {path: f"<{name}>" for name, path in places.items()}
     words = [(word, f"<{name}>") for name, word in names.items()]
@@ -56,13 +56,13 @@ def placeholders(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Teller:
-    """Tells texts and JSON values with these placeholders (see `placeholders`)."""
+    """Redacts texts and JSON values: places become placeholders, and words that are not csmd's are left out."""
 
     known: tuple[tuple[str, str], ...] = ()
     words: frozenset[str] = field(default_factory=vocabulary)
 
     def text(self, said: str) -> str:
-        """A text without a word that is not csmd's."""
+        """The text without any word that is not csmd's."""
         for place, name in self.known:
             said = re.sub(rf"(?<![\w-]){re.escape(place)}(?![\w-])", name, said)
         said = _PATH.sub("<path>", said)
@@ -76,7 +76,7 @@ class Teller:
         return word if word.lower() in self.words else LEFT_OUT
 
     def value(self, value: Any) -> Any:
-        """A JSON value with every text and key of it told."""
+        """A JSON value with every text and key redacted."""
         if isinstance(value, Mapping):
             return {self.text(str(key)): self.value(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -94,7 +94,7 @@ PLAIN = ("disableAllHooks", "allowManagedHooksOnly", "cleanupPeriodDays", "autoM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """What a report is made of: the scene, what `csmd doctor` found in it, and how it is told."""
+    """What a report is made from: the scene, what `csmd doctor` found in it, and how texts are redacted."""
 
     scene: Scene
     examined: dict[str, Any]
@@ -168,7 +168,7 @@ def _hooks(of: Material, source: host_settings.Source) -> dict[str, list[str]]:
 
 
 def _program(command: str) -> str:
-    """The name of a program; of one whose name could be a key or a name of somebody's only that there is one."""
+    """The name of a program; LEFT_OUT when it could be a key or a person's name."""
     name = host_settings.program(command)
     plain = re.fullmatch(r"[a-z]+(?:[-_.][a-z]+)*\d{0,2}", name) and len(name) <= 24
     return name if plain else LEFT_OUT
@@ -207,7 +207,7 @@ def _record(of: Material) -> Any:
 
 
 def _configuration(of: Material) -> Any:
-    """What was chosen otherwise than by default: numbers and switches; of lists and names only that there are some."""
+    """The settings that differ from their defaults: numbers and switches; of lists only how long they are."""
     path = of.scene.paths.config_file
     try:
         chosen = config.parse_settings(config.read_text(path), where="config.yaml")
@@ -319,7 +319,7 @@ def bundle(made: list[tuple[str, str, str]], when: str) -> str:
 
 
 def write(paths: Paths, to: Path | None, text: str) -> Path:
-    """Writes a report for its owner alone; ConfigError where it cannot."""
+    """Writes a report that only its owner can read; ConfigError when that fails."""
     if to is None:
         make_private(paths.log_dir)
     target = to or paths.log_dir / "report.txt"

@@ -1,4 +1,4 @@
-"""Files of somebody else's in which csmd has entries: read, locked, written whole through their links, given back byte for byte."""
+"""Files that csmd has entries in but does not own: read, locked, written atomically through symlinks, restored byte for byte."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Remove = Callable[[bytes], bytes]
 
 
 class ChangedMeanwhile(ConfigError):
-    """Somebody else wrote the file between our look and our write."""
+    """The file was changed between reading and writing it."""
 
 
 def read(path: Path) -> bytes | None:
@@ -111,7 +111,7 @@ _BY_HAND = "make it writable, or put the output of `csmd hooks print` into it by
 
 
 def check(path: Path) -> None:
-    """ConfigError where a file must not be written, even where its directory would let us: both are somebody's choice."""
+    """Raises ConfigError when a file must not be written, even where its directory would allow it to be replaced."""
     real = Path(os.path.realpath(path))
     try:
         info = real.stat()
@@ -139,7 +139,7 @@ def _named(path: Path, real: Path) -> str:
 
 
 def apply(path: Path, before: bytes | None, after: bytes | None) -> None:
-    """Write `after` (None: delete the file) through `path`'s symlinks, whole or not at all.
+    """Writes `after` (None: deletes the file) through `path`'s symlinks, whole or not at all.
 
     The new file has the old one's owner, mode and attributes, as far as the platform lets. ConfigError when the file
     is no longer `before` (ChangedMeanwhile), or where it cannot be written; then it is as it was.
@@ -202,7 +202,7 @@ def assistant_lock(path: Path) -> Iterator[None]:
 
 
 def _make(lock: Path) -> bool:
-    """Whether the lock is ours now; one that was left behind is taken away first."""
+    """Takes the lock and returns whether that worked; removes a stale one first."""
     try:
         lock.mkdir(mode=0o700)
         return True
@@ -228,7 +228,7 @@ def off_mark(folder: str) -> str:
 def write_whole(
     path: Path, data: bytes, *, mode: int = 0o600, like: Path | None = None, still: Callable[[], None] | None = None
 ) -> None:
-    """Write a file by way of a new one beside it; `still` is asked last and raises when the file must stay as it is.
+    """Writes a file by replacing it with a new one; `still` is called last and raises when the file must stay as it is.
 
     With `like` the new one has that file's owner, mode and attributes instead of `mode`. OSError where it cannot be
     written; then it is as it was.
@@ -269,7 +269,7 @@ def _dress(handle: int, like: Path) -> None:
 
 
 def make_private(folder: Path) -> None:
-    """Make a directory of csmd's own, 0700; ConfigError where a link, a file or somebody else's directory stands."""
+    """Makes a private directory (0700); ConfigError when the path is a link, a file or another user's directory."""
     try:
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700, parents=True)

@@ -1,4 +1,4 @@
-"""Installing and leaving: what is written outside csmd's own directories is planned, recorded and taken back."""
+"""Plans, records and reverts what csmd writes outside its own directories; removes what it wrote inside."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def assistant_dirs(paths: Paths) -> tuple[Path, ...]:
 
 @contextmanager
 def install_lock(paths: Paths) -> Iterator[None]:
-    """Of two that install, settle or uninstall at once the second waits; nothing to wait for where no home is."""
+    """Holds the lock of install, settle and uninstall; without a home there is nothing to lock."""
     with file_lock(paths.run_dir / "install.lock") if paths.run_dir.is_dir() else nullcontext():
         yield
 
@@ -114,7 +114,7 @@ class Kind:
     remove: Callable[[str, Path, str], str]
     is_wanted: Callable[[Wanted], bool] = lambda _: True
     obstacle: Callable[[str, Wanted, str], str] = lambda *_: ""
-    """Of a file with the entry: what to tell the user where somebody else's has its place and ours is not in; else ""."""
+    """What to tell the user when another entry has the place of ours in the file; "" when ours is in it."""
     shared: bool = False
     """Whether the assistant writes the file all the time: it is written under its lock, and shown without its other lines."""
 
@@ -166,7 +166,7 @@ KINDS: tuple[Kind, ...] = (
 
 
 def recorded_kinds(paths: Paths, path: Path) -> list[Kind]:
-    """The kinds of entries that the record names for a file; one that only a newer csmd knows is none of ours to take out."""
+    """The kinds of entries that the record names for a file, without those that only a newer csmd knows."""
     names = load_record(paths)["settings"][str(path)]["kinds"]
     return [kind for kind in KINDS if kind.name in names]
 
@@ -214,7 +214,7 @@ class Change:
     before: bytes | None = None
     after: bytes | None = None
     leaves: bool = False
-    """Whether the file is given back, and not one of ours any more."""
+    """Whether the file is restored and leaves the record."""
     changed: bool = False
     trouble: CsmdError | None = None
 
@@ -288,7 +288,7 @@ TRIES = 5
 
 
 def carry_out(paths: Paths, plan_again: Callable[[], Change]) -> Change:
-    """Plans and writes one file; anew where somebody else wrote it meanwhile."""
+    """Plans and writes one file; starts over when the file was changed meanwhile."""
     for left in reversed(range(TRIES)):
         change = plan_again()
         if change.trouble is not None:
@@ -304,7 +304,7 @@ def carry_out(paths: Paths, plan_again: Callable[[], Change]) -> Change:
 
 
 def _write(paths: Paths, change: Change) -> None:
-    """Writes one file; how it is given back stands in the record as long as it has our entries."""
+    """Writes one file and keeps the record in step: it says how to restore the file as long as our entries are in it."""
     key, record = str(change.path), load_record(paths)
     if change.leaves:
         _apply(change)
@@ -348,7 +348,7 @@ FORGIVING = "2.1.101"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The newer events to register, or why there are none: `kept_out_by` is a version, or what a client is like."""
+    """The newer events to register; `kept_out_by` says why no more: a client's version, or a reason."""
 
     events: tuple[str, ...]
     kept_out_by: str = ""
@@ -366,7 +366,7 @@ def choose_events(installed: Mapping[str, str], seen: Iterable[str]) -> Choice:
 
 
 def events_known_to(versions: Iterable[str]) -> Choice:
-    """The newer events that the oldest of these versions knows; what is no version says nothing."""
+    """The newer events that the oldest of these versions knows; anything that is not a version is ignored."""
     told = [version for version in versions if display.version_of(version)]
     if not told:
         return Choice(events=tuple(NEWER))
@@ -505,7 +505,7 @@ def install(config: Config, planned: Sequence[Change], wanted: Wanted, kept_out_
 
 
 def is_our_readme(path: Path) -> bool:
-    """Whether a file says what csmd says of its home, in this or another version's words; somebody else's stays."""
+    """Whether a file is the README that this or another version of csmd wrote."""
     begin = README.partition(",")[0].encode()
     try:
         return stat.S_ISREG(path.lstat().st_mode) and path.read_bytes().startswith(begin)
@@ -551,7 +551,7 @@ def copy_hooks(paths: Paths) -> None:
 
 
 def find_problems(paths: Paths) -> list[str]:
-    """What keeps the installed hooks and server from running, in sentences; empty when nothing, or when there are none."""
+    """What keeps the installed hooks and server from running, one sentence each."""
     found = []
     for name, who in (("interpreter", "hooks: their"), ("python", "memory server: its")):
         noted = paths.hook_dir / name
@@ -590,7 +590,7 @@ def uninstall(paths: Paths) -> list[Change]:
 
 
 def remove_hooks(paths: Paths) -> None:
-    """Removes the hook's scripts and then their directory, unless somebody else's file is in it."""
+    """Removes the hook's scripts, and their directory when nothing else is in it."""
     for glob in HOME_FILES["hook scripts"]:
         for path in paths.home.glob(glob):
             path.unlink(missing_ok=True)
@@ -653,7 +653,7 @@ class Left:
 
 
 def plan_purge(paths: Paths) -> list[Part]:
-    """What a purge would remove, without what there is none of."""
+    """The files that a purge would remove, by what they are; kinds without files are left out."""
     rows = [(what, paths.home, globs) for what, globs in HOME_FILES.items()]
     rows += [
         *(("embedding models", mark.parent, ("**/*",)) for mark in paths.models.glob(f"*/{MODEL_MARK}")),
@@ -674,7 +674,7 @@ def plan_purge(paths: Paths) -> list[Part]:
 
 
 def purge(paths: Paths, going: Sequence[Part]) -> Left:
-    """Removes these files, then the directories that hold nothing any more; what is left."""
+    """Removes these files, then empty directories; returns what is left."""
     left = Left()
     refused: set[Path] = set()
     for path in (path for part in going for path in part.files):
@@ -698,14 +698,14 @@ def purge(paths: Paths, going: Sequence[Part]) -> Left:
 
 
 def virtual_environments(paths: Paths) -> list[Path]:
-    """The virtual environments in the home: the program, which whoever put it there removes."""
+    """The virtual environments in the home, which a purge leaves to whoever made them."""
     with contextlib.suppress(OSError):
         return sorted(path.parent for path in paths.home.glob("*/pyvenv.cfg"))
     return []
 
 
 def check_home_is_own(paths: Paths) -> None:
-    """CsmdError where the home is a link or somebody else's: then nothing in it is csmd's to remove."""
+    """Raises CsmdError when the home is a link or belongs to another user."""
     if os.path.lexists(paths.home) and not _is_own(paths.home):
         raise CsmdError(f"{paths.home} is not a directory of yours", hint="remove it by hand if it is csmd's")
 
@@ -733,7 +733,7 @@ def _is_own(folder: Path) -> bool:
 
 
 def _directories(root: Path) -> Iterator[Path]:
-    """The directories of csmd's below one of its own: those that the table names, as deep as they go."""
+    """The directories below the home that HOME_FILES names, with all below them."""
     named = {glob.partition("/")[0] for globs in HOME_FILES.values() for glob in globs if "/" in glob}
     for top in (top for name in named if _is_own(root) for top in root.glob(name) if not top.is_symlink()):
         yield from (Path(folder) for folder, _, _ in os.walk(top))

@@ -1,4 +1,4 @@
-"""The service that keeps the daemon: systemd, launchd, WSL or a detached process; its unit's text, putting it into place, starting, stopping."""
+"""The service that runs the daemon: unit files for systemd and launchd, or a detached process; start, stop and status."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ LINGER = "it ends when you log out; `loginctl enable-linger` has it go on, and s
 
 
 def unit_of(paths: Paths, kind: str) -> Unit:
-    """What a manager is told about this home: this interpreter, and where things are."""
+    """The unit for this home: this interpreter, and the environment that the daemon needs."""
     return Unit(
         home=paths.home,
         is_default=paths.home == default_paths({}).home,
@@ -268,16 +268,16 @@ class Manager:
         return bool(self._ask(self.commands.reachable))
 
     def reload(self) -> None:
-        """Has the manager read the unit that was written."""
+        """Makes the manager read the unit that was written."""
         if not self.commands.loaded or self._ask(self.commands.loaded):
             self._act(self.commands.reload)
 
     def enable(self) -> None:
-        """Starts with each login from now on."""
+        """Makes the daemon start at each login."""
         self._act(self.commands.enable)
 
     def disable(self) -> None:
-        """Does not start with a login any more."""
+        """Stops the daemon from starting at login."""
         self._act(self.commands.disable)
 
     def start(self) -> str:
@@ -298,7 +298,7 @@ class Manager:
             self._act(self.commands.stop)
 
     def forget(self) -> None:
-        """Leaves the manager without a trace of the unit, whose file is gone."""
+        """Makes the manager forget the unit, whose file is gone."""
         if self.kind == "launchd":
             self.enable()  # "disabled" would be remembered
             return
@@ -324,7 +324,7 @@ class Manager:
 
 
 def find_manager(paths: Paths, *, platform: str = sys.platform, version: str = "") -> Manager | str:
-    """The manager that can keep this home's daemon, or why there is none; `version` is /proc/version's text."""
+    """The manager that can run this home's daemon, or the reason why none can; `version` is the text of /proc/version."""
     kind = "launchd" if platform == "darwin" else "systemd"
     commands, folders = MANAGERS[kind], unit_folders(kind)
     file = unit_of(paths, kind).name(commands.plain, commands.between) + commands.suffix
@@ -358,7 +358,7 @@ def _complaint_of(done: subprocess.CompletedProcess[str] | None) -> str:
 
 
 def _run(*command: str, patience_s: float = ACT_S) -> subprocess.CompletedProcess[str] | None:
-    """Runs a manager's command; None when it is not there or does not end."""
+    """Runs a manager's command; None when it does not exist or does not end in time."""
     try:
         return subprocess.run(
             command, env=manager_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -420,7 +420,7 @@ WANTS = "default.target.wants"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Who is to keep the daemon: a manager with its unit's text before and after, or nobody and `why`."""
+    """What runs the daemon: a manager with its unit's text before and after, or no manager and `why`."""
 
     manager: Manager | None
     why: str = ""
@@ -450,7 +450,7 @@ def plan_unit(paths: Paths, *, wanted: bool = True) -> Plan:
 
 
 def plan_for(manager: Manager) -> Plan:
-    """The plan for a unit of this manager; ConfigError where somebody else's file stands in its place."""
+    """The plan for a unit of this manager; ConfigError when another file is in its place."""
     after, before = manager.text(), None
     if manager.file.exists() or manager.file.is_symlink():
         before = "" if manager.file.is_symlink() else manager.file.read_text(encoding="utf-8", errors="replace")
@@ -544,7 +544,7 @@ KERNEL, MOUNTS = Path("/proc/version"), Path("/proc/mounts")
 
 
 def running_service(paths: Paths) -> psutil.Process | None:
-    """The daemon's process, or None; told by the instance file's pid and start time together."""
+    """The daemon's process, identified by pid and start time from the instance file; None when none runs."""
     try:
         known = read_instance(paths)
         process = psutil.Process(int(known["pid"]))
@@ -632,7 +632,7 @@ def start(paths: Paths) -> dict[str, Any]:
 
 
 def _how_it_ended(paths: Paths, child: subprocess.Popen[bytes] | None, refused: str) -> str:
-    """How a daemon ended before it answered, a child of ours or a manager's; "" while it may still come."""
+    """How the daemon ended before it answered; "" while it may still start."""
     if child is None:
         return refused or ("it could not run" if read_text(paths.complaint) else "")
     return "" if child.poll() is None else f"exit code {child.returncode}"
@@ -687,13 +687,13 @@ def _end(process: psutil.Process) -> None:
 
 
 def split_complaint(said: str) -> tuple[str, str]:
-    """(what, hint) of what a process of csmd's said on stderr when it ended."""
+    """(what, hint) from the error message that a csmd process printed when it ended."""
     what, _, hint = said.strip().removeprefix("csmd: ").partition("\n  try: ")
     return what, hint
 
 
 def explain_unreachable(paths: Paths, error: DaemonUnreachable) -> DaemonUnreachable:
-    """The same error with what is known of the last daemon: what one said that could not start, or who gave it up."""
+    """The same error with the reason why the last daemon ended, where it is known."""
     if running_service(paths) is not None:
         return error
     what, hint = split_complaint(read_text(paths.complaint))

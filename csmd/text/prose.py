@@ -330,7 +330,7 @@ def outline(text: str) -> list[Sentence]:
 
 
 def _is_broken(row: str, following: str) -> bool:
-    """Whether somebody broke a line within a sentence: neither ends a row nor begins one."""
+    """Whether a line break separates two rows within one sentence."""
     return row[-1:].isalpha() and following[:1].islower() and row.rpartition(" ")[2].lower() in _UNENDED
 
 

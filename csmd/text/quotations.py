@@ -1,4 +1,4 @@
-"""Which parts of a prompt are somebody else's words: quoted and indented lines, text in tags, pasted mails; pure.
+"""Finds the parts of a prompt that the user did not write: quoted and indented lines, text in tags, pasted mails; pure.
 
 Offsets are characters of the prompt. Code in fences and between backticks is left to who reads prose: a tag in it tags
 nothing. A mail goes to the end of its prompt, since nothing says where its last line is.
@@ -60,7 +60,7 @@ def is_quoted(prompt: str, start: int, end: int) -> bool:
 
 
 def is_of_another(statement: str, prompt: str) -> bool:
-    """Whether a statement made from a prompt is what the prompt quotes and not what its own words say."""
+    """Whether a statement from a prompt comes from what the prompt quotes and not from the user's own words."""
     spans = _of(prompt)
     said = {stem(word) for word in content_words(statement)}
     if not spans or not said:
@@ -91,7 +91,7 @@ _of = cached(64)(quotations)
 
 
 def _tagged(plain: str) -> list[Span]:
-    """What stands between an opening tag and the one that closes it."""
+    """The spans from an opening tag to the one that closes it."""
     spans: list[Span] = []
     open_at: dict[str, int] = {}
     depth: dict[str, int] = {}

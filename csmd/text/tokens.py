@@ -38,7 +38,7 @@ _WORDS = data.word_table("stop_words.txt")
 
 
 def derived(said: str) -> Iterator[str]:
-    """What the index has of a text beside its words: pairs of letters, words beside them, the tails of compounds."""
+    """What the index holds of a text in addition to its words: pairs of letters, words next to them, the tails of compounds."""
     if not said.isascii():
         for run in _RUN.findall(said):
             yield from pairs(run)
@@ -48,7 +48,7 @@ def derived(said: str) -> Iterator[str]:
 
 
 def pairs(run: str) -> Iterator[str]:
-    """Every two letters that stand beside each other; a single letter is itself."""
+    """Every two adjacent letters; a single letter yields itself."""
     return (run[at : at + 2] for at in range(max(1, len(run) - 1)))
 
 
@@ -60,7 +60,7 @@ def in_pairs(word: str) -> list[str]:
 
 
 def terms_of_language(question: str, words: list[str]) -> list[str] | None:
-    """The terms for a question in one of these languages in the place of its `words`; None for any other question.
+    """The terms that replace the `words` of a question in one of these languages; None for any other question.
 
     A term that ends with `*` is the beginning of a word.
     """
@@ -195,7 +195,7 @@ def _asked_days(found: re.Match[str]) -> list[str]:
 
 
 def date_terms(said: str, since: str) -> list[tuple[int, int, str]]:
-    """The days that a text names which was said on a day: (start, end, ISO day), as they stand in it.
+    """The days that a text from the day `since` names: (start, end, ISO day), in their order.
 
     Of a month its last; without a year the next within half a year.
     """

@@ -127,7 +127,7 @@ def merge_hooks(text: str, wanted: Wanted, where: str) -> str:
     An entry of ours is replaced where it stands, a second one goes, so does that of an event which is not wanted; a
     missing one is added behind the others'.
     """
-    text = _without_hooks(text, wanted.home, where, keep=wanted)
+    text = remove_hooks(text, wanted.home, where, keep=wanted)
     for event in wanted.events:
         group = _group(wanted.interpreter, wanted.home, event)
         hooks = _hooks(text, where)
@@ -141,11 +141,6 @@ def merge_hooks(text: str, wanted: Wanted, where: str) -> str:
             if not any(_runs(json_edits.value_of(text, one), wanted.home, HOOK_SCRIPT) for one in handlers):
                 text = json_edits.append(text, groups.value, None, group)
     return text
-
-
-def remove_hooks(text: str, home: Path, where: str, *, events: Collection[str] | None = None) -> str:
-    """The settings without the hooks of this home (for `events` only); groups, lists and `hooks` that held nothing else go too."""
-    return _without_hooks(text, home, where, events=events)
 
 
 def _hooks(text: str, where: str) -> Item | None:
@@ -164,10 +159,13 @@ def _handlers(text: str, group: Item) -> list[Item]:
     return json_edits.items(text, found.value) if found is not None and text[found.value] == "[" else []
 
 
-def _without_hooks(
-    text: str, home: Path, where: str, *, keep: Wanted | None = None, events: Collection[str] | None = None
+def remove_hooks(
+    text: str, home: Path, where: str, *, events: Collection[str] | None = None, keep: Wanted | None = None
 ) -> str:
-    """`text` without our hooks (for `events` only); with `keep` the first one of each wanted event is brought up to date."""
+    """The settings without the hooks of this home (for `events` only); groups, lists and `hooks` that held nothing else go too.
+
+    With `keep` the first hook of each wanted event stays and is brought up to date.
+    """
     hooks = _hooks(text, where)
     if hooks is None:
         return text
@@ -212,39 +210,34 @@ def status_line_command(interpreter: str, home: Path) -> str:
     return f"{shlex.join([interpreter, '-I', '-S', str(script_in(home, STATUS_LINE_SCRIPT)), str(home)])} || true"
 
 
-def merge_status_line(text: str, wanted: Wanted, where: str) -> str:
+def merge_status_line(text: str, wanted: Wanted, _where: str) -> str:
     """The settings with our status line: added where there is none, ours brought up to date, a foreign one left."""
-    del where
     value = {"type": "command", "command": status_line_command(wanted.interpreter, wanted.home)}
-    found = json_edits.member(text, json_edits.root(text), STATUS_LINE)
+    found, ours = _status_line(text, wanted.home)
     if found is None:
         return json_edits.append(text, json_edits.root(text), STATUS_LINE, value)
-    if not _is_our_line(text, found, wanted.home):
-        return text
-    return json_edits.apply(text, json_edits.replacement(text, found, value))
+    return json_edits.apply(text, json_edits.replacement(text, found, value)) if ours else text
 
 
-def remove_status_line(text: str, home: Path, where: str) -> str:
+def remove_status_line(text: str, home: Path, _where: str) -> str:
     """The settings without our status line; a foreign one stays."""
-    del where
-    found = json_edits.member(text, json_edits.root(text), STATUS_LINE)
-    if found is None or not _is_our_line(text, found, home):
-        return text
-    return json_edits.without_member(text, json_edits.root(text), STATUS_LINE)
+    ours = _status_line(text, home)[1]
+    return json_edits.without_member(text, json_edits.root(text), STATUS_LINE) if ours else text
 
 
-def foreign_status_line(text: str, wanted: Wanted, where: str) -> str:
+def foreign_status_line(text: str, wanted: Wanted, _where: str) -> str:
     """What to tell a user who has a status line of their own; the second line is to be copied, and never broken. Else ""."""
-    del where
-    found = json_edits.member(text, json_edits.root(text), STATUS_LINE)
-    if found is None or _is_our_line(text, found, wanted.home):
+    found, ours = _status_line(text, wanted.home)
+    if found is None or ours:
         return ""
     command = status_line_command(wanted.interpreter, wanted.home)
     return f"your status line stays as it is; to show csmd's in it, have its script run\n{command}"
 
 
-def _is_our_line(text: str, found: Item, home: Path) -> bool:
-    return _runs(json_edits.value_of(text, found), home, STATUS_LINE_SCRIPT)
+def _status_line(text: str, home: Path) -> tuple[Item | None, bool]:
+    """The status line in the settings, and whether it is ours."""
+    found = json_edits.member(text, json_edits.root(text), STATUS_LINE)
+    return found, found is not None and _runs(json_edits.value_of(text, found), home, STATUS_LINE_SCRIPT)
 
 
 # --- the memory server
@@ -260,11 +253,9 @@ def server_entry(home: Path) -> dict[str, Any]:
 def merge_server(text: str, wanted: Wanted, where: str) -> str:
     """The file with our server in it: an entry of ours is brought up to date where it stands, a second one goes."""
     entry = server_entry(wanted.home)
-    servers = _servers(text, where)
+    servers, items, ours = _servers(text, wanted.home, where)
     if servers is None:
         return json_edits.append(text, json_edits.root(text), SERVERS, {NAME: entry})
-    items = json_edits.items(text, servers.value)
-    ours = _our_servers(text, items, wanted.home)
     if not ours:
         taken = any(item.key == NAME for item in items)
         return text if taken else json_edits.append(text, servers.value, NAME, entry)
@@ -278,9 +269,7 @@ def merge_server(text: str, wanted: Wanted, where: str) -> str:
 
 def remove_server(text: str, home: Path, where: str) -> str:
     """The file without our server; `mcpServers` goes too when it held nothing else."""
-    servers = _servers(text, where)
-    items = json_edits.items(text, servers.value) if servers else []
-    ours = _our_servers(text, items, home)
+    _, items, ours = _servers(text, home, where)
     if ours and len(ours) == len(items):
         return json_edits.without_member(text, json_edits.root(text), SERVERS)
     return json_edits.apply(text, json_edits.cuts(items, [item in ours for item in items]))
@@ -288,8 +277,7 @@ def remove_server(text: str, home: Path, where: str) -> str:
 
 def foreign_server(text: str, wanted: Wanted, where: str) -> str:
     """That another server has the place of ours; "" where ours is in the file."""
-    servers = _servers(text, where)
-    if servers is not None and _our_servers(text, json_edits.items(text, servers.value), wanted.home):
+    if _servers(text, wanted.home, where)[2]:
         return ""
     return f"{where} has another server named {NAME}, which stays: csmd's is not there until that is renamed"
 
@@ -297,20 +285,17 @@ def foreign_server(text: str, wanted: Wanted, where: str) -> str:
 def is_registered(data: bytes | None, home: Path) -> bool:
     """Whether the assistant would start this home's server; False for a file that cannot be read."""
     try:
-        text = json_edits.with_object(json_edits.decode(data, ""))
-        servers = _servers(text, "")
+        return bool(_servers(json_edits.with_object(json_edits.decode(data, "")), home, "")[2])
     except ConfigError:
         return False
-    return servers is not None and bool(_our_servers(text, json_edits.items(text, servers.value), home))
 
 
-def _our_servers(text: str, items: list[Item], home: Path) -> list[Item]:
-    """The entries that run this home's server, whatever they are called."""
-    return [item for item in items if _runs(json_edits.value_of(text, item), home, SERVER_SCRIPT)]
-
-
-def _servers(text: str, where: str) -> Item | None:
+def _servers(text: str, home: Path, where: str) -> tuple[Item | None, list[Item], list[Item]]:
+    """The member `mcpServers`, its entries, and those that run this home's server, whatever they are called."""
     servers = json_edits.member(text, json_edits.root(text), SERVERS)
-    if servers is not None and text[servers.value] != "{":
+    if servers is None:
+        return None, [], []
+    if text[servers.value] != "{":
         raise ConfigError(f"{where}: `{SERVERS}` is not an object", hint="correct it, then run this again")
-    return servers
+    items = json_edits.items(text, servers.value)
+    return servers, items, [item for item in items if _runs(json_edits.value_of(text, item), home, SERVER_SCRIPT)]
