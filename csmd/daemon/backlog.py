@@ -14,11 +14,6 @@ from typing import Any
 
 from csmd.capture.transcripts import OnDisk
 
-#: After a step that nobody waits for the steward rests so many times as long: a past takes half of one core at most,
-#: and a hook meets it half as often. Not a lower priority: a thread that has one and holds the interpreter holds up
-#: the threads that answer hooks.
-REST = 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class Past:

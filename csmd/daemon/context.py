@@ -1,27 +1,22 @@
-"""What a session's start was not told in time is owed to it: its next prompt brings it, once.
-
-A busy machine, a daemon that is only starting and a hook that left a moment too early cost a session nothing but the
-place where its brief stands. Kept in memory: after a restart the spool tells of the starts that nobody answered.
-"""
+"""What the daemon's parts share: store, settings and clock, what waits for the background thread, what troubles it."""
 
 from __future__ import annotations
 
 import logging
 import os
+import secrets
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from csmd.config import Config
 from csmd.daemon import logs
 from csmd.daemon.backlog import Backlog
-from csmd.daemon.clock import iso_before, now_iso
-from csmd.daemon.job import Job
 from csmd.embedding import supervisor
 from csmd.embedding.supervisor import Embedder
 from csmd.errors import CsmdError, StoreError
@@ -33,6 +28,89 @@ from csmd.store.activity import Composed, Recalled
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.text import tokens
+from csmd.text.display import amount
+
+log = logging.getLogger(__name__)
+
+
+def iso(moment: datetime) -> str:
+    """A moment as csmd writes times."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def now_iso() -> str:
+    """The time now as csmd writes it."""
+    return iso(datetime.now(UTC))
+
+
+def iso_before(seconds: float) -> str:
+    """The time so many seconds ago as csmd writes it."""
+    return iso(datetime.now(UTC) - timedelta(seconds=seconds))
+
+
+def now_here() -> datetime:
+    """The time now in the zone of this machine: whose days people mean."""
+    return datetime.now().astimezone()
+
+
+def here(at: str) -> datetime:
+    """A time of csmd's in the zone of this machine, as its clocks showed it then."""
+    return datetime.fromisoformat(at).astimezone()
+
+
+#: What a job's line tells of its result.
+RESULTS = (
+    ("files", "file"), ("turns_new", "new turn"), ("memories_new", "new memory"), ("vectors", "vector"),
+    ("secrets", "secret"), ("fixed", "place"), ("bytes", "byte"), ("dim", "dimension"), ("left", "trace"),
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Task:
+    """Work somebody waits for; `progress` is for people, `result` for the caller."""
+
+    kind: Literal["import", "sync", "model", "purge", "scan", "backup", "export", "dream", "undo"]
+    path: str = ""
+    with_vectors: bool = True
+    recent: int = 0
+    """So many sessions of each project, the newest, and the rest in the background; 0: all."""
+    order: dict[str, Any] = field(default_factory=dict)
+    """What a purge, a scan or an export is about, the name of a model; never shown and never logged."""
+    state: Literal["waiting", "running", "done", "failed"] = "waiting"
+    progress: dict[str, Any] = field(default_factory=dict)
+    result: dict[str, Any] = field(default_factory=dict)
+    error: str = ""
+    hint: str = ""
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+
+
+def carried_out(job: Task, work: Iterable[None], *, log_file: Path) -> Generator[None]:
+    """Does a job, a batch for each step of the generator; its state says how it ended."""
+    job.state = "running"
+    try:
+        yield from work
+        job.state = "done"
+    except CsmdError as error:
+        job.error, job.hint, job.state = error.what, error.hint, "failed"
+    except Exception as error:
+        log.exception("job %s failed", job.kind)
+        job.error, job.hint, job.state = f"a bug: {type(error).__name__}", f"see {log_file}", "failed"
+    of_job(job)
+
+
+def of_job(job: Task) -> None:
+    """Writes how a job ended; nothing for a sync that found nothing new."""
+    if job.state == "failed":
+        log.warning("%s failed; whoever asked was told why", job.kind)
+        return
+    result: dict[str, Any] = job.result
+    found = {name: len(value) if isinstance(value := result.get(name), list) else value for name, _ in RESULTS}
+    parts = [amount(value, word) for name, word in RESULTS if isinstance(value := found[name], int) and value]
+    if job.kind == "sync" and not (found["turns_new"] or found["memories_new"]):
+        return
+    took = f" in {result['took_s']:.1f} s" if "took_s" in result else ""
+    log.info("%s: %s%s", job.kind, ", ".join(parts) or "done", took)
+
 
 #: So many sessions that started last are known.
 MOST = 200
@@ -47,7 +125,11 @@ class _Start:
 
 
 class Owed:
-    """Owns which starts were not told anything yet; from any thread."""
+    """Owns which starts were not told anything yet: a session's next prompt brings it, once; from any thread.
+
+    A busy machine or a hook that left a moment too early cost a session nothing but the place where its brief stands.
+    Kept in memory: after a restart the spool tells of the starts that nobody answered.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -84,8 +166,8 @@ class Owed:
             return None if known is None or known.told_by else known.event
 
 
-#: Written down so often at most, kept so long; with more waiting the oldest goes: a disk may be full for days.
-EVERY_S, KEPT_S, MOST_WAITING = 60.0, 90 * 86_400, 2_000
+#: What was looked up is kept so long; with more waiting the oldest goes: a disk may be full for days.
+KEPT_S, MOST_WAITING = 90 * 86_400, 2_000
 #: The tools that look something up for somebody: (kind, the parameter with the words, what is counted in the answer).
 ASKED: Mapping[str, tuple[str, str, str]] = {
     "csm_memory_search": ("search", "query", "hits"),
@@ -101,7 +183,6 @@ class Noted:
         self._lock = threading.Lock()
         self._composed: deque[Composed] = deque(maxlen=MOST_WAITING)
         self._recalled: deque[Recalled] = deque(maxlen=MOST_WAITING)
-        self._next = 0.0
 
     def composed(self, event: Event, brief: Brief, took_s: float) -> None:
         """Notes what was composed for an event, and of a prompt that it was looked for."""
@@ -133,13 +214,6 @@ class Noted:
         with self._lock:
             return list(reversed(self._composed)), list(reversed(self._recalled))
 
-    def step(self, now: float) -> bool:
-        """Writes down what waits when it is time to, at the monotonic time `now`; nothing follows from it."""
-        if now >= self._next:
-            self._next = now + EVERY_S
-            self.write()
-        return False
-
     def write(self) -> bool:
         """Writes down what waits; whether there was any."""
         with self._lock:
@@ -160,8 +234,6 @@ def _drop(waiting: deque[Any], written: Sequence[object]) -> None:
     while waiting and id(waiting[0]) in done:
         waiting.popleft()
 
-
-log = logging.getLogger(__name__)
 
 #: Else who read the pauses before they changed could put what was known then in place of the new.
 _LOOKING = threading.Lock()
@@ -204,7 +276,7 @@ class Context:
         self.store = store
         self.config = config
         self.embedder = embedder
-        self.jobs: dict[str, Job] = {}
+        self.tasks: dict[str, Task] = {}
         self.trouble: dict[str, str] = {}
         self.pauses = PauseFile(config.paths.pauses)
         self.excludes = excludes(config, self.pauses)
@@ -217,16 +289,15 @@ class Context:
         self.backlog = Backlog()
         self.noted = Noted(store)
         self.owed = Owed()
-        self.reads: Job | None = None
+        self.reads: Task | None = None
         """The job that reads, the latest first: what a transcript's words are worth is known when all are read."""
         self.live: set[str] = set()
         """Transcripts that were hinted at meanwhile: they do not wait for it."""
         self.heard_at = time.monotonic()
         """When something was last heard of a session."""
-        self.read_until = self.next_size = 0.0
-        self.next_retention: float | None = None
+        self.read_until = 0.0
         self.wake = threading.Event()
-        self._queue: deque[Job] = deque()
+        self._queue: deque[Task] = deque()
         self._hints: dict[str, None] = {}
         self._elsewhere: dict[str, None] = {}
         self._lock = threading.Lock()
@@ -256,20 +327,20 @@ class Context:
         """Asks for a step now."""
         self.wake.set()
 
-    def submit(self, job: Job) -> Job:
-        """Queues a job; its state is looked up by its id."""
-        self.list_job(job)
+    def submit(self, job: Task) -> Task:
+        """Queues a task; its state is looked up by its id."""
+        self.list_task(job)
         with self._lock:
             self._queue.append(job)
         self.wake.set()
         return job
 
-    def list_job(self, job: Job) -> None:
-        """Has a job's state found by its id; the oldest that have ended are forgotten."""
+    def list_task(self, job: Task) -> None:
+        """Has a task's state found by its id; the oldest that have ended are forgotten."""
         with self._lock:
-            for done in [known.id for known in self.jobs.values() if known.state in ("done", "failed")][:-20]:
-                del self.jobs[done]
-            self.jobs[job.id] = job
+            for done in [known.id for known in self.tasks.values() if known.state in ("done", "failed")][:-20]:
+                del self.tasks[done]
+            self.tasks[job.id] = job
 
     def stop(self) -> None:
         """Ends after the batch at hand."""
@@ -288,7 +359,7 @@ class Context:
         """Whether a transcript was hinted at that nobody has read since."""
         return bool(self._hints)
 
-    def take_job(self) -> Job | None:
+    def take_task(self) -> Task | None:
         """The job that waited longest, which waits no longer; None for none."""
         with self._lock:
             self.reads = self._queue.popleft() if self._queue else None

@@ -27,9 +27,7 @@ from typing import Any
 from csmd.capture import instruction_files as capture
 from csmd.config import boot_id
 from csmd.daemon import housekeeping, machine, reading
-from csmd.daemon.clock import here, iso, now_iso
-from csmd.daemon.context import Context
-from csmd.daemon.job import Job, carried_out
+from csmd.daemon.context import Context, Task, carried_out, here, iso, now_iso
 from csmd.dream import daily, gates, page_edits, page_files, reselection, steps, undo
 from csmd.dream import gates as holders
 from csmd.dream.gates import Chosen, Holder, Seen, Verdict
@@ -439,7 +437,7 @@ class Dreaming:
         self._edited = edited
         self._context = context
         self.lock = DreamLock(context.config.paths.dream_lock)
-        self._job: Job | None = None
+        self._job: Task | None = None
         """The dream that is to be, or is under way."""
         self._batches: Generator[None] | None = None
         self._is_awaited = False
@@ -472,14 +470,14 @@ class Dreaming:
         """Whether a dream is under way and nothing was heard of a session since a monotonic time: what is new is its own."""
         return self._batches is not None and self._context.heard_at < at
 
-    def order(self, why: str, *, awaited: bool, confirmed: bool = False) -> Job:
+    def order(self, why: str, *, awaited: bool, confirmed: bool = False) -> Task:
         """A dream as soon as may be; the one under way where there is one, which goes on at once when it is `awaited`."""
         with self._ordering:
             self._is_awaited = awaited or (self._job is not None and self._is_awaited)
             if self._job is None:
                 self._went_on = time.monotonic()
-                self._job = Job(kind="dream", order={"why": why, "confirmed": confirmed})
-                self._context.list_job(self._job)
+                self._job = Task(kind="dream", order={"why": why, "confirmed": confirmed})
+                self._context.list_task(self._job)
             job = self._job
         self._context.poke()
         return job
@@ -539,7 +537,7 @@ class Dreaming:
         self._batches = self._job = None
         return under_way
 
-    def dream(self, job: Job) -> Generator[None]:
+    def dream(self, job: Task) -> Generator[None]:
         """The dream itself, a batch at a time; CsmdError when another one dreams, or took the lock meanwhile."""
         began, store = time.monotonic(), self._context.store
         if held := self._held(datetime.now(UTC)):
@@ -569,7 +567,7 @@ class Dreaming:
         job.result.update(state="done", done=done, changes=sum(done.values()))
         job.result.update(took_s=round(time.monotonic() - began, 3))
 
-    def undo(self, job: Job) -> Generator[None]:
+    def undo(self, job: Task) -> Generator[None]:
         """Takes a dream back and every one since, a few actions at a time; nobody writes the markdown meanwhile."""
         if other := self.lock.take(datetime.now(UTC)):
             raise CsmdError(dreams_already(other), hint=WHEN)

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd.config import Config, child_environment, has_desktop
-from csmd.daemon.clock import iso, now_iso
-from csmd.daemon.context import Context
+from csmd.daemon.context import Context, iso, now_iso
 from csmd.errors import ConfigError, CsmdError
 from csmd.hosts.claude import environment
 from csmd.hosts.claude.environment import HooksState

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -11,12 +12,12 @@ from typing import Any
 
 from csmd.capture import instruction_files as capture
 from csmd.config import Settings
-from csmd.daemon.clock import iso, now_iso
-from csmd.daemon.context import Context
+from csmd.daemon.context import Context, iso, iso_before, now_iso
 from csmd.errors import StoreError
 from csmd.store import activity, backup, checkpoints, events, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text.display import amount
 from csmd.tools.operations import backups
 
 log = logging.getLogger(__name__)
@@ -102,7 +103,7 @@ class Instructed:
 
     def sweep(self) -> int:
         """Reads those of every project that had a session lately; how many files have changed."""
-        since = iso(datetime.now(UTC) - timedelta(days=RECENT_DAYS))
+        since = iso_before(RECENT_DAYS * 86_400)
         recent = self._context.store.read(lambda rows: projects.projects_since(rows, since))[:MOST_PROJECTS]
         for key in self._folders.keys() - set(recent):
             del self._folders[key]
@@ -199,26 +200,14 @@ def backups_shown(database: Path) -> dict[str, Any]:
 MB = 1_000_000
 #: A marker of `csmd doctor` that is as old was left by one that was killed.
 PROBE_S = 600
-#: How often it is looked whether something is due.
-EVERY_S = 900.0
+#: How often it is looked whether something is due; a start is for catching up.
+RETENTION_S = 900.0
 #: A write holds the writer for a few milliseconds: a hook that comes meanwhile still gets its answer in time.
 BATCH_TURNS = 100
 
 
-def retention_step(context: Context, now: float) -> bool:
-    """Drops one batch when it is time to look, at the monotonic time `now`; whether more may be due at once."""
-    if context.next_retention is None:  # a start is for catching up
-        context.next_retention = now + EVERY_S
-    if now < context.next_retention:
-        return False
-    store, settings = context.store, context.config.settings
-    dropped = context.guard("retention", lambda: drop_some(store, settings, now=datetime.now(UTC)))
-    context.next_retention = now if dropped else now + EVERY_S
-    return dropped
-
-
 def drop_some(store: Store, settings: Settings, *, now: datetime) -> bool:
-    """Drops one batch of what is due at `now`; whether there was any."""
+    """Drops one batch of what is too old or too much at `now`; whether there was any."""
     days = settings.storage_tool_output_days
     limit = settings.storage_max_mb * MB
 
@@ -266,13 +255,11 @@ GROWTH_EVERY_S = 900.0
 LAST_DAYS = 14
 
 
-def growth_step(context: Context, now: float) -> None:
-    """Notes today's size when it is time to look, at the monotonic time `now`."""
-    if now < context.next_size:
-        return
-    context.next_size = now + GROWTH_EVERY_S
+def note_size(store: Store) -> bool:
+    """Notes today's size; nothing follows from it."""
     today = datetime.now(UTC).date().isoformat()
-    context.guard("size of the day", lambda: context.store.write(lambda rows: activity.note_size(rows, today)))
+    store.write(lambda rows: activity.note_size(rows, today))
+    return False
 
 
 def growth(noted: list[tuple[str, int]], *, used: int, today: date) -> dict[str, Any]:
@@ -286,3 +273,38 @@ def growth(noted: list[tuple[str, int]], *, used: int, today: date) -> dict[str,
         if 0 < past <= LAST_DAYS:
             return {"bytes_per_day": round((used - size) / past), "days": past}
     return {"bytes_per_day": None, "days": 0}
+
+
+#: How often what was looked up is written down.
+NOTES_S = 60.0
+HOUR_S = 3600.0
+#: What an hour's line tells, in this order: a count or counter, one of it, what of it.
+HOURLY = (
+    ("turns", "turn", ""), ("memories", "memory", ""), ("injections", "injection", ""),
+    ("paused turns", "turn", " left out in a pause"), ("excluded events", "event", " left out"),
+    ("bad lines", "line", " that could not be read"), ("bad events", "event", " that could not be read"),
+)  # fmt: skip
+
+
+class Hourly:
+    """Owns the numbers of an hour ago."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+        self._since = ""
+        self._then: Mapping[str, int] | None = None
+
+    def step(self, store: Store, now: float) -> bool:
+        """Writes the line that is due at the monotonic time `now`; whether there was one."""
+        if now < self._next:
+            return False
+        self._next = now + HOUR_S
+        found = store.read(lambda rows: {**activity.counters(rows), **activity.counts(rows)})
+        then, since, self._then, self._since = self._then, self._since, found, f"{datetime.now(UTC).astimezone():%H:%M}"
+        if then is None:
+            return False
+        more = {name: found.get(name, 0) - then.get(name, 0) for name, *_ in HOURLY}
+        parts = [amount(more[name], one) + of for name, one, of in HOURLY if more[name] > 0]
+        if parts:
+            log.info("since %s: %s", since, ", ".join(parts))
+        return bool(parts)

@@ -21,8 +21,7 @@ from typing import Any
 from csmd.capture import ingest, transcripts
 from csmd.config import Config
 from csmd.daemon import backlog, injection
-from csmd.daemon.clock import iso, now_iso
-from csmd.daemon.context import Context
+from csmd.daemon.context import Context, iso, now_iso
 from csmd.errors import BadInput, StoreError
 from csmd.exclusions import Excludes
 from csmd.hosts import own

@@ -21,7 +21,7 @@ from csmd.capture import transcripts
 from csmd.capture.project_identity import Places
 from csmd.config import Config
 from csmd.daemon import context, logs, reading
-from csmd.daemon.clock import now_iso
+from csmd.daemon.context import now_iso
 from csmd.daemon.run import alone, configuration, explaining
 from csmd.errors import BadInput, Damaged, StoreError
 from csmd.exclusions import PauseFile

@@ -25,11 +25,11 @@ import csmd
 from csmd import wire
 from csmd.config import Config, boot_id, child_environment, default_paths, load, started_by, take_notify_socket
 from csmd.daemon import dreaming, logs, stages, tasks
-from csmd.daemon.clock import now_iso
+from csmd.daemon.context import now_iso
+from csmd.daemon.jobs import Background
 from csmd.daemon.machine import Meter, start_token
 from csmd.daemon.server import Server
 from csmd.daemon.status import status
-from csmd.daemon.steward import Steward
 from csmd.daemon.watch import Watch
 from csmd.embedding import supervisor
 from csmd.errors import AlreadyRunning, ConfigError, CsmdError, Damaged, Refused
@@ -253,22 +253,24 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
         ending.callback(embedder.close)
         started, meter = time.monotonic(), Meter()
 
-        steward = Steward(store, config, embedder)
-        tasks.resume_purge(steward.context)
-        dreaming.resume_dreams(steward.context)
-        watch = Watch(steward.hint, steward.instructed.touch)
-        steward.is_watched = lambda: not watch.trouble and watch.roots == sorted(steward.context.roots())
+        background = Background(store, config, embedder)
+        tasks.resume_purge(background.context)
+        dreaming.resume_dreams(background.context)
+        watch = Watch(background.hint, background.instructed.touch)
+        background.is_watched = lambda: not watch.trouble and watch.roots == sorted(background.context.roots())
         path = socket_path(paths.home)
-        tools = steward.tool_context(lambda rows, own: status(rows, own, watch, meter, started, paused=tools.paused()))
-        server = Server(path, store, config, embedder, steward, tools, ended=stop.set)
-        steward.ask_server = server.ask
+        tools = background.tool_context(
+            lambda rows, own: status(rows, own, watch, meter, started, paused=tools.paused())
+        )
+        server = Server(path, store, config, embedder, background, tools, ended=stop.set)
+        background.ask_server = server.ask
         server.start()
         server.ready.wait()
         if server.failure:
             server.join()
             raise ConfigError(server.failure)
         ending.callback(files.clear_stale_socket, path)
-        ending.callback(_end_threads, server, steward, watch)
+        ending.callback(_end_threads, server, background, watch)
         instance = {
             "pid": os.getpid(),
             "start": start_token(os.getpid()),
@@ -288,13 +290,15 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
         paths.stopped_mark.unlink(missing_ok=True)
         paths.hung_mark.unlink(missing_ok=True)
         files.write_atomic(paths.endpoint, f"{path}\n".encode())
-        watch.follow(steward.context.roots(), alone=steward.instructed.folders())
-        steward.start()
-        words = "search by words and meaning" if steward.context.model_name() else "search by words: no embedding model"
-        on = steward.context.pauses().current(now_iso())
+        watch.follow(background.context.roots(), alone=background.instructed.folders())
+        background.scheduler.start()
+        words = (
+            "search by words and meaning" if background.context.model_name() else "search by words: no embedding model"
+        )
+        on = background.context.pauses().current(now_iso())
         log.info(
             "listening, directories of transcripts: %d, %s%s",
-            len(steward.context.roots()),
+            len(background.context.roots()),
             words,
             ", paused" if on else "",
         )
@@ -308,9 +312,9 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
         while not stop.wait(LOOK_S):
             meter.usage(os.getpid())  # so that `csmd status` can say what it cost lately
             if watch.follow(
-                steward.context.roots(), alone=steward.instructed.folders()
+                background.context.roots(), alone=background.instructed.folders()
             ):  # a directory that appeared: its transcripts are read at once
-                steward.sweep_soon()
+                background.sweep_soon()
         if server.failure:
             raise CsmdError(server.failure, hint="look at the log and restart the daemon")
 
@@ -341,14 +345,14 @@ class _StopMark:
         return bool(poll.poll(seconds * 1000))
 
 
-def _end_threads(server: Server, steward: Steward, watch: Watch) -> None:
+def _end_threads(server: Server, background: Background, watch: Watch) -> None:
     server.stop()
-    steward.context.stop()
+    background.context.stop()
     server.join()
     watch.close()
-    if steward.ident is not None:
-        steward.join()
-    steward.clients.close()
+    if background.scheduler.ident is not None:
+        background.scheduler.join()
+    background.clients.close()
 
 
 def _last_checkpoint(store: Store) -> None:

@@ -27,10 +27,9 @@ from csmd.capture import ingest
 from csmd.capture.ingest import Decoded
 from csmd.config import Config
 from csmd.daemon import injection
-from csmd.daemon.clock import now_iso
-from csmd.daemon.context import Noted
+from csmd.daemon.context import Noted, now_iso
 from csmd.daemon.injection import Made
-from csmd.daemon.steward import Steward
+from csmd.daemon.jobs import Background
 from csmd.embedding.supervisor import Embedder
 from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
 from csmd.hosts.claude import hooks
@@ -124,7 +123,7 @@ class Server(threading.Thread):
         store: Store,
         config: Config,
         embedder: Embedder,
-        steward: Steward,
+        background: Background,
         tools: ToolContext,
         *,
         ended: Callable[[], None],
@@ -135,7 +134,7 @@ class Server(threading.Thread):
         self.store = store
         self.config = config
         self.embedder = embedder
-        self.steward = steward
+        self.background = background
         self.tools = tools
         self.ready = threading.Event()
         self.failure: str = ""
@@ -262,7 +261,7 @@ class Server(threading.Thread):
             counted = self.store.submit(lambda rows: activity.count(rows, [(ingest.UNKNOWN, 1)]))
             self._then(counted, waiting, lambda _: self._done(waiting))
             return
-        at, left_out = now_iso(), self.steward.context.excludes
+        at, left_out = now_iso(), self.background.context.excludes
 
         def decode(_: Rows | None = None) -> Decoded | BadInput:
             return ingest.decode(request.host, request.body, left_out, name=request.name, event_id=request.id, at=at)
@@ -319,7 +318,7 @@ class Server(threading.Thread):
         if event.name == "prompt" and not event.by_user:
             return None
         return self.store.submit_read(
-            lambda rows: injection.composed(rows, self.config, self.steward.context, event, left),
+            lambda rows: injection.composed(rows, self.config, self.background.context, event, left),
             lane="hook",
             deadline_s=left,
         )
@@ -338,12 +337,12 @@ class Server(threading.Thread):
     def _recorded(self, waiting: Waiting, event: Event, new: bool, early: Future[Made] | None) -> None:
         """The event is on the disk: now it may be answered."""
         waiting.stored = True
-        self.steward.context.hint_of_hook(event.transcript_path)
+        self.background.context.hint_of_hook(event.transcript_path)
         if event.name in hooks.INJECTING and event.failure is None:
             self._warm()
-            self.steward.instructed.visit(event.cwd)
+            self.background.instructed.visit(event.cwd)
         if new and event.name == "session_start":
-            self.steward.context.owed.owe(event)
+            self.background.context.owed.owe(event)
         # A start, a clearing or a compaction changes what the session has been told: composed after its commit.
         read = (early or self._look_up(waiting, event)) if new else None
         if read is None:
@@ -360,7 +359,7 @@ class Server(threading.Thread):
     def _composed(self, waiting: Waiting, event: Event, made: Made) -> None:
         """Notes what will be told and tells it; the hook may leave at any moment, and what nobody read is not noted."""
         if event.name == "session_start":
-            self.steward.expect(made.project)
+            self.background.expect(made.project)
         body = hooks.answer(event.name, made.text)
 
         def is_late() -> bool:
@@ -369,7 +368,7 @@ class Server(threading.Thread):
         def tell() -> None:
             self._done(waiting, body)
             if made.settles:
-                self.steward.context.owed.settle(event.session_id, by=event.id)
+                self.background.context.owed.settle(event.session_id, by=event.id)
 
         if is_late():
             self._done(waiting)
@@ -398,7 +397,7 @@ class Server(threading.Thread):
         params = wire.loads(request.body or b"{}")
         if not isinstance(params, dict):
             raise BadInput("a call's parameters are not a JSON object")
-        lane, noted = named(request.name).lane, self.steward.context.noted
+        lane, noted = named(request.name).lane, self.background.context.noted
         if lane is None:
             answer = whole(answering(self.tools, noted, None, request.name, params))
             self._send(waiting.identity, Reply(status="ok", body=_json(answer)))

@@ -1,7 +1,4 @@
-"""After a burst of work its memory goes back to the system: the daemon stays for weeks, and is asked for little.
-
-What SQLite keeps of pages for the next question and what the allocator keeps of freed memory would stay for good.
-"""
+"""The stages that distil, believe and embed what the store holds, and the memory that they give back after a burst."""
 
 from __future__ import annotations
 
@@ -10,17 +7,16 @@ import gc
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from csmd.cache import cached
 from csmd.capture import project_identity
-from csmd.daemon.clock import here, iso, now_iso
-from csmd.daemon.context import Context
+from csmd.daemon.context import Context, here, iso_before, now_iso
 from csmd.daemon.dreaming import Dreaming
+from csmd.daemon.scheduler import Turn
 from csmd.dream import daily
 from csmd.errors import StoreError
 from csmd.extraction import digest, packets, statements
-from csmd.extraction import statements as distill
 from csmd.memory import failure_links, habits, self_model, speakers, topic_tagging, upkeep
 from csmd.memory import remember as believe
 from csmd.recall import checkpoint, threads, usage
@@ -38,7 +34,10 @@ FEW_COMMITS = 10
 
 
 def ease(store: Store) -> None:
-    """Lets go of what is not needed to wait."""
+    """Gives memory back to the system after a burst of work: the daemon stays for weeks, and is asked for little.
+
+    What SQLite keeps of pages for the next question and what the allocator keeps of freed memory would stay for good.
+    """
     store.shrink()
     gc.collect()
     _trim()
@@ -82,7 +81,7 @@ class Awaited:
 
     def close(self) -> bool:
         """Ends the wait of those that the transcript has passed by; whether there were any."""
-        before = iso(datetime.now(UTC) - timedelta(seconds=PROVISIONAL_S))
+        before = iso_before(PROVISIONAL_S)
         closed = False
         for _ in range(PARTS):
             closed |= self._part(before)
@@ -222,61 +221,42 @@ Step = Callable[["Stages", bool], int]
 def _checkpoints(stages: Stages, _: bool) -> int:
     settings = stages.context.config.settings
     days = settings.checkpoint_keep_days
-    since = iso(datetime.now(UTC) - timedelta(days=days)) if days else ""
-    return checkpoint.step(stages.context.store, since=since, distilling=settings.stages_distill)
-
-
-def _worktrees(stages: Stages, _: bool) -> int:
-    return project_identity.step(stages.context.store, now=iso(datetime.now(UTC)))
-
-
-def _speakers(stages: Stages, _: bool) -> int:
-    return speakers.step(stages.context.store, now=iso(datetime.now(UTC)))
-
-
-def _believe(stages: Stages, _: bool) -> int:
-    return believe.believe(stages.context.store)[0]
+    since = iso_before(days * 86_400) if days else ""
+    return checkpoint.step(stages.store, since=since, distilling=settings.stages_distill)
 
 
 def _gotchas(stages: Stages, force: bool) -> int:
     """One session that can be gone through: one that fails is told, and stands before no other."""
-    now, looked = iso(datetime.now(UTC)), 0
+    now, looked = now_iso(), 0
 
-    def one(session: Behind) -> bool:
+    def look(session: Behind) -> bool:
         nonlocal looked
-        looked = failure_links.go_through(stages.context.store, session, now=now)
+        looked = failure_links.go_through(stages.store, session, now=now)
         return True
 
-    for session in failure_links.waiting(stages.context.store):
-        if stages.context.guard("gotchas of session", lambda: one(session), about=session.session_id, strict=force):  # noqa: B023
+    for session in failure_links.waiting(stages.store):
+        if stages.context.guard("gotchas of session", partial(look, session), about=session.session_id, strict=force):
             return looked
-    return failure_links.look_again(stages.context.store, now=now)
+    return failure_links.look_again(stages.store, now=now)
 
 
 def _habits(stages: Stages, force: bool) -> int:
-    """Without `force` a project in which somebody is at work, or a job reads, waits: it would be counted with every turn."""
-    settings, now = stages.context.config.settings, datetime.now(UTC)
+    """Without `force` a project in which somebody is at work, or a task reads, waits: it would be counted with every turn."""
+    settings, now = stages.context.config.settings, now_iso()
     if not settings.stages_candidates:
         return 0
-    quiet = "" if force else iso(now - timedelta(seconds=QUIET_S))
-    observed = packets.step(stages.context.store, now=iso(now))
+    quiet = "" if force else iso_before(QUIET_S)
+    observed = packets.step(stages.store, now=now)
     if observed or stages.context.is_read_for_somebody:
         return observed
-    return habits.step(stages.context.store, now=iso(now), promoting=settings.stages_promote, quiet_before=quiet)
-
-
-def _tool_words(stages: Stages, force: bool) -> int:
-    now = datetime.now(UTC)
-    return statements.tool_words_step(
-        stages.context.store, quiet_before=iso(now if force else now - timedelta(seconds=QUIET_S))
-    )
+    return habits.step(stages.store, now=now, promoting=settings.stages_promote, quiet_before=quiet)
 
 
 def _digests(stages: Stages, _: bool) -> int:
     if not stages.context.config.settings.stages_distill:
         return 0
-    now = iso(datetime.now(UTC))
-    return digest.step(stages.context.store, now=now) or self_model.step(stages.context.store, now=now)
+    now = now_iso()
+    return digest.step(stages.store, now=now) or self_model.step(stages.store, now=now)
 
 
 def _daily(stages: Stages, _: bool) -> int:
@@ -285,9 +265,7 @@ def _daily(stages: Stages, _: bool) -> int:
 
     def write() -> bool:
         nonlocal done
-        done = daily.step(
-            stages.context.store, stages.context.config.paths.memory, now=iso(datetime.now(UTC)), here=here
-        )
+        done = daily.step(stages.store, stages.context.config.paths.memory, now=now_iso(), here=here)
         return done > 0
 
     if stages.context.config.settings.stages_daily:
@@ -297,36 +275,33 @@ def _daily(stages: Stages, _: bool) -> int:
 
 def _uses(stages: Stages, _: bool) -> int:
     """Never sooner than the time of a receipt is over: what is not used yet may be."""
-    now = datetime.now(UTC)
-    answered, still, over = (iso(now - timedelta(seconds=ago)) for ago in (usage.LAG_S, usage.STILL_S, usage.OVER_S))
-    return usage.step(stages.context.store, answered=answered, still=still, over=over)
-
-
-def _upkeep(stages: Stages, _: bool) -> int:
-    return upkeep.step(stages.context.store, now=iso(datetime.now(UTC)))
+    answered, still, over = map(iso_before, (usage.LAG_S, usage.STILL_S, usage.OVER_S))
+    return usage.step(stages.store, answered=answered, still=still, over=over)
 
 
 def _topics(stages: Stages, force: bool) -> int:
     # A dream puts memories aside by the hundred: to look anew after every few would take longer than the dream.
     changing = bool(stages.context.backlog) or stages.dreaming.is_under_way
-    return topic_tagging.step(stages.context.store, force=force, reading=changing)
+    return topic_tagging.step(stages.store, force=force, reading=changing)
 
 
 #: What follows distillation, in this order: each reads what those before it have written.
 AFTER_DISTILLING: Mapping[str, Step] = {
     # First, for it is asked for while a compaction is under way.
     "checkpoints": _checkpoints,
-    "tool words": _tool_words,
+    "tool words": lambda stages, force: statements.tool_words_step(
+        stages.store, quiet_before=iso_before(0 if force else QUIET_S)
+    ),
     # Before memories are made: what is one project's is believed in one.
-    "worktrees": _worktrees,
-    "speakers": _speakers,
-    "believe": _believe,
+    "worktrees": lambda stages, _: project_identity.step(stages.store, now=now_iso()),
+    "speakers": lambda stages, _: speakers.step(stages.store, now=now_iso()),
+    "believe": lambda stages, _: believe.believe(stages.store)[0],
     "gotchas": _gotchas,
     "habits": _habits,
     "digests": _digests,
     "daily": _daily,
     "uses": _uses,
-    "upkeep": _upkeep,
+    "upkeep": lambda stages, _: upkeep.step(stages.store, now=now_iso()),
     "topics": _topics,
 }
 GUARDED = ("distill", *AFTER_DISTILLING, "passages", "embed", "threads")
@@ -337,6 +312,7 @@ class Stages:
 
     def __init__(self, context: Context, reindex: Reindex, dreaming: Dreaming) -> None:
         self.context, self.dreaming = context, dreaming
+        self.store: Store = context.store
         self._reindex = reindex
         self._through = -1
         """The store's commits when every stage was through with it."""
@@ -345,34 +321,35 @@ class Stages:
         self._open = False
         """Whether a session is left that somebody may be at work in."""
 
-    def go_through(self, now: float, *, at_job: bool) -> tuple[bool, bool]:
-        """Distils, believes and embeds what the store holds since they were through; (whether it did, whether it embedded)."""
-        stored, began = self.context.store.commits, time.monotonic()
-        if stored == self._through and now < self._next_look and not at_job:  # a job may bring a model
-            return False, False
-        if began < self._went + DREAMT_S and self.dreaming.alone_since(self._went) and not at_job:
-            return False, False
+    def step(self, turn: Turn) -> bool:
+        """Distils, believes and embeds what the store holds since they were through; whether it did any but embed."""
+        now, at_task, guard = turn.now, turn.at_task, self.context.guard
+        stored, began = self.store.commits, time.monotonic()
+        if stored == self._through and now < self._next_look and not at_task:  # a task may bring a model
+            return False
+        if began < self._went + DREAMT_S and self.dreaming.alone_since(self._went) and not at_task:
+            return False
         self._went = began
         self._open, rested = False, now >= self._next_look
-        worked = self.context.guard("distill", lambda: self.distill() > 0)
+        worked = guard("distill", lambda: self.distill() > 0)
         for name in AFTER_DISTILLING:
-            worked |= self.context.guard(name, lambda name=name: self.carry(name) > 0)  # type: ignore[misc]
-        worked |= not at_job and self.context.guard("passages", lambda: self._reindex.step() > 0)
-        # A job embeds by itself, or was asked not to.
-        embedded = not at_job and self.context.guard("embed", lambda: self.embed_some() > 0)
-        worked |= not (at_job or embedded) and self.context.guard("threads", lambda: self.link_some() > 0)
+            worked |= guard(name, lambda name=name: self.carry(name) > 0)  # type: ignore[misc]
+        if not at_task:  # a task embeds by itself, or was asked not to
+            worked |= guard("passages", lambda: self._reindex.step() > 0)
+            turn.embedded = guard("embed", lambda: self.embed_some() > 0)
+            worked |= not turn.embedded and guard("threads", lambda: self.link_some() > 0)
         failed = any(what.startswith(GUARDED) for what in list(self.context.trouble))
         more = self.context.backlog or self.context.stopping
-        through = not (at_job or worked or embedded or self._open or more)
+        through = not (at_task or worked or turn.embedded or self._open or more)
         # After a rest what was stored behind a burst's back goes back, too.
         if through and stored - self._eased > (FEW_COMMITS if rested else BURST_COMMITS):
-            through = self.context.guard("easing", self._ease)
+            through = guard("easing", self._ease)
         self._through, self._next_look = stored if through else -1, now + (AGAIN_S if failed else LOOK_S)
-        return worked, embedded
+        return worked
 
     def _ease(self) -> bool:
-        ease(self.context.store)
-        self._eased = self.context.store.commits
+        ease(self.store)
+        self._eased = self.store.commits
         return False  # which was a commit, and others may have come meanwhile
 
     def distill(self) -> int:
@@ -388,9 +365,8 @@ class Stages:
         """Distils session by session what is decided; with `force` also a message somebody may still be at work on."""
         if not self.context.config.settings.stages_distill:
             return
-        now = datetime.now(UTC)
-        quiet = iso(now - timedelta(seconds=QUIET_S))
-        for session in distill.behind(self.context.store):
+        now, quiet = now_iso(), iso_before(QUIET_S)
+        for session in statements.behind(self.store):
             if self.context.stopping:
                 break
             if session.path in self.context.half_read or session.path in self.context.backlog:
@@ -400,13 +376,13 @@ class Stages:
                 self._open = True
                 continue
             # A last turn that is still to come (the clock was set back) would keep its session open until it has.
-            settled = force or distill.is_settled(session, quiet_before=quiet) or session.last_at > iso(now)
+            settled = force or statements.is_settled(session, quiet_before=quiet) or session.last_at > now
             self._open |= not settled
             found = 0
 
             def one(session: Behind = session, settled: bool = settled) -> bool:
                 nonlocal found
-                found = distill.distill(self.context.store, session, settled=settled)
+                found = statements.distill(self.store, session, settled=settled)
                 return True
 
             self.context.guard("distilling session", one, about=session.session_id, strict=force)
@@ -445,4 +421,4 @@ class Stages:
 
     def link_some(self) -> int:
         """Links the next passages into their threads, after their vectors where a model is there; 0 when none waits."""
-        return threads.step(self.context.store, model=self.context.model_name())
+        return threads.step(self.store, model=self.context.model_name())

@@ -16,9 +16,9 @@ from csmd import wire
 from csmd.capture import ingest
 from csmd.config import Config, started_by
 from csmd.daemon import health, housekeeping
-from csmd.daemon.clock import iso
+from csmd.daemon.context import iso
+from csmd.daemon.jobs import Background
 from csmd.daemon.machine import Meter
-from csmd.daemon.steward import Steward
 from csmd.daemon.watch import Watch
 from csmd.dream import page_edits
 from csmd.errors import StoreError
@@ -130,17 +130,17 @@ NO_MODEL = "vectors: no embedding model is installed, search is by words alone (
 
 
 def status(
-    rows: Rows, steward: Steward, watch: Watch, meter: Meter, started: float, *, paused: dict[str, str] | None
+    rows: Rows, background: Background, watch: Watch, meter: Meter, started: float, *, paused: dict[str, str] | None
 ) -> dict[str, Any]:
     """The daemon's state; `started` is monotonic."""
-    context = steward.context
+    context = background.context
     config, store, embedder, model = context.config, context.store, context.embedder, context.model_name()
     database, now = config.paths.database, datetime.now(UTC)
     spooled = files.spooled_paths(config.paths.home)
     degraded = [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(context.trouble.items())]
     try:
         known = known_of_rows(rows, config, model, now=now, key=store.hash_key)
-        known |= {"dream": steward.dreaming.shown(rows)}
+        known |= {"dream": background.dreaming.shown(rows)}
     except StoreError as error:
         known = nothing_known()
         degraded.insert(0, f"database: {error.what}")
@@ -155,7 +155,7 @@ def status(
         "version": csmd.__version__,
         "proto": wire.PROTO,
         "home": str(config.paths.home),
-        "alarms": steward.alarms.shown(),
+        "alarms": background.alarms.shown(),
         "service": started_by(),
         "daemon": {
             "pid": os.getpid(),
@@ -176,7 +176,7 @@ def status(
         "spool": _spool(spooled),
         "jobs": [
             {"kind": job.kind, "state": job.state, **job.progress}
-            for job in list(context.jobs.values())
+            for job in list(context.tasks.values())
             if job.state in ("waiting", "running") and job.kind != "dream"
         ],
         "backfill": context.backlog.shown(),

@@ -14,7 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -23,11 +23,10 @@ from csmd.capture import project_identity, transcripts
 from csmd.config import child_environment, spool_places
 from csmd.daemon import backlog, housekeeping, reading
 from csmd.daemon.backlog import Past
-from csmd.daemon.clock import here, now_iso
-from csmd.daemon.context import Context
+from csmd.daemon.context import Context, Task, carried_out, here, now_iso
 from csmd.daemon.dreaming import Dreaming, Edited
 from csmd.daemon.housekeeping import Instructed
-from csmd.daemon.job import Job, carried_out
+from csmd.daemon.scheduler import REST, Turn
 from csmd.daemon.stages import Reindex, Stages
 from csmd.dream import daily, transfer
 from csmd.embedding import supervisor
@@ -57,7 +56,7 @@ from csmd.store.sqlite import Rows
 NO_TURNS = {"files": 0, "turns_new": 0, "turns_known": 0, "bad_lines": 0, "redactions": 0}
 
 
-def read_brought(context: Context, job: Job) -> Generator[None, None, bool]:
+def read_brought(context: Context, job: Task) -> Generator[None, None, bool]:
     """Takes in memories where the job's path holds such; False, and nothing done, where it holds transcripts."""
     path = Path(job.path)
     memories = transfer.found_in(path)
@@ -71,14 +70,14 @@ def read_brought(context: Context, job: Job) -> Generator[None, None, bool]:
     return bool(notes)
 
 
-def _parcel(context: Context, job: Job, file: BinaryIO) -> Iterator[None]:
+def _parcel(context: Context, job: Task, file: BinaryIO) -> Iterator[None]:
     taken = transfer.Taken()
     vouched = bool(job.order.get("by_person"))
     named = str(job.order.get("project") or job.order.get("asking") or "")
     here = project_identity.marked(project_identity.identified(named)) if named else None
     for done in transfer.take_in(context.store, file, vouched=vouched, now=now_iso(), taken=taken, here=here):
         job.progress.update(step="taking in memories", done=done)
-        _go_on(context)
+        go_on(context)
         yield
     job.result.update(
         {**NO_TURNS, "files": 1, "redactions": taken.redactions.total(), "memories_known": taken.known,
@@ -88,12 +87,12 @@ def _parcel(context: Context, job: Job, file: BinaryIO) -> Iterator[None]:
     )  # fmt: skip
 
 
-def _notes(context: Context, job: Job, notes: list[Path]) -> Iterator[None]:
+def _notes(context: Context, job: Task, notes: list[Path]) -> Iterator[None]:
     taken = transfer.NotesTaken()
     project = _project(context, job, notes[0].parent)
     for done in transfer.take_in_notes(context.store, notes, project=project, now=now_iso(), taken=taken):
         job.progress.update(step="reading notes", done=done, total=len(notes))
-        _go_on(context)
+        go_on(context)
         yield
     job.result.update(
         {**NO_TURNS, "files": taken.files, "redactions": taken.redactions.total(), "memories_known": taken.known,
@@ -101,7 +100,7 @@ def _notes(context: Context, job: Job, notes: list[Path]) -> Iterator[None]:
     )  # fmt: skip
 
 
-def _project(context: Context, job: Job, folder: Path) -> int:
+def _project(context: Context, job: Task, folder: Path) -> int:
     """The project that notes are about: the one that is named, else the one whose memory directory it is."""
     named = str(job.order.get("project", ""))
     if named:
@@ -123,14 +122,14 @@ def _project(context: Context, job: Job, folder: Path) -> int:
 # --- out
 
 
-def write_export(context: Context, job: Job) -> Iterator[None]:
+def write_export(context: Context, job: Task) -> Iterator[None]:
     """Writes the memories of the job's places into its directory, which is made, or empty, or holds an earlier export."""
     began, directory = time.monotonic(), Path(job.path)
     _make_room(directory)
     total = 0
     for total in transfer.export(context.store, directory, job.order["places"]):
         job.progress.update(step="writing", done=total)
-        _go_on(context)
+        go_on(context)
         yield
     every, forgotten = context.store.read(lambda rows: (len(exports.seqs(rows, None)), tombstones.number(rows)))
     job.result.update(
@@ -153,13 +152,8 @@ def _make_room(directory: Path) -> None:
     files.make_private(directory)
 
 
-def _go_on(context: Context) -> None:
-    if context.stopping:
-        raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")
-
-
-#: How long the search in files may take the steward's time before others have their turn.
-SLICE_S = 0.2
+#: How long a task, and within it the search in files, may take the background thread before others have their turn.
+SLICE_S = SEARCH_S = 0.2
 #: Sessions whose ids are searched for in the assistant's files.
 MOST_NAMES = 100
 #: How often the write-ahead log is tried to be emptied while a reader is at work.
@@ -167,7 +161,7 @@ CLEANSE_TRIES = 50
 Steps = Generator[None, None, dict[str, Any]]
 
 
-def purge_batches(context: Context, job: Job) -> Iterator[None]:
+def purge_batches(context: Context, job: Task) -> Iterator[None]:
     """Does a purge, or with `dry_run` says what it would do; without a plan it finishes one that was broken off."""
     started = time.monotonic()
     plan: Plan | None = job.order.get("plan")
@@ -206,10 +200,10 @@ def purge_batches(context: Context, job: Job) -> Iterator[None]:
 def resume_purge(context: Context) -> None:
     """Has a purge finished that was broken off."""
     if context.store.read(purge.is_unfinished):
-        context.submit(Job(kind="purge"))
+        context.submit(Task(kind="purge"))
 
 
-def _variants(context: Context, job: Job, plan: Plan) -> Generator[None, None, set[str]]:
+def _variants(context: Context, job: Task, plan: Plan) -> Generator[None, None, set[str]]:
     """The texts as they stand in the store, in whole words: by these they are known when they come back."""
     needles = [Needle(said) for said in plan.texts]
     found: set[str] = set()
@@ -225,7 +219,7 @@ def _variants(context: Context, job: Job, plan: Plan) -> Generator[None, None, s
     return found
 
 
-def _honour(context: Context, job: Job) -> Iterator[None]:
+def _honour(context: Context, job: Task) -> Iterator[None]:
     key = context.store.hash_key
     for number, one in enumerate(purge.PASSES):
         job.progress.update(step="purging", done=number, total=len(purge.PASSES))
@@ -251,7 +245,7 @@ def _purge_files(context: Context, plan: Plan | None) -> dict[str, Any]:
     return {"files_removed": done.removed, "files_rewritten": done.rewritten, "files_kept": done.kept}
 
 
-def cleanse(context: Context, job: Job) -> Iterator[None]:
+def cleanse(context: Context, job: Task) -> Iterator[None]:
     """Rewrites the database file, which waits for whoever reads, and empties what functions keep of its texts."""
     job.progress.update(step="cleaning")
     for _ in range(CLEANSE_TRIES):
@@ -295,7 +289,7 @@ def _look(
         said: bytes | None = wire.dumps(asked).encode("utf-8", "replace")
         while True:
             try:
-                answer, _ = child.communicate(said, timeout=SLICE_S)
+                answer, _ = child.communicate(said, timeout=SEARCH_S)
                 break
             except subprocess.TimeoutExpired:
                 said = None  # it was handed over
@@ -315,7 +309,7 @@ LISTED = 500
 LINES_AT_ONCE = 2000
 
 
-def scan(context: Context, job: Job) -> Iterator[None]:
+def scan(context: Context, job: Task) -> Iterator[None]:
     """Looks through the database, csmd's files and, when asked, the assistant's transcripts."""
     started = time.monotonic()
     fix, report = bool(job.order.get("fix")), _Report()
@@ -414,7 +408,7 @@ def _hits(said: str) -> tuple[str, int]:
     return redacted, sum(kinds.values())
 
 
-def _transcripts(context: Context, job: Job, report: _Report) -> Iterator[None]:
+def _transcripts(context: Context, job: Task, report: _Report) -> Iterator[None]:
     """Counts what the assistant's own transcripts hold, by decoded strings as when they are read."""
     listed = [path for root in context.roots() for path in transcripts.transcripts(root)]
     for number, path in enumerate(listed):
@@ -445,23 +439,54 @@ FIRST_TEXT_S = 60.0
 """How long a new model may take to load."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What jobs set to work besides the store."""
+class Tasks:
+    """Owns the task under way, and what tasks set to work besides the store; the background thread steps it."""
 
-    instructed: Instructed
-    edited: Edited
-    reindex: Reindex
-    stages: Stages
-    dreaming: Dreaming
+    def __init__(
+        self,
+        context: Context,
+        *,
+        instructed: Instructed,
+        edited: Edited,
+        reindex: Reindex,
+        stages: Stages,
+        dreaming: Dreaming,
+    ) -> None:
+        self._context = context
+        self.instructed, self.edited, self.reindex, self.stages = instructed, edited, reindex, stages
+        self.dreaming = dreaming
+        self._batches: Generator[None] | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether somebody waits for a task that was begun."""
+        return self._batches is not None
+
+    def step(self, turn: Turn) -> bool:
+        """Does batches of the task under way for a moment, or of the next one; the turn notes whether there was one."""
+        context = self._context
+        if self._batches is None and (task := context.take_task()):
+            self._batches = carried_out(task, _work(context, self, task), log_file=context.config.paths.log_file)
+        if self._batches is None:
+            return False
+        turn.at_task, begun = True, time.monotonic()
+        try:
+            next(self._batches)
+            # Of thousands of short sessions many fit between two looks at what else there is.
+            while not (context.hinted or context.stopping) and time.monotonic() - begun < SLICE_S:
+                next(self._batches)
+        except StopIteration:
+            self._batches = context.reads = None
+        return False
+
+    def close(self) -> bool:
+        """Ends the task under way as it is: the lock that it holds is left."""
+        if self._batches is not None:
+            self._batches.close()
+        return False
 
 
-def batches(context: Context, parts: Parts, job: Job) -> Generator[None]:
-    """Does a job, a batch for each step of the generator; its state says how it ended."""
-    return carried_out(job, _work(context, parts, job), log_file=context.config.paths.log_file)
-
-
-def _work(context: Context, parts: Parts, job: Job) -> Generator[None]:
+def _work(context: Context, parts: Tasks, job: Task) -> Generator[None]:
     if job.kind == "model":
         _use_model(context, job)
     elif job.kind == "purge":
@@ -479,7 +504,7 @@ def _work(context: Context, parts: Parts, job: Job) -> Generator[None]:
         yield from _take_in(context, parts, job)
 
 
-def _take_in(context: Context, parts: Parts, job: Job) -> Iterator[None]:
+def _take_in(context: Context, parts: Tasks, job: Task) -> Iterator[None]:
     started = time.monotonic()
     before = _counts(context)
     brought = job.kind == "import" and (yield from read_brought(context, job))
@@ -490,15 +515,15 @@ def _take_in(context: Context, parts: Parts, job: Job) -> Iterator[None]:
     context.guard("pages", lambda: reading() > 0)
     job.progress.update(step="distilling")
     for _ in parts.stages.distilling(force=True):
-        _go_on(context)
+        go_on(context)
         yield
     for _ in parts.stages.settle():
-        _go_on(context)
+        go_on(context)
         yield
     if job.kind == "sync":
         yield from _reindex(context, parts.reindex, job)
     degraded = (yield from _embed_all(context, parts, job)) if job.with_vectors else []
-    _go_on(context)
+    go_on(context)
     context.store.checkpoint(truncate=True)
     after = _counts(context)
     mine = {f"transcript {path}" for path in paths}
@@ -517,7 +542,7 @@ def _counts(context: Context) -> dict[str, int]:
     return context.store.read(activity.counts)
 
 
-def _read_all(context: Context, job: Job) -> Generator[None, None, list[str]]:
+def _read_all(context: Context, job: Task) -> Generator[None, None, list[str]]:
     reading.replay(context)
     sessions, later = _sessions(context, job)
     total, files, bytes_all = transcripts.Tail(), 0, 0
@@ -528,7 +553,7 @@ def _read_all(context: Context, job: Job) -> Generator[None, None, list[str]]:
         for one in past.files:
             left = True
             while left:
-                _go_on(context)
+                go_on(context)
                 report = reading.look_at(context, Path(one.path), strict=True, most_pieces=1)
                 for name in ("turns_new", "turns_known", "bad_lines", "redactions"):
                     setattr(total, name, getattr(total, name) + getattr(report, name))
@@ -538,7 +563,7 @@ def _read_all(context: Context, job: Job) -> Generator[None, None, list[str]]:
                 yield
             context.backlog.drop(one.path)
             files += 1
-    _go_on(context)
+    go_on(context)
     job.progress.update(done=len(sessions), total=len(sessions))
     job.result.update(
         files=files,
@@ -550,12 +575,12 @@ def _read_all(context: Context, job: Job) -> Generator[None, None, list[str]]:
     if job.recent:
         context.backlog.fill(later)
         # In the background there are rests between: until it is under way, that is its pace.
-        context.backlog.note(read=bytes_all, took_s=(time.monotonic() - began) * (1 + backlog.REST))
+        context.backlog.note(read=bytes_all, took_s=(time.monotonic() - began) * (1 + REST))
         job.result.update(left=context.backlog.shown())
     return [one.path for past in sessions for one in past.files]
 
 
-def _sessions(context: Context, job: Job) -> tuple[list[Past], list[Past]]:
+def _sessions(context: Context, job: Task) -> tuple[list[Past], list[Past]]:
     """What the job reads, and what of the rest has grown: that is left to the background."""
     if job.kind == "import":
         root = job.path if Path(job.path).is_dir() else str(Path(job.path).parent)
@@ -577,12 +602,12 @@ def _sessions(context: Context, job: Job) -> tuple[list[Past], list[Past]]:
     )
 
 
-def _reindex(context: Context, reindex: Reindex, job: Job) -> Iterator[None]:
+def _reindex(context: Context, reindex: Reindex, job: Task) -> Iterator[None]:
     """Gives what was stored before passages its passages; what hinders it is told in `trouble`."""
     parts = reindex.finish()
     done, left = 0, True
 
-    def go_on() -> bool:
+    def go_on_part() -> bool:
         nonlocal done, left
         left = False  # also where it fails
         made = next(parts, 0)
@@ -590,13 +615,13 @@ def _reindex(context: Context, reindex: Reindex, job: Job) -> Iterator[None]:
         return left
 
     while left:
-        _go_on(context)
-        context.guard("passages", go_on)
+        go_on(context)
+        context.guard("passages", go_on_part)
         job.progress.update(step="indexing", done=done)
         yield
 
 
-def _embed_all(context: Context, parts: Parts, job: Job) -> Generator[None, None, list[str]]:
+def _embed_all(context: Context, parts: Tasks, job: Task) -> Generator[None, None, list[str]]:
     """Embeds what waits; what hindered it."""
     name = context.model_name()
     if name is None:
@@ -616,7 +641,7 @@ def _embed_all(context: Context, parts: Parts, job: Job) -> Generator[None, None
     return []
 
 
-def _link_all(context: Context, parts: Parts, job: Job) -> Generator[None]:
+def _link_all(context: Context, parts: Tasks, job: Task) -> Generator[None]:
     """Links what waits into threads."""
     done, total = 0, context.store.read(lambda rows: threads.waiting(rows, model=context.model_name()))
     while not context.stopping and (made := parts.stages.link_some()):
@@ -625,7 +650,7 @@ def _link_all(context: Context, parts: Parts, job: Job) -> Generator[None]:
         yield
 
 
-def _use_model(context: Context, job: Job) -> None:
+def _use_model(context: Context, job: Task) -> None:
     """Copies a model in and works with it; here, so that no batch of the steward's is under way with the old one."""
     config = context.config
     job.progress.update(step="copying")

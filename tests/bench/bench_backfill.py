@@ -29,15 +29,15 @@ from csmd.config import default_paths
 
 DAEMON = """
 import os, sys, threading
-from csmd.daemon import backlog, steward
+from csmd.daemon import scheduler
 rest, nice = float(sys.argv[1]), int(sys.argv[2])
-backlog.REST = rest
-run = steward.Steward.run
+scheduler.REST = rest
+run = scheduler.Scheduler.run
 def niced(self):
     if nice:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
     run(self)
-steward.Steward.run = niced
+scheduler.Scheduler.run = niced
 from csmd.daemon.__main__ import main
 sys.argv[1:] = []
 sys.exit(main())

@@ -36,10 +36,9 @@ from typing import Any
 from labelled import folder_of, scorer_of
 
 from csmd.config import child_environment, load
-from csmd.daemon.clock import iso, now_iso
+from csmd.daemon.context import Task, iso, now_iso
 from csmd.daemon.dreaming import STEPS, Night
-from csmd.daemon.steward import Steward
-from csmd.daemon.tasks import Job
+from csmd.daemon.jobs import Background
 from csmd.dream import daily
 from csmd.dream import steps as stage
 from csmd.embedding.supervisor import Embedder
@@ -99,7 +98,7 @@ def main() -> int:
 
 
 @contextmanager
-def daemon() -> Iterator[tuple[Store, Steward, ToolContext]]:
+def daemon() -> Iterator[tuple[Store, Background, ToolContext]]:
     """The parts of a daemon in a home of their own, stepped by hand."""
     with tempfile.TemporaryDirectory(prefix="csmd-") as home:
         os.environ["CSMD_HOME"], os.environ["CLAUDE_CONFIG_DIR"] = home, f"{home}/claude"
@@ -111,7 +110,7 @@ def daemon() -> Iterator[tuple[Store, Steward, ToolContext]]:
             files.make_private(folder)
         store = Store(paths.database, now=now_iso())
         embedder = Embedder(None, idle_s=60, environment=child_environment())
-        steward = Steward(store, config, embedder)
+        steward = Background(store, config, embedder)
         try:
             yield store, steward, steward.tool_context(lambda rows, own: {})
         finally:
@@ -167,9 +166,9 @@ def begun(path: Path) -> str:
         return next((at for line in lines if (at := json.loads(line).get("timestamp"))), "9999")
 
 
-def taken_in(steward: Steward, path: Path) -> None:
+def taken_in(steward: Background, path: Path) -> None:
     """Reads a transcript and lets everything follow."""
-    job = steward.context.submit(Job(id=path.stem, kind="import", path=str(path), with_vectors=False))
+    job = steward.context.submit(Task(id=path.stem, kind="import", path=str(path), with_vectors=False))
     while job.state not in ("done", "failed"):
         steward.step(0.0)
     if job.state == "failed":
@@ -207,14 +206,14 @@ def late(store: Store) -> str:
     return iso(datetime.fromisoformat(last) + timedelta(hours=3))
 
 
-def days_told(steward: Steward) -> None:
+def days_told(steward: Background) -> None:
     """The daily files as they are when the last session has ended."""
     now = late(steward.context.store)
     while daily.step(steward.context.store, steward.context.config.paths.memory, now=now, here=datetime.fromisoformat):
         pass
 
 
-def dreamt(steward: Steward, did: Counter[str]) -> float:
+def dreamt(steward: Background, did: Counter[str]) -> float:
     """The CPU of a dream in the steps of the daemon's."""
     store, now = steward.context.store, late(steward.context.store)
     began = time.process_time()

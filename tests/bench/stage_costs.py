@@ -16,9 +16,10 @@ from typing import Any
 from unittest import mock
 
 from csmd.config import default_paths, load
-from csmd.daemon import stages, tasks
-from csmd.daemon.clock import now_iso
-from csmd.daemon.steward import Steward
+from csmd.daemon import stages
+from csmd.daemon.context import Task, now_iso
+from csmd.daemon.jobs import Background
+from csmd.daemon.scheduler import Turn
 from csmd.embedding.supervisor import Embedder
 from csmd.store import files
 from csmd.store.core import Store
@@ -75,10 +76,10 @@ def costs(tree: Path, after: Callable[[Store], None] = lambda _: None) -> dict[s
         store = Store(config.paths.database, now=now_iso())
         embedder = Embedder(None, idle_s=60, environment={})
         try:
-            steward = Steward(store, config, embedder)
-            job = tasks.Job(id="bench", kind="import", path=str(tree), with_vectors=False)
+            steward = Background(store, config, embedder)
+            job = steward.context.submit(Task(id="bench", kind="import", path=str(tree), with_vectors=False))
             with mock.patch.object(Store, "submit", timed), mock.patch.object(stages, "AFTER_DISTILLING", steps):
-                work = tasks.batches(steward.context, steward.parts, job)
+                work = iter(lambda: steward.tasks.step(Turn(0.0)), None)
                 while job.state in ("waiting", "running"):
                     was, at = at, CAPTURE if job.progress.get("step", "reading") == "reading" else DISTILL
                     if at != was:  # each pays for its own log

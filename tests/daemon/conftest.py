@@ -12,9 +12,9 @@ import pytest
 from machine import Machine
 
 from csmd.config import child_environment
-from csmd.daemon.clock import now_iso
+from csmd.daemon.context import now_iso
+from csmd.daemon.jobs import Background
 from csmd.daemon.server import Server, answering
-from csmd.daemon.steward import Steward
 from csmd.embedding import supervisor
 from csmd.embedding.supervisor import Embedder
 from csmd.store import files
@@ -25,12 +25,12 @@ from csmd.tools.registry import ToolContext
 
 @dataclass(kw_only=True)
 class Parts:
-    """A store, a steward that is stepped by hand, and on demand a server."""
+    """A store, background parts that are stepped by hand, and on demand a server."""
 
     machine: Machine
     store: Store
     embedder: Embedder
-    steward: Steward
+    background: Background
     tools: ToolContext
     path: Path
     ended: threading.Event = field(default_factory=threading.Event)
@@ -40,7 +40,13 @@ class Parts:
         """A server that listens."""
         self.tools = replace(self.tools, status=status)
         made = Server(
-            self.path, self.store, self.machine.config(), self.embedder, self.steward, self.tools, ended=self.ended.set
+            self.path,
+            self.store,
+            self.machine.config(),
+            self.embedder,
+            self.background,
+            self.tools,
+            ended=self.ended.set,
         )
         self.servers.append(made)
         made.start()
@@ -53,15 +59,15 @@ class Parts:
         lane = named(tool).lane
 
         def call(rows: Any) -> Any:
-            return whole(answering(self.tools, self.steward.context.noted, rows, tool, params))
+            return whole(answering(self.tools, self.background.context.noted, rows, tool, params))
 
         return call(None) if lane is None else self.store.read(call, lane=lane)
 
 
 @pytest.fixture
 def parts(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
-    """The parts in a new home; a step of the steward is one batch, however fast the machine is."""
-    monkeypatch.setattr("csmd.daemon.steward.SLICE_S", 0.0)
+    """The parts in a new home; a step of the background is one batch, however fast the machine is."""
+    monkeypatch.setattr("csmd.daemon.tasks.SLICE_S", 0.0)
     monkeypatch.setattr("csmd.daemon.reading.SLICE_S", 0.0)
     monkeypatch.setattr("csmd.store.core.MOMENT_S", 0.0)
     paths, config = machine.paths, machine.config()
@@ -70,10 +76,15 @@ def parts(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
     store = Store(paths.database, now=now_iso())
     installed = supervisor.installed(paths.models, config.settings.embed_model)
     embedder = Embedder(installed, idle_s=60, environment=child_environment())
-    steward = Steward(store, config, embedder)
-    tools = steward.tool_context(lambda rows, own: {})
+    background = Background(store, config, embedder)
+    tools = background.tool_context(lambda rows, own: {})
     made = Parts(
-        machine=machine, store=store, embedder=embedder, steward=steward, tools=tools, path=paths.run_dir / "t.sock"
+        machine=machine,
+        store=store,
+        embedder=embedder,
+        background=background,
+        tools=tools,
+        path=paths.run_dir / "t.sock",
     )
     yield made
     for server in made.servers:

@@ -23,11 +23,10 @@ from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 from csmd.capture import transcripts
 from csmd.capture.transcripts import OnDisk
 from csmd.config import child_environment
-from csmd.daemon import backlog, reading
-from csmd.daemon.clock import now_iso
+from csmd.daemon import backlog, reading, scheduler
+from csmd.daemon.context import Task, now_iso
 from csmd.daemon.health import SETTLED_S
-from csmd.daemon.steward import FULL_SWEEP_S, TICK_S, Steward
-from csmd.daemon.tasks import Job
+from csmd.daemon.jobs import FULL_SWEEP_S, TICK_S, Background
 from csmd.embedding.supervisor import Embedder
 from csmd.exclusions import Excludes
 from csmd.store import activity, files
@@ -123,68 +122,68 @@ def sessions(parts: Any) -> set[str]:
     return {ident for (ident,) in parts.store.read(lambda rows: rows.all("select id from sessions"))}
 
 
-def until_done(parts: Any, job: Job) -> None:
+def until_done(parts: Any, job: Task) -> None:
     for _ in range(200):
         if job.state == "done":
             return
-        parts.steward.step(START)
+        parts.background.step(START)
     raise AssertionError(job)
 
 
 def until_still(parts: Any, now: float = START) -> None:
     for _ in range(300):
-        if not parts.steward.step(now):
+        if not parts.background.step(now):
             return
     raise AssertionError("there is no end of work")
 
 
 def test_install_waits_for_each_projects_last_sessions_and_the_rest_follows(parts: Any) -> None:
     turns = past(parts.machine, projects=3, sessions=4)
-    job = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False, recent=2))
+    job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False, recent=2))
     until_done(parts, job)
     assert sessions(parts) == {f"p{project}s{number}" for project in range(3) for number in range(2)}
     assert known(parts)["memories"] == 6, "what is in is distilled"
     assert (job.result["files"], job.result["left"]["sessions_left"]) == (6, 6)
-    shown = parts.steward.context.backlog.shown()
+    shown = parts.background.context.backlog.shown()
     assert shown == job.result["left"] and shown["bytes_left"] > 0 and shown["eta_s"] is not None
     until_still(parts)
     assert (known(parts)["turns"], known(parts)["memories"]) == (turns, 12)
-    assert parts.steward.context.backlog.shown() is None
+    assert parts.background.context.backlog.shown() is None
 
 
 def test_the_background_goes_newest_first_across_projects_and_is_counted(parts: Any) -> None:
     past(parts.machine, projects=2, sessions=4)
     met = []
     for _ in range(100):
-        if not parts.steward.step(START):
+        if not parts.background.step(START):
             break
-        shown = parts.steward.context.backlog.shown()
+        shown = parts.background.context.backlog.shown()
         met.append((sorted(sessions(parts)), shown and (shown["sessions_left"], shown["sessions_done"])))
     assert met[0] == (["p0s0"], (7, 1))
     assert met[1] == (["p0s0", "p1s0"], (6, 2))
     assert met[2][0] == ["p0s0", "p0s1", "p1s0"]
-    assert parts.steward.context.backlog.shown() is None and known(parts)["sessions"] == 8
+    assert parts.background.context.backlog.shown() is None and known(parts)["sessions"] == 8
 
 
 @pytest.mark.invariant("What happens now goes before the past; the background rests; half a session is not distilled")
 def test_what_happens_now_goes_before_the_past(parts: Any) -> None:
     machine = parts.machine
     past(machine, projects=2, sessions=10)
-    parts.steward.step(START)
+    parts.background.step(START)
     live = machine.transcript(machine.line("user", PREFERENCE, session="live"), session="live")
-    parts.steward.hint(str(live))
-    parts.steward.step(START)
+    parts.background.hint(str(live))
+    parts.background.step(START)
     assert "live" in sessions(parts) and len(sessions(parts)) <= 3
-    assert parts.steward.context.backlog.shown()["sessions_left"] >= 17
+    assert parts.background.context.backlog.shown()["sessions_left"] >= 17
 
 
 def test_sync_takes_in_all_of_it_and_leaves_no_past_behind(parts: Any) -> None:
     turns = past(parts.machine, projects=2, sessions=6)
-    parts.steward.step(START)
-    job = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False))
+    parts.background.step(START)
+    job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False))
     until_done(parts, job)
     assert (known(parts)["turns"], known(parts)["memories"], job.result["files"]) == (turns, 12, 12)
-    assert not parts.steward.context.backlog and "left" not in job.result
+    assert not parts.background.context.backlog and "left" not in job.result
 
 
 def test_a_sub_agents_transcript_is_read_with_its_session(parts: Any) -> None:
@@ -192,7 +191,7 @@ def test_a_sub_agents_transcript_is_read_with_its_session(parts: Any) -> None:
     past(machine, projects=1, sessions=5)
     agent = {**machine.line("user", "Look at it.", session="p0s4"), "isSidechain": True, "agentId": "a1"}
     machine.transcript(agent, session="agent-a1", folder=machine.assistant / "projects/-p0/p0s4/subagents")
-    job = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False, recent=1))
+    job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False, recent=1))
     until_done(parts, job)
     assert job.result["files"] == 2, "the session counts as the newest by its sub-agent"
     assert sessions(parts) >= {"p0s4"} and "p0s0" not in sessions(parts)
@@ -200,30 +199,30 @@ def test_a_sub_agents_transcript_is_read_with_its_session(parts: Any) -> None:
 
 @pytest.mark.invariant("What happens now goes before the past; the background rests; half a session is not distilled")
 def test_the_background_rests_and_whoever_comes_ends_its_rest(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backlog, "REST", 1e9)  # for years
+    monkeypatch.setattr(scheduler, "REST", 1e9)  # for years
     turns = past(parts.machine, projects=2, sessions=6)
-    parts.steward.start()
+    parts.background.scheduler.start()
     try:
         eventually(lambda: known(parts)["sessions"] == 1)
         machine = parts.machine
-        parts.steward.hint(str(machine.transcript(machine.line("user", PREFERENCE, session="live"), session="live")))
+        parts.background.hint(str(machine.transcript(machine.line("user", PREFERENCE, session="live"), session="live")))
         eventually(lambda: "live" in sessions(parts))
         assert known(parts)["sessions"] <= 4
-        job = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False))
+        job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False))
         eventually(lambda: job.state == "done")
         assert known(parts)["turns"] == turns + 1
     finally:
-        parts.steward.context.stop()
-        parts.steward.join(30)
+        parts.background.context.stop()
+        parts.background.scheduler.join(30)
 
 
 def test_what_the_user_leaves_out_is_no_past(parts: Any) -> None:
     machine = parts.machine
     past(machine, projects=1, sessions=6)
-    parts.steward.context.excludes = Excludes(projects=(str(machine.project),))
+    parts.background.context.excludes = Excludes(projects=(str(machine.project),))
     until_still(parts)
-    assert len(parts.steward.context.excluded) == 6
-    assert reading.sweep(parts.steward.context, full=True) == 0
+    assert len(parts.background.context.excluded) == 6
+    assert reading.sweep(parts.background.context, full=True) == 0
 
 
 @pytest.mark.invariant("What happens now goes before the past; the background rests; half a session is not distilled")
@@ -236,7 +235,7 @@ def test_half_a_session_is_not_distilled(parts: Any, monkeypatch: pytest.MonkeyP
     path = next(iter(transcripts.transcripts(machine.assistant / "projects")))
     os.utime(path, (1, 1))
     seen = []
-    while parts.steward.step(START):
+    while parts.background.step(START):
         seen.append((known(parts)["turns"], known(parts)["memories"]))
     read = [memories for turns, memories in seen if turns < 12]
     assert read and set(read) == {0}
@@ -246,9 +245,9 @@ def test_half_a_session_is_not_distilled(parts: Any, monkeypatch: pytest.MonkeyP
 def test_a_steward_that_comes_after_another_finds_what_that_one_left(parts: Any) -> None:
     turns = past(parts.machine, projects=2, sessions=6)
     for _ in range(4):
-        parts.steward.step(START)
+        parts.background.step(START)
     assert 0 < known(parts)["turns"] < turns
-    parts.steward = Steward(parts.store, parts.machine.config(), parts.embedder)
+    parts.background = Background(parts.store, parts.machine.config(), parts.embedder)
     until_still(parts)
     assert (known(parts)["turns"], known(parts)["memories"]) == (turns, 12)
 
@@ -261,19 +260,19 @@ def test_what_a_tool_wrote_into_a_transcript_states_nothing_even_where_that_come
     machine = parts.machine
     forged = machine.transcript(machine.line("user", PREFERENCE, session="forged"), session="forged")
     also = machine.transcript(machine.line("user", CORRECTION, session="honest"), session="honest")
-    while parts.steward.step(START):
+    while parts.background.step(START):
         pass
     assert known(parts)["memories"] == 2
     write = {"type": "tool_use", "id": "t1", "name": "Write", "input": {"file_path": str(forged), "content": "x"}}
     call = {**machine.line("assistant", "", session="old"), "timestamp": called}
     call["message"]["content"] = [write]
-    parts.steward.hint(str(machine.transcript(call, session="old")))
+    parts.background.hint(str(machine.transcript(call, session="old")))
     until_still(parts)
     left = [row["text"] for row in parts.call("csm_memory_list")["memories"]]
     assert any("database_url" in text for text in left) and also.exists()
     assert any("pathlib" in text for text in left) == kept
     machine.transcript(machine.line("user", DECISION, session="forged"), session="forged")
-    parts.steward.hint(str(forged))
+    parts.background.hint(str(forged))
     until_still(parts)
     assert not any("LISTEN" in row["text"] for row in parts.call("csm_memory_list")["memories"])
 
@@ -307,7 +306,7 @@ def test_memory_of_a_burst_is_given_back_and_everything_goes_on(parts: Any, monk
     until_still(parts)
     parts.store.shrink()
     machine = parts.machine
-    parts.steward.hint(str(machine.transcript(machine.line("user", "And on.", session="s9"), session="s9")))
+    parts.background.hint(str(machine.transcript(machine.line("user", "And on.", session="s9"), session="s9")))
     until_still(parts)
     assert known(parts)["turns"] == 5
 
@@ -316,8 +315,8 @@ def test_memory_of_a_burst_is_given_back_and_everything_goes_on(parts: Any, monk
 
 DAEMON = """
 import os, sys
-from csmd.daemon import reading, steward
-steward.SLICE_S = reading.SLICE_S = 0
+from csmd.daemon import reading, tasks
+tasks.SLICE_S = reading.SLICE_S = 0
 read = reading.read_backlog
 seen = []
 def some(context):
@@ -386,7 +385,7 @@ def taken_in(root: Path, home: Path, order: Any, *, distilled_after_each: bool) 
         files.make_private(folder)
     store = Store(machine.paths.database, now=now_iso())
     embedder = Embedder(None, idle_s=60, environment=child_environment())
-    steward = Steward(store, machine.config(), embedder)
+    steward = Background(store, machine.config(), embedder)
     try:
         left = EVALUATION_BYTES
         chosen = []
@@ -470,11 +469,11 @@ def test_real_sessions_give_the_same_in_whatever_order_they_are_read(tmp_path: P
 
 
 def test_a_full_disk_is_told_once_and_the_backlog_waits_for_it(parts: Any) -> None:
-    machine, steward = parts.machine, parts.steward
+    machine, steward = parts.machine, parts.background
     for number in range(30):
         said = machine.line("user", f"the past {number} " * 300, session=f"s{number}")
         machine.transcript(said, session=f"s{number}")
-    while parts.steward.reindex.step():
+    while parts.background.reindex.step():
         pass
     assert parts.store.cleanse(), "no page is free in the file"
     parts.store.write(lambda rows: rows.all(f"pragma max_page_count = {rows.value('pragma page_count')}"))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from machine import Machine
 
-from csmd.daemon.clock import here, iso
+from csmd.daemon.context import here, iso
 
 START = 1000.0
 MARK = "Zanzibar quokka"
@@ -27,7 +27,7 @@ def said_ago(machine: Machine, hours: float, text: str, session: str = "s1") -> 
 
 def step(parts: Any) -> None:
     for _ in range(2000):
-        if not parts.steward.step(START):
+        if not parts.background.step(START):
             return
     raise AssertionError("there is no end of work")
 
@@ -43,12 +43,12 @@ def test_the_steward_writes_what_has_ended_by_day_and_what_goes_on_by_session(pa
     memory = parts.machine.paths.memory
     day = here(iso(datetime.now(UTC) - timedelta(hours=26))).date().isoformat()
     assert files(memory) == [f"daily/{day}.md", f"daily/{day}.yaml", "sessions/s2.yaml"]
-    assert MARK in (memory / f"daily/{day}.md").read_text() and parts.steward.context.trouble == {}
-    parts.steward.context.config = parts.machine.config(stages_daily=False)
+    assert MARK in (memory / f"daily/{day}.md").read_text() and parts.background.context.trouble == {}
+    parts.background.context.config = parts.machine.config(stages_daily=False)
     (memory / "sessions/s2.yaml").unlink()
     job = parts.call("csm_privacy_purge", what="first-session", kind="session", by_person=True, dry_run=False)["job"]
     step(parts)
-    assert parts.steward.context.jobs[job].state == "done", parts.steward.context.jobs[job]
+    assert parts.background.context.tasks[job].state == "done", parts.background.context.tasks[job]
     assert files(memory) == [], "a purged session leaves its day, also where none is written any more"
 
 
@@ -56,14 +56,14 @@ def test_the_steward_writes_what_has_ended_by_day_and_what_goes_on_by_session(pa
 def test_nothing_is_written_where_it_is_turned_off_or_cannot_be(parts: Any, how: str) -> None:
     memory, elsewhere = parts.machine.paths.memory, parts.machine.root / "elsewhere"
     if how == "turned off":
-        parts.steward.context.config = parts.machine.config(stages_daily=False)
+        parts.background.context.config = parts.machine.config(stages_daily=False)
     else:
         elsewhere.mkdir()
         memory.symlink_to(elsewhere)
     said_ago(parts.machine, 26, "please keep the prices of the till in cents")
     said_ago(parts.machine, 0.1, "and now the receipts of the till", session="s2")
-    list(parts.steward.stages.settle())  # as a sync does: nothing is raised
+    list(parts.background.stages.settle())  # as a sync does: nothing is raised
     step(parts)
     assert not memory.exists() or files(elsewhere) == []
-    troubles = [what for what in parts.steward.context.trouble if what.startswith("daily files")]
-    assert troubles == (["daily files"] if how == "behind a link" else []), json.dumps(parts.steward.context.trouble)
+    troubles = [what for what in parts.background.context.trouble if what.startswith("daily files")]
+    assert troubles == (["daily files"] if how == "behind a link" else []), json.dumps(parts.background.context.trouble)

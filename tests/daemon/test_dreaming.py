@@ -11,9 +11,8 @@ import pytest
 from machine import call_frames, eventually, peer
 
 from csmd.daemon import dreaming
-from csmd.daemon.clock import iso, now_iso
+from csmd.daemon.context import Task, iso, now_iso
 from csmd.daemon.dreaming import AT_WORK_S, LOOK_S, DreamLock
-from csmd.daemon.tasks import Job
 from csmd.errors import CsmdError, StoreError
 from csmd.store import dreams
 
@@ -35,7 +34,7 @@ def at(hours: float) -> float:
 def settle(parts: Any, now: float) -> None:
     """Steps until nothing is due."""
     for _ in range(2000):
-        if not parts.steward.step(now):
+        if not parts.background.step(now):
             return
     raise AssertionError("there is no end of work")
 
@@ -50,7 +49,7 @@ def with_sessions(parts: Any, count: int = 5) -> Any:
         parts.machine.conversation(f"s{number}")
     settle(parts, at(0))
     assert dreamt(parts) == [], "a daemon that has just begun has heard of no quiet"
-    return parts.steward.dreaming
+    return parts.background.dreaming
 
 
 def failing(what: Exception) -> Any:
@@ -105,11 +104,11 @@ def test_one_that_began_by_itself_stands_still_while_a_session_is_at_work_and_on
 ) -> None:
     own = with_sessions(parts)
     assert own.step(at(1), idle=True)
-    parts.steward.context.heard_at = time.monotonic()
+    parts.background.context.heard_at = time.monotonic()
     now = time.monotonic()
     assert not own.step(now + AT_WORK_S - 1, idle=True)
     assert own.step(now + AT_WORK_S + 1, idle=True)
-    parts.steward.context.heard_at = time.monotonic()
+    parts.background.context.heard_at = time.monotonic()
     job = own.order("asked for", awaited=True)
     assert job.order["why"] == "by itself", "there is one at a time: whoever asks waits for it"
     assert own.step(time.monotonic(), idle=False) and not own.is_urgent, "it goes on, and makes room"
@@ -121,16 +120,16 @@ def test_one_that_began_by_itself_stands_still_while_a_session_is_at_work_and_on
 def test_every_other_job_and_every_hint_comes_before_a_dream(parts: Any) -> None:
     own = with_sessions(parts)
     ordered = own.order("asked for", awaited=True)
-    sync = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False))
+    sync = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False))
     while sync.state != "done":
-        parts.steward.step(at(0))
+        parts.background.step(at(0))
         assert ordered.state == "waiting"
     while ordered.state != "running":
-        parts.steward.step(at(0))
+        parts.background.step(at(0))
     path = parts.machine.transcript(
         parts.machine.line("user", "I prefer tabs over spaces.", session="new"), session="new"
     )
-    parts.steward.hint(str(path))
+    parts.background.hint(str(path))
     settle(parts, at(0))
     assert ordered.state == "done"
     assert "tabs over spaces" in str(parts.call("csm_memory_list"))
@@ -147,15 +146,17 @@ def test_beside_hints_that_never_end_one_that_is_awaited_goes_on_and_one_that_is
     own.order("by itself", awaited=False)
     monkeypatch.setattr(dreaming, "SHARE_S", 0.0)
     for _ in range(20):
-        parts.steward.hint(path)
-        assert parts.steward.context.somebody_waits() and not own.is_overdue
-        parts.steward.step(at(0))
+        parts.background.hint(path)
+        assert parts.background.context.somebody_waits() and not own.is_overdue
+        parts.background.step(at(0))
     assert dreamt(parts) == []
     job = own.order("asked for", awaited=True)
-    read, steps = parts.steward.context.take_hints, 0
-    monkeypatch.setattr(parts.steward.context, "take_hints", lambda: [*read(), *(parts.steward.hint(path) or ())])
+    read, steps = parts.background.context.take_hints, 0
+    monkeypatch.setattr(parts.background.context, "take_hints", lambda: [*read(), *(parts.background.hint(path) or ())])
     while job.state != "done" and steps < 500:
-        assert parts.steward.step(at(0)) and parts.steward.context.somebody_waits(), "the next hint is there already"
+        assert parts.background.step(at(0)) and parts.background.context.somebody_waits(), (
+            "the next hint is there already"
+        )
         steps += 1
     assert job.state == "done"
 
@@ -171,11 +172,11 @@ def test_what_a_dream_stores_wakes_the_stages_once_when_it_has_ended(
     settle(parts, at(0))
     job, batches = own.order("asked for", awaited=True), 0
     distilled: list[bool] = []  # at each time that all stages were gone through: whether the dream was over
-    distil = parts.steward.stages.distill
-    monkeypatch.setattr(parts.steward.stages, "distill", lambda: distilled.append(job.state == "done") or distil())
+    distil = parts.background.stages.distill
+    monkeypatch.setattr(parts.background.stages, "distill", lambda: distilled.append(job.state == "done") or distil())
     monkeypatch.setattr("csmd.daemon.stages.DREAMT_S", 3600.0)
     while job.state != "done":
-        parts.steward.step(at(0))
+        parts.background.step(at(0))
         batches += 1
     assert batches > 10 and not any(distilled), "they were last gone through before it began"
     settled = len(distilled)
@@ -183,11 +184,11 @@ def test_what_a_dream_stores_wakes_the_stages_once_when_it_has_ended(
     settle(parts, at(0))
     assert distilled[settled:] and all(distilled[settled:])
     own.order("asked for", awaited=True)
-    parts.steward.step(at(0)), parts.steward.step(at(0))
-    parts.steward.context.heard_at = time.monotonic()
+    parts.background.step(at(0)), parts.background.step(at(0))
+    parts.background.context.heard_at = time.monotonic()
     looked = len(distilled)
     parts.store.write(lambda rows: None)
-    parts.steward.step(at(0))
+    parts.background.step(at(0))
     assert own.is_under_way and len(distilled) > looked, "a session at work waits for no dream"
 
 
@@ -209,7 +210,7 @@ def test_a_preview_lets_other_questions_pass_and_no_step_of_a_dream_reads_or_wri
     read, write = parts.store.read, parts.store.write
     parts.store.read = lambda *given, **more: asked.append("read") or read(*given, **more)
     parts.store.write = lambda *given, **more: asked.append("write") or write(*given, **more)
-    own = parts.steward.dreaming
+    own = parts.background.dreaming
     job, steps = own.order("asked for", awaited=True), []
     while job.state != "done":
         own.step(at(0), idle=True)
@@ -257,7 +258,7 @@ def test_a_daemon_that_stops_cancels_it_and_a_killed_one_left_it_failed(parts: A
     assert dreamt(parts) == [("by itself", "cancelled")] and not parts.machine.paths.dream_lock.exists()
     assert parts.call("csm_dream_status")["last"] is None
     parts.store.write(lambda rows: dreams.begin(rows, why="by itself", sessions=1, now=now_iso()))
-    dreaming.resume_dreams(parts.steward.context)
+    dreaming.resume_dreams(parts.background.context)
     assert dreamt(parts)[0] == ("by itself", "failed")
     assert parts.call("csm_dream_status")["latest"]["error"] == dreams.KILLED
 
@@ -277,7 +278,7 @@ def test_an_undo_that_was_killed_is_finished_at_the_next_start(parts: Any) -> No
         dreams.mark_file(rows, file, kept="", now=now_iso())
 
     parts.store.write(killed)
-    dreaming.resume_dreams(parts.steward.context)
+    dreaming.resume_dreams(parts.background.context)
     assert not page.exists() and dreamt(parts) == [("by itself", "undone")]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from machine import PACKAGE
 
-from csmd.daemon.clock import iso
+from csmd.daemon.context import iso
 from csmd.daemon.dreaming import MARK_S, DreamLock
 from csmd.daemon.machine import started
 from csmd.dream import gates as holders

@@ -38,7 +38,7 @@ def test_growth_is_told_per_day_over_the_last_two_weeks(
 
 def test_the_steward_notes_the_size_of_a_day_once(parts: Any) -> None:
     for now in (0.0, 1.0, housekeeping.GROWTH_EVERY_S + 1, 3 * housekeeping.GROWTH_EVERY_S):
-        parts.steward.step(now)
+        parts.background.step(now)
     ((_, size),) = parts.store.read(activity.size_list)
     assert size > 0
 

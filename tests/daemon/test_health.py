@@ -15,7 +15,7 @@ import pytest
 
 from csmd.config import base_interpreter, has_desktop
 from csmd.daemon import health, reading
-from csmd.daemon.clock import iso
+from csmd.daemon.context import iso
 from csmd.daemon.health import Note, Seen
 from csmd.errors import StoreError
 from csmd.hosts.claude import environment, registration
@@ -168,13 +168,13 @@ class Story:
 
     def step(self) -> list[str]:
         """Reads what there is and looks; the keys of what is raised."""
-        self.parts.steward.sweep_soon()
+        self.parts.background.sweep_soon()
         for _ in range(3):
             self.now += 6
-            self.parts.steward.step(self.now)
-        assert "alarms" not in self.parts.steward.context.trouble, self.parts.steward.context.trouble
+            self.parts.background.step(self.now)
+        assert "alarms" not in self.parts.background.context.trouble, self.parts.background.context.trouble
         by_words = {what: key for key, what in WORDS.items()}
-        return [by_words[one["what"]] for one in self.parts.steward.alarms.shown()]
+        return [by_words[one["what"]] for one in self.parts.background.alarms.shown()]
 
     def session(
         self, name: str, *, entry: str = "cli", listing: bool = True, begun: float = 60, answered: float = 30,
@@ -211,7 +211,7 @@ def test_where_the_hooks_are_gone_one_session_raises_it_and_a_new_install_ends_i
     assert story.step() == []
     story.session("s1")
     assert story.step() == ["gone"]
-    (shown,) = story.parts.steward.alarms.shown()
+    (shown,) = story.parts.background.alarms.shown()
     assert shown["since"].startswith(at(0)[:10])
     story.put_hooks(registration.hooks_json(base_interpreter(), story.machine.home))
     story.installed(0)
@@ -244,10 +244,10 @@ def test_an_alarm_outlives_a_restart(story: Story) -> None:
     story.put_hooks({})
     story.session("s1")
     assert story.step() == ["gone"]
-    since = story.parts.steward.alarms.shown()[0]["since"]
-    story.parts.steward.alarms = Alarms(story.parts.steward.context)
+    since = story.parts.background.alarms.shown()[0]["since"]
+    story.parts.background.alarms = Alarms(story.parts.background.context)
     assert story.step() == ["gone"]
-    assert story.parts.steward.alarms.shown()[0]["since"] == since
+    assert story.parts.background.alarms.shown()[0]["since"] == since
 
 
 def of_a_script(story: Story, name: str) -> None:
@@ -301,7 +301,7 @@ def copied_an_hour_later(story: Story, name: str) -> None:
 def of_another_directory(story: Story, name: str) -> None:
     other = story.machine.assistant.parent / "other" / "projects" / "-p"
     path = story.session(name, folder=other)
-    story.parts.steward.hint(str(path))
+    story.parts.background.hint(str(path))
 
 
 def of_a_sub_agent(story: Story, name: str) -> None:
@@ -381,11 +381,11 @@ def test_sessions_of_before_the_daemon_raise_nothing(parts: Any) -> None:
 
 def test_while_events_wait_in_the_spool_nobody_is_taken_for_unheard(story: Story) -> None:
     story.put_hooks({})
-    reading.look_at(story.parts.steward.context, story.session("s1"))
+    reading.look_at(story.parts.background.context, story.session("s1"))
     story.event("SessionStart", "s1")
     story.now += 6
-    story.parts.steward.alarms.step(story.now)
-    assert story.parts.steward.alarms.shown() == []
+    story.parts.background.alarms.step(story.now)
+    assert story.parts.background.alarms.shown() == []
     assert story.step() == []
 
 
@@ -411,10 +411,10 @@ def test_a_disk_that_takes_no_write_is_an_alarm_until_it_does(story: Story) -> N
     with pytest.raises(StoreError):
         store.write(full)
     assert story.parts.call("csm_runtime_alarms")["alarms"][0]["what"] == WORDS["disk"]
-    first = story.parts.steward.alarms.shown()
-    assert story.parts.steward.alarms.shown() == first, "since is when it began"
+    first = story.parts.background.alarms.shown()
+    assert story.parts.background.alarms.shown() == first, "since is when it began"
     store.write(lambda rows: None)
-    assert story.parts.steward.alarms.shown() == []
+    assert story.parts.background.alarms.shown() == []
 
 
 def test_a_write_that_is_wrong_by_itself_is_no_alarm(story: Story) -> None:
@@ -427,7 +427,7 @@ def test_a_write_that_is_wrong_by_itself_is_no_alarm(story: Story) -> None:
     for write in (of_ours, of_nothing):
         with pytest.raises(StoreError):
             story.parts.store.write(write)
-        assert story.parts.steward.alarms.shown() == []
+        assert story.parts.background.alarms.shown() == []
 
 
 def test_a_damaged_database_is_an_alarm(story: Story) -> None:
@@ -492,7 +492,7 @@ def test_where_no_note_can_be_made_memory_has_to_do(desktop: Path, tmp_path: Pat
 
 
 def test_a_notice_can_be_switched_off(parts: Any, desktop: Path) -> None:
-    parts.steward.context.config = parts.machine.config(alarm_desktop=False)
+    parts.background.context.config = parts.machine.config(alarm_desktop=False)
     story = Story(parts)
     story.put_hooks({})
     story.session("s1")

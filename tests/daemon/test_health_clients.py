@@ -12,8 +12,8 @@ import pytest
 from machine import PREFERENCE, Machine, eventually
 
 from csmd.daemon import context, health
-from csmd.daemon.clock import iso
-from csmd.daemon.steward import LIVE_SWEEP_S
+from csmd.daemon.context import iso
+from csmd.daemon.jobs import LIVE_SWEEP_S
 
 START = 1000.0
 
@@ -46,14 +46,14 @@ def other_directory(machine: Machine, name: str = ".claude-work") -> Path:
 def test_a_hook_that_names_another_directory_is_not_followed_but_told(parts: Any) -> None:
     folder = other_directory(parts.machine)
     path = parts.machine.conversation(folder=folder / "projects" / "-project")
-    parts.steward.context.hint_of_hook(str(path))
-    parts.steward.context.hint_of_hook(str(parts.machine.root / "never" / "projects" / "-p" / "s.jsonl"))
-    parts.steward.context.hint_of_hook("/etc/projects/-p/s.jsonl")
-    parts.steward.step(START)
+    parts.background.context.hint_of_hook(str(path))
+    parts.background.context.hint_of_hook(str(parts.machine.root / "never" / "projects" / "-p" / "s.jsonl"))
+    parts.background.context.hint_of_hook("/etc/projects/-p/s.jsonl")
+    parts.background.step(START)
     known = parts.call("csm_clients")
     assert known["elsewhere"] == [str(folder)]
     assert known["directories"] == [str(parts.machine.assistant)]
-    (warning,) = health.client_warnings(known, parts.steward.context.config)
+    (warning,) = health.client_warnings(known, parts.background.context.config)
     assert str(folder) in warning and f"csmd install --config-dir {folder}" in warning
     assert parts.store.read(lambda rows: rows.value("select count(*) from turns")) == 0
 
@@ -63,28 +63,28 @@ def test_a_directory_of_somebody_elses_is_not_noted(parts: Any) -> None:
     if os.getuid() != 0:
         pytest.skip("only root can give a directory away")
     os.chown(folder, 12345, 12345)
-    parts.steward.context.hint_of_hook(str(folder / "projects" / "-p" / "s.jsonl"))
-    parts.steward.step(START)
+    parts.background.context.hint_of_hook(str(folder / "projects" / "-p" / "s.jsonl"))
+    parts.background.step(START)
     assert parts.call("csm_clients")["elsewhere"] == []
 
 
 def test_a_known_directory_by_another_name_is_followed(parts: Any) -> None:
     parts.machine.conversation()
-    parts.steward.step(START)
+    parts.background.step(START)
     (parts.machine.root / "link").symlink_to(parts.machine.assistant)
     before = parts.store.read(lambda rows: rows.value("select count(*) from turns"))
     parts.machine.transcript(parts.machine.line("user", PREFERENCE))
-    parts.steward.context.hint_of_hook(str(parts.machine.root / "link" / "projects" / "-project" / "s1.jsonl"))
-    parts.steward.step(START)
-    parts.steward.step(START)
+    parts.background.context.hint_of_hook(str(parts.machine.root / "link" / "projects" / "-project" / "s1.jsonl"))
+    parts.background.step(START)
+    parts.background.step(START)
     assert parts.store.read(lambda rows: rows.value("select count(*) from turns")) == before + 1
     assert parts.call("csm_clients")["elsewhere"] == []
 
 
 def test_what_hooks_name_between_two_looks_is_bounded(parts: Any) -> None:
     for number in range(1000):
-        parts.steward.context.hint_of_hook(f"/nowhere/{number}/projects/-p/s.jsonl")
-    assert len(parts.steward.context.take_elsewhere()) == context.MOST_ELSEWHERE
+        parts.background.context.hint_of_hook(f"/nowhere/{number}/projects/-p/s.jsonl")
+    assert len(parts.background.context.take_elsewhere()) == context.MOST_ELSEWHERE
 
 
 def today(machine: Machine, version: str, days_ago: float = 0.0) -> Path:
@@ -105,7 +105,7 @@ def test_the_versions_of_a_month_are_known_and_csmds_own_lines_name_none(parts: 
     today(parts.machine, "2.0.77", days_ago=31)
     today(parts.machine, "2.0.0")
     today(parts.machine, "nightly")
-    while parts.steward.step(START):
+    while parts.background.step(START):
         pass
     assert [row["version"] for row in parts.call("csm_clients")["versions"]] == ["2.1.329"]
 
@@ -113,22 +113,22 @@ def test_the_versions_of_a_month_are_known_and_csmds_own_lines_name_none(parts: 
 def test_an_older_client_has_the_newer_events_taken_out_once_a_day(parts: Any) -> None:
     register(parts.machine, "PostCompact")
     today(parts.machine, "2.1.329")
-    parts.steward.step(START)
-    assert parts.steward.clients._child is None
-    parts.steward.hint(str(today(parts.machine, "2.0.77")))
-    parts.steward.step(START + LIVE_SWEEP_S)
-    (warning,) = health.client_warnings(parts.call("csm_clients"), parts.steward.context.config)
+    parts.background.step(START)
+    assert parts.background.clients._child is None
+    parts.background.hint(str(today(parts.machine, "2.0.77")))
+    parts.background.step(START + LIVE_SWEEP_S)
+    (warning,) = health.client_warnings(parts.call("csm_clients"), parts.background.context.config)
     assert "2.0.77" in warning and "PostCompact" in warning
-    child = parts.steward.clients._child
+    child = parts.background.clients._child
     assert child is not None and child.args[1:] == ["-P", "-m", "csmd", "hooks", "settle"]
     child.wait(30)  # no daemon answers it here
-    parts.steward.step(START + 3 * LIVE_SWEEP_S)
-    assert "hooks settle" in parts.steward.context.trouble["hooks"]
-    parts.steward.step(START + 4 * LIVE_SWEEP_S)
-    assert parts.steward.clients._child is None
-    parts.steward.step(START + health.SETTLE_AGAIN_S + 4 * LIVE_SWEEP_S)
-    assert parts.steward.clients._child is not None
-    parts.steward.clients.close()
+    parts.background.step(START + 3 * LIVE_SWEEP_S)
+    assert "hooks settle" in parts.background.context.trouble["hooks"]
+    parts.background.step(START + 4 * LIVE_SWEEP_S)
+    assert parts.background.clients._child is None
+    parts.background.step(START + health.SETTLE_AGAIN_S + 4 * LIVE_SWEEP_S)
+    assert parts.background.clients._child is not None
+    parts.background.clients.close()
 
 
 def test_the_settings_are_settled_by_the_daemon_and_status_says_so(machine: Machine) -> None:
@@ -159,16 +159,16 @@ def test_the_settings_are_settled_by_the_daemon_and_status_says_so(machine: Mach
 def test_a_directory_whose_name_was_purged_is_not_noted_by_it_again(parts: Any) -> None:
     folder = other_directory(parts.machine, "secret-client-work")
     transcript = str(folder / "projects" / "-p" / "s.jsonl")
-    parts.steward.context.hint_of_hook(transcript)
-    parts.steward.step(START)
+    parts.background.context.hint_of_hook(transcript)
+    parts.background.step(START)
     assert parts.call("csm_clients")["elsewhere"] == [str(folder)]
     job = parts.call("csm_privacy_purge", what="secret-client-work", kind="text", by_person=True)["job"]
     for _ in range(200):
-        parts.steward.step(START)
-        if parts.steward.context.jobs[job].state in ("done", "failed"):
+        parts.background.step(START)
+        if parts.background.context.tasks[job].state in ("done", "failed"):
             break
-    parts.steward.context.hint_of_hook(transcript)
-    parts.steward.step(START)
+    parts.background.context.hint_of_hook(transcript)
+    parts.background.step(START)
     assert parts.call("csm_clients")["elsewhere"] == []
     names = parts.store.read(lambda rows: [path for (path,) in rows.all("select path from elsewhere")])
     assert names and not any("secret-client-work" in name for name in names)

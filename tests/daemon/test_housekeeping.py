@@ -33,8 +33,8 @@ def texts(parts: Any) -> list[str]:
 def begin(parts: Any) -> None:
     """A project that csmd knows, in which a session is at work."""
     parts.machine.conversation()
-    parts.steward.step(0.0)
-    parts.steward.instructed.visit(str(parts.machine.project))
+    parts.background.step(0.0)
+    parts.background.instructed.visit(str(parts.machine.project))
 
 
 def test_where_a_session_is_at_work_the_instructions_are_read_redacted(parts: Any) -> None:
@@ -44,20 +44,20 @@ def test_where_a_session_is_at_work_the_instructions_are_read_redacted(parts: An
     )
     (machine.project / "more.md").write_text("More of it.\n<!-- csmd -->\n")
     begin(parts)
-    parts.steward.step(1.0)
+    parts.background.step(1.0)
     first, second = texts(parts)
     assert first.startswith("Use tabs.") and TOKEN not in first and "[redacted:" in first
     assert "told before" not in first, "csmd's own words are nobody's instructions"
     assert second == "More of it."
     before = parts.store.commits
-    parts.steward.instructed.visit(str(machine.project))
-    assert parts.steward.instructed.waiting() and parts.steward.instructed.step() == 0
+    parts.background.instructed.visit(str(machine.project))
+    assert parts.background.instructed.waiting() and parts.background.instructed.step() == 0
     assert parts.store.commits == before, "nothing changed, nothing is written"
     # A file that changes without anybody's hint is seen at the next visit, one that is new too.
     (machine.project / "more.md").write_text("Even more of it.\n")
     (machine.project / "CLAUDE.local.md").write_text("Mine.")
-    parts.steward.instructed.visit(str(machine.project))
-    assert parts.steward.instructed.step() == 2
+    parts.background.instructed.visit(str(machine.project))
+    assert parts.background.instructed.step() == 2
     assert texts(parts)[1:] == ["Even more of it.", "Mine."]
 
 
@@ -67,15 +67,15 @@ def test_a_file_that_changes_or_goes_is_read_again(parts: Any) -> None:
     (machine.project / "docs").mkdir()
     (machine.project / "docs/a.md").write_text("a1")
     begin(parts)
-    parts.steward.step(1.0)
+    parts.background.step(1.0)
     assert texts(parts) == ["one @docs/a.md", "a1"]
     (machine.project / "docs/a.md").write_text("a2")
-    parts.steward.hint(str(machine.project / "docs/a.md"))
-    parts.steward.step(2.0)
+    parts.background.hint(str(machine.project / "docs/a.md"))
+    parts.background.step(2.0)
     assert texts(parts) == ["one @docs/a.md", "a2"]
     (machine.project / "CLAUDE.md").unlink()
-    parts.steward.hint(str(machine.project / "CLAUDE.md"))
-    parts.steward.step(3.0)
+    parts.background.hint(str(machine.project / "CLAUDE.md"))
+    parts.background.step(3.0)
     assert texts(parts) == []
 
 
@@ -89,10 +89,10 @@ def test_of_many_directories_those_of_the_projects_at_work_last_are_watched(
         parts.machine.transcript(
             machine.line("user", "Look.", session=name, cwd=str(machine.root / name)), session=name
         )
-    reading.sweep(parts.steward.context, full=True)
-    while reading.read_backlog(parts.steward.context):
+    reading.sweep(parts.background.context, full=True)
+    while reading.read_backlog(parts.background.context):
         pass
-    instructed = parts.steward.instructed
+    instructed = parts.background.instructed
     for name in ("one", "two"):
         instructed.visit(str(machine.root / name))
         instructed.step()
@@ -107,11 +107,11 @@ def test_of_many_directories_those_of_the_projects_at_work_last_are_watched(
 
 def test_files_that_are_no_instructions_are_no_news(parts: Any) -> None:
     begin(parts)
-    parts.steward.step(1.0)
+    parts.background.step(1.0)
     for name in ("history.jsonl", "settings.json", ".claude.json", "todos/x.md"):
-        parts.steward.instructed.touch(str(parts.machine.assistant / name))
-    assert not parts.steward.instructed.waiting()
-    assert parts.machine.assistant in parts.steward.instructed.folders()
+        parts.background.instructed.touch(str(parts.machine.assistant / name))
+    assert not parts.background.instructed.waiting()
+    assert parts.machine.assistant in parts.background.instructed.folders()
 
 
 def test_the_directories_of_instructions_are_watched_and_nothing_below_them(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_disk_that_hangs_holds_up_neither_hooks_nor_writes(parts: Any, monkeyp
 
     monkeypatch.setattr(instruction_files, "place_of", slow)
     parts.serve()
-    steward = threading.Thread(target=lambda: parts.steward.step(1.0))
+    steward = threading.Thread(target=lambda: parts.background.step(1.0))
     steward.start()
     try:
         assert reached.wait(60), "the steward is in the middle of it"
@@ -225,14 +225,14 @@ def test_of_merged_directories_only_what_each_of_them_says_is_told_anyway(parts:
             machine.line("assistant", "It is done.", session=folder.name, cwd=str(folder)),
             session=folder.name,
         )
-    reading.sweep(parts.steward.context, full=True)
-    while reading.read_backlog(parts.steward.context):
+    reading.sweep(parts.background.context, full=True)
+    while reading.read_backlog(parts.background.context):
         pass
     parts.call("csm_project_merge", source=str(clone), into=str(into), by_person=True)
 
     def told_anyway(folder: Path) -> list[bool]:
-        parts.steward.instructed.visit(str(folder))
-        parts.steward.instructed.step()
+        parts.background.instructed.visit(str(folder))
+        parts.background.instructed.step()
 
         def look(rows: Any) -> list[bool]:
             says = recall.told_anyway(rows, recall.scopes(rows, str(folder)))

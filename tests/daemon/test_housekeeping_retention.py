@@ -35,7 +35,7 @@ def tool_lines(machine: Machine, count: int, *, size: int = 7000) -> list[dict[s
 
 def take_in(parts: Parts, *lines: dict[str, Any]) -> None:
     parts.machine.transcript(*lines)
-    parts.steward.step(0.0)
+    parts.background.step(0.0)
 
 
 def spoken(parts: Parts) -> list[tuple[str, str]]:
@@ -112,6 +112,6 @@ def test_the_steward_drops_by_itself_but_not_at_its_start(parts: Parts) -> None:
         return [uuid for (uuid,) in found]
 
     assert dropped() == []
-    while parts.steward.step(housekeeping.EVERY_S):
+    while parts.background.step(housekeeping.RETENTION_S):
         pass
     assert dropped() == ["a0/1", "a1/1", "r0", "r1"]

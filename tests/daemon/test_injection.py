@@ -76,16 +76,16 @@ def test_at_the_start_the_prompts_of_the_latest_session_are_looked_for_and_not_s
     parts: Any, looked_for: list[str]
 ) -> None:
     say(parts, PROMPTS, cwd=str(parts.machine.project))
-    through(parts.steward)
+    through(parts.background)
     assert looked_for == PROMPTS[::-1], "the latest first"
     project = project_of(parts, str(parts.machine.project))
-    parts.steward.expect(project)
-    through(parts.steward)
+    parts.background.expect(project)
+    through(parts.background)
     assert looked_for == PROMPTS[::-1]
-    parts.steward.expect(project)
+    parts.background.expect(project)
     for number in (3, 4):  # the first asks for the prompts
-        assert parts.steward.rehearsing.step(1000.0 + injection.AGAIN_S)
-        read(parts.steward)
+        assert parts.background.rehearsing.step(1000.0 + injection.AGAIN_S)
+        read(parts.background)
         assert len(looked_for) == number, "a prompt a step"
 
 
@@ -113,7 +113,7 @@ def test_a_session_that_starts_has_its_project_looked_through(parts: Any, looked
     say(parts, ["what is elsewhere?"], cwd=str(parts.machine.root / "elsewhere"), session="s2")
     started = {"session_id": "s3", "source": "startup", "cwd": str(parts.machine.project)}
     assert ask(server.path, event_frames("SessionStart", started))[0] == b"ok"
-    through(parts.steward)
+    through(parts.background)
     assert set(PROMPTS) <= set(looked_for)
 
 
@@ -127,7 +127,7 @@ def test_what_takes_too_long_is_left_and_the_next_is_looked_for(
         raise DeadlineExceeded("a read was stopped at its deadline")
 
     monkeypatch.setattr(injection.prompts, "bearing", late)
-    through(parts.steward)
+    through(parts.background)
     assert looked_for == ["late"] * 3
 
 
@@ -136,7 +136,7 @@ def test_a_small_store_is_not_looked_through(
 ) -> None:
     monkeypatch.setattr(injection, "LARGE_TURNS", 4)
     say(parts, PROMPTS, cwd=str(parts.machine.project))
-    through(parts.steward)
+    through(parts.background)
     assert not looked_for
 
 
@@ -146,11 +146,11 @@ def test_a_read_that_fails_is_told_once_and_rehearsing_goes_on(
     say(parts, PROMPTS, cwd=str(parts.machine.project))
     own = injection._last_asked
     monkeypatch.setattr(injection, "_last_asked", lambda rows, **more: 1 // 0)
-    parts.steward.rehearsing.step(1000.0)
-    read(parts.steward)
+    parts.background.rehearsing.step(1000.0)
+    read(parts.background)
     with pytest.raises(ZeroDivisionError):
-        parts.steward.rehearsing.step(1000.0)
+        parts.background.rehearsing.step(1000.0)
     monkeypatch.setattr(injection, "_last_asked", own)
-    parts.steward.expect(project_of(parts, str(parts.machine.project)))
-    through(parts.steward)
+    parts.background.expect(project_of(parts, str(parts.machine.project)))
+    through(parts.background)
     assert looked_for == PROMPTS[::-1]

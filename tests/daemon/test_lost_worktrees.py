@@ -185,7 +185,7 @@ def test_a_purged_project_does_not_come_back_by_its_worktrees(parts: Any) -> Non
 
 
 def test_what_is_excluded_in_a_repository_is_excluded_in_its_worktrees(parts: Any) -> None:
-    parts.steward.context.excludes = Excludes(projects=(MAIN,))
+    parts.background.context.excludes = Excludes(projects=(MAIN,))
     told(parts, (TREE, "left out"), session="s1")
     told(parts, ("/w/other", "kept"), (TREE, "left out"), session="s2")
     assert turns(parts) == {"other": ["kept"]}

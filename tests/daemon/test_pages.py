@@ -11,9 +11,8 @@ import pytest
 from machine import DECISION
 
 from csmd.daemon import dreaming
-from csmd.daemon.clock import now_iso
+from csmd.daemon.context import Task, now_iso
 from csmd.daemon.dreaming import STEPS, Night
-from csmd.daemon.tasks import Job
 from csmd.dream import page_edits, page_files
 from csmd.recall import brief
 from csmd.recall import visibility as recall
@@ -28,9 +27,9 @@ NEWER = "The gull service is watched from the harbour office."
 def written(parts: Any) -> Path:
     """Pages of a conversation, as a dream writes them; the project's."""
     parts.machine.conversation()
-    parts.steward.step(0.0)
-    parts.steward.step(1.0)
-    for _ in parts.steward.stages.settle():
+    parts.background.step(0.0)
+    parts.background.step(1.0)
+    for _ in parts.background.stages.settle():
         pass
     directory = parts.machine.paths.memory
     assert list(page_files.write(parts.store, directory, dream_seq=0, now=now_iso(), facts=()))
@@ -43,7 +42,7 @@ def memories(parts: Any) -> list[str]:
 
 def test_an_edit_is_read_when_it_has_settled_and_costs_nothing_before_and_after(parts: Any) -> None:
     page = written(parts)
-    look = parts.steward.edited
+    look = parts.background.edited
     assert look.step(100.0) is False and look.step(200.0) is False
     page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
     commits = parts.store.commits
@@ -64,7 +63,7 @@ def test_status_and_brief_tell_what_is_asked_and_what_is_not_read(parts: Any) ->
     page.write_text("".join(rows))
     (page.parent / f"{page.stem} (1).md").write_text("x")
     (page.parent.parent / "user.md").write_bytes(b"\xff\xfe")
-    assert parts.steward.edited.read() == 1
+    assert parts.background.edited.read() == 1
     told = parts.store.read(lambda found: page_edits.told(found, parts.machine.paths.memory, key=parts.store.hash_key))
     assert told == {
         "asked": [{"page": name, "lines": 1}], "restored": [], "copies": [f"projects/{page.stem} (1).md"], "edited": [],
@@ -86,9 +85,9 @@ def test_an_edit_while_a_session_was_at_work_that_is_left_out_waits_for_a_person
     page = written(parts)
     silent = parts.machine.paths.home / "left-out.jsonl"
     silent.write_text("{}\n")
-    parts.steward.context.excluded.add(silent)
+    parts.background.context.excluded.add(silent)
     page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
-    assert parts.steward.edited.read() == 1
+    assert parts.background.edited.read() == 1
     assert NEW not in memories(parts), "what its tools wrote, nobody heard"
 
 
@@ -103,9 +102,9 @@ def test_whoever_syncs_or_asks_for_a_dream_has_the_pages_read_at_once(parts: Any
     whole(read_edits(parts, awaited=True))
     assert NEW in memories(parts)
     page.write_text(page.read_text() + f"- {NEWER}\n")
-    job = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False))
+    job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False))
     while job.state not in ("done", "failed"):
-        parts.steward.step(0.0)
+        parts.background.step(0.0)
     assert NEWER in memories(parts), job.error
 
 
@@ -127,7 +126,7 @@ def test_what_a_tool_has_just_written_is_nobodys_edit_however_soon_a_dream_is_as
 def read_edits(parts: Any, *, awaited: bool) -> Generator[None]:
     dream = parts.store.write(lambda rows: dreams.begin(rows, why="asked for", sessions=0, now=now_iso()))
     yield from STEPS["reading what people edited"](
-        Night(parts.steward.context, dream, parts.steward.edited, awaited=awaited)
+        Night(parts.background.context, dream, parts.background.edited, awaited=awaited)
     )
 
 
@@ -136,16 +135,16 @@ def test_a_dream_by_itself_and_an_import_read_nothing_that_has_just_been_written
 ) -> None:
     page = written(parts)
     page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
-    assert parts.steward.edited.read_settled() == 0 and NEW not in memories(parts), "a tool may just have done it"
+    assert parts.background.edited.read_settled() == 0 and NEW not in memories(parts), "a tool may just have done it"
     monkeypatch.setattr(dreaming, "SETTLED_S", 0.0)
-    assert parts.steward.edited.read_settled() == 1 and NEW in memories(parts)
+    assert parts.background.edited.read_settled() == 1 and NEW in memories(parts)
 
 
 def test_what_was_forgotten_when_the_daemon_was_killed_leaves_the_pages_after_the_next_start(parts: Any) -> None:
     page = written(parts)
     parts.store.write(lambda rows: rows.run("delete from memories where text = :text", text=KEY))
     assert KEY in page.read_text()
-    assert dreaming.Edited(parts.steward.context).step(0.0) is True
+    assert dreaming.Edited(parts.background.context).step(0.0) is True
     assert KEY not in page.read_text()
 
 

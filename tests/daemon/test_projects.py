@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from csmd.daemon import reading
+from csmd.daemon.scheduler import Turn
 from csmd.errors import BadInput, CsmdError
 
 GENERAL = "I prefer short answers, always."
@@ -41,10 +42,10 @@ def told(parts: Any, *said: tuple[Path | str, str], session: str = "s1") -> None
 def done(parts: Any, tool: str, **params: Any) -> Any:
     ident = parts.call(tool, **params)["job"]
     for _ in range(500):
-        parts.steward.step(1000.0)
-        if parts.steward.context.jobs[ident].state in ("done", "failed"):
+        parts.background.step(1000.0)
+        if parts.background.context.tasks[ident].state in ("done", "failed"):
             break
-    job = parts.steward.context.jobs[ident]
+    job = parts.background.context.tasks[ident]
     assert job.state == "done", job
     return job.result
 
@@ -89,7 +90,7 @@ def test_a_hook_and_its_transcript_name_the_same_project(parts: Any, work: Path)
     (work / "link").symlink_to(two)
     path = parts.machine.transcript(parts.machine.line("user", "begun", cwd=str(work)))
     from csmd.capture import ingest
-    from csmd.daemon.clock import now_iso
+    from csmd.daemon.context import now_iso
 
     body = f'{{"session_id":"s1","cwd":"{work}/link","hook_event_name":"UserPromptSubmit","prompt":"there","transcript_path":"{path}"}}'
     event, redacted = ingest.decode_event(body.encode(), name="UserPromptSubmit", event_id="e1", at=now_iso())
@@ -285,11 +286,11 @@ def test_a_session_that_went_behind_a_wall_shows_nothing_of_it_outside(parts: An
         machine.line("assistant", "The quokka it is.", session="both", uuid="u3", cwd=str(walled)),
         session="both",
     )
-    reading.sweep(parts.steward.context, full=True)
-    while reading.read_backlog(parts.steward.context):
+    reading.sweep(parts.background.context, full=True)
+    while reading.read_backlog(parts.background.context):
         pass
-    list(parts.steward.stages.distilling(force=True))
-    parts.steward.stages.carry("believe")
+    list(parts.background.stages.distilling(force=True))
+    parts.background.stages.carry("believe")
     parts.call("csm_project_workspace", name="client", places=str(walled), by_person=True)
     for asking, seen in ((open_place, False), (str(walled), True)):
         assert bool(parts.call("csm_memory_search", query="quokka", asking=asking)["hits"]) == seen
@@ -301,9 +302,9 @@ def test_a_session_that_went_behind_a_wall_shows_nothing_of_it_outside(parts: An
 
 def purged(parts: Any, place: Path) -> dict[str, Any]:
     """A purge of a project that is carried out in the test's process."""
-    job = parts.steward.context.jobs[parts.call("csm_privacy_purge", what=str(place), by_person=True)["job"]]
+    job = parts.background.context.tasks[parts.call("csm_privacy_purge", what=str(place), by_person=True)["job"]]
     while job.state in ("waiting", "running"):
-        parts.steward._advance_job()
+        parts.background.tasks.step(Turn(0.0))
     assert job.state == "done", job.error
     return dict(job.result)
 

@@ -19,10 +19,9 @@ from machine import PREFERENCE, Machine, ask, call_frames, event_frames, eventua
 from csmd import wire
 from csmd.capture import project_identity
 from csmd.daemon import injection
-from csmd.daemon.context import Owed
+from csmd.daemon.context import Owed, Task
 from csmd.daemon.reading import replay
 from csmd.daemon.server import Server
-from csmd.daemon.tasks import Job
 from csmd.embedding.supervisor import Embedder
 from csmd.exclusions import Excludes
 from csmd.hosts.claude import hooks
@@ -363,10 +362,12 @@ def queued_writes(store: Store) -> int:
 def knowing(parts: Any) -> Server:
     """A server with something to tell."""
     parts.machine.conversation("old")
-    while parts.steward.step(1000.0):
+    while parts.background.step(1000.0):
         pass
     server: Server = parts.serve()
-    server.steward.context.excludes = Excludes()  # nothing is asked of the disk: the hooks' reader is free to be held
+    server.background.context.excludes = (
+        Excludes()
+    )  # nothing is asked of the disk: the hooks' reader is free to be held
     return server
 
 
@@ -480,12 +481,12 @@ def test_a_start_that_cannot_be_told_in_time_costs_no_prompt_its_answer(
                 "with recursive n (x) as (select 1 union all select x + 1 from n where x < 1000000) select sum(x) from n"
             )
 
-    own = injection.session_brief.session_brief
-    monkeypatch.setattr(injection.session_brief, "session_brief", slow)
+    own = injection.brief.session_brief
+    monkeypatch.setattr(injection.brief, "session_brief", slow)
     monkeypatch.setattr(injection, "OWED_S", 0.2)
     why = "The worker cannot read the config: which key does it use for the database url?"
     assert b"database_url" in prompted(parts, server, why, ident="p1")
-    monkeypatch.setattr(injection.session_brief, "session_brief", own)
+    monkeypatch.setattr(injection.brief, "session_brief", own)
     told = prompted(parts, server, "Write a poem about the sea.", ident="p2")
     assert b"pathlib" in told and b"database_url" not in told, "it was told already"
 
@@ -497,7 +498,7 @@ def test_a_start_that_was_stored_and_not_answered_is_owed_once_the_spool_says_so
     start = start_of("new", parts)
     with reader_held(parts.store, "hook"):
         assert ask(server.path, event_frames("SessionStart", start, ident="e" * 32, deadline_ms=900)) == [b"ok", b""]
-    parts.steward.context.owed = Owed()  # as after a restart
+    parts.background.context.owed = Owed()  # as after a restart
     in_the_spool(parts, "SessionStart", start, ident="e" * 32)
     assert b"database_url" in prompted(parts, server, "Write a poem about the sea.", ident="f" * 32)
     assert prompted(parts, server, "Write another one.", ident="a" * 32) == b""
@@ -507,7 +508,7 @@ def in_the_spool(parts: Any, event: str, payload: dict[str, str], *, ident: str)
     """A hook that had left puts its event into the spool, and the steward takes it in."""
     place = parts.machine.paths.spool / f"{ident}.event"
     place.write_bytes(f"csmd-spool 1 {ident} claude {event} {time.time_ns()}\n".encode() + json.dumps(payload).encode())
-    assert replay(parts.steward.context)
+    assert replay(parts.background.context)
     assert not place.exists()
 
 
@@ -536,7 +537,7 @@ def test_a_hook_that_is_about_to_leave_is_answered_and_what_was_not_stored_by_th
 @pytest.mark.invariant("Readers cannot write, see one moment, end at their deadline, and never stand before a hook")
 def test_how_far_a_job_is_and_the_state_are_told_while_the_other_readers_and_the_writer_are_busy(parts: Any) -> None:
     server: Server = parts.serve()
-    job = parts.steward.context.submit(Job(id="j", kind="sync"))
+    job = parts.background.context.submit(Task(id="j", kind="sync"))
     with reader_held(parts.store, "hook", "main"), holding(parts.store.submit):
         status, body = ask(server.path, call_frames("csm_job", {"id": job.id}))
         assert (status, json.loads(body)["state"]) == (b"ok", "waiting")
@@ -585,9 +586,9 @@ def test_a_directory_that_does_not_answer_holds_up_neither_the_socket_nor_the_wr
 
     if left_out is None or left_out:
         monkeypatch.setattr(project_identity, "identify", hangs)
-        server.steward.context.excludes = Excludes(projects=left_out or ())
+        server.background.context.excludes = Excludes(projects=left_out or ())
     else:
-        server.steward.context.excludes = Excludes(is_off=hangs_too)
+        server.background.context.excludes = Excludes(is_off=hangs_too)
     with peer(server.path) as dealer:
         dealer.send_multipart(
             event_frames("UserPromptSubmit", {**PAYLOAD, "prompt": "x", "cwd": "/dead/mount"}, ident="d")

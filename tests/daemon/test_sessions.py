@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 def take_in(parts: Parts) -> None:
     """Everything that is due, sweeps included."""
-    parts.steward.sweep_soon()
+    parts.background.sweep_soon()
     now = 0.0
-    while parts.steward.step(now):
+    while parts.background.step(now):
         now += 1.0
 
 
@@ -46,7 +46,7 @@ def test_a_session_whose_transcript_is_deleted_keeps_all_that_was_said(parts: Pa
     assert parts.call("csm_session_show", id="s1")["transcript"] == "gone"
     told = parts.store.read(lambda rows: status.transcripts_kept(rows, parts.machine.config()))
     assert (told["sessions"], told["gone"]) == (1, 1)
-    assert parts.steward.context.trouble == {}
+    assert parts.background.context.trouble == {}
 
 
 def test_a_session_is_shown_with_what_came_of_it(parts: Parts) -> None:
@@ -155,8 +155,8 @@ def test_only_a_person_states_a_memory_as_the_user_in_a_session_file(parts: Part
     write(parts, PREFERENCE, by_person=True, ident="typed")
     write(parts, CORRECTION, ident="piped")
     take_in(parts)
-    list(parts.steward.stages.distilling(force=True))
-    parts.steward.stages.carry("believe")
+    list(parts.background.stages.distilling(force=True))
+    parts.background.stages.carry("believe")
     authority = {row["session_id"]: row["authority"] for row in parts.call("csm_memory_list")["memories"]}
     assert {session for session, who in authority.items() if who == "user"} == {"typed"}
     assert [kind for kind, _ in kinds(parts, "piped")] == ["relayed"]
@@ -168,8 +168,8 @@ def test_a_file_that_somebody_puts_there_speaks_for_nobody(parts: Parts) -> None
     forged = parts.machine.line("user", PREFERENCE, session="forged")
     (folder / "forged.jsonl").write_text(json.dumps(forged) + "\n")
     take_in(parts)
-    list(parts.steward.stages.distilling(force=True))
-    parts.steward.stages.carry("believe")
+    list(parts.background.stages.distilling(force=True))
+    parts.background.stages.carry("believe")
     assert kinds(parts, "forged") == [("relayed", PREFERENCE)]
     assert all(row["authority"] != "user" for row in parts.call("csm_memory_list")["memories"])
 

@@ -114,7 +114,7 @@ def pin(rows: Rows, key: bytes) -> None:
 
 def settle(parts: Any) -> None:
     for number in range(50):
-        if not parts.steward.step(1000.0 + number):
+        if not parts.background.step(1000.0 + number):
             return
     raise AssertionError("the steward finds no end")
 

@@ -11,7 +11,7 @@ import outdated
 import pytest
 from machine import Machine
 
-from csmd.daemon.tasks import Job
+from csmd.daemon.context import Task
 from csmd.store import fulltext, passages, vectors
 
 SAID = "The heron keeps its eggs in nest 7.\n\n## Wrens\nThey never sing at noon."
@@ -35,7 +35,7 @@ def hits(parts: Any, kind: str) -> int:
 
 def settle(parts: Any) -> None:
     for number in range(50):
-        if not parts.steward.step(1000.0 + number):
+        if not parts.background.step(1000.0 + number):
             return
     raise AssertionError("the steward finds no end")
 
@@ -44,7 +44,7 @@ def test_an_old_store_is_brought_over_by_the_steward(old_parts: Any) -> None:
     assert old_tables(old_parts) and hits(old_parts, "turn") == 12 and hits(old_parts, "passage") == 0
     settle(old_parts)
     assert old_tables(old_parts) == [] and hits(old_parts, "turn") == 0 and hits(old_parts, "passage") == 12
-    assert "passages" not in old_parts.steward.context.trouble
+    assert "passages" not in old_parts.background.context.trouble
 
 
 @pytest.mark.invariant(
@@ -55,12 +55,12 @@ def test_without_room_nothing_begins_and_status_says_so_until_there_is(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(total=10**12, free=99_000_000))
     settle(old_parts)
-    assert "free on the disk" in old_parts.steward.context.trouble["passages"]
+    assert "free on the disk" in old_parts.background.context.trouble["passages"]
     assert old_parts.store.read(passages.progress)[0] == 0 and hits(old_parts, "turn") == 12
     monkeypatch.undo()
-    old_parts.steward.step(5000.0)
+    old_parts.background.step(5000.0)
     settle(old_parts)
-    assert "passages" not in old_parts.steward.context.trouble and hits(old_parts, "passage") == 12
+    assert "passages" not in old_parts.background.context.trouble and hits(old_parts, "passage") == 12
 
 
 @pytest.mark.invariant(
@@ -69,17 +69,17 @@ def test_without_room_nothing_begins_and_status_says_so_until_there_is(
 def test_with_a_model_the_old_index_stays_until_every_passage_has_a_vector_and_sync_waits_for_both(
     old_parts: Any, tiny_model: Path
 ) -> None:
-    job = old_parts.steward.context.submit(Job(id="m", kind="model", path=str(tiny_model)))
+    job = old_parts.background.context.submit(Task(id="m", kind="model", path=str(tiny_model)))
     while job.state not in ("done", "failed"):
-        old_parts.steward.step(1.0)
-    sync = old_parts.steward.context.submit(Job(id="s", kind="sync"))
+        old_parts.background.step(1.0)
+    sync = old_parts.background.context.submit(Task(id="s", kind="sync"))
     while sync.state not in ("done", "failed"):
         if old_parts.store.read(lambda rows: vectors.left(rows, 2)):
             assert hits(old_parts, "turn") == 12
-        old_parts.steward.step(1.0)
+        old_parts.background.step(1.0)
     assert sync.state == "done" and sync.result["degraded"] == []
     assert hits(old_parts, "passage") == 12
-    name = old_parts.steward.context.model_name()
+    name = old_parts.background.context.model_name()
     model = old_parts.store.read(lambda rows: vectors.model_seq(rows, name))
     assert old_parts.store.read(lambda rows: passages.is_full(rows, [1, 2], model=model))
     assert old_parts.store.read(lambda rows: vectors.left(rows, model)) == 0

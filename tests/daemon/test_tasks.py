@@ -13,7 +13,8 @@ def test_a_purge_empties_what_functions_keep_of_texts(parts: Any) -> None:
     assert ranking.stems(said) is first, "kept"
     job = parts.call("csm_privacy_purge", what="vault opens", kind="text", by_person=True)["job"]
     for _ in range(200):
-        parts.steward.step(1000.0)
-        if parts.steward.context.jobs[job].state in ("done", "failed"):
+        parts.background.step(1000.0)
+        if parts.background.context.tasks[job].state in ("done", "failed"):
             break
+    assert parts.background.context.tasks[job].state == "done", parts.background.context.tasks[job]
     assert ranking.stems(said) == first and ranking.stems(said) is not first

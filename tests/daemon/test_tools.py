@@ -25,7 +25,7 @@ def texts(parts: Any) -> list[str]:
 @pytest.fixture
 def filled(parts: Any) -> Any:
     parts.machine.conversation()
-    while parts.steward.step(1000.0):
+    while parts.background.step(1000.0):
         pass
     return parts
 

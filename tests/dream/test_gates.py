@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from csmd.daemon.clock import iso
+from csmd.daemon.context import iso
 from csmd.dream import gates
 from csmd.dream.gates import Chosen, Seen
 

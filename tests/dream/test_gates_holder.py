@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd.daemon.clock import iso
+from csmd.daemon.context import iso
 from csmd.dream import gates as holders
 from csmd.dream.gates import Holder
 

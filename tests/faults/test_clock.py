@@ -19,7 +19,7 @@ DAEMON = """
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
-from csmd.daemon import clock, steward
+from csmd.daemon import context, housekeeping, jobs, scheduler
 
 step = Path(sys.argv.pop())
 
@@ -28,8 +28,8 @@ class Moved(datetime):
     def now(cls, tz=None):
         return super().now(tz) + timedelta(days=float(step.read_text()))
 
-clock.datetime = steward.datetime = Moved
-steward.LIVE_SWEEP_S, steward.TICK_S = 0.2, 0.1
+context.datetime = housekeeping.datetime = Moved
+jobs.LIVE_SWEEP_S, scheduler.TICK_S = 0.2, 0.1
 from csmd.daemon.__main__ import main
 sys.exit(main())
 """

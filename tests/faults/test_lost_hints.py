@@ -21,11 +21,11 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linu
 
 DAEMON = """
 import sys
-from csmd.daemon import steward
-steward.LIVE_SWEEP_S = steward.FULL_SWEEP_S = steward.WATCHED_SWEEP_S = 0.5
-steward.TICK_S = 0.1
+from csmd.daemon import jobs, reading, scheduler
+jobs.LIVE_SWEEP_S = jobs.FULL_SWEEP_S = jobs.WATCHED_SWEEP_S = 0.5
+scheduler.TICK_S = 0.1
 if sys.argv[1] == "no":
-    steward.Steward.sweep = lambda self, *, full: 0
+    reading.sweep = lambda context, *, full: 0
 from csmd.daemon.__main__ import main
 sys.argv[1:] = []
 sys.exit(main())

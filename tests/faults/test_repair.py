@@ -23,8 +23,8 @@ from machine import Machine, temporary_directory
 from csmd.capture import transcripts
 from csmd.config import Config, Settings, child_environment, default_paths
 from csmd.daemon import repair
-from csmd.daemon.clock import now_iso
-from csmd.daemon.steward import Steward
+from csmd.daemon.context import now_iso
+from csmd.daemon.jobs import Background
 from csmd.embedding.supervisor import Embedder
 from csmd.errors import BadInput, Damaged, SchemaTooNew
 from csmd.memory import remember as believe
@@ -95,7 +95,7 @@ def used() -> Iterator[Used]:
     config, made = machine.config(backup_every_h=0), Used(machine=machine)
     store = Store(machine.paths.database, now=now_iso())
     embedder = Embedder(None, idle_s=1, environment=child_environment())
-    steward = Steward(store, config, embedder)
+    steward = Background(store, config, embedder)
 
     clock = itertools.count(1e9, 1e4)
 

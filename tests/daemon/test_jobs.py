@@ -15,10 +15,9 @@ from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
 from csmd.capture import ingest, transcripts
 from csmd.daemon import reading, stages
-from csmd.daemon.clock import iso
+from csmd.daemon.context import Task, iso
+from csmd.daemon.jobs import FULL_SWEEP_S, LIVE_SWEEP_S
 from csmd.daemon.stages import PROVISIONAL_S
-from csmd.daemon.steward import FULL_SWEEP_S, LIVE_SWEEP_S
-from csmd.daemon.tasks import Job
 from csmd.embedding import supervisor
 from csmd.errors import StoreError
 from csmd.memory import failure_links
@@ -36,7 +35,7 @@ def known(parts: Any) -> dict[str, int]:
 def step(parts: Any, now: float = START) -> None:
     """Steps until nothing is due."""
     for _ in range(50):
-        if not parts.steward.step(now):
+        if not parts.background.step(now):
             return
     raise AssertionError("there is no end of work")
 
@@ -61,22 +60,22 @@ def test_a_step_takes_what_was_written_to_memories(parts: Any) -> None:
     assert (known(parts)["turns"], known(parts)["sessions"]) == (6, 1)
     texts = " ".join(row["text"] for row in parts.call("csm_memory_list")["memories"])
     assert "pathlib over os.path" in texts and "database_url" in texts and "LISTEN/NOTIFY" in texts
-    assert not parts.steward.step(START), "nothing is left to do"
-    assert parts.steward.context.trouble == {}
+    assert not parts.background.step(START), "nothing is left to do"
+    assert parts.background.context.trouble == {}
 
 
 @pytest.mark.invariant(
     "A slow daemon is not a hung one: who is about to leave is answered, and the mark goes when the daemon goes on"
 )
 def test_a_daemon_that_goes_on_takes_the_mark_of_a_hung_one_away(parts: Any) -> None:
-    mark = parts.steward.context.config.paths.hung_mark
+    mark = parts.background.context.config.paths.hung_mark
     mark.parent.mkdir(parents=True, exist_ok=True)
     asked: list[Any] = []
-    parts.steward.ask_server = lambda answered: asked.append(answered) or answered()
-    parts.steward.step(1000.0)
+    parts.background.ask_server = lambda answered: asked.append(answered) or answered()
+    parts.background.step(1000.0)
     assert not asked, "nobody is asked where there is no mark"
     mark.touch()
-    parts.steward.step(1001.0)
+    parts.background.step(1001.0)
     assert asked and not mark.exists()
 
 
@@ -89,8 +88,8 @@ def test_a_hint_is_followed_at_once_and_others_wait_for_their_sweep(parts: Any) 
     machine.transcript(machine.line("user", "Three."))
     step(parts, START + 1)
     assert known(parts)["turns"] == 1, "no hint, no sweep yet"
-    parts.steward.hint(str(second))
-    parts.steward.hint("/etc/passwd")
+    parts.background.hint(str(second))
+    parts.background.hint("/etc/passwd")
     step(parts, START + 2)
     assert known(parts)["turns"] == 2
     step(parts, START + LIVE_SWEEP_S + 1)
@@ -107,7 +106,7 @@ def test_a_transcript_imported_from_elsewhere_is_swept_like_the_others(parts: An
     machine = parts.machine
     away = machine.root / "elsewhere"
     machine.transcript(machine.line("user", "One."), folder=away)
-    job = parts.steward.context.submit(Job(id="j", kind="import", path=str(away)))
+    job = parts.background.context.submit(Task(id="j", kind="import", path=str(away)))
     step(parts)
     assert (job.state, job.result["turns_new"]) == ("done", 1)
     machine.transcript(machine.line("user", "Two."), folder=away)
@@ -120,11 +119,11 @@ def test_half_a_line_waits_for_its_other_half(parts: Any) -> None:
     whole = json.dumps(machine.line("user", "I prefer tabs over spaces."))
     path = machine.transcript(whole[:40])
     step(parts)
-    parts.steward.hint(str(path))
+    parts.background.hint(str(path))
     step(parts)
     assert known(parts)["turns"] == 0
     machine.transcript(whole[40:] + "\n")
-    parts.steward.hint(str(path))
+    parts.background.hint(str(path))
     step(parts)
     assert (known(parts)["turns"], parts.store.read(activity.counters).get("bad lines", 0)) == (1, 0)
 
@@ -224,14 +223,14 @@ def test_a_broken_transcript_is_told_and_stops_no_other(parts: Any, unreadable: 
     os.mkfifo(unreadable.with_name("pipe.jsonl"))
     machine.transcript("{no json\n", '{"type":"user"}\n', machine.line("user", PREFERENCE))
     step(parts)
-    parts.steward.hint(str(unreadable))
-    parts.steward.hint(str(unreadable.with_name("pipe.jsonl")))
+    parts.background.hint(str(unreadable))
+    parts.background.hint(str(unreadable.with_name("pipe.jsonl")))
     step(parts, START + 1)
-    assert list(parts.steward.context.trouble) == [f"transcript {unreadable}"]
+    assert list(parts.background.context.trouble) == [f"transcript {unreadable}"]
     assert (known(parts)["turns"], known(parts)["memories"]) == (1, 1)
     unreadable.unlink()
     step(parts, START + FULL_SWEEP_S + 1)
-    assert parts.steward.context.trouble == {}, "what is gone troubles nobody"
+    assert parts.background.context.trouble == {}, "what is gone troubles nobody"
 
 
 def test_a_session_whose_failures_cannot_be_gone_through_is_told_and_stops_no_other(
@@ -250,13 +249,13 @@ def test_a_session_whose_failures_cannot_be_gone_through_is_told_and_stops_no_ot
     machine.transcript(machine.line("user", DECISION, session="s2"), session="s2")
     step(parts)
     assert [row.session_id for row in failure_links.waiting(parts.store)] == ["s1"]
-    assert list(parts.steward.context.trouble) == ["gotchas of session s1"]
+    assert list(parts.background.context.trouble) == ["gotchas of session s1"]
 
 
 def test_a_scan_that_is_asked_for_is_left_to_the_background(parts: Any) -> None:
     machine = parts.machine
     path = machine.transcript(*(machine.line("user", said) for said in (PREFERENCE, DECISION)))
-    parts.steward.context.guard("reading", lambda: reading.look_at(parts.steward.context, path) is not None)
+    parts.background.context.guard("reading", lambda: reading.look_at(parts.background.context, path) is not None)
     assert parts.call("csm_belief_scan")["sessions_left"] == 1
     step(parts)
     assert parts.call("csm_belief_scan")["sessions_left"] == 0
@@ -264,7 +263,7 @@ def test_a_scan_that_is_asked_for_is_left_to_the_background(parts: Any) -> None:
 
 def test_a_job_says_what_it_could_not_read_and_does_the_rest(parts: Any, unreadable: Path) -> None:
     parts.machine.conversation()
-    job = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False))
+    job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False))
     step(parts)
     assert (job.state, job.result["files"], job.result["turns_new"]) == ("done", 2, 6)
     assert [row.partition(": ")[0] for row in job.result["degraded"]] == [f"transcript {unreadable}"]
@@ -277,31 +276,31 @@ def test_trouble_is_told_until_it_is_over_and_the_same_is_logged_once(
         raise StoreError("the disk is full")
 
     for _ in range(3):
-        assert parts.steward.context.guard("writing", fail) is False
-    assert parts.steward.context.trouble == {"writing": "the disk is full"}
+        assert parts.background.context.guard("writing", fail) is False
+    assert parts.background.context.trouble == {"writing": "the disk is full"}
     assert len(caplog.records) == 1
-    assert parts.steward.context.guard("writing", lambda: True) is True
-    assert parts.steward.context.trouble == {}
+    assert parts.background.context.guard("writing", lambda: True) is True
+    assert parts.background.context.trouble == {}
     with pytest.raises(StoreError):
-        parts.steward.context.guard("writing", fail, strict=True)
+        parts.background.context.guard("writing", fail, strict=True)
 
 
 def test_a_model_that_does_not_load_ends_its_job_and_nothing_else(parts: Any, tiny_model: Path, tmp_path: Path) -> None:
     broken = supervisor.add_model(tiny_model, tmp_path / "copied", name="broken")
     (broken / "model.onnx").write_bytes(b"no model")
     parts.machine.conversation()
-    job = parts.steward.context.submit(Job(id="j", kind="model", path=str(broken)))
+    job = parts.background.context.submit(Task(id="j", kind="model", path=str(broken)))
     step(parts)
     assert (job.state, "does not load" in job.error) == ("failed", True), job
-    sync = parts.steward.context.submit(Job(id="k", kind="sync"))
+    sync = parts.background.context.submit(Task(id="k", kind="sync"))
     step(parts)
     assert (sync.state, sync.result["turns_known"] + sync.result["turns_new"] <= 6) == ("done", True)
     assert any(row.startswith("vectors: ") for row in sync.result["degraded"])
     assert known(parts)["memories"] == 3
-    good = parts.steward.context.submit(Job(id="l", kind="model", path=str(tiny_model)))
+    good = parts.background.context.submit(Task(id="l", kind="model", path=str(tiny_model)))
     step(parts)
     assert (good.state, good.result["dim"]) == ("done", 64), good
-    assert known(parts)["vectors"] == 9 and not any("embed" in what for what in parts.steward.context.trouble)
+    assert known(parts)["vectors"] == 9 and not any("embed" in what for what in parts.background.context.trouble)
 
 
 # --- jobs
@@ -317,9 +316,9 @@ def test_an_import_tells_what_it_brought_and_a_second_brings_nothing(parts: Any,
         session="b",
         folder=tree / "-q",
     )
-    parts.steward.context.submit(Job(id="m", kind="model", path=str(tiny_model)))
-    first = parts.steward.context.submit(Job(id="i", kind="import", path=str(tree)))
-    again = parts.steward.context.submit(Job(id="k", kind="import", path=str(tree)))
+    parts.background.context.submit(Task(id="m", kind="model", path=str(tiny_model)))
+    first = parts.background.context.submit(Task(id="i", kind="import", path=str(tree)))
+    again = parts.background.context.submit(Task(id="k", kind="import", path=str(tree)))
     step(parts)
     assert first.result.pop("took_s") > 0 and first.result.pop("vectors") == known(parts)["vectors"] > 0
     assert first.result == {
@@ -331,7 +330,7 @@ def test_an_import_tells_what_it_brought_and_a_second_brings_nothing(parts: Any,
         "degraded": [],
     }  # fmt: skip
     assert first.progress["step"] == "linking"
-    assert parts.store.read(lambda rows: threads.waiting(rows, model=parts.steward.context.model_name())) == 0
+    assert parts.store.read(lambda rows: threads.waiting(rows, model=parts.background.context.model_name())) == 0
 
 
 def test_the_same_turns_under_another_path_are_known(parts: Any) -> None:
@@ -341,7 +340,7 @@ def test_the_same_turns_under_another_path_are_known(parts: Any) -> None:
     copy = machine.root / "copy"
     copy.mkdir()
     (copy / path.name).write_bytes(path.read_bytes())
-    job = parts.steward.context.submit(Job(id="i", kind="import", path=str(copy), with_vectors=False))
+    job = parts.background.context.submit(Task(id="i", kind="import", path=str(copy), with_vectors=False))
     before = parts.call("csm_memory_list")
     step(parts)
     assert (job.result["turns_new"], job.result["turns_known"], job.result["memories_new"]) == (0, 6, 0)
@@ -360,8 +359,8 @@ def test_what_was_forgotten_does_not_come_back_by_any_way(parts: Any) -> None:
     (copy / path.name).write_bytes(path.read_bytes())
     machine.transcript(machine.line("user", CORRECTION, session="s9"), session="s9")
     machine.transcript(machine.line("user", CORRECTION, session="s8"), session="s8", folder=copy)
-    parts.steward.context.submit(Job(id="i", kind="import", path=str(copy), with_vectors=False))
-    parts.steward.context.submit(Job(id="k", kind="sync", with_vectors=False))
+    parts.background.context.submit(Task(id="i", kind="import", path=str(copy), with_vectors=False))
+    parts.background.context.submit(Task(id="k", kind="sync", with_vectors=False))
     step(parts)
     assert {row["id"] for row in parts.call("csm_memory_list")["memories"]} == {row["id"] for row in listed} - {
         gone["id"]
@@ -376,7 +375,7 @@ def test_sync_is_idempotent_and_settles_what_is_still_under_way(parts: Any) -> N
     )
     step(parts)
     for number in range(3):
-        job = parts.steward.context.submit(Job(id=f"k{number}", kind="sync", with_vectors=False))
+        job = parts.background.context.submit(Task(id=f"k{number}", kind="sync", with_vectors=False))
         before = known(parts) if number else {}
         step(parts)
         assert job.state == "done"
@@ -385,8 +384,8 @@ def test_sync_is_idempotent_and_settles_what_is_still_under_way(parts: Any) -> N
 
 def test_a_job_does_not_end_as_done_when_the_daemon_stops(parts: Any) -> None:
     parts.machine.conversation()
-    job = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False))
-    parts.steward.context.stop()
+    job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False))
+    parts.background.context.stop()
     step(parts)
     assert (job.state, job.error) == ("failed", "the daemon is stopping")
 
@@ -394,7 +393,7 @@ def test_a_job_does_not_end_as_done_when_the_daemon_stops(parts: Any) -> None:
 def test_while_a_long_job_runs_what_happens_now_becomes_memory(parts: Any, tiny_model: Path) -> None:
     """In each of its three parts: reading, distilling, embedding."""
     machine = parts.machine
-    parts.steward.context.submit(Job(id="m", kind="model", path=str(tiny_model)))
+    parts.background.context.submit(Task(id="m", kind="model", path=str(tiny_model)))
     step(parts)
     tree = machine.root / "tree"
     for number in range(40):
@@ -403,17 +402,17 @@ def test_while_a_long_job_runs_what_happens_now_becomes_memory(parts: Any, tiny_
         # A second old: somebody may still be at work on it, so that only the job itself distils it.
         recent = [{**line, "timestamp": ago(1)} for line in lines]
         machine.transcript(*recent, session=f"t{number}", folder=tree)
-    job = parts.steward.context.submit(Job(id="j", kind="import", path=str(tree)))
+    job = parts.background.context.submit(Task(id="j", kind="import", path=str(tree)))
     for number, (part, word) in enumerate((("reading", "heron"), ("distilling", "bittern"), ("embedding", "egret"))):
         while job.progress.get("step") != part:
-            assert parts.steward.step(START)
+            assert parts.background.step(START)
         spool(machine, "UserPromptSubmit", f"a{number}", 600, prompt=f"I prefer the {word} over the duck.")
         hinted = machine.transcript(
             machine.line("user", f"For birds, let's go with the {word} list because it is short.", session=word),
             session=word,
         )
-        parts.steward.hint(str(hinted))
-        parts.steward.step(START)
+        parts.background.hint(str(hinted))
+        parts.background.step(START)
         assert job.state == "running"
         assert (known(parts)["events"], machine.spooled()) == (number + 1, [])
         texts = [row["text"] for row in parts.call("csm_memory_list")["memories"]]
@@ -426,10 +425,10 @@ def test_a_job_that_is_stopped_half_way_is_not_done(parts: Any) -> None:
     machine = parts.machine
     for session in "abc":
         machine.conversation(session)
-    job = parts.steward.context.submit(Job(id="j", kind="sync", with_vectors=False))
-    parts.steward.step(START)
+    job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False))
+    parts.background.step(START)
     assert job.state == "running"
-    parts.steward.context.stop()
+    parts.background.context.stop()
     step(parts)
     assert (job.state, job.error) == ("failed", "the daemon is stopping")
 
@@ -444,11 +443,11 @@ def test_an_event_that_meets_a_fault_of_ours_is_left_in_the_spool(parts: Any, mo
         spool(machine, "UserPromptSubmit", "a1", 600, prompt=PREFERENCE)
         step(parts)
     assert [path.name for path in machine.spooled()] == ["a1.event"]
-    assert parts.steward.context.trouble == {"spooled event a1.event": "MemoryError"}
+    assert parts.background.context.trouble == {"spooled event a1.event": "MemoryError"}
     assert not machine.paths.quarantine.exists() and parts.store.read(activity.counters) == {}
-    parts.steward.context.left_alone.clear()  # as in the next daemon
+    parts.background.context.left_alone.clear()  # as in the next daemon
     step(parts)
-    assert (machine.spooled(), known(parts)["events"], parts.steward.context.trouble) == ([], 1, {})
+    assert (machine.spooled(), known(parts)["events"], parts.background.context.trouble) == ([], 1, {})
 
 
 def test_a_spooled_event_of_a_host_nobody_understands_is_dropped_and_counted(parts: Any) -> None:
@@ -460,32 +459,32 @@ def test_a_spooled_event_of_a_host_nobody_understands_is_dropped_and_counted(par
 
 
 def test_only_the_latest_jobs_are_remembered_and_a_waiting_one_always(parts: Any) -> None:
-    waiting = parts.steward.context.submit(Job(id="waiting", kind="sync", with_vectors=False))
+    waiting = parts.background.context.submit(Task(id="waiting", kind="sync", with_vectors=False))
     for number in range(40):
-        parts.steward.context.submit(Job(id=f"j{number}", kind="sync", state="done"))
-    assert len(parts.steward.context.jobs) <= 23
-    assert parts.steward.context.jobs["waiting"] is waiting
+        parts.background.context.submit(Task(id=f"j{number}", kind="sync", state="done"))
+    assert len(parts.background.context.tasks) <= 23
+    assert parts.background.context.tasks["waiting"] is waiting
 
 
 def test_the_thread_ends_when_it_is_told_to(parts: Any) -> None:
     machine = parts.machine
     machine.conversation()
-    parts.steward.start()
+    parts.background.scheduler.start()
     eventually(lambda: known(parts)["memories"] == 3)
     machine.transcript(machine.line("user", "I prefer tabs over spaces in Makefiles."))
-    parts.steward.hint(str(machine.assistant / "projects" / "-project" / "s1.jsonl"))
+    parts.background.hint(str(machine.assistant / "projects" / "-project" / "s1.jsonl"))
     eventually(lambda: known(parts)["turns"] == 7)
-    parts.steward.context.stop()
-    parts.steward.join(30)
-    assert not parts.steward.is_alive()
-    assert parts.steward not in threading.enumerate()
+    parts.background.context.stop()
+    parts.background.scheduler.join(30)
+    assert not parts.background.scheduler.is_alive()
+    assert parts.background not in threading.enumerate()
 
 
 def test_a_sweep_that_was_asked_for_does_not_wait_for_its_time(parts: Any) -> None:
     """A directory of transcripts that appears later holds what no file event told of."""
     step(parts)
     parts.machine.conversation()
-    parts.steward.sweep_soon()
+    parts.background.sweep_soon()
     step(parts, START + 1)
     assert known(parts)["turns"] == 6
 
@@ -495,9 +494,9 @@ def test_a_huge_transcript_is_read_in_pieces_and_what_happens_now_is_served_betw
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transcripts, "READ_BYTES", 1000)
-    machine, steward = parts.machine, parts.steward
+    machine, steward = parts.machine, parts.background
     huge = machine.transcript(*(machine.line("user", f"number {n}", session="huge") for n in range(60)), session="huge")
-    steward.context.submit(Job(id="j", kind="import", path=str(huge)))
+    steward.context.submit(Task(id="j", kind="import", path=str(huge)))
     steward.step(0.0)
     small = machine.conversation("small")
     steward.hint(str(small))
