@@ -24,7 +24,7 @@ from csmd.dream import page_edits
 from csmd.errors import StoreError
 from csmd.hosts.claude import environment, registration
 from csmd.privacy.redaction import redact
-from csmd.store import activity, files, receipts, sessions, speakers, vectors
+from csmd.store import activity, files, receipts, sessions, turns, vectors
 from csmd.store.sqlite import REPAIR_HINT, Rows
 from csmd.tools.retrieval import LIVE_S, live_sessions
 
@@ -70,7 +70,7 @@ def known_of_rows(rows: Rows, config: Config, model: str | None, *, now: datetim
         "counts": activity.known(rows),
         "memories": _memories(activity.memories_by(rows)),
         "counters": counters,
-        "corrected": speakers.corrected(rows, counters),
+        "corrected": turns.corrected_speakers(rows, counters),
         "last_event": activity.last_event(rows),
         "last_read": activity.last_read(rows),
         "live": live_sessions(rows, since=iso(now - timedelta(seconds=LIVE_S)), limit=MOST_LIVE),

@@ -6,15 +6,18 @@ with the next turn; a turn that is looked at twice is found as it was left.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from csmd.extraction import shell_commands
 from csmd.hosts.claude import tool_calls, transcript
 from csmd.model import Memory
-from csmd.store import activity, memories, speakers
+from csmd.store import activity, belief_changes, memories, turns
 from csmd.store.core import Store
-from csmd.store.speakers import Prompt
 from csmd.store.sqlite import Rows
+from csmd.store.turns import Prompt
 from csmd.text import quotations
 
+RULE = "rule"
 #: Turns of one write.
 BATCH = 20
 #: A prompt of a sub-agent that is shorter could be the user's own words as well.
@@ -23,19 +26,19 @@ LEAST_PROMPT = 40
 
 def step(store: Store, *, now: str) -> int:
     """Looks at the next turns that are due; how many."""
-    if not store.read(speakers.is_behind):
+    if not store.read(turns.is_speaker_due):
         return 0
     return store.write(lambda rows: _look(rows, now))
 
 
 def _look(rows: Rows, now: str) -> int:
-    found = speakers.due(rows, limit=BATCH)
+    found = turns.speakers_due(rows, limit=BATCH)
     for prompt in found:
         if prompt.kind == "user" and not prompt.of_agent and _is_of_program(rows, prompt):
-            speakers.correct(rows, prompt.seq, "notification")
+            turns.correct_speaker(rows, prompt.seq, "notification")
             prompt = prompt._replace(kind="notification")
         _put_right(rows, prompt, now)
-        speakers.settle(rows, prompt)
+        turns.settle_speaker(rows, prompt)
     return len(found)
 
 
@@ -44,20 +47,20 @@ def _is_of_program(rows: Rows, prompt: Prompt) -> bool:
         return True
     if len(prompt.text) < LEAST_PROMPT:
         return False
-    calls = speakers.handed_over(rows, prompt, tools=tool_calls.AGENTS)
+    calls = turns.handed_over(rows, prompt, tools=tool_calls.AGENTS)
     return any(shell_commands.given(call, "prompt").strip() == prompt.text for call in calls)
 
 
 def _put_right(rows: Rows, prompt: Prompt, now: str) -> None:
     """Puts right what was chosen from a turn and believed because of it."""
-    for sentence in speakers.sentences(rows, prompt):
+    for sentence in turns.sentences_of(rows, prompt):
         if not _stands(prompt.kind, prompt.of_agent, sentence.text, prompt.text):
-            speakers.drop(rows, sentence)
+            turns.drop_sentence(rows, sentence)
         elif prompt.kind != "user" and sentence.authority == "user":
-            speakers.relay(rows, sentence)
+            turns.relay_sentence(rows, sentence)
     for of_turn in memories.stated_in(rows, [prompt.uuid]).values():
         for memory in of_turn:
-            if memory.authority == "user" and not speakers.is_of_person(rows, memory):
+            if memory.authority == "user" and not belief_changes.is_of_person(rows, memory):
                 _judge(rows, memory, now)
 
 
@@ -65,16 +68,19 @@ def _judge(rows: Rows, memory: Memory, now: str) -> None:
     """Gives a memory the authority of those who said it; one that nobody said is left to search."""
     standing = [
         kind
-        for uuid, kind, of_agent, said in speakers.sources(rows, memory)
-        if not kind or _stands(kind, of_agent, memory.text, said)
+        for kind, of_agent, said in turns.sources_of(rows, memory)
+        if not kind or _stands(kind, bool(of_agent), memory.text, said)
     ]
     if any(kind in ("", "user") for kind in standing):  # a turn that is gone may have been the user's
         return
-    if standing:
-        speakers.lower(rows, memory, reason="a program handed it in; nobody is known to have typed it", now=now)
-    elif memory.tier != "archive":
-        speakers.leave(rows, memory, reason="it is a program's words or a quotation: nobody stated it", now=now)
-    activity.count(rows, [(speakers.LOWERED if standing else speakers.ARCHIVED, 1)])
+    nobody = "it is a program's words or a quotation: nobody stated it"
+    reason = "a program handed it in; nobody is known to have typed it" if standing else nobody
+    if standing or memory.tier != "archive":
+        belief_changes.lower_authority(rows, memory, reason=reason, by=RULE, now=now)
+    if not standing and memory.tier != "archive":
+        lowered = replace(memory, authority="assistant")
+        belief_changes.archive_memory(rows, lowered, reason=reason, by=RULE, now=now)
+    activity.count(rows, [(turns.LOWERED if standing else turns.ARCHIVED, 1)])
 
 
 def _stands(kind: str, of_agent: bool, statement: str, said: str) -> bool:

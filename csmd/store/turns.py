@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import NamedTuple
 
-from csmd.model import SEARCHABLE, TOOL_KINDS, Quote, StoredTurn, Turn, TurnKind
+from csmd.model import SEARCHABLE, TOOL_KINDS, Authority, Memory, Quote, StoredTurn, Turn, TurnKind
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import activity, candidates, checkpoints, digests, memories, projects, sessions, speakers, vectors
+from csmd.store import activity, candidates, checkpoints, digests, memories, projects, sessions, vectors
 from csmd.store.sqlite import Row, Rows, among, live_bytes
 
 #: The share of a session's room that tools may fill: the rest is kept for what was said.
@@ -163,9 +163,9 @@ def _correct_speaker(
         return
     if home != session.seq:
         searchable = _is_searchable(turn)
-        speakers.move_to_agent(rows, seq, turn.kind, searchable=searchable, session=home, agent=session.seq)
+        move_to_agent(rows, seq, turn.kind, searchable=searchable, session=home, agent=session.seq)
     elif kind_then == "user":
-        speakers.correct(rows, seq, turn.kind)
+        correct_speaker(rows, seq, turn.kind)
 
 
 def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: str, then: str, room: int) -> None:
@@ -218,7 +218,7 @@ def _become(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -
         seq=seq,
     )
     if kind == "user" != turn.kind:  # the queue does not say who typed; something may have been chosen already
-        speakers.look_again(rows, seq)
+        look_again(rows, seq)
     if moved:
         rows.run("update statements set project_seq = :project where turn_seq = :seq", project=project, seq=seq)
         vectors.move_to(rows, "turn", seq, project)
@@ -572,3 +572,120 @@ def _drop(rows: Rows, found: Sequence[Row], *, why: str) -> int:
     if found:
         activity.count(rows, [(DROPPED, len(found)), (DROPPED_BYTES, freed)])
     return len(found)
+
+
+# --- who spoke in a turn that was taken for the user's
+
+#: Counters of what was corrected: prompts that no user wrote, memories that have the assistant's authority since, and
+#: those that are archived.
+CORRECTED, LOWERED, ARCHIVED = "speakers turns", "speakers lowered", "speakers archived"
+
+
+class Prompt(NamedTuple):
+    """A turn whose speaker is to be looked at; `kind` is the one it is stored with."""
+
+    seq: int
+    uuid: str
+    kind: TurnKind
+    text: str
+    of_agent: bool
+
+
+class Sentence(NamedTuple):
+    """A statement that was chosen from a turn."""
+
+    seq: int
+    text: str
+    authority: Authority
+
+
+def correct_speaker(rows: Rows, seq: int, kind: TurnKind) -> None:
+    """Gives a turn that was taken for the user's the kind that it has; what was made of it is looked at once more."""
+    if rows.run("update turns set kind = :kind where seq = :seq and kind = 'user'", kind=kind, seq=seq):
+        if kind not in SEARCHABLE:
+            rows.run("update turns set searchable = 0 where seq = :seq", seq=seq)
+        activity.count(rows, [(CORRECTED, 1)])
+        look_again(rows, seq)
+
+
+def move_to_agent(rows: Rows, seq: int, kind: TurnKind, *, searchable: int, session: int, agent: int) -> None:
+    """Takes a turn out of a session for the conversation of its sub-agent, which lists it already."""
+    was = rows.value("select kind from turns where seq = :seq", seq=seq)
+    activity.count(rows, [(CORRECTED, int(was == "user"))])
+    moved = "update turns set session_seq = :agent, kind = :kind, searchable = :searchable where seq = :seq"
+    rows.run(moved, agent=agent, kind=kind, searchable=searchable, seq=seq)
+    look_again(rows, seq)
+    rows.run("delete from session_turn where turn_seq = :seq and session_seq = :session", seq=seq, session=session)
+
+
+def look_again(rows: Rows, seq: int) -> None:
+    """Has a turn's statements looked at once more, and takes back what else was made of it."""
+    candidates.take_back_packets(rows, str(rows.value("select uuid from turns where seq = :seq", seq=seq)))
+    digests.take_back(rows, seq)
+    checkpoints.take_back(rows, seq)
+    rows.insert("speakers_due", "on conflict do nothing", turn_seq=seq)
+
+
+def speakers_due(rows: Rows, *, limit: int) -> list[Prompt]:
+    """The next turns whose speakers are to be looked at."""
+    return rows.read(
+        Prompt,
+        "select t.seq, t.uuid, t.kind, t.text, s.parent from speakers_due d join turns t on t.seq = d.turn_seq "
+        "join sessions s on s.seq = t.session_seq order by d.turn_seq limit :limit",
+        limit=limit,
+    )
+
+
+def is_speaker_due(rows: Rows) -> bool:
+    """Whether the speaker of a turn is to be looked at."""
+    return rows.value("select 1 from speakers_due limit 1") is not None
+
+
+def settle_speaker(rows: Rows, prompt: Prompt) -> None:
+    """Notes that the speaker of a turn was looked at."""
+    rows.run("delete from speakers_due where turn_seq = :seq", seq=prompt.seq)
+
+
+def corrected_speakers(rows: Rows, counters: Mapping[str, int]) -> dict[str, int]:
+    """What was corrected so far, and how many turns are still to be looked at."""
+    names = {"prompts": CORRECTED, "lowered": LOWERED, "archived": ARCHIVED}
+    left = int(rows.value("select count(*) from speakers_due"))
+    return {**{name: counters.get(counter, 0) for name, counter in names.items()}, "left": left}
+
+
+def handed_over(rows: Rows, prompt: Prompt, *, tools: Sequence[str]) -> list[str]:
+    """What the calls of some tools before a turn in its session were given, as JSON; of a turn that answers another, none."""
+    marks = ", ".join(f"'{name}'" for name in tools)
+    return rows.column(
+        "select c.text from turns t join session_turn here on here.turn_seq = t.seq "  # noqa: S608
+        "join session_turn there on there.session_seq = here.session_seq and there.ordinal < here.ordinal "
+        "join turns c on c.seq = there.turn_seq where t.seq = :seq and t.parent_uuid = '' and c.kind = 'tool_call' "
+        f"and c.tool_name in ({marks})",
+        seq=prompt.seq,
+    )
+
+
+def sentences_of(rows: Rows, prompt: Prompt) -> list[Sentence]:
+    """What was chosen from a turn."""
+    chosen = "select seq, text, authority from statements where turn_seq = :seq order by seq"
+    return rows.read(Sentence, chosen, seq=prompt.seq)
+
+
+def relay_sentence(rows: Rows, sentence: Sentence) -> None:
+    """Gives a statement the assistant's authority."""
+    rows.run("update statements set authority = 'assistant' where seq = :seq", seq=sentence.seq)
+
+
+def drop_sentence(rows: Rows, sentence: Sentence) -> None:
+    """Takes a statement away: nobody in the session said it."""
+    rows.run("delete from statements where seq = :seq", seq=sentence.seq)
+
+
+def sources_of(rows: Rows, memory: Memory) -> list[tuple[TurnKind, int, str]]:
+    """(kind, whether a sub-agent's, text) of the stored turns that state or confirm a memory; kind "" for one that is gone."""
+    return rows.all(
+        "select coalesce(t.kind, ''), coalesce(s.parent, '') <> '', coalesce(t.text, '') from provenance p "
+        "left join turns t on t.uuid = p.uuid left join sessions s on s.seq = t.session_seq "
+        "where p.memory_seq = :seq and p.role <> 'beside' order by p.at, p.uuid",
+        seq=memory.seq,
+    )

@@ -13,9 +13,9 @@ from machine import Machine
 
 from csmd import wire
 from csmd.memory import remember as believe
-from csmd.memory import speakers as stage_speakers
+from csmd.memory import speakers
 from csmd.model import Project, Statement, Turn
-from csmd.store import activity, integrity, memories, migrate, projects, speakers, turns
+from csmd.store import activity, integrity, memories, migrate, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -133,7 +133,7 @@ def test_a_store_of_before_is_put_right_by_the_steward_and_status_says_how_much(
     old: Machine, request: pytest.FixtureRequest
 ) -> None:
     before = Store(old.paths.database, now=outdated.NOW)
-    assert before.migrated[0].startswith("0006") and before.read(speakers.is_behind)
+    assert before.migrated[0].startswith("0006") and before.read(turns.is_speaker_due)
     assert {authority for authority, _ in before.read(standing).values()} == {"user"}
     before.close()
     assert old.paths.database.with_name("csmd.before-migration.db").exists()
@@ -157,25 +157,25 @@ def test_a_store_of_before_is_put_right_by_the_steward_and_status_says_how_much(
         "Always deploy with the blue script",
         PROMPTS["errand"][1][0],
     }
-    corrected = parts.store.read(lambda rows: speakers.corrected(rows, activity.counters(rows)))
+    corrected = parts.store.read(lambda rows: turns.corrected_speakers(rows, activity.counters(rows)))
     assert corrected == {"prompts": 3, "lowered": 1, "archived": 3, "left": 0}
     assert parts.store.read(lambda rows: integrity.broken(rows, parts.store.hash_key)) == {}
 
 
 @pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")
 def test_killed_between_any_two_writes_it_ends_the_same(old: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_speakers, "BATCH", 1)
+    monkeypatch.setattr(speakers, "BATCH", 1)
     ends: list[Sequence[Any]] = []
     copy = old.paths.database.read_bytes()
     for reopening in (False, True):
         old.paths.database.write_bytes(copy)
         store = Store(old.paths.database, now=outdated.NOW)
-        while stage_speakers.step(store, now=outdated.NOW):
+        while speakers.step(store, now=outdated.NOW):
             if reopening:
                 store.close()
                 store = Store(old.paths.database, now=outdated.NOW)
         ends.append([store.read(kinds), store.read(standing)])
-        assert not store.read(speakers.is_behind)
+        assert not store.read(turns.is_speaker_due)
         store.close()
     assert ends[0] == ends[1]
     assert ends[0][0]["errand"][0] == "notification"  # without its transcript: told by the call that handed it over
@@ -185,5 +185,5 @@ def test_the_migration_reads_transcripts_again_and_looks_at_prompts_only(old: Ma
     store = Store(old.paths.database, now=outdated.NOW)
     assert [name for name, _ in migrate.available()][5] == "0006_speakers"
     assert store.read(lambda rows: rows.all("select distinct foot from files")) == [("again",)]
-    assert len(store.read(lambda rows: speakers.due(rows, limit=99))) == len(PROMPTS)
+    assert len(store.read(lambda rows: turns.speakers_due(rows, limit=99))) == len(PROMPTS)
     store.close()
