@@ -92,12 +92,12 @@ class Scene:
     @property
     def hooks(self) -> tuple[Registered, ...]:
         """Every command that is registered anywhere."""
-        return tuple(one for source in self.sources for one in registered(source))
+        return tuple(hook for source in self.sources for hook in registered(source))
 
     @property
     def ours(self) -> tuple[Registered, ...]:
         """Those that run the hook of this home."""
-        return tuple(one for one in self.hooks if one.home == str(self.paths.home))
+        return tuple(hook for hook in self.hooks if hook.home == str(self.paths.home))
 
 
 Look = Callable[[Scene], Iterable[Finding]]
@@ -140,8 +140,8 @@ def settings(scene: Scene) -> Iterator[Finding]:
     """Can the assistant's settings files be read?"""
     for source in scene.sources:
         if source.problem:
-            said = f"{source.path}: {source.problem}; the assistant ignores the whole file"
-            yield fail(said) if source.scope == "user" else warn(said)
+            what = f"{source.path}: {source.problem}; the assistant ignores the whole file"
+            yield fail(what) if source.scope == "user" else warn(what)
 
 
 @check("`csmd install`")
@@ -152,7 +152,7 @@ def hooks(scene: Scene) -> Iterator[Finding]:
     for source in scene.sources:
         if source.scope != "user" or source.problem:
             continue
-        here = {one.event for one in scene.ours if one.path == source.path}
+        here = {hook.event for hook in scene.ours if hook.path == source.path}
         missing = [event for event in registration.EVENTS if event not in here]
         if len(missing) == len(registration.EVENTS):
             yield fail(f"no hook of csmd's is registered in {source.path}")
@@ -167,17 +167,17 @@ def hooks_altered(scene: Scene) -> Iterator[Finding]:
     if not noted.is_file():
         return
     interpreter = noted.read_text(encoding="utf-8", errors="replace").strip()
-    for one in scene.ours:
-        if one.event in registration.TIMEOUTS:
-            changed = one.command != registration.hook_command(interpreter, scene.paths.home, one.event)
-            if changed or one.timeout != registration.TIMEOUTS[one.event]:
-                yield warn(f"{one.path}: the hook for {one.event} is not as csmd wrote it")
+    for hook in scene.ours:
+        if hook.event in registration.TIMEOUTS:
+            changed = hook.command != registration.hook_command(interpreter, scene.paths.home, hook.event)
+            if changed or hook.timeout != registration.TIMEOUTS[hook.event]:
+                yield warn(f"{hook.path}: the hook for {hook.event} is not as csmd wrote it")
 
 
 @check("`csmd install` leaves one of each")
 def hooks_twice(scene: Scene) -> Iterator[Finding]:
     """Is each registered once?"""
-    for (event, path), count in Counter((one.event, one.path) for one in scene.ours).items():
+    for (event, path), count in Counter((hook.event, hook.path) for hook in scene.ours).items():
         if count > 1:
             yield warn(f"{path}: {count} hooks of csmd's for {event}; each event is stored once, at twice the cost")
     if PLUGIN in host_settings.plugins(scene.sources) and scene.ours:
@@ -189,7 +189,7 @@ def hooks_twice(scene: Scene) -> Iterator[Finding]:
 @check("`csmd uninstall` with that home as CSMD_HOME")
 def hooks_other_home(scene: Scene) -> Iterator[Finding]:
     """Are there hooks of another csmd?"""
-    other = sorted({(one.home, one.path) for one in scene.hooks if one.home not in ("", str(scene.paths.home))})
+    other = sorted({(hook.home, hook.path) for hook in scene.hooks if hook.home not in ("", str(scene.paths.home))})
     for home, path in other:
         gone = "" if Path(home).is_dir() else ", which is gone"
         yield warn(f"{path}: hooks of another csmd home, {home}{gone}",
@@ -301,27 +301,27 @@ def daemon(scene: Scene) -> Iterator[Finding]:
 @check("`csmd upgrade`", asks=True)
 def daemon_version(scene: Scene) -> Iterator[Finding]:
     """Is it of this version?"""
-    told = (scene.status or {}).get("version", csmd.__version__)
-    if told != csmd.__version__:
-        yield warn(f"the daemon is csmd {told}, this command {csmd.__version__}")
+    version = (scene.status or {}).get("version", csmd.__version__)
+    if version != csmd.__version__:
+        yield warn(f"the daemon is csmd {version}, this command {csmd.__version__}")
 
 
 @check("`csmd restart`; if that does not help, `csmd report` gathers what a bug report needs")
 def capture(scene: Scene) -> Iterator[Finding]:
     """Is a turn found that the registered hooks report?"""
-    for one in scene.ran:
-        if one.problem:
-            yield fail(f"the hook for {one.event} does not work: {one.problem}")
-        elif one.stored and one.spooled:
-            yield warn(f"the hook for {one.event} got no answer in time: its turn came by way of the spool")
-        elif one.stored and one.took_ms > SLOW_HOOK_MS:
-            yield warn(f"the hook for {one.event} took {one.took_ms / 1000:.1f} s: the assistant waits for it",
+    for run in scene.ran:
+        if run.problem:
+            yield fail(f"the hook for {run.event} does not work: {run.problem}")
+        elif run.stored and run.spooled:
+            yield warn(f"the hook for {run.event} got no answer in time: its turn came by way of the spool")
+        elif run.stored and run.took_ms > SLOW_HOOK_MS:
+            yield warn(f"the hook for {run.event} took {run.took_ms / 1000:.1f} s: the assistant waits for it",
                        "look at what the machine is busy with")  # fmt: skip
-        elif not one.stored and scene.status is not None and not scene.status.get("paused"):
-            where = "it is in the spool" if one.spooled else "it is in neither the store nor the spool"
-            yield fail(f"a turn that the hook for {one.event} reported is not found: {where}")
-        elif not one.stored and not one.spooled and scene.status is None:
-            yield fail(f"the hook for {one.event} keeps nothing in the spool: without a daemon, turns are lost",
+        elif not run.stored and scene.status is not None and not scene.status.get("paused"):
+            where = "it is in the spool" if run.spooled else "it is in neither the store nor the spool"
+            yield fail(f"a turn that the hook for {run.event} reported is not found: {where}")
+        elif not run.stored and not run.spooled and scene.status is None:
+            yield fail(f"the hook for {run.event} keeps nothing in the spool: without a daemon, turns are lost",
                        "see what the checks say of the disk and of the hook")  # fmt: skip
 
 
@@ -369,11 +369,11 @@ def spool(scene: Scene) -> Iterator[Finding]:
     if not waiting:
         return
     age = _age(waiting[0].name, scene.now_s)
-    said = "1 event waits" if len(waiting) == 1 else f"{len(waiting)} events wait"
+    events = "1 event waits" if len(waiting) == 1 else f"{len(waiting)} events wait"
     if scene.status is None:
-        yield note(f"{said} in the spool, the oldest for {render.age(age)}: a daemon takes them in")
+        yield note(f"{events} in the spool, the oldest for {render.age(age)}: a daemon takes them in")
     elif age > SPOOL_PATIENCE_S:
-        yield warn(f"{said} in the spool, the oldest for {render.age(age)}, and the daemon does not take them in")
+        yield warn(f"{events} in the spool, the oldest for {render.age(age)}, and the daemon does not take them in")
 
 
 def _age(name: str, now_s: float) -> float:
@@ -389,8 +389,8 @@ def quarantine(scene: Scene) -> Iterator[Finding]:
     folder = scene.paths.quarantine
     notes = len(list(folder.iterdir())) if folder.is_dir() else 0
     if notes:
-        said = "1 note lies" if notes == 1 else f"{notes} notes lie"
-        yield note(f"{said} in {folder}: input that could not be read")
+        lie = "1 note lies" if notes == 1 else f"{notes} notes lie"
+        yield note(f"{lie} in {folder}: input that could not be read")
 
 
 @check("`csmd repair --dry-run` says what could be had, `csmd repair` does it", asks=True)
@@ -434,7 +434,7 @@ def socket(scene: Scene) -> Iterator[Finding]:
 def clock(scene: Scene) -> Iterator[Finding]:
     """Is the clock right?"""
     if scene.newest_turn:
-        ahead = _seconds(scene.newest_turn) - scene.now_s
+        ahead = datetime.fromisoformat(scene.newest_turn).timestamp() - scene.now_s
         if ahead > AHEAD_S:
             yield warn(f"the newest turn is of {render.when(scene.newest_turn)}, {render.age(ahead)} from now: "
                        "the clock is behind, or was ahead then")  # fmt: skip
@@ -443,13 +443,6 @@ def clock(scene: Scene) -> Iterator[Finding]:
         yield warn(
             f"the clock says {datetime.fromtimestamp(scene.now_s, UTC):%Y-%m-%d}, before this csmd was installed"
         )
-
-
-def _seconds(stamp: str) -> float:
-    try:
-        return datetime.fromisoformat(stamp).timestamp()
-    except (ValueError, OverflowError):
-        return 0.0
 
 
 #: Fewer days than that and a transcript may be gone before a daemon that was down has read it.
@@ -468,17 +461,17 @@ def trust(scene: Scene) -> Iterator[Finding]:
 @check("update the client", limit_s=plan.PATIENCE_S + 2)
 def client(scene: Scene) -> Iterator[Finding]:
     """Does the client know csmd's hooks?"""
-    said = client_version(scene.env)
-    if said is None:
+    word = client_version(scene.env)
+    if word is None:
         yield note("no `claude` is on the PATH: its version was not looked at",
                    "nothing has to be done where you start it otherwise")  # fmt: skip
         return
-    version = display.version_of(said)
+    version = display.version_of(word)
     if version is None:
         yield note("`claude --version` says no version", "nothing has to be done")
     elif version < host_settings.OLDEST_CLIENT:
         oldest = ".".join(map(str, host_settings.OLDEST_CLIENT))
-        yield fail(f"the client is {said}; csmd's hooks need {oldest} or later")
+        yield fail(f"the client is {word}; csmd's hooks need {oldest} or later")
 
 
 def client_version(env: Mapping[str, str]) -> str | None:
@@ -533,7 +526,7 @@ def auto_dream(scene: Scene) -> Iterator[Finding]:
 @check("keep one of them, or live with both: csmd does not touch the other")
 def other_memory(scene: Scene) -> Iterator[Finding]:
     """Does another program remember, too?"""
-    commands = [one.command for one in scene.hooks if not one.home]
+    commands = [hook.command for hook in scene.hooks if not hook.home]
     words = [*commands, *host_settings.plugins(scene.sources), *host_settings.servers(scene.states, str(scene.cwd))]
     for name in host_settings.others(words):
         yield note(f"{name} is set up, too: both remember, and both put words before your sessions")
@@ -543,24 +536,20 @@ def other_memory(scene: Scene) -> Iterator[Finding]:
 def config_dirs(scene: Scene) -> Iterator[Finding]:
     """Is every configuration directory of the assistant read?"""
     found = {"CLAUDE_CONFIG_DIR": scene.env.get("CLAUDE_CONFIG_DIR", "")}
-    told = host_settings.variable(scene.sources, "CLAUDE_CONFIG_DIR")
-    if told is not None:
-        found[f"`env` in {told[0].path}"] = told[1]
-    usual = scene.user_home / ".claude"
-    known = [*scene.recorded, *(Path(root).parent for root in (scene.status or {}).get("watching", []))]
+    chosen = host_settings.variable(scene.sources, "CLAUDE_CONFIG_DIR")
+    if chosen is not None:
+        found[f"`env` in {chosen[0].path}"] = chosen[1]
+    watched = (Path(root).parent for root in (scene.status or {}).get("watching", []))
+    known = {folder.resolve() for folder in (*scene.recorded, *watched)}
     for where, folder in found.items():
-        there = folder and (Path(folder) / "projects").is_dir()
-        if there and not any(_same(Path(folder), other) for other in known):
+        if folder and (Path(folder) / "projects").is_dir() and Path(folder).resolve() not in known:
             yield warn(f"{where} names {folder}, and csmd does not read it",
                        f"`CLAUDE_CONFIG_DIR={folder} csmd install`")  # fmt: skip
-    known += scene.dirs
-    if scene.recorded and (usual / "projects").is_dir() and not any(_same(usual, other) for other in known):
+    usual = scene.user_home / ".claude"
+    known |= {folder.resolve() for folder in scene.dirs}
+    if scene.recorded and (usual / "projects").is_dir() and usual.resolve() not in known:
         yield note(f"there are sessions in {usual}, too, and csmd does not read them",
                    f"`CLAUDE_CONFIG_DIR={usual} csmd install`")  # fmt: skip
-
-
-def _same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
 
 
 LOW_BYTES, LEAST_BYTES = 200_000_000, 10_000_000
@@ -611,13 +600,13 @@ def disk(scene: Scene) -> Iterator[Finding]:
     yield from _room(Path("/tmp"), warn, "there is no second place for the spool")  # noqa: S108
 
 
-def _room(place: Path, told: Callable[[str, str], Finding], why: str) -> Iterator[Finding]:
+def _room(place: Path, finding: Callable[[str, str], Finding], why: str) -> Iterator[Finding]:
     there = next(folder for folder in (place, *place.parents) if folder.exists())
     free = shutil.disk_usage(there).free
     if os.statvfs(there).f_flag & os.ST_RDONLY:
-        yield told(f"{there} is on a read-only disk: {why}", "mount it writable")
+        yield finding(f"{there} is on a read-only disk: {why}", "mount it writable")
     elif free < LEAST_BYTES:
-        yield told(f"{render.size(free)} are free on the disk of {there}: {why}", "")
+        yield finding(f"{render.size(free)} are free on the disk of {there}: {why}", "")
     elif free < LOW_BYTES:
         yield warn(f"{render.size(free)} are free on the disk of {there}")
 
@@ -655,18 +644,14 @@ def watches(scene: Scene) -> Iterator[Finding]:
     if not LIMITS.is_dir():
         return
     most, instances = (int((LIMITS / name).read_text()) for name in ("max_user_watches", "max_user_instances"))
-    needed = sum(_folders(folder / "projects", most) for folder in scene.dirs)
+    # Counting ends beyond the limit.
+    needed = sum(1 for folder in scene.dirs for _ in itertools.islice(os.walk(folder / "projects"), most + 1))
     if needed * SPARE > most:
         yield warn(f"{needed} directories of transcripts, and fs.inotify.max_user_watches is {most}",
                    f"sudo sysctl fs.inotify.max_user_watches={max(2 * most, 2 * needed)}")  # fmt: skip
     if instances < FEW_INSTANCES:
         yield warn(f"fs.inotify.max_user_instances is {instances}: other programs may take all of them",
                    "sudo sysctl fs.inotify.max_user_instances=128")  # fmt: skip
-
-
-def _folders(root: Path, most: int) -> int:
-    """How many directories are below a place, itself among them; counting ends beyond `most`."""
-    return sum(1 for _ in itertools.islice(os.walk(root), most + 1))
 
 
 @check("macOS: System Settings, Privacy & Security, Full Disk Access, for the terminal and Python; else its rights")
@@ -676,8 +661,8 @@ def unreadable(scene: Scene) -> Iterator[Finding]:
     roots = [folder / "projects" for folder in scene.dirs]
     for place in [*roots, scene.cwd, *projects[:MOST_PLACES]]:
         try:
-            with os.scandir(place) as held:
-                first = next((one for one in held if one.name.endswith(".jsonl")), None)
+            with os.scandir(place) as entries:
+                first = next((entry for entry in entries if entry.name.endswith(".jsonl")), None)
             if first is not None:
                 os.close(os.open(first.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
         except PermissionError as error:

@@ -45,7 +45,7 @@ def send(paths: Paths, hooks: Sequence[Registered], *, answers: bool) -> tuple[R
             client.call(paths, "csm_probe_take", {"id": f"{PROBE_SESSION}{LETTERS}"}, patience_s=FOUND_S)
         except CsmdError:
             return ()  # an older daemon would take the marker for somebody's turn
-    wanted = {(one.event, one.command): one for one in hooks if one.event in BRINGING and one.scope == "user"}
+    wanted = {(hook.event, hook.command): hook for hook in hooks if hook.event in BRINGING and hook.scope == "user"}
     return tuple(_send_through(paths, hook, answers) for hook in list(wanted.values())[:MOST_HOOKS])
 
 

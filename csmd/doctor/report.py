@@ -55,7 +55,7 @@ def placeholders(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Teller:
+class Redactor:
     """Redacts texts and JSON values: places become placeholders, and words that are not csmd's are left out."""
 
     known: tuple[tuple[str, str], ...] = ()
@@ -85,7 +85,7 @@ class Teller:
 
 
 LIBRARIES = ("apsw", "click", "fastembed", "filelock", "mcp", "onnxruntime", "platformdirs", "psutil", "pyyaml", "pyzmq", "rich",
-             "ruamel.yaml", "sqlite-vec", "textual", "tiktoken", "watchdog")  # fmt: skip
+             "snowballstemmer", "sqlite-vec", "textual", "tiktoken", "watchdog")  # fmt: skip
 LOG_LINES, LOG_BYTES = 200, 64_000
 SHAPE_S = 20.0
 #: Settings whose plain values bear on capture and say nothing of anybody.
@@ -98,21 +98,21 @@ class Material:
 
     scene: Scene
     examined: dict[str, Any]
-    tell: Teller
+    redact: Callable[[Any], Any]
 
 
 Part = Callable[[Material], Any]
 
 
-def _versions(of: Material) -> Any:
+def _versions(material: Material) -> Any:
     found = {}
     for name in LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[name] = _number(importlib.metadata.version(name))
     return {
         "csmd": csmd.__version__,
-        "daemon": _number((of.scene.status or {}).get("version", "none answers")),
-        "client": _number(checks.client_version(of.scene.env) or "none found"),
+        "daemon": _number((material.scene.status or {}).get("version", "none answers")),
+        "client": _number(checks.client_version(material.scene.env) or "none found"),
         "Python": platform.python_version(),
         "implementation": platform.python_implementation(),
         "system": platform.system(),
@@ -128,41 +128,47 @@ def _number(version: str) -> str:
     return found[0] if found else LEFT_OUT
 
 
-def _checks(of: Material) -> Any:
-    told = [of.tell.value(check) if check["findings"] else f"{check['id']}: ok" for check in of.examined["checks"]]
-    return {"verdict": of.tell.text(of.examined["verdict"]), "took_ms": of.examined["took_ms"], "checks": told}
-
-
-def _status(of: Material) -> Any:
-    if of.scene.status is None:
-        return of.tell.text(of.scene.trouble[0] or "no daemon answers")
-    numbered = enumerate(of.scene.status["projects"], 1)
-    projects = [{**row, "root": f"<project {number}>", "name": ""} for number, row in numbered]
-    return of.tell.value({**of.scene.status, "projects": projects})
-
-
-def _settings(of: Material) -> Any:
-    return [_settings_file(of, source) for source in of.scene.sources if source.there or source.problem]
-
-
-def _settings_file(of: Material, source: host_settings.Source) -> dict[str, Any]:
+def _checks(material: Material) -> Any:
+    told = [
+        material.redact(check) if check["findings"] else f"{check['id']}: ok" for check in material.examined["checks"]
+    ]
     return {
-        "file": of.tell.text(source.path),
+        "verdict": material.redact(material.examined["verdict"]),
+        "took_ms": material.examined["took_ms"],
+        "checks": told,
+    }
+
+
+def _status(material: Material) -> Any:
+    if material.scene.status is None:
+        return material.redact(material.scene.trouble[0] or "no daemon answers")
+    numbered = enumerate(material.scene.status["projects"], 1)
+    projects = [{**row, "root": f"<project {number}>", "name": ""} for number, row in numbered]
+    return material.redact({**material.scene.status, "projects": projects})
+
+
+def _settings(material: Material) -> Any:
+    return [_settings_file(material, source) for source in material.scene.sources if source.there or source.problem]
+
+
+def _settings_file(material: Material, source: host_settings.Source) -> dict[str, Any]:
+    return {
+        "file": material.redact(source.path),
         "whose": source.scope,
-        "problem": of.tell.text(source.problem),
-        "hooks": _hooks(of, source),
+        "problem": material.redact(source.problem),
+        "hooks": _hooks(material, source),
         "sets": {key: _plain(source.value[key]) for key in PLAIN if key in source.value},
         "other keys": sum(key not in (*PLAIN, "hooks", "env") for key in source.value),
         "environment variables": len(host_settings.variables(source)),
     }
 
 
-def _hooks(of: Material, source: host_settings.Source) -> dict[str, list[str]]:
+def _hooks(material: Material, source: host_settings.Source) -> dict[str, list[str]]:
     """Event -> whose hooks are registered: of a foreign command its program's name, and no more."""
     found: dict[str, list[str]] = {}
     for one in host_settings.registered(source):
-        event = one.event if one.event in host_settings.EVENTS else of.tell.text(one.event)
-        ours = "csmd" if one.home == str(of.scene.paths.home) else "csmd of another home"
+        event = one.event if one.event in host_settings.EVENTS else material.redact(one.event)
+        ours = "csmd" if one.home == str(material.scene.paths.home) else "csmd of another home"
         found.setdefault(event, []).append(ours if one.home else _program(one.command))
     return found
 
@@ -186,11 +192,11 @@ RECORDED = ("settings", "folders", "assistant_dirs", "events", "needs", "kept_ou
 GIVEN_BACK = {"None": "no file was there", foreign_files.BY_REMOVAL: "by removal"}
 
 
-def _record(of: Material) -> Any:
+def _record(material: Material) -> Any:
     try:
-        known = plan.load_record(of.scene.paths)
+        known = plan.load_record(material.scene.paths)
     except CsmdError as error:
-        return of.tell.text(error.what)
+        return material.redact(error.what)
     originals = [entry.get("original") for entry in known["settings"].values()]
     kinds = Counter(GIVEN_BACK.get(str(kept), "by removal and a piece") for kept in originals)
     return {
@@ -198,17 +204,17 @@ def _record(of: Material) -> Any:
         "given back": dict(kinds),
         "folders made": sum(map(bool, known["folders"].values())),
         "assistant directories": len(known["assistant_dirs"]),
-        "newer events": of.tell.value(known["events"]),
-        "kept by": of.tell.text(str((known["service"] or {}).get("kind", "nobody"))),
+        "newer events": material.redact(known["events"]),
+        "kept by": material.redact(str((known["service"] or {}).get("kind", "nobody"))),
         "put into place by": _number(str(known["version"])),
-        "other keys": of.tell.value(sorted(set(known) - set(RECORDED))),
-        "hook files": sorted(name for name in _names(of.scene.paths.hook_dir) if name in plan.COPIED),
+        "other keys": material.redact(sorted(set(known) - set(RECORDED))),
+        "hook files": sorted(name for name in _names(material.scene.paths.hook_dir) if name in plan.COPIED),
     }  # fmt: skip
 
 
-def _configuration(of: Material) -> Any:
+def _configuration(material: Material) -> Any:
     """The settings that differ from their defaults: numbers and switches; of lists only how long they are."""
-    path = of.scene.paths.config_file
+    path = material.scene.paths.config_file
     try:
         chosen = config.parse_settings(config.read_text(path), where="config.yaml")
     except ConfigError as error:
@@ -221,28 +227,28 @@ def _configuration(of: Material) -> Any:
     }
 
 
-def _database(of: Material) -> Any:
-    file = of.scene.paths.database
-    if of.scene.status is None:
+def _database(material: Material) -> Any:
+    file = material.scene.paths.database
+    if material.scene.status is None:
         return {"bytes": file.stat().st_size if file.exists() else 0}
     try:
-        shape = client.call(of.scene.paths, "csm_store_shape", patience_s=SHAPE_S)
+        shape = client.call(material.scene.paths, "csm_store_shape", patience_s=SHAPE_S)
     except CsmdError as error:
-        return of.tell.text(error.what)
+        return material.redact(error.what)
     tables = {name: f"{table['rows']} rows of {', '.join(table['columns'])}" for name, table in shape["tables"].items()}
-    return of.tell.value({**shape, "tables": tables})
+    return material.redact({**shape, "tables": tables})
 
 
-def _files(of: Material) -> Any:
-    waiting = spooled(of.scene.paths.home)
+def _files(material: Material) -> Any:
+    waiting = spooled(material.scene.paths.home)
     sizes = [path.stat().st_size for path in waiting if path.exists()]
     return {
         "spooled events": len(waiting),
         "spooled bytes": sum(sizes),
-        "oldest spooled (s)": round(of.scene.now_s - int(waiting[0].name[:16], 16) / 1e9) if waiting else 0,
-        "quarantined notes": len(_names(of.scene.paths.quarantine)),
-        "session files": sum(1 for _ in of.scene.paths.sessions.glob("*/*.jsonl")),
-        "models": len(_names(of.scene.paths.models)),
+        "oldest spooled (s)": round(material.scene.now_s - int(waiting[0].name[:16], 16) / 1e9) if waiting else 0,
+        "quarantined notes": len(_names(material.scene.paths.quarantine)),
+        "session files": sum(1 for _ in material.scene.paths.sessions.glob("*/*.jsonl")),
+        "models": len(_names(material.scene.paths.models)),
     }
 
 
@@ -250,7 +256,7 @@ def _names(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()] if folder.is_dir() else []
 
 
-def _tail(path: Path, tell: Teller) -> str:
+def _tail(path: Path, redact: Callable[[Any], Any]) -> str:
     """The end of a file of csmd's own, line by line."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
@@ -258,7 +264,7 @@ def _tail(path: Path, tell: Teller) -> str:
             lines = file.read(LOG_BYTES).decode("utf-8", "replace").splitlines()
     except OSError as error:
         return f"none: {type(error).__name__}"
-    return "\n".join(tell.text(line) for line in lines[-LOG_LINES:])
+    return "\n".join(redact(line) for line in lines[-LOG_LINES:])
 
 
 #: What a report holds, in its order: the part's name, what it is for people, how it is made.
@@ -271,9 +277,9 @@ PARTS: tuple[tuple[str, str, Part], ...] = (
     ("configuration", "numbers and switches of config.yaml that you chose", _configuration),
     ("database", "tables, how many rows, SQLite's settings", _database),
     ("files", "how many events wait, how many notes there are", _files),
-    ("log", f"its last {LOG_LINES} lines", lambda of: _tail(of.scene.paths.log_file, of.tell)),
-    ("start", "what a daemon said that did not start", lambda of: _tail(of.scene.paths.run_dir / "start.stderr", of.tell)),
-    ("crash", "where a command crashed", lambda of: _tail(of.scene.paths.log_dir / "crash.txt", of.tell)),
+    ("log", f"its last {LOG_LINES} lines", lambda material: _tail(material.scene.paths.log_file, material.redact)),
+    ("start", "what a daemon said that did not start", lambda material: _tail(material.scene.paths.run_dir / "start.stderr", material.redact)),
+    ("crash", "where a command crashed", lambda material: _tail(material.scene.paths.log_dir / "crash.txt", material.redact)),
 )  # fmt: skip
 
 
@@ -285,7 +291,7 @@ HEAD = (
 
 def compose(scene: Scene, examined: dict[str, Any]) -> list[tuple[str, str, str]]:
     """(name, what it is, text) of every part; one that cannot be made says which error it was."""
-    material = Material(scene=scene, examined=examined, tell=Teller(known=_known(scene)))
+    material = Material(scene=scene, examined=examined, redact=Redactor(known=_known(scene)).value)
     made = []
     for name, about, part in PARTS:
         try:

@@ -15,7 +15,7 @@ from machine import ask as raw_ask
 from planted import bare, forms
 
 from csmd.doctor import report
-from csmd.doctor.report import LEFT_OUT, PARTS, Teller, placeholders
+from csmd.doctor.report import LEFT_OUT, PARTS, Redactor, placeholders
 
 #: Words that stand nowhere in csmd; each is planted at a place of its own.
 WORDS = (
@@ -128,7 +128,7 @@ def test_a_report_never_takes_another_files_place(machine: Machine) -> None:
 
 # --- how a text is told
 
-TELLER = Teller(
+REDACTOR = Redactor(
     known=placeholders({"home": "/h/alice/csmd", "user home": "/h/alice"}, ["/w/secret project"], {"user": "alice"})
 )
 
@@ -152,7 +152,7 @@ TELLER = Teller(
     ],
 )
 def test_a_text_is_told_in_csmds_own_words(said: str, told: str) -> None:
-    assert TELLER.text(said) == told
+    assert REDACTOR.text(said) == told
 
 
 @pytest.mark.invariant("A report holds no byte of what was planted")
@@ -160,7 +160,7 @@ def test_a_text_is_told_in_csmds_own_words(said: str, told: str) -> None:
 @given(st.text(alphabet="ab csmd/~-_.9àß…\n<>", max_size=40) | st.text(max_size=20))
 def test_no_word_that_is_not_csmds_is_told(said: str) -> None:
     known = report.vocabulary()
-    for word in report._WORD.findall(TELLER.text(said)):
+    for word in report._WORD.findall(REDACTOR.text(said)):
         assert word.isdecimal() or word.lower() in known, word
 
 
@@ -173,6 +173,6 @@ def test_no_word_that_is_not_csmds_is_told(said: str) -> None:
     )
 )
 def test_telling_keeps_the_shape_of_a_value(value: Any) -> None:
-    told = TELLER.value(value)
+    told = REDACTOR.value(value)
     assert type(told) is type(value)
     assert not isinstance(value, list) or len(told) == len(value)
