@@ -90,7 +90,7 @@ UNSIGNED: dict[str, set[str]] = {
     },
     "capture.ingest": {"started_in"},
     "capture.transcripts": {"Leaving.apart", "spans_of", "with_times"},
-    "dream.daily": {"_move", "_put_back", "_sessions_in", "data_without", "markdown"},
+    "dream.daily": {"_move", "_put_back", "_sessions_in", "data_without"},
     "dream.page_files": {"content", "put"},
     "dream.reselection": {"planned"},
     "dream.steps": {"_candidate_id", "looked", "planned"},

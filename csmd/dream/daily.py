@@ -252,8 +252,11 @@ def markdown(one: Session) -> str:
     rows += _listed("Decided", distinct(one.decisions, but=corrected), "decision")
     rows += _listed("Corrected", corrected, "correction")
     rows += _listed("Gotcha", one.gotchas, "gotcha")
-    files = [f"`{squeeze(path)}`" + (f" x{times}" if times > 1 else "") for path, times in one.files]
-    rows += _row(f"Changed {amount(len(files), 'file')}", files, "file")
+    changed = [f"`{squeeze(path)}`" + (f" x{times}" if times > 1 else "") for path, times in one.files]
+    if changed:
+        room = _room(len(changed), "file")
+        more = f" and {len(changed) - room} more" if len(changed) > room else ""
+        rows.append(f"- Changed {amount(len(changed), 'file')}: {', '.join(changed[:room])}{more}")
     rows += _listed("Commit", subjects(one.commits), "commit")
     rows += _listed("Open", [entry for entry in one.open if not is_offer(entry)], "open")
     if one.agents:
@@ -268,17 +271,9 @@ def plain(text: str) -> str:
 
 
 def _listed(name: str, said: Sequence[str], kind: str) -> list[str]:
-    rows = [f"- {name}: {entry(one)}" for one in said[: _room(len(said), kind)]]
-    more = len(said) - len(rows)
-    return [*rows, f"- {name}: {more} more"] if more > 0 else rows
-
-
-def _row(name: str, said: Sequence[str], kind: str) -> list[str]:
-    if not said:
-        return []
     room = _room(len(said), kind)
-    more = len(said) - room
-    return [f"- {name}: {', '.join(said[:room])}" + (f" and {more} more" if more > 0 else "")]
+    more = [f"- {name}: {len(said) - room} more"] if len(said) > room else []
+    return [*(f"- {name}: {entry(one)}" for one in said[:room]), *more]
 
 
 def _room(number: int, kind: str) -> int:
@@ -339,18 +334,9 @@ def put(text: str, style: Style, ident: str, body: str, *, known: bool) -> str:
     """
     part = f"{_begin(style, ident, _check(body))}\n{body}{_end(style, ident)}\n"
     found = _find(text, style, ident)
-    if found is not None:
-        return (
-            f"{text[: found.start()]}{part}{text[found.end() :]}" if _check(found["body"]) == found["check"] else text
-        )
-    if known:
-        return text
-    at = _behind(text, style)
-    if at is None:
-        return text
-    before = text[:at]
-    gap = "" if before.endswith("\n") or not before else "\n"
-    return f"{before}{gap}{'' if style.member else chr(10)}{part}{text[at:]}"
+    if found is None:
+        return text if known else put_whole(text, style, ident, part)
+    return f"{text[: found.start()]}{part}{text[found.end() :]}" if _check(found["body"]) == found["check"] else text
 
 
 def take_out(text: str, style: Style, ident: str) -> tuple[str, str]:
@@ -376,7 +362,8 @@ def put_whole(text: str, style: Style, ident: str, part: str) -> str:
     at = _behind(text, style)
     if not part or at is None or _find(text, style, ident) is not None:
         return text
-    return f"{text[:at]}{'' if style.member else chr(10)}{part}{text[at:]}"
+    gap = "" if not at or text[at - 1] == "\n" else "\n"
+    return f"{text[:at]}{gap}{'' if style.member else chr(10)}{part}{text[at:]}"
 
 
 def _behind(text: str, style: Style) -> int | None:

@@ -150,23 +150,13 @@ def _edits(
 # --- files beside the pages
 
 
-#: What sync services and editors put beside a file, by the name of the file that it is a copy of.
-_COPIES = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"(?P<of>.+?) ?\([^)]*(?:conflict|konflikt|conflit|conflicto)[^)]*\)\.md",  # Dropbox, Nextcloud
-        r"(?P<of>.+)\.sync-conflict-\d{8}-\d{6}(?:-\w+)?\.md",  # Syncthing
-        r"(?P<of>.+)[ ._-]conflict(?:ed)?(?:[ ._-][^/]*)?\.md",  # Resilio, git-annex, Unison
-        r"(?P<of>.+?) ?\(\d{1,3}\)\.md",  # Google Drive, browsers
-        r"(?P<of>.+) \d{1,2}\.md",  # iCloud
-        r"(?P<of>.+?) ?-? ?(?:copy|kopie|copie)(?: ?\(?\d{1,3}\)?)?\.md",
-        r"(?P<of>.+)\.md(?:~|\.bak|\.orig|\.rej|\.old|\.save|\.tmp|\.swp|\.(?:theirs|mine|ours|r\d+))",
-        r"\.?#(?P<of>.+)\.md#?",  # Emacs
-        r"\.(?P<of>.+)\.md\.sw[a-p]",  # vim
-        r"(?P<of>.+)-[A-Z0-9][A-Z0-9-]{5,20}\.md",  # OneDrive: the machine's name
-    )
-)  # fmt: skip
-_RESTORED = re.compile(r"(?P<of>.+)\.restored-\d{4}-\d{2}-\d{2}(?:-\d+)?\.md")
+#: How the name goes on behind a page's of what sync services and editors put beside it: Dropbox, Nextcloud, Syncthing,
+#: Resilio, git-annex, Unison; Google Drive and browsers; iCloud; editors and version control; OneDrive with the machine's
+#: name, which is told from a page's by the case alone.
+_COPY = re.compile(
+    r"(?i:[ ._(-].*(?:conflict|konflikt|conflit).*\.md|[ -]+(?:copy|kopie|copie)(?: ?\(?\d{1,3}\)?)?\.md| ?\(\d{1,3}\)\.md"
+    r"| \d{1,2}\.md|\.md(?:~|#|\.\w+)?)|-[A-Z0-9][A-Z0-9-]{5,20}\.md"
+)
 
 
 def copies(names: Collection[str], pages: Collection[str]) -> list[str]:
@@ -176,11 +166,9 @@ def copies(names: Collection[str], pages: Collection[str]) -> list[str]:
 
 def _is_copy(name: str, pages: Collection[str]) -> bool:
     folder, slash, last = name.rpartition("/")
-    if _RESTORED.fullmatch(last):
-        return False
-    found = (pattern.fullmatch(last) for pattern in _COPIES)
-    # The machine's name in OneDrive's is told from a page's by the case alone.
-    return any(f"{folder}{slash}{match['of']}.md" in pages for match in found if match)
+    bare = f"{folder}{slash}{last.lstrip('.#')}"
+    stems = (page.removesuffix(".md") for page in pages)
+    return any(bare.startswith(stem) and _COPY.fullmatch(bare.removeprefix(stem)) for stem in stems)
 
 
 # --- who wrote a page
