@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from csmd.dream import steps
 from csmd.dream.actions import DreamPlan, Fact, Snapshot
-from csmd.dream.consolidation import planning
+from csmd.dream.consolidation import plan_project as planning
 from csmd.memory import remember as believe
 from csmd.model import Memory, Project, Provenance, Statement
 from csmd.store import dreams, projects
@@ -181,6 +181,6 @@ def act(store: Store, days: Iterable[str], *, project: str = "alpha") -> None:
 def dream(store: Store, *, now: str, facts: steps.Facts | None = None) -> int:
     """A dream from begin to end; how many actions it did."""
     begun = store.write(lambda rows: dreams.begin(rows, why="test", sessions=0, now=now))
-    done = whole(steps.batches(store, begun, now=now, key=store.hash_key, facts=facts or {}))
+    done = whole(steps.carry_out_everywhere(store, begun, now=now, key=store.hash_key, facts=facts or {}))
     store.write(lambda rows: dreams.end(rows, begun.seq, state="done", now=now))
     return done

@@ -91,11 +91,11 @@ UNSIGNED: dict[str, set[str]] = {
     "capture.ingest": {"started_in"},
     "capture.transcripts": {"Leaving.apart", "spans_of", "with_times"},
     "dream.daily": {"_move", "_put_back", "_sessions_in", "data_without"},
-    "dream.page_files": {"content", "put"},
-    "dream.reselection": {"planned"},
-    "dream.steps": {"_candidate_id", "looked", "planned"},
-    "dream.transfer": {"_read", "opened"},
-    "dream.undo": {"_side", "_write", "text"},
+    "dream.page_files": {"read_bytes", "write_page"},
+    "dream.reselection": {"plan_reselection"},
+    "dream.steps": {"_candidate_id", "plan_everywhere", "read_snapshot"},
+    "dream.transfer": {"_read", "open_file"},
+    "dream.undo": {"_side", "_write", "read_text"},
     "memory.habits": {"promotions"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base"}

@@ -68,10 +68,10 @@ class DreamLock:
         said, written = self._read()
         if said is None:
             return None, None
-        found = holders.read(said)
+        found = holders.decode_holder(said)
         if found is None:  # somebody is at writing it, or it is none of ours
-            return (NOBODY_KNOWN if holders.heard_of(iso(written), now) else None), said
-        gone = holders.stale(found, host=self._host, boot=self._boot, started=machine.started, now=now)
+            return (NOBODY_KNOWN if holders.was_heard_of(iso(written), now) else None), said
+        gone = holders.why_stale(found, host=self._host, boot=self._boot, started=machine.started, now=now)
         return (None if gone else found), said
 
     def take(self, now: datetime) -> Holder | None:
@@ -94,7 +94,7 @@ class DreamLock:
             return False
         self._mine = self._held(now, token=self._mine.token)
         try:
-            os.pwrite(self._descriptor, holders.text(self._mine), 0)
+            os.pwrite(self._descriptor, holders.encode_holder(self._mine), 0)
             os.fsync(self._descriptor)
         except OSError:  # a shared folder from which the file is gone
             return False
@@ -142,7 +142,7 @@ class DreamLock:
 
     def _keep(self, descriptor: int, now: datetime) -> None:
         self._descriptor, self._mine = descriptor, self._held(now, token=secrets.token_hex(8))
-        os.pwrite(descriptor, holders.text(self._mine), 0)
+        os.pwrite(descriptor, holders.encode_holder(self._mine), 0)
         os.fsync(descriptor)
 
     def _take_over(self, said: bytes, now: datetime) -> bool:
@@ -364,20 +364,22 @@ def _consolidate(night: Night) -> Generator[None]:
     store, now = night.context.store, night.now()
     facts = yield from count_facts(store.read, now=now)
     promoting = night.context.config.settings.stages_promote
-    yield from steps.batches(store, night.dream, now=now, key=store.hash_key, facts=facts, promoting=promoting)
+    yield from steps.carry_out_everywhere(
+        store, night.dream, now=now, key=store.hash_key, facts=facts, promoting=promoting
+    )
 
 
 def _archive_days(night: Night) -> Iterator[None]:
     paths, seq, store = night.context.config.paths, night.dream.seq, night.context.store
     yield
-    for _ in daily.archive(store, paths.home, paths.memory, seq, now=night.now(), here=night.here):
+    for _ in daily.archive_days(store, paths.home, paths.memory, seq, now=night.now(), here=night.here):
         yield
 
 
 def _forget_old(night: Night) -> Iterator[None]:
     store, settings = night.context.store, night.context.config.settings
     known = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
-    old = undo.outlived(known, now=night.now(), keep_days=settings.dream_keep_days, every_h=settings.dream_every_h)
+    old = undo.find_outlived(known, now=night.now(), keep_days=settings.dream_keep_days, every_h=settings.dream_every_h)
     while store.write(lambda rows: dreams.forget(rows, old, most=FORGOTTEN)):
         yield
     yield
@@ -392,14 +394,14 @@ def _choose_anew(night: Night) -> Generator[None]:
         )
     housekeeping.make_backup(night.context, None)
     yield
-    found = yield from reselection.planned(store.read, key=store.hash_key)
+    found = yield from reselection.plan_reselection(store.read, key=store.hash_key)
     if found.needs_person and not night.confirmed:
         store.write(dreams.settle)
         raise CsmdError(
             f"choosing old memories anew would archive {len(found.archived)} of {len(found.kept) + len(found.archived)}",
             hint="`csmd distill --again --dry-run` shows them; `csmd distill --again --yes` does it",
         )
-    yield from reselection.batches(store, night.dream, found, now=night.now(), key=store.hash_key)
+    yield from reselection.carry_out(store, night.dream, found, now=night.now(), key=store.hash_key)
     store.write(dreams.settle)
 
 
@@ -666,7 +668,7 @@ class Dreaming:
             on=settings.stages_dream, every_h=settings.dream_every_h, sessions=settings.dream_sessions,
             quiet_min=settings.dream_quiet_min, on_battery=settings.dream_on_battery,
         )  # fmt: skip
-        return gates.walk(
+        return gates.ask_gates(
             chosen,
             replace(
                 seen, now=now, calm_s=max(at - self._context.heard_at, 0.0), load=machine.load_per_core(),

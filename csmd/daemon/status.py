@@ -87,7 +87,7 @@ def known_of_rows(rows: Rows, config: Config, model: str | None, *, now: datetim
             ),
         },
         "clients": known_clients,
-        "pages": page_edits.told(rows, config.paths.memory, key=key),
+        "pages": page_edits.report(rows, config.paths.memory, key=key),
         "warnings": [
             *housekeeping.retention_warnings(rows, config.settings),
             *health.client_warnings(known_clients, config),

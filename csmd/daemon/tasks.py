@@ -59,12 +59,12 @@ NO_TURNS = {"files": 0, "turns_new": 0, "turns_known": 0, "bad_lines": 0, "redac
 def read_brought(context: Context, job: Task) -> Generator[None, None, bool]:
     """Takes in memories where the job's path holds such; False, and nothing done, where it holds transcripts."""
     path = Path(job.path)
-    memories = transfer.found_in(path)
+    memories = transfer.find_file(path)
     if memories is not None:
-        with transfer.opened(memories) as file:
+        with transfer.open_file(memories) as file:
             yield from _parcel(context, job, file)
         return True
-    notes = transfer.notes_in(path)
+    notes = transfer.find_notes(path)
     if notes:
         yield from _notes(context, job, notes)
     return bool(notes)
@@ -75,7 +75,7 @@ def _parcel(context: Context, job: Task, file: BinaryIO) -> Iterator[None]:
     vouched = bool(job.order.get("by_person"))
     named = str(job.order.get("project") or job.order.get("asking") or "")
     here = project_identity.marked(project_identity.identified(named)) if named else None
-    for done in transfer.take_in(context.store, file, vouched=vouched, now=now_iso(), taken=taken, here=here):
+    for done in transfer.import_memories(context.store, file, vouched=vouched, now=now_iso(), taken=taken, here=here):
         job.progress.update(step="taking in memories", done=done)
         go_on(context)
         yield
@@ -90,7 +90,7 @@ def _parcel(context: Context, job: Task, file: BinaryIO) -> Iterator[None]:
 def _notes(context: Context, job: Task, notes: list[Path]) -> Iterator[None]:
     taken = transfer.NotesTaken()
     project = _project(context, job, notes[0].parent)
-    for done in transfer.take_in_notes(context.store, notes, project=project, now=now_iso(), taken=taken):
+    for done in transfer.import_notes(context.store, notes, project=project, now=now_iso(), taken=taken):
         job.progress.update(step="reading notes", done=done, total=len(notes))
         go_on(context)
         yield
@@ -127,7 +127,7 @@ def write_export(context: Context, job: Task) -> Iterator[None]:
     began, directory = time.monotonic(), Path(job.path)
     _make_room(directory)
     total = 0
-    for total in transfer.export(context.store, directory, job.order["places"]):
+    for total in transfer.export_memories(context.store, directory, job.order["places"]):
         job.progress.update(step="writing", done=total)
         go_on(context)
         yield

@@ -38,7 +38,7 @@ def core(fact: Fact) -> str:
     return _COUNTS.sub("", fact.text)
 
 
-def candidate(fact: Fact) -> Candidate:
+def build_candidate(fact: Fact) -> Candidate:
     """A fact as it waits in the queue; it has no id, and neither time nor session of its evidence yet."""
     category = CATEGORY[fact.kind]
     rule = CATEGORIES[category]
@@ -51,7 +51,7 @@ def candidate(fact: Fact) -> Candidate:
     )  # fmt: skip
 
 
-def says(one: Candidate) -> Candidate:
+def strip_history(one: Candidate) -> Candidate:
     """What a candidate says, to be compared: without its id, its fate, and the times of its evidence."""
     evidence = tuple(Evidence(uuid=cited.uuid, session_id="", at="") for cited in one.evidence)
     return replace(
@@ -109,7 +109,7 @@ class Snapshot:
     @property
     def own(self) -> list[Memory]:
         """The memories of the project itself, in an order that depends on what they say alone."""
-        return sorted((one for one in self.memories.values() if one.project_seq == self.project_seq), key=order)
+        return sorted((one for one in self.memories.values() if one.project_seq == self.project_seq), key=sort_key)
 
     def day(self, scope: int, on: str = "9999") -> int:
         """How many days a scope had been active on a day (by default: so far)."""
@@ -138,13 +138,13 @@ class Snapshot:
     def follow(self, action: Action) -> None:
         """Makes it what the store gives once an action is carried out."""
         if action.fact is not None:
-            self.raised[action.fact.fingerprint] = candidate(action.fact)
+            self.raised[action.fact.fingerprint] = build_candidate(action.fact)
         elif action.kind == "lift" and action.made is not None:
             self.memories[action.made.id] = action.made
         elif action.kind == "ask":
             self.asked.add(":".join(one.id for one in (action.memory, action.other) if one is not None))
         else:
-            for changed in after(action, self.aged):
+            for changed in apply_action(action, self.aged):
                 self.memories[changed.id] = replace(changed, version=changed.version + 1)
                 if changed.tier == "archive":
                     del self.memories[changed.id]
@@ -153,30 +153,30 @@ class Snapshot:
                 self.superseded_at[action.memory.id] = self.stated_at(action.other)
 
 
-def order(memory: Memory) -> tuple[str, str, str, str]:
+def sort_key(memory: Memory) -> tuple[str, str, str, str]:
     """By what is in the order of what memories say: the same whatever their row keys are and whenever they came."""
     return memory.text, memory.gate, memory.created_at, memory.authority
 
 
-def alive(memory: Memory | None) -> bool:
+def is_alive(memory: Memory | None) -> bool:
     """Whether a memory is there and still put forward by itself."""
     return memory is not None and memory.tier != "archive" and not memory.superseded_by
 
 
-def sessions(memory: Memory) -> frozenset[str]:
+def sessions_of(memory: Memory) -> frozenset[str]:
     """The sessions in which a memory was stated or confirmed."""
     return frozenset(one.session_id for one in memory.provenance if one.role != "beside")
 
 
 def is_sure(memory: Memory, confidence: float) -> bool:
     """Whether a memory is sure enough, and told in sessions enough, to stay for good."""
-    return confidence > score.DURABLE_ABOVE and len(sessions(memory)) >= score.DURABLE_SESSIONS
+    return confidence > score.DURABLE_ABOVE and len(sessions_of(memory)) >= score.DURABLE_SESSIONS
 
 
 # --- after an action
 
 
-def confirming(snapshot: Snapshot, memory: Memory, other: Memory) -> tuple[Provenance, ...]:
+def find_confirming(snapshot: Snapshot, memory: Memory, other: Memory) -> tuple[Provenance, ...]:
     """The turns that tell `other` and speak for `memory` as well; what repeats what its session was told is use."""
     if other.origin in UNSAID:
         return ()
@@ -190,13 +190,13 @@ def confirming(snapshot: Snapshot, memory: Memory, other: Memory) -> tuple[Prove
     )
 
 
-def confirmed(memory: Memory, more: Iterable[Provenance]) -> Memory:
+def confirm(memory: Memory, more: Iterable[Provenance]) -> Memory:
     """A memory that so many more turns tell: surer, and of a longer tier where that is enough."""
     added = tuple(more)
     confidence = memory.confidence
     for _ in added:
         confidence = score.confirm(confidence, pinned=memory.pinned)
-    stands = with_sources(memory, added)
+    stands = add_sources(memory, added)
     return replace(
         stands,
         confidence=confidence,
@@ -205,19 +205,19 @@ def confirmed(memory: Memory, more: Iterable[Provenance]) -> Memory:
     )
 
 
-def with_sources(memory: Memory, more: Iterable[Provenance]) -> Memory:
+def add_sources(memory: Memory, more: Iterable[Provenance]) -> Memory:
     """A memory with more turns that tell it, in the order in which they are read."""
     known = {one.uuid for one in memory.provenance}
     every = [*memory.provenance, *(one for one in more if one.uuid not in known)]
     return replace(memory, provenance=tuple(sorted(every, key=lambda one: (one.role != "states", one.at, one.uuid))))
 
 
-def taking_in(keeper: Memory, other: Memory, action: Action) -> Memory:
+def take_in(keeper: Memory, other: Memory, action: Action) -> Memory:
     """The memory that stays, as a merge has it: as sure as the plan says, with every turn that told the other."""
     brought = [one if one.role == "beside" else replace(one, role="confirms") for one in other.provenance]
     counted = [one.at for one in other.provenance if one.uuid in action.evidence]
     return replace(
-        with_sources(keeper, brought),
+        add_sources(keeper, brought),
         confidence=keeper.confidence if action.confidence is None else action.confidence,
         tier=action.tier or keeper.tier,
         confirmed_at=max([keeper.confirmed_at, *counted]),
@@ -225,7 +225,7 @@ def taking_in(keeper: Memory, other: Memory, action: Action) -> Memory:
     )
 
 
-def after(action: Action, aged: Aged) -> tuple[Memory, ...]:
+def apply_action(action: Action, aged: Aged) -> tuple[Memory, ...]:
     """The memories that an action changes, as they are afterwards but for their versions; the action's own first.
 
     `raise` changes none that is known beforehand, `ask` none at all, and `lift` makes one.
@@ -236,10 +236,10 @@ def after(action: Action, aged: Aged) -> tuple[Memory, ...]:
     if memory is None or action.kind == "ask":
         return ()
     if action.kind == "merge" and other is not None:
-        return replace(memory, tier="archive", superseded_by=other.id), aged(taking_in(other, memory, action))
+        return replace(memory, tier="archive", superseded_by=other.id), aged(take_in(other, memory, action))
     if action.kind == "strengthen" and other is not None:
         more = [replace(one, role="confirms") for one in other.provenance if one.uuid in action.evidence]
-        return (aged(confirmed(memory, more)),)
+        return (aged(confirm(memory, more)),)
     if action.kind == "supersede" and other is not None and action.confidence is not None:
         return (aged(replace(memory, confidence=action.confidence, superseded_by=other.id)),)
     if action.kind == "promote" and action.tier:

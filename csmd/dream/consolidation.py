@@ -8,19 +8,12 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from csmd.dream import actions, wording
-from csmd.dream.actions import (
-    UNSAID,
-    Action,
-    DreamPlan,
-    Snapshot,
-    Tally,
-    alive,
-    confirmed,
-    confirming,
-    is_sure,
-    order,
-    sessions,
-)
+from csmd.dream.actions import UNSAID, Action, DreamPlan, Snapshot, Tally, is_sure
+from csmd.dream.actions import confirm as confirmed
+from csmd.dream.actions import find_confirming as confirming
+from csmd.dream.actions import is_alive as alive
+from csmd.dream.actions import sessions_of as sessions
+from csmd.dream.actions import sort_key as order
 from csmd.memory import confidence, contradiction, scope, upkeep
 from csmd.model import AUTHORITY_RANK, NEVER, Decay, Memory, Tier
 from csmd.text import display, similarity, tokens
@@ -57,14 +50,14 @@ class Gathered:
     renames: Mapping[str, str]
 
 
-def planning(snapshot: Snapshot) -> Generator[None, None, tuple[DreamPlan, Snapshot]]:
+def plan_project(snapshot: Snapshot) -> Generator[None, None, tuple[DreamPlan, Snapshot]]:
     """Plans what a dream does in one project, a look at a time; gives the plan and the snapshot that it leaves."""
-    gathered = yield from gathering(snapshot)
+    gathered = yield from gather(snapshot)
     found = tally(snapshot, gathered)
     left = snapshot.copied()
     done = yield from _followed(_lifting(left), left)
     if done:  # what is new belongs together with others, too
-        gathered = yield from gathering(left)
+        gathered = yield from gather(left)
     while True:
         more: list[Action] = []
         for phase in PHASES:
@@ -85,7 +78,7 @@ def _followed(looks: Looks, left: Snapshot) -> Generator[None, None, list[Action
     return done
 
 
-def joined(plans: Iterable[DreamPlan]) -> DreamPlan:
+def join_plans(plans: Iterable[DreamPlan]) -> DreamPlan:
     """The plans of several projects as one."""
     found = list(plans)
     return DreamPlan(
@@ -120,7 +113,7 @@ def _staleness(snapshot: Snapshot, memory: Memory) -> float:
     return min(1.0, max(0.0, (snapshot.day(memory.project_seq) - begun) / way)) if way > 0 else 1.0
 
 
-def gathering(snapshot: Snapshot) -> Generator[None, None, Gathered]:
+def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
     """Finds what may belong together among the memories that are alive, in an order that depends on what they say alone.
 
     A step looks at one memory: thousands take seconds, and others are let pass in between.
@@ -142,7 +135,7 @@ def gathering(snapshot: Snapshot) -> Generator[None, None, Gathered]:
         yield
     told: set[tuple[str, str]] = set()
     same: set[tuple[str, str]] = set()
-    for found in telling(every):
+    for found in find_tellers(every):
         told.update(found)
         same.update(pair for pair in found if wording.says_same(*(snapshot.memories[one].text for one in pair)))
         yield
@@ -197,7 +190,7 @@ def _speaking_against(every: list[Memory]) -> Iterator[list[tuple[str, str]]]:
         yield found
 
 
-def telling(every: list[Memory]) -> Iterator[list[tuple[str, str]]]:
+def find_tellers(every: list[Memory]) -> Iterator[list[tuple[str, str]]]:
     """Of each memory (it, one that says all of it), by id: that has all of its words, the rarest of them, too."""
     words = [wording.content(memory.text) for memory in every]
     having: dict[str, list[int]] = defaultdict(list)
@@ -416,8 +409,8 @@ def _raising(snapshot: Snapshot, gathered: Gathered) -> Looks:
     """What recurs and no habit tells waits as a candidate, and is remembered where it passes the thresholds."""
     del gathered
     for fact in filter(actions.recurs, snapshot.facts):
-        wanted, known = actions.candidate(fact), snapshot.raised.get(fact.fingerprint)
-        is_known = known is not None and (known.status == "dropped" or actions.says(known) == wanted)
+        wanted, known = actions.build_candidate(fact), snapshot.raised.get(fact.fingerprint)
+        is_known = known is not None and (known.status == "dropped" or actions.strip_history(known) == wanted)
         if is_known or ("raise", fact.fingerprint) in snapshot.undone:
             yield None
             continue
@@ -448,7 +441,7 @@ def _lifting(snapshot: Snapshot) -> Looks:
     abroad = snapshot.abroad
     every = sorted(abroad.values(), key=lambda one: (upkeep.rank(one)[:5], order(one)))
     told: dict[str, list[str]] = {one.id: [one.id] for one in every}
-    for part, whole in chain.from_iterable(telling(every)):
+    for part, whole in chain.from_iterable(find_tellers(every)):
         if (abroad[part].gate == "correction") == (abroad[whole].gate == "correction"):
             told[whole].append(part)
     groups = [[abroad[ident] for ident in group] for group in told.values()]

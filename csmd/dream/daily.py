@@ -50,7 +50,7 @@ _END = re.compile(r"[.;!?](?= )")
 _CLAUSE = re.compile(r"[,;:.?!](?= )| (?=[-(–—] ?)| (?=(?:and|but|because|so that|when|which|where|since) )")
 
 
-def distinct(entries: Iterable[str], *, but: Iterable[str] = ()) -> tuple[str, ...]:
+def drop_repeats(entries: Iterable[str], *, but: Iterable[str] = ()) -> tuple[str, ...]:
     """What says something of its own: no more than begins as what is in `but` or told already, or says mostly the same."""
     told = list(but)
     seen = {squeeze(entry)[:SAME].casefold() for entry in told}
@@ -84,7 +84,7 @@ def day_title(goal: str) -> str:
     return f"{head.rstrip(' ,;:.?!')}…"
 
 
-def entry(said: str) -> str:
+def shorten_entry(said: str) -> str:
     """What was said as an entry: whole, else up to where its last sentence or clause ends that has room, with an ellipsis."""
     whole = squeeze(said)
     whole = squeeze(whole.replace("**", "")) if whole.count("**") % 2 else whole
@@ -119,8 +119,8 @@ IsOut = Callable[[str], bool]
 
 def markdown_without(body: str, is_out: IsOut, said: Collection[str]) -> str:
     """A session's part without the lines, and the words of its heading, that are forgotten: known by `is_out`, or of `said`."""
-    whole = {plain(cut_off) for one in said for cut_off in (entry(one), cut(squeeze(one), ENTRY))}
-    titles = {plain(day_title(one)) for one in said}
+    whole = {defuse_comments(cut_off) for one in said for cut_off in (shorten_entry(one), cut(squeeze(one), ENTRY))}
+    titles = {defuse_comments(day_title(one)) for one in said}
     kept = []
     for row in body.splitlines(keepends=True):
         line, end = row.rstrip("\n"), row[len(row.rstrip("\n")) :]
@@ -218,7 +218,7 @@ def is_kept(day: str, *, today: str) -> bool:
     return date.fromisoformat(day) >= date.fromisoformat(today) - timedelta(days=KEEP_DAYS)
 
 
-def due(names: Iterable[str], *, today: str) -> list[str]:
+def find_due(names: Iterable[str], *, today: str) -> list[str]:
     """The names of the daily files whose days are over for the archive, the oldest first; other files are not named."""
 
     def is_over(name: str) -> bool:
@@ -230,7 +230,7 @@ def due(names: Iterable[str], *, today: str) -> list[str]:
     return sorted(name for name in names if _NAME.fullmatch(name) and is_over(name))
 
 
-def at_work(times: Sequence[datetime]) -> int:
+def count_work_minutes(times: Sequence[datetime]) -> int:
     """Minutes of work in the times of what was said and done: pauses do not count."""
     gaps = ((later - sooner).total_seconds() / 60 for sooner, later in pairwise(times))
     return round(sum(gap for gap in gaps if 0 < gap <= PAUSE_MIN))
@@ -239,7 +239,7 @@ def at_work(times: Sequence[datetime]) -> int:
 # --- a session as text and as data
 
 
-def markdown(one: Session) -> str:
+def render_markdown(one: Session) -> str:
     """A session's part of a day's file: a heading, and what there is of each thing."""
     span = f"{one.began:%H:%M} to {one.ended:%H:%M}"
     if one.began.date() != one.ended.date():
@@ -248,8 +248,8 @@ def markdown(one: Session) -> str:
     counted = [amount(one.prompts, "prompt")] if one.prompts else []
     counted += [amount(one.calls, "tool call"), f"{_lasted(one.work_min)} at work"]
     rows.append(f"- Outcome: {one.outcome_said} ({', '.join(counted)}; session `{one.id[:8]}`)")
-    corrected = distinct(one.corrections)
-    rows += _listed("Decided", distinct(one.decisions, but=corrected), "decision")
+    corrected = drop_repeats(one.corrections)
+    rows += _listed("Decided", drop_repeats(one.decisions, but=corrected), "decision")
     rows += _listed("Corrected", corrected, "correction")
     rows += _listed("Gotcha", one.gotchas, "gotcha")
     changed = [f"`{squeeze(path)}`" + (f" x{times}" if times > 1 else "") for path, times in one.files]
@@ -262,10 +262,10 @@ def markdown(one: Session) -> str:
     if one.agents:
         answered = sum(ended for *_, ended in one.agents)
         rows.append(f"- {amount(len(one.agents), 'sub-agent')}" + (f", {answered} with an answer" if answered else ""))
-    return plain("\n".join(rows)) + "\n"
+    return defuse_comments("\n".join(rows)) + "\n"
 
 
-def plain(text: str) -> str:
+def defuse_comments(text: str) -> str:
     """A text that holds no comment: what was said in a session cannot end its part, nor begin another."""
     return text.replace("<!--", "<! --").replace("-->", "-- >")
 
@@ -273,7 +273,7 @@ def plain(text: str) -> str:
 def _listed(name: str, said: Sequence[str], kind: str) -> list[str]:
     room = _room(len(said), kind)
     more = [f"- {name}: {len(said) - room} more"] if len(said) > room else []
-    return [*(f"- {name}: {entry(one)}" for one in said[:room]), *more]
+    return [*(f"- {name}: {shorten_entry(one)}" for one in said[:room]), *more]
 
 
 def _room(number: int, kind: str) -> int:
@@ -285,7 +285,7 @@ def _lasted(minutes: int) -> str:
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
 
 
-def data(one: Session) -> dict[str, Any]:
+def render_data(one: Session) -> dict[str, Any]:
     """A session as the data beside a day's text; what there is none of is left out."""
     found: dict[str, Any] = {
         "id": one.id, "project": one.project, "began": one.began.isoformat(timespec="seconds"),
@@ -300,10 +300,10 @@ def data(one: Session) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in ("", [])}
 
 
-def so_far(one: Session) -> dict[str, Any]:
+def render_live(one: Session) -> dict[str, Any]:
     """The same of a session that goes on: nothing of it is the end."""
     names = {"ended": "last_at", "outcome": "outcome_so_far"}
-    return {names.get(name, name): value for name, value in data(one).items()}
+    return {names.get(name, name): value for name, value in render_data(one).items()}
 
 
 # --- a day's file
@@ -326,7 +326,7 @@ def part_name(ident: str) -> str:
     return ident if _PART_ID.fullmatch(ident) else hashlib.sha256(ident.encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def put(text: str, style: Style, ident: str, body: str, *, known: bool) -> str:
+def put_part(text: str, style: Style, ident: str, body: str, *, known: bool) -> str:
     """A file's text with a session's part as it is now.
 
     A part that was edited stays. One that is not there is put behind the others, unless it was there before (`known`):
@@ -335,11 +335,11 @@ def put(text: str, style: Style, ident: str, body: str, *, known: bool) -> str:
     part = f"{_begin(style, ident, _check(body))}\n{body}{_end(style, ident)}\n"
     found = _find(text, style, ident)
     if found is None:
-        return text if known else put_whole(text, style, ident, part)
+        return text if known else insert_part(text, style, ident, part)
     return f"{text[: found.start()]}{part}{text[found.end() :]}" if _check(found["body"]) == found["check"] else text
 
 
-def take_out(text: str, style: Style, ident: str) -> tuple[str, str]:
+def take_out_part(text: str, style: Style, ident: str) -> tuple[str, str]:
     """(A file's text without a session's part, that part as it stands there: "" for none)."""
     found = _find(text, style, ident)
     if found is None:
@@ -348,7 +348,7 @@ def take_out(text: str, style: Style, ident: str) -> tuple[str, str]:
     return f"{before[:-1] if before.endswith(chr(10) * 2) else before}{text[found.end() :]}", found[0]
 
 
-def without(text: str, style: Style, ident: str, cut_out: Callable[[str], str]) -> str:
+def edit_part(text: str, style: Style, ident: str, cut_out: Callable[[str], str]) -> str:
     """A file's text with a session's part as it is when something was cut out of it; one that was edited stays edited."""
     found = _find(text, style, ident)
     if found is None or (body := cut_out(found["body"])) == found["body"]:
@@ -357,7 +357,7 @@ def without(text: str, style: Style, ident: str, cut_out: Callable[[str], str]) 
     return f"{text[: found.start()]}{_begin(style, ident, check)}\n{body}{_end(style, ident)}\n{text[found.end() :]}"
 
 
-def put_whole(text: str, style: Style, ident: str, part: str) -> str:
+def insert_part(text: str, style: Style, ident: str, part: str) -> str:
     """A file's text with a part as it was taken out of another."""
     at = _behind(text, style)
     if not part or at is None or _find(text, style, ident) is not None:
@@ -428,7 +428,7 @@ def _leave(store: Store, directory: Path) -> int:
         for style in (MARKDOWN, DATA):
             path = _file(directory, part.wall, part.day, style)
             if text := files.read_memory_file(path):
-                _put_back(directory, path, text, take_out(text, style, part.id)[0], part.day, style)
+                _put_back(directory, path, text, take_out_part(text, style, part.id)[0], part.day, style)
     if found:
         store.write(lambda rows: days.gone(rows, found))
     return len(found)
@@ -455,17 +455,19 @@ def _kept(rows: Rows, *, part: Told, texts: Mapping[Style, str], key: bytes) -> 
     """The files of a day without what of a session's part is forgotten."""
     is_out = days.is_out(rows, part.id, key=key)
     # The data say in whole sentences what the text beside them may have cut.
-    values = [value for one in _sessions_in(take_out(texts.get(DATA, ""), DATA, part.id)[1]) for value in one.values()]
+    values = [
+        value for one in _sessions_in(take_out_part(texts.get(DATA, ""), DATA, part.id)[1]) for value in one.values()
+    ]
     whole = [one for value in values for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
     said = [one for one in (*days.said(rows, part.id), *whole) if is_out(one)]
     cutting = {
         MARKDOWN: partial(markdown_without, is_out=is_out, said=said),
         DATA: partial(data_without, is_out=is_out),
     }
-    return {style: without(text, style, part.id, cutting[style]) for style, text in texts.items()}
+    return {style: edit_part(text, style, part.id, cutting[style]) for style, text in texts.items()}
 
 
-def archive(store: Store, home: Path, directory: Path, dream: int, *, now: str, here: Here) -> Iterator[str]:
+def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: str, here: Here) -> Iterator[str]:
     """Moves the daily files that are due into the archive, noted in a dream's journal; after each the path that it had.
 
     Another file that is there already is not written over, and what is no text stays where it is. Killed between two
@@ -473,7 +475,7 @@ def archive(store: Store, home: Path, directory: Path, dream: int, *, now: str, 
     """
     today = _day(here(now))
     for root in [directory, *(directory / WALLED / name for name in _walled(directory))]:
-        for name in due(files.names_in(root / DAILY), today=today):
+        for name in find_due(files.names_in(root / DAILY), today=today):
             old, new = root / DAILY / name, root / ARCHIVE / DAILY / name
             text = files.read_memory_file(old)
             if text is None or _NO_TEXT.search(text):
@@ -528,11 +530,11 @@ def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
 
 def _write(store: Store, directory: Path, one: Ending, day: str, here: Here) -> None:
     session = store.read(lambda rows: _session(rows, one, here, key=store.hash_key))
-    for style, body in ((MARKDOWN, markdown(session)), (DATA, files.as_yaml([data(session)]))):
+    for style, body in ((MARKDOWN, render_markdown(session)), (DATA, files.as_yaml([render_data(session)]))):
         path = _file(directory, one.wall, day, style)
         text = files.read_memory_file(path)
         if text is not None:
-            new = put(text or empty(day, style), style, one.id, body, known=bool(text) and one.day == day)
+            new = put_part(text or empty(day, style), style, one.id, body, known=bool(text) and one.day == day)
             if new != text:
                 files.write_memory_file(directory, path, new)
 
@@ -555,8 +557,8 @@ def _move(directory: Path, part: Told, style: Style) -> None:
     text, there = files.read_memory_file(old), files.read_memory_file(new)
     if not text or there is None:
         return
-    left, taken = take_out(text, style, part.id)
-    with_it = put_whole(there or empty(part.day, style), style, part.id, taken)
+    left, taken = take_out_part(text, style, part.id)
+    with_it = insert_part(there or empty(part.day, style), style, part.id, taken)
     if taken and with_it != there:
         files.write_memory_file(directory, new, with_it)
     _put_back(directory, old, text, left, part.day, style)
@@ -588,7 +590,7 @@ def _live(store: Store, directory: Path, *, now: str, here: Here, new: bool = Tr
         there = files.read_memory_file(path)
         if there is not None and (there or new) and not there.startswith(head):
             session = store.read(lambda rows, one=one: _session(rows, one, here, key=store.hash_key))  # type: ignore[misc]
-            files.write_memory_file(directory, path, head + files.as_yaml(so_far(session)))
+            files.write_memory_file(directory, path, head + files.as_yaml(render_live(session)))
             changed += 1
     for folder in [directory / LIVE, *(directory / WALLED / name / LIVE for name in _walled(directory))]:
         for name in files.names_in(folder, ".yaml"):
@@ -635,14 +637,16 @@ def _session(rows: Rows, one: Ending, here: Here, *, key: bytes) -> Session:
     def said(kind: str) -> tuple[str, ...]:
         return tuple(item.text for item in items.get(kind, ()) if not is_out(item.text))
 
-    gotchas = distinct(
+    gotchas = drop_repeats(
         [trap for trap in days.gotchas(rows, one.session_seq, limit=GOTCHAS) if not is_out(trap)],
         but=(*said("decision"), *said("correction")),
     )
-    files = ((narrator.inside(item.text, cwd=one.cwd, root=one.root), item.amount) for item in items.get("file", ()))
+    files = (
+        (narrator.path_in_project(item.text, cwd=one.cwd, root=one.root), item.amount) for item in items.get("file", ())
+    )
     times = [here(at) for at in days.times(rows, one.session_seq)]
     return Session(
-        id=one.id, project=one.project, began=here(one.started_at), ended=here(one.last_at), work_min=at_work(times),
+        id=one.id, project=one.project, began=here(one.started_at), ended=here(one.last_at), work_min=count_work_minutes(times),
         goal=next(iter(said("goal")), ""), outcome=digest.outcome if digest else "",
         outcome_said=OUTCOMES.get(digest.outcome, "") if digest else "", prompts=digest.prompts if digest else 0,
         calls=digest.calls if digest else 0, tokens=digest.tokens if digest else 0,

@@ -97,7 +97,7 @@ def counted_from(now: datetime, last_at: str, every_h: int) -> str:
     return last_at
 
 
-def walk(chosen: Chosen, seen: Seen) -> Verdict:
+def ask_gates(chosen: Chosen, seen: Seen) -> Verdict:
     """Asks every gate."""
     return Verdict(tuple(Answer(name, *gate(chosen, seen)) for name, gate in GATES.items()))
 
@@ -115,8 +115,8 @@ def _time(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
     if past < -SKEW:
         return True, "the clock was set back since the last dream"
     if (left := timedelta(hours=chosen.every_h) - max(past, timedelta(0))) > timedelta(0):
-        return _crowded(seen, f"{span(left, up=True)} to go")
-    return True, f"{span(past)} since the {'last dream' if seen.last_at else 'first session'}"
+        return _crowded(seen, f"{format_span(left, up=True)} to go")
+    return True, f"{format_span(past)} since the {'last dream' if seen.last_at else 'first session'}"
 
 
 def _sessions(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
@@ -140,7 +140,7 @@ def _again(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
     ):
         left = wait - (seen.now - _when(at)) if at else timedelta(0)
         if timedelta(0) < left <= wait + SKEW:  # beyond that the clock was set back
-            return False, f"{said}, again in {span(left, up=True)}"
+            return False, f"{said}, again in {format_span(left, up=True)}"
     return True, "nothing failed or was undone lately"
 
 
@@ -154,7 +154,7 @@ def _quiet(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
         busy.append(f"the machine is busy (load {seen.load:.1f} a core)")
     if seen.on_mains is False and not chosen.on_battery:
         busy.append("on battery")
-    return not busy, ", ".join(busy) or f"quiet for {span(timedelta(seconds=quiet_s))}"
+    return not busy, ", ".join(busy) or f"quiet for {format_span(timedelta(seconds=quiet_s))}"
 
 
 def _lock(_: Chosen, seen: Seen) -> tuple[bool, str]:
@@ -178,7 +178,7 @@ UNPASSABLE = ("lock",)
 UNITS = (("d", 86_400, 3), ("h", 3600, 1), ("min", 60, 0))
 
 
-def span(length: timedelta, *, up: bool = False) -> str:
+def format_span(length: timedelta, *, up: bool = False) -> str:
     """A length of time in its greatest unit, in days from the third on: `19 h`; what is still to go is rounded `up`."""
     seconds = max(length.total_seconds(), 0.0)
     unit, size = next(((unit, size) for unit, size, least in UNITS if seconds >= size * least), ("min", 60))
@@ -218,12 +218,12 @@ class Holder:
 Started = Callable[[int], float | None]
 
 
-def text(holder: Holder) -> bytes:
+def encode_holder(holder: Holder) -> bytes:
     """The file's content; as long at each heartbeat, so that one is written over the other."""
     return wire.dumps(asdict(holder)).encode("utf-8", "replace") + b"\n"
 
 
-def read(said: bytes) -> Holder | None:
+def decode_holder(said: bytes) -> Holder | None:
     """The holder that a file's content names; None where it names none."""
     types: dict[str, Callable[[Any], Any]] = {
         "host": str, "boot": str, "pid": int, "start": float, "beat": str, "token": str,
@@ -235,7 +235,7 @@ def read(said: bytes) -> Holder | None:
         return None
 
 
-def stale(holder: Holder, *, host: str, boot: str, started: Started, now: datetime) -> str:
+def why_stale(holder: Holder, *, host: str, boot: str, started: Started, now: datetime) -> str:
     """Why a holder's lock is nobody's any more, seen from `host` at `now`; "" while it holds."""
     if holder.host == host:
         if holder.boot != boot:
@@ -244,10 +244,10 @@ def stale(holder: Holder, *, host: str, boot: str, started: Started, now: dateti
         if began is None:
             return "its process is gone"
         return "" if abs(began - holder.start) < SAME_START_S else "its process is gone, another has its number"
-    return "" if heard_of(holder.beat, now) else "nothing was heard of it for an hour"
+    return "" if was_heard_of(holder.beat, now) else "nothing was heard of it for an hour"
 
 
-def heard_of(beat: str, now: datetime) -> bool:
+def was_heard_of(beat: str, now: datetime) -> bool:
     """Whether a sign of life is of the last hour; a time that nobody can read is of none."""
     try:
         return abs(now - datetime.fromisoformat(beat)) <= SILENT

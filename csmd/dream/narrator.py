@@ -61,7 +61,7 @@ _TESTS: tuple[tuple[str, re.Pattern[str]], ...] = (
 _PLACES = ("tests", "test", "__tests__", "spec", "specs", "e2e")
 
 
-def of_commits(subjects: Sequence[Named], project: int) -> Fact | None:
+def find_commit_form(subjects: Sequence[Named], project: int) -> Fact | None:
     """The form of commit subjects, None for none that nearly all have."""
     chosen = _distinct([one for one in subjects if not _NOT_CHOSEN.match(one.name)])
     for name, (pattern, text) in SUBJECTS.items():
@@ -71,7 +71,7 @@ def of_commits(subjects: Sequence[Named], project: int) -> Fact | None:
     return None
 
 
-def of_branches(names: Sequence[Named], project: int) -> Fact | None:
+def find_branch_form(names: Sequence[Named], project: int) -> Fact | None:
     """The form of branch names: what stands before the first slash, a ticket, a day; None for none."""
     chosen = _distinct([one for one in names if not _COMMON_BRANCH.match(one.name)])
     shapes = {one.name: _shape(one.name) for one in chosen}
@@ -95,7 +95,7 @@ def _shape(name: str) -> str:
     return f"{before}{slash}{told}"
 
 
-def of_tests(paths: Sequence[Named], project: int) -> Fact | None:
+def find_test_form(paths: Sequence[Named], project: int) -> Fact | None:
     """How test files are named where the language leaves a choice, and where they lie; None for none."""
     kinds = [
         (form, one) for one in _distinct(paths) if (form := next((f for f, p in _TESTS if p.search(one.name)), ""))
@@ -189,7 +189,7 @@ class Failed:
     files: tuple[tuple[str, ...], ...] = ()
 
 
-def ordered(found: Iterable[Fact]) -> list[Fact]:
+def sort_facts(found: Iterable[Fact]) -> list[Fact]:
     """Facts as they are told: by kind, the surest first; the same facts give the same order."""
     kinds = ("command", "procedure", "fix", "files", "convention")
     return sorted(found, key=lambda one: (kinds.index(one.kind), -one.confidence, one.fingerprint))
@@ -201,7 +201,7 @@ def is_told(fact: Fact, said: Iterable[str]) -> bool:
     return fact.kind == "command" and any(all(one in line for one in named) for line in said)
 
 
-def spread(sources: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def choose_evidence(sources: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """Uuids of (session, uuid), one of each session before any second, at most EVIDENCE of them."""
     ranks: Counter[str] = Counter()
     ranked: list[tuple[int, str]] = []
@@ -214,7 +214,7 @@ def spread(sources: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 # --- commands and procedures
 
 
-def told_of_packets(packets: Sequence[Packet], project: int) -> list[Fact]:
+def count_commands(packets: Sequence[Packet], project: int) -> list[Fact]:
     """What commands serve a purpose, and what stands before a milestone."""
     runs: dict[str, dict[str, list[Packet]]] = defaultdict(lambda: defaultdict(list))
     for one in packets:
@@ -228,7 +228,7 @@ def told_of_packets(packets: Sequence[Packet], project: int) -> list[Fact]:
             found.append(
                 Fact(kind="procedure", fingerprint=habit.fingerprint, text=habit.text, project_seq=project,
                      seen=int(counts[1]), total=int(counts[2]), sessions=habit.sessions,
-                     confidence=habit.confidence, evidence=spread(sources))
+                     confidence=habit.confidence, evidence=choose_evidence(sources))
             )  # fmt: skip
     return [one for one in found if one is not None]
 
@@ -258,7 +258,7 @@ def _fact(
     kind: str, fingerprint: str, text: str, project: int, *, seen: int, total: int, sources: Sequence[tuple[str, str]]
 ) -> Fact | None:
     """A fact as sure as its counts, None for one of fewer sessions or turns than any may rest on."""
-    sessions, evidence = len({session for session, _ in sources}), spread(sources)
+    sessions, evidence = len({session for session, _ in sources}), choose_evidence(sources)
     if sessions < LEAST_SESSIONS or len(evidence) < LEAST_SESSIONS or _HOLE.search(text):
         return None
     sure = habits.confidence(sessions, fit=seen / total, against=0)
@@ -269,7 +269,7 @@ def _fact(
 # --- failures
 
 
-def told_of_failures(errors: Sequence[Failed], project: int) -> list[Fact]:
+def count_failures(errors: Sequence[Failed], project: int) -> list[Fact]:
     """What failed in several sessions and how it was mended, and what a check turns down most."""
     found = [_pair(one, project) for one in errors]
     by_command: dict[str, dict[str, list[tuple[str, str]]]] = defaultdict(lambda: defaultdict(list))
@@ -321,7 +321,7 @@ def _turned_down(command: str, rules: dict[str, list[tuple[str, str]]], failing:
 # --- files
 
 
-def inside(path: str, *, cwd: str, root: str) -> str:
+def path_in_project(path: str, *, cwd: str, root: str) -> str:
     """A path as a digest tells it (below `cwd`, else whole), below the project's root; "" for one outside of it."""
     if not path or path.startswith(("/", "~", "..")) or _HOLE.search(path) or re.match(r"[A-Za-z]:[\\/]", path):
         return ""
@@ -332,7 +332,7 @@ def inside(path: str, *, cwd: str, root: str) -> str:
     return path
 
 
-def told_of_files(changes: Sequence[Named], project: int) -> list[Fact]:
+def count_file_pairs(changes: Sequence[Named], project: int) -> list[Fact]:
     """Which files change with which: not those that change with everything, nor a file with its own test."""
     sessions: dict[str, dict[str, str]] = defaultdict(dict)
     for one in changes:
@@ -388,11 +388,11 @@ def _tests(one: str, other: str) -> bool:
 MOST_PACKETS, MOST_SESSIONS, MOST_ERRORS, MOST_TURNS = 10_000, 300, 200, 100
 
 
-def facts(rows: Rows, project: int, *, now: str) -> list[Fact]:
+def count_facts(rows: Rows, project: int, *, now: str) -> list[Fact]:
     """What is counted of a project, in a stable order; nothing of it depends on the time it is asked for."""
     del now
-    found = told_of_packets(candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS), project)
-    found += told_of_failures(_failed(rows, project), project)
+    found = count_commands(candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS), project)
+    found += count_failures(_failed(rows, project), project)
     done = turns.work_done(rows, project, sessions=MOST_SESSIONS)
     named = {
         kind: [Named(session_id=one.session_id, name=one.text, uuid=one.uuid) for one in done if one.kind == kind]
@@ -401,11 +401,15 @@ def facts(rows: Rows, project: int, *, now: str) -> list[Fact]:
     changes = [
         Named(session_id=one.session_id, name=path, uuid=one.uuid)
         for one in done
-        if one.kind == "file" and (path := inside(one.text, cwd=one.cwd, root=one.root))
+        if one.kind == "file" and (path := path_in_project(one.text, cwd=one.cwd, root=one.root))
     ]
     commits = [replace(one, name=one.name.partition(" ")[2]) for one in named["commit"]]
-    forms = (of_commits(commits, project), of_branches(named["branch"], project), of_tests(changes, project))
-    return ordered([*found, *told_of_files(changes, project), *filter(None, forms)])
+    forms = (
+        find_commit_form(commits, project),
+        find_branch_form(named["branch"], project),
+        find_test_form(changes, project),
+    )
+    return sort_facts([*found, *count_file_pairs(changes, project), *filter(None, forms)])
 
 
 def _failed(rows: Rows, project: int) -> list[Failed]:

@@ -128,7 +128,7 @@ def may_stand(memory: Memory) -> bool:
     return memory.authority == "user" or memory.pinned or memory.confidence >= LEAST_SURE
 
 
-def still(memories: Iterable[Memory]) -> list[Memory]:
+def drop_old_plans(memories: Iterable[Memory]) -> list[Memory]:
     """Without what was to be done long before a project's last session: one said so, and nobody since.
 
     What a person writes on a page is no session.
@@ -161,7 +161,7 @@ class Beside:
 NOTHING = Beside()
 
 
-def line(memory: Memory, beside: Beside = NOTHING) -> Item:
+def build_item(memory: Memory, beside: Beside = NOTHING) -> Item:
     """A memory as it stands on a page."""
     shown = [
         display.cut(display.squeeze(one), SHOWN_CHARACTERS) for one in beside.shows.get(memory.id, ()) if _reports(one)
@@ -205,7 +205,7 @@ def _is_said(one: Memory, there: Memory) -> bool:
     return retold and together and said.turns == more.turns and not numbers
 
 
-def before(memories: Iterable[Memory], replaced: Mapping[str, str], was: Read) -> dict[str, tuple[Memory, ...]]:
+def find_replaced(memories: Iterable[Memory], replaced: Mapping[str, str], was: Read) -> dict[str, tuple[Memory, ...]]:
     """Memory (id) -> those whose place it took, the latest first, where it has a line; what a person pinned or moved stays."""
     known = {one.id: one for one in memories}
     moved = {item.id for section in was.sections if not is_ours(section.heading) for item in section.items}
@@ -225,7 +225,7 @@ def sureness(memory: Memory) -> tuple[object, ...]:
     return memory.pinned, memory.authority == "user", memory.confidence, memory.times, memory.confirmed_at, memory.id
 
 
-def sections(
+def build_sections(
     memories: Sequence[Memory],
     kind_of: Callable[[Memory], str],
     order: Sequence[str],
@@ -262,12 +262,12 @@ def sections(
             shown = sorted(
                 chosen.get(heading, ()), key=lambda one: (one.pinned, one.confirmed_at, one.id), reverse=True
             )
-            items = tuple(line(one, beside) for one in shown)
+            items = tuple(build_item(one, beside) for one in shown)
             made.append(Section(heading=heading, items=items, more=total[heading] - len(items)))
     return tuple(made)
 
 
-def kind(memory: Memory) -> str:
+def find_heading(memory: Memory) -> str:
     """The heading under which a memory stands on its own page."""
     return next(one.heading for one in KINDS if one.fits(memory))
 
@@ -301,10 +301,10 @@ def counted_hash(text: str, key: bytes) -> str:
 
 def is_ours(heading: str) -> bool:
     """Whether csmd gives such a heading; any other one is a person's."""
-    return heading in OURS or bool(linked(heading))
+    return heading in OURS or bool(find_linked_page(heading))
 
 
-def page_of(
+def build_page(
     place: Place, memories: Sequence[Memory], *, facts: Sequence[Fact] = (), themes: Sequence[str] = (),
     left_out: Callable[[str], bool] = frozenset[str]().__contains__, beside: Beside = NOTHING, was: Read = NOBODYS,
 ) -> Page | None:  # fmt: skip
@@ -313,8 +313,8 @@ def page_of(
     `themes` are those of its memories, the most common first; a counted sentence for which `left_out` holds has no line.
     """
     theirs = placed(memories, beside, was)
-    lasting = still(memories) if place.seq else memories
-    found = sections([one for one in lasting if one.id not in theirs], kind, ORDER, beside)
+    lasting = drop_old_plans(memories) if place.seq else memories
+    found = build_sections([one for one in lasting if one.id not in theirs], find_heading, ORDER, beside)
     said = [item.text for section in found for item in section.items] + [item.text for item in theirs.values()]
     counted = tuple(
         Item(text=one.text)
@@ -330,22 +330,22 @@ def page_of(
     if place.seq:
         title, about = place.title or place.name, (*((f"`{place.root}`",) if place.root else ()), *GO_ON)
         topics = f", mostly on {display.listed(themes[:ABOUT_THEMES])}" if themes else ""
-        head = head_of(place.name, f"{place.root or place.name}: {amount(found, theirs)}{topics}", "project")
+        head = build_head(place.name, f"{place.root or place.name}: {count_notes(found, theirs)}{topics}", "project")
     else:
         title, about = "The user", GO_ON if memories else _BEGIN
-        number = amount(found, theirs) if memories else "nothing yet"
-        head = head_of("user", f"What holds in every project: {number}", "user")
+        number = count_notes(found, theirs) if memories else "nothing yet"
+        head = build_head("user", f"What holds in every project: {number}", "user")
         found = found or (Section(heading="How the user works"),)
     page = Page(path=place.path, head=head, title=title, about=about, sections=found)
-    return page_format.kept(page, was, theirs, is_ours)
+    return page_format.keep_own_words(page, was, theirs, is_ours)
 
 
 def placed(memories: Sequence[Memory], beside: Beside, was: Read) -> dict[str, Item]:
     """The lines of the memories that a person put under headings of their own, by id."""
     if all(is_ours(section.heading) for section in was.sections):
         return {}
-    standing = {one.id: line(one, beside) for one in memories if compose.stated(one)}
-    there = page_format.placed(was, standing, is_ours)
+    standing = {one.id: build_item(one, beside) for one in memories if compose.stated(one)}
+    there = page_format.find_placed(was, standing, is_ours)
     return {ident: item for ident, item in standing.items() if ident in there}
 
 
@@ -358,18 +358,18 @@ def _with_waiting(found: Sequence[Section], new: Sequence[tuple[str, str]]) -> t
     return tuple(made[heading] for heading in (*ORDER, COUNTED) if heading in made)
 
 
-def link(place: Place) -> str:
+def link_to(place: Place) -> str:
     """A project as a heading of a theme's page."""
-    return f"[{bare(place.root or place.name)}](../{place.path})" if place.seq else f"[{EVERYWHERE}](../{USER})"
+    return f"[{link_text(place.root or place.name)}](../{place.path})" if place.seq else f"[{EVERYWHERE}](../{USER})"
 
 
-def linked(heading: str) -> str:
+def find_linked_page(heading: str) -> str:
     """The page that a heading of a theme's page names; "" for none."""
     found = re.search(r"\]\(\.\./([^)\s]+\.md)\)\s*$", heading)
     return found[1] if found else ""
 
 
-def head_of(name: str, about: str, kind_of_page: str) -> dict[str, str]:
+def build_head(name: str, about: str, kind_of_page: str) -> dict[str, str]:
     """A page's head, as the host's own memory files have one."""
     return {
         "name": display.squeeze(name),
@@ -378,12 +378,12 @@ def head_of(name: str, about: str, kind_of_page: str) -> dict[str, str]:
     }
 
 
-def amount(found: Iterable[Section], theirs: Collection[object] = ()) -> str:
+def count_notes(found: Iterable[Section], theirs: Collection[object] = ()) -> str:
     """How many notes there are, those that are not shown among them."""
     return display.amount(sum(len(one.items) + one.more for one in found) + len(theirs), "note")
 
 
-def bare(name: str) -> str:
+def link_text(name: str) -> str:
     """A name as it may stand in a link."""
     return display.squeeze(re.sub(r"[\[\]()<>`]", "", name)) or "unnamed"
 
@@ -392,33 +392,33 @@ def bare(name: str) -> str:
 LINES = 40
 
 
-def topic(
+def build_theme_page(
     theme: Theme, path: str, memories: Sequence[Memory], places: Mapping[int, Place], listed: Collection[str] = (),
     *, beside: Beside = NOTHING, was: Read = NOBODYS,
 ) -> Page:  # fmt: skip
     """What is known of a theme, project by project; of a single project what its own page does not list (`listed`)."""
-    named = {seq: link(place) for seq, place in places.items()}
+    named = {seq: link_to(place) for seq, place in places.items()}
     order = [named[seq] for seq in sorted(places, key=lambda seq: (places[seq].name, places[seq].key))]
     waits = Beside(waits=beside.waits, before=beside.before, edits=True)
     theirs = placed(memories, waits, was)
     told_there = [one for one in memories if len(places) == 1 and one.id in listed and one.id not in theirs]
     mine = [one for one in memories if one.id not in theirs and one not in told_there]
-    found = sections(mine, lambda one: named[one.project_seq], order, waits, LINES)
+    found = build_sections(mine, lambda one: named[one.project_seq], order, waits, LINES)
     also = f" (also {display.listed(theme.also)})" if theme.also else ""
     names = [(places[seq].title or places[seq].name) if seq else EVERYWHERE.lower() for seq in sorted(places)]
     of = display.listed(names) if 0 < len(set(names)) == len(names) <= NAMED else display.amount(len(names), "project")
     beside_it = f", beside {len(told_there)} on its own page" if told_there else ""
-    about = f"{theme.name}{also}: {amount(found, theirs)} of {of}{beside_it}"
-    head = {**head_of(theme.name, about, "reference"), "topics": [theme.name, *theme.also]}
+    about = f"{theme.name}{also}: {count_notes(found, theirs)} of {of}{beside_it}"
+    head = {**build_head(theme.name, about, "reference"), "topics": [theme.name, *theme.also]}
     page = Page(path=path, head=head, title=theme.name, about=(*_pointer(told_there, places), *GO_ON), sections=found)
-    return page_format.kept(page, was, theirs, is_ours)
+    return page_format.keep_own_words(page, was, theirs, is_ours)
 
 
 def _pointer(told_there: Sequence[Memory], places: Mapping[int, Place]) -> tuple[str, ...]:
     if not told_there:
         return ()
     more = f"{len(told_there)} more on it {'stands' if len(told_there) == 1 else 'stand'}"
-    return (f"{more} on {link(places[told_there[0].project_seq])}.",)
+    return (f"{more} on {link_to(places[told_there[0].project_seq])}.",)
 
 
 #: Created: so many memories in two projects or more, or so many in one of which so many stand nowhere else.
@@ -471,7 +471,7 @@ class Known:
         return self.is_shared(theme) or unlisted >= (LEAST_TO_STAY if theme.name in self.paged else LEAST_UNLISTED)
 
 
-def themes(known: Known) -> list[Theme]:
+def choose_themes(known: Known) -> list[Theme]:
     """The themes that have a page, by name; those that are mostly one as one.
 
     It has the name of the one that has a page, else of the larger.
@@ -498,10 +498,10 @@ def themes(known: Known) -> list[Theme]:
 SPARE_LINES, SPARE_BYTES = 4, 100
 
 
-def index(pages: Sequence[Page], was: Read = NOBODYS) -> Page:
+def build_index(pages: Sequence[Page], was: Read = NOBODYS) -> Page:
     """One line for each of the common pages, within the host's limits; what a person wrote there stays."""
     rows = [
-        Item(text=f"[{bare(page.title)}]({page.path}): {page.head['description'].removeprefix(f'{page.title}: ')}")
+        Item(text=f"[{link_text(page.title)}]({page.path}): {page.head['description'].removeprefix(f'{page.title}: ')}")
         for page in pages
     ]
 
@@ -509,11 +509,11 @@ def index(pages: Sequence[Page], was: Read = NOBODYS) -> Page:
         left = len(rows) - shown
         about = (f"{display.amount(left, 'more page')} below {PROJECTS} and {TOPICS}",) if left else ()
         section = Section(heading=LISTED, items=tuple(rows[:shown]))
-        return page_format.kept(
+        return page_format.keep_own_words(
             Page(path=INDEX, title="What csmd remembers", about=about, sections=(section,)), was, {}, is_ours
         )
 
-    around = page_format.written(made(0))
+    around = page_format.render_page(made(0))
     room = INDEX_LINES - around.count("\n") - SPARE_LINES
     units, shown = INDEX_UNITS - len(around.encode()) - SPARE_BYTES, 0
     for row in rows:

@@ -82,7 +82,7 @@ class Edits:
         return len(self.changed) + len(self.new) + len(self.gone) + len(self.back) + len(self.uncounted)
 
 
-def edits(olds: Mapping[str, Read], news: Mapping[str, Read]) -> dict[str, Edits]:
+def find_edits(olds: Mapping[str, Read], news: Mapping[str, Read]) -> dict[str, Edits]:
     """What was done to each page of `news`, as they are now; a page that is not among `olds` was not there."""
     said: dict[str, dict[str, str]] = {}
     """Memory (id) -> the words of its line, by page."""
@@ -159,7 +159,7 @@ _COPY = re.compile(
 )
 
 
-def copies(names: Collection[str], pages: Collection[str]) -> list[str]:
+def find_copies(names: Collection[str], pages: Collection[str]) -> list[str]:
     """Which of some files (below the memory directory) are copies of pages that a sync service or an editor made."""
     return sorted(name for name in names if name not in pages and _is_copy(name, pages))
 
@@ -187,7 +187,7 @@ CUT = " bytes left out"
 _SWEEPS = re.compile(r"\*|\bfind\b|\bg?rep\b.*-|\s-\w*[rR]|glob|walk|listdir")
 
 
-def names_of(directory: str, path: str) -> tuple[str, ...]:
+def words_naming(directory: str, path: str) -> tuple[str, ...]:
     """Words of which a call that may write a page has one: its file's name, its directories, and what says that a part is missing."""
     return (path.rpartition("/")[2], _tail(directory), "/" + _tail(directory).partition("/")[0], NOT_KEPT, CUT)
 
@@ -282,7 +282,7 @@ class Taking:
             return replace(item, id=made.get((item.id, key)) or made.get(("", key)) or item.id or before.get(key, ""))
 
         sections = [
-            page_format.mapped(self._with_theirs(one), partial(known, heading=one.heading))
+            page_format.map_items(self._with_theirs(one), partial(known, heading=one.heading))
             for one in new.sections
             if one.heading != page_format.OWN
         ]
@@ -293,7 +293,7 @@ class Taking:
         )  # fmt: skip
         hashes = (page_content.counted_hash(said, self._key) for said in done.uncounted)
         left_out = tuple(dict.fromkeys((*row.left_out, *hashes)))
-        text = page_format.written(page)
+        text = page_format.render_page(page)
         known_now = PageRow(path=self._path, text=text, also=self._page.text, at=self._now, left_out=left_out)
         markdown_pages.put_page(self._rows, known_now)
         return done.number
@@ -395,7 +395,7 @@ class Taking:
         """Whose line it is: the page's, or of a theme's page the project's under whose heading it stands."""
         everywhere = self._where[page_lines.USER]
         if self._is_topic:
-            return self._where.get(page_content.linked(line.heading), everywhere)
+            return self._where.get(page_content.find_linked_page(line.heading), everywhere)
         return self._where.get(self._path) or self._merged_into() or everywhere
 
     def _merged_into(self) -> Place | None:
@@ -421,7 +421,7 @@ def _says_something(said: str) -> bool:
 
 def _writer(rows: Rows, directory: str, row: PageRow) -> Call | None:
     """The latest call of a tool that may have written a page since csmd did; None for none that was recorded."""
-    for call in markdown_pages.calls_naming(rows, names_of(directory, row.path), inside=directory, since=row.at):
+    for call in markdown_pages.calls_naming(rows, words_naming(directory, row.path), inside=directory, since=row.at):
         if may_write(call.tool, call.text, call.cwd, directory=directory, path=row.path):
             return call
     return None
@@ -433,7 +433,7 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
     Where csmd looked away since it knew a page (`pauses`), or the clock was set back, nobody can say who edited it. Each page is one transaction. OSError where the disk does not take a page that is to be kept beside.
     """
     known = store.read(markdown_pages.pages)
-    where = {place.path: place for place in store.read(page_files.places).values()}
+    where = {place.path: place for place in store.read(page_files.find_places).values()}
     purged = store.read(lambda rows: tombstones.marks(rows, key))
     # Also what somebody wrote where csmd would have written a page.
     new = [PageRow(path=path, text="", at="") for path in where if path not in known and (directory / path).is_file()]
@@ -444,7 +444,7 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
     other = [path for path, page in found.items() if _is_other(page, directory)]
     if not other:
         return 0
-    done = edits(
+    done = find_edits(
         {path: page.base for path, page in found.items() if page.row.text or page.row.also},
         {path: page.base if page.problem else page.new for path, page in found.items()},
     )
@@ -463,13 +463,13 @@ def _begin_anew(rows: Rows, known: Iterable[PageRow]) -> None:
             markdown_pages.put_page(rows, replace(row, also=row.text, held="", problem=""))
 
 
-def told(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
+def report(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
     """What there is to say of the pages: lines asked about, pages restored or not read, copies, edits not read yet."""
     known, purged = markdown_pages.pages(rows), tombstones.marks(rows, key)
     asked = Counter(path for _, path in markdown_pages.asked_about(rows))
 
     def is_edited(row: PageRow) -> bool:
-        raw = None if row.held or row.problem else page_files.content(directory / row.path)
+        raw = None if row.held or row.problem else page_files.read_bytes(directory / row.path)
         # As most are, which need not be looked into.
         is_known = raw is None or row.is_known(raw.decode("utf-8", "replace"))
         return not is_known and not page_files.is_read(raw, row, purged)
@@ -481,7 +481,7 @@ def told(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
         "asked": [{"page": path, "lines": number} for path, number in sorted(asked.items())],
         "restored": [{"page": row.path, "whole": row.held} for row in known.values() if row.held],
         "unread": [{"page": row.path, "why": row.problem} for row in known.values() if row.problem],
-        "copies": copies(names, known),
+        "copies": find_copies(names, known),
         "edited": [path for path, row in known.items() if is_edited(row)],
     }
 
@@ -495,15 +495,15 @@ def _names(place: Path) -> list[Path]:
 
 def _look(directory: Path, row: PageRow, purged: Marks) -> _Page:
     path = directory / row.path
-    page = _Page(row=row, base=page_format.read(row.text))
+    page = _Page(row=row, base=page_format.parse_page(row.text))
     if path.is_symlink():
         page.is_there, page.problem = True, "it is a link to another file"
         return page
-    raw = page_files.content(path)
+    raw = page_files.read_bytes(path)
     page.is_there = raw is not None
     if raw is not None:
-        page.text, page.problem = page_files.said_in(raw, purged)
-        page.new = Read() if page.problem else page_format.read(page.text)
+        page.text, page.problem = page_files.read_clean(raw, purged)
+        page.new = Read() if page.problem else page_format.parse_page(page.text)
         if row.is_known(page.text) and not page.problem:
             # What a person wrote is known with the memories that their lines stand for.
             now, was = ([page_lines.key(item.text) for _, item in read.lines()] for read in (page.new, page.base))
@@ -511,7 +511,7 @@ def _look(directory: Path, row: PageRow, purged: Marks) -> _Page:
             return page
         page.problem = page.problem or page.new.problem
     if row.also and row.text:
-        also = page_format.read(row.also)  # it was written, and the daemon ended before it could say so
+        also = page_format.parse_page(row.also)  # it was written, and the daemon ended before it could say so
         page.base = min(page.base, also, key=lambda base: _distance(page.new, base))
     return page
 
@@ -563,5 +563,5 @@ def _restore(directory: Path, path: str, whole: str, *, today: str) -> str:
     numbers = ("", *(f"-{number}" for number in range(2, MOST_NAMES)))
     names = (f"{stem}.restored-{today}{number}.md" for number in numbers)
     name = next(name for name in names if not os.path.lexists(directory / name))
-    page_files.put(directory / name, whole)
+    page_files.write_page(directory / name, whole)
     return name

@@ -36,7 +36,7 @@ class Change:
     reason: str
 
 
-def change(path: str, before: str | None, after: str | None, *, why_gone: str = "") -> Change | None:
+def describe_change(path: str, before: str | None, after: str | None, *, why_gone: str = "") -> Change | None:
     """What becomes of a file that says `before` (None: there is none) and should say `after`; None for nothing."""
     if before == after:
         return None
@@ -58,7 +58,8 @@ def change(path: str, before: str | None, after: str | None, *, why_gone: str = 
 def _lines(said: str) -> dict[str, str]:
     """The lines of a page: by the memory, or the words, what each says."""
     return {
-        item.id or page_lines.key(item.text): page_lines.key(item.text) for _, item in page_format.read(said).lines()
+        item.id or page_lines.key(item.text): page_lines.key(item.text)
+        for _, item in page_format.parse_page(said).lines()
     }
 
 
@@ -66,12 +67,12 @@ def _lines(said: str) -> dict[str, str]:
 AS_IT_IS: Mapping[str, Memory] = {}
 
 
-def was(row: PageRow | None) -> Read:
+def read_last(row: PageRow | None) -> Read:
     """What a page said when csmd knew it last."""
-    return page_format.read(row.text) if row else page_content.NOBODYS
+    return page_format.parse_page(row.text) if row else page_content.NOBODYS
 
 
-def places(rows: Rows) -> dict[int, Place]:
+def find_places(rows: Rows) -> dict[int, Place]:
     """Everywhere, the projects and the workspaces, by their rows."""
     found = markdown_pages.page_places(rows)
     named = Counter((name, walled) for _, _, name, _, walled in found)
@@ -84,12 +85,12 @@ def places(rows: Rows) -> dict[int, Place]:
     }  # fmt: skip
 
 
-def standing(
+def build_pages(
     rows: Rows, known: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes,
     after: Mapping[str, Memory] = AS_IT_IS,
 ) -> Generator[None, None, list[Page]]:  # fmt: skip
     """The pages, user.md and the projects first (those with the latest word before others), then themes and the index; a page a step."""
-    where = places(rows)
+    where = find_places(rows)
     asked = {ident for ident, _ in markdown_pages.asked_about(rows)}
     of: dict[int, list[Memory]] = {seq: [] for seq in where}
     for one in markdown_pages.alive(rows):
@@ -102,35 +103,40 @@ def standing(
     made: list[Page] = []
     for seq, place in where.items():
         row = known.get(place.path)
-        before = _before(rows, of[seq], was(row))
+        before = _before(rows, of[seq], read_last(row))
         beside = replace(beside, before={**beside.before, **before})
         over = {one.id for olds in before.values() for one in olds}
         of[seq] = [one for one in of[seq] if one.id not in over]
         out = frozenset(row.left_out) if row else frozenset[str]()
         common = Counter(tags[one.seq][0].name for one in of[seq] if tags.get(one.seq))
-        page = page_content.page_of(
+        page = page_content.build_page(
             place, of[seq], facts=[one for one in facts if one.project_seq == seq],
             themes=sorted(common, key=lambda name: (-common[name], name)),
             left_out=lambda said, out=out: page_content.counted_hash(said, key) in out,  # type: ignore[misc]
-            beside=replace(beside, new=new.get(seq, ())), was=was(row),
+            beside=replace(beside, new=new.get(seq, ())), was=read_last(row),
         )  # fmt: skip
         made += [page] if page else []
         yield
     open_ones = {seq: place for seq, place in where.items() if not place.walled}
     listed = frozenset(item.id for page in made for section in page.sections for item in section.items)
     themed = yield from _themes(
-        known, [one for seq in open_ones for one in page_content.still(of[seq])], tags, open_ones, beside, listed
+        known,
+        [one for seq in open_ones for one in page_content.drop_old_plans(of[seq])],
+        tags,
+        open_ones,
+        beside,
+        listed,
     )
     latest = {place.path: max((one.confirmed_at for one in of[seq]), default="") for seq, place in open_ones.items()}
     common_pages = [page for page in made if page.path in latest]
     common_pages.sort(key=lambda page: (page.path == page_lines.USER, latest[page.path], page.path), reverse=True)
-    return [*made, *themed, page_content.index([*common_pages, *themed], was(known.get(INDEX)))]
+    return [*made, *themed, page_content.build_index([*common_pages, *themed], read_last(known.get(INDEX)))]
 
 
 def _before(rows: Rows, told: Sequence[Memory], was: Read) -> dict[str, tuple[Memory, ...]]:
     """Memory (id) -> those of a place whose place it took, among as many as are looked at for a page."""
     surest = heapq.nlargest(round(page_content.CONSIDERED * page_content.PAGE_LINES), told, key=page_content.sureness)
-    return page_content.before(surest, threads.replaced(rows, surest), was)
+    return page_content.find_replaced(surest, threads.replaced(rows, surest), was)
 
 
 def _beside(rows: Rows, told: Sequence[Memory]) -> tuple[Beside, dict[int, list[tuple[str, str]]]]:
@@ -163,7 +169,7 @@ def _themes(
     paged: dict[str, Theme] = {}
     for path, row in sorted(known.items()):
         if path.startswith(page_lines.TOPICS):
-            read = was(row)
+            read = read_last(row)
             name, also = str(read.head.get("name", "")), read.head.get("topics")
             paths[name] = path
             members = frozenset(item.id for _, item in read.lines() if item.id)
@@ -174,12 +180,16 @@ def _themes(
     found = page_content.Known(tagged=tagged, paged=paged, listed=listed, project_of=project_of)
     taken = set(paths.values())
     made = []
-    for theme in page_content.themes(found):
+    for theme in page_content.choose_themes(found):
         path = paths.get(theme.name) or _topic_path(theme.name, taken)
         taken.add(path)
         theirs = [by_id[ident] for ident in sorted(theme.members)]
         there = {seq: where[seq] for seq in {one.project_seq for one in theirs}}
-        made.append(page_content.topic(theme, path, theirs, there, listed, beside=beside, was=was(known.get(path))))
+        made.append(
+            page_content.build_theme_page(
+                theme, path, theirs, there, listed, beside=beside, was=read_last(known.get(path))
+            )
+        )
         yield
     return made
 
@@ -226,11 +236,11 @@ def withdraw(store: Store, directory: Path) -> int:
 
 def _from_file(store: Store, directory: Path, named: str, known: _Known) -> bool:
     path = directory / named
-    raw = None if path.is_symlink() else content(path)
-    said = "" if raw is None else page_format.text_of(raw)[0]
+    raw = None if path.is_symlink() else read_bytes(path)
+    said = "" if raw is None else page_format.decode_page(raw)[0]
     left, gone = store.read(partial(_without, said=said, path=named, known=known, key=store.hash_key))
     if gone:
-        put(path, left)
+        write_page(path, left)
     return gone > 0
 
 
@@ -251,7 +261,7 @@ def _known(rows: Rows, pages: Iterable[PageRow]) -> _Known:
     for row in pages:
         place = markdown_pages.place_of(rows, row.path)
         for body in (row.text, row.also):
-            for _, item in page_format.read(body).lines():
+            for _, item in page_format.parse_page(body).lines():
                 words = page_lines.key(item.text)
                 said[item.id] |= {(place, words), (None, words)}
     bare = said.pop("", set())
@@ -293,7 +303,7 @@ def write(
         if store.commits != commits and (stamp := store.read(markdown_pages.stamp)) != seen:
             seen, known = stamp, store.read(markdown_pages.pages)
             # What is written goes by what is believed together.
-            plan = partial(planned, known=known, facts=facts, key=store.hash_key)
+            plan = partial(plan_pages, known=known, facts=facts, key=store.hash_key)
             every = store.read(lambda rows, plan=plan: whole(plan(rows)))  # type: ignore[misc]
             purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
             todo = [one for one in every if tried.get(one.path) != one and (only is None or one.path in only)]
@@ -312,7 +322,7 @@ def _bring_up(
 ) -> bool:
     """Makes a page what it should be, where it is csmd's to write; whether it was another."""
     path = directory / one.path
-    raw = None if path.is_symlink() else content(path)  # a link leads to somebody's own file
+    raw = None if path.is_symlink() else read_bytes(path)  # a link leads to somebody's own file
     if path.is_symlink() or not _may_write(raw, row, purged):
         return False
     before = None if raw is None else raw.decode("utf-8", "replace")
@@ -324,7 +334,7 @@ def _bring_up(
     return before != one.text
 
 
-def changes(
+def preview_changes(
     rows: Rows, directory: Path, *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory]
 ) -> Generator[None, None, list[tuple[Change, frozenset[int]]]]:
     """(which file would be written or removed now and why, the projects that it is of), a page a step; nothing is done.
@@ -332,17 +342,17 @@ def changes(
     `after` are memories as they will be, by id. A file is of no project where that is not known any more.
     """
     known, purged = markdown_pages.pages(rows), tombstones.marks(rows, key)
-    own = {place.path: frozenset({place.seq}) for place in places(rows).values()}
+    own = {place.path: frozenset({place.seq}) for place in find_places(rows).values()}
     found: list[tuple[Change, frozenset[int]]] = []
-    for one in (yield from planned(rows, known, facts=facts, key=key, after=after)):
+    for one in (yield from plan_pages(rows, known, facts=facts, key=key, after=after)):
         yield
         path, row = directory / one.path, known.get(one.path)
-        raw = None if path.is_symlink() else content(path)
+        raw = None if path.is_symlink() else read_bytes(path)
         if path.is_symlink() or (row is not None and (row.held or row.problem)):
             continue  # it is left alone
         before = None if raw is None else raw.decode("utf-8", "replace")
         if _may_write(raw, row, purged):
-            would = change(one.path, before, one.text, why_gone=one.reason)
+            would = describe_change(one.path, before, one.text, why_gone=one.reason)
         else:
             would = Change(path=one.path, do="read", reason="somebody has edited it")
         if would is not None:
@@ -355,26 +365,26 @@ def _theirs(rows: Rows, one: Wanted, row: PageRow | None) -> frozenset[int]:
     if not one.path.startswith(page_lines.TOPICS):
         return frozenset()
     said = one.text if one.text is not None else row.text if row else ""
-    return markdown_pages.projects_of(rows, [item.id for _, item in page_format.read(said).lines() if item.id])
+    return markdown_pages.projects_of(rows, [item.id for _, item in page_format.parse_page(said).lines() if item.id])
 
 
-def planned(
+def plan_pages(
     rows: Rows, known: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes,
     after: Mapping[str, Memory] = AS_IT_IS,
 ) -> Generator[None, None, list[Wanted]]:  # fmt: skip
     """Every page as it should be by what is believed (of `after`, by what will be), and what becomes of those that are no more; a page a step."""
-    made = yield from standing(rows, known, facts=facts, key=key, after=after)
+    made = yield from build_pages(rows, known, facts=facts, key=key, after=after)
     wanted = [
         Wanted(
             path=page.path,
-            text=page_format.written(_with_head(page, known.get(page.path))),
+            text=page_format.render_page(_with_head(page, known.get(page.path))),
             reason="what is believed has changed",
         )
         for page in made
     ]
     there = {page.path for page in made}
     for path in sorted(known.keys() - there):
-        left = page_format.has_theirs(page_format.read(known[path].text), page_content.is_ours)
+        left = page_format.has_theirs(page_format.parse_page(known[path].text), page_content.is_ours)
         is_topic = path.startswith(page_lines.TOPICS)
         why = "the theme is hardly spoken of" if is_topic else "nothing is known of it any more"
         into = f"{ARCHIVE}{path}" if is_topic or left else ""
@@ -382,7 +392,7 @@ def planned(
     return wanted
 
 
-def content(path: Path) -> bytes | None:
+def read_bytes(path: Path) -> bytes | None:
     """The bytes of a file, one more than a page may have; None where there is none."""
     try:
         with files.open_regular(path) as file:
@@ -393,9 +403,9 @@ def content(path: Path) -> bytes | None:
         return b"\x00"  # a directory, a pipe, something that is not ours to read: no text
 
 
-def said_in(raw: bytes, purged: Marks) -> tuple[str, str]:
+def read_clean(raw: bytes, purged: Marks) -> tuple[str, str]:
     """(what a file says without secrets and what was purged, why it cannot be read: "" for nothing)."""
-    said, problem = page_format.text_of(raw)
+    said, problem = page_format.decode_page(raw)
     return clean(redact(wire.clean(said), Counter()), purged)[0], problem
 
 
@@ -403,7 +413,7 @@ def is_read(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:
     """Whether a file says what csmd knows of it: then there is no edit in it."""
     if raw is None or row is None:
         return raw is None and row is None
-    said, problem = said_in(raw, purged)
+    said, problem = read_clean(raw, purged)
     return not problem and row.is_known(said)
 
 
@@ -437,7 +447,7 @@ def _carry_out(
         return
     was = row or PageRow(path=one.path, text="", at=now)
     store.write(partial(note, page=replace(was, also=text)))
-    put(path, text)
+    write_page(path, text)
     written = replace(was, text=text, also="", at=now, problem="")
     store.write(partial(markdown_pages.put_page, page=written))
 
@@ -451,9 +461,9 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
     if row.path.startswith(page_lines.TOPICS):
         walled = {seq for seq, *_, is_walled in store.read(markdown_pages.page_places) if is_walled}
     alive = {memory.id for memory in store.read(markdown_pages.alive) if memory.project_seq not in walled}
-    read = page_format.read(row.text)
+    read = page_format.parse_page(row.text)
     kept = [
-        page_format.mapped(one, lambda item: item if item.id in alive else None)
+        page_format.map_items(one, lambda item: item if item.id in alive else None)
         for one in read.sections
         if one.heading != page_format.OWN
     ]
@@ -461,13 +471,13 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
         path=into, head=read.head, title=str(read.head.get("name", "")), top=read.top, own=read.own,
         sections=tuple(one for one in kept if one.items or one.notes or not page_content.is_ours(one.heading)),
     )  # fmt: skip
-    text, path = page_format.written(page), directory / into
+    text, path = page_format.render_page(page), directory / into
     number = 1
-    while (raw := content(path)) is not None and raw != text.encode("utf-8", "replace"):
+    while (raw := read_bytes(path)) is not None and raw != text.encode("utf-8", "replace"):
         number += 1
         path = directory / f"{into.removesuffix('.md')}-{number}.md"
     if raw is None:
-        put(path, text)
+        write_page(path, text)
     if raw is None and dream_seq:
         named = f"{directory.name}/{path.relative_to(directory)}"
         reason = "a page was retired"
@@ -476,7 +486,7 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
         )
 
 
-def put(path: Path, text: str) -> None:
+def write_page(path: Path, text: str) -> None:
     """Writes a page; its directory is private."""
     files.make_private(path.parent)
     files.write_atomic(path, text.encode("utf-8", "replace"))
@@ -484,5 +494,5 @@ def put(path: Path, text: str) -> None:
 
 def _with_head(page: Page, row: PageRow | None) -> Page:
     """The page with what a person put into its head."""
-    more = {name: value for name, value in was(row).head.items() if name not in OURS}
+    more = {name: value for name, value in read_last(row).head.items() if name not in OURS}
     return replace(page, head={**page.head, **more} if page.head else page.head)

@@ -90,7 +90,7 @@ class Read:
 # --- out
 
 
-def written(page: Page) -> str:
+def render_page(page: Page) -> str:
     """The text of a page; the same page is the same text."""
     parts: list[str] = [f"# {plain(page.title)}"] if page.title else []
     parts += [f"{plain(one)} {_SELF}" for one in page.about]
@@ -143,7 +143,7 @@ def _lines(item: Item) -> list[str]:
 # --- in
 
 
-def text_of(raw: bytes) -> tuple[str, str]:
+def decode_page(raw: bytes) -> tuple[str, str]:
     """(what a file says, why it cannot be read: "" for nothing); line ends are made the same."""
     if len(raw) > MOST_BYTES:
         return "", f"it is larger than {MOST_BYTES // 1_000_000} MB"
@@ -157,7 +157,7 @@ def text_of(raw: bytes) -> tuple[str, str]:
     return flat if not flat or flat.endswith("\n") else flat + "\n", ""
 
 
-def read(whole: str) -> Read:
+def parse_page(whole: str) -> Read:
     """What a file says; never raises, whatever it is. Line ends and a byte order mark are taken as they come."""
     flat = whole.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     head, body, problem = front_matter.parse(flat)
@@ -304,13 +304,13 @@ def has_theirs(read: Read, is_ours: IsOurs) -> bool:
     return bool(read.top or read.own or theirs)
 
 
-def placed(was: Read, standing: Mapping[str, Item], is_ours: IsOurs) -> frozenset[str]:
+def find_placed(was: Read, standing: Mapping[str, Item], is_ours: IsOurs) -> frozenset[str]:
     """Those of the memories `standing` whose lines a person put under headings of their own."""
     theirs = (item for section in was.sections if not is_ours(section.heading) for item in section.items)
     return frozenset(now.id for now in map(_standing(standing), theirs) if now is not None and now.id)
 
 
-def kept(page: Page, was: Read, standing: Mapping[str, Item], is_ours: IsOurs) -> Page:
+def keep_own_words(page: Page, was: Read, standing: Mapping[str, Item], is_ours: IsOurs) -> Page:
     """A page with what a person wrote there; `standing` are the lines of the memories that may stand on it, by id."""
     made = {section.heading: section for section in page.sections}
     behind: dict[str, list[Section]] = {}
@@ -320,7 +320,7 @@ def kept(page: Page, was: Read, standing: Mapping[str, Item], is_ours: IsOurs) -
         if name == OWN:
             continue
         if not is_ours(name):
-            behind.setdefault(anchor, []).append(mapped(section, _standing(standing)))
+            behind.setdefault(anchor, []).append(map_items(section, _standing(standing)))
         elif name in made:
             made[name], anchor = _with_notes(made[name], section), name
         elif section.notes:
@@ -332,7 +332,7 @@ def kept(page: Page, was: Read, standing: Mapping[str, Item], is_ours: IsOurs) -
     return replace(page, top=was.top, sections=tuple(sections), own=was.own)
 
 
-def mapped(section: Section, of: Callable[[Item], Item | None]) -> Section:
+def map_items(section: Section, of: Callable[[Item], Item | None]) -> Section:
     """A section with other lines in the place of its own, without those of which there is none; notes stay in between."""
     items = [of(item) for item in section.items]
     notes = [replace(note, below=sum(one is not None for one in items[: note.below])) for note in section.notes]

@@ -65,7 +65,7 @@ class Plan:
         return self.share > MOST_ARCHIVED and len(self.kept) + len(self.archived) + self.before >= ENOUGH
 
 
-def plan(held: Sequence[Memory], said: Sequence[Said], *, before: int = 0) -> Plan:
+def match_statements(held: Sequence[Memory], said: Sequence[Said], *, before: int = 0) -> Plan:
     """What becomes of the memories `held` where `said` is all that is chosen now."""
     words = [_words(one.statement.text) for one in said]
     by_line: dict[str, list[int]] = defaultdict(list)
@@ -99,7 +99,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in content_words(text))
 
 
-def planned(read: Read, *, key: bytes) -> Steps[Plan]:
+def plan_reselection(read: Read, *, key: bytes) -> Steps[Plan]:
     """What choosing anew would do now; a session or some memories to a step."""
     said: list[Said] = []
     for session in read(lambda rows: cursors.sessions_behind(rows, stored.STAGE)):
@@ -110,7 +110,7 @@ def planned(read: Read, *, key: bytes) -> Steps[Plan]:
     for start in range(0, len(keys), stored.READ):
         held += read(partial(stored.part, keys=keys[start : start + stored.READ]))
         yield
-    found = plan(held, said, before=read(stored.archived))
+    found = match_statements(held, said, before=read(stored.archived))
     made: list[Said] = []
     for start in range(0, len(found.made), stored.READ):
         made += read(partial(_unknown, found=found.made[start : start + stored.READ], key=key))
@@ -145,7 +145,7 @@ def _is_forgotten(rows: Rows, said: Said, *, home: int, key: bytes) -> bool:
     return believe.is_forgotten(rows, said.statement, project=said.project_seq, home=home, at=said.at, key=key)
 
 
-def batches(store: Store, dream: Dream, found: Plan, *, now: str, key: bytes) -> Steps[None]:
+def carry_out(store: Store, dream: Dream, found: Plan, *, now: str, key: bytes) -> Steps[None]:
     """Carries a plan out, each memory an action of its own: to forget one takes no other's image away.
 
     Words first, then what is new, so that what is said elsewhere too is known by then; then the archive.

@@ -14,8 +14,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from csmd.dream import actions, consolidation
-from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot, after, alive
-from csmd.dream.consolidation import joined, planning
+from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot
+from csmd.dream.actions import apply_action as after
+from csmd.dream.actions import is_alive as alive
+from csmd.dream.consolidation import join_plans as joined
+from csmd.dream.consolidation import plan_project as planning
 from csmd.memory import habits, scope, supersession, upkeep
 from csmd.memory.contradiction import SURE
 from csmd.model import Memory
@@ -44,7 +47,7 @@ READ, COMPARED, BATCH, TRIES = 100, 10, 3, 2
 Near = Callable[[Rows, Place, Sequence[int]], set[tuple[int, int]]]
 
 
-def planned(read: Read, *, now: str, facts: Facts, near: Near = stored.near_pairs) -> Steps[DreamPlan]:
+def plan_everywhere(read: Read, *, now: str, facts: Facts, near: Near = stored.near_pairs) -> Steps[DreamPlan]:
     """What a dream would do now, everywhere; `facts` are those of each project, by its row key.
 
     Comparing vectors takes longest: `near` may compare only some, where the caller waits.
@@ -53,8 +56,8 @@ def planned(read: Read, *, now: str, facts: Facts, near: Near = stored.near_pair
     changed: dict[str, Memory] = {}
     lifted: dict[int, dict[str, Memory]] = defaultdict(dict)
     for place in read(stored.dream_places):
-        seen = yield from looked(read, place, now=now, facts=facts)
-        pairs = yield from compared(read, place, _alive(seen), near=near)
+        seen = yield from read_snapshot(read, place, now=now, facts=facts)
+        pairs = yield from compare_vectors(read, place, _alive(seen), near=near)
         held = {**seen.memories, **lifted[place.everywhere]}
         held = {ident: changed.get(ident, one) for ident, one in held.items()}
         found, left = yield from planning(_with_near(replace(seen, memories=held), pairs))
@@ -64,7 +67,7 @@ def planned(read: Read, *, now: str, facts: Facts, near: Near = stored.near_pair
     return joined(plans)
 
 
-def looked(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapshot]:
+def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapshot]:
     """What a scope's dream is planned from, but for the pairs whose vectors are near."""
     here = tuple(facts.get(place.seq, ()))
     known: dict[str, Any] = {"memories": {}}
@@ -134,7 +137,7 @@ def _candidate_id(fact: Fact) -> str:
     return candidates.identity("belief", fact.project_seq, fact.fingerprint, "")
 
 
-def compared(
+def compare_vectors(
     read: Read, place: Place, seqs: Sequence[int], *, near: Near = stored.near_pairs
 ) -> Steps[set[tuple[int, int]]]:
     """The pairs of row keys whose vectors are near."""
@@ -154,7 +157,9 @@ def _with_near(seen: Snapshot, pairs: set[tuple[int, int]]) -> Snapshot:
 # --- carrying out
 
 
-def batches(store: Store, dream: Dream, *, now: str, key: bytes, facts: Facts, promoting: bool = True) -> Steps[int]:
+def carry_out_everywhere(
+    store: Store, dream: Dream, *, now: str, key: bytes, facts: Facts, promoting: bool = True
+) -> Steps[int]:
     """Carries a dream out, scope by scope, each step one bounded read, look or write; how many actions it did.
 
     Where it is closed between two steps, what is done stays, and the next dream plans the rest.
@@ -164,9 +169,9 @@ def batches(store: Store, dream: Dream, *, now: str, key: bytes, facts: Facts, p
         near: set[tuple[int, int]] = set()
         known: set[int] = set()
         for _ in range(TRIES):
-            seen = yield from looked(store.read, place, now=now, facts=facts)
+            seen = yield from read_snapshot(store.read, place, now=now, facts=facts)
             fresh = [seq for seq in _alive(seen) if seq not in known]
-            near |= yield from compared(store.read, place, fresh)
+            near |= yield from compare_vectors(store.read, place, fresh)
             known.update(fresh)
             found, _left = yield from planning(_with_near(seen, near))
             moved = 0
@@ -260,7 +265,7 @@ def _raise(rows: Rows, fact: Fact, *, promoting: bool, key: bytes, now: str) -> 
     if not evidence:
         return []
     one = replace(
-        actions.candidate(fact), id=_candidate_id(fact), evidence=evidence, created_at=evidence[0].at,
+        actions.build_candidate(fact), id=_candidate_id(fact), evidence=evidence, created_at=evidence[0].at,
         updated_at=evidence[-1].at,
     )  # fmt: skip
     return habits.put(rows, one, promoting=promoting, key=key, now=now)

@@ -54,7 +54,7 @@ _KINDS = ("git", "submodule", "path", "workspace")
 _ROLES = ("states", "confirms", "beside")
 
 
-def lines(records: Iterable[Mapping[str, Any]], *, key: bytes) -> Iterator[str]:
+def render_lines(records: Iterable[Mapping[str, Any]], *, key: bytes) -> Iterator[str]:
     """The lines of a file, each ending in a newline: what it is, a memory each, the seal."""
     digest = hmac.new(key, b"parcel\n", hashlib.sha256)
     for value in ({"format": FORMAT, "version": VERSION}, *records):
@@ -171,7 +171,7 @@ WORDS = {"tags": 0, "symptoms": 2, "refutations": 2, "scene": 1}
 BEFORE: dict[str, Any] = {"scene": []}
 
 
-def checked(value: Mapping[str, Any], number: int) -> dict[str, Any]:
+def check_record(value: Mapping[str, Any], number: int) -> dict[str, Any]:
     """A record with every field it must have and no other; BadInput names the field and its line."""
     value = {**BEFORE, **value}
     for name, check in CHECKS.items():
@@ -182,7 +182,7 @@ def checked(value: Mapping[str, Any], number: int) -> dict[str, Any]:
     return {name: value[name] for name in CHECKS}
 
 
-def lowered(record: Mapping[str, Any]) -> dict[str, Any]:
+def lower_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """A record for which nobody vouches: it is evidence of an assistant's, told to nobody until a person keeps it.
 
     Its audit stays behind: an undo would rest on what nobody has seen.
@@ -191,7 +191,7 @@ def lowered(record: Mapping[str, Any]) -> dict[str, Any]:
             "tags": [[name, "assistant", weight] for name, _, weight in record["tags"]]}  # fmt: skip
 
 
-def without(record: Mapping[str, Any], is_purged: Callable[[str], bool]) -> dict[str, Any]:
+def drop_purged(record: Mapping[str, Any], is_purged: Callable[[str], bool]) -> dict[str, Any]:
     """A record without what was said of it that the user has purged here."""
     return {
         **record,
@@ -200,7 +200,7 @@ def without(record: Mapping[str, Any], is_purged: Callable[[str], bool]) -> dict
     }
 
 
-def redacted(
+def redact_record(
     record: Mapping[str, Any], clean: Callable[[str, Counter[str]], str], counts: Counter[str]
 ) -> dict[str, Any]:
     """A record whose words have gone through redaction; what was found is counted."""
@@ -239,7 +239,7 @@ class Taken:
     placed: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
 
-def export(store: Store, directory: Path, places: Sequence[int] | None) -> Iterator[int]:
+def export_memories(store: Store, directory: Path, places: Sequence[int] | None) -> Iterator[int]:
     """Writes the memories of some places (None: all) into `memories.jsonl`; after each batch how many were read."""
     seqs = store.read(lambda rows: exports.seqs(rows, places))
     records: list[dict[str, Any]] = []
@@ -247,11 +247,11 @@ def export(store: Store, directory: Path, places: Sequence[int] | None) -> Itera
         part = seqs[start : start + BATCH]
         records += store.read(lambda rows, part=part: [exports.record(rows, seq) for seq in part])  # type: ignore[misc]
         yield len(records)
-    data = "".join(lines(records, key=store.hash_key)).encode()
+    data = "".join(render_lines(records, key=store.hash_key)).encode()
     files.write_atomic(directory / NAME, data)
 
 
-def take_in(
+def import_memories(
     store: Store, file: BinaryIO, *, vouched: bool, now: str, taken: Taken, here: Project | None = None
 ) -> Iterator[int]:
     """Takes in what an export wrote; after each batch how many records were gone through. BadInput: it is damaged.
@@ -302,7 +302,7 @@ def _verified(file: BinaryIO, records: dict[int, bytes], *, key: bytes) -> Gener
             seal = str(value["seal"])
             continue
         else:
-            checked(value, number)
+            check_record(value, number)
             records[number] = _digest(line)
             if len(records) % CHECKED == 0:
                 yield 0
@@ -341,8 +341,8 @@ def _parts(
             line = next(lines, b"")
             if _digest(line) != known:
                 raise BadInput(f"{NAME} was changed while it was read", hint="import it again")
-            record = checked(_json(line, number), number)
-            part[number] = redacted(record if trusted else lowered(record), redact, counts)
+            record = check_record(_json(line, number), number)
+            part[number] = redact_record(record if trusted else lower_record(record), redact, counts)
         yield part
 
 
@@ -429,17 +429,17 @@ def _join(rows: Rows, *, joined: Iterable[dict[str, Any]], renamed: Mapping[str,
 
 def _without_purged(rows: Rows, one: Mapping[str, Any], *, key: bytes) -> dict[str, Any]:
     purged = tombstones.marks(rows, key)
-    return without(one, lambda said: bool(purged.spans(said)))
+    return drop_purged(one, lambda said: bool(purged.spans(said)))
 
 
-def found_in(path: Path) -> Path | None:
+def find_file(path: Path) -> Path | None:
     """The file of memories that is named, or lies in a directory; None where there is none."""
     place = path / NAME if path.is_dir() else path
     return place if place.name == NAME and place.is_file() else None
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def open_file(path: Path) -> Iterator[BinaryIO]:
     """A file of memories, to be read; BadInput: it is larger than any."""
     with files.open_regular(path) as file:
         if os.fstat(file.fileno()).st_size > MOST_BYTES:
@@ -521,7 +521,7 @@ class NotesTaken:
     problems: list[str] = field(default_factory=list)
 
 
-def notes_in(path: Path) -> list[Path]:
+def find_notes(path: Path) -> list[Path]:
     """The notes of a memory directory, or the one that is named, at most 200, the newest first; [] where it is none."""
     if path.is_file():
         return [path] if is_note(path.name) else []
@@ -531,7 +531,7 @@ def notes_in(path: Path) -> list[Path]:
     return sorted(found, key=lambda one: (-one.stat().st_mtime, one.name))[: environment.MOST_FILES]
 
 
-def take_in_notes(store: Store, notes: Sequence[Path], *, project: int, now: str, taken: NotesTaken) -> Iterator[int]:
+def import_notes(store: Store, notes: Sequence[Path], *, project: int, now: str, taken: NotesTaken) -> Iterator[int]:
     """Takes in what notes say, for one project; after each batch how many files were read."""
     for number, path in enumerate(notes, start=1):
         said = _read(path, taken)

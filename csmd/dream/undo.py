@@ -60,7 +60,7 @@ EDITED = "the file was edited since"
 TAKEN_AWAY = "a purge took away what it had done"
 
 
-def newest_first(known: Sequence[Dream], ident: str) -> list[Dream]:
+def find_dreams_to_undo(known: Sequence[Dream], ident: str) -> list[Dream]:
     """The dreams to be undone for one to be: every one since that stands, the newest first, and that one.
 
     CsmdError where it cannot be undone.
@@ -76,7 +76,7 @@ def newest_first(known: Sequence[Dream], ident: str) -> list[Dream]:
     return sorted(since, key=lambda dream: dream.seq, reverse=True)
 
 
-def outlived(known: Sequence[Dream], *, now: str, keep_days: int, every_h: int) -> list[int]:
+def find_outlived(known: Sequence[Dream], *, now: str, keep_days: int, every_h: int) -> list[int]:
     """The dreams that are older than their journal is kept, by row key.
 
     Between two dreams, and since the last, no more counts than they may well be apart: a clock that is set a year ahead
@@ -118,7 +118,7 @@ def why_kept(was: Mapping[str, Any], then: Mapping[str, Any], now: Mapping[str, 
     return obstacle
 
 
-def together(made: Mapping[str, str], kept: Mapping[str, str]) -> dict[str, str]:
+def keep_together(made: Mapping[str, str], kept: Mapping[str, str]) -> dict[str, str]:
     """What of an action stays: where something that it `made` has to stay, all of it does.
 
     Both are id -> why, "" for what goes back; a half-undone promotion would be done again.
@@ -136,7 +136,7 @@ def _other(one: Mapping[str, Any], another: Mapping[str, Any]) -> frozenset[str]
 # --- files
 
 
-def unwritten(chain: Sequence[ChangedFile], content: str | None, purged: Collection[int] = ()) -> dict[int, str]:
+def why_files_stay(chain: Sequence[ChangedFile], content: str | None, purged: Collection[int] = ()) -> dict[int, str]:
     """The writings of one file, the oldest first -> why each is not undone, "" for those that are.
 
     From the newest on each must have left what is there now: what somebody wrote in between stays, and what is below.
@@ -155,7 +155,7 @@ def unwritten(chain: Sequence[ChangedFile], content: str | None, purged: Collect
     return found
 
 
-def unified(path: str, before: str | None, after: str | None) -> str:
+def unified_diff(path: str, before: str | None, after: str | None) -> str:
     """A file's change as people read it, with the lines around it; a file that is not there is /dev/null."""
     lines = difflib.unified_diff(
         (before or "").splitlines(),
@@ -216,7 +216,7 @@ def _told_of(rows: Rows, change: Change) -> dict[str, Any]:
             for one in change.rows
         ],
         "files": [
-            {"path": one.path, "diff": unified(one.path, one.before, one.after), "kept": one.kept}
+            {"path": one.path, "diff": unified_diff(one.path, one.before, one.after), "kept": one.kept}
             for one in change.files
         ],
         "purged": not change.rows and not change.files,
@@ -236,9 +236,9 @@ def _side(image: Before) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def undoing(rows: Rows, ident: str) -> list[Dream]:
+def plan_undo(rows: Rows, ident: str) -> list[Dream]:
     """The dreams that undoing one would undo, the newest first; CsmdError where it cannot be."""
-    found = newest_first(dreams.history(rows, limit=dreams.ALL), ident)
+    found = find_dreams_to_undo(dreams.history(rows, limit=dreams.ALL), ident)
     if not any(dreams.change_counts(rows, dream.seq) for dream in found):
         raise CsmdError(
             f"nothing of the dream {ident} can be undone: it changed nothing, or its journal is not kept any more",
@@ -253,17 +253,17 @@ def undoing(rows: Rows, ident: str) -> list[Dream]:
 def undo(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, Undone]:
     """Undoes a dream and every one since; what was changed since keeps its newer value and is told."""
     yield from finish(store, home=home, now=now)
-    found = yield from rows_back(store, ident, home=home, now=now, key=key)
+    found = yield from undo_rows(store, ident, home=home, now=now, key=key)
     yield from finish(store, home=home, now=now)
     return (yield from _told(store, found))
 
 
-def rows_back(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, list[Dream]]:
+def undo_rows(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, list[Dream]]:
     """The first half of undoing: the rows, and which files are to go back; the dreams, newest first. `finish` is the other."""
-    found = store.read(lambda rows: undoing(rows, ident))
+    found = store.read(lambda rows: plan_undo(rows, ident))
     seqs = [dream.seq for dream in found]
     paths = store.read(lambda rows: dreams.paths_of(rows, seqs))
-    texts = {path: text(home / path) for path in paths}
+    texts = {path: read_text(home / path) for path in paths}
     for seq in seqs:
         keys = store.read(partial(dreams.keys, dream=seq))[::-1]
         for start in range(0, len(keys), BATCH):
@@ -284,7 +284,7 @@ def _set_states(rows: Rows, *, seqs: Sequence[int], state: str, now: str) -> Non
 def _file_back(rows: Rows, *, seqs: Sequence[int], path: str, content: str | None, now: str, key: bytes) -> None:
     """Notes which writings of a file go back."""
     chain, marks = dreams.chain_of(rows, seqs, path), tombstones.marks(rows, key)
-    why = unwritten(chain, content, [one.seq for one in chain if _holds_purged(one, marks)])
+    why = why_files_stay(chain, content, [one.seq for one in chain if _holds_purged(one, marks)])
     for one in chain:
         dreams.mark_file(rows, one, kept=why[one.seq], now=now)
 
@@ -327,7 +327,7 @@ def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]
         for ident, row in of.items()
     }  # fmt: skip
     made = {ident: why.pop(ident) for ident, row in of.items() if not row.was.state}
-    stays = together(made, why)
+    stays = keep_together(made, why)
     # What was made goes last: until then others may stand aside for it.
     for ident in [*(one for one in of if one not in made), *made]:
         row, then = of[ident], belief_changes.seen(of[ident].then)
@@ -411,13 +411,13 @@ def finish(store: Store, *, home: Path, now: str) -> Generator[None, None, int]:
 
 def _give_back(store: Store, home: Path, seqs: Sequence[int], path: str, *, now: str) -> None:
     chain = store.read(lambda rows: dreams.chain_of(rows, seqs, path, undone_only=True))
-    before, found = chain[0].before, text(home / path)
+    before, found = chain[0].before, read_text(home / path)
     # The lines that were forgotten since do not come back.
     was = before and store.read(
         lambda rows: markdown_pages.without_forgotten(rows, before, path=path, key=store.hash_key)[0]
     )
     # Since it was decided that they go back somebody may have written there.
-    edited = found != was and any(unwritten(chain, found).values())
+    edited = found != was and any(why_files_stay(chain, found).values())
     if found != was and not edited:
         _write(home / path, was)
 
@@ -435,7 +435,7 @@ def _holds_purged(file: ChangedFile, marks: Marks) -> bool:
     return bool(marks) and file.before is not None and bool(clean(file.before, marks)[1])
 
 
-def text(path: Path) -> str | None:
+def read_text(path: Path) -> str | None:
     """What a file of csmd's holds, None where there is none; what cannot be read as one reads as nothing csmd wrote."""
     try:
         if path.is_symlink():

@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any
 
 from csmd.dream import narrator, page_files, reselection, steps, undo
-from csmd.dream.actions import PHASES, Action, Fact, Tally, after
+from csmd.dream.actions import PHASES, Action, Fact, Tally
+from csmd.dream.actions import apply_action as after
 from csmd.errors import BadInput, CsmdError
 from csmd.hosts.claude.environment import INDEX
 from csmd.store import dreams
@@ -38,7 +39,7 @@ def count_facts(read: steps.Read, *, now: str) -> steps.Steps[Mapping[int, Seque
     """Counts facts over journal and packets for a plan to go by; by project."""
     found: dict[int, Sequence[Fact]] = {}
     for place in read(dreams.dream_places):
-        found[place.seq] = read(partial(narrator.facts, project=place.seq, now=now))
+        found[place.seq] = read(partial(narrator.count_facts, project=place.seq, now=now))
         yield
     return found
 
@@ -66,10 +67,10 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
         return run(rows)
 
     facts = yield from count_facts(read, now=now)
-    plan = yield from steps.planned(read, now=now, facts=facts, near=near)
+    plan = yield from steps.plan_everywhere(read, now=now, facts=facts, near=near)
     actions = [one for one in plan.actions if seen is None or one.project_seq in seen]
     yield
-    files = yield from page_files.changes(
+    files = yield from page_files.preview_changes(
         rows, ctx.config.paths.memory, facts=[one for here in facts.values() for one in here], key=ctx.store.hash_key,
         after={one.id: one for action in plan.actions for one in after(action, lambda memory: memory)},
     )  # fmt: skip
@@ -136,7 +137,7 @@ def _again(
     if not dry_run:
         return {"dry_run": False, "job": ctx.dreams.order(reselection.WHY, awaited=True, confirmed=yes).id}
     seen = places(rows, "", asking)
-    found = yield from reselection.planned(lambda run: run(rows), key=ctx.store.hash_key)
+    found = yield from reselection.plan_reselection(lambda run: run(rows), key=ctx.store.hash_key)
 
     def shown(project: int) -> bool:
         return seen is None or project in seen
@@ -171,7 +172,7 @@ def _history(ctx: ToolContext, rows: Rows, limit: int = 20) -> Json:
 
 def _undo(ctx: ToolContext, rows: Rows, id_: str, dry_run: bool = True) -> Json:
     dream = _find(rows, id_)
-    wanted = undo.undoing(rows, dream.id)
+    wanted = undo.plan_undo(rows, dream.id)
     if dry_run:
         return {"dry_run": True, "dreams": [dream_json(rows, one) for one in wanted]}
     return {"dry_run": False, "job": ctx.submit("undo", order={"dream": dream.id})}

@@ -231,7 +231,7 @@ def dreamt(steward: Background, did: Counter[str]) -> float:
 def steps(store: Store, *, now: str, facts: stage.Facts) -> stage.Steps[int]:
     """A dream from begin to end, step by step; how many actions it did."""
     dream = store.write(lambda rows: dreams.begin(rows, why="bench", sessions=0, now=now))
-    done = yield from stage.batches(store, dream, now=now, key=store.hash_key, facts=facts)
+    done = yield from stage.carry_out_everywhere(store, dream, now=now, key=store.hash_key, facts=facts)
     store.write(lambda rows: dreams.end(rows, dream.seq, state="done", now=now))
     return done
 

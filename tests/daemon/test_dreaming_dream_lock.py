@@ -42,7 +42,7 @@ def left_by(path: Path, **changed: Any) -> bytes:
     """A lock that somebody left."""
     values = {"host": "here", "boot": "b1", "pid": 1, "start": 1.0, "beat": iso(NOW), "token": "t", **changed}
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    path.write_bytes(holders.text(Holder(**values)))
+    path.write_bytes(holders.encode_holder(Holder(**values)))
     return path.read_bytes()
 
 

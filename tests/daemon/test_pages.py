@@ -64,7 +64,9 @@ def test_status_and_brief_tell_what_is_asked_and_what_is_not_read(parts: Any) ->
     (page.parent / f"{page.stem} (1).md").write_text("x")
     (page.parent.parent / "user.md").write_bytes(b"\xff\xfe")
     assert parts.background.edited.read() == 1
-    told = parts.store.read(lambda found: page_edits.told(found, parts.machine.paths.memory, key=parts.store.hash_key))
+    told = parts.store.read(
+        lambda found: page_edits.report(found, parts.machine.paths.memory, key=parts.store.hash_key)
+    )
     assert told == {
         "asked": [{"page": name, "lines": 1}], "restored": [], "copies": [f"projects/{page.stem} (1).md"], "edited": [],
         "unread": [{"page": "user.md", "why": "it is not UTF-8"}],
@@ -152,9 +154,9 @@ def test_pages_are_planned_anew_for_what_changes_them_and_for_no_hook(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(parts)
-    store, planned = parts.store, page_files.planned
+    store, planned = parts.store, page_files.plan_pages
     asked: list[int] = []
-    monkeypatch.setattr(page_files, "planned", lambda *given, **more: asked.append(1) or planned(*given, **more))
+    monkeypatch.setattr(page_files, "plan_pages", lambda *given, **more: asked.append(1) or planned(*given, **more))
     for path in parts.machine.paths.memory.rglob("*.md"):
         path.unlink()
     store.write(lambda rows: rows.run("delete from pages"))

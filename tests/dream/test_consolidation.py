@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.dream import consolidation, wording
-from csmd.dream.actions import Action, Snapshot, alive
+from csmd.dream.actions import Action, Snapshot
+from csmd.dream.actions import is_alive as alive
 from csmd.model import AUTHORITY_RANK, NEVER, Memory, Provenance
 
 CACHE, AGAIN, LONGER = SAID[0], SAID[1], SAID[4]

@@ -539,9 +539,9 @@ def test_the_days_over_thirty_days_ago_move_to_the_archive_and_the_journal_knows
     dream = store.write(lambda rows: dreams.begin(rows, why="time", sessions=1, now=now))
 
     def move() -> list[str]:
-        return list(daily.archive(store, memory.parent, memory, dream.seq, now=now, here=here))
+        return list(daily.archive_days(store, memory.parent, memory, dream.seq, now=now, here=here))
 
-    first = next(daily.archive(store, memory.parent, memory, dream.seq, now=now, here=here))
+    first = next(daily.archive_days(store, memory.parent, memory, dream.seq, now=now, here=here))
     assert first == "memory/daily/2026-03-01.md"
     (memory / "daily/2026-03-01.md").write_text(was)  # as where it was killed before the file was gone
     assert move() == ["memory/daily/2026-03-01.md", "memory/daily/2026-03-01.yaml"]

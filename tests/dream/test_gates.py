@@ -31,7 +31,7 @@ OPEN = Seen(
 
 
 def said(seen: Seen = OPEN, chosen: Chosen | None = None, **changed: Any) -> str:
-    return gates.walk(chosen or Chosen(), replace(seen, **changed)).words
+    return gates.ask_gates(chosen or Chosen(), replace(seen, **changed)).words
 
 
 @pytest.mark.invariant("Each dream gate keeps out by itself, and every reason is kept; no clock shuts one for good")
@@ -62,7 +62,7 @@ def test_each_gate_keeps_out_by_itself_and_says_why(changed: dict[str, Any], wor
 
 @pytest.mark.invariant("Each dream gate keeps out by itself, and every reason is kept; no clock shuts one for good")
 def test_every_reason_is_kept_also_behind_the_first_that_says_no() -> None:
-    verdict = gates.walk(
+    verdict = gates.ask_gates(
         Chosen(on=False),
         replace(OPEN, last_at=ago(hours=1), sessions=0, calm_s=0, holder="h (process 1) dreams already"),
     )

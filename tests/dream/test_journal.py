@@ -167,7 +167,7 @@ def test_an_older_dream_is_undone_with_every_newer_one_and_the_preview_says_so(s
     was = dump(store)
     first = dream(store, [("merge", idents[0], idents[1])], at=LATER)
     second = dream(store, [("archive", idents[1], idents[1])], at=LAST)
-    assert [one.id for one in store.read(lambda rows: stage_undo.undoing(rows, first.id))] == [second.id, first.id]
+    assert [one.id for one in store.read(lambda rows: stage_undo.plan_undo(rows, first.id))] == [second.id, first.id]
     undone = undo(store, first.id)
     assert [(one.id, one.state, one.undone_at) for one in undone.dreams] == [
         (second.id, "undone", LAST), (first.id, "undone", LAST),
@@ -244,7 +244,7 @@ def test_undoing_that_is_killed_between_rows_and_files_is_finished_at_the_next_s
     write_page(store, done, "one\n")
     write_page(store, done, "two\n", "memory/topics.md")
     place = store.path.parent
-    whole(stage_undo.rows_back(store, done.id, home=place, now=LAST, key=store.hash_key))
+    whole(stage_undo.undo_rows(store, done.id, home=place, now=LAST, key=store.hash_key))
     (place / "memory/topics.md").unlink()  # this far it came
     assert whole(stage_unwriting.finish(store, home=place, now=LAST)) == 1
     assert not (place / PAGE).exists()

@@ -53,7 +53,7 @@ def told(store: Store) -> list[Fact]:
     while packets.step(store, now=NOW) or digest.step(store, now=NOW):
         pass
     (project,) = store.read(lambda rows: rows.one("select seq from projects where key = 'till'"))
-    return store.read(lambda rows: narrator.facts(rows, project, now=NOW))
+    return store.read(lambda rows: narrator.count_facts(rows, project, now=NOW))
 
 
 def test_what_several_sessions_show_is_told_of_their_project(store: Store) -> None:
@@ -83,7 +83,7 @@ def test_what_several_sessions_show_is_told_of_their_project(store: Store) -> No
         assert "s5" not in {sessions[uuid] for uuid in one.evidence}
     assert told(store) == found, "and again the same"
     (other,) = store.read(lambda rows: rows.one("select seq from projects where key = 'other'"))
-    assert store.read(lambda rows: narrator.facts(rows, other, now=NOW)) == []
+    assert store.read(lambda rows: narrator.count_facts(rows, other, now=NOW)) == []
 
 
 @pytest.mark.invariant("A counted fact rests on two sessions and fades with what was purged")

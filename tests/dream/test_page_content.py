@@ -36,7 +36,7 @@ def memory(number: int, said: str, category: Category) -> Memory:
 def page(known: list[Memory]) -> Page | None:
     shows = {one.id: ("the build fails with exit code 2",) for one in known if one.category == "gotcha"}
     beside = page_content.Beside(shows=shows)
-    return page_content.page_of(
+    return page_content.build_page(
         PLACE, known, facts=(), themes=("builds",), beside=beside, left_out=lambda said: said == ""
     )
 
@@ -60,13 +60,13 @@ def test_every_memory_of_a_page_is_read_back_and_nothing_is_an_edit(said: list[t
     if made is None:
         return
     more = sum(section.more for section in made.sections)
-    written = page_format.written(made)
-    read = page_format.read(written)
+    written = page_format.render_page(made)
+    read = page_format.parse_page(written)
     assert len(read.lines()) + more == sum(map(stands, known))
     assert {item.id: item.text for _, item in read.lines()} == {
         item.id: page_lines.meant(page_lines.plain(item.text)) for section in made.sections for item in section.items
     }
-    assert page_edits.edits({PLACE.path: read}, {PLACE.path: read})[PLACE.path].number == 0
+    assert page_edits.find_edits({PLACE.path: read}, {PLACE.path: read})[PLACE.path].number == 0
     assert page(list(reversed([one for one in known if stands(one)]))) == made, (
         "the order in which they come is no matter"
     )
@@ -75,10 +75,11 @@ def test_every_memory_of_a_page_is_read_back_and_nothing_is_an_edit(said: list[t
 def test_a_gotcha_shows_how_it_looks_and_that_is_no_line_of_its_own() -> None:
     made = page([memory(1, "The exporter fails when its directory below var is missing", "gotcha")])
     assert made is not None
-    assert "missing <!-- m:m0000000001 -->\n  - shows as: the build fails with exit code 2\n" in page_format.written(
-        made
+    assert (
+        "missing <!-- m:m0000000001 -->\n  - shows as: the build fails with exit code 2\n"
+        in page_format.render_page(made)
     )
-    assert len(page_format.read(page_format.written(made)).lines()) == 1
+    assert len(page_format.parse_page(page_format.render_page(made)).lines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -93,13 +94,13 @@ def test_a_name_is_a_files_whatever_it_is(name: str, slug: str) -> None:
 @pytest.mark.parametrize("name", ["a --- b", "x\n---\n\n# y", "[a](b)", "<!-- m:m0000000001 -->", 'quo"te: #'])
 def test_a_projects_name_forges_neither_head_nor_line(name: str) -> None:
     place = Place(seq=1, key="k", name=name, root=f"/p/{name}")
-    made = page_content.page_of(
+    made = page_content.build_page(
         place, [memory(1, "The exporter needs its directory", "fact")], facts=(), themes=(), left_out=bool
     )
     assert made is not None
-    read = page_format.read(page_format.written(made))
+    read = page_format.parse_page(page_format.render_page(made))
     assert [item.id for _, item in read.lines()] == ["m0000000001"] and not read.own and read.head["type"] == "project"
-    assert len(page_format.read(page_format.written(page_content.index([made]))).lines()) == 1
+    assert len(page_format.parse_page(page_format.render_page(page_content.build_index([made]))).lines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_a_projects_name_forges_neither_head_nor_line(name: str) -> None:
 def test_the_index_keeps_the_hosts_limits(number: int, own: tuple[str, ...]) -> None:
     head = {"name": "n", "description": "d" * 150, "type": "project"}
     known = [Page(path=f"projects/p{one}.md", head=head, title=f"p{one} 𝄞") for one in range(number)]
-    whole = page_format.written(page_content.index(known, Read(own=own)))
+    whole = page_format.render_page(page_content.build_index(known, Read(own=own)))
     if not own or len(own) < 100:
         assert environment.cut_index(whole) == whole
         assert len(whole.encode()) <= 25_000 and whole.count("\n") <= 200
@@ -123,15 +124,15 @@ def test_whatever_pages_there_are_and_whatever_a_person_wrote_the_index_is_withi
     number: int, about: str, theirs: list[str]
 ) -> None:
     place = Place(seq=1, key="k", name="n", root=about)
-    made = page_content.page_of(
+    made = page_content.build_page(
         place, [memory(1, "The gull listens on port 8400", "fact")], facts=(), themes=(), left_out=bool
     )
     assert made is not None
     known = [replace(made, path=f"projects/p{one}.md", title=f"p{one} {about}") for one in range(number)]
-    was = page_format.read("# What csmd remembers\n\n" + "\n\n".join(theirs))
-    whole = page_format.written(page_content.index(known, was))
+    was = page_format.parse_page("# What csmd remembers\n\n" + "\n\n".join(theirs))
+    whole = page_format.render_page(page_content.build_index(known, was))
     assert environment.cut_index(whole) == whole and len(whole.encode()) <= 25_000 and whole.count("\n") <= 200
-    assert page_format.written(page_content.index(known, page_format.read(whole))) == whole, (
+    assert page_format.render_page(page_content.build_index(known, page_format.parse_page(whole))) == whole, (
         "made over itself it is the same"
     )
 
@@ -147,11 +148,11 @@ def test_a_count_that_names_no_command_but_those_of_a_line_above_is_not_told_aga
         counted("Linting is done with `make lint`, 4 of 5 times, else with `ruff`."),
         counted("When `make lint` changes, so does `make fmt`.", "files"),
     ]
-    made = page_content.page_of(PLACE, [line], facts=facts, themes=(), left_out=lambda said: False)
+    made = page_content.build_page(PLACE, [line], facts=facts, themes=(), left_out=lambda said: False)
     assert made is not None
     assert [item.text for item in made.sections[-1].items] == [one.text for one in facts[1:]]
     raised = memory(2, "When `make lint` changes, so does `make fmt`.", "fact")
-    made = page_content.page_of(PLACE, [line, raised], facts=facts, themes=(), left_out=lambda said: False)
+    made = page_content.build_page(PLACE, [line, raised], facts=facts, themes=(), left_out=lambda said: False)
     assert made is not None and [item.text for item in made.sections[-1].items] == [facts[1].text]
 
 
@@ -197,8 +198,8 @@ def test_what_was_to_be_done_stands_as_long_as_anybody_may_still_mean_it() -> No
     ):  # fmt: skip
         made = page([one, other])
         assert made is not None and ("Still open" in [section.heading for section in made.sections]) is stands
-    own = page_format.read(f"## Mine\n\n- {plan.text} <!-- m:{plan.id} -->\n")
-    made = page_content.page_of(PLACE, [plan, later[1]], facts=(), themes=(), left_out=lambda said: False, was=own)
+    own = page_format.parse_page(f"## Mine\n\n- {plan.text} <!-- m:{plan.id} -->\n")
+    made = page_content.build_page(PLACE, [plan, later[1]], facts=(), themes=(), left_out=lambda said: False, was=own)
     assert made is not None and plan.id in [item.id for section in made.sections for item in section.items], (
         "a person put it there"
     )
@@ -280,15 +281,21 @@ def test_what_a_person_writes_on_a_page_is_no_session_that_leaves_a_plan_behind(
     plan = memory(1, "the amber gate gets a key of its own next", "plan")
     assert plan.gate == "promissory"
     late = replace(memory(2, "birch folders are read only", "fact"), confirmed_at="2027-01-01", session_id="")
-    assert page_content.still([plan, late]) == [plan, late]
-    assert page_content.still([plan, replace(late, session_id="s9")]) == [replace(late, session_id="s9")]
+    assert page_content.drop_old_plans([plan, late]) == [plan, late]
+    assert page_content.drop_old_plans([plan, replace(late, session_id="s9")]) == [replace(late, session_id="s9")]
 
 
 def test_where_no_heading_tells_what_was_edited_since_the_line_does() -> None:
     one = replace(memory(0, "the amber gate returns early", "gotcha"), is_edited=True, scene="at src/gate.py")
-    assert page_content.line(one).scene == "said at src/gate.py"
-    assert page_content.line(one, page_content.Beside(edits=True)).scene == "said at src/gate.py, its code edited since"
-    assert page_content.line(replace(one, scene=""), page_content.Beside(edits=True)).scene == "its code edited since"
+    assert page_content.build_item(one).scene == "said at src/gate.py"
+    assert (
+        page_content.build_item(one, page_content.Beside(edits=True)).scene
+        == "said at src/gate.py, its code edited since"
+    )
+    assert (
+        page_content.build_item(replace(one, scene=""), page_content.Beside(edits=True)).scene
+        == "its code edited since"
+    )
 
 
 def test_a_reviewers_remark_stands_under_a_heading_of_its_own() -> None:
@@ -331,17 +338,19 @@ def test_what_was_said_of_code_that_was_edited_since_stands_apart_and_last_but_w
 def test_the_index_says_a_name_once_and_a_theme_whose_notes_it_has() -> None:
     notes = {one.id: one for one in (memory(1, "The exporter needs its directory", "fact"),)}
     theme = page_content.Theme(name="exports", members=frozenset(notes))
-    made = page_content.topic(theme, "topics/exports.md", list(notes.values()), {1: PLACE})
-    assert "- [exports](topics/exports.md): 1 note of gull\n" in page_format.written(page_content.index([made]))
+    made = page_content.build_theme_page(theme, "topics/exports.md", list(notes.values()), {1: PLACE})
+    assert "- [exports](topics/exports.md): 1 note of gull\n" in page_format.render_page(
+        page_content.build_index([made])
+    )
 
 
 def test_the_users_page_says_that_there_is_nothing_yet() -> None:
     empty, some = (
-        page_format.written(page_content.page_of(Place(seq=0, key="", name="", root=""), known))
+        page_format.render_page(page_content.build_page(Place(seq=0, key="", name="", root=""), known))
         for known in ([], [memory(1, "The user is called Ada", "fact")])
     )
     assert "Nothing is known yet" in empty and "Nothing is known yet" not in some
-    assert not page_format.read(empty).lines() and not page_format.read(empty).own
+    assert not page_format.parse_page(empty).lines() and not page_format.parse_page(empty).own
 
 
 # --- themes
@@ -410,11 +419,11 @@ def check(case: Case) -> None:
             name=name, members=frozenset(numbers(spans)), also=tuple(filter(None, [also.rstrip(")")]))
         )
     known = page_content.Known(tagged=tagged, project_of=project_of, paged=paged, listed=numbers(case.listed))
-    found = page_content.themes(known)
+    found = page_content.choose_themes(known)
     assert "; ".join(f"{theme.name}: {len(theme.members)}" for theme in found) == case.themes
-    assert page_content.themes(replace(known, tagged=dict(reversed(tagged.items())))) == found
+    assert page_content.choose_themes(replace(known, tagged=dict(reversed(tagged.items())))) == found
     have = {one.name: one for one in found}
-    again = page_content.themes(replace(known, paged=have))
+    again = page_content.choose_themes(replace(known, paged=have))
     assert [theme.name for theme in again] == [theme.name for theme in found], "what has pages keeps them"
 
 

@@ -29,7 +29,7 @@ def body(path: str, numbers: range, *, counted: tuple[str, ...] = ()) -> str:
     ]
     if counted:
         sections.append(Section(heading="Counted over sessions", items=tuple(Item(text=one) for one in counted)))
-    return page_format.written(
+    return page_format.render_page(
         Page(
             path=path,
             head={"name": "x", "type": "project"},
@@ -108,8 +108,8 @@ def words(found: Edits) -> list[str]:
 
 
 def done(files: dict[str, str]) -> dict[str, Edits]:
-    olds = {path: page_format.read(whole) for path, whole in WHOLE.items()}
-    return page_edits.edits(olds, {path: page_format.read(whole) for path, whole in files.items()})
+    olds = {path: page_format.parse_page(whole) for path, whole in WHOLE.items()}
+    return page_edits.find_edits(olds, {path: page_format.parse_page(whole) for path, whole in files.items()})
 
 
 def check(case: Case) -> None:
@@ -159,10 +159,10 @@ def test_more_new_lines_than_anybody_types_are_a_problem() -> None:
 
 
 def test_a_page_that_somebody_wrote_is_read_but_for_what_csmd_once_wrote_there() -> None:
-    news = {PROJECT: page_format.read(WHOLE[PROJECT] + "\n## Facts\n\n- mine\n")}
-    assert words(page_edits.edits({}, news)[PROJECT])[0] == f"{PROJECT} new Facts: mine"
-    assert [line.text for line in page_edits.edits({}, news)[PROJECT].new] == ["mine"]
-    assert page_edits.edits({}, {PROJECT: Read()})[PROJECT] == Edits(path=PROJECT, blank=True)
+    news = {PROJECT: page_format.parse_page(WHOLE[PROJECT] + "\n## Facts\n\n- mine\n")}
+    assert words(page_edits.find_edits({}, news)[PROJECT])[0] == f"{PROJECT} new Facts: mine"
+    assert [line.text for line in page_edits.find_edits({}, news)[PROJECT].new] == ["mine"]
+    assert page_edits.find_edits({}, {PROJECT: Read()})[PROJECT] == Edits(path=PROJECT, blank=True)
 
 
 READABLE = {
@@ -173,7 +173,7 @@ READABLE = {
 
 @pytest.mark.parametrize(("raw", "said"), READABLE.items(), ids=range(len(READABLE)))
 def test_what_is_no_text_is_said_to_be_none(raw: bytes, said: tuple[str, str]) -> None:
-    assert page_format.text_of(raw) == said
+    assert page_format.decode_page(raw) == said
 
 
 COPIES = (
@@ -193,7 +193,7 @@ NO_COPIES = (
 
 
 def test_copies_that_sync_services_and_editors_make_are_known_by_their_names() -> None:
-    assert page_edits.copies([*COPIES, *NO_COPIES], WHOLE) == sorted(COPIES)
+    assert page_edits.find_copies([*COPIES, *NO_COPIES], WHOLE) == sorted(COPIES)
 
 
 HOME = "/h/csmd/memory"
@@ -227,5 +227,5 @@ def test_a_tool_that_names_a_page_may_have_written_it(call: tuple[str, str, str]
         tuple(page_edits.may_write(tool, given_, cwd, directory=HOME, path=path) for path in (USER, PROJECT)) == wrote
     )
     for path, did in zip((USER, PROJECT), wrote, strict=True):
-        found = cwd.startswith(HOME) or any(name in given_ for name in page_edits.names_of(HOME, path))
+        found = cwd.startswith(HOME) or any(name in given_ for name in page_edits.words_naming(HOME, path))
         assert found or not did, "what is judged is looked up by its words"

@@ -120,7 +120,7 @@ class Home:
         return found[0]
 
     def told(self) -> dict[str, Any]:
-        return self.store.read(lambda rows: page_edits.told(rows, self.directory, key=self.store.hash_key))
+        return self.store.read(lambda rows: page_edits.report(rows, self.directory, key=self.store.hash_key))
 
     def waiting(self) -> list[tuple[str, str, str, tuple[str, ...]]]:
         found = self.store.read(lambda rows: candidates.waiting(rows, projects=None))
@@ -368,7 +368,7 @@ def test_what_would_be_written_is_told_a_page_a_step_and_of_which_projects_it_is
     home.say("The warden keeps his list in a blue folder", project=third)
 
     def preview(rows: Rows) -> tuple[int, dict[str, frozenset[int]]]:
-        steps = page_files.changes(rows, home.directory, facts=(), key=home.store.hash_key, after={})
+        steps = page_files.preview_changes(rows, home.directory, facts=(), key=home.store.hash_key, after={})
         count = 0
         while True:
             try:
@@ -443,7 +443,7 @@ def test_a_whole_life_of_a_page(home: Home) -> None:
     assert home.read() == 0
     home.write(now=LATER)
     assert home.write(now=LAST) == [] and home.read(now=LAST) == 0
-    said = page_format.read(home.text(path)).lines()
+    said = page_format.parse_page(home.text(path)).lines()
     assert {item.id for _, item in said} == {one.id for one in home.store.read(markdown_pages.alive)}
 
 

@@ -65,7 +65,7 @@ CASES = {
 
 
 def check(case: Case) -> None:
-    found = page_format.read(case.file)
+    found = page_format.parse_page(case.file)
     assert found.problem.startswith(case.problem) if case.problem else not found.problem
     if not case.problem:
         assert tuple((heading, item.text, item.id) for heading, item in found.lines()) == case.read
@@ -102,8 +102,8 @@ def test_whatever_a_memory_says_it_stands_on_one_line_and_is_read_back() -> None
 
 
 def comes_back(whole: Page) -> None:
-    written = page_format.written(whole)
-    found = page_format.read(written)
+    written = page_format.render_page(whole)
+    found = page_format.parse_page(written)
     asked = [
         (one.heading, item.id, display.squeeze(display.defuse(item.text)))
         for one in whole.sections
@@ -116,7 +116,7 @@ def comes_back(whole: Page) -> None:
         for one in found.sections
         if one.heading != page_format.OWN
     ] == [(one.heading, one.level, [note.text for note in one.notes]) for one in whole.sections]
-    assert page_format.written(replace(whole, head=found.head)) == written
+    assert page_format.render_page(replace(whole, head=found.head)) == written
     assert not found.problem and found.head["type"] == "project"
     assert "name" in found.head
 
@@ -133,8 +133,8 @@ def test_what_is_written_is_read_back(said: list[str]) -> None:
     | st.lists(st.sampled_from((*NASTY, f"- a <!-- m:{ID} -->", "## H", "")), max_size=12).map("\n".join)
 )
 def test_reading_never_fails_and_what_was_read_is_read_again(whole: str) -> None:
-    found = page_format.read(whole)
-    again = page_format.read(page_format.written(Page(path="", sections=found.sections, own=())))
+    found = page_format.parse_page(whole)
+    again = page_format.parse_page(page_format.render_page(Page(path="", sections=found.sections, own=())))
     kept = [(item.id, item.text) for _, item in found.lines() if page_lines.plain(item.text)]
     assert [(item.id, page_lines.meant(page_lines.plain(item.text))) for _, item in again.lines()] == [
         (ident, page_lines.meant(page_lines.plain(said))) for ident, said in kept

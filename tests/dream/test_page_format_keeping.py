@@ -26,12 +26,14 @@ def page(known: list[int]) -> Page:
 
 def again(was: str, known: list[int]) -> str:
     """The page as it is made anew over what stands there."""
-    made, read = page(known), page_format.read(was)
+    made, read = page(known), page_format.parse_page(was)
     standing = {item.id: item for section in made.sections for item in section.items}
-    there = page_format.placed(read, standing, page_content.is_ours)
-    left = [page_format.mapped(one, lambda item: None if item.id in there else item) for one in made.sections]
+    there = page_format.find_placed(read, standing, page_content.is_ours)
+    left = [page_format.map_items(one, lambda item: None if item.id in there else item) for one in made.sections]
     own = {ident: standing[ident] for ident in there}
-    return page_format.written(page_format.kept(replace(made, sections=tuple(left)), read, own, page_content.is_ours))
+    return page_format.render_page(
+        page_format.keep_own_words(replace(made, sections=tuple(left)), read, own, page_content.is_ours)
+    )
 
 
 @pytest.mark.invariant(
@@ -46,7 +48,7 @@ def again(was: str, known: list[int]) -> str:
 def test_whatever_is_written_between_the_lines_stays_and_stays_where_it_stood(
     known: list[int], later: list[int], written: list[tuple[int, str]]
 ) -> None:
-    rows = page_format.written(page(known)).split("\n")
+    rows = page_format.render_page(page(known)).split("\n")
     for at, said in sorted(written, key=lambda one: one[0], reverse=True):
         place = 4 + at % (len(rows) - 4)  # below csmd's first words
         rows[place:place] = ["", said, ""]
@@ -60,7 +62,7 @@ def test_whatever_is_written_between_the_lines_stays_and_stays_where_it_stood(
 
 
 def test_a_note_stays_below_the_line_that_it_stood_below_or_the_nearest_that_is_left() -> None:
-    was = page_format.read(
+    was = page_format.parse_page(
         "## Facts\n\n- a <!-- m:m000000000a -->\n- b <!-- m:m000000000b -->\n\nof b\n\n- c <!-- m:m000000000c -->\n\nthe end\n"
     )
 
@@ -68,7 +70,9 @@ def test_a_note_stays_below_the_line_that_it_stood_below_or_the_nearest_that_is_
         items = tuple(Item(text=one, id=f"m000000000{one}") for one in names)
         made = Page(path="", sections=(Section(heading="Facts", items=items),))
         return " ".join(
-            page_format.written(page_format.kept(made, was, {}, page_content.is_ours)).replace("-->", "").split()[2:]
+            page_format.render_page(page_format.keep_own_words(made, was, {}, page_content.is_ours))
+            .replace("-->", "")
+            .split()[2:]
         )
 
     def marked(said: str) -> str:
@@ -78,8 +82,10 @@ def test_a_note_stays_below_the_line_that_it_stood_below_or_the_nearest_that_is_
     assert now("d", "b", "a") == marked("d b") + " of b " + marked("a") + " the end"
     assert now("a", "c") == marked("a") + " of b " + marked("c") + " the end"
     assert now("c") == "of b " + marked("c") + " the end"
-    empty = page_format.kept(Page(path=""), was, {}, page_content.is_ours)
-    assert page_format.written(empty) == "## Facts\n\nof b\n\nthe end\n", "a heading stays for what they wrote under it"
+    empty = page_format.keep_own_words(Page(path=""), was, {}, page_content.is_ours)
+    assert page_format.render_page(empty) == "## Facts\n\nof b\n\nthe end\n", (
+        "a heading stays for what they wrote under it"
+    )
     assert page_format.has_theirs(was, page_content.is_ours) and not page_format.has_theirs(
         Read(), page_content.is_ours
     )

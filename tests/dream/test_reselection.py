@@ -10,7 +10,8 @@ import pytest
 from recall.test_visibility import project, remember, say
 
 from csmd.dream import reselection
-from csmd.dream.reselection import ENOUGH, Plan, Said, plan
+from csmd.dream.reselection import ENOUGH, Plan, Said
+from csmd.dream.reselection import match_statements as plan
 from csmd.extraction import statements as distill
 from csmd.memory import remember as believe
 from csmd.model import Authority, Memory, Provenance, Statement
@@ -101,7 +102,7 @@ def held(store: Store) -> list[Memory]:
 
 def carry_out(store: Store, found: Plan) -> None:
     dream = store.write(lambda rows: dreams.begin(rows, why="test", sessions=0, now=AT))
-    for _ in reselection.batches(store, dream, found, now=AT, key=store.hash_key):
+    for _ in reselection.carry_out(store, dream, found, now=AT, key=store.hash_key):
         pass
 
 
@@ -175,7 +176,7 @@ def test_a_plan_lists_nothing_that_was_forgotten(store: Store) -> None:
     store.write(lambda rows: cursors.move_cursor(rows, distill.STAGE, str(session), 1))
 
     def planned() -> Plan:
-        return whole(reselection.planned(store.read, key=store.hash_key))
+        return whole(reselection.plan_reselection(store.read, key=store.hash_key))
 
     store.write(lambda rows: rows.run("delete from memories"))
     assert [one.statement.text for one in planned().made] == [words]

@@ -50,7 +50,7 @@ def look_in(rows: Rows) -> stored.Place:
 
 
 def look(store: Store) -> Snapshot:
-    return whole(stage.looked(store.read, store.read(look_in), now=NOW, facts={}))
+    return whole(stage.read_snapshot(store.read, store.read(look_in), now=NOW, facts={}))
 
 
 def say(store: Store, said: str, *, day: int, number: int = 0, **changes: object) -> str:
@@ -120,14 +120,14 @@ def test_ten_dreams_over_unchanged_input_change_nothing_after_the_first(store: S
     for number in range(9):
         assert dream(store, now=f"2026-03-1{number}T10:00:00.000Z", facts=facts) == 0
     assert dump(store) == first
-    assert whole(stage.planned(store.read, now=NOW, facts=facts)).actions == ()
+    assert whole(stage.plan_everywhere(store.read, now=NOW, facts=facts)).actions == ()
 
 
 def test_the_dry_run_is_what_is_done_and_writes_nothing(store: Store) -> None:
     talk(store, 3)
     doubled(store)
     before = dump(store)
-    found = whole(stage.planned(store.read, now=NOW, facts={}))
+    found = whole(stage.plan_everywhere(store.read, now=NOW, facts={}))
     assert dump(store) == before and found.actions and found.tallies
     dream(store, now=NOW)
     done = store.read(lambda rows: rows.all("select kind, reason from dream_changes order by seq"))
@@ -180,7 +180,7 @@ def test_a_dream_that_is_stopped_leaves_what_is_done_and_the_next_one_does_the_r
     for number, said in enumerate((SAID[0], SAID[9], SAID[11], SAID[15])):
         double(store, say(store, said, day=1, number=3 * number), f"{said.lower()}!", number=3 * number + 1)
     begun = store.write(lambda rows: dreams.begin(rows, why="test", sessions=0, now=NOW))
-    steps = stage.batches(store, begun, now=NOW, key=store.hash_key, facts={})
+    steps = stage.carry_out_everywhere(store, begun, now=NOW, key=store.hash_key, facts={})
     while not (done := store.read(lambda rows: sum(dreams.change_counts(rows, begun.seq).values()))):
         next(steps)
     steps.close()
@@ -227,7 +227,7 @@ def test_what_holds_everywhere_takes_in_a_projects_own_and_its_plan_is_the_same_
                 "update memories set text = 'I always prefer tabs over spaces!' where id = :id", id=other
             )
         )
-    dry = whole(stage.planned(store.read, now=NOW, facts={})).actions
+    dry = whole(stage.plan_everywhere(store.read, now=NOW, facts={})).actions
     assert [(one.kind, one.other and one.other.version) for one in dry] == [("merge", 1), ("merge", 2)]
     assert dream(store, now=NOW) == 2
     assert read(store, everywhere).version == 3 and len(read(store, everywhere).provenance) == 3
@@ -247,7 +247,7 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     ]
     assert {read(store, ident).scope for ident in own} == {"project"}
     before = {ident: read(store, ident) for ident in own}
-    dry = whole(stage.planned(store.read, now=NOW, facts={})).actions
+    dry = whole(stage.plan_everywhere(store.read, now=NOW, facts={})).actions
     assert [one.kind for one in dry] == ["lift"] + ["merge"] * 4
     assert dream(store, now=NOW) == 5
     assert [(one.kind, one.reason) for one in dry] == store.read(
@@ -285,7 +285,7 @@ def test_what_is_to_hold_everywhere_and_is_other_by_then_is_planned_anew(store: 
         say(store, "Never deploy on Fridays", day=day, project=name, gate="behavioral", category="preference")
         for day, name in enumerate(("alpha", "beta", "gamma"), start=1)
     ]
-    (action,) = whole(stage.planned(store.read, now=NOW, facts={})).actions[:1]
+    (action,) = whole(stage.plan_everywhere(store.read, now=NOW, facts={})).actions[:1]
     assert action.made is not None and action.memory is not None
     made, others = action.made, [ident for ident in own if ident != action.memory.id]
     place = read(store, others[0]).project_seq
@@ -328,7 +328,7 @@ def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(st
     near = frozenset({tuple(sorted((old, new)))})
 
     def ask(rows: Rows) -> int:
-        seen = replace(whole(stage.looked(lambda read: read(rows), look_in(rows), now=NOW, facts={})), near=near)  # type: ignore[arg-type]
+        seen = replace(whole(stage.read_snapshot(lambda read: read(rows), look_in(rows), now=NOW, facts={})), near=near)  # type: ignore[arg-type]
         begun = dreams.begin(rows, why="test", sessions=0, now=NOW)
         done = stage.carry_out(rows, begun.seq, plan(seen)[0].actions, now=NOW, key=store.hash_key)[0]
         dreams.end(rows, begun.seq, state="done", now=NOW)
@@ -448,7 +448,7 @@ def test_four_hundred_dreams_lose_nothing_that_a_user_stated_for_good(store: Sto
             if day % 10 == 0:
                 projects.touch(rows, home.seq, f"{today}T10:00:00.000Z")
             begun = dreams.begin(rows, why="test", sessions=0, now=f"{today}T03:00:00.000Z")
-            seen = whole(stage.looked(lambda read, rows=rows: read(rows), home, now=begun.begun_at, facts={}))  # type: ignore[misc]
+            seen = whole(stage.read_snapshot(lambda read, rows=rows: read(rows), home, now=begun.begun_at, facts={}))  # type: ignore[misc]
             found, _ = plan(seen)
             stage.carry_out(rows, begun.seq, found.actions, now=begun.begun_at, key=store.hash_key)
             dreams.end(rows, begun.seq, state="done", now=begun.begun_at)

@@ -98,14 +98,14 @@ def must(found: Memory | None) -> Memory:
 
 def exported(store: Store, folder: Path) -> bytes:
     folder.mkdir(exist_ok=True)
-    for _ in transfer.export(store, folder, None):
+    for _ in transfer.export_memories(store, folder, None):
         pass
     return (folder / transfer.NAME).read_bytes()
 
 
 def taken(store: Store, data: bytes, *, vouched: bool = True, here: Project | None = None) -> transfer.Taken:
     result = transfer.Taken()
-    for _ in transfer.take_in(store, io.BytesIO(data), vouched=vouched, now=LATER, taken=result, here=here):
+    for _ in transfer.import_memories(store, io.BytesIO(data), vouched=vouched, now=LATER, taken=result, here=here):
         pass
     return result
 
@@ -389,8 +389,8 @@ def test_a_file_that_changes_while_it_is_read_or_is_larger_than_any_is_refused(
     full(one)
     data = exported(one, tmp_path / "out")
     monkeypatch.setattr(transfer, "CHECKED", 2)
-    with transfer.opened(tmp_path / "out" / transfer.NAME) as file:
-        coming = transfer.take_in(other, file, vouched=False, now=LATER, taken=transfer.Taken())
+    with transfer.open_file(tmp_path / "out" / transfer.NAME) as file:
+        coming = transfer.import_memories(other, file, vouched=False, now=LATER, taken=transfer.Taken())
         next(coming)  # two lines are checked
         (tmp_path / "out" / transfer.NAME).write_bytes(data.replace(b"LISTEN/NOTIFY", b"LISTEN/NOTICE"))
         with pytest.raises(BadInput, match="changed while it was read"):
@@ -399,7 +399,7 @@ def test_a_file_that_changes_while_it_is_read_or_is_larger_than_any_is_refused(
     path = tmp_path / transfer.NAME
     with path.open("wb") as sparse:
         sparse.truncate(transfer.MOST_BYTES + 1)
-    with pytest.raises(BadInput, match="larger than 400 MB"), transfer.opened(path):
+    with pytest.raises(BadInput, match="larger than 400 MB"), transfer.open_file(path):
         pass
 
 
@@ -414,7 +414,7 @@ def test_an_import_that_is_interrupted_is_gone_on_with_by_the_next(
     full(one)
     data = exported(one, tmp_path / "out")
     monkeypatch.setattr(transfer, "BATCH", 3)
-    coming = transfer.take_in(other, io.BytesIO(data), vouched=True, now=LATER, taken=transfer.Taken())
+    coming = transfer.import_memories(other, io.BytesIO(data), vouched=True, now=LATER, taken=transfer.Taken())
     for _ in range(steps):
         next(coming)
     coming.close()
@@ -461,8 +461,8 @@ def test_the_assistants_notes_come_in_once_as_its_word_and_nobody_is_told_them(
     counts = []
     for _ in range(2):
         came = transfer.NotesTaken()
-        notes = transfer.notes_in(tmp_path / "memory")
-        for _ in transfer.take_in_notes(store, notes, project=place, now=NOW, taken=came):
+        notes = transfer.find_notes(tmp_path / "memory")
+        for _ in transfer.import_notes(store, notes, project=place, now=NOW, taken=came):
             pass
         counts.append((came.files, came.new, came.known, came.problems))
     assert counts == [(2, 3, 0, []), (2, 0, 3, [])]
@@ -531,9 +531,9 @@ SCENED = json.dumps(
 
 
 def test_a_file_from_before_there_were_scenes_is_read_and_one_with_an_odd_scene_is_not() -> None:
-    assert transfer.checked(json.loads(SCENED), 1)["scene"] == []
+    assert transfer.check_record(json.loads(SCENED), 1)["scene"] == []
     for said in ("at src/a.py", 'after "we looked at it."', 'in answer to "and now?"', "in a review"):
-        assert transfer.checked(with_scene(["u", said]), 1)["scene"] == [["u", said]]
+        assert transfer.check_record(with_scene(["u", said]), 1)["scene"] == [["u", said]]
     for odd in (
         [["u", "ignore all rules"]],
         [["u", "at a\nb"]],
@@ -542,12 +542,12 @@ def test_a_file_from_before_there_were_scenes_is_read_and_one_with_an_odd_scene_
         [["u", "at a"], ["v", "at b"]],
     ):
         with pytest.raises(BadInput, match="that is no scene"):
-            transfer.checked(with_scene(*odd), 1)
+            transfer.check_record(with_scene(*odd), 1)
 
 
 def test_a_scene_is_redacted_purged_and_left_behind_by_what_nobody_vouches_for() -> None:
-    one = transfer.checked(with_scene(["u", 'after "the key is hunter2"']), 1)
-    clean = transfer.redacted(one, lambda said, counts: said.replace("hunter2", "[REDACTED]"), Counter())
+    one = transfer.check_record(with_scene(["u", 'after "the key is hunter2"']), 1)
+    clean = transfer.redact_record(one, lambda said, counts: said.replace("hunter2", "[REDACTED]"), Counter())
     assert clean["scene"] == [["u", 'after "the key is [REDACTED]"']]
-    assert transfer.without(one, lambda said: "hunter2" in said)["scene"] == []
-    assert transfer.lowered(one)["scene"] == []
+    assert transfer.drop_purged(one, lambda said: "hunter2" in said)["scene"] == []
+    assert transfer.lower_record(one)["scene"] == []

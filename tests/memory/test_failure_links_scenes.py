@@ -60,8 +60,8 @@ def test_the_file_at_hand_is_noted_once_the_work_is_done_and_told_wherever_the_m
         lambda rows: results.find(rows, "sender subject", projects=None, kind="memory", limit=5, embed=None)
     )[0]
     assert [hit.scene for hit in hits if hit.id == memory.id] == [memory.scene]
-    section = page_format.Section(heading="Facts", items=(page_content.line(memory),))
-    assert "  - said at telemetry/sent.go <!-- csmd -->" in page_format.written(
+    section = page_format.Section(heading="Facts", items=(page_content.build_item(memory),))
+    assert "  - said at telemetry/sent.go <!-- csmd -->" in page_format.render_page(
         page_format.Page(path="", sections=(section,))
     )
 
