@@ -600,11 +600,8 @@ def show_started(value: dict[str, Any]) -> Screen:
     """That it runs, and who keeps it; a unit that could not be used is no secret."""
     paths = default_paths()
     is_kept = value.get("service", "detached") != "detached"
-    word, kept = (
-        "runs" if value["started"] else "was running already",
-        f", kept by {value['service']}" if is_kept else "",
-    )
-    yield f"the daemon {word}, pid {value['daemon']['pid']}{kept}"
+    kept = f", kept by {value['service']}" if is_kept else ""
+    yield f"the daemon {'runs' if value['started'] else 'was running already'}, pid {value['daemon']['pid']}{kept}"
     unit = service.recorded_unit(paths)
     if unit and not is_kept:
         yield _sentence(f"it is detached: the service manager that has {unit} does not answer")
@@ -706,16 +703,9 @@ def show_report(value: dict[str, Any]) -> Screen:
 
 #: The verbs of this module.
 VERBS: tuple[click.Command, ...] = (
-    install,
-    uninstall,
+    install, uninstall,
     verb.group("hooks", "csmd's hooks in the assistant's settings.", hooks_print, hooks_settle),
-    upgrade,
-    daemon,
-    start,
-    stop,
-    restart,
-    mcp_server,
+    upgrade, daemon, start, stop, restart, mcp_server,
     verb.group("plugin", "csmd as a plugin of the assistant.", plugin_path),
-    doctor,
-    report_verb,
-)
+    doctor, report_verb,
+)  # fmt: skip

@@ -177,14 +177,13 @@ def recall(project: str | None, prompt: str | None, path: str | None, as_json: b
     """Show what would be added to a prompt, or is known of a file."""
     if (prompt is None) == (path is None):
         raise click.UsageError("give either --prompt TEXT or --file PATH")
-    if path is not None:
-        found, nothing = (
-            verb.ask("csm_memory_file_recall", **verb.looking(project), file=path),
-            f"nothing is known of {path}",
-        )
+    place = verb.looking(project)
+    if path is None:
+        found = verb.ask("csm_memory_recall", **place, prompt=prompt)
+        nothing = "Nothing would be added: no relevant memory."
     else:
-        found = verb.ask("csm_memory_recall", **verb.looking(project), prompt=prompt)
-        nothing = "Nothing would be added: nothing said before bears on it."
+        found = verb.ask("csm_memory_file_recall", **place, file=path)
+        nothing = f"nothing is known of {path}"
     verb.out(found, as_json, show_injection, nothing=nothing)
 
 
@@ -389,12 +388,12 @@ def show(id: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
     asked = {"id": typed, "asking": verb.here(None)}
     if typed.startswith("cli:"):
         raise CsmdError(f"{typed} was typed in a terminal, and no session has it", hint="csmd memories")
-    if _MEMORY_ID.fullmatch(typed):
-        verb.out(verb.ask("csm_memory_show", **asked), as_json, show_memory)
-        return
-    if _ERROR_ID.fullmatch(typed):
-        verb.out(verb.ask("csm_error_list", **asked), as_json, show_errors)
-        return
+    for pattern, tool, screen in (
+        (_MEMORY_ID, "csm_memory_show", show_memory), (_ERROR_ID, "csm_error_list", show_errors)
+    ):  # fmt: skip
+        if pattern.fullmatch(typed):
+            verb.out(verb.ask(tool, **asked), as_json, screen)
+            return
     if _CANDIDATE_ID.fullmatch(typed):
         try:
             candidate = verb.ask("csm_candidate_show", **asked)
@@ -610,17 +609,11 @@ def edit(id: str, text: str | None, as_json: bool) -> None:  # noqa: A002 - the 
     by_person = verb.person_is_there()
     if not by_person:
         raise CsmdError("only a person at a terminal can change the wording of a memory", hint="type it in a terminal")
-    known = verb.ask("csm_memory_show", id=id, asking=verb.here(None))
+    asking = verb.here(None)
+    known = verb.ask("csm_memory_show", id=id, asking=asking)
     typed = verb.edited(known["text"]) if text is None else text
-    made = verb.ask(
-        "csm_memory_edit",
-        id=known["id"],
-        text=typed,
-        version=known["version"],
-        asking=verb.here(None),
-        by_person=by_person,
-    )
-    verb.out(made, as_json, show_edited)
+    change = {"id": known["id"], "text": typed, "version": known["version"]}
+    verb.out(verb.ask("csm_memory_edit", **change, asking=asking, by_person=by_person), as_json, show_edited)
 
 
 def show_edited(value: dict[str, Any]) -> Screen:
@@ -688,11 +681,8 @@ def show_topic(value: dict[str, Any], *, everything: bool) -> Screen:
 def tag(id: str, topic: str, undo: bool, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Say that memory ID is about TOPIC."""
     tool = "csm_memory_untag" if undo else "csm_memory_tag"
-    verb.out(
-        verb.ask(tool, id=id, topic=topic, asking=verb.here(None), by_person=verb.person_is_there()),
-        as_json,
-        show_tagged,
-    )
+    tagged = verb.ask(tool, id=id, topic=topic, asking=verb.here(None), by_person=verb.person_is_there())
+    verb.out(tagged, as_json, show_tagged)
 
 
 def show_tagged(value: dict[str, Any]) -> Screen:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -233,10 +234,7 @@ def _changing(paths: Paths) -> Iterator[tuple[Pauses, Callable[[Pauses], None]]]
     for folder in (paths.home, paths.run_dir):
         foreign_files.make_private(folder)
     with plan.file_lock(paths.run_dir / "pause.lock"):
-        yield (
-            _read(paths.pauses),
-            lambda made: verb.write(paths.pauses, exclusions.written_pauses(made), hint="make room on that disk"),
-        )
+        yield _read(paths.pauses), partial(_write, paths.pauses)
 
 
 def _read(path: Path) -> Pauses:
@@ -246,6 +244,10 @@ def _read(path: Path) -> Pauses:
         return Pauses()
     except OSError as error:
         raise CsmdError(f"{path}: {error.strerror}", hint="make it readable for you") from error
+
+
+def _write(path: Path, made: Pauses) -> None:
+    verb.write(path, exclusions.written_pauses(made), hint="make room on that disk")
 
 
 def _daemon_knows() -> bool:

@@ -496,11 +496,8 @@ def goal_set(text: str, session: str, project: str | None, as_json: bool) -> Non
     """Declare a goal. Typed in a terminal it is yours; else your assistant's, and told in its own session only."""
     by_person = verb.person_is_there()
     its = session or ("" if by_person else assistant_session()[1])
-    verb.out(
-        verb.ask("csm_goal_set", text=text, **verb.looking(project), session=its, by_person=by_person),
-        as_json,
-        show_goal,
-    )
+    made = verb.ask("csm_goal_set", text=text, **verb.looking(project), session=its, by_person=by_person)
+    verb.out(made, as_json, show_goal)
 
 
 def show_goal(value: dict[str, Any]) -> Screen:
@@ -525,10 +522,8 @@ def show_goals(value: dict[str, Any]) -> Screen:
     if not value["goals"]:
         yield "no goal is open here; `csmd goal set TEXT` declares one"
     for goal in value["goals"]:
-        about = [
-            "yours" if goal["authority"] == "user" else "the assistant's",
-            f"since {when(goal['created_at'])[:10]}",
-        ]
+        whose = "yours" if goal["authority"] == "user" else "the assistant's"
+        about = [whose, f"since {when(goal['created_at'])[:10]}"]
         about += [f"session {goal['session_id'][:SHORT]}"] * bool(goal["session_id"])
         about += [f"done {when(goal['done_at'])[:10]}"] * bool(goal["done_at"])
         yield Line(goal["text"], head=f"{goal['id']}  ", most=4)
