@@ -26,7 +26,7 @@ from csmd.daemon.run import alone, configuration, explaining
 from csmd.errors import BadInput, Damaged, StoreError
 from csmd.exclusions import PauseFile
 from csmd.privacy.redaction import choose_words
-from csmd.store import activity, backup, files, integrity, recovery, sqlite
+from csmd.store import activity, backup, files, integrity, recovery, search, sqlite
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -99,7 +99,7 @@ def _rebuilt(config: Config, scratch: Path, workshop: Path, report: dict[str, An
         report["transcripts"] = len(paths)
         return new
     with closing(Store(new, now=now_iso())) as store:  # anew: its key is another one now
-        last = store.read(recovery.last_turn)
+        last = store.read(search.last_turn)
         for project, cwd in store.read(recovery.nameless_projects):
             place = Places("").of(cwd)
             store.write(lambda rows, seq=project, place=place: recovery.name_project(rows, seq, place))  # type: ignore[misc]
@@ -255,9 +255,9 @@ def _swap(new: Path, database: Path, aside: dict[str, Path]) -> None:
                 os.link(old, aside[suffix])  # under both names until the new one takes its place
         except OSError:
             old.replace(aside[suffix])
-    backup.to_disk(new)
+    files.to_disk(new)
     new.replace(database)
-    backup.to_disk(database.parent)
+    files.to_disk(database.parent)
 
 
 def main(arguments: list[str]) -> int:

@@ -485,7 +485,7 @@ def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: 
                 continue
             files.write_memory_file(directory, new, text)
             store.write(partial(_note_moved, dream=dream, home=home, old=old, new=new, text=text, now=now))
-            files.remove_memory_file(old)
+            old.unlink(missing_ok=True)
             yield str(old.relative_to(home))
 
 
@@ -567,7 +567,7 @@ def _move(directory: Path, part: Told, style: Style) -> None:
 def _put_back(directory: Path, path: Path, text: str, left: str, day: str, style: Style) -> None:
     """Writes what is left of a file; one in which nothing is left but what csmd began it with is gone."""
     if is_nothing(left, day, style):
-        files.remove_memory_file(path)
+        path.unlink(missing_ok=True)
     elif left != text:
         files.write_memory_file(directory, path, left)
 
@@ -595,7 +595,7 @@ def _live(store: Store, directory: Path, *, now: str, here: Here, new: bool = Tr
     for folder in [directory / LIVE, *(directory / WALLED / name / LIVE for name in _walled(directory))]:
         for name in files.names_in(folder, ".yaml"):
             if folder / name not in wanted and (files.read_memory_file(folder / name) or "").startswith(LIVE_HEAD):
-                files.remove_memory_file(folder / name)
+                (folder / name).unlink(missing_ok=True)
                 changed += 1
     return changed
 

@@ -277,30 +277,25 @@ class Embedder:
     @property
     def ready(self) -> bool:
         """Whether the worker runs and has loaded its model."""
-        self._look()
-        worker = self._worker
+        worker = self._look()
         return worker is not None and worker.dim > 0
 
     @property
     def pid(self) -> int | None:
         """The worker's process id, None when none runs; asking reaps one that has ended."""
-        self._look()
-        worker = self._worker
+        worker = self._look()
         return worker.process.pid if worker is not None else None
 
     @property
     def dim(self) -> int | None:
         """Dimensions of the vectors, None until the worker is ready."""
-        self._look()
-        worker = self._worker
+        worker = self._look()
         return (worker.dim or None) if worker is not None else None
 
     def use(self, model_dir: Path) -> None:
         """Work with another model from now on: the running worker ends, crashes are forgotten."""
         with self._turn(time.monotonic() + STUCK_S):
-            if self._worker is not None:
-                self._worker.end(END_S)
-                self._worker = None
+            self._end_worker(END_S)
             self._model_dir = model_dir
             self._command[4] = str(model_dir)
             self._crashes = 0
@@ -311,16 +306,12 @@ class Embedder:
         worker = self._worker
         try:
             with self._turn(time.monotonic() + END_S):
-                if self._worker is not None:
-                    self._worker.end(END_S)
-                    self._worker = None
+                self._end_worker(END_S)
         except EmbeddingUnavailable:
             if worker is not None:  # somebody is in the middle of a request: the end of the worker ends it
                 worker.process.kill()
             with self._busy:
-                if self._worker is not None:
-                    self._worker.end(0)
-                    self._worker = None
+                self._end_worker(0)
 
     # --- under the lock ---
 
@@ -339,6 +330,11 @@ class Embedder:
             yield
         finally:
             self._busy.release()
+
+    def _end_worker(self, grace_s: float) -> None:
+        if self._worker is not None:
+            self._worker.end(grace_s)
+            self._worker = None
 
     def _request(self, kind: bytes, body: bytes, *, until: float, start: bool) -> tuple[bytes, int]:
         patient = until - time.monotonic() >= PATIENT_S
@@ -403,26 +399,29 @@ class Embedder:
             self._failure = worker.failure or (f"signal {-code}" if code < 0 else f"exit code {code}")
         return code
 
-    def _look(self) -> None:
-        """Take in what the worker has said or that it has ended, when nobody is talking with it."""
-        if not self._busy.acquire(blocking=False):
-            return
+    def _look(self) -> _Worker | None:
+        """The worker, once what it has said or that it has ended is taken in; not while somebody talks with it."""
+        if self._busy.acquire(blocking=False):
+            try:
+                worker = self._worker
+                if worker is not None and self._has_ended(worker):
+                    self._bury(worker)
+            finally:
+                self._busy.release()
+        return self._worker
+
+    @staticmethod
+    def _has_ended(worker: _Worker) -> bool:
         try:
-            if self._worker is not None:
-                try:
-                    self._worker.settle(0.0)
-                except TimeoutError:
-                    pass
-                except BadInput:
-                    self._worker.process.kill()
-                    self._bury(self._worker)
-                except EOFError:
-                    self._bury(self._worker)
-                else:
-                    if self._worker.process.poll() is not None:
-                        self._bury(self._worker)
-        finally:
-            self._busy.release()
+            worker.settle(0.0)
+        except TimeoutError:
+            return False
+        except EOFError:
+            return True
+        except BadInput:
+            worker.process.kill()
+            return True
+        return worker.process.poll() is not None
 
     def _unavailable(self, what: str) -> EmbeddingUnavailable:
         return EmbeddingUnavailable(f"{what} ({self._failure})" if self._failure else what, hint=_INSTALL)

@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,10 +88,10 @@ def make(database: Path, target: Path, *, stop: Callable[[], bool] = lambda: Fal
         found = examine(temp, vfs=vfs)
         if found != expected:
             raise Damaged(f"the copy of {database} does not hold what it should", hint=REPAIR_HINT)
-        to_disk(temp)
+        files.to_disk(temp)
         size = temp.stat().st_size
         temp.replace(target)
-        to_disk(folder)
+        files.to_disk(folder)
     except OSError as error:
         raise StoreError(
             f"{target}: {error.strerror or error}", hint="choose another place or free some space"
@@ -147,7 +147,11 @@ def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
 
 def newest_sound(database: Path) -> Path | None:
     """The newest copy that can be used, or None."""
-    for path in listed(database):
+    return _first_sound(listed(database))
+
+
+def _first_sound(copies: Iterable[Path]) -> Path | None:
+    for path in copies:
         with contextlib.suppress(StoreError, BadInput):
             examine(path)
             return path
@@ -162,11 +166,7 @@ def before_migration(database: Path) -> Path:
 def newest_fitting(database: Path) -> Path | None:
     """The newest copy that this version of csmd can use, that from before a migration among them; None where none is."""
     found = [path for path in (before_migration(database), *listed(database)) if path.is_file()]
-    for path in sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True):
-        with contextlib.suppress(StoreError, BadInput):
-            examine(path)
-            return path
-    return None
+    return _first_sound(sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True))
 
 
 def rotate(database: Path, *, keep: int) -> int:
@@ -199,12 +199,3 @@ def _remove(temp: Path) -> None:
     for suffix in ("", "-journal", "-wal", "-shm"):
         with contextlib.suppress(OSError):
             temp.with_name(temp.name + suffix).unlink()
-
-
-def to_disk(path: Path) -> None:
-    """Returns when a file, or a directory's list of its files, is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -12,8 +12,6 @@ from pathlib import Path
 from csmd.model import OFF_MARK
 from csmd.store.files import read_small
 
-__all__ = ["is_gone", "is_link", "is_off", "names", "read", "real", "same", "stamp"]
-
 
 def read(path: str, limit: int = 65_536) -> str | None:
     """The beginning of a file's text, "" for a directory, None when there is nothing to read."""

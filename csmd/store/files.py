@@ -156,13 +156,6 @@ def quarantine(directory: Path, *, source: str, reason: str, data: bytes, offset
     _note(directory, digest, note)
 
 
-def quarantine_rest(directory: Path, *, source: str, lines: int, first: int, last: int, now: str) -> None:
-    """One note on many more lines of a source that could not be read: how many, and the offsets of the outermost."""
-    reason = f"{lines} more lines that could not be read"
-    note = {"at": now, "source": source, "lines": lines, "first_offset": first, "last_offset": last, "reason": reason}
-    _note(directory, hashlib.sha256(f"{source}:{first}".encode("utf-8", "replace")).hexdigest(), note)
-
-
 def _note(directory: Path, digest: str, note: dict[str, object]) -> None:
     make_private(directory)
     write_atomic(directory / f"{digest[:24]}.json", wire.dumps(note).encode("utf-8", "replace") + b"\n", durable=False)
@@ -186,14 +179,10 @@ def open_regular(path: Path) -> BinaryIO:
 def read_small(path: str, limit: int = 65_536) -> str | None:
     """The text of a small file, "" for a directory, None when there is nothing to read: a pipe or device is not."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-        try:
-            mode = os.fstat(descriptor).st_mode
-            if stat.S_ISDIR(mode):
-                return ""
-            return os.read(descriptor, limit).decode("utf-8", "replace") if stat.S_ISREG(mode) else None
-        finally:
-            os.close(descriptor)
+        with open_regular(Path(path)) as file:
+            return file.read(limit).decode("utf-8", "replace")
+    except IsADirectoryError:
+        return ""
     except (OSError, ValueError):
         return None
 
@@ -235,11 +224,6 @@ def write_memory_file(root: Path, path: Path, text: str) -> None:
     for folder in reversed(folders):
         make_private(folder)
     write_atomic(path, text.encode("utf-8", "surrogateescape"))
-
-
-def remove_memory_file(path: Path) -> None:
-    """Removes a file of csmd's own."""
-    path.unlink(missing_ok=True)
 
 
 def names_in(folder: Path, suffix: str = "") -> list[str]:
@@ -292,14 +276,13 @@ class Notes:
     def close(self) -> None:
         """Writes the note on the lines that got none."""
         if self._rest:
-            quarantine_rest(
-                self._directory,
-                source=self._source,
-                lines=len(self._rest),
-                first=self._rest[0],
-                last=self._rest[-1],
-                now=self._now,
-            )
+            first, lines = self._rest[0], len(self._rest)
+            note: dict[str, object] = {
+                "at": self._now, "source": self._source, "lines": lines, "first_offset": first,
+                "last_offset": self._rest[-1], "reason": f"{lines} more lines that could not be read",
+            }  # fmt: skip
+            name = hashlib.sha256(f"{self._source}:{first}".encode("utf-8", "replace")).hexdigest()
+            _note(self._directory, name, note)
 
 
 SESSION_FILE_BYTES = 50 * 1024 * 1024
@@ -360,11 +343,12 @@ def append_lines(path: Path, line: bytes) -> None:
     finally:
         os.close(descriptor)
     if is_new:
-        _flush_folder(path.parent)
+        to_disk(path.parent)
 
 
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def to_disk(path: Path) -> None:
+    """Returns when a file, or a directory's list of its files, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -28,26 +28,17 @@ class Index(NamedTuple):
     alone: str = ""
 
 
+def _of_projects(table: str, more: str = "") -> Index:
+    """The index of a table that tells by an index without its text whose a row is."""
+    found = f"{table} b indexed by {table}_of_projects on b.seq = {table}_fts.rowid {more}"
+    return Index(f"{table}_fts", table, found, alone=f"{table}_fts.rowid")
+
+
 FULL_TEXT: dict[str, Index] = {
-    # Whose a turn is, an index without its text tells: a word of a large store is in thousands of rows, each on another page.
-    "turn": Index(
-        "turns_fts",
-        "turns",
-        "turns b indexed by turns_of_projects on b.seq = turns_fts.rowid and b.searchable = 1",
-        alone="turns_fts.rowid",
-    ),
-    "passage": Index(
-        "passages_fts",
-        "passages",
-        "passages b indexed by passages_of_projects on b.seq = passages_fts.rowid",
-        alone="passages_fts.rowid",
-    ),
-    "memory": Index(
-        "memories_fts",
-        "memories",
-        "memories b indexed by memories_of_projects on b.seq = memories_fts.rowid",
-        alone="memories_fts.rowid",
-    ),
+    # A word of a large store is in thousands of rows, each on another page.
+    "turn": _of_projects("turns", "and b.searchable = 1"),
+    "passage": _of_projects("passages"),
+    "memory": _of_projects("memories"),
     # Its hit is the memory that explains it.
     "symptom": Index(
         "symptoms_fts",

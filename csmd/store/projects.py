@@ -76,7 +76,7 @@ def _own(rows: Rows, project: Project, now: str) -> int:
     key, root = rows.all("select key, root from projects where seq = :seq", seq=seq)[0]
     if why == "moved":
         add_alias(rows, key, seq, path=root, why="moved", now=now)
-        _set_root(rows, seq, project)
+        rows.update("projects", seq, root=project.root, name=project.name)
     add_alias(rows, project.key, seq, path=project.root, why=why, now=now)
     _refresh(rows, seq, project)
     return seq
@@ -87,18 +87,11 @@ def _refresh(rows: Rows, seq: int, project: Project) -> None:
     root, *known = rows.all("select root, remote, fingerprint from projects where seq = :seq", seq=seq)[0]
     if root == project.root:
         if known != [project.remote, project.fingerprint]:
-            sql = "update projects set remote = :remote, fingerprint = :fingerprint where seq = :seq"
-            rows.run(sql, remote=project.remote, fingerprint=project.fingerprint, seq=seq)
+            rows.update("projects", seq, remote=project.remote, fingerprint=project.fingerprint)
         return
     why = rows.value("select why from aliases where key = :key and path = :root", key=project.key, root=project.root)
     if why == "moved" and disk.is_gone(str(root)):
-        _set_root(rows, seq, project)
-
-
-def _set_root(rows: Rows, seq: int, project: Project) -> None:
-    rows.run(
-        "update projects set root = :root, name = :name where seq = :seq", root=project.root, name=project.name, seq=seq
-    )
+        rows.update("projects", seq, root=project.root, name=project.name)
 
 
 def add_alias(rows: Rows, key: str, project: int, *, path: str, why: str, now: str) -> None:
@@ -312,7 +305,7 @@ def merge_projects(rows: Rows, source: int, into: int) -> Moved:
     bases = _bases(rows, source)
     for day in active_days(rows, source):
         touch(rows, into, day, source=source)
-    rows.run("update projects set merged_into = :target where seq = :source", target=into, source=source)
+    rows.update("projects", source, merged_into=into)
     turns = _move_turns(rows, [seq for seq, _ in _turns(rows, source)], into)
     sessions = rows.run(
         "update sessions set project_seq = :target where project_seq = :source", target=into, source=source

@@ -130,10 +130,8 @@ def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, 
     else:
         if way == "memory":
             vectors.again(rows, "memory", seq)
-        rows.run(f"update {table} set {column} = :text where seq = :seq", text=new, seq=seq)  # noqa: S608
-        if table in ("memories", "statements"):
-            hash_ = tokens.keyed_hash(new, key)
-            rows.run(f"update {table} set text_hash = :hash where seq = :seq", hash=hash_, seq=seq)  # noqa: S608
+        hashes = {"text_hash": tokens.keyed_hash(new, key)} if table in ("memories", "statements") else {}
+        rows.update(table, seq, **{column: new}, **hashes)
 
 
 def _delete_memories(rows: Rows, seqs: Sequence[int]) -> None:
@@ -285,7 +283,7 @@ def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
     uuid = rows.value("select uuid from turns where seq = :seq", seq=seq)
     days.take_back(rows, seq)
     rewrite_turn(rows, seq, PURGED, key)
-    rows.run("update turns set searchable = 0 where seq = :seq", seq=seq)
+    rows.update("turns", seq, searchable=0)
     rows.run("delete from statements where turn_seq = :seq", seq=seq)
     candidates.take_back_packets(rows, uuid)
     failures.forget_turn(rows, seq, uuid)
@@ -337,14 +335,11 @@ def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
         rows.run(f"delete from {table} where project_seq = :seq", seq=seq)  # noqa: S608
     for directory, path in rows.all("select seq, path from directories where project_seq = :seq", seq=seq):
         hidden = tombstones.hidden_name("file", path, key)
-        rows.run("update directories set path = :hidden where seq = :seq", hidden=hidden, seq=directory)
-    return rows.run(
-        "update projects set key = :key, root = :purged, name = :purged, remote = '', fingerprint = '' where seq = :seq",
-        # With its own number: a project that was purged twice has had two rows.
-        key=f"{tombstones.hidden_name('project', name, key)}:{seq}",
-        purged=PURGED,
-        seq=seq,
-    )
+        rows.update("directories", directory, path=hidden)
+    # With its own number: a project that was purged twice has had two rows.
+    hidden = f"{tombstones.hidden_name('project', name, key)}:{seq}"
+    rows.update("projects", seq, key=hidden, root=PURGED, name=PURGED, remote="", fingerprint="")
+    return 1
 
 
 #: In this order: what goes as a whole before what is looked through, and pages when it is known which memories are left.

@@ -14,9 +14,9 @@ from typing import Any
 
 import apsw
 
-from csmd.errors import SchemaTooNew, StoreError
+from csmd.errors import StoreError
 from csmd.model import Project
-from csmd.store import candidates, checkpoints, digests, migrate, purge, text_columns
+from csmd.store import candidates, checkpoints, digests, purge, text_columns
 from csmd.store.sqlite import Row, Rows, connect
 from csmd.text import tokens
 
@@ -219,7 +219,6 @@ def _is_lost(rows: Rows, table: Table, high: int, columns: str) -> bool:
 
 def _last_key(rows: Rows, table: Table, low: int) -> int:
     """How far a table goes whose end cannot be read: as the sequence or an index of it tells."""
-    best = low + TRIED_PAST_THE_LAST
     questions = [f"select seq from sqlite_sequence where name = '{table.name}'"]  # noqa: S608
     with contextlib.suppress(*DAMAGE):
         questions += [
@@ -227,10 +226,10 @@ def _last_key(rows: Rows, table: Table, low: int) -> int:
             for _, name, *_ in rows.connection.execute(f"pragma index_list({table.name})").fetchall()
             if not str(name).startswith("sqlite_autoindex")
         ]
+    best = low + TRIED_PAST_THE_LAST
     for question in questions:
         with contextlib.suppress(*DAMAGE):
-            for (value,) in rows.connection.execute(question):
-                best = max(best, int(value or 0))
+            best = max([best, *(int(value or 0) for (value,) in rows.connection.execute(question))])
     return best
 
 
@@ -277,16 +276,6 @@ def key_of(rows: Rows | None) -> bytes | None:
         found = rows.value("select value from meta where key = 'hash_key'") if rows else None
         return bytes(found) if isinstance(found, bytes) and len(found) == 32 else None
     return None
-
-
-def refuse_newer(rows: Rows) -> None:
-    """SchemaTooNew when a newer csmd has been here: it is not damaged, and this one would lose what it added."""
-    try:
-        migrate.pending(rows)
-    except SchemaTooNew:
-        raise
-    except StoreError:
-        return
 
 
 def paths_read(rows: Rows) -> list[str]:
@@ -348,7 +337,7 @@ def rebuild(into: Rows, *, damaged: Rows | None, copy: Rows | None, key: bytes |
                 _put(into, table, span(copy, table, low, high), key, []) for low, high in merged(gaps)
             )
     into.run("delete from meta where key = 'hash_key'")
-    into.run("insert into meta (key, value) values ('hash_key', :key)", key=key or new_key)
+    into.insert("meta", key="hash_key", value=key or new_key)
     if key is None:
         found.tombstones_lost = into.run("delete from tombstones")
         _hash_again(into, new_key)
@@ -491,7 +480,7 @@ def put_in_order(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
         for ordinal, (turn,) in enumerate(listed, 1):
             sql = "insert into session_turn (session_seq, ordinal, turn_seq) values (:session, :ordinal, :turn)"
             rows.run(sql, session=session, ordinal=ordinal, turn=turn)
-        rows.run("update sessions set turns = :turns where seq = :session", turns=len(listed), session=session)
+        rows.update("sessions", session, turns=len(listed))
     return len(hurt)
 
 
@@ -558,11 +547,6 @@ def name_project(rows: Rows, seq: int, project: Project) -> None:
         "and not exists (select 1 from projects p where p.key = :key)"
     )
     rows.run(sql, key=project.key, root=project.root, name=project.name, kind=project.kind, seq=seq)
-
-
-def last_turn(rows: Rows) -> int:
-    """The row key of the last turn."""
-    return int(rows.value("select max(seq) from turns") or 0)
 
 
 def without_turn(rows: Rows) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from csmd.model import SaidTurn
@@ -232,18 +232,10 @@ class Sum:
 def note_usage(rows: Rows, spent: Iterable[Spent]) -> None:
     """Writes down what messages took, in the transaction of their turns; of a message that comes again the latest."""
     for one in {(one.stream, one.message_id): one for one in spent}.values():
-        rows.run(
-            "insert into usage (session_seq, message_id, input, output, cache_read, cache_write) "
-            "select s.seq, :message, :input, :output, :read, :write from sessions s where s.id = :stream "
-            "on conflict (session_seq, message_id) do update set input = excluded.input, output = excluded.output, "
-            "cache_read = excluded.cache_read, cache_write = excluded.cache_write",
-            message=one.message_id,
-            input=one.input,
-            output=one.output,
-            read=one.cache_read,
-            write=one.cache_write,
-            stream=one.stream,
-        )
+        values = asdict(one)
+        session = rows.value("select seq from sessions where id = :stream", stream=values.pop("stream"))
+        if session is not None:
+            rows.upsert("usage", "session_seq, message_id", session_seq=session, **values)
 
 
 def usage_of(rows: Rows, session_seq: int) -> Sum:

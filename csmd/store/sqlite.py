@@ -257,6 +257,11 @@ class Rows:
         changed = ", ".join(f"{name} = excluded.{name}" for name in values if name not in key.split(", "))
         self.insert(table, f"on conflict ({key}) do update set {changed}", **values)
 
+    def update(self, table: str, key: int, /, **values: Any) -> None:
+        """Gives the row with this key these values, by column."""
+        changed = ", ".join(f"{name} = :{name}" for name in values)
+        self.run(f"update {table} set {changed} where seq = :seq", seq=key, **values)  # noqa: S608
+
     def run(self, sql: str, **values: Any) -> int:
         """Performs a statement; the number of rows it changed."""
         self.all(sql, **values)

@@ -64,8 +64,7 @@ def ensure_session(rows: Rows, turn: Turn, *, host: str, project: int, path: str
         return Session(seq, path, 0)
     seq, known_path, known_cwd, kept = found
     if (path and not known_path) or (turn.cwd and not known_cwd):
-        sql = "update sessions set path = :path, cwd = :cwd where seq = :seq"
-        rows.run(sql, path=known_path or path, cwd=known_cwd or turn.cwd, seq=seq)
+        rows.update("sessions", seq, path=known_path or path, cwd=known_cwd or turn.cwd)
     return Session(seq, known_path or path, kept)
 
 
@@ -171,13 +170,9 @@ def _correct_speaker(
 def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: str, then: str, room: int) -> None:
     """Stores what a line says since its own file was rewritten; a fork's or a foreign file cannot do that."""
     turn, size = fitting(rows, turn, session.bytes - bytes_of(then), room)
-    sql = "update turns set text = :text, text_hash = :hash, kind = :kind, searchable = :searchable where seq = :seq"
-    rows.run(sql, text=turn.text, hash=text_hash, kind=turn.kind, searchable=_is_searchable(turn), seq=seq)
-    rows.run(
-        "update sessions set bytes = bytes + :grown where seq = :seq",
-        grown=size - bytes_of(then),
-        seq=session.seq,
-    )
+    rows.update("turns", seq, text=turn.text, text_hash=text_hash, kind=turn.kind, searchable=_is_searchable(turn))
+    grown = size - bytes_of(then)
+    rows.run("update sessions set bytes = bytes + :grown where seq = :seq", grown=grown, seq=session.seq)
     digests.take_back(rows, seq)
     checkpoints.take_back(rows, seq)
     vectors.delete_for(rows, "turn", seq)
@@ -201,22 +196,11 @@ def _become(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -
     """Makes a hook's turn the transcript's, and what was made of it its project's."""
     place, kind = rows.all("select project_seq, kind from turns where seq = :seq", seq=seq)[0]
     moved = place != project
-    rows.run(
-        "update turns set uuid = :uuid, kind = :kind, text = :text, at = :at, parent_uuid = :parent, "
-        "message_id = :message, tokens = :tokens, project_seq = :project, directory_seq = :directory, "
-        "source = 'transcript', provisional = 0, searchable = :searchable where seq = :seq",
-        uuid=turn.uuid,
-        kind=turn.kind,
-        text=turn.text,
-        at=turn.at,
-        parent=turn.parent_uuid,
-        message=turn.message_id,
-        tokens=turn.tokens,
-        project=project,
-        directory=directory,
-        searchable=_is_searchable(turn),
-        seq=seq,
-    )
+    rows.update(
+        "turns", seq, uuid=turn.uuid, kind=turn.kind, text=turn.text, at=turn.at, parent_uuid=turn.parent_uuid,
+        message_id=turn.message_id, tokens=turn.tokens, project_seq=project, directory_seq=directory,
+        source="transcript", provisional=0, searchable=_is_searchable(turn),
+    )  # fmt: skip
     if kind == "user" != turn.kind:  # the queue does not say who typed; something may have been chosen already
         look_again(rows, seq)
     if moved:
@@ -508,6 +492,8 @@ UNDATED = "1970-01-01T00:00:00.000Z"
 WARN_SHARE = 0.9
 #: Counters of what was dropped.
 DROPPED, DROPPED_BYTES = "tool outputs dropped", "tool output bytes dropped"
+#: Tool traffic that still has its text.
+_UNDROPPED = "from turns where kind in ('tool_call', 'tool_result') and dropped is null"
 _NOUNS = {"tool_call": "input", "tool_result": "output"}
 
 
@@ -536,29 +522,19 @@ def room_taken(rows: Rows, *, limit: int) -> Room:
 
 def is_any_output_left(rows: Rows) -> bool:
     """Whether there is tool traffic that still has its text."""
-    found = rows.value(
-        "select seq from turns where kind in ('tool_call', 'tool_result') and dropped is null and at >= '' limit 1"
-    )
-    return found is not None
+    return rows.value(f"select seq {_UNDROPPED} and at >= '' limit 1") is not None
 
 
 def drop_old_output(rows: Rows, *, before: str, days: int, limit: int) -> int:
     """Drops the text of at most `limit` pieces of tool traffic from before a time; how many."""
-    sql = (
-        "select seq, kind, text from turns where kind in ('tool_call', 'tool_result') and dropped is null "
-        "and at < :before and at > :undated order by at limit :limit"
-    )
+    sql = f"select seq, kind, text {_UNDROPPED} and at < :before and at > :undated order by at limit :limit"
     found = rows.all(sql, before=before, undated=UNDATED, limit=limit)
     return _drop(rows, found, why=f"dropped after {days} days")
 
 
 def drop_oldest_output(rows: Rows, *, limit: int) -> int:
     """Drops the text of the `limit` oldest pieces of tool traffic that still have theirs; how many."""
-    found = rows.all(
-        "select seq, kind, text from turns where kind in ('tool_call', 'tool_result') and dropped is null "
-        "and at >= '' order by at limit :limit",
-        limit=limit,
-    )
+    found = rows.all(f"select seq, kind, text {_UNDROPPED} and at >= '' order by at limit :limit", limit=limit)
     return _drop(rows, found, why="dropped for room")
 
 
@@ -567,8 +543,7 @@ def _drop(rows: Rows, found: Sequence[Row], *, why: str) -> int:
     for seq, kind, text in found:
         size = len(text.encode())
         freed += size
-        sql = "update turns set text = :mark, dropped = :size where seq = :seq"
-        rows.run(sql, mark=f"[tool {_NOUNS[kind]} of {size} bytes {why}]", size=size, seq=seq)
+        rows.update("turns", seq, text=f"[tool {_NOUNS[kind]} of {size} bytes {why}]", dropped=size)
     if found:
         activity.count(rows, [(DROPPED, len(found)), (DROPPED_BYTES, freed)])
     return len(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from csmd.model import Memory
 from csmd.store import days, digests, memories, projects, tombstones
@@ -30,9 +30,7 @@ def join(rows: Rows, workspace: int, project: int) -> int:
 
     Those go whose sources are all inside: what was said elsewhere too is known outside already.
     """
-    rows.run(
-        "update projects set workspace_seq = :workspace where seq = :project", workspace=workspace, project=project
-    )
+    rows.update("projects", project, workspace_seq=workspace)
     for (session,) in rows.all(
         "select distinct st.session_seq from turns t join session_turn st on st.turn_seq = t.seq "
         "join sessions s on s.seq = st.session_seq where t.project_seq = :project and t.searchable = 1 "
@@ -110,29 +108,31 @@ def listing(rows: Rows) -> list[Listed]:
     """Every project, the one with the latest turn first."""
     places: dict[int, list[tuple[str, str]]] = {}
     for project, path, why in rows.all("select project_seq, path, why from aliases order by created_at, path"):
-        places.setdefault(int(project), []).append((str(path), str(why)))
+        places.setdefault(project, []).append((path, why))
     merged: dict[int, list[str]] = {}
     for into, root in rows.all("select merged_into, root from projects where merged_into > 0 order by root"):
-        merged.setdefault(int(into), []).append(str(root))
+        merged.setdefault(into, []).append(root)
+    found = rows.read(
+        Listed,
+        "select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''), coalesce(o.name, ''), "
+        "(select count(*) from sessions s where s.project_seq = p.seq and s.parent = ''), "
+        "coalesce(t.turns, 0), (select count(*) from memories m where m.project_seq = p.seq), "
+        "coalesce(t.last_at, '') from projects p "
+        "left join projects w on w.seq = p.workspace_seq and w.seq > 0 "
+        "left join projects o on o.seq = p.part_of and o.seq > 0 "
+        "left join (select project_seq, count(*) as turns, max(at) as last_at from turns group by project_seq) t "
+        "on t.project_seq = p.seq "
+        "where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by 12 desc, p.seq",
+        length=ID_LENGTH,
+    )
     return [
-        Listed(
-            seq=seq, id=str(key)[:ID_LENGTH], name=name, root=root, kind=kind, remote=remote, workspace=workspace,
-            part_of=whole, sessions=sessions, turns=turns, memories=believed, last_at=last,
-            other_places=tuple(place for place in places.get(seq, ()) if place[0] != root),
-            merged=tuple(merged.get(seq, ())),
+        replace(
+            one,
+            other_places=tuple(place for place in places.get(one.seq, ()) if place[0] != one.root),
+            merged=tuple(merged.get(one.seq, ())),
         )
-        for seq, key, name, root, kind, remote, workspace, whole, sessions, turns, believed, last in rows.all(
-            "select p.seq, p.key, p.name, p.root, p.kind, p.remote, coalesce(w.name, ''), coalesce(o.name, ''), "
-            "(select count(*) from sessions s where s.project_seq = p.seq and s.parent = ''), "
-            "coalesce(t.turns, 0), (select count(*) from memories m where m.project_seq = p.seq), "
-            "coalesce(t.last_at, '') from projects p "
-            "left join projects w on w.seq = p.workspace_seq and w.seq > 0 "
-            "left join projects o on o.seq = p.part_of and o.seq > 0 "
-            "left join (select project_seq, count(*) as turns, max(at) as last_at from turns group by project_seq) t "
-            "on t.project_seq = p.seq "
-            "where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by 12 desc, p.seq"
-        )
-    ]  # fmt: skip
+        for one in found
+    ]
 
 
 def workspaces_listed(rows: Rows) -> list[tuple[str, int, int]]:

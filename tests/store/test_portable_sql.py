@@ -108,6 +108,7 @@ PLACEHOLDERS = {
     "marks": "'startup', 'clear'",
     "operator": "<",
     "order": "asc",
+    "_UNDROPPED": "from turns where kind in ('tool_call', 'tool_result') and dropped is null",
     "own": "from_seq",
     "other": "to_seq",
     "sums": "count(*)",
