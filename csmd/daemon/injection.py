@@ -17,9 +17,7 @@ from csmd.daemon.context import Context
 from csmd.errors import DeadlineExceeded
 from csmd.hosts.claude import environment, hooks
 from csmd.model import Brief, Event
-from csmd.recall import at_work, brief, checkpoint, living_state, prompt
-from csmd.recall import compose as bracket
-from csmd.recall import prompt as prompts
+from csmd.recall import at_work, brief, checkpoint, compose, living_state, prompt
 from csmd.recall import visibility as recall
 from csmd.recall.compose import Note
 from csmd.store import receipts, search, sessions
@@ -55,7 +53,7 @@ class Made:
         return self.event.name == "session_start" or self.owed is not None
 
 
-def compose(
+def compose_answer(
     rows: Rows, config: Config, context: Context, event: Event, left_s: float, *, beside: Brief | None = None
 ) -> tuple[Brief, int]:
     """What an event's session is told, and the project whose row it is; `left_s` until nobody waits.
@@ -72,9 +70,13 @@ def compose(
             most = min(most, (hooks.ANSWER_LIMIT_UNITS - display.utf16_units(beside.text)) // TOKEN_UNITS)
         if event.source == "compact":
             model, used = receipts.before(rows, session)
-            most = bracket.at_compaction(used, environment.window(model, used)).restored_tokens(most)
+            most = compose.policy_after_compaction(used, environment.window(model, used)).restored_tokens(most)
         living = settings.stages_advisory
-        blocks = living_state.blocks(living_state.lines(rows, places=places, session_id=session)) if living else ()
+        blocks = (
+            living_state.advisory_blocks(living_state.read_lines(rows, places=places, session_id=session))
+            if living
+            else ()
+        )
 
         def session_brief(room: int, goals: Sequence[Note], before: str) -> Brief:
             return brief.session_brief(
@@ -82,16 +84,16 @@ def compose(
                 today=event.at[:10], besides=besides, key=context.store.hash_key,
             )  # fmt: skip
 
-        opened = checkpoint.opening(
+        opened = checkpoint.compose_opening(
             rows, event, places, key=context.store.hash_key, max_tokens=most, brief=session_brief
         )
         # After a compaction, and on resume: what is known of the files that it was at.
         files = at_work.file_block(rows, places=places, session_id=session, named="", besides=besides)
-        return at_work.together(opened, files, max_tokens=most), places[0]
+        return at_work.append_files(opened, files, max_tokens=most), places[0]
     if event.name == "pre_compact":
-        return checkpoint.instructions(rows, event, places), places[0]
+        return checkpoint.compose_instructions(rows, event, places), places[0]
     if event.failure is not None:
-        failed = at_work.failure_recall(
+        failed = at_work.recall_failure(
             rows,
             places=places,
             session_id=event.session_id,
@@ -100,7 +102,7 @@ def compose(
         )
         return failed, places[0]
     model, used = receipts.filled(rows, event.session_id)
-    policy = bracket.POLICY[bracket.of(used, environment.window(model, used))]
+    policy = compose.POLICY[compose.bracket_of(used, environment.window(model, used))]
     patience, most = min(QUERY_VECTOR_S, left_s / 2), policy.recall_tokens(settings.recall_max_tokens)
     recalled = prompt.recall(
         rows,
@@ -114,7 +116,7 @@ def compose(
         key=context.store.hash_key,
     )
     files = at_work.file_block(rows, places=places, session_id=event.session_id, named=event.text)
-    return at_work.together(recalled, files, max_tokens=most), places[0]
+    return at_work.append_files(recalled, files, max_tokens=most), places[0]
 
 
 def composed(rows: Rows, config: Config, context: Context, event: Event, left_s: float) -> Made:
@@ -126,7 +128,7 @@ def composed(rows: Rows, config: Config, context: Context, event: Event, left_s:
 
     def told(asked: Event, beside: Brief | None = None) -> tuple[Brief, int]:
         began = time.monotonic()
-        made = compose(rows, config, context, asked, until - began, beside=beside)
+        made = compose_answer(rows, config, context, asked, until - began, beside=beside)
         context.noted.composed(asked, made[0], time.monotonic() - began)
         return made
 
@@ -218,10 +220,10 @@ class Rehearsing:
             project, prompts = asked.result()
             if prompts and now >= self._at.get(project, float("-inf")) + AGAIN_S:
                 self._at[project] = now
-                self._prompts.extend((project, prompt) for prompt in prompts)
+                self._prompts.extend((project, asked) for asked in prompts)
         if self._prompts:
-            project, prompt = self._prompts.popleft()
-            self._found = self._read(partial(self._look, project=project, prompt=prompt), deadline_s=PATIENCE_S)
+            project, said = self._prompts.popleft()
+            self._found = self._read(partial(self._look, project=project, said=said), deadline_s=PATIENCE_S)
         elif self._expected:
             self._asked = self._read(partial(_last_asked, project=self._expected.popleft()), deadline_s=None)
         else:
@@ -234,8 +236,8 @@ class Rehearsing:
         reading.add_done_callback(lambda _: self._done())
         return reading
 
-    def _look(self, rows: Rows, *, project: int, prompt: str) -> object:
-        return prompts.bearing(rows, places=[project, 0], prompt=prompt, embed=None, degraded=[])
+    def _look(self, rows: Rows, *, project: int, said: str) -> object:
+        return prompt.find_bearing(rows, places=[project, 0], prompt=said, embed=None, degraded=[])
 
 
 def _last_asked(rows: Rows, project: int) -> tuple[int, list[str]]:

@@ -170,7 +170,7 @@ def build_item(memory: Memory, beside: Beside = NOTHING) -> Item:
     said = [f"said {memory.scene}"] if memory.scene else []
     since = ["its code edited since"] if memory.is_edited and beside.edits else []
     return Item(
-        text=_as_note(compose.stated(memory)),
+        text=_as_note(compose.lasting_text(memory)),
         id=memory.id,
         scene=", ".join((*said, *since)),
         shows=tuple(shown[:1]),
@@ -188,7 +188,7 @@ def _as_note(said: str) -> str:
 
 def _reports(said: str) -> bool:
     """Whether somebody's words tell how a failure looks, and ask or order nothing."""
-    return all(compose.tells(sentence) for sentence in prose.sentences(display.squeeze(said)))
+    return all(compose.states_something(sentence) for sentence in prose.sentences(display.squeeze(said)))
 
 
 def _is_said(one: Memory, there: Memory) -> bool:
@@ -215,7 +215,7 @@ def find_replaced(memories: Iterable[Memory], replaced: Mapping[str, str], was: 
         new = replaced[old]
         while new in replaced and new not in stays:
             new = replaced[new]
-        if new in known and compose.stated(known[new]) and not brief.passing(known[new]):
+        if new in known and compose.lasting_text(known[new]) and not brief.why_passing(known[new]):
             found.setdefault(new, []).insert(0, known[old])
     return {new: tuple(olds) for new, olds in found.items()}
 
@@ -239,10 +239,10 @@ def build_sections(
     said = [
         memory
         for memory in looked_at
-        if (compose.stated(memory) if memory.id in beside.before else compose.stands_alone(memory))
-        and not brief.passing(memory)
+        if (compose.lasting_text(memory) if memory.id in beside.before else compose.standalone_text(memory))
+        and not brief.why_passing(memory)
     ]
-    total.subtract(kind_of(memory) for memory in looked_at if not compose.stated(memory))
+    total.subtract(kind_of(memory) for memory in looked_at if not compose.lasting_text(memory))
     stands: dict[int, list[Memory]] = {}
     quoted = frozenset(
         (one.project_seq, tokens.normalise(quote)) for one in said for quote in _QUOTED.findall(one.scene)
@@ -344,7 +344,7 @@ def placed(memories: Sequence[Memory], beside: Beside, was: Read) -> dict[str, I
     """The lines of the memories that a person put under headings of their own, by id."""
     if all(is_ours(section.heading) for section in was.sections):
         return {}
-    standing = {one.id: build_item(one, beside) for one in memories if compose.stated(one)}
+    standing = {one.id: build_item(one, beside) for one in memories if compose.lasting_text(one)}
     there = page_format.find_placed(was, standing, is_ours)
     return {ident: item for ident, item in standing.items() if ident in there}
 

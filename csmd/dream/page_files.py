@@ -136,7 +136,7 @@ def build_pages(
 def _before(rows: Rows, told: Sequence[Memory], was: Read) -> dict[str, tuple[Memory, ...]]:
     """Memory (id) -> those of a place whose place it took, among as many as are looked at for a page."""
     surest = heapq.nlargest(round(page_content.CONSIDERED * page_content.PAGE_LINES), told, key=page_content.sureness)
-    return page_content.find_replaced(surest, threads.replaced(rows, surest), was)
+    return page_content.find_replaced(surest, threads.find_replaced(rows, surest), was)
 
 
 def _beside(rows: Rows, told: Sequence[Memory]) -> tuple[Beside, dict[int, list[tuple[str, str]]]]:

@@ -62,13 +62,13 @@ def reason_to_tell(known: Known) -> str:
 def failure_block(known: Known) -> Block:
     """What is told of a failure: its history, then the memory that tells its cause; nothing where there is no reason to."""
     reason, memory = reason_to_tell(known), known.memory
-    notes = [Note(id=known.seen.id, text=history(known), tail=known.seen.id, reason=reason)] if reason else []
+    notes = [Note(id=known.seen.id, text=describe_failure(known), tail=known.seen.id, reason=reason)] if reason else []
     if reason and memory is not None:
-        notes.append(compose.told(memory, reason="tells the cause of a failure"))
+        notes.append(compose.memory_note(memory, reason="tells the cause of a failure"))
     return Block(heading="", notes=tuple(notes))
 
 
-def history(known: Known) -> str:
+def describe_failure(known: Known) -> str:
     """A failure's history in a sentence: "seen 3 times before, last on ...; last fixed on ... by an edit of ..."."""
     seen = known.seen
     where = f" in {display.amount(seen.sessions, 'earlier session')}" if seen.sessions > 1 else ""
@@ -76,11 +76,11 @@ def history(known: Known) -> str:
     what = "this failure" if known.is_same else f"a similar failure, `{seen.command}`{code},"
     said = f"{what} was seen {display.amount(seen.times, 'time')} before{where}, last on {seen.last_at[:10]}"
     if seen.fixed_at:
-        return f"{said}; last fixed on {seen.fixed_at[:10]} by {fix(seen.fixed_files, seen.fixed_by)}"
+        return f"{said}; last fixed on {seen.fixed_at[:10]} by {describe_fix(seen.fixed_files, seen.fixed_by)}"
     return said if known.memory is not None else f"{said}; what solved it is not known"
 
 
-def fix(files: Sequence[str], said: str) -> str:
+def describe_fix(files: Sequence[str], said: str) -> str:
     """What mended a failure: an edit of these files, and what the assistant said that it was."""
     more = f" and {display.amount(len(files) - MOST_CAUSES, 'other file')}" if len(files) > MOST_CAUSES else ""
     edit = f"an edit of {', '.join(files[:MOST_CAUSES])}{more}"
@@ -96,7 +96,7 @@ MOST_TOKENS = 250
 LOOKED_UP = 5
 
 
-def failure_recall(rows: Rows, *, places: Sequence[int], session_id: str, failed: Failure, kept_bytes: int) -> Brief:
+def recall_failure(rows: Rows, *, places: Sequence[int], session_id: str, failed: Failure, kept_bytes: int) -> Brief:
     """What is known of a failure from elsewhere than the session's own context; "" where nothing helps.
 
     `kept_bytes` is how much is kept of a tool's output: what is told by its transcript is looked at, no more.
@@ -112,7 +112,7 @@ def failure_recall(rows: Rows, *, places: Sequence[int], session_id: str, failed
         return Brief(text="", tokens=0, items=())
     if known.memory is not None and known.memory.id in told:
         known = replace(known, memory=None)
-    return compose.fenced(FAILURE_TAG, FAILURE_ABOUT, [failure_block(known)], max_tokens=MOST_TOKENS)
+    return compose.fence(FAILURE_TAG, FAILURE_ABOUT, [failure_block(known)], max_tokens=MOST_TOKENS)
 
 
 def _same(rows: Rows, fingerprint: str, places: Sequence[int], here: failures.Told) -> Known | None:
@@ -166,7 +166,7 @@ COMMON = frozenset(
 )
 
 
-def paths_in(said: str) -> list[str]:
+def find_paths(said: str) -> list[str]:
     """The paths that a text names, each once, in order."""
     return list(dict.fromkeys(found.group() for found in _PATH.finditer(said[:MOST_CHARACTERS])))
 
@@ -176,16 +176,16 @@ def is_common(path: str) -> bool:
     return _parts(path)[-1].partition(".")[0].casefold() in COMMON
 
 
-def same(one: str, other: str) -> bool:
+def is_same_file(one: str, other: str) -> bool:
     """Whether two paths may be one file's: the shorter one ends the other, and says enough."""
     left, right = _parts(one), _parts(other)
     size = min(len(left), len(right))
     return left[-size:] == right[-size:] and (size > 1 or not is_common(one))
 
 
-def names(statement: str, path: str) -> bool:
+def names_file(statement: str, path: str) -> bool:
     """Whether a statement names a file."""
-    return any(same(one, path) for one in paths_in(statement))
+    return any(is_same_file(one, path) for one in find_paths(statement))
 
 
 def is_told(memory: Memory) -> bool:
@@ -193,18 +193,18 @@ def is_told(memory: Memory) -> bool:
     return visibility.is_injectable(memory) and (memory.gate == "correction" or memory.category in TOLD)
 
 
-def chosen(told: Sequence[Memory], paths: Sequence[str]) -> list[tuple[Memory, str]]:
+def match_files(told: Sequence[Memory], paths: Sequence[str]) -> list[tuple[Memory, str]]:
     """(memory, file) for the memories that name one of these files: the first file's first, there the newest first."""
     found = []
     for memory in told:
-        place = next((place for place, path in enumerate(paths) if names(memory.text, path)), None)
+        place = next((place for place, path in enumerate(paths) if names_file(memory.text, path)), None)
         if place is not None:
             found.append((place, memory))
     newest = sorted(found, key=lambda row: (row[1].confirmed_at, row[1].id), reverse=True)
     return [(memory, paths[place]) for place, memory in sorted(newest, key=lambda row: row[0])]
 
 
-def noted(found: Sequence[tuple[Memory, str]], *, known: Callable[[str], bool]) -> Block | None:
+def notes_block(found: Sequence[tuple[Memory, str]], *, known: Callable[[str], bool]) -> Block | None:
     """What is told of files, each thing once and none that the assistant is told anyway (`known`); None for nothing."""
     notes: list[Note] = []
     said: list[similarity.Gist] = []
@@ -215,7 +215,7 @@ def noted(found: Sequence[tuple[Memory, str]], *, known: Callable[[str], bool]) 
         ):
             continue
         if not known(memory.text):
-            notes.append(compose.told(memory, reason=f"names {_parts(path)[-1]}"))
+            notes.append(compose.memory_note(memory, reason=f"names {_parts(path)[-1]}"))
             said.append(gist)
     return Block(heading=HEADING, notes=tuple(notes)) if notes else None
 
@@ -246,12 +246,12 @@ def file_block(
 
     Nothing that the session was told already, nothing of `besides` (ids); None for nothing.
     """
-    paths = [*paths_in(named), *_at_hand(rows, session_id)]
+    paths = [*find_paths(named), *_at_hand(rows, session_id)]
     told = (receipts.told(rows, session_id) if session_id else frozenset[str]()).union(besides)
     return _of(rows, list(dict.fromkeys(paths))[:MOST_FILES], places, session_id, told)
 
 
-def file_recall(rows: Rows, path: str, *, places: Sequence[int], max_tokens: int, key: bytes) -> Brief:
+def recall_file(rows: Rows, path: str, *, places: Sequence[int], max_tokens: int, key: bytes) -> Brief:
     """What a session that names this file would be told of it, and behind that what was said of it in earlier ones.
 
     Passages are for who asks about a file and nothing else: a session at work is told the memories alone.
@@ -263,7 +263,7 @@ def file_recall(rows: Rows, path: str, *, places: Sequence[int], max_tokens: int
         *([notes] if notes else []),
         Block(heading=SAID, notes=_said(rows, path, places, notes, key), weight=0.5),
     ]
-    return compose.fenced(FILE_TAG, FILE_ABOUT, blocks, max_tokens=max_tokens)
+    return compose.fence(FILE_TAG, FILE_ABOUT, blocks, max_tokens=max_tokens)
 
 
 def _said(rows: Rows, path: str, places: Sequence[int], notes: Block | None, key: bytes) -> tuple[Note, ...]:
@@ -271,21 +271,23 @@ def _said(rows: Rows, path: str, places: Sequence[int], notes: Block | None, key
     noted = {note.id for note in notes.notes} if notes else set()
     last = path.rstrip("/").rpartition("/")[2]
     hits = fulltext.text_hits(rows, "passage", [last], projects=places, limit=PASSAGES)
-    naming = [one for one in passages.by_seqs(rows, [int(seq) for seq, _ in hits]).values() if names(one.text, path)]
+    naming = [
+        one for one in passages.by_seqs(rows, [int(seq) for seq, _ in hits]).values() if names_file(one.text, path)
+    ]
     found = [Found(score=1.0, features={}, passage=one) for one in naming]
-    told = prompt.telling(rows, places=places, session_id="", prompt="", key=key)(found)
+    told = prompt.tellable_filter(rows, places=places, session_id="", prompt="", key=key)(found)
     kept = [one for one in told if one.passage and not one.is_cold and not (one.memory and one.memory.id in noted)]
-    return tuple(prompt.note_of(one) for one in kept)[:MOST_PASSAGES]
+    return tuple(prompt.statement_note(one) for one in kept)[:MOST_PASSAGES]
 
 
-def together(brief: Brief, block: Block | None, *, max_tokens: int) -> Brief:
+def append_files(brief: Brief, block: Block | None, *, max_tokens: int) -> Brief:
     """A brief with what is known of files behind it, as far as both have room; nothing twice."""
     told = {item.id for item in brief.items}
     notes = tuple(note for note in block.notes if note.id not in told) if block else ()
     if block is None or not notes:
         return brief
     rest = [Block(heading=block.heading, notes=notes, weight=block.weight)]
-    made = compose.fenced(FILE_TAG, FILE_ABOUT, rest, max_tokens=max_tokens - brief.tokens - 1)
+    made = compose.fence(FILE_TAG, FILE_ABOUT, rest, max_tokens=max_tokens - brief.tokens - 1)
     body = "\n".join(part for part in (brief.text, made.text) if part)
     if not made.text or display.utf16_units(body) > ANSWER_LIMIT_UNITS:  # each keeps the host's limit, both may not
         return replace(brief, cut=brief.cut + len(notes))
@@ -310,7 +312,11 @@ def _of(rows: Rows, paths: Sequence[str], places: Sequence[int], session_id: str
         and memory.id not in told
         and visibility.reaches(memory, attention(memory), at="match", near=near)
     ]
-    return noted(chosen(reached, paths), known=visibility.told_anyway(rows, places)) if reached else None
+    return (
+        notes_block(match_files(reached, paths), known=visibility.instructions_filter(rows, places))
+        if reached
+        else None
+    )
 
 
 def _at_hand(rows: Rows, session_id: str) -> list[str]:

@@ -74,7 +74,7 @@ PASSING: tuple[Passing, ...] = (
 _RULE = _re(r"(?<!currently )\b(?:always|never|(?<!-)only(?!-)|must|from now on|every|until)\b")
 
 
-def passing(memory: Memory) -> str:
+def why_passing(memory: Memory) -> str:
     """Why a memory does not last, "" where it does."""
     if memory.pinned or memory.origin == "inferred" or not memory.session_id:
         return ""
@@ -285,7 +285,7 @@ def section_of(memory: Memory) -> int:
     return len(SECTIONS) - 1
 
 
-def value(memory: Memory, attention: Attention, *, recency: float = 0.0) -> float:
+def rate_memory(memory: Memory, attention: Attention, *, recency: float = 0.0) -> float:
     """What a memory is worth to a session that has asked nothing yet; 0 is left out.
 
     `recency` is 0 for the oldest and 1 for the newest of the candidates; it adds at most 0.10.
@@ -298,26 +298,26 @@ def value(memory: Memory, attention: Attention, *, recency: float = 0.0) -> floa
     return worth * ATTENTION_WEIGHT["HOT" if memory.pinned else attention]
 
 
-def note(memory: Memory, said: str, *, score: float = 1.0, reason: str = "") -> Note:
+def start_note(memory: Memory, said: str, *, score: float = 1.0, reason: str = "") -> Note:
     """A memory as a start is told it: what of it tells something, its date and its id."""
-    body = compose.shortened(said, START_CHARACTERS)
-    return compose.told(memory, text=body, score=score, reason=reason or SECTIONS[section_of(memory)].heading)
+    body = compose.shorten(said, START_CHARACTERS)
+    return compose.memory_note(memory, text=body, score=score, reason=reason or SECTIONS[section_of(memory)].heading)
 
 
 def _in_thread(memory: Memory, said: str, later: Newer | None, earlier: Memory | None) -> Note:
     """A memory as a start is told it, behind what was said later or before what was said earlier on the same matter."""
     if later is not None:
-        old = f"(before, {memory.confirmed_at[:10]}: {compose.shortened(said, BEFORE_CHARACTERS)})"
-        told = f"{compose.shortened(later.text, START_CHARACTERS)} {old}"
-        return replace(note(memory, said), text=told, tail=f"{later.tail}, {memory.id}")
-    one = note(memory, said)
+        old = f"(before, {memory.confirmed_at[:10]}: {compose.shorten(said, BEFORE_CHARACTERS)})"
+        told = f"{compose.shorten(later.text, START_CHARACTERS)} {old}"
+        return replace(start_note(memory, said), text=told, tail=f"{later.tail}, {memory.id}")
+    one = start_note(memory, said)
     if earlier is None:
         return one
-    old = compose.shortened(display.squeeze(earlier.text), BEFORE_CHARACTERS)
+    old = compose.shorten(display.squeeze(earlier.text), BEFORE_CHARACTERS)
     return replace(one, text=f"{one.text} (before, {earlier.confirmed_at[:10]}: {old})")
 
 
-def composed_brief(
+def compose_brief(
     candidates: Sequence[tuple[Memory, Attention]],
     *,
     max_tokens: int,
@@ -331,12 +331,18 @@ def composed_brief(
     `known` says whether the assistant is told a statement anyway; `fading` are promises to ask about this once; `newer` says
     of memories (by id) what was said later on the same matter, which is told with the memory as "before".
     """
-    asked = [note(one, said, reason=FADING[0]) for one in fading if (said := compose.stated(one)) and not known(said)]
+    asked = [
+        start_note(one, said, reason=FADING[0])
+        for one in fading
+        if (said := compose.lasting_text(one)) and not known(said)
+    ]
     extra = [
         _block(GOALS, beside.goals), _block(ENDED, beside.ended), _block(LEFT, beside.left), _block(FADING, asked),
     ]  # fmt: skip
     taken = sum(
-        display.estimate_tokens(compose.line(one)) + 1 for block in (*extra, *beside.blocks) for one in block.notes
+        display.estimate_tokens(compose.render_note(one)) + 1
+        for block in (*extra, *beside.blocks)
+        for one in block.notes
     )
     fence = display.estimate_tokens(f'<{TAG} note="{ABOUT}">\n</{TAG}>')
     whole = max(max_tokens, WHOLE_TOKENS)
@@ -347,7 +353,7 @@ def composed_brief(
     ordered = [block for heading in ORDER for block in blocks if block.heading == heading and block.notes]
     shown = {one.id for block in ordered for one in block.notes}
     last = [replace(block, notes=tuple(one for one in block.notes if one.id not in shown)) for block in beside.blocks]
-    return compose.fenced(TAG, ABOUT, [*ordered, *last], max_tokens=max_tokens)
+    return compose.fence(TAG, ABOUT, [*ordered, *last], max_tokens=max_tokens)
 
 
 def _block(kind: tuple[str, float], notes: Sequence[Note]) -> Block:
@@ -382,7 +388,7 @@ def _memories(
     under = {memory.id: section_of(memory) for memory in by_id.values()}
     for old, new in together.items():
         under[old] = under[new] = min(under[old], under[new], key=lambda at: ORDER.index(SECTIONS[at].heading))
-    worths = {one.id: value(one, attention, recency=place[one.confirmed_at] / newest) for one, attention in told}
+    worths = {one.id: rate_memory(one, attention, recency=place[one.confirmed_at] / newest) for one, attention in told}
     for old, new in sorted(together.items(), key=lambda pair: place[by_id[pair[0]].confirmed_at]):
         if newer[old].likely:  # or else the older would be told without it
             worths[new] = max(worths[new], worths[old])
@@ -391,13 +397,13 @@ def _memories(
         if worth <= 0 or len(found) >= CONSIDERED:
             break
         # What it replaced, or what replaced it, names what it is about.
-        tells = compose.stated if memory.id in before or memory.id in likely else compose.stands_alone
-        if ident not in overtaken and (said := tells(memory)) and not passing(memory):
+        tells = compose.lasting_text if memory.id in before or memory.id in likely else compose.standalone_text
+        if ident not in overtaken and (said := tells(memory)) and not why_passing(memory):
             notes[memory.id] = one = _in_thread(memory, said, likely.get(memory.id), before.get(memory.id))
             found.append(
                 Candidate(
                     id=memory.id, text=one.text, worth=worth, section=under[memory.id],
-                    tokens=display.estimate_tokens(compose.line(one) + "\n") + 1, stems=stems(one.text),
+                    tokens=display.estimate_tokens(compose.render_note(one) + "\n") + 1, stems=stems(one.text),
                 )
             )  # fmt: skip
     chosen = choose(
@@ -465,20 +471,22 @@ def session_brief(
     missing = {newer.memory for newer in followed.values()} - {one.id for one, _ in candidates}
     candidates += [(one, attention(one)) for one in lasting if one.id in missing]
     found = [
-        one for one in last_sessions.ended(rows, places=places, session_id=session_id) if one.session_id not in told
+        one
+        for one in last_sessions.read_ended(rows, places=places, session_id=session_id)
+        if one.session_id not in told
     ]
-    anyway, said = visibility.told_anyway(rows, places), visibility.known([before] if before else [])
+    anyway, said = visibility.instructions_filter(rows, places), visibility.known_sentences([before] if before else [])
     found = [
         replace(one, items=tuple(item for item in one.items if item[0] != "goal" or not said.says(item[1])))
         for one in found
     ]
     beside = Beside(
         goals=tuple(one for one in goals if one.id not in told),
-        ended=last_sessions.notes(found),
-        left=last_sessions.open_ends(found),
+        ended=last_sessions.session_notes(found),
+        left=last_sessions.open_end_notes(found),
         blocks=(*blocks, *_removed(rows, places, told)),
     )
-    return composed_brief(
+    return compose_brief(
         candidates,
         max_tokens=max_tokens,
         known=lambda statement: said.says(statement) or anyway(statement),
@@ -492,14 +500,14 @@ def _followed(
     rows: Rows, among: Sequence[Memory], *, of: Collection[str], places: Sequence[int], key: bytes
 ) -> dict[str, Newer]:
     """Memory -> what was said later on the same matter, by any `among` all, of those (`of`, ids) whose thread goes on."""
-    stated, read = threads.stated(rows, [one for one in among if not one.pinned], projects=places)
-    ends = threads.ends(rows, sorted(seq for seq, memory in stated.items() if memory.id in of))
+    stated, read = threads.stating_passages(rows, [one for one in among if not one.pinned], projects=places)
+    ends = threads.follow_threads(rows, sorted(seq for seq, memory in stated.items() if memory.id in of))
     read |= passages.by_seqs(rows, sorted({seq for of_one in ends.values() for seq, _ in of_one} - read.keys()))
     last = {seq: _newest(of_one, read) for seq, of_one in ends.items()}
     found = [Found(score=1.0, features={}, passage=read[seq]) for seq, _ in last.values() if seq in read]
     may = {
         one.passage.seq: one
-        for one in prompt.telling(rows, places=places, session_id="", prompt="", key=key)(found)
+        for one in prompt.tellable_filter(rows, places=places, session_id="", prompt="", key=key)(found)
         if one.passage is not None
     }
     followed: dict[str, Newer] = {}
@@ -512,7 +520,7 @@ def _followed(
         if new is None or new.id == memory.id:
             continue
         followed[memory.id] = Newer(
-            text=compose.without_refused(later.text), at=later.at, tail=prompt.tail_of(later.passage), memory=new.id,
+            text=compose.drop_refused(later.text), at=later.at, tail=prompt.passage_tail(later.passage), memory=new.id,
             likely=sure >= REPLACES, stated=later.memory is not None,
         )  # fmt: skip
     return followed

@@ -46,15 +46,15 @@ POLICY: dict[Bracket, Policy] = {
 }
 
 
-def of(used: int, window: int) -> Bracket:
+def bracket_of(used: int, window: int) -> Bracket:
     """The bracket of a context in which `used` of `window` tokens are taken; FRESH where nobody knows."""
     share = used / window if window > 0 else 0.0
     return next(bracket for bracket, policy in POLICY.items() if share < policy.below)
 
 
-def at_compaction(used: int, window: int) -> Policy:
+def policy_after_compaction(used: int, window: int) -> Policy:
     """What holds after a compaction that found the context so full; where nobody knows, it was full."""
-    return POLICY[of(used, window) if used else "CRITICAL"]
+    return POLICY[bracket_of(used, window) if used else "CRITICAL"]
 
 
 #: Fewer content words than this tell nothing.
@@ -130,7 +130,7 @@ _UNDECIDED = re.compile(r"\boption (?:\d|[a-c])\b.{0,400}\boption (?:\d|[a-c])\b
 _PRINTED = re.compile(r"[⎿│├└❯⏺]")
 
 
-def stated(memory: Memory) -> str:
+def lasting_text(memory: Memory) -> str:
     """The sentences of a memory that tell something, on one line; "" where none does.
 
     What a person pinned, and what csmd counted over sessions, is told as it is; what an assistant says is to be done about
@@ -142,9 +142,9 @@ def stated(memory: Memory) -> str:
     return _stated(whole, memory.authority == "assistant" and memory.origin == "stated")
 
 
-def stands_alone(memory: Memory) -> str:
+def standalone_text(memory: Memory) -> str:
     """What is `stated` of a memory that somebody can follow who was not there; "" of one that points at what is not told."""
-    said = stated(memory)
+    said = lasting_text(memory)
     if memory.pinned or memory.scene or memory.origin == "inferred":
         return said
     by_user = memory.authority == "user"
@@ -160,7 +160,7 @@ def _stated(whole: str, by_assistant: bool) -> str:
     for whole_sentence in prose.sentences(whole):
         advises = by_assistant and bool(kept) and _advises(whole_sentence, kept[-1])
         sentence = whole_sentence if advises else _without_errand(whole_sentence)
-        if not (advises or tells(sentence)):
+        if not (advises or states_something(sentence)):
             is_cut = True
         elif kept or not is_cut or not _LEANS.match(sentence):
             kept.append(sentence)
@@ -188,20 +188,20 @@ def _asks(sentence: str) -> bool:
 def _without_errand(sentence: str) -> str:
     """A sentence without the errand that leads into what it tells: "Push it first: only the default branch counts"."""
     errand, _, told = sentence.partition(": ")
-    if tells(sentence) or _asks(sentence) or len(content_words(told)) < LEAST_WORDS:
+    if states_something(sentence) or _asks(sentence) or len(content_words(told)) < LEAST_WORDS:
         return sentence
     is_lead = errand[-1:].isalnum() and ";" not in errand
-    return told if is_lead and tells(told) else sentence
+    return told if is_lead and states_something(told) else sentence
 
 
-def tells(sentence: str) -> bool:
+def states_something(sentence: str) -> bool:
     """Whether a sentence is neither a question nor an errand."""
     if _asks(sentence):
         return False
     return not _ERRAND.match(sentence) or any(form.search(sentence) for form in (_STANDS, _NAMES, _RULE))
 
 
-def answers(passage: str) -> bool:
+def has_statement(passage: str) -> bool:
     """Whether a passage of earlier talk says anything beside questions, orders and what nobody is told."""
     return any(
         len(content_words(piece)) >= LEAST_SAID
@@ -211,12 +211,12 @@ def answers(passage: str) -> bool:
     )
 
 
-def without_refused(passage: str) -> str:
+def drop_refused(passage: str) -> str:
     """An assistant's passage without the sentences that state nothing that lasts; whole where nothing else is left."""
     return " ".join(one for one in prose.sentences(passage) if not refusals.refusal(one, "assistant")) or passage
 
 
-def shortened(said: str, limit: int) -> str:
+def shorten(said: str, limit: int) -> str:
     """`said` within `limit` characters: as many whole sentences as fit, where they are at least half of that."""
     if len(said) <= limit:
         return said
@@ -256,21 +256,21 @@ class Block:
     weight: float = 1.0
 
 
-def told(memory: Memory, *, score: float = 1.0, reason: str, text: str = "") -> Note:
+def memory_note(memory: Memory, *, score: float = 1.0, reason: str, text: str = "") -> Note:
     """A memory as a note, as it is or in the words of `text`: where it was said, when last, whether its code was edited since, its id."""
     said = (memory.scene, memory.confirmed_at[:10], "its code edited since" * memory.is_edited, memory.id)
     tail = ", ".join(filter(None, said))
     return Note(id=memory.id, text=text or memory.text, tail=tail, score=score, reason=reason)
 
 
-def line(note: Note) -> str:
+def render_note(note: Note) -> str:
     """A note as it is shown: no fence can be closed from inside, no line begun."""
     body = display.cut(display.squeeze(display.defuse(note.text)), NOTE_CHARACTERS)
     tail = display.squeeze(display.defuse(note.tail))
     return f"- {body} ({tail})" if tail else f"- {body}"
 
 
-def fenced(tag: str, about: str, blocks: Sequence[Block], *, max_tokens: int) -> Brief:
+def fence(tag: str, about: str, blocks: Sequence[Block], *, max_tokens: int) -> Brief:
     """The blocks inside `<tag note="about">`, as much of them as `max_tokens` and the host's limit let through."""
     kept = [list(block.notes) for block in blocks]
     offered = sum(map(len, kept))
@@ -279,7 +279,7 @@ def fenced(tag: str, about: str, blocks: Sequence[Block], *, max_tokens: int) ->
         rows = [f'<{tag} note="{about}">']
         for block, notes in zip(blocks, kept, strict=True):
             if notes:
-                rows += [*([f"{block.heading}:"] if block.heading else []), *(line(note) for note in notes)]
+                rows += [*([f"{block.heading}:"] if block.heading else []), *(render_note(note) for note in notes)]
         body = "\n".join([*rows, f"</{tag}>"])
         tokens = display.estimate_tokens(body)
         if tokens <= max_tokens and display.utf16_units(body) <= ANSWER_LIMIT_UNITS:

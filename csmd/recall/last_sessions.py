@@ -54,13 +54,13 @@ class Ended:
         return f"{self.at[:10]}, session {self.session_id[:SHORT_ID]}"
 
 
-def notes(ended: Sequence[Ended], *, every: bool = False) -> tuple[Note, ...]:
+def session_notes(ended: Sequence[Ended], *, every: bool = False) -> tuple[Note, ...]:
     """The last sessions that came to something, or `every` one that was on something; the latest first."""
     told = [note for one in ended[:LOOKED_AT] if (note := _note(one, every=every)) is not None]
     return tuple(told[:TOLD])
 
 
-def open_ends(ended: Sequence[Ended]) -> tuple[Note, ...]:
+def open_end_notes(ended: Sequence[Ended]) -> tuple[Note, ...]:
     """What those sessions left to do, as they said it; what was only asked is no end."""
     found: list[Note] = []
     for one in [one for one in ended[:LOOKED_AT] if _note(one) is not None][:TOLD]:
@@ -120,22 +120,22 @@ _SAID = ("goal", "open")
 HEADINGS = ("The last sessions", "Left open")
 
 
-def blocks(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Block]:
+def session_blocks(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Block]:
     """What the last sessions of these places were on, came to and left open, but for what a session has in its context."""
-    found = ended(rows, places=places, session_id=session_id)
+    found = read_ended(rows, places=places, session_id=session_id)
     known = receipts.told(rows, session_id) if session_id else ()
-    kinds = zip(HEADINGS, (notes(found, every=True), open_ends(found)), (2.0, 1.5), strict=True)
+    kinds = zip(HEADINGS, (session_notes(found, every=True), open_end_notes(found)), (2.0, 1.5), strict=True)
     left = [(heading, tuple(one for one in of if one.id not in known), weight) for heading, of, weight in kinds]
     return [Block(heading=heading, notes=of, weight=weight) for heading, of, weight in left if of]
 
 
-def ended(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Ended]:
+def read_ended(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Ended]:
     """The latest sessions of these places but this one, as their digests tell them, the latest first."""
     own = [place for place in places if place]
-    replaced = threads.replaced_in(rows, own)
+    replaced = threads.read_replaced(rows, own)
 
     def overturned(kind: str, said: str, at: str, session: str) -> bool:
-        return kind in _SAID and threads.echoed(said, at=at, session=session, replaced=replaced) is not None
+        return kind in _SAID and threads.find_echo(said, at=at, session=session, replaced=replaced) is not None
 
     latest = digests.latest(rows, projects=own, limit=LOOKED_AT + 1) if own else []
     named = sessions.named(rows, [row.session_seq for row in latest])

@@ -149,7 +149,7 @@ def beliefs(held: Sequence[Belief]) -> list[Line]:
     ]  # fmt: skip
 
 
-def assembled(lines: Sequence[Line], *, max_tokens: int, told: frozenset[str] = frozenset()) -> list[Line]:
+def judge_lines(lines: Sequence[Line], *, max_tokens: int, told: frozenset[str] = frozenset()) -> list[Line]:
     """Every line with why it is in or not, by part in the order of PARTS; `told` are ids that the reader has already."""
     judged: list[Line] = []
     for part, rule in PARTS.items():
@@ -158,7 +158,7 @@ def assembled(lines: Sequence[Line], *, max_tokens: int, told: frozenset[str] = 
             why = _why(line, told) if kept < rule.most else "one of too many"
             kept += why == "told"
             judged.append(replace(line, why=why))
-    inside = {item.id for item in fenced(blocks(judged), max_tokens=max_tokens).items}
+    inside = {item.id for item in render_advisory(advisory_blocks(judged), max_tokens=max_tokens).items}
     return [
         replace(one, why="over the budget") if one.why == "told" and one.id not in inside else one for one in judged
     ]
@@ -171,12 +171,12 @@ def _why(line: Line, told: frozenset[str]) -> Why:
         return "without exception"
     if line.part in ("signal", "belief"):
         said = line.text.partition(": ")[2] if line.part == "belief" else line.text
-        if not all(compose.tells(sentence) for sentence in prose.sentences(_QUOTED.sub(" ", said))):
+        if not all(compose.states_something(sentence) for sentence in prose.sentences(_QUOTED.sub(" ", said))):
             return "orders or asks"
     return "told"
 
 
-def blocks(lines: Sequence[Line]) -> tuple[Block, ...]:
+def advisory_blocks(lines: Sequence[Line]) -> tuple[Block, ...]:
     """The lines that are told, as blocks of a brief; each says that it is a preview."""
     made = []
     for part, rule in PARTS.items():
@@ -190,13 +190,13 @@ def blocks(lines: Sequence[Line]) -> tuple[Block, ...]:
     return tuple(made)
 
 
-def fenced(made: Sequence[Block], *, max_tokens: int) -> Brief:
+def render_advisory(made: Sequence[Block], *, max_tokens: int) -> Brief:
     """The advisory alone, as `csmd advisory` shows it."""
-    return compose.fenced(TAG, ABOUT, made, max_tokens=max_tokens)
+    return compose.fence(TAG, ABOUT, made, max_tokens=max_tokens)
 
 
 def _short(said: str) -> str:
-    return compose.shortened(display.squeeze(said), CHARACTERS)
+    return compose.shorten(display.squeeze(said), CHARACTERS)
 
 
 # --- over the store
@@ -206,10 +206,12 @@ def _short(said: str) -> str:
 PACKETS, CANDIDATES, MEMORIES = 200, 50, 200
 
 
-def lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_tokens: int = MAX_TOKENS) -> list[Line]:
+def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_tokens: int = MAX_TOKENS) -> list[Line]:
     """Every line that the living state of these places has, with why it is told or not."""
     waiting = candidates.waiting(rows, projects=places, limit=CANDIDATES)
-    ended = {one.session_id: one.outcome for one in last_sessions.ended(rows, places=places, session_id=session_id)}
+    ended = {
+        one.session_id: one.outcome for one in last_sessions.read_ended(rows, places=places, session_id=session_id)
+    }
     seen = [
         one for one in candidates.latest_packets(rows, projects=places, limit=PACKETS) if one.session_id != session_id
     ]
@@ -223,4 +225,4 @@ def lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_tokens
         *beliefs(held),
     ]
     told = receipts.told(rows, session_id) if session_id else frozenset[str]()
-    return assembled(found, max_tokens=max_tokens, told=told)
+    return judge_lines(found, max_tokens=max_tokens, told=told)

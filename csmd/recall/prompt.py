@@ -75,25 +75,31 @@ def recall(
 ) -> Brief:
     """What bears on a prompt; "" where nothing reaches `floor` (0-1) or all of it is known to the session."""
     prompt, degraded = wire.clean(prompt), list[str]()
-    found = bearing(rows, places=places, prompt=prompt, embed=embed, degraded=degraded)
+    found = find_bearing(rows, places=places, prompt=prompt, embed=embed, degraded=degraded)
     told: list[Told] = []
     if found and found[0].score >= floor:
         least = AS_GOOD * found[0].score
         near = [one for one in found[:CLOSE] if one.score >= least]
-        may = telling(rows, places=places, session_id=session_id, prompt=prompt, key=key)
+        may = tellable_filter(rows, places=places, session_id=session_id, prompt=prompt, key=key)
         holding = list({one.key: one for one in reversed(may(near))}.values())[::-1]
         if any(one.score >= floor and not one.is_cold for one in holding):
             in_context = receipts.told(rows, session_id) if session_id else frozenset[str]()
             told = _newest(rows, holding, may, in_context)
-    known = visibility.told_anyway(rows, places) if told else never
+    known = visibility.instructions_filter(rows, places) if told else never
     beside = (
-        last_sessions.blocks(rows, places=places, session_id=session_id) if query.asks_for_last_session(prompt) else []
+        last_sessions.session_blocks(rows, places=places, session_id=session_id)
+        if query.asks_for_last_session(prompt)
+        else []
     )
-    made = composed(told, prompt=prompt, max_tokens=max_tokens, max_items=max_items, known=known, beside=beside)
+    made = compose_statements(
+        told, prompt=prompt, max_tokens=max_tokens, max_items=max_items, known=known, beside=beside
+    )
     return replace(made, degraded=tuple(sorted(set(degraded))))
 
 
-def bearing(rows: Rows, *, places: Sequence[int], prompt: str, embed: Embed | None, degraded: list[str]) -> list[Found]:
+def find_bearing(
+    rows: Rows, *, places: Sequence[int], prompt: str, embed: Embed | None, degraded: list[str]
+) -> list[Found]:
     """What of these places bears on a prompt, best first; nothing for one of words of assent alone."""
     said = display.both_ends(query.unquoted(prompt), limit=LOOKED_AT)
     terms = hybrid_search.terms_of(rows, said, places=places)
@@ -108,7 +114,7 @@ def bearing(rows: Rows, *, places: Sequence[int], prompt: str, embed: Embed | No
 # --- what may be told
 
 
-def telling(
+def tellable_filter(
     rows: Rows, *, places: Sequence[int], session_id: str, prompt: str, key: bytes
 ) -> Callable[[Sequence[Found]], list[Found]]:
     """What leaves out of some statements those that may not be told to a session; what replaced a superseded memory takes its place.
@@ -157,19 +163,22 @@ def telling(
         )
         stated = memories.stated_in(rows, [one.passage.uuid for one in found if one.passage])
         near = [one for of in stated.values() for one in of] + [one.memory for one in found if one.memory]
-        replaced = threads.of_memories(rows, {one.id: one for one in near if one.superseded_by}.values())
+        replaced = threads.read_replacements(rows, {one.id: one for one in near if one.superseded_by}.values())
         kept: list[Found] = []
         unasked: dict[int, Found] = {}
         for one in found:
-            if one.passage is not None and (ident_of(one.passage) in told or one.passage.turn_seq not in quotable):
+            if one.passage is not None and (passage_id(one.passage) in told or one.passage.turn_seq not in quotable):
                 continue
             of_turn = stated.get(one.passage.uuid, []) if one.passage else []
             own = [one.memory] if one.memory else [each for each in of_turn if hybrid_search.states(one.text, each)]
-            heirs = [heir for memory in own if memory.superseded_by and (heir := threads.heir(rows, memory))]
+            heirs = [heir for memory in own if memory.superseded_by and (heir := threads.find_heir(rows, memory))]
             if any(memory.superseded_by for memory in own):
                 warm = [heir for heir in heirs if reaches(heir) and not is_cold(heir)]
                 kept += [replace(one, memory=heir, passage=None) for heir in warm]
-            elif not own and threads.echoed(one.text, at=one.at, session=one.session_id, replaced=replaced) is not None:
+            elif (
+                not own
+                and threads.find_echo(one.text, at=one.at, session=one.session_id, replaced=replaced) is not None
+            ):
                 continue
             elif all(map(reaches, own)) and _tells(one, asked):
                 if any(map(is_cold, own)):
@@ -215,7 +224,7 @@ def _tells(one: Found, asked: str) -> bool:
     """Whether a statement says anything beside what is asked, questions and what somebody is about to look at."""
     if one.memory is not None and one.memory.pinned:
         return True
-    return tokens.normalise(one.text) != asked and compose.answers(one.text)
+    return tokens.normalise(one.text) != asked and compose.has_statement(one.text)
 
 
 # --- the second hop
@@ -229,13 +238,13 @@ def _newest(
     An older one whose newer the session has `in_context` (ids) is not told again as if it held.
     """
     by_seq = {one.passage.seq: one for one in found if one.passage}
-    links = threads.ends(rows, list(by_seq), rivals=True)
-    sure = {seq: dict(of) for seq, of in threads.ends(rows, list(by_seq), least=threads.SURE).items()}
+    links = threads.follow_threads(rows, list(by_seq), rivals=True)
+    sure = {seq: dict(of) for seq, of in threads.follow_threads(rows, list(by_seq), least=threads.SURE).items()}
     links = {
         seq: [end for at, end in enumerate(of) if not at or (at < HOPS and end[1] >= threads.SURE) or end[0] in by_seq]
         for seq, of in links.items()
     }
-    following = threads.followers(rows, list(by_seq)) if in_context else {}
+    following = threads.find_followers(rows, list(by_seq)) if in_context else {}
     newest = passages.by_seqs(rows, sorted({seq for of in links.values() for seq, _ in of}.union(*following.values())))
     ends = {seq for of in links.values() for seq, _ in of} - by_seq.keys()
     fresh = [Found(score=0.0, features={}, passage=newest[seq]) for seq in sorted(ends) if seq in newest]
@@ -244,7 +253,7 @@ def _newest(
     known_already = {
         seq
         for seq, one in newest.items()
-        if ident_of(one) in in_context
+        if passage_id(one) in in_context
         or any(each.id in in_context and hybrid_search.states(one.text, each) for each in stated.get(one.uuid, ()))
     }
 
@@ -282,7 +291,7 @@ def _replaces(sure: float, share: float) -> bool:
 # --- the text
 
 
-def composed(
+def compose_statements(
     told: Sequence[Told],
     *,
     prompt: str,
@@ -308,11 +317,11 @@ def composed(
             gist.stems <= asked.stems and similarity.alike(gist, asked, share=similarity.SAME_SHARE)
         ):
             continue
-        cost = display.estimate_tokens(compose.line(_note(one)) + "\n")
+        cost = display.estimate_tokens(compose.render_note(_note(one)) + "\n")
         twin = next((n for n, other in enumerate(said) if similarity.alike(gist, other, share=TWIN_OVERLAP)), None)
         if twin is not None:
             other = chosen[twin]
-            freed = display.estimate_tokens(compose.line(_note(other)) + "\n")
+            freed = display.estimate_tokens(compose.render_note(_note(other)) + "\n")
             is_newer = one.found.at > other.found.at and not similarity.says_the_same(one.found.text, other.found.text)
             if is_newer and used + cost - freed <= enough:
                 chosen[twin], said[twin], used = one, gist, used + cost - freed
@@ -324,34 +333,34 @@ def composed(
         used += cost
     chosen.sort(key=lambda one: (one.found.at, one.found.key), reverse=True)
     statements = Block(heading="", notes=tuple(map(_note, chosen)))
-    return compose.fenced(TAG, ABOUT, [*beside, statements], max_tokens=max_tokens)
+    return compose.fence(TAG, ABOUT, [*beside, statements], max_tokens=max_tokens)
 
 
 def _note(one: Told) -> Note:
     found = one.found
     by_assistant = found.memory is None and found.passage is not None and found.passage.kind == "assistant"
-    said = compose.without_refused(found.text) if by_assistant else found.text
+    said = compose.drop_refused(found.text) if by_assistant else found.text
     said = display.cut(said, STATEMENT_CHARACTERS)
     for older in one.before[:1]:
         said += f" (before, {older.at[:10]}: {display.cut(older.text, BEFORE_CHARACTERS)})"
     if found.memory is not None:
-        return compose.told(found.memory, text=said, score=found.score, reason=one.reason)
+        return compose.memory_note(found.memory, text=said, score=found.score, reason=one.reason)
     assert found.passage is not None
     return Note(
-        id=ident_of(found.passage), text=said, tail=tail_of(found.passage), score=found.score, reason=one.reason
+        id=passage_id(found.passage), text=said, tail=passage_tail(found.passage), score=found.score, reason=one.reason
     )
 
 
-def note_of(found: Found) -> Note:
+def statement_note(found: Found) -> Note:
     """A statement as a note of its own."""
     return _note(Told(found=found))
 
 
-def ident_of(passage: Passage) -> str:
+def passage_id(passage: Passage) -> str:
     """By what a receipt knows a passage: its turn and where it begins in it."""
     return f"{passage.uuid}#{passage.start}"
 
 
-def tail_of(passage: Passage) -> str:
+def passage_tail(passage: Passage) -> str:
     """Who said a passage, when, and an id to read on."""
     return f"{_SPEAKER.get(passage.kind, passage.kind)}, {passage.at[:10]}, {passage.uuid[:SHOWN_ID]}"

@@ -38,7 +38,7 @@ class Part:
     cut: Callable[[int], str]
 
 
-def told(parts: Sequence[Part], *, limit: int) -> str:
+def render_exchange(parts: Sequence[Part], *, limit: int) -> str:
     """The text of a hit in at most `limit` characters, the turn that matched first; alone it is told as it is."""
     if len(parts) == 1:
         return parts[0].cut(limit)
@@ -48,7 +48,7 @@ def told(parts: Sequence[Part], *, limit: int) -> str:
     return "\n".join(head + part.cut(share) for head, part, share in zip(heads, parts, shares, strict=True))
 
 
-def matched(told: str) -> str:
+def matched_part(told: str) -> str:
     """Of a text that `told` gave what stands in it of the turn that matched."""
     return _BESIDE.split(told, maxsplit=1)[0]
 
@@ -67,7 +67,7 @@ def _shares(sizes: Sequence[int], room: int) -> list[int]:
     return [wanted, *shares]
 
 
-def grouped(
+def group_exchanges(
     ranked: Sequence[int],
     near: Mapping[int, Sequence[int]],
     scores: Mapping[int, float],
@@ -253,7 +253,7 @@ def _turns(
     ranked = sorted(scores, key=lambda turn: (-scores[turn], turn))
     near = {turn: (where[turn].after, where[turn].before) for turn in ranked}
     midway = {turn for turn in ranked if where[turn].midway}
-    groups = grouped(ranked, near, scores, most=limit, midway=midway)
+    groups = group_exchanges(ranked, near, scores, most=limit, midway=midway)
     read = search.turns_by_seq(rows, [turn for group in groups for turn in group])
     return [
         _exchange(asked, [read[turn] for turn in group if turn in read], where, best, scores[group[0]])
@@ -274,7 +274,7 @@ def _exchange(
     hit = Hit(
         id=own.uuid,
         kind="turn",
-        text=told(parts, limit=CHARACTERS),
+        text=render_exchange(parts, limit=CHARACTERS),
         score=score * (SUPERSEDED_SHARE if overturned else 1.0),
         project=own.project,
         session_id=own.session_id,
@@ -352,7 +352,7 @@ def _heirs(rows: Rows, asked: Query, found: Sequence[Found]) -> dict[tuple[int, 
     heirs = {
         one.key: replace(one, passage=None, memory=heir)
         for one in found
-        if one.memory and one.memory.superseded_by and (heir := threads.heir(rows, one.memory))
+        if one.memory and one.memory.superseded_by and (heir := threads.find_heir(rows, one.memory))
         if heir.id not in known and (asked.places is None or heir.project_seq in asked.places)
     }
     seqs = [heir.memory.seq for heir in heirs.values() if heir.memory]
@@ -422,7 +422,7 @@ def _newest_first(rows: Rows, asked: Query, shown: Sequence[Shown]) -> list[Show
 
 def _follows(rows: Rows, shown: Sequence[Shown]) -> dict[str, set[str]]:
     """Hit -> the hits that its thread leads to, or that replaced it."""
-    ends = threads.ends(rows, [one.passage for one in shown if one.passage], least=LEADS, rivals=True)
+    ends = threads.follow_threads(rows, [one.passage for one in shown if one.passage], least=LEADS, rivals=True)
     newest = passages.by_seqs(rows, sorted({seq for of in ends.values() for seq, _ in of}))
     found: dict[str, set[str]] = {}
     for one in shown:

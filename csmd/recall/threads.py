@@ -42,7 +42,7 @@ def known_stems(said: str) -> Stems:
     return frozenset(tokens.stem(word) for word in tokens.content_words(said))
 
 
-def echoed(said: str, *, at: str, session: str, replaced: Sequence[Replaced]) -> Replaced | None:
+def find_echo(said: str, *, at: str, session: str, replaced: Sequence[Replaced]) -> Replaced | None:
     """The first of these that a text of a session and time repeats, with nothing of what replaced it; None for none."""
     shown = known_stems(said) if replaced else frozenset()
     return next((one for one in replaced if _is_echo(shown, at, session, one)), None)
@@ -69,14 +69,14 @@ def _affirmed(said: str) -> Stems:
 HEIRS, MOST_REPLACED = 8, 200
 
 
-def replaced_in(rows: Rows, places: Sequence[int]) -> list[Replaced]:
+def read_replaced(rows: Rows, places: Sequence[int]) -> list[Replaced]:
     """What was superseded in these places, the latest first."""
-    return of_memories(
+    return read_replacements(
         rows, memories.by_seqs(rows, belief_changes.superseded(rows, places, limit=MOST_REPLACED)).values()
     )
 
 
-def of_memories(rows: Rows, superseded: Iterable[Memory]) -> list[Replaced]:
+def read_replacements(rows: Rows, superseded: Iterable[Memory]) -> list[Replaced]:
     """Superseded memories with what holds in their place."""
     return [
         Replaced(
@@ -87,11 +87,11 @@ def of_memories(rows: Rows, superseded: Iterable[Memory]) -> list[Replaced]:
             sessions=frozenset(source.session_id for source in one.provenance if source.session_id),
         )
         for one in superseded
-        if (found := heir(rows, one)) is not None
+        if (found := find_heir(rows, one)) is not None
     ]
 
 
-def heir(rows: Rows, memory: Memory) -> Memory | None:
+def find_heir(rows: Rows, memory: Memory) -> Memory | None:
     """What holds at the end of a line of replacements; None where that is gone, or the line has no end."""
     found: Memory | None = memory
     for _ in range(HEIRS):
@@ -228,7 +228,7 @@ def _save(rows: Rows, links: Sequence[tuple[int, int, float]], model: int, looke
         cursors.move_cursor(rows, STAGE, str(model), max(looked[-1], cursors.cursor(rows, STAGE, str(model))))
 
 
-def ends(
+def follow_threads(
     rows: Rows, seqs: Sequence[int], *, least: float = KEPT, rivals: bool = False
 ) -> dict[int, list[tuple[int, float]]]:
     """Passage -> (the newest that its thread leads to, how surely), the surest first; passages without a thread are left out.
@@ -259,7 +259,7 @@ def ends(
     return {start: found for start, of in ends.items() if (found := [one for one in of if one[0] != start])}
 
 
-def followers(rows: Rows, seqs: Sequence[int]) -> dict[int, set[int]]:
+def find_followers(rows: Rows, seqs: Sequence[int]) -> dict[int, set[int]]:
     """Passage -> all that surely follow it, those between it and the end of its thread too."""
     found = {seq: {seq} for seq in seqs}
     links: dict[int, list[tuple[int, float]]] = {}
@@ -280,7 +280,7 @@ def _competing(links: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
     return [(seq, each / whole) for seq, each in odds]
 
 
-def stated(
+def stating_passages(
     rows: Rows, among: Sequence[Memory], *, projects: Sequence[int] | None
 ) -> tuple[dict[int, Memory], dict[int, Passage]]:
     """The passages of these projects (None: all) that state some memories, by row keys: which memory, and the passage."""
@@ -297,11 +297,11 @@ def stated(
     return found, {seq: read[seq] for seq in found}
 
 
-def replaced(rows: Rows, among: Sequence[Memory]) -> dict[str, str]:
+def find_replaced(rows: Rows, among: Sequence[Memory]) -> dict[str, str]:
     """Memory -> the one of these, by ids, that surely says what holds now in its place, the last that was said."""
-    stating, read = stated(rows, among, projects=None)
+    stating, read = stating_passages(rows, among, projects=None)
     found: dict[str, Memory] = {}
-    for seq, of in ends(rows, sorted(stating), least=SURE).items():
+    for seq, of in follow_threads(rows, sorted(stating), least=SURE).items():
         later = [stating[end] for end, sure in of if sure >= SURE and end in stating and read[end].at > read[seq].at]
         known = found.get(stating[seq].id)
         last = max([*later, *([known] if known else [])], key=lambda one: (one.confirmed_at, one.id), default=None)

@@ -73,7 +73,7 @@ class Followed:
     brought: tuple[str, ...] = ()
 
 
-def followed(said: str) -> Followed:
+def follow_text(said: str) -> Followed:
     """A text that was told, with what it can be known by."""
     marks: dict[str, By] = {}
     for span in _CODE.findall(said):
@@ -98,7 +98,7 @@ def _unless_a_word(span: re.Match[str]) -> str:
     return " " if " " in span[1].strip() else span[1]
 
 
-def piece(said: str, voice: Voice) -> Piece:
+def make_piece(said: str, voice: Voice) -> Piece:
     """A turn for comparing; of a call what its arguments say, in one passage, for its keys are the tool's."""
     said = _arguments(said) if voice == "called" else said
     said = said[:LOOKED_AT]
@@ -107,7 +107,7 @@ def piece(said: str, voice: Voice) -> Piece:
     return Piece(voice, _folded(said), tuple(one for one in passages if one))
 
 
-def follow(told: Iterable[Followed], piece: Piece, is_common: Callable[[str], bool]) -> None:
+def compare_turn(told: Iterable[Followed], piece: Piece, is_common: Callable[[str], bool]) -> None:
     """Holds the told things against the next turn: the assistant's may show use, another's takes marks away."""
     stems = piece.stems
     for item in told:
@@ -196,7 +196,7 @@ class _Told:
 
     def _begin(self) -> None:
         """Follows what was told from here on: after a compaction nothing that was said before is in the context."""
-        self.items = {ident: followed(said) for ident, said in self._texts.items()}
+        self.items = {ident: follow_text(said) for ident, said in self._texts.items()}
 
     def hear(self, turn: StoredTurn, heard: Piece, is_common: Callable[[str], bool]) -> None:
         """Takes in the next turn of the session."""
@@ -205,10 +205,12 @@ class _Told:
             return
         if not self._has_begun or heard.voice == "other":
             # Before it was told, whoever said it, the assistant had it already.
-            follow(self.items.values(), heard if heard.voice == "other" else piece(turn.text, "other"), is_common)
+            compare_turn(
+                self.items.values(), heard if heard.voice == "other" else make_piece(turn.text, "other"), is_common
+            )
             return
         self.is_heard = True
-        follow(self.items.values(), heard, is_common)
+        compare_turn(self.items.values(), heard, is_common)
         for ident, item in self.items.items():
             if item.by:
                 self.used_at.setdefault(ident, turn.at)
@@ -230,7 +232,7 @@ def step(store: Store, *, answered: str, still: str, over: str) -> int:
     found = [one for one in found if one.session_id == found[0].session_id]
     if not found:
         return 0
-    judged_now = store.read(lambda rows: judged(rows, found))
+    judged_now = store.read(lambda rows: judge_receipts(rows, found))
 
     def write(rows: Rows) -> None:
         for told in judged_now:
@@ -247,11 +249,14 @@ def step(store: Store, *, answered: str, still: str, over: str) -> int:
 def marks_of(rows: Rows, receipt: Waiting) -> dict[str, tuple[str, ...]]:
     """Item -> by which marks its use shows, of a receipt as the turns stored today tell; none where the assistant said nothing."""
     return {
-        ident: item.brought for told in judged(rows, [receipt]) if told.is_heard for ident, item in told.items.items()
+        ident: item.brought
+        for told in judge_receipts(rows, [receipt])
+        if told.is_heard
+        for ident, item in told.items.items()
     }
 
 
-def judged(rows: Rows, waiting: Sequence[Waiting]) -> list[_Told]:
+def judge_receipts(rows: Rows, waiting: Sequence[Waiting]) -> list[_Told]:
     """Follows what receipts of one session told through its turns."""
     told = [
         _Told(one, {ident: said for ident, said in receipts.told_items(rows, one.seq) if said not in ("", PURGED)})
@@ -263,7 +268,7 @@ def judged(rows: Rows, waiting: Sequence[Waiting]) -> list[_Told]:
     start = max(0, receipts.around(rows, session, waiting[0].at) - BEFORE)
     is_common = _rarity(rows)
     for turn in turns.stream_turns(rows, session, after=start, limit=BEFORE + AFTER):
-        heard = piece(turn.text, VOICES.get(turn.kind, "other"))
+        heard = make_piece(turn.text, VOICES.get(turn.kind, "other"))
         for one in told:
             one.hear(turn, heard, is_common)
         if all(one.is_over for one in told):

@@ -23,14 +23,14 @@ def scopes(rows: Rows, path: str, *, start: str = "") -> list[int]:
     return project_identity.scopes(rows, path, start=start)
 
 
-def asked(rows: Rows, project: str, *, asking: str) -> list[int] | None:
+def places_asked(rows: Rows, project: str, *, asking: str) -> list[int] | None:
     """The rows a question may see: about one project or, with "", about all; None for really all.
 
     A wall holds for both: what is behind one is seen only when `asking`, the directory in which the
     question is put, is behind it too. BadInput when the project it is about is not.
     """
     if not project:
-        return seen(rows, asking=asking)
+        return places_seen(rows, asking=asking)
     found = scopes(rows, project)
     if asking and asking != project:
         inside = project_identity.wall(rows, project)
@@ -42,14 +42,14 @@ def asked(rows: Rows, project: str, *, asking: str) -> list[int] | None:
     return found
 
 
-def seen(rows: Rows, *, asking: str) -> list[int] | None:
+def places_seen(rows: Rows, *, asking: str) -> list[int] | None:
     """The rows that may be seen from a directory, whatever the question is about; None for really all."""
     return projects.visible(rows, inside=project_identity.wall(rows, asking))
 
 
 def is_seen(rows: Rows, project: int, *, asking: str) -> bool:
     """Whether what belongs to a project's row may be seen from a directory."""
-    open_ones = seen(rows, asking=asking)
+    open_ones = places_seen(rows, asking=asking)
     return open_ones is None or project in open_ones
 
 
@@ -61,13 +61,13 @@ def attention(rows: Rows, places: Sequence[int]) -> Callable[[Memory], Attention
     )
 
 
-def told_anyway(rows: Rows, places: Sequence[int]) -> Callable[[str], bool]:
+def instructions_filter(rows: Rows, places: Sequence[int]) -> Callable[[str], bool]:
     """Whether CLAUDE.md, or the assistant's own memory, says something already in these places.
 
     Of directories that were merged each must say it: nobody asks here from which of them.
     """
     sides = [
-        [known(told) for one in sorted(projects.with_merged(rows, place)) if (told := projects.instruction_texts(rows, [one]))]
+        [known_sentences(told) for one in sorted(projects.with_merged(rows, place)) if (told := projects.instruction_texts(rows, [one]))]
         for place in places
         if place
     ]  # fmt: skip
@@ -144,7 +144,7 @@ def said(sentence: str) -> Said:
     return Said(gist, order, bool(gist.turns) or not ORDERING.isdisjoint(words))
 
 
-def known(texts: Sequence[str]) -> Known:
+def known_sentences(texts: Sequence[str]) -> Known:
     """What these texts say, sentence by sentence; the same texts are taken apart once."""
     return _known(tuple(texts))
 

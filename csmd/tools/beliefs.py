@@ -430,7 +430,7 @@ def _carry_out_answer(
 
 
 def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") -> Json:
-    seen = visibility.seen(rows, asking=asking)
+    seen = visibility.places_seen(rows, asking=asking)
 
     def write(writing: Rows) -> tuple[Answer, str]:
         answer = belief_changes.last_answer(writing, projects=seen, ident=id_)

@@ -154,7 +154,7 @@ def _stats(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") ->
 
 
 def _related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
-    memory, seen = find_memory(rows, id_, asking), visibility.seen(rows, asking=asking)
+    memory, seen = find_memory(rows, id_, asking), visibility.places_seen(rows, asking=asking)
     drawn: dict[int, list[Json]] = {}
     for _, other, relationship, weight, outwards in topics.edges(rows, [memory.seq], projects=seen):
         link = {"relationship": relationship, "weight": weight, "direction": "to" if outwards else "from"}

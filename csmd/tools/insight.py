@@ -40,7 +40,7 @@ def _view(
     if id_:
         session = find_session(rows, id_, asking)
         versions = [as_json(row, DIGEST) for row in digests.of_session(rows, session.seq)]
-        links = _links(rows, session.seq, session.id, visibility.seen(rows, asking=asking))
+        links = _links(rows, session.seq, session.id, visibility.places_seen(rows, asking=asking))
         return as_json(session, "id project", digests=versions, links=links)
     found = digests.latest(rows, projects=places(rows, project, asking), limit=between(limit, MOST))
     named = sessions.named(rows, [row.session_seq for row in found])
@@ -84,7 +84,7 @@ SELF_MODEL_TOOLS = (
 
 
 def _living_state(ctx: ToolContext, lines: list[Line]) -> Json:
-    made = living_state.fenced(living_state.blocks(lines), max_tokens=living_state.MAX_TOKENS)
+    made = living_state.render_advisory(living_state.advisory_blocks(lines), max_tokens=living_state.MAX_TOKENS)
     return {
         "note": living_state.LABEL,
         "enabled": ctx.config.settings.stages_advisory,
@@ -94,11 +94,11 @@ def _living_state(ctx: ToolContext, lines: list[Line]) -> Json:
 
 
 def _preview(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
-    return _living_state(ctx, living_state.lines(rows, places=seen_at(rows, project, asking)))
+    return _living_state(ctx, living_state.read_lines(rows, places=seen_at(rows, project, asking)))
 
 
 def _debug(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
-    lines = living_state.lines(rows, places=seen_at(rows, project, asking))
+    lines = living_state.read_lines(rows, places=seen_at(rows, project, asking))
     return {
         **_living_state(ctx, lines),
         "trimmed": [part for part, _ in sorted(living_state.PARTS.items(), key=lambda row: row[1].stays)],

@@ -166,7 +166,7 @@ def _forget(
 
 def seen_at(rows: Rows, project: str, asking: str) -> list[int]:
     """The rows that a session in a project sees."""
-    return visibility.asked(rows, project or "/", asking=asking) or [0]
+    return visibility.places_asked(rows, project or "/", asking=asking) or [0]
 
 
 def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
@@ -175,7 +175,7 @@ def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Js
     made = brief.session_brief(
         rows, places=seen, session_id="", today=ctx.now()[:10], max_tokens=settings.brief_max_tokens,
         key=ctx.store.hash_key, goals=goals.notes if goals else (),
-        blocks=living_state.blocks(living_state.lines(rows, places=seen)) if settings.stages_advisory else (),
+        blocks=living_state.advisory_blocks(living_state.read_lines(rows, places=seen)) if settings.stages_advisory else (),
     )  # fmt: skip
     return brief_json(ctx, made)
 
@@ -192,7 +192,7 @@ def _recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", pro
 
 def _file_recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
     most, key = ctx.config.settings.recall_max_tokens, ctx.store.hash_key
-    made: Brief = at_work.file_recall(rows, file, places=seen_at(rows, project, asking), max_tokens=most, key=key)
+    made: Brief = at_work.recall_file(rows, file, places=seen_at(rows, project, asking), max_tokens=most, key=key)
     return brief_json(ctx, made)
 
 
@@ -299,7 +299,7 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
 
 def _about_the_same(rows: Rows, memory: Memory, asking: str) -> list[Json]:
     """The memories nearest by their topics that hold and may be seen; what is linked is told with its link."""
-    seqs = graph.about_the_same(rows, memory.seq, projects=visibility.seen(rows, asking=asking))
+    seqs = graph.about_the_same(rows, memory.seq, projects=visibility.places_seen(rows, asking=asking))
     others = memories.by_seqs(rows, seqs)
     return [brief_memory(others[seq]) for seq in seqs if not others[seq].superseded_by][:BESIDE]
 

@@ -92,7 +92,7 @@ def _purge(
 ) -> Json:  # fmt: skip
     if not dry_run:
         need_person(by_person, "have csmd purge something")
-    seen = None if by_person else visibility.seen(rows, asking=asking)  # a wall hides its projects' names
+    seen = None if by_person else visibility.places_seen(rows, asking=asking)  # a wall hides its projects' names
     order = {"plan": _plan(ctx, rows, what, kind), "dry_run": dry_run, "seen": seen}
     return {"job": ctx.submit("purge", order=order)}
 
@@ -255,7 +255,7 @@ def _line(ctx: ToolContext, rows: Rows, id_: str) -> Json:
     memories, tokens = receipts.injected(rows, id_)
     model, used = receipts.filled(rows, id_)
     window = environment.window(model, used)
-    bracket = compose.of(used, window)
+    bracket = compose.bracket_of(used, window)
     shown = line(
         memories, tokens, is_recording=not (ctx.store.refuses or ctx.store.refusing), is_paused=ctx.paused() is not None,
         filled="" if bracket == "FRESH" else f"context {used * 100 // window} % ({bracket})",

@@ -174,7 +174,7 @@ def meant(typed: str, found: Sequence[str]) -> str:
 
 def places(rows: Rows, project: str, asking: str) -> list[int] | None:
     """The rows that a question may see; None for all."""
-    return visibility.asked(rows, project, asking=asking)
+    return visibility.places_asked(rows, project, asking=asking)
 
 
 def between(number: int, most: int) -> int:

@@ -117,7 +117,7 @@ def _session(rows: Rows, typed: str) -> str | None:
 def _show(
     ctx: ToolContext, rows: Rows, id_: str = "", session: str = "", project: str = "", asking: str = "", limit: int = 5
 ) -> Json:
-    seen = visibility.seen(rows, asking=asking)
+    seen = visibility.places_seen(rows, asking=asking)
     if id_:
         found = _only(receipts.like(rows, id_), id_, lambda one: one.id)
     else:
@@ -211,7 +211,7 @@ def _turn_of(rows: Rows, ident: str) -> str:
 
 def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """The whole text of what was shown cut: of a memory, an error, a turn, or all that one injection told."""
-    ident, seen = id_.strip(), visibility.seen(rows, asking=asking)
+    ident, seen = id_.strip(), visibility.places_seen(rows, asking=asking)
     found = thing(rows, ident, seen) if ident else {"state": "gone"}
     if found["state"] in BESIDE_MEMORIES.values():
         raise BadInput(f"{ident!r} is a {found['state']}", hint=f"`csmd {found['state']} list` shows them")
@@ -312,7 +312,7 @@ def live_sessions(rows: Rows, *, since: str, limit: int, among: list[int] | None
         window = environment.window(model, tokens)
         found.append({
             "session": session, "project": project, "model": model, "last": last, "tokens": tokens, "window": window,
-            "bracket": compose.of(tokens, window),
+            "bracket": compose.bracket_of(tokens, window),
         })  # fmt: skip
     return found
 

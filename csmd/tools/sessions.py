@@ -48,7 +48,7 @@ def transcript_state(path: str) -> str:
 
 def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     session = find_session(rows, id_, asking)
-    seen = visibility.seen(rows, asking=asking)  # a session that wandered was behind a wall for a while
+    seen = visibility.places_seen(rows, asking=asking)  # a session that wandered was behind a wall for a while
     statements = sessions.statements(rows, session.seq, projects=seen)
     believed = sessions.memories_of(rows, session.id, projects=seen)
     versions = digests.of_session(rows, session.seq)
@@ -107,7 +107,7 @@ def _turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
 
 
 def _conversation(rows: Rows, session: Session, asking: str) -> list[SaidTurn]:
-    return sessions.conversation(rows, session.seq, projects=visibility.seen(rows, asking=asking))
+    return sessions.conversation(rows, session.seq, projects=visibility.places_seen(rows, asking=asking))
 
 
 def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
@@ -290,7 +290,7 @@ def _create(
     found, key = _latest_session(rows, session, project, asking), ctx.store.hash_key
     note = display.cut(display.squeeze(redact(note, Counter())), NOTE_CHARACTERS)
     note = purged_words.permitted_words(rows, note, key=key)
-    ident = checkpoint.ask(ctx.store, rows, found.seq, now=ctx.now(), note=note)
+    ident = checkpoint.request_checkpoint(ctx.store, rows, found.seq, now=ctx.now(), note=note)
     if ident is None:
         raise CsmdError(f"nothing is stored of the session {found.id}", hint="`csmd sync` takes in what is on disk")
     ctx.hint_of_hook(found.path)  # what its transcript has more is added
@@ -354,14 +354,14 @@ def _find_checkpoint(rows: Rows, ident: str, asking: str) -> Row:
 
 
 def _summary(rows: Rows, row: Row, key: bytes) -> Json:
-    pieces = checkpoint.pieces(rows, row, key)
+    pieces = checkpoint.read_pieces(rows, row, key)
     goal = next((piece.text for piece in pieces if piece.kind == "goal"), "")
     captured = checkpoints.captures(rows, row.seq)
     return as_json(row, CHECKPOINT, whole=not row.awaits, goal=goal, pieces=len(pieces), captured=captured)
 
 
 def _checkpoint(rows: Rows, row: Row, key: bytes) -> Json:
-    standing = checkpoint.restored(rows, row, key)
+    standing = checkpoint.read_restored(rows, row, key)
     made = checkpoint.essentials(standing.pieces, ident=standing.id, about=standing.about, note=standing.note)
     return {
         **_summary(rows, row, key),

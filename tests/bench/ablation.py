@@ -31,7 +31,7 @@ HERE = Path(__file__).resolve().parent
 SHARED = HERE.parent.parent.parent / "shared" / "eval"
 #: When the questions are asked: the labelled sessions had ended by then.
 NOW = datetime(2026, 2, 20, tzinfo=UTC)
-_groups = results.grouped
+_groups = results.group_exchanges
 
 
 def _all_turns(*given: Any, **named: Any) -> list[list[int]]:
@@ -106,7 +106,7 @@ def asker(home: Path, questions: list[str]) -> Callable[[dict[str, Any]], list[A
 
     def ask(question: dict[str, Any]) -> list[Any]:
         hits, _ = results.find(
-            rows, question["question"], projects=visibility.asked(rows, question["cwd"], asking=""), kind="all", limit=10,
+            rows, question["question"], projects=visibility.places_asked(rows, question["cwd"], asking=""), kind="all", limit=10,
             embed=lambda query: (known[query], name), now=NOW,
         )  # fmt: skip
         return [hit_json(hit, explain=False) for hit in hits]

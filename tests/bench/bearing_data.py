@@ -120,7 +120,7 @@ class Asker:
         """The candidates of a prompt in a directory, best first."""
         rows.of_this_read = {}
         places = visibility.scopes(rows, cwd)
-        return prompt.bearing(rows, places=places, prompt=said, embed=self.embed(rows), degraded=[])
+        return prompt.find_bearing(rows, places=places, prompt=said, embed=self.embed(rows), degraded=[])
 
     def recall(self, rows: Rows, cwd: str, said: str) -> tuple[str, float]:
         """What a prompt would be told if nothing were too weak, and the best score in it (-1 for nothing)."""

@@ -14,6 +14,7 @@ from machine import PREFERENCE, Machine, eventually
 from csmd.capture import instruction_files, project_identity
 from csmd.daemon import reading
 from csmd.daemon.watch import Watch
+from csmd.recall import visibility
 from csmd.recall import visibility as recall
 from csmd.store import projects
 
@@ -235,7 +236,7 @@ def test_of_merged_directories_only_what_each_of_them_says_is_told_anyway(parts:
         parts.background.instructed.step()
 
         def look(rows: Any) -> list[bool]:
-            says = recall.told_anyway(rows, recall.scopes(rows, str(folder)))
+            says = visibility.instructions_filter(rows, recall.scopes(rows, str(folder)))
             return [says(f"Always use the {bird} queue.") for bird in ("heron", "quokka")] + [
                 says("Never push to the main branch.")
             ]

@@ -24,13 +24,13 @@ def looked_for(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The prompts that were looked for, of a store that counts as large."""
     monkeypatch.setattr(injection, "LARGE_TURNS", 1)
     asked: list[str] = []
-    own = injection.prompts.bearing
+    own = injection.prompt.find_bearing
 
     def bearing(rows: Rows, *, prompt: str, **rest: Any) -> Any:
         asked.append(prompt)
         return own(rows, prompt=prompt, **rest)
 
-    monkeypatch.setattr(injection.prompts, "bearing", bearing)
+    monkeypatch.setattr(injection.prompt, "find_bearing", bearing)
     return asked
 
 
@@ -93,7 +93,7 @@ def test_at_the_start_the_prompts_of_the_latest_session_are_looked_for_and_not_s
 def test_the_steward_waits_for_no_rehearsal(parts: Any, looked_for: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     say(parts, PROMPTS, cwd=str(parts.machine.project))
     may_end, poked = threading.Event(), threading.Event()
-    monkeypatch.setattr(injection.prompts, "bearing", lambda *_, **__: may_end.wait(30))
+    monkeypatch.setattr(injection.prompt, "find_bearing", lambda *_, **__: may_end.wait(30))
     rehearsal = injection.Rehearsing(parts.store, poked.set)
     assert rehearsal.step(1000.0)
     parts.store.read(lambda rows: None, lane="main")
@@ -126,7 +126,7 @@ def test_what_takes_too_long_is_left_and_the_next_is_looked_for(
         looked_for.append("late")
         raise DeadlineExceeded("a read was stopped at its deadline")
 
-    monkeypatch.setattr(injection.prompts, "bearing", late)
+    monkeypatch.setattr(injection.prompt, "find_bearing", late)
     through(parts.background)
     assert looked_for == ["late"] * 3
 

@@ -254,7 +254,9 @@ def test_what_is_said_of_code_that_was_edited_later_says_so_and_is_no_less_belie
     assert before is not None and after is not None
     assert (before.is_edited, after.is_edited, after.is_refuted) == (False, True, False)
     assert after.confidence == before.confidence and visibility.is_injectable(after)
-    assert compose.line(compose.told(after, reason="r")).endswith(f"(2026-03-01, its code edited since, {ident})")
+    assert compose.render_note(compose.memory_note(after, reason="r")).endswith(
+        f"(2026-03-01, its code edited since, {ident})"
+    )
     found = hits(store, "runEnable settings struct")
     assert [(hit.edited, hit.refuted) for hit in found if hit.id == ident] == [(True, False)]
     again = everything(store)

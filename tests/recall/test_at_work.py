@@ -57,7 +57,7 @@ def told(
 
     def read(rows: object) -> str:
         place = rows.value("select seq from projects where key = :key", key=project) or 0  # type: ignore[attr-defined]
-        return at_work.failure_recall(
+        return at_work.recall_failure(
             rows, places=[int(place), 0], session_id=session, failed=failed, kept_bytes=8192  # type: ignore[arg-type]
         ).text  # fmt: skip
 
@@ -220,7 +220,7 @@ def test_whatever_is_known_it_is_one_line_within_the_budget(
         sessions=sessions, first_at=NOW, last_at=NOW, fixed_at=fixed, fixed_files=files, fixed_by=said,
     )  # fmt: skip
     known = at_work.Known(seen=seen, is_same=same)
-    made = compose.fenced(
+    made = compose.fence(
         at_work.FAILURE_TAG, at_work.FAILURE_ABOUT, [at_work.failure_block(known)], max_tokens=at_work.MOST_TOKENS
     )
     assert made.tokens <= at_work.MOST_TOKENS

@@ -56,13 +56,15 @@ NAMES = [
 @pytest.mark.invariant("A common file name alone names no file")
 @pytest.mark.parametrize(("said", "path", "is_named"), NAMES)
 def test_a_file_is_named_by_its_path_or_a_distinctive_last_name(said: str, path: str, is_named: bool) -> None:
-    assert at_work.names(said, path) == is_named
+    assert at_work.names_file(said, path) == is_named
 
 
 @given(said=st.text(max_size=200), path=st.text(max_size=60))
 def test_whatever_stands_there_it_names_a_file_or_not(said: str, path: str) -> None:
-    assert at_work.names(said, path) in (True, False)
-    assert all(at_work.names(f"see {one} there", one) or at_work.is_common(one) for one in at_work.paths_in(said))
+    assert at_work.names_file(said, path) in (True, False)
+    assert all(
+        at_work.names_file(f"see {one} there", one) or at_work.is_common(one) for one in at_work.find_paths(said)
+    )
 
 
 @pytest.mark.parametrize("piece", ["a/", "+", "a.", "~/", "/", "../", "x", "a/b.go "])
@@ -71,7 +73,7 @@ def test_the_paths_of_a_long_text_are_found_in_a_time_that_grows_with_it(piece: 
         took = []
         for _ in range(3):
             begun = time.perf_counter()
-            at_work.paths_in((piece * characters)[:characters])
+            at_work.find_paths((piece * characters)[:characters])
             took.append(time.perf_counter() - begun)
         return min(took)
 
@@ -90,23 +92,26 @@ def test_what_is_told_of_files_is_what_to_heed_there_the_first_files_newest_firs
     ]  # fmt: skip
     told = [one for one in rows if at_work.is_told(one)]
     assert [one.id for one in told] == ["m1", "m2", "m3", "m6"]
-    found = at_work.chosen(told, ["/srv/counter/coin.go", "/srv/till/tree.go"])
-    made = at_work.noted(found, known=visibility.never)
+    found = at_work.match_files(told, ["/srv/counter/coin.go", "/srv/till/tree.go"])
+    made = at_work.notes_block(found, known=visibility.never)
     assert made is not None and [note.id for note in made.notes] == ["m3", "m2", "m6"]
     assert [note.reason for note in made.notes] == ["names coin.go", "names tree.go", "names tree.go"]
     assert made.notes[0].tail == "2026-03-01, m3"
-    assert at_work.noted(found, known=lambda said: True) is None and at_work.noted([], known=visibility.never) is None
+    assert (
+        at_work.notes_block(found, known=lambda said: True) is None
+        and at_work.notes_block([], known=visibility.never) is None
+    )
 
 
 def test_what_is_told_of_files_stands_behind_the_rest_within_the_same_budget_and_nothing_twice() -> None:
     made = Brief(text="<csmd-recall>", tokens=40, items=(BriefItem(id="m1", score=1.0, reason="matches"),))
     notes = (Note(id="m1", text="one", tail="m1"), Note(id="m2", text="two", tail="m2"), Note(id="m3", text="3 " * 180))
-    together = at_work.together(made, Block(heading="H", notes=notes), max_tokens=100)
+    together = at_work.append_files(made, Block(heading="H", notes=notes), max_tokens=100)
     assert together.text == f'<csmd-recall>\n<csmd-file note="{at_work.FILE_ABOUT}">\nH:\n- two (m2)\n</csmd-file>'
     assert [item.id for item in together.items] == ["m1", "m2"] and together.tokens <= 100
-    assert at_work.together(made, None, max_tokens=100) == made
-    assert at_work.together(made, Block(heading="H", notes=notes[:1]), max_tokens=100) == made
-    assert at_work.together(made, Block(heading="H", notes=notes), max_tokens=50) == replace(made, cut=2)
+    assert at_work.append_files(made, None, max_tokens=100) == made
+    assert at_work.append_files(made, Block(heading="H", notes=notes[:1]), max_tokens=100) == made
+    assert at_work.append_files(made, Block(heading="H", notes=notes), max_tokens=50) == replace(made, cut=2)
 
 
 def told(store: Store, named: str = "", *, session: str = "now", project: str = "alpha") -> list[str]:
@@ -153,7 +158,7 @@ def test_who_asks_about_a_file_is_told_earlier_talk_of_it_too_and_no_passage_of_
     def asked(path: str) -> list[str]:
         places = store.read(lambda rows: [rows.value("select seq from projects where key = 'alpha'"), 0])
         made = store.read(
-            lambda rows: at_work.file_recall(rows, path, places=places, max_tokens=500, key=store.hash_key)
+            lambda rows: at_work.recall_file(rows, path, places=places, max_tokens=500, key=store.hash_key)
         )
         return [line.partition(" (")[0] for line in made.text.splitlines()[1:-1]]
 
@@ -166,5 +171,5 @@ def test_who_asks_about_a_file_is_told_earlier_talk_of_it_too_and_no_passage_of_
 def test_what_is_too_long_for_a_path_is_told_nothing_at_once(store: Store) -> None:
     begun = time.process_time()
     path = "word " * 200_000
-    made = store.read(lambda rows: at_work.file_recall(rows, path, places=[1], max_tokens=500, key=store.hash_key))
+    made = store.read(lambda rows: at_work.recall_file(rows, path, places=[1], max_tokens=500, key=store.hash_key))
     assert made.text == "" and time.process_time() - begun < 1

@@ -63,7 +63,7 @@ def said(text: str, by: str) -> Memory:
 
 def check(name: str) -> None:
     text, by, why = CASES[name]
-    assert brief.passing(said(text, by)) == why
+    assert brief.why_passing(said(text, by)) == why
 
 
 @pytest.mark.invariant(
@@ -76,8 +76,8 @@ def test_what_is_soon_over_says_why(name: str) -> None:
 
 def test_an_order_for_the_moment_is_no_plan_that_is_open() -> None:
     order = said("It says work in progress; Let's replace that with Preview", "user")
-    assert brief.passing(order) == ""
-    assert brief.passing(replace(order, gate="promissory")) == "done at once"
+    assert brief.why_passing(order) == ""
+    assert brief.why_passing(replace(order, gate="promissory")) == "done at once"
 
 
 @pytest.mark.invariant(
@@ -92,7 +92,7 @@ def test_a_correction_or_a_rule_lasts_whatever_stands_beside_it() -> None:
     ):
         for gate in ("correction", "promissory"):
             one = replace(said(body, "user"), gate=gate)
-            assert brief.passing(one) == "" or (gate, body[:6]) == ("promissory", "no, ca")
+            assert brief.why_passing(one) == "" or (gate, body[:6]) == ("promissory", "no, ca")
 
 
 def test_what_a_person_pinned_or_wrote_there_stays_and_all_else_of_it_is_counted_and_not_listed() -> None:

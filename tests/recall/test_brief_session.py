@@ -215,7 +215,7 @@ def test_goals_stand_first_and_the_living_state_last_as_a_preview(store: Store) 
     told_on(store, 0)
     goal = brief.Note(id="g1", text="ship the export")
     blocks = store.read(
-        lambda rows: living_state.blocks(living_state.lines(rows, places=visibility.scopes(rows, HERE)))
+        lambda rows: living_state.advisory_blocks(living_state.read_lines(rows, places=visibility.scopes(rows, HERE)))
     )
     assert blocks == (), "nothing was observed yet"
     lines = brief_of(store, "x", goals=(goal,)).text.splitlines()
@@ -229,7 +229,7 @@ def test_how_full_a_context_is_is_not_known_until_somebody_answers_in_it(store: 
     def filled() -> tuple[str, int]:
         return store.read(lambda rows: receipts.filled(rows, "s1"))
 
-    assert compose.of(filled()[1], 200_000) == "CRITICAL"
+    assert compose.bracket_of(filled()[1], 200_000) == "CRITICAL"
     event(store, "s1", day(0, "11:00:00.000"), 2, "compact")
     assert filled() == ("", 0)
     assert store.read(lambda rows: receipts.before(rows, "s1")) == ("", 160_000)

@@ -57,7 +57,7 @@ ASKS = ("assistant", "The parser keeps the zone now. Should I also change the ex
 
 
 def pieces(*said: Any, stated: tuple[Stated, ...] = ()) -> list[Piece]:
-    made = checkpoint.made(entries(*said), stated, cwd=CWD)
+    made = checkpoint.make_pieces(entries(*said), stated, cwd=CWD)
     assert made is not None
     return list(made.pieces)
 
@@ -114,8 +114,8 @@ def test_what_holds_is_told_by_its_last_state(said: Any, kind: str, expected: li
 
 
 def test_a_session_in_which_nobody_has_spoken_has_no_checkpoint() -> None:
-    assert checkpoint.made(entries(run("ls", "a")), (), cwd=CWD) is None
-    assert checkpoint.made([], (), cwd=CWD) is None
+    assert checkpoint.make_pieces(entries(run("ls", "a")), (), cwd=CWD) is None
+    assert checkpoint.make_pieces([], (), cwd=CWD) is None
 
 
 def test_a_declared_goal_stands_at_the_head_and_what_is_told_elsewhere_is_left_out() -> None:
@@ -131,15 +131,15 @@ def test_the_last_turns_are_captured_whole_in_their_order_and_within_their_room(
         return Captured(f"u{number}", "user", "", "", "x" * size)
 
     turns = [turn(1, 10), turn(2, checkpoint.TURN_BYTES + 1), turn(3, 0), turn(4, checkpoint.TURN_BYTES)]
-    assert [one.uuid for one in checkpoint.captured(turns)] == ["u1", "u4"]
+    assert [one.uuid for one in checkpoint.capture_turns(turns)] == ["u1", "u4"]
     many = [turn(number, checkpoint.TURN_BYTES) for number in range(9)]
-    assert [one.uuid for one in checkpoint.captured(many)] == ["u5", "u6", "u7", "u8"]
-    assert len(checkpoint.captured([turn(number, 1) for number in range(99)])) == checkpoint.TURNS
+    assert [one.uuid for one in checkpoint.capture_turns(many)] == ["u5", "u6", "u7", "u8"]
+    assert len(checkpoint.capture_turns([turn(number, 1) for number in range(99)])) == checkpoint.TURNS
 
 
 def test_a_summariser_is_asked_for_the_same_in_the_same_words_whatever_a_name_holds() -> None:
-    assert checkpoint.instructed([("files", ())]) == checkpoint.KEEP
-    body = checkpoint.instructed([("files", ("a.py", "<system-reminder>\nb.py")), ("failing", ("x" * 999,))])
+    assert checkpoint.render_instructions([("files", ())]) == checkpoint.KEEP
+    body = checkpoint.render_instructions([("files", ("a.py", "<system-reminder>\nb.py")), ("failing", ("x" * 999,))])
     assert body.startswith(checkpoint.KEEP) and "<system-reminder>" not in body and body.count("\n") == 1
     assert len(body) <= len(checkpoint.KEEP) + 1 + checkpoint.NAMED_CHARACTERS
 
@@ -163,8 +163,8 @@ def test_the_same_rows_give_the_same_bytes_and_no_budget_is_passed(said: Any, st
         Stated(at, one, ("correction", "epistemic")[at % 2], "decision", "user", 0.8, f"s{at}")
         for at, one in enumerate(stated)
     )
-    made = checkpoint.made(entries(*said), known, cwd=CWD)
-    assert made == checkpoint.made(entries(*said), known, cwd=CWD)
+    made = checkpoint.make_pieces(entries(*said), known, cwd=CWD)
+    assert made == checkpoint.make_pieces(entries(*said), known, cwd=CWD)
     if made is not None:
         brief = checkpoint.essentials(made.pieces, ident="k1", about="Where.", max_tokens=room)
         assert brief == checkpoint.essentials(made.pieces, ident="k1", about="Where.", max_tokens=room)

@@ -96,7 +96,7 @@ def opening(store: Store, event: Event, *, room: int = 900, brief: str = "", tol
         return Brief(text=body, tokens=display.estimate_tokens(body), items=())
 
     return store.read(
-        lambda rows: checkpoint.opening(
+        lambda rows: checkpoint.compose_opening(
             rows, event, [place_of(rows), 0], key=store.hash_key, max_tokens=room, brief=made
         )
     )
@@ -221,7 +221,7 @@ def test_what_is_older_than_is_kept_is_neither_made_nor_stays(store: Store) -> N
     step(store, since=at(30))
     assert kept(store) == []
     session = store.read(lambda rows: int(rows.value("select seq from sessions")))
-    store.read(lambda rows: checkpoint.ask(store, rows, session, now=at(9), note="mine"))
+    store.read(lambda rows: checkpoint.request_checkpoint(store, rows, session, now=at(9), note="mine"))
     assert store.write(lambda rows: checkpoints.drop_old(rows, before=at(1), limit=9)) == 0
     assert store.write(lambda rows: checkpoints.drop_old(rows, before=at(30), limit=9)) == 1
     assert everything(store) == [[], [], []]
@@ -234,7 +234,7 @@ def test_a_summariser_is_told_the_task_that_was_set_last(store: Store) -> None:
     for minute, said in enumerate(told, 1):
         say(store, minute, said)
     event = hear(store, 9)
-    made = store.read(lambda rows: checkpoint.instructions(rows, event, [place_of(rows)]))
+    made = store.read(lambda rows: checkpoint.compose_instructions(rows, event, [place_of(rows)]))
     assert made.text.splitlines()[1:] == [f"Known so far: goals: {told[3]}, {told[1]}"]
     step(store)
     assert pieces(store, "goal") == [told[3], told[1]]
@@ -373,7 +373,7 @@ def test_essentials_and_brief_together_keep_one_budget(store: Store, room: int) 
         )
 
     made = store.read(
-        lambda rows: checkpoint.opening(rows, event, [1, 0], key=store.hash_key, max_tokens=room, brief=brief)
+        lambda rows: checkpoint.compose_opening(rows, event, [1, 0], key=store.hash_key, max_tokens=room, brief=brief)
     )
     assert made.tokens <= room
 
@@ -386,7 +386,7 @@ def test_what_was_restored_is_told_once_to_the_next_session_of_its_project(store
     store.write(lambda rows: checkpoints.restore(rows, row.seq, at=at(10), session_id=""))
     event = hear(store, 11, "session_start", source="startup", session="s2")
     elsewhere = store.read(
-        lambda rows: checkpoint.opening(
+        lambda rows: checkpoint.compose_opening(
             rows,
             event,
             [99, 0],
@@ -430,7 +430,7 @@ def test_a_restored_checkpoint_says_of_its_goal_that_it_holds_no_longer(store: S
                 rows, statement, origin, project=place_of(rows), origin="stated", key=store.hash_key
             )
         )[:1]
-    found = store.read(lambda rows: checkpoint.pieces(rows, row, store.hash_key))
+    found = store.read(lambda rows: checkpoint.read_pieces(rows, row, store.hash_key))
     wanted = f"use npm in the web client for packages (no longer: superseded by {ids[1]})"
     assert [one.text for one in found if one.kind == "goal"] == [wanted]
 

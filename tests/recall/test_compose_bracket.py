@@ -17,7 +17,7 @@ CASES: dict[int, compose.Bracket] = {
 
 @pytest.mark.parametrize("used", CASES)
 def test_a_bracket_begins_where_the_table_says(used: int) -> None:
-    assert compose.of(used, WINDOW) == CASES[used]
+    assert compose.bracket_of(used, WINDOW) == CASES[used]
 
 
 @pytest.mark.invariant(
@@ -25,9 +25,9 @@ def test_a_bracket_begins_where_the_table_says(used: int) -> None:
 )
 @given(st.integers(0, 2_000_000), st.integers(0, 1_000_000), st.integers(0, 9000))
 def test_no_bracket_gives_more_than_the_user_allows(used: int, window: int, most: int) -> None:
-    policy = compose.POLICY[compose.of(used, window)]
+    policy = compose.POLICY[compose.bracket_of(used, window)]
     assert 0 <= policy.recall_tokens(most) <= most
-    assert 0 <= compose.at_compaction(used, window).restored_tokens(most) <= most
+    assert 0 <= compose.policy_after_compaction(used, window).restored_tokens(most) <= most
 
 
 def test_a_fuller_context_is_filled_less_and_given_back_more_after_its_compaction() -> None:
@@ -39,5 +39,5 @@ def test_a_fuller_context_is_filled_less_and_given_back_more_after_its_compactio
 
 
 def test_where_nobody_knows_a_prompt_has_all_and_a_compaction_found_it_full() -> None:
-    assert compose.of(0, 0) == "FRESH"
-    assert compose.at_compaction(0, WINDOW) == compose.POLICY["CRITICAL"]
+    assert compose.bracket_of(0, 0) == "FRESH"
+    assert compose.policy_after_compaction(0, WINDOW) == compose.POLICY["CRITICAL"]

@@ -71,7 +71,7 @@ CASES: dict[str, tuple[str, str, str]] = {
 
 def check(name: str) -> None:
     said, by, told = CASES[name]
-    assert compose.stated(memory(said, authority=by)) == told
+    assert compose.lasting_text(memory(said, authority=by)) == told
 
 
 @pytest.mark.invariant(
@@ -96,14 +96,14 @@ def test_what_tells_something_is_told(name: str) -> None:
     ],
 )
 def test_a_noun_that_is_also_an_errands_verb_makes_no_errand(said: str) -> None:
-    assert compose.stated(memory(said, authority="user")) == said
+    assert compose.lasting_text(memory(said, authority="user")) == said
 
 
 @pytest.mark.parametrize(
     "said", ["Put migrations under db/migrations", "Set empty lists to null", "Show prices in euros"]
 )
 def test_how_things_of_a_kind_are_done_is_a_rule_though_it_is_an_order(said: str) -> None:
-    assert compose.tells(said)
+    assert compose.states_something(said)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_how_things_of_a_kind_are_done_is_a_rule_though_it_is_an_order(said: str
     ],
 )
 def test_an_errand_with_its_object_is_not_told(said: str) -> None:
-    assert not compose.tells(said)
+    assert not compose.states_something(said)
 
 
 @pytest.mark.parametrize(
@@ -131,20 +131,23 @@ def test_an_errand_with_its_object_is_not_told(said: str) -> None:
 def test_whether_a_long_sentence_tells_is_found_in_time_that_grows_with_it(piece: str) -> None:
     text_ = piece * (200_000 // len(piece))
     began = time.process_time()
-    compose.tells(text_)
+    compose.states_something(text_)
     assert time.process_time() - began < 2
 
 
 def test_what_a_person_pinned_and_what_was_counted_is_told_as_it_is() -> None:
     asked = "Asks for tests after a change (“can we add a test for this?”): in 12 of 72 sessions."
-    assert compose.stated(memory(asked, origin="inferred")) == asked
-    assert compose.stated(memory("Can you always answer in German?", pinned=True)) == "Can you always answer in German?"
+    assert compose.lasting_text(memory(asked, origin="inferred")) == asked
+    assert (
+        compose.lasting_text(memory("Can you always answer in German?", pinned=True))
+        == "Can you always answer in German?"
+    )
 
 
 @given(st.text("abcde .?!…`é", max_size=400), st.integers(1, 120))
 def test_what_is_shortened_fits_and_ends_with_a_sentence_or_an_ellipsis(said: str, limit: int) -> None:
     said = display.squeeze(said)
-    short = compose.shortened(said, limit)
+    short = compose.shorten(said, limit)
     assert len(short) <= limit
     assert short == said or said.startswith(short.rstrip("…").rstrip())
 
@@ -152,5 +155,5 @@ def test_what_is_shortened_fits_and_ends_with_a_sentence_or_an_ellipsis(said: st
 def test_an_assistants_announcement_is_left_out_of_what_is_told() -> None:
     looking = "Let me run the checks first."
     found = "The importer parses each row twice."
-    assert compose.without_refused(f"{looking} {found}") == found
-    assert compose.without_refused(looking) == looking
+    assert compose.drop_refused(f"{looking} {found}") == found
+    assert compose.drop_refused(looking) == looking

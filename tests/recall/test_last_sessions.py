@@ -55,8 +55,8 @@ def test_who_asks_for_the_last_sessions_is_told_also_of_one_that_changed_nothing
         session_id="0123456789", at="2026-03-01T10:00:00.000Z", outcome="answered",
         items=(("goal", "please compare the two queues"),),
     )  # fmt: skip
-    assert last_sessions.notes([talk]) == ()
-    (note,) = last_sessions.notes([talk], every=True)
+    assert last_sessions.session_notes([talk]) == ()
+    (note,) = last_sessions.session_notes([talk], every=True)
     assert note.text == "compare the two queues"
 
 
@@ -91,8 +91,10 @@ CASES: dict[str, tuple[Items, str, str]] = {
 
 def check(name: str) -> None:
     items, ended, told = CASES[name]
-    notes = last_sessions.notes([Ended(session_id=SESSION, at="2026-01-28T21:52:53.514Z", outcome=ended, items=items)])
-    assert [compose.line(one) for one in notes] == ([f"- {told} (2026-01-28, session 0b1c2d3e)"] if told else [])
+    notes = last_sessions.session_notes(
+        [Ended(session_id=SESSION, at="2026-01-28T21:52:53.514Z", outcome=ended, items=items)]
+    )
+    assert [compose.render_note(one) for one in notes] == ([f"- {told} (2026-01-28, session 0b1c2d3e)"] if told else [])
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -110,5 +112,5 @@ def test_only_the_last_two_that_changed_something_are_told_of_and_what_they_left
         ended(3, ("goal", "first"), ("file", "a.py"), ("open", "asked and not answered: what now")),
         ended(2, ("goal", "before"), ("file", "c.py"), ("open", "Old ends.")),
     ]  # fmt: skip
-    assert [note.id for note in last_sessions.notes(found)] == ["s4", "s3"]
-    assert [note.text for note in last_sessions.open_ends(found)] == ["The Windows build is still missing."]
+    assert [note.id for note in last_sessions.session_notes(found)] == ["s4", "s3"]
+    assert [note.text for note in last_sessions.open_end_notes(found)] == ["The Windows build is still missing."]

@@ -58,7 +58,9 @@ LINES = [
 
 
 def left(max_tokens: int) -> list[str]:
-    return [f"{one.part} {one.id}" for one in living_state.assembled(LINES, max_tokens=max_tokens) if one.why == "told"]
+    return [
+        f"{one.part} {one.id}" for one in living_state.judge_lines(LINES, max_tokens=max_tokens) if one.why == "told"
+    ]
 
 
 def test_trimming_goes_as_it_was_agreed() -> None:
@@ -93,21 +95,21 @@ def test_beliefs_go_first_then_capabilities_then_signals_warnings_last() -> None
     ],
 )
 def test_what_orders_or_holds_without_exception_is_left_out_and_says_why(said: str, why: str) -> None:
-    (line,) = living_state.assembled(living_state.beliefs([belief(said, 1)]), max_tokens=300)
+    (line,) = living_state.judge_lines(living_state.beliefs([belief(said, 1)]), max_tokens=300)
     assert line.why == why
 
 
 def test_every_line_says_why_it_is_not_told() -> None:
     many = [Line(part="signal", id=f"c{n}", text=f"pattern {n} was seen") for n in range(20)]
-    judged = living_state.assembled(many, max_tokens=300, told=frozenset({"c0"}))
+    judged = living_state.judge_lines(many, max_tokens=300, told=frozenset({"c0"}))
     assert [one.why for one in judged] == ["told already", "told", "told", *["one of too many"] * 5]
-    assert {one.why for one in living_state.assembled(many[1:3], max_tokens=10)} == {"over the budget"}
+    assert {one.why for one in living_state.judge_lines(many[1:3], max_tokens=10)} == {"over the budget"}
 
 
 def test_each_block_and_the_whole_say_that_they_are_a_preview() -> None:
-    blocks = living_state.blocks(living_state.assembled(LINES, max_tokens=400))
+    blocks = living_state.advisory_blocks(living_state.judge_lines(LINES, max_tokens=400))
     assert blocks and all(living_state.LABEL in block.heading for block in blocks)
-    made = living_state.fenced(blocks, max_tokens=400)
+    made = living_state.render_advisory(blocks, max_tokens=400)
     assert living_state.LABEL in made.text.splitlines()[0] and made.text.endswith("</csmd-advisory>")
 
 

@@ -53,17 +53,17 @@ def test_a_recall_never_passes_its_budget_and_its_fence_is_not_closed_from_insid
     said: list[tuple[str, bool, list[str]]], budget: int, most: int
 ) -> None:
     told = told_of(said)
-    made = prompt.composed(told, prompt=ASKED, max_tokens=budget, max_items=most)
+    made = prompt.compose_statements(told, prompt=ASKED, max_tokens=budget, max_items=most)
     assert made.tokens <= budget and len(made.items) <= most
     assert made.tokens == (display.estimate_tokens(made.text) if made.text else 0)
     assert display.utf16_units(made.text) <= ANSWER_LIMIT_UNITS
     assert made.text.count("<csmd-") == made.text.count("</csmd-") == (1 if made.text else 0)
-    assert prompt.composed(told, prompt=ASKED, max_tokens=budget, max_items=most) == made
+    assert prompt.compose_statements(told, prompt=ASKED, max_tokens=budget, max_items=most) == made
 
 
 def composed(*found: Found, asked: str = ASKED, **more: object) -> Brief:
     told = [Told(found=one) for one in found]
-    return prompt.composed(told, prompt=asked, **{"max_tokens": 350, "max_items": 4, **more})  # type: ignore[arg-type]
+    return prompt.compose_statements(told, prompt=asked, **{"max_tokens": 350, "max_items": 4, **more})  # type: ignore[arg-type]
 
 
 def test_a_recall_repeats_neither_itself_nor_the_prompt() -> None:
@@ -111,7 +111,9 @@ def test_what_is_told_says_who_said_it_when_and_where_to_read_on_the_newest_firs
 
 def test_the_older_of_a_thread_stands_behind_the_newer_as_before_with_its_day() -> None:
     now, then = found("the port is 8443", 9), found("the port is 8080", 1)
-    made = prompt.composed([Told(found=now, before=(then,))], prompt="which port?", max_tokens=350, max_items=4)
+    made = prompt.compose_statements(
+        [Told(found=now, before=(then,))], prompt="which port?", max_tokens=350, max_items=4
+    )
     assert "- the port is 8443 (before, 2026-01-02: the port is 8080) (the user, 2026-01-10, 00000009)" in made.text
     assert [item.id for item in made.items] == ["00000009-t#0"]
 

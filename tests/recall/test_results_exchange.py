@@ -16,14 +16,14 @@ def part(said: str, place: str = "", speaker: str = "user") -> Part:
 
 
 def test_a_turn_alone_is_told_as_it_is() -> None:
-    assert results.told([part("use uv here")], limit=1200) == "use uv here"
+    assert results.render_exchange([part("use uv here")], limit=1200) == "use uv here"
 
 
 def test_of_several_each_says_who_speaks_and_the_one_that_matched_stands_first() -> None:
     parts = [part("uv", speaker="assistant"), part("pip or uv?", "before"), part("thanks", "after")]
-    told = results.told(parts, limit=1200)
+    told = results.render_exchange(parts, limit=1200)
     assert told == "assistant: uv\n[before] user: pip or uv?\n[after] user: thanks"
-    assert results.matched(told) == "assistant: uv"
+    assert results.matched_part(told) == "assistant: uv"
 
 
 words = st.text(alphabet="abc ", max_size=3000)
@@ -31,7 +31,7 @@ words = st.text(alphabet="abc ", max_size=3000)
 
 @given(words, words, words, st.integers(200, 1200))
 def test_an_exchange_keeps_to_its_room_and_its_match_has_half_of_it(one: str, two: str, three: str, limit: int) -> None:
-    told = results.told([part(one), part(two, "before"), part(three, "after")], limit=limit)
+    told = results.render_exchange([part(one), part(two, "before"), part(three, "after")], limit=limit)
     assert len(told) <= limit
     first = told.split("\n[before]")[0].removeprefix("user: ")
     assert len(first) >= min(len(one), limit // 4)
@@ -50,7 +50,7 @@ rows = st.integers(1, 30)
     st.integers(1, 9),
 )
 def test_no_turn_is_shown_in_two_hits(ranked: list[int], near: dict[int, list[int]], most: int) -> None:
-    groups = results.grouped(ranked, near, {}, most=most)
+    groups = results.group_exchanges(ranked, near, {}, most=most)
     shown = [seq for group in groups for seq in group]
     assert len(shown) == len(set(shown)) and 0 not in shown
     assert len(groups) <= most
@@ -60,7 +60,7 @@ def test_no_turn_is_shown_in_two_hits(ranked: list[int], near: dict[int, list[in
 
 
 def test_of_the_turns_beside_a_hit_the_better_comes_first() -> None:
-    assert results.grouped([5], {5: (6, 4)}, {4: 0.9, 6: 0.1}, most=3) == [[5, 4, 6]]
+    assert results.group_exchanges([5], {5: (6, 4)}, {4: 0.9, 6: 0.1}, most=3) == [[5, 4, 6]]
 
 
 @pytest.mark.invariant(
@@ -68,6 +68,6 @@ def test_of_the_turns_beside_a_hit_the_better_comes_first() -> None:
 )
 def test_what_was_said_at_work_is_no_hit_beside_the_exchange_that_it_is_of() -> None:
     near = {2: (4, 1), 3: (4, 1), 4: (0, 1), 6: (7, 5)}
-    assert results.grouped([2, 3, 6], near, {}, most=9, midway={2, 3}) == [[2, 4, 1], [6, 7, 5]]
-    assert results.grouped([4, 3], near, {}, most=9, midway={3}) == [[4, 1]]
-    assert results.grouped([2, 3], near, {}, most=9) == [[2, 4, 1], [3]]
+    assert results.group_exchanges([2, 3, 6], near, {}, most=9, midway={2, 3}) == [[2, 4, 1], [6, 7, 5]]
+    assert results.group_exchanges([4, 3], near, {}, most=9, midway={3}) == [[4, 1]]
+    assert results.group_exchanges([2, 3], near, {}, most=9) == [[2, 4, 1], [3]]

@@ -301,12 +301,12 @@ def test_a_thread_is_followed_on_where_it_is_sure_and_is_as_sure_as_all_its_step
     store: Store, links: list[tuple[int, int, float]], ends: dict[int, list[tuple[int, float]]]
 ) -> None:
     chain(store, links)
-    assert store.read(lambda rows: threads.ends(rows, [1])) == ends
+    assert store.read(lambda rows: threads.follow_threads(rows, [1])) == ends
 
 
 def test_a_circle_has_an_end(store: Store) -> None:
     chain(store, [(1, 2, 0.9), (2, 1, 0.9)])
-    assert set(store.read(lambda rows: threads.ends(rows, [1, 2]))) == {1, 2}
+    assert set(store.read(lambda rows: threads.follow_threads(rows, [1, 2]))) == {1, 2}
 
 
 # --- pairs

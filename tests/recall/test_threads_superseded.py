@@ -32,10 +32,10 @@ SAID = [
 def test_an_echo_says_what_only_the_old_said_before_the_new_was_said(
     said: str, at: str, session: str, repeats: bool
 ) -> None:
-    assert (threads.echoed(said, at=at, session=session, replaced=[OLD]) is not None) is repeats
+    assert (threads.find_echo(said, at=at, session=session, replaced=[OLD]) is not None) is repeats
 
 
 @given(st.text(max_size=60), st.sampled_from(["s1", "s2"]))
 def test_with_nothing_superseded_nothing_is_an_echo_and_the_new_itself_never_is(said: str, session: str) -> None:
-    assert threads.echoed(said, at="2026-06-01", session=session, replaced=[]) is None
-    assert threads.echoed(f"{OLD.heir_text} {said}", at="2026-06-01", session=session, replaced=[OLD]) is None
+    assert threads.find_echo(said, at="2026-06-01", session=session, replaced=[]) is None
+    assert threads.find_echo(f"{OLD.heir_text} {said}", at="2026-06-01", session=session, replaced=[OLD]) is None

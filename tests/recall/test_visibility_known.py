@@ -70,7 +70,9 @@ NOT_SAID = [
 
 
 def check(statement: str, *, told: bool) -> None:
-    assert visibility.known([CLAUDE_MD, "- [VPN](vpn.md) — how to connect"]).says(statement) == told, statement
+    assert visibility.known_sentences([CLAUDE_MD, "- [VPN](vpn.md) — how to connect"]).says(statement) == told, (
+        statement
+    )
 
 
 @pytest.mark.parametrize("statement", SAID)
@@ -85,9 +87,9 @@ def test_what_does_not_stand_there_is_told(statement: str) -> None:
 
 @given(st.lists(st.text(max_size=200), max_size=4), st.text(max_size=200))
 def test_any_text_can_be_asked_for_in_any_other(texts: list[str], statement: str) -> None:
-    assert visibility.known(texts).says(statement) in (True, False)
-    assert not visibility.known([]).says(statement)
+    assert visibility.known_sentences(texts).says(statement) in (True, False)
+    assert not visibility.known_sentences([]).says(statement)
 
 
 def test_the_same_texts_are_taken_apart_once() -> None:
-    assert visibility.known([CLAUDE_MD]) is visibility.known([CLAUDE_MD])
+    assert visibility.known_sentences([CLAUDE_MD]) is visibility.known_sentences([CLAUDE_MD])
