@@ -123,6 +123,7 @@ ONLY_IN = {
     "snowballstemmer": {"text.tokens"},
     "markdown_it": {"capture.markdown_imports"},
     "wcmatch": {"capture.markdown_imports"},
+    "frontmatter": {"text.front_matter"},
     "filelock": {"daemon.run"},
     "psutil": {"daemon.machine", "installer.service"},
     "click": {"cli"},
