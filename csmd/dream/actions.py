@@ -116,11 +116,11 @@ class Snapshot:
         return bisect_right(self.days.get(scope, ()), on)
 
     def aged(self, memory: Memory) -> Memory:
-        """The memory with the thresholds that follow from its values (as `believe.stage.aged` has it)."""
+        """The memory with the thresholds that follow from its values (as `memory.supersession.aged` has it)."""
         return score.aged(memory, today=self.day(memory.project_seq, memory.fresh_at[:10]))
 
     def stated_at(self, memory: Memory) -> str:
-        """When a memory was last stated with the authority that it has (as `store.beliefs.stated_at` has it)."""
+        """When a memory was last stated with the authority that it has (as `store.belief_changes.stated_at` has it)."""
         if memory.authority != "user":
             return memory.confirmed_at
         said = [one.at for one in memory.provenance if one.uuid not in self.by_assistants]

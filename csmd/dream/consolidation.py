@@ -210,8 +210,7 @@ def find_tellers(every: list[Memory]) -> Iterator[list[tuple[str, str]]]:
 
 
 def _merging(snapshot: Snapshot, gathered: Gathered) -> Looks:
-    for one, other in gathered.told:
-        yield _merge(snapshot, one, other)
+    return (_merge(snapshot, one, other) for one, other in gathered.told)
 
 
 def _merge(snapshot: Snapshot, one_id: str, other_id: str) -> Action | None:
@@ -309,9 +308,7 @@ def _strengthen(snapshot: Snapshot, ident: str, teller_id: str) -> Action | None
 
 
 def _superseding(snapshot: Snapshot, gathered: Gathered) -> Looks:
-    for memory in snapshot.own:
-        if memory.id in gathered.close:
-            yield _supersede(snapshot, gathered, memory.id)
+    return (_supersede(snapshot, gathered, one.id) for one in snapshot.own if one.id in gathered.close)
 
 
 def _against(snapshot: Snapshot, gathered: Gathered, old: Memory) -> list[Memory]:
@@ -361,9 +358,7 @@ def _may_overturn(old: Memory, new: Memory) -> bool:
 
 
 def _asking(snapshot: Snapshot, gathered: Gathered) -> Looks:
-    for memory in snapshot.own:
-        if memory.id in gathered.close:
-            yield _ask(snapshot, gathered, memory.id)
+    return (_ask(snapshot, gathered, one.id) for one in snapshot.own if one.id in gathered.close)
 
 
 def _ask(snapshot: Snapshot, gathered: Gathered, ident: str) -> Action | None:

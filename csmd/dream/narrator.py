@@ -134,8 +134,6 @@ def _distinct(named: Sequence[Named]) -> list[Named]:
     return list({one.name: one for one in reversed(named)}.values())[::-1]
 
 
-#: Kinds of facts that are not told as habits already.
-RAISES = frozenset({"fix", "files", "convention"})
 #: Every fact rests on so many sessions at least, and names so many turns at most.
 LEAST_SESSIONS, EVIDENCE = habits.LEAST_SESSIONS, 8
 

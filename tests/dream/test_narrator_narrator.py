@@ -9,7 +9,7 @@ import pytest
 from talked import NOW, Talk, go_through
 
 from csmd.dream import narrator
-from csmd.dream.actions import Fact
+from csmd.dream.actions import CATEGORY, Fact
 from csmd.extraction import digest, packets
 from csmd.memory import habits as stage_habits
 from csmd.store import purge, tombstones
@@ -109,5 +109,5 @@ def test_a_habit_tells_what_becomes_a_memory_and_a_fact_what_was_counted(store: 
     stage_habits.step(store, now=NOW)
     habits = {str(name) for (name,) in store.read(lambda rows: rows.all("select fingerprint from candidates"))}
     assert {one for one in habits if not one.startswith("order:")} == {"commands", "procedure:commit"}
-    raised = [one for one in found if one.kind in narrator.RAISES]
+    raised = [one for one in found if one.kind in CATEGORY]
     assert raised and not habits & {one.fingerprint for one in raised}
