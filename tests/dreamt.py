@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from csmd.dream import steps
 from csmd.dream.actions import DreamPlan, Fact, Snapshot
-from csmd.dream.consolidation import plan_project as planning
+from csmd.dream.consolidation import plan_project
 from csmd.memory import remember as believe
 from csmd.model import Memory, Project, Provenance, Statement
 from csmd.store import dreams, projects
@@ -42,7 +42,7 @@ DAYS = tuple(f"2026-01-{day:02}" for day in range(1, 29))
 
 def plan(snapshot: Snapshot) -> tuple[DreamPlan, Snapshot]:
     """What a dream does in one project, and the snapshot that it leaves."""
-    return whole(planning(snapshot))
+    return whole(plan_project(snapshot))
 
 
 def at(day: int, second: int = 0) -> str:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from csmd.memory import confidence as score
-from csmd.memory import habits
+from csmd.memory import confidence, habits
 from csmd.memory.upkeep import Key
 from csmd.model import CATEGORIES, Candidate, Category, Evidence, Memory, Provenance, Tier
 
@@ -45,7 +44,7 @@ def build_candidate(fact: Fact) -> Candidate:
     return Candidate(
         id="", kind="belief", source=SOURCE, project_seq=fact.project_seq, fingerprint=fact.fingerprint,
         text=core(fact), reason=f"seen {fact.seen} of {fact.total} times in {fact.sessions} sessions",
-        confidence=min(round(fact.confidence, 4), score.clamp(1.0, category, rule.gate)), created_at="", updated_at="",
+        confidence=min(round(fact.confidence, 4), confidence.clamp(1.0, category, rule.gate)), created_at="", updated_at="",
         gate=rule.gate, category=category, reinforcement=fact.seen,
         evidence=tuple(Evidence(uuid=uuid, session_id="", at="") for uuid in sorted(fact.evidence)),
     )  # fmt: skip
@@ -117,7 +116,7 @@ class Snapshot:
 
     def aged(self, memory: Memory) -> Memory:
         """The memory with the thresholds that follow from its values (as `memory.supersession.aged` has it)."""
-        return score.aged(memory, today=self.day(memory.project_seq, memory.fresh_at[:10]))
+        return confidence.aged(memory, today=self.day(memory.project_seq, memory.fresh_at[:10]))
 
     def stated_at(self, memory: Memory) -> str:
         """When a memory was last stated with the authority that it has (as `store.belief_changes.stated_at` has it)."""
@@ -168,9 +167,9 @@ def sessions_of(memory: Memory) -> frozenset[str]:
     return frozenset(one.session_id for one in memory.provenance if one.role != "beside")
 
 
-def is_sure(memory: Memory, confidence: float) -> bool:
+def is_sure(memory: Memory, sureness: float) -> bool:
     """Whether a memory is sure enough, and told in sessions enough, to stay for good."""
-    return confidence > score.DURABLE_ABOVE and len(sessions_of(memory)) >= score.DURABLE_SESSIONS
+    return sureness > confidence.DURABLE_ABOVE and len(sessions_of(memory)) >= confidence.DURABLE_SESSIONS
 
 
 # --- after an action
@@ -193,14 +192,14 @@ def find_confirming(snapshot: Snapshot, memory: Memory, other: Memory) -> tuple[
 def confirm(memory: Memory, more: Iterable[Provenance]) -> Memory:
     """A memory that so many more turns tell: surer, and of a longer tier where that is enough."""
     added = tuple(more)
-    confidence = memory.confidence
+    sureness = memory.confidence
     for _ in added:
-        confidence = score.confirm(confidence, pinned=memory.pinned)
+        sureness = confidence.confirm(sureness, pinned=memory.pinned)
     stands = add_sources(memory, added)
     return replace(
         stands,
-        confidence=confidence,
-        tier="durable" if added and is_sure(stands, confidence) else memory.tier,
+        confidence=sureness,
+        tier="durable" if added and is_sure(stands, sureness) else memory.tier,
         confirmed_at=max([memory.confirmed_at, *(one.at for one in added)]),
     )
 

@@ -8,12 +8,19 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from csmd.dream import actions, wording
-from csmd.dream.actions import UNSAID, Action, DreamPlan, Snapshot, Tally, is_sure
-from csmd.dream.actions import confirm as confirmed
-from csmd.dream.actions import find_confirming as confirming
-from csmd.dream.actions import is_alive as alive
-from csmd.dream.actions import sessions_of as sessions
-from csmd.dream.actions import sort_key as order
+from csmd.dream.actions import (
+    UNSAID,
+    Action,
+    DreamPlan,
+    Snapshot,
+    Tally,
+    confirm,
+    find_confirming,
+    is_alive,
+    is_sure,
+    sessions_of,
+    sort_key,
+)
 from csmd.memory import confidence, contradiction, scope, upkeep
 from csmd.model import AUTHORITY_RANK, NEVER, Decay, Memory, Tier
 from csmd.text import display, similarity, tokens
@@ -94,12 +101,12 @@ def tally(snapshot: Snapshot, gathered: Gathered) -> Tally:
     """Counts a project's memories by tier, how many say what another one says, and how stale they are."""
     ages: dict[str, list[float]] = defaultdict(list)
     for memory in snapshot.own:
-        if alive(memory):
+        if is_alive(memory):
             ages[memory.tier].append(_staleness(snapshot, memory))
     return Tally(
         project_seq=snapshot.project_seq,
         tiers={tier: len(found) for tier, found in sorted(ages.items())},
-        duplicates=sum(memory.id in gathered.doubles and alive(memory) for memory in snapshot.own),
+        duplicates=sum(memory.id in gathered.doubles and is_alive(memory) for memory in snapshot.own),
         staleness={tier: round(sum(found) / len(found), 4) for tier, found in sorted(ages.items())},
     )
 
@@ -118,7 +125,7 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
 
     A step looks at one memory: thousands take seconds, and others are let pass in between.
     """
-    every = sorted((one for one in snapshot.memories.values() if alive(one)), key=order)
+    every = sorted((one for one in snapshot.memories.values() if is_alive(one)), key=sort_key)
     place = {memory.id: at for at, memory in enumerate(every)}
     own = {memory.id for memory in every if memory.project_seq == snapshot.project_seq}
     near = {pair for pair in snapshot.near if set(pair) <= place.keys()}
@@ -129,7 +136,7 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
         near.update(found)
         yield
     renaming: list[str] = []
-    for memory in sorted(snapshot.memories.values(), key=lambda one: (snapshot.stated_at(one), order(one))):
+    for memory in sorted(snapshot.memories.values(), key=lambda one: (snapshot.stated_at(one), sort_key(one))):
         if contradiction.renames(memory.text):
             renaming.append(memory.text)
         yield
@@ -175,7 +182,7 @@ def _sharing_topics(snapshot: Snapshot, every: list[Memory]) -> Iterator[list[tu
 
 def _speaking_against(every: list[Memory]) -> Iterator[list[tuple[str, str]]]:
     """Of each memory the pairs with the newest that name something it speaks against."""
-    newest = sorted(every, key=lambda memory: (memory.confirmed_at, order(memory)), reverse=True)
+    newest = sorted(every, key=lambda memory: (memory.confirmed_at, sort_key(memory)), reverse=True)
     folded = [(memory, memory.text.casefold()) for memory in newest]
     for memory in every:
         found: list[tuple[str, str]] = []
@@ -216,13 +223,13 @@ def _merging(snapshot: Snapshot, gathered: Gathered) -> Looks:
 def _merge(snapshot: Snapshot, one_id: str, other_id: str) -> Action | None:
     """Of two that say the same the best evidenced wording stays, of two of which one says more that one."""
     one, other = snapshot.memories.get(one_id), snapshot.memories.get(other_id)
-    if one is None or other is None or not (alive(one) and alive(other)):
+    if one is None or other is None or not (is_alive(one) and is_alive(other)):
         return None
     best, rest = sorted((one, other), key=_evidenced)
     for keeper, goes in ((best, rest), (rest, best)):
         if _may_merge(snapshot, goes, keeper):
-            more = confirming(snapshot, keeper, goes)
-            sure = confirmed(keeper, more)
+            more = find_confirming(snapshot, keeper, goes)
+            sure = confirm(keeper, more)
             return Action(
                 kind="merge", project_seq=snapshot.project_seq, memory=goes, other=keeper,
                 reason=_merged(goes, keeper), evidence=(keeper.id, *(source.uuid for source in more)),
@@ -233,7 +240,7 @@ def _merge(snapshot: Snapshot, one_id: str, other_id: str) -> Action | None:
 
 def _evidenced(memory: Memory) -> tuple[object, ...]:
     """Which wording stays, the least first: pinned, by authority, sureness, evidence; then the plainest, the oldest."""
-    return upkeep.rank(memory)[:4], len(memory.text), order(memory)
+    return upkeep.rank(memory)[:4], len(memory.text), sort_key(memory)
 
 
 def _merged(goes: Memory, keeper: Memory) -> str:
@@ -285,17 +292,17 @@ def _strengthening(snapshot: Snapshot, gathered: Gathered) -> Looks:
 def _strengthen(snapshot: Snapshot, ident: str, teller_id: str) -> Action | None:
     """What another session says in full is surer for it, where the two have to stay two."""
     memory, teller = snapshot.memories.get(ident), snapshot.memories.get(teller_id)
-    if memory is None or teller is None or not (alive(memory) and alive(teller)):
+    if memory is None or teller is None or not (is_alive(memory) and is_alive(teller)):
         return None
     here = snapshot.project_seq
     if memory.project_seq != here or teller.project_seq != here or memory.origin in UNSAID or memory.pinned:
         return None
     if ("strengthen", ident) in snapshot.undone or (memory.gate == "correction") != (teller.gate == "correction"):
         return None
-    more = [one for one in confirming(snapshot, memory, teller) if one.session_id not in sessions(memory)]
+    more = [one for one in find_confirming(snapshot, memory, teller) if one.session_id not in sessions_of(memory)]
     if not more or _are_two(snapshot, memory, teller) or not wording.says_all(teller.text, memory.text):
         return None
-    sure = confirmed(memory, more)
+    sure = confirm(memory, more)
     told = display.amount(len({one.session_id for one in more}), "more session")
     return Action(
         kind="strengthen", project_seq=here, memory=memory, other=teller,
@@ -321,7 +328,7 @@ def _against(snapshot: Snapshot, gathered: Gathered, old: Memory) -> list[Memory
         one
         for one in found
         if one is not None
-        and alive(one)
+        and is_alive(one)
         and one.origin not in UNSAID
         and one.authority != "external"
         and _since(snapshot, old, one) > stands_since
@@ -331,10 +338,10 @@ def _against(snapshot: Snapshot, gathered: Gathered, old: Memory) -> list[Memory
 def _supersede(snapshot: Snapshot, gathered: Gathered, ident: str) -> Action | None:
     """Of two that contradict each other the older gives way; of several that overturn one, to the newest."""
     old = snapshot.memories.get(ident)
-    if old is None or not alive(old) or old.pinned or ident in snapshot.settled:
+    if old is None or not is_alive(old) or old.pinned or ident in snapshot.settled:
         return None
     newer = [one for one in _against(snapshot, gathered, old) if _may_overturn(old, one)]
-    for new in sorted(newer, key=lambda one: (snapshot.stated_at(one), order(one)), reverse=True):
+    for new in sorted(newer, key=lambda one: (snapshot.stated_at(one), sort_key(one)), reverse=True):
         found = contradiction.amendment(old.text, new.text, gathered.renames)
         if found is not None:
             return Action(
@@ -364,9 +371,9 @@ def _asking(snapshot: Snapshot, gathered: Gathered) -> Looks:
 def _ask(snapshot: Snapshot, gathered: Gathered, ident: str) -> Action | None:
     """What speaks against a memory where no rule may end it, or nobody can tell whether it does, a person is asked."""
     old = snapshot.memories.get(ident)
-    if old is None or not alive(old) or ident in snapshot.settled:
+    if old is None or not is_alive(old) or ident in snapshot.settled:
         return None
-    for new in sorted(_against(snapshot, gathered, old), key=order):
+    for new in sorted(_against(snapshot, gathered, old), key=sort_key):
         if f"{ident}:{new.id}" in snapshot.asked:
             continue
         may = _may_overturn(old, new) and not old.pinned
@@ -388,14 +395,14 @@ def _promoting(snapshot: Snapshot, gathered: Gathered) -> Looks:
     """What is sure and was told in two sessions is no longer for a day."""
     del gathered
     for memory in snapshot.own:
-        may = memory.tier in ("session", "daily") and alive(memory) and memory.origin not in UNSAID
+        may = memory.tier in ("session", "daily") and is_alive(memory) and memory.origin not in UNSAID
         if not may or ("promote", memory.id) in snapshot.undone or not is_sure(memory, memory.confidence):
             yield None
             continue
         first = {one.session_id: one.uuid for one in reversed(memory.provenance) if one.role != "beside"}
         yield Action(
             kind="promote", project_seq=snapshot.project_seq, memory=memory,
-            reason=f"{memory.id} is sure ({memory.confidence * 100:.0f}) and was told in {len(sessions(memory))} sessions",
+            reason=f"{memory.id} is sure ({memory.confidence * 100:.0f}) and was told in {len(sessions_of(memory))} sessions",
             evidence=tuple(sorted(first.values())[:4]), tier="durable",
         )  # fmt: skip
 
@@ -421,7 +428,7 @@ def _raising(snapshot: Snapshot, gathered: Gathered) -> Looks:
 def may_hold_everywhere(memory: Memory, *, project_name: str) -> bool:
     """Whether a project's memory is how the user works, in words that would mean the same elsewhere."""
     return (
-        alive(memory)
+        is_alive(memory)
         and memory.scope == "project"
         and memory.authority == "user"
         and memory.origin not in UNSAID
@@ -434,7 +441,7 @@ def may_hold_everywhere(memory: Memory, *, project_name: str) -> bool:
 def _lifting(snapshot: Snapshot) -> Looks:
     """Looks at each statement of the projects around, with all that it says in full; those told in most projects first."""
     abroad = snapshot.abroad
-    every = sorted(abroad.values(), key=lambda one: (upkeep.rank(one)[:5], order(one)))
+    every = sorted(abroad.values(), key=lambda one: (upkeep.rank(one)[:5], sort_key(one)))
     told: dict[str, list[str]] = {one.id: [one.id] for one in every}
     for part, whole in chain.from_iterable(find_tellers(every)):
         if (abroad[part].gate == "correction") == (abroad[whole].gate == "correction"):
@@ -449,7 +456,7 @@ def _lift(snapshot: Snapshot, group: list[Memory]) -> Action | None:
     best = group[0]
     if len({one.project_seq for one in group}) < PROJECTS:
         return None
-    around = [one for one in snapshot.memories.values() if alive(one)]
+    around = [one for one in snapshot.memories.values() if is_alive(one)]
     if any(wording.says_all(one.text, best.text) or _speaks_against(one, best) for one in around):
         return None
     # What is said everywhere already asks for nothing more.

@@ -25,8 +25,7 @@ from csmd.errors import CsmdError
 from csmd.exclusions import NOT_KEPT, Pauses
 from csmd.extraction.chooser import MOST_CHARACTERS
 from csmd.hosts.claude.environment import INDEX
-from csmd.memory import remember as believe
-from csmd.memory import review_answers
+from csmd.memory import remember, review_answers
 from csmd.model import Candidate, CandidateKind, Category, Evidence, Gate, Memory, Provenance, Scope, Statement
 from csmd.privacy.fingerprints import PURGED, Marks
 from csmd.store import candidates, markdown_pages, memories, tombstones, topics
@@ -333,7 +332,7 @@ class Taking:
         statement = Statement(
             text=line.text, gate=gate, category=category, confidence=WRITTEN_SURE, authority="user", reasons=("page",)
         )
-        made, _ = believe.remember(
+        made, _ = remember.remember(
             self._rows, statement, Provenance(uuid=uuid, session_id="", at=self._now), project=place.seq,
             origin="stated", key=self._key, scope=_scope(place, gate),
         )  # fmt: skip

@@ -9,13 +9,11 @@ from functools import partial
 from typing import NamedTuple
 
 from csmd.dream.steps import Read, Steps
-from csmd.extraction import statements as distill
-from csmd.memory import remember as believe
-from csmd.memory import supersession
+from csmd.extraction import statements
+from csmd.memory import remember, supersession
 from csmd.model import Memory, Provenance, Statement
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import belief_changes, cursors, dreams, memories, search, turns
-from csmd.store import dreams as stored
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.dreams import Dream
@@ -102,27 +100,27 @@ def _words(text: str) -> frozenset[str]:
 def plan_reselection(read: Read, *, key: bytes) -> Steps[Plan]:
     """What choosing anew would do now; a session or some memories to a step."""
     said: list[Said] = []
-    for session in read(lambda rows: cursors.sessions_behind(rows, stored.STAGE)):
+    for session in read(lambda rows: cursors.sessions_behind(rows, dreams.STAGE)):
         said += read(partial(_said, session=session, key=key))
         yield
     held: list[Memory] = []
-    keys = read(stored.seqs)
-    for start in range(0, len(keys), stored.READ):
-        held += read(partial(stored.part, keys=keys[start : start + stored.READ]))
+    keys = read(dreams.seqs)
+    for start in range(0, len(keys), dreams.READ):
+        held += read(partial(dreams.part, keys=keys[start : start + dreams.READ]))
         yield
-    found = match_statements(held, said, before=read(stored.archived))
+    found = match_statements(held, said, before=read(dreams.archived))
     made: list[Said] = []
-    for start in range(0, len(found.made), stored.READ):
-        made += read(partial(_unknown, found=found.made[start : start + stored.READ], key=key))
+    for start in range(0, len(found.made), dreams.READ):
+        made += read(partial(_unknown, found=found.made[start : start + dreams.READ], key=key))
         yield
     return replace(found, made=tuple(made))
 
 
 def _said(rows: Rows, *, session: Behind, key: bytes) -> list[Said]:
-    reached = cursors.cursor(rows, distill.STAGE, str(session.session_seq))
+    reached = cursors.cursor(rows, statements.STAGE, str(session.session_seq))
     return [
         Said(one.statement, one.turn.uuid, one.turn.session_id, one.turn.at, one.turn.project_seq)
-        for one in distill.choose_whole(rows, session, key=key)
+        for one in statements.choose_whole(rows, session, key=key)
         if one.turn.ordinal <= reached
     ]
 
@@ -142,7 +140,7 @@ def _is_forgotten(rows: Rows, said: Said, *, home: int, key: bytes) -> bool:
     """Whether a statement, or the turn that it was read from, is no more."""
     if turns.text_of(rows, said.uuid) in ("", PURGED):
         return True
-    return believe.is_forgotten(rows, said.statement, project=said.project_seq, home=home, at=said.at, key=key)
+    return remember.is_forgotten(rows, said.statement, project=said.project_seq, home=home, at=said.at, key=key)
 
 
 def carry_out(store: Store, dream: Dream, found: Plan, *, now: str, key: bytes) -> Steps[None]:
@@ -173,14 +171,14 @@ def _reword(rows: Rows, *, memory: Memory, said: Said, note: Note, now: str, key
     if not _is_forgotten(rows, said, home=home, key=key):
         note(
             rows, kind="reword", project=home, reason="it is told as csmd tells it now", evidence=(said.uuid,),
-            items=[memory.id], act=partial(stored.reword, rows, supersession.aged(rows, told), text_hash=text_hash, now=now),
+            items=[memory.id], act=partial(dreams.reword, rows, supersession.aged(rows, told), text_hash=text_hash, now=now),
         )  # fmt: skip
 
 
 def _told(rows: Rows, memory: Memory, said: Said) -> Memory:
     """A memory in the words and of the kind that its statement has now; what the user has confirmed stays the user's."""
     one = said.statement
-    kind = believe.type_of(one, kind=search.kind_of(rows, said.uuid))
+    kind = remember.type_of(one, kind=search.kind_of(rows, said.uuid))
     authority = "user" if memory.authority == "user" else one.authority
     return replace(memory, text=one.text, gate=one.gate, category=one.category, authority=authority, type=kind)
 
@@ -190,7 +188,7 @@ def _make(rows: Rows, *, said: Said, note: Note, now: str, key: bytes) -> None:
     source = Provenance(uuid=said.uuid, session_id=said.session_id, at=said.at)
 
     def act() -> None:
-        believe.remember(rows, said.statement, source, project=said.project_seq, origin="stated", key=key)
+        remember.remember(rows, said.statement, source, project=said.project_seq, origin="stated", key=key)
 
     if _is_forgotten(rows, said, home=said.project_seq, key=key):
         return
@@ -205,13 +203,13 @@ def _make(rows: Rows, *, said: Said, note: Note, now: str, key: bytes) -> None:
 def _archive(rows: Rows, *, memory: Memory, note: Note, now: str) -> None:
     is_now = memories.by_id(rows, memory.id)
     # What was only looked at or linked since is still what the plan saw; what was said again is not.
-    if is_now is None or is_now.tier == "archive" or stored.part(rows, [memory.seq]) != [is_now]:
+    if is_now is None or is_now.tier == "archive" or dreams.part(rows, [memory.seq]) != [is_now]:
         return
     if (is_now.text, is_now.provenance) == (memory.text, memory.provenance):
         act = partial(
-            belief_changes.archive_memory, rows, is_now, reason=stored.NOT_CHOSEN, by=belief_changes.DREAM, now=now
+            belief_changes.archive_memory, rows, is_now, reason=dreams.NOT_CHOSEN, by=belief_changes.DREAM, now=now
         )
         note(
-            rows, kind="archive", project=memory.project_seq, reason=stored.NOT_CHOSEN, evidence=(),
+            rows, kind="archive", project=memory.project_seq, reason=dreams.NOT_CHOSEN, evidence=(),
             items=[memory.id], act=act,
         )  # fmt: skip

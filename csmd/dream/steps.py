@@ -14,16 +14,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 from csmd.dream import actions, consolidation
-from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot
-from csmd.dream.actions import apply_action as after
-from csmd.dream.actions import is_alive as alive
-from csmd.dream.consolidation import join_plans as joined
-from csmd.dream.consolidation import plan_project as planning
+from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot, apply_action, is_alive
+from csmd.dream.consolidation import join_plans, plan_project
 from csmd.memory import habits, scope, supersession, upkeep
 from csmd.memory.contradiction import SURE
 from csmd.model import Memory
 from csmd.store import belief_changes, candidates, dreams, memories, projects
-from csmd.store import dreams as stored
 from csmd.store.core import Store
 from csmd.store.dreams import Dream, Place
 from csmd.store.sqlite import Rows
@@ -47,7 +43,7 @@ READ, COMPARED, BATCH, TRIES = 100, 10, 3, 2
 Near = Callable[[Rows, Place, Sequence[int]], set[tuple[int, int]]]
 
 
-def plan_everywhere(read: Read, *, now: str, facts: Facts, near: Near = stored.near_pairs) -> Steps[DreamPlan]:
+def plan_everywhere(read: Read, *, now: str, facts: Facts, near: Near = dreams.near_pairs) -> Steps[DreamPlan]:
     """What a dream would do now, everywhere; `facts` are those of each project, by its row key.
 
     Comparing vectors takes longest: `near` may compare only some, where the caller waits.
@@ -55,35 +51,35 @@ def plan_everywhere(read: Read, *, now: str, facts: Facts, near: Near = stored.n
     plans: list[DreamPlan] = []
     changed: dict[str, Memory] = {}
     lifted: dict[int, dict[str, Memory]] = defaultdict(dict)
-    for place in read(stored.dream_places):
+    for place in read(dreams.dream_places):
         seen = yield from read_snapshot(read, place, now=now, facts=facts)
         pairs = yield from compare_vectors(read, place, _alive(seen), near=near)
         held = {**seen.memories, **lifted[place.everywhere]}
         held = {ident: changed.get(ident, one) for ident, one in held.items()}
-        found, left = yield from planning(_with_near(replace(seen, memories=held), pairs))
+        found, left = yield from plan_project(_with_near(replace(seen, memories=held), pairs))
         changed |= {ident: one for ident, one in left.memories.items() if one.project_seq != place.seq}
         lifted[place.seq] = {one.made.id: one.made for one in found.actions if one.made is not None}
         plans.append(found)
-    return joined(plans)
+    return join_plans(plans)
 
 
 def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapshot]:
     """What a scope's dream is planned from, but for the pairs whose vectors are near."""
     here = tuple(facts.get(place.seq, ()))
     known: dict[str, Any] = {"memories": {}}
-    for seqs in _parts(read(partial(stored.held_memories, place=place)), READ):
+    for seqs in _parts(read(partial(dreams.held_memories, place=place)), READ):
         for name, value in read(partial(_part, place=place, seqs=seqs)).items():
             known[name] = known[name] | value if name in known else value
         yield
-    taken_out = read(stored.undone_raises)
+    taken_out = read(dreams.undone_raises)
     yield
     days = read(lambda rows: {one: tuple(projects.active_days(rows, one)) for one in (place.seq, place.everywhere)})
     dropped = read(belief_changes.dropped_pairs)
     raised = read(lambda rows: candidates.of_source(rows, actions.SOURCE, project=place.seq))
-    asked = read(partial(stored.dream_asked, place=place, source=supersession.SOURCE))
+    asked = read(partial(dreams.dream_asked, place=place, source=supersession.SOURCE))
     yield
     abroad: dict[str, Memory] = {}
-    for seqs in _parts(read(partial(stored.stated_around, place=place)), READ):
+    for seqs in _parts(read(partial(dreams.stated_around, place=place)), READ):
         abroad |= read(partial(_abroad, seqs=seqs))
         yield
     undone = {
@@ -100,12 +96,12 @@ def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[
 
 def _part(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, Any]:
     """Some of a scope's memories, and what is known of them, by the fields of a snapshot."""
-    decided = stored.decided(rows, place, seqs)
+    decided = dreams.decided(rows, place, seqs)
     return {
-        "memories": {memory.id: memory for memory in stored.still_held(rows, seqs)},
-        "topics": stored.dream_topics(rows, place, seqs),
-        "told": stored.dream_told(rows, seqs),
-        "by_assistants": stored.by_assistants(rows, seqs),
+        "memories": {memory.id: memory for memory in dreams.still_held(rows, seqs)},
+        "topics": dreams.dream_topics(rows, place, seqs),
+        "told": dreams.dream_told(rows, seqs),
+        "by_assistants": dreams.by_assistants(rows, seqs),
         **{one.name: getattr(decided, one.name) for one in fields(decided)},
     }
 
@@ -115,7 +111,7 @@ def _abroad(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
 
     What somebody has taken back from there is not lifted again.
     """
-    back = stored.not_lifted(rows, seqs)
+    back = dreams.not_lifted(rows, seqs)
     stated = [memory for memory in memories.by_seqs(rows, seqs).values() if memory.id not in back]
     names = {seq: projects.name_of(rows, seq) for seq in {memory.project_seq for memory in stated}}
     return {
@@ -130,7 +126,7 @@ def _lifted_before(rows: Rows, place: Place, abroad: Mapping[str, Memory]) -> li
 
 
 def _alive(seen: Snapshot) -> list[int]:
-    return sorted(memory.seq for memory in seen.own if alive(memory))
+    return sorted(memory.seq for memory in seen.own if is_alive(memory))
 
 
 def _candidate_id(fact: Fact) -> str:
@@ -138,7 +134,7 @@ def _candidate_id(fact: Fact) -> str:
 
 
 def compare_vectors(
-    read: Read, place: Place, seqs: Sequence[int], *, near: Near = stored.near_pairs
+    read: Read, place: Place, seqs: Sequence[int], *, near: Near = dreams.near_pairs
 ) -> Steps[set[tuple[int, int]]]:
     """The pairs of row keys whose vectors are near."""
     found: set[tuple[int, int]] = set()
@@ -165,7 +161,7 @@ def carry_out_everywhere(
     Where it is closed between two steps, what is done stays, and the next dream plans the rest.
     """
     done = 0
-    for place in store.read(stored.dream_places):
+    for place in store.read(dreams.dream_places):
         near: set[tuple[int, int]] = set()
         known: set[int] = set()
         for _ in range(TRIES):
@@ -173,7 +169,7 @@ def carry_out_everywhere(
             fresh = [seq for seq in _alive(seen) if seq not in known]
             near |= yield from compare_vectors(store.read, place, fresh)
             known.update(fresh)
-            found, _left = yield from planning(_with_near(seen, near))
+            found, _left = yield from plan_project(_with_near(seen, near))
             moved = 0
             for part in _parts(found.actions, BATCH):
                 act = partial(carry_out, dream_seq=dream.seq, actions=part, now=now, key=key, promoting=promoting)
@@ -217,7 +213,7 @@ def _may_still_lift(rows: Rows, action: Action) -> bool:
     """Whether what is to be lifted is not there yet, and is asked for in projects enough still, on this side of a wall."""
     if action.made is None or action.memory is None:
         return True
-    told = stored.still_stated(rows, action.project_seq, action.evidence)
+    told = dreams.still_stated(rows, action.project_seq, action.evidence)
     enough = action.memory.id in told and len({*told.values()}) >= consolidation.PROJECTS
     return enough and memories.by_id(rows, action.made.id) is None
 
@@ -232,13 +228,13 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
     if action.kind == "lift" and action.made is not None:
         made = supersession.aged(rows, action.made)
         memories.insert(rows, made, text_hash=tokens.keyed_hash(made.text, key))
-        belief_changes.note(rows, made.id, stored.LIFTED, "", memory.id, action.reason, belief_changes.DREAM, now)
+        belief_changes.note(rows, made.id, dreams.LIFTED, "", memory.id, action.reason, belief_changes.DREAM, now)
         return [made.id]
     if action.kind == "ask" and other is not None:
         at = belief_changes.stated_at(rows, other)
         asked = supersession.ask_about(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
         return [asked] if asked else []
-    changed = after(action, partial(supersession.aged, rows))
+    changed = apply_action(action, partial(supersession.aged, rows))
     if action.kind == "merge":
         belief_changes.merge_memories(rows, memory, changed[1], reason=action.reason, by=belief_changes.DREAM, now=now)
     elif action.kind == "archive":
@@ -252,7 +248,7 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
         for source in changed[0].provenance:
             memories.add_provenance(rows, memory.seq, source)
         memories.update_belief(rows, changed[0])
-        note = stored.STRENGTHENED if action.kind == "strengthen" else stored.PROMOTED
+        note = dreams.STRENGTHENED if action.kind == "strengthen" else dreams.PROMOTED
         was, is_now = (f"confidence={one.confidence} tier={one.tier}" for one in (memory, changed[0]))
         belief_changes.note(rows, memory.id, note, was, is_now, action.reason, belief_changes.DREAM, now)
     upkeep.settle_about(rows, memory, now=now)
@@ -261,7 +257,7 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
 
 def _raise(rows: Rows, fact: Fact, *, promoting: bool, key: bytes, now: str) -> list[str]:
     """Puts a fact into the queue with the turns that are left of its evidence, and remembers it where it passes."""
-    evidence = stored.evidence(rows, fact.evidence)
+    evidence = dreams.evidence(rows, fact.evidence)
     if not evidence:
         return []
     one = replace(

@@ -21,8 +21,7 @@ from csmd.capture.project_identity import normal_remote
 from csmd.errors import BadInput
 from csmd.hosts.claude import environment
 from csmd.hosts.claude.environment import Memo
-from csmd.memory import remember as believe
-from csmd.memory import supersession
+from csmd.memory import remember, supersession
 from csmd.memory.remember import MODEL_SAVED
 from csmd.model import (
     AUTHORITY_RANK,
@@ -365,7 +364,7 @@ def _put(
             authority=one["authority"],
         )  # fmt: skip
         project = _placed(rows, one["project"], taken, here=here, now=now)
-        if believe.is_forgotten(rows, said, project=project, at=str(one["created_at"]), key=key):
+        if remember.is_forgotten(rows, said, project=project, at=str(one["created_at"]), key=key):
             taken.forgotten += 1
             continue
         text_hash = tokens.keyed_hash(one["text"], key)
@@ -379,7 +378,7 @@ def _put(
                 exports.add_sources(rows, known.seq, one)
                 taken.vouched += _vouch(rows, known, one, key=key, now=now)
             # An import that was interrupted is gone on with; nobody's file says what leads from a memory of a trusted one.
-            if exports.is_in_part(rows, known.id) and (trusted or known.origin == believe.MODEL_SAVED):
+            if exports.is_in_part(rows, known.id) and (trusted or known.origin == remember.MODEL_SAVED):
                 fresh.append(number)
             continue
         ident = (
@@ -409,7 +408,7 @@ def _placed(rows: Rows, said: Mapping[str, str], taken: Taken, *, here: Project 
 
 def _vouch(rows: Rows, here: Memory, one: Mapping[str, Any], *, key: bytes, now: str) -> bool:
     """Gives a memory that came in as an assistant's the authority and the scene that its record has, now that somebody vouches for it."""
-    if here.origin != believe.MODEL_SAVED or one["origin"] == believe.MODEL_SAVED or here.authority != "assistant":
+    if here.origin != remember.MODEL_SAVED or one["origin"] == remember.MODEL_SAVED or here.authority != "assistant":
         return False
     raised = replace(here, authority=one["authority"], origin=one["origin"], pinned=bool(one["pinned"]))
     memories.update_belief(rows, raised)
@@ -562,7 +561,7 @@ def _memos_put(
     rows: Rows, part: Sequence[tuple[Statement, Provenance]], project: int, taken: NotesTaken, *, key: bytes, now: str
 ) -> None:
     for statement, source in part:
-        ident, new = believe.remember(rows, statement, source, project=project, origin=MODEL_SAVED, key=key)
+        ident, new = remember.remember(rows, statement, source, project=project, origin=MODEL_SAVED, key=key)
         taken.new += new
         taken.known += bool(ident) and not new
         taken.forgotten += not ident

@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any
 
 from csmd.dream import narrator, page_files, reselection, steps, undo
-from csmd.dream.actions import PHASES, Action, Fact, Tally
-from csmd.dream.actions import apply_action as after
+from csmd.dream.actions import PHASES, Action, Fact, Tally, apply_action
 from csmd.errors import BadInput, CsmdError
 from csmd.hosts.claude.environment import INDEX
 from csmd.store import dreams
@@ -72,7 +71,7 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
     yield
     files = yield from page_files.preview_changes(
         rows, ctx.config.paths.memory, facts=[one for here in facts.values() for one in here], key=ctx.store.hash_key,
-        after={one.id: one for action in plan.actions for one in after(action, lambda memory: memory)},
+        after={one.id: one for action in plan.actions for one in apply_action(action, lambda memory: memory)},
     )  # fmt: skip
     return {
         "verdict": ctx.dreams.shown(rows)["verdict"],

@@ -10,9 +10,8 @@ import pytest
 from recall.test_visibility import project, remember, say
 
 from csmd.dream import reselection
-from csmd.dream.reselection import ENOUGH, Plan, Said
-from csmd.dream.reselection import match_statements as plan
-from csmd.extraction import statements as distill
+from csmd.dream.reselection import ENOUGH, Plan, Said, match_statements
+from csmd.extraction import statements
 from csmd.memory import remember as believe
 from csmd.model import Authority, Memory, Provenance, Statement
 from csmd.privacy.fingerprints import PURGED
@@ -44,21 +43,21 @@ def said(words: str, uuid: str) -> Said:
 def test_a_passage_of_the_same_line_with_most_of_the_words_keeps_the_memory() -> None:
     old = memory("m1", "The importer reads its feed at night", "u1")
     longer = said("The importer reads its feed at night, since the office line is slow by day", "u1")
-    found = plan([old], [longer])
+    found = match_statements([old], [longer])
     assert (found.kept, found.made, found.archived) == (((old, longer),), (), ())
 
 
 def test_other_words_or_another_line_keep_nothing() -> None:
     old = memory("m1", "The importer reads its feed at night", "u1")
     for one in (said("The exporter writes its reports by day", "u1"), said(old.text, "u2")):
-        found = plan([old], [one])
+        found = match_statements([old], [one])
         assert (found.kept, found.made, found.archived) == ((), (one,), (old,))
 
 
 def test_a_line_that_merely_stands_beside_is_not_cited() -> None:
     old = memory("m1", "The importer reads its feed at night", "u1")
     beside = replace(old, provenance=(*old.provenance, Provenance(uuid="u2", session_id="s1", at=AT, role="beside")))
-    assert plan([beside], [said(old.text, "u2")]).archived == (beside,)
+    assert match_statements([beside], [said(old.text, "u2")]).archived == (beside,)
 
 
 def test_of_two_memories_that_one_passage_holds_the_better_keeps_its_name() -> None:
@@ -67,13 +66,13 @@ def test_of_two_memories_that_one_passage_holds_the_better_keeps_its_name() -> N
         memory("m1", passage.statement.text, "u1"),
         memory("m2", "The importer retries three nightly times", "u1"),
     )
-    found = plan([part, whole], [passage])
+    found = match_statements([part, whole], [passage])
     assert (found.kept, found.archived) == (((whole, passage),), (part,))
 
 
 def test_what_is_said_in_each_line_of_a_memory_is_no_second_one() -> None:
     old = memory("m1", "The importer reads its feed at night", "u1", "u2")
-    found = plan([old], [said(old.text, "u1"), said(f"{old.text}, always", "u2")])
+    found = match_statements([old], [said(old.text, "u1"), said(f"{old.text}, always", "u2")])
     assert (len(found.kept), found.made, found.archived) == (1, (), ())
 
 
@@ -82,11 +81,11 @@ def test_what_is_said_in_each_line_of_a_memory_is_no_second_one() -> None:
 )
 def test_a_person_is_asked_where_most_would_be_archived_also_when_it_was_broken_off() -> None:
     held = [memory(f"m{number}", f"Fact {number} about pumps", f"u{number}") for number in range(ENOUGH)]
-    assert plan(held, []).needs_person
-    assert not plan(held[: ENOUGH - 1], []).needs_person
+    assert match_statements(held, []).needs_person
+    assert not match_statements(held[: ENOUGH - 1], []).needs_person
     told = [said(one.text, one.provenance[0].uuid) for one in held[:4]]
-    assert not plan(held, told).needs_person
-    assert plan(held[:8], told, before=2 * ENOUGH).needs_person
+    assert not match_statements(held, told).needs_person
+    assert match_statements(held[:8], told, before=2 * ENOUGH).needs_person
 
 
 @pytest.fixture
@@ -123,7 +122,7 @@ def test_what_the_user_said_is_the_users_in_whatever_words_it_is_told(store: Sto
     mine, theirs = (
         now_said(store, "The importer reads its feed at night", "s1-1", authority=who) for who in ("user", "assistant")
     )  # type: ignore[arg-type]
-    assert plan([old], [theirs, mine]).kept == ((old, mine),)
+    assert match_statements([old], [theirs, mine]).kept == ((old, mine),)
     longer = now_said(
         store, "The importer reads its feed at night, since the line is slow by day", "s1-1", authority="assistant"
     )
@@ -173,7 +172,7 @@ def test_a_plan_lists_nothing_that_was_forgotten(store: Store) -> None:
     words = "We decided that all dates are stored in UTC, never in local time."
     ident = remember(store, words, say(store, words, 1))
     session = store.read(lambda rows: int(rows.value("select seq from sessions")))
-    store.write(lambda rows: cursors.move_cursor(rows, distill.STAGE, str(session), 1))
+    store.write(lambda rows: cursors.move_cursor(rows, statements.STAGE, str(session), 1))
 
     def planned() -> Plan:
         return whole(reselection.plan_reselection(store.read, key=store.hash_key))
