@@ -68,7 +68,7 @@ WORTH_TELLING = 5
 
 
 class Backlog:
-    """Owns the list; only the steward's thread changes it."""
+    """Owns the list; only the background thread changes it."""
 
     def __init__(self) -> None:
         self._files: dict[str, OnDisk] = {}

@@ -1,9 +1,4 @@
-"""The dream lock's file: who dreams, beside the markdown, where every daemon that shares that directory sees it.
-
-One that is new is made with O_EXCL. A stale one is taken over under a mark that is named after the very holder that is
-given up, so that of two that try one wins. The file is known by its descriptor from then on: a heartbeat goes into
-what was taken and never into what took its place, and only what is one's own is removed.
-"""
+"""When to dream, the dream as a task with its lock, and the pages that people edited, read back."""
 
 from __future__ import annotations
 
@@ -50,7 +45,13 @@ NOBODY_KNOWN = Holder(host="somebody", boot="", pid=0, start=0.0, beat="", token
 
 
 class DreamLock:
-    """Owns the lock while this process has it; `host` and `boot` are this machine's unless a test moves it."""
+    """Owns the dream lock while this process has it; `host` and `boot` are this machine's unless a test moves it.
+
+    Its file says who dreams, beside the markdown, where every daemon that shares that directory sees it. One that is new
+    is made with O_EXCL. A stale one is taken over under a mark that is named after the very holder that is given up, so
+    that of two that try one wins. The file is known by its descriptor from then on: a heartbeat goes into what was taken
+    and never into what took its place, and only what is one's own is removed.
+    """
 
     def __init__(self, path: Path, *, host: str = "", boot: str | None = None) -> None:
         self.path = path
@@ -205,14 +206,14 @@ def _not_ours(path: Path) -> ConfigError:
     return ConfigError(f"{path} is not a file of yours", hint=f"move {path} away")
 
 
-#: Settled is what has not changed for longer than the steward takes to sweep the transcripts of those at work.
+#: Settled is what has not changed for longer than the daemon takes to sweep the transcripts of those at work.
 PAGES_LOOK_S, SETTLED_S = 60.0, 40.0
 #: More pages than anybody reads; beyond it the next dream looks at all.
 MOST_EDITED = 500
 
 
 class Edited:
-    """Owns the stamps by which a changed page is known; only the steward's thread uses it."""
+    """Owns the stamps by which a changed page is known; only the background thread uses it."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -433,7 +434,7 @@ WHEN = "`csmd dream status` says who dreams"
 
 
 class Dreaming:
-    """Owns the dream under way and its lock; the steward's thread steps it, others ask for one."""
+    """Owns the dream under way and its lock; the background thread steps it, others ask for one."""
 
     def __init__(self, context: Context, edited: Edited) -> None:
         self._edited = edited
@@ -504,10 +505,10 @@ class Dreaming:
             "latest": dream_json(rows, latest) if latest else None,
         }
 
-    # --- on the steward's thread
+    # --- on the background thread
 
     def step(self, at: float, *, idle: bool) -> bool:
-        """A batch of the dream under way, or the next one's when it is due and the steward `idle`; whether it did any."""
+        """A batch of the dream under way, or the next one's when it is due and the thread `idle`; whether it did any."""
         if self._job is None and idle and at >= self._next_look:
             self._next_look = at + LOOK_S
             if self._reselects():

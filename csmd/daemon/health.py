@@ -212,7 +212,7 @@ MOST_NOTED = 20
 
 
 class Alarms:
-    """Owns what is amiss and since when; the steward steps it, anybody may ask what is `shown`."""
+    """Owns what is amiss and since when; the background thread steps it, anybody may ask what is `shown`."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

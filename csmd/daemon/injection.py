@@ -183,7 +183,7 @@ PROMPTS, CHARACTERS, PATIENCE_S, AGAIN_S = 12, 400, 1.0, 1800.0
 
 
 class Rehearsing:
-    """Owns what is still to be looked for; `expect` from any thread, `step` on the steward's, which waits for none of it.
+    """Owns what is still to be looked for; `expect` from any thread, `step` on the background thread, which waits for none of it.
 
     `done` is called, on the reader's thread, when the next one may be looked for.
     """

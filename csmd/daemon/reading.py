@@ -1,7 +1,4 @@
-"""How a transcript is read by this configuration: by the running daemon and by a repair alike.
-
-What the user wants left out, and who speaks in a session file of csmd's own, does not depend on who reads.
-"""
+"""What is read: transcripts that grew, by hints, sweeps and the backlog, and the events in the spool; a repair reads alike."""
 
 from __future__ import annotations
 

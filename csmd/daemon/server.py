@@ -1,4 +1,4 @@
-"""Requests whose answer is not ready yet, each answered once; a hook is sent off before it leaves by itself.
+"""The socket: requests in, each answered once, hooks before they leave by themselves.
 
 A hook without an answer takes the daemon for hung, and hooks are then silent for a while. So one that is about to leave
 is told how it stands: what is stored is acknowledged, what is not it is to spool; a replay is known by its id.

@@ -73,7 +73,7 @@ LOOKED_AT, PARTS = 20, 10
 
 
 class Awaited:
-    """Owns the place from which the next sweep goes on; only the steward's thread uses it."""
+    """Owns the place from which the next sweep goes on; only the background thread uses it."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -148,7 +148,7 @@ MB = 1_000_000
 
 
 class Reindex:
-    """Owns the way of a store from an index of turns to one of passages; only the steward's thread uses it."""
+    """Owns the way of a store from an index of turns to one of passages; only the background thread uses it."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -308,7 +308,7 @@ GUARDED = ("distill", *AFTER_DISTILLING, "passages", "embed", "threads")
 
 
 class Stages:
-    """Owns how far the stages have come; only the steward's thread uses it."""
+    """Owns how far the stages have come; only the background thread uses it."""
 
     def __init__(self, context: Context, reindex: Reindex, dreaming: Dreaming) -> None:
         self.context, self.dreaming = context, dreaming

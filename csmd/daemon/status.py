@@ -1,4 +1,4 @@
-"""How long the assistant keeps its transcripts, and how many sessions csmd keeps that have none any more."""
+"""What `csmd status` tells of the daemon, its store and the transcripts that the assistant keeps."""
 
 from __future__ import annotations
 
@@ -98,23 +98,11 @@ def known_of_rows(rows: Rows, config: Config, model: str | None, *, now: datetim
 def nothing_known() -> dict[str, Any]:
     """What is told when no row can be read."""
     return {
-        "waiting": 0,
-        "counts": dict.fromkeys(dict(activity.COUNTED), 0),
-        "memories": _memories([]),
-        "counters": {},
-        "corrected": None,
-        "last_event": {},
-        "last_read": "",
-        "live": [],
-        "projects": [],
-        "told": asdict(receipts.Uses(0, 0, 0, 0, 0)),
-        "dream": None,
-        "transcripts": None,
-        "storage": {},
-        "clients": None,
-        "pages": None,
-        "warnings": [],
-    }
+        **dict.fromkeys(("corrected", "dream", "transcripts", "clients", "pages")),
+        "waiting": 0, "counts": dict.fromkeys(dict(activity.COUNTED), 0), "memories": _memories([]), "counters": {},
+        "last_event": {}, "last_read": "", "live": [], "projects": [], "told": asdict(receipts.Uses(0, 0, 0, 0, 0)),
+        "storage": {}, "warnings": [],
+    }  # fmt: skip
 
 
 def _memories(found: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
@@ -126,6 +114,11 @@ def _memories(found: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
     return {"by_gate": dict(gates), "by_tier": dict(tiers)}
 
 
+#: What is told, in this order.
+STATUS = (
+    "at version proto home alarms service daemon worker socket model counts memories counters corrected excluded paused "
+    "last_event last_read spool jobs backfill projects live told dream watching transcripts clients pages storage log degraded"
+)
 NO_MODEL = "vectors: no embedding model is installed, search is by words alone (csmd model fetch)"
 
 
@@ -136,7 +129,6 @@ def status(
     context = background.context
     config, store, embedder, model = context.config, context.store, context.embedder, context.model_name()
     database, now = config.paths.database, datetime.now(UTC)
-    spooled = files.spooled_paths(config.paths.home)
     degraded = [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(context.trouble.items())]
     try:
         known = known_of_rows(rows, config, model, now=now, key=store.hash_key)
@@ -150,44 +142,28 @@ def status(
         degraded.append(NO_MODEL)
     if watch.trouble:
         degraded.append(watch.trouble)
-    return {
+    shown = {
+        **known,
         "at": iso(now),
         "version": csmd.__version__,
         "proto": wire.PROTO,
         "home": str(config.paths.home),
         "alarms": background.alarms.shown(),
         "service": started_by(),
-        "daemon": {
-            "pid": os.getpid(),
-            "uptime_s": round(time.monotonic() - started, 1),
-            **meter.usage(os.getpid()),
-        },
+        "daemon": {"pid": os.getpid(), "uptime_s": round(time.monotonic() - started, 1), **meter.usage(os.getpid())},
         "worker": {"pid": embedder.pid, **meter.usage(embedder.pid)},
         "socket": (files.read_small(str(config.paths.endpoint)) or "").strip(),
         "model": {"name": model, "waiting": known["waiting"]},
-        "counts": known["counts"],
-        "memories": known["memories"],
-        "counters": known["counters"],
-        "corrected": known["corrected"],
         "excluded": {"events": known["counters"].get(ingest.EXCLUDED, 0), "transcripts": len(context.excluded)},
         "paused": paused,
-        "last_event": known["last_event"],
-        "last_read": known["last_read"],
-        "spool": _spool(spooled),
+        "spool": _spool(files.spooled_paths(config.paths.home)),
         "jobs": [
-            {"kind": job.kind, "state": job.state, **job.progress}
-            for job in list(context.tasks.values())
-            if job.state in ("waiting", "running") and job.kind != "dream"
+            {"kind": task.kind, "state": task.state, **task.progress}
+            for task in list(context.tasks.values())
+            if task.state in ("waiting", "running") and task.kind != "dream"
         ],
         "backfill": context.backlog.shown(),
-        "projects": known["projects"],
-        "live": known["live"],
-        "told": known["told"],
-        "dream": known["dream"],
         "watching": [str(root) for root in watch.roots],
-        "transcripts": known["transcripts"],
-        "clients": known["clients"],
-        "pages": known["pages"],
         "storage": {
             "database_bytes": _size(database),
             "wal_bytes": _size(database.with_name(database.name + "-wal")),
@@ -198,6 +174,7 @@ def status(
         "log": str(config.paths.log_file),
         "degraded": [*degraded, *known["warnings"]],
     }
+    return {name: shown[name] for name in STATUS.split()}
 
 
 def _spool(paths: list[Path]) -> dict[str, Any]:

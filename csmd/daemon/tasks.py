@@ -1,4 +1,4 @@
-"""Memories that are brought from elsewhere or taken out: an export's, the assistant's own notes; on the steward's thread.
+"""Tasks that somebody waits for: import, sync, export, models, purge, scan, backup; on the background thread.
 
 `csmd import` tells by what lies there what it is given: what `csmd export` wrote, a memory directory, or transcripts.
 """
@@ -651,7 +651,7 @@ def _link_all(context: Context, parts: Tasks, job: Task) -> Generator[None]:
 
 
 def _use_model(context: Context, job: Task) -> None:
-    """Copies a model in and works with it; here, so that no batch of the steward's is under way with the old one."""
+    """Copies a model in and works with it; here, so that no batch of the background's is under way with the old one."""
     config = context.config
     job.progress.update(step="copying")
     chosen = str(job.order.get("name", ""))

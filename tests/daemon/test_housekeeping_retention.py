@@ -12,7 +12,7 @@ from csmd.daemon import housekeeping
 from csmd.store import turns as stored
 
 if TYPE_CHECKING:
-    from daemon.conftest import Parts
+    from in_process import Parts
 
 SAID = datetime(2026, 5, 4, tzinfo=UTC)
 

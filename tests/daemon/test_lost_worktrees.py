@@ -12,7 +12,7 @@ import pytest
 from csmd.exclusions import Excludes
 from csmd.store import cursors
 from csmd.store.sqlite import Rows
-from tests.daemon.test_projects import done, listed, purged, repository, told, turns
+from tests.tools.test_projects import done, listed, purged, repository, told, turns
 
 MAIN, TREE, ODD = "/w/shop", "/w/shop-worktrees/shop-12", "/w/trees/fix"
 

@@ -15,7 +15,7 @@ from csmd.hosts.claude import environment, registration
 from csmd.store import files
 
 if TYPE_CHECKING:
-    from daemon.conftest import Parts
+    from in_process import Parts
 
 
 def take_in(parts: Parts) -> None:
