@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
+from operator import not_
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -67,96 +69,57 @@ class Moment:
     ordinal: int = 0
 
 
-def failing(moment: Moment) -> float:
-    """The share of the latest tool calls that failed."""
+def measures(moment: Moment) -> dict[str, float]:
+    """How far, 0-1, each sign of a mood shows at a moment.
+
+    The share of the latest tool calls that failed, and how many in a row have; whether the user says again what was
+    said before, objects, is content, is in a hurry; how soon they spoke again (1 within a minute, 0 after ten), how much
+    they said, and how long the session has become.
+    """
     latest = moment.outcomes[-LOOKED_BACK:]
-    return latest.count(False) / len(latest) if latest else 0.0
-
-
-def stuck(moment: Moment) -> float:
-    """How many calls in a row have failed, up to now."""
-    row = 0
-    for ended_well in reversed(moment.outcomes):
-        if ended_well:
-            break
-        row += 1
-    return min(1.0, row / IN_A_ROW)
-
-
-def repeating(moment: Moment) -> float:
-    """Whether the user says again what was said before."""
+    in_a_row = sum(1 for _ in takewhile(not_, reversed(moment.outcomes)))
     same = tokens.normalise(moment.said)
-    return float(bool(same) and any(tokens.normalise(before) == same for before in moment.earlier))
-
-
-def objecting(moment: Moment) -> float:
-    """Whether the user objects to what was done."""
-    return float(_says(_OBJECTS, moment))
-
-
-def pleased(moment: Moment) -> float:
-    """Whether the user is content."""
-    return float(_says(_PLEASED, moment) and not objecting(moment))
-
-
-def pressing(moment: Moment) -> float:
-    """Whether the user is in a hurry."""
-    return float(_says(_PRESSES, moment))
-
-
-def brisk(moment: Moment) -> float:
-    """How soon the user spoke again: 1 within a minute, 0 after ten."""
-    if moment.gap_s < 0:
-        return 0.0
-    return max(0.0, min(1.0, (SLOW_S - moment.gap_s) / (SLOW_S - BRISK_S)))
-
-
-def expansive(moment: Moment) -> float:
-    """How much the user said."""
-    return min(1.0, len(moment.said.split()) / MANY_WORDS)
-
-
-def wearing(moment: Moment) -> float:
-    """How long the session has become."""
-    return min(1.0, moment.ordinal / MANY_TURNS)
+    objecting = _says(_OBJECTS, moment)
+    return {
+        "failing": latest.count(False) / len(latest) if latest else 0.0,
+        "stuck": min(1.0, in_a_row / IN_A_ROW),
+        "repeating": float(bool(same) and any(tokens.normalise(before) == same for before in moment.earlier)),
+        "objecting": float(objecting),
+        "pleased": float(_says(_PLEASED, moment) and not objecting),
+        "pressing": float(_says(_PRESSES, moment)),
+        "brisk": max(0.0, min(1.0, (SLOW_S - moment.gap_s) / (SLOW_S - BRISK_S))) if moment.gap_s >= 0 else 0.0,
+        "expansive": min(1.0, len(moment.said.split()) / MANY_WORDS),
+        "wearing": min(1.0, moment.ordinal / MANY_TURNS),
+    }
 
 
 def stance(moment: Moment) -> Stance:
     """How the user's latest words stand to the work: the first of the table that fits."""
-    for name, fits in _STANCES:
-        if _says(fits, moment):
-            return name
-    return "unknown" if moment.said else "silent"
+    fitting = (name for name, fits in _STANCES if _says(fits, moment))
+    return next(fitting, "unknown" if moment.said else "silent")
 
 
 _STANCES: tuple[tuple[Stance, re.Pattern[str]], ...] = (
     ("objects", _OBJECTS), ("orders", _ORDERS), ("approves", _APPROVES), ("asks", _ASKS),
 )  # fmt: skip
 #: What speaks for a mood by itself.
-PLAIN = frozenset({stuck, objecting, pleased, pressing})
-
-#: Function -> what a full measure of it adds to frustration, energy and urgency.
-WEIGHTS: tuple[tuple[Callable[[Moment], float], float, float, float], ...] = (
-    (failing, 0.3, -0.1, 0.1),
-    (stuck, 0.3, -0.1, 0.0),
-    (repeating, 0.3, 0.0, 0.2),
-    (objecting, 0.3, 0.0, 0.0),
-    (pleased, -0.4, 0.2, 0.0),
-    (pressing, 0.0, 0.1, 0.6),
-    (brisk, 0.0, 0.3, 0.1),
-    (expansive, 0.0, 0.2, 0.0),
-    (wearing, 0.0, -0.3, 0.0),
-)
+PLAIN = frozenset({"stuck", "objecting", "pleased", "pressing"})
+#: Sign -> what a full measure of it adds to frustration, energy and urgency.
+WEIGHTS: dict[str, tuple[float, float, float]] = {
+    "failing": (0.3, -0.1, 0.1), "stuck": (0.3, -0.1, 0.0), "repeating": (0.3, 0.0, 0.2), "objecting": (0.3, 0.0, 0.0),
+    "pleased": (-0.4, 0.2, 0.0), "pressing": (0.0, 0.1, 0.6), "brisk": (0.0, 0.3, 0.1), "expansive": (0.0, 0.2, 0.0),
+    "wearing": (0.0, -0.3, 0.0),
+}  # fmt: skip
 
 
 def state(moment: Moment) -> State:
-    """The ten functions together, each figure within 0 and 1, None where nothing plain speaks for it."""
-    measured = [(measure, measure(moment), weights) for measure, *weights in WEIGHTS]
+    """All signs together, each figure within 0 and 1, None where nothing plain speaks for it."""
+    measured = measures(moment)
 
     def figure(at: int, before: float) -> float | None:
-        if not any(measure in PLAIN and value == 1.0 and weights[at] for measure, value, weights in measured):
+        if not any(measured[name] == 1.0 and WEIGHTS[name][at] for name in PLAIN):
             return None
-        return round(min(1.0, max(0.0, before + sum(weights[at] * value for _, value, weights in measured))), 3)
+        return round(min(1.0, max(0.0, before + sum(WEIGHTS[name][at] * value for name, value in measured.items()))), 3)
 
     return State(frustration=figure(0, 0.0), energy=figure(1, ENERGY), stance=stance(moment), urgency=figure(2, 0.0))
 
@@ -334,21 +297,15 @@ def _packet(about: Heard, before: Sequence[Heard], now: Heard, kind: PacketKind,
 
 def _moment(before: Sequence[Heard], now: Heard) -> Moment:
     prompts = [turn for turn in (*before, now) if turn.kind in PROMPTS]
-    outcomes = [not _FAILED.match(turn.text) for turn in (*before, now) if turn.kind == "tool_result"]
     gap = -1.0
     if len(prompts) > 1:
-        gap = max(0.0, (_when(prompts[-1].at) - _when(prompts[-2].at)).total_seconds())
+        begun, spoken = (datetime.fromisoformat(turn.at) for turn in prompts[-2:])
+        gap = max(0.0, (spoken - begun).total_seconds())
     return Moment(
         said=quotations.own_words(prompts[-1].text).strip() if prompts else "",
-        earlier=tuple(turn.text for turn in prompts[:-1]),
-        outcomes=tuple(outcomes),
-        gap_s=gap,
-        ordinal=now.ordinal,
-    )
-
-
-def _when(at: str) -> datetime:
-    return datetime.fromisoformat(at)
+        earlier=tuple(turn.text for turn in prompts[:-1]), gap_s=gap, ordinal=now.ordinal,
+        outcomes=tuple(not _FAILED.match(turn.text) for turn in (*before, now) if turn.kind == "tool_result"),
+    )  # fmt: skip
 
 
 STAGE = "packets"
@@ -362,12 +319,11 @@ def step(store: Store, *, now: str) -> int:
     Every turn is decided when it is there: nothing here waits for a session to end, so `now` decides nothing.
     """
     del now
-    behind = store.read(lambda rows: cursors.sessions_behind(rows, STAGE))
-    looked = sessions = 0
-    for session in behind:
+    looked = with_new = 0
+    for session in store.read(lambda rows: cursors.sessions_behind(rows, STAGE)):
         turns = _observe(store, session)
-        looked, sessions = looked + turns, sessions + (turns > 0)
-        if sessions == SESSIONS:
+        looked, with_new = looked + turns, with_new + (turns > 0)
+        if with_new == SESSIONS:
             break
     return looked
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from csmd import data
 from csmd.text.patterns import at_first_use
 
 #: Longer shell lines are programs of their own; what stands further back is not looked at.
@@ -12,50 +13,13 @@ MOST_COMMANDS = 40
 #: Words of one command that are looked at: a chain of wrappers is taken off one after the other.
 MOST_WORDS = 100
 
-#: How many plain words after the program belong to what it does; a program that is not named here has one.
-SUBCOMMANDS: dict[str, int] = {
-    "go": 1, "git": 1, "cargo": 1, "docker": 1, "kubectl": 1, "helm": 1, "terraform": 1, "make": 1, "mise": 1,
-    "npm": 1, "pnpm": 1, "yarn": 1, "bun": 1, "deno": 1, "node": 0, "python": 0, "pytest": 0, "ruff": 1, "mypy": 0,
-    "eslint": 0, "tsc": 0, "jest": 0, "vitest": 0, "gcc": 0, "g++": 0, "clang": 0, "javac": 0, "java": 0, "mvn": 1,
-    "gradle": 1, "gradlew": 1, "dotnet": 1, "ruby": 0, "rspec": 0, "php": 0, "composer": 1, "swift": 1, "gh": 2,
-    "pip": 1, "uv": 1, "poetry": 1, "bash": 0, "sh": 0, "curl": 0, "wget": 0, "ssh": 0, "scp": 0, "psql": 0, "mysql": 0,
-    "sqlite3": 0, "cp": 0, "mv": 0, "rm": 0, "mkdir": 0, "chmod": 0, "ln": 0, "kill": 0, "tar": 0, "gofmt": 0,
-    "golangci-lint": 1, "shellcheck": 0, "prettier": 0, "aws": 2, "gcloud": 2, "systemctl": 1, "brew": 1, "apt-get": 1,
-}  # fmt: skip
-#: Words of a program after which the name of what is run follows: `npm run lint`, `docker compose up`.
-RUNS: dict[str, frozenset[str]] = {
-    "npm": frozenset({"run", "run-script"}), "pnpm": frozenset({"run"}), "yarn": frozenset({"run"}),
-    "bun": frozenset({"run"}), "mise": frozenset({"run", "r"}), "docker": frozenset({"compose"}),
-    "go": frozenset({"mod"}), "git": frozenset({"stash", "remote", "worktree", "submodule"}),
-}  # fmt: skip
-#: What runs another program that is named behind it, options between: `sudo go build` is `go build`.
-WRAPPERS = frozenset(
-    "sudo time env nice nohup timeout xargs command exec npx bunx pnpx uvx stdbuf caffeinate watch doas".split()
-)
-WRAPPING: dict[str, frozenset[str]] = {
-    "uv": frozenset({"run"}), "poetry": frozenset({"run"}), "pipenv": frozenset({"run"}), "hatch": frozenset({"run"}),
-    "bundle": frozenset({"exec"}), "pnpm": frozenset({"exec", "dlx"}), "npm": frozenset({"exec"}),
-    "mise": frozenset({"exec", "x"}), "rtx": frozenset({"exec"}), "yarn": frozenset({"exec", "dlx"}),
-}  # fmt: skip
+_PROGRAMS = data.word_table("program_words.txt")
 #: What looks and does nothing: that it found nothing is no error worth keeping.
-READERS = frozenset(
-    """ls cat head tail find grep egrep rg fd test [ [[ which type stat wc diff cmp file sort uniq cut tr sed awk jq yq echo
-    printf true false pwd tree less more du df ps pgrep date sleep set export cd pushd popd source . xxd od readlink
-    realpath basename dirname tee if for while do then else fi done read unset ! { } ( ) : wait exit return""".split()
-)
+READERS = _PROGRAMS["reader"]
 #: Programs whose failure counts even where a pipe hides their exit code, and what they print has to be read for it.
-RUNNERS = frozenset(
-    """go cargo npm pnpm yarn bun deno node python pytest ruff mypy eslint tsc jest vitest make mise mvn gradle gradlew
-    dotnet rspec rake composer phpunit swift gcc g++ clang javac java golangci-lint shellcheck docker terraform tox nox
-    pip uv poetry cmake ninja bazel just kubectl helm git""".split()
-)
-
+RUNNERS = _PROGRAMS["runner"]
 #: Of these a run that goes well says something of the files it was run on: it can show that a failure was mended.
-CHECKS = RUNNERS - frozenset("git docker kubectl helm pip uv poetry node python deno".split())
-#: What these say hangs on more than the files here: they fail and go well by themselves.
-ELSEWHERE = frozenset(
-    "git gh glab hub curl wget ssh scp rsync ping nc dig aws gcloud az kubectl helm claude kill pkill".split()
-)
+CHECKS = RUNNERS - _PROGRAMS["no_check"]
 #: Arguments that mean everything.
 _ALL = frozenset({".", "./...", "...", "./", "*", "Q"})
 
@@ -107,7 +71,7 @@ def shows_mended(command: str, *, same: bool) -> bool:
     name = program(command)
     if command not in ("go run", "cargo run") and (name in CHECKS or "." in name):
         return True
-    return same and name not in READERS and name not in ELSEWHERE
+    return same and name not in READERS and name not in _PROGRAMS["elsewhere"]
 
 
 def program(command: str) -> str:
@@ -144,9 +108,9 @@ def _command(words: list[str]) -> str:
     if not name or (name[0] in "-#$`Q" and not name[1:2].isalnum()):
         return ""
     rest = words[1:]
-    if name in WRAPPERS:
+    if name in _PROGRAMS["wrapper"]:
         return _command(_behind_options(rest))
-    if name in WRAPPING and rest and rest[0] in WRAPPING[name]:
+    if rest and f"{name}/{rest[0]}" in _PROGRAMS["wraps"]:
         return _command(_behind_options(rest[1:]))
     if name == "python":
         return _python(rest)
@@ -154,7 +118,7 @@ def _command(words: list[str]) -> str:
         script = next((word for word in rest if not word.startswith("-") and word != "Q"), "")
         own = script.rpartition("/")[2]
         return _steady(f"{name} {own}" if name not in ("bash", "sh", "zsh", ".") and own else own or name)
-    count = SUBCOMMANDS.get(name, 0 if name in READERS else 1)
+    count = 0 if name in _PROGRAMS["alone"] or name in READERS else 2 if name in _PROGRAMS["two"] else 1
     said = [name]
     of_option = False  # what is no plain word behind an option is its value: `git -C /a status`
     for word in rest:
@@ -168,8 +132,7 @@ def _command(words: list[str]) -> str:
             break
         of_option = False
         said.append(word)
-        if word in RUNS.get(name, ()):
-            count += 1
+        count += f"{name}/{word}" in _PROGRAMS["runs"]
     return _steady(" ".join(said))
 
 
