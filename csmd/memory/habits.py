@@ -65,26 +65,16 @@ def found_candidates(packets: Iterable[Packet], *, project: int) -> list[Candida
 
 
 def _of_habit(habit: Habit, project: int) -> Candidate:
-    against = len({one.session_id for one in habit.against})
+    against = len(_sessions(habit.against))
     return Candidate(
-        id="",
-        kind=habit.kind,
-        source=SOURCE,
-        project_seq=project,
-        fingerprint=habit.fingerprint,
-        text=habit.text,
+        id="", kind=habit.kind, source=SOURCE, project_seq=project, fingerprint=habit.fingerprint, text=habit.text,
         reason=f"seen {len(habit.seen)} times in {habit.sessions} sessions"
         + (f", against it {against}" * bool(against)),
-        confidence=habit.confidence,
-        created_at=min(one.at for one in habit.seen),
-        updated_at=max(one.at for one in habit.seen),
-        gate=KINDS[habit.kind].gate,
-        category=habit.category,
-        reinforcement=len(habit.seen),
-        contradicted=against,
-        status="needs_review" if against else "open",
+        confidence=habit.confidence, created_at=min(one.at for one in habit.seen),
+        updated_at=max(one.at for one in habit.seen), gate=KINDS[habit.kind].gate, category=habit.category,
+        reinforcement=len(habit.seen), contradicted=against, status="needs_review" if against else "open",
         evidence=_evidence(habit.seen, CITED, against=False) + _evidence(habit.against, CITED_AGAINST, against=True),
-    )
+    )  # fmt: skip
 
 
 def _evidence(seen: Iterable[Packet], most: int, *, against: bool) -> tuple[Evidence, ...]:
@@ -133,6 +123,7 @@ class Profile:
     evidence: int
 
 
+Step = Literal["promote", "review", "known", "wait"]
 DEFAULT = Profile(confidence=0.7, reinforcement=3, evidence=2)
 RELAXED = Profile(confidence=0.3, reinforcement=1, evidence=1)
 
@@ -142,7 +133,7 @@ class Action:
     """What is to be done with one candidate, and the reasons in words; `memory_id` is what says the same already."""
 
     candidate: Candidate
-    step: Literal["promote", "review", "known", "wait"]
+    step: Step
     reasons: tuple[str, ...]
     memory_id: str = ""
 
@@ -154,30 +145,25 @@ def promotions(candidates: Iterable[Candidate], *, profile: Profile, known: Mapp
 
 
 def _action(candidate: Candidate, profile: Profile, known: str) -> Action:
+    def action(step: Step, *reasons: str) -> Action:
+        return Action(candidate=candidate, step=step, reasons=reasons, memory_id=known if step == "known" else "")
+
     if candidate.kind not in KINDS or not KINDS[candidate.kind].promoted:
-        return Action(candidate=candidate, step="wait", reasons=("is told, and is nothing to remember",))
+        return action("wait", "is told, and is nothing to remember")
     if candidate.contradicted or candidate.status == "needs_review":
-        times = display.amount(candidate.contradicted, "session")
-        return Action(candidate=candidate, step="review", reasons=(f"{times} against it: a person has to say",))
+        return action("review", f"{display.amount(candidate.contradicted, 'session')} against it: a person has to say")
     if known:
-        return Action(candidate=candidate, step="known", reasons=(f"{known} says the same",), memory_id=known)
+        return action("known", f"{known} says the same")
     evidence = sum(not one.against for one in candidate.evidence)
     measured = (
         ("confidence", round(candidate.confidence * 100), round(profile.confidence * 100), candidate.confidence >= profile.confidence),
         ("times seen", candidate.reinforcement, profile.reinforcement, candidate.reinforcement >= profile.reinforcement),
         ("evidence", evidence, profile.evidence, evidence >= profile.evidence),
     )  # fmt: skip
-    if all(enough for *_, enough in measured):
-        return Action(
-            candidate=candidate,
-            step="promote",
-            reasons=tuple(f"{name} {has} (at least {needed})" for name, has, needed, _ in measured),
-        )
-    return Action(
-        candidate=candidate,
-        step="wait",
-        reasons=tuple(f"{name} {has}, {needed} are needed" for name, has, needed, enough in measured if not enough),
-    )
+    lacking = [f"{name} {has}, {needed} are needed" for name, has, needed, is_enough in measured if not is_enough]
+    if lacking:
+        return action("wait", *lacking)
+    return action("promote", *(f"{name} {has} (at least {needed})" for name, has, needed, _ in measured))
 
 
 #: Sessions at which one is as sure as not, before anything else is looked at.
@@ -248,8 +234,8 @@ def typical(seen: Sequence[Packet]) -> list[Packet]:
     ranks: dict[str, int] = defaultdict(int)
     ranked = []
     for one in sorted(seen, key=lambda one: (one.words, one.at, one.uuid)):
-        ranked.append((ranks[one.session_id], one))
         ranks[one.session_id] += 1
+        ranked.append((ranks[one.session_id], one))
     return [one for _, one in sorted(ranked, key=lambda pair: pair[0])]
 
 
@@ -323,8 +309,8 @@ def _commands(packets: Sequence[Packet]) -> list[Habit]:
     return [
         Habit(
             fingerprint="commands", kind="belief", category="convention",
-            core=_listed([f"`{command}` {SERVES[purpose]}" for _, purpose, command, _ in told]),
-            count=f"in {_listed(counts if len(set(counts)) > 1 else counts[:1])} sessions", confidence=min(sure for sure, *_ in told),
+            core=display.listed([f"`{command}` {SERVES[purpose]}" for _, purpose, command, _ in told]),
+            count=f"in {display.listed(counts if len(set(counts)) > 1 else counts[:1])} sessions", confidence=min(sure for sure, *_ in told),
             seen=tuple(one for *_, seen in told for one in seen),
         )
     ]  # fmt: skip
@@ -333,9 +319,12 @@ def _commands(packets: Sequence[Packet]) -> list[Habit]:
 def _procedures(packets: Sequence[Packet]) -> list[Habit]:
     """What regularly stands before a milestone in its session, since the one of its kind before it."""
     reached: dict[str, list[tuple[Packet, dict[str, Packet]]]] = defaultdict(list)
-    for run in _by_session(packets):
+    by_session: dict[str, list[Packet]] = defaultdict(list)
+    for one in packets:
+        by_session[one.session_id].append(one)
+    for _, run in sorted(by_session.items()):
         since: dict[str, dict[str, Packet]] = defaultdict(dict)
-        for one in run:
+        for one in sorted(run, key=lambda one: one.ordinal):
             name = shell_commands.milestone(one.subject) if one.kind == "milestone" else ""
             if name and one.outcome != "failed":
                 if not (name == "commit" and not since[name]):
@@ -366,7 +355,7 @@ def _procedure(name: str, times: Sequence[tuple[Packet, dict[str, Packet]]]) -> 
     if not whole:
         return []
     words = [f"`{step}`" for step in regular] + ([f"`{times[-1][0].subject}`"] if name == "release" else [])
-    listed = _listed(words, last=", then ")
+    listed = ", then ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
     if len(words) == 1:
         told = told.removesuffix("come") + "comes"
     count = len(_sessions(end for end, _ in whole))
@@ -379,10 +368,6 @@ def _procedure(name: str, times: Sequence[tuple[Packet, dict[str, Packet]]]) -> 
     ]  # fmt: skip
 
 
-def _listed(words: Sequence[str], *, last: str = " and ") -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])}{last}{words[-1]}"
-
-
 def _step(one: Packet) -> str:
     """What a packet is as a step of a procedure, "" for none."""
     if one.outcome == "failed":
@@ -390,13 +375,6 @@ def _step(one: Packet) -> str:
     if one.kind == "tool":
         return one.subject
     return one.subject if one.kind == "milestone" and shell_commands.milestone(one.subject) == "release" else ""
-
-
-def _by_session(packets: Sequence[Packet]) -> list[list[Packet]]:
-    runs: dict[str, list[Packet]] = defaultdict(list)
-    for one in packets:
-        runs[one.session_id].append(one)
-    return [sorted(run, key=lambda one: one.ordinal) for _, run in sorted(runs.items())]
 
 
 #: The latest packets of a project that are counted.
@@ -528,21 +506,14 @@ def carry_out(
 def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -> str:
     """Makes a memory of a candidate through the one door; "" where the user made csmd forget it."""
     candidate = action.candidate
-    statement = Statement(
-        text=_core(candidate), gate=candidate.gate, category=candidate.category, confidence=candidate.confidence,
-        authority=KINDS[candidate.kind].authority, reasons=(memories.INFERRED, candidate.kind),
-    )  # fmt: skip
     source = _sources(candidate)[0]
-    if believe.is_forgotten(
-        rows, replace(statement, text=candidate.text), project=candidate.project_seq, at="", key=key
-    ):
-        ident, new = "", False
-    else:
+    statement = _statement(candidate, _core(candidate), KINDS[candidate.kind].authority)
+    whole, place = replace(statement, text=candidate.text), candidate.project_seq
+    ident, new = "", False
+    if not believe.is_forgotten(rows, whole, project=place, at="", key=key):
         # What somebody asks an assistant for in session after session tells of them; what runs tells of the project.
         scope: Scope | None = "user" if candidate.fingerprint.startswith(ORDER) else None
-        ident, new = believe.remember(
-            rows, statement, source, project=candidate.project_seq, origin=origin, key=key, scope=scope
-        )
+        ident, new = believe.remember(rows, statement, source, project=place, origin=origin, key=key, scope=scope)
     if not ident:
         candidates.settle(rows, candidate, "dropped", now=now)
         return ""
@@ -586,14 +557,9 @@ def put(rows: Rows, candidate: Candidate, *, promoting: bool, key: bytes, now: s
     """
     if tombstones.marks(rows, key).spans(f"{candidate.text} {candidate.fingerprint}"):
         return []
-    known = next(
-        (
-            one
-            for one in candidates.of_source(rows, candidate.source, project=candidate.project_seq)
-            if (one.kind, one.fingerprint) == (candidate.kind, candidate.fingerprint)
-        ),
-        None,
-    )
+    key_of = (candidate.kind, candidate.fingerprint)
+    of_source = candidates.of_source(rows, candidate.source, project=candidate.project_seq)
+    known = next((one for one in of_source if (one.kind, one.fingerprint) == key_of), None)
     if known is None:
         ident = candidates.put(rows, candidate)
     else:
@@ -612,14 +578,14 @@ def put(rows: Rows, candidate: Candidate, *, promoting: bool, key: bytes, now: s
 def _said_already(rows: Rows, candidate: Candidate) -> Memory | None:
     """A memory of the same project that says the same, in its words or nearly."""
     for said in dict.fromkeys((_core(candidate), candidate.text)):
-        statement = Statement(
-            text=said,
-            gate=candidate.gate,
-            category=candidate.category,
-            confidence=candidate.confidence,
-            authority="user",
-        )
-        found = believe.said_already(rows, statement, project=candidate.project_seq)
+        found = believe.said_already(rows, _statement(candidate, said, "user"), project=candidate.project_seq)
         if found is not None:
             return found
     return None
+
+
+def _statement(candidate: Candidate, text: str, authority: Authority) -> Statement:
+    return Statement(
+        text=text, gate=candidate.gate, category=candidate.category, confidence=candidate.confidence,
+        authority=authority, reasons=(memories.INFERRED, candidate.kind),
+    )  # fmt: skip
