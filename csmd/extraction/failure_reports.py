@@ -25,7 +25,7 @@ HIDDEN = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorSeen:
-    """A failure: what was run, how it ended, the line that says what went wrong; `rule` is the one that found it.
+    """A failure: what was run, how it ended, the line that says what went wrong.
 
     `exit_code` is -1 where a pipe hid it. `command` is "" for an error that somebody pasted.
     """
@@ -36,7 +36,6 @@ class ErrorSeen:
     message: str
     at: str
     uuid: str
-    rule: str
 
 
 class Rule(NamedTuple):
@@ -146,27 +145,16 @@ def seen(tool: str, command: str, result: str, *, at: str, uuid: str) -> ErrorSe
     if not exit_code and not hidden:  # most outputs: nothing more is asked of them
         return None
     run = [one for one in shell_commands.commands(command) if shell_commands.program(one) not in shell_commands.READERS]
-    if not run:
-        return None
-    lines = _lines(body[told.end() :] if told else body)
     programs = {shell_commands.program(one) for one in run}
     if hidden:
         run = [one for one in run if shell_commands.program(one) in shell_commands.RUNNERS]
-        if not run or ("git" in programs and len(programs) == 1):
-            return None
-    found = _decisive(lines, programs, sure_only=hidden)
-    if found is None and exit_code:
-        found = _first(lines)
-    if found is None:
+    if not run or (hidden and programs == {"git"}):
         return None
-    rule, said = found
-    if not (message := normalised(said)):
+    lines = _lines(body[told.end() :] if told else body)
+    found = _decisive(lines, programs, sure_only=hidden) or (_first(lines) if exit_code else None)
+    if found is None or not (message := normalised(found[1])):
         return None
-    which = _which(run, rule, lines)
-    return ErrorSeen(
-        fingerprint=fingerprint(which, exit_code or HIDDEN, message),
-        command=which, exit_code=exit_code or -1, message=message, at=at, uuid=uuid, rule=rule,
-    )  # fmt: skip
+    return _error(_which(run, found[0], lines), exit_code or -1, message, at, uuid)
 
 
 def pasted(said: str, *, at: str, uuid: str) -> ErrorSeen | None:
@@ -174,12 +162,16 @@ def pasted(said: str, *, at: str, uuid: str) -> ErrorSeen | None:
     for line in _lines(shown(said)):
         found = _PASTED.match(line.lstrip("`*> "))
         if found and not line.rstrip().endswith("?"):
-            message = normalised(found.group("said"))
-            return ErrorSeen(
-                fingerprint=fingerprint("", 0, message), command="", exit_code=0, message=message, at=at, uuid=uuid,
-                rule="pasted",
-            )  # fmt: skip
+            return _error("", 0, normalised(found["said"]), at, uuid)
     return None
+
+
+def _error(command: str, exit_code: int, message: str, at: str, uuid: str) -> ErrorSeen:
+    shown_code = HIDDEN if exit_code < 0 else exit_code
+    return ErrorSeen(
+        fingerprint=fingerprint(command, shown_code, message), command=command, exit_code=exit_code, message=message,
+        at=at, uuid=uuid,
+    )  # fmt: skip
 
 
 def succeeded(result: str) -> bool:
@@ -264,12 +256,7 @@ def _of_server(tool: str, body: str, at: str, uuid: str) -> ErrorSeen | None:
     line = body.lstrip().split("\n", 1)[0][:MOST_LINE]
     if not re.match(r"(?:MCP )?(?:[Ee]rror\b|ERROR\b)", line):
         return None
-    command = " ".join(tool.split("__")[1:])[:80]
-    message = normalised(line)
-    return ErrorSeen(
-        fingerprint=fingerprint(command, 1, message), command=command, exit_code=1, message=message, at=at, uuid=uuid,
-        rule="server",
-    )  # fmt: skip
+    return _error(" ".join(tool.split("__")[1:])[:80], 1, normalised(line), at, uuid)
 
 
 #: Shared identifiers or, without one, shared content words that two texts need to be about the same.
@@ -487,13 +474,12 @@ class Refutation(NamedTuple):
     by: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relations:
+class Relations(NamedTuple):
     """What belongs together in a session; `links` are (symptom's memory, cause's memory)."""
 
-    symptoms: tuple[Symptom, ...] = ()
-    refutations: tuple[Refutation, ...] = ()
-    links: tuple[tuple[int, int], ...] = ()
+    symptoms: list[Symptom]
+    refutations: list[Refutation]
+    links: list[tuple[int, int]]
 
 
 def relate(turns: Sequence[Spoken], told: Sequence[Told], failed: Sequence[Failed]) -> Relations:
@@ -514,7 +500,7 @@ def relate(turns: Sequence[Spoken], told: Sequence[Told], failed: Sequence[Faile
         symptoms += _failed(cause, failed)
         if cause.authority != "user":
             refutations += _refuted(cause, turns, prompts, causes, failed)
-    return Relations(symptoms=tuple(symptoms), refutations=tuple(refutations), links=tuple(dict.fromkeys(links)))
+    return Relations(symptoms, refutations, list(dict.fromkeys(links)))
 
 
 def belongs_across(symptom: str, said_at: str, cause: str, found_at: str) -> bool:
@@ -570,16 +556,12 @@ def _refuted(
                 by = _against(cause, turn, causes)
                 found.append(Refutation(cause.key, turn.uuid, turn.at, reason, lowered, by))
             break
-    again = _again(cause, failed, end)
-    if again is not None:
+    # The failure that a cause was named for, seen once more after it.
+    named_for = {one.fingerprint for one in _failed(cause, failed)}
+    after_it = (one for one in failed if one.fingerprint in named_for and cause.ordinal < one.ordinal <= end)
+    if (again := next(after_it, None)) is not None:
         found.append(Refutation(cause.key, again.uuid, again.at, AGAIN[1], AGAIN[0], 0))
     return found
-
-
-def _again(cause: Told, failed: Sequence[Failed], end: int) -> Failed | None:
-    """The failure that a cause was named for, seen once more after it."""
-    named = {one.fingerprint for one in _failed(cause, failed)}
-    return next((one for one in failed if one.fingerprint in named and cause.ordinal < one.ordinal <= end), None)
 
 
 def _against(cause: Told, turn: Spoken, causes: Sequence[Told]) -> int:

@@ -191,29 +191,23 @@ def _about_memory(rows: Rows, candidate: Candidate, alive: Sequence[Memory], ask
     return _to_memory(rows, alive[0], asked), "done"
 
 
-def _about_pair(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
-    del candidate
+def _about_two(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
+    """Two that say the same, of which the stronger stays; or an older one that the newer may replace."""
     first, second = sorted(alive[:2], key=strength, reverse=True)
-    if asked.verb == "keep":
-        return "", "dropped"  # what is proposed, to make one of them, is not proposed again
+    giving_way, staying = second, first
+    if candidate.source == supersession.SOURCE:
+        first, second = (next(one for one in alive if one.id == ident) for ident in candidate.memory_ids[:2])
+        giving_way, staying = first, second
     if asked.verb == "edit":
         return _instead(rows, [first, second], asked), "done"
     if asked.verb == "drop":
         return _drop(rows, second, asked, beside=first), "done"
-    return _give_way(rows, second, first, asked), "done"
-
-
-def _about_change(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
-    older, newer = (next(one for one in alive if one.id == ident) for ident in candidate.memory_ids[:2])
-    if asked.verb == "keep":
-        for one, other in ((older, newer), (newer, older)):
+    if asked.verb != "keep":
+        return _give_way(rows, giving_way, staying, asked), "done"
+    if candidate.source == supersession.SOURCE:
+        for one, other in ((first, second), (second, first)):
             belief_changes.note(rows, one.id, belief_changes.REFUSED, other.id, "", "both hold", PERSON, asked.at)
-        return "", "dropped"
-    if asked.verb == "edit":
-        return _instead(rows, [older, newer], asked), "done"
-    if asked.verb == "drop":
-        return _drop(rows, newer, asked, beside=older), "done"
-    return _give_way(rows, older, newer, asked), "done"
+    return "", "dropped"  # what is proposed is not proposed again
 
 
 def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
@@ -221,12 +215,11 @@ def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], ask
         return "", "dropped"
     worded = asked.text if asked.verb == "edit" else candidate.text
     made = _state(rows, _statement(candidate, worded), candidate.project_seq, asked, besides=candidate.id)
-    for one in candidate.evidence if asked.verb != "edit" else ():
-        memory = memories.by_id(rows, made)
-        if memory is None or one.against or memory.times > MOST_EVIDENCE:
-            continue
-        source = Provenance(uuid=one.uuid, session_id=one.session_id, at=one.at, role="confirms")
-        memories.add_provenance(rows, memory.seq, source)
+    if asked.verb != "edit":
+        for one in candidate.evidence:
+            if not one.against and _must(rows, made).times <= MOST_EVIDENCE:
+                source = Provenance(uuid=one.uuid, session_id=one.session_id, at=one.at, role="confirms")
+                memories.add_provenance(rows, _must(rows, made).seq, source)
     if asked.verb == "supersede":
         old = asked.other or next(iter(alive), None)
         if old is None:
@@ -245,8 +238,8 @@ def _about_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], as
 
 _ABOUT: dict[About, Callable[[Rows, Candidate, Sequence[Memory], Asked], Settled]] = {
     "memory": _about_memory,
-    "pair": _about_pair,
-    "change": _about_change,
+    "pair": _about_two,
+    "change": _about_two,
     "belief": _about_belief,
     "warning": _about_warning,
 }

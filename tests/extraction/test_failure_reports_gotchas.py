@@ -77,7 +77,7 @@ def test_where_both_halves_are_memories_they_are_linked() -> None:
     report = "Running enable with load_settings fails and my push setting is lost."
     said = turns(("user", report), ("assistant", CAUSE))
     found = failure_reports.relate(said, [told(report, 1, authority="user"), told(CAUSE, 2)], [])
-    assert found.links == ((1, 2),)
+    assert found.links == [(1, 2)]
     assert symptoms(found) == [(2, "u1")]  # what a user reports is no cause, and explains nothing
 
 
