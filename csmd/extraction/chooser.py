@@ -21,7 +21,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from heapq import merge
 from importlib import resources
 from typing import Literal, NamedTuple, get_args
 
@@ -165,13 +164,17 @@ def sources_of(turns: Sequence[StoredTurn], *, settled: bool, worked: Iterable[S
             found.append(Source(turn, "prompt"))
             last, hidden, calls_before, since = None, 0, 0, turn.ordinal
         elif turn.kind == "assistant" and turn.text.strip():
-            if last is not None and _is_long(last.turn.ordinal - since, last.tools - calls_before):
+            if (
+                last is not None
+                and last.turn.ordinal - since >= LONG_MESSAGES
+                and last.tools - calls_before >= LONG_CALLS
+            ):
                 found.append(last._replace(role="midway"))
                 since, calls_before = last.turn.ordinal, last.tools
             last = Source(turn, "reply", hidden // MESSAGES_PER_CALL)
     if settled and last is not None:
         found.append(last)
-    return list(merge(found, sorted(worked, key=_place), key=_place))
+    return sorted([*found, *worked], key=lambda source: source.turn.ordinal)
 
 
 def sources_beside(turns: Iterable[StoredTurn]) -> list[Source]:
@@ -181,7 +184,7 @@ def sources_beside(turns: Iterable[StoredTurn]) -> list[Source]:
         if turn.kind in _BESIDE:
             role, said = _BESIDE[turn.kind]
             if text := said(turn.text):
-                found.append(_source(turn, role, text))
+                found.append(Source(replace(turn, kind="assistant", text=text), role))
     return found
 
 
@@ -194,25 +197,14 @@ def source_of_call(turn: StoredTurn, tool: str, result: StoredTurn | None) -> So
         return None
     role, said = tool_calls.CALLS[tool]
     text = said(turn.text, result.text)
-    return _source(result if role == "report" else replace(turn, ordinal=result.ordinal), role, text) if text else None
+    place = result if role == "report" else replace(turn, ordinal=result.ordinal)
+    return Source(replace(place, kind="assistant", text=text), role) if text else None
 
 
 _BESIDE: dict[TurnKind, tuple[Role, Callable[[str], str]]] = {
     "notification": ("report", tool_calls.notified),
     "summary": ("summary", tool_calls.summary),
 }
-
-
-def _source(turn: StoredTurn, role: Role, text: str) -> Source:
-    return Source(replace(turn, kind="assistant", text=text), role)
-
-
-def _place(source: Source) -> int:
-    return source.turn.ordinal
-
-
-def _is_long(messages: int, calls: int) -> bool:
-    return messages >= LONG_MESSAGES and calls >= LONG_CALLS
 
 
 # --- choosing

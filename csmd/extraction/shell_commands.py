@@ -23,7 +23,8 @@ CHECKS = RUNNERS - _PROGRAMS["no_check"]
 #: Arguments that mean everything.
 _ALL = frozenset({".", "./...", "...", "./", "*", "Q"})
 
-_HEREDOC = re.compile(r"<<-?\s?(['\"]?)(\w{1,40})\1")
+#: A text that is handed to a program, to its end or to that of what was kept of the line.
+HEREDOC = at_first_use(r"<<-?\s*['\"]?(\w+)['\"]?.*?(?:^\s*\1\b|\Z)", re.DOTALL | re.MULTILINE)
 #: What stands in quotes.
 QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _SPLIT = re.compile(r"\|\||&&|;|\n|(?<![>&\d])&(?![>&\d])")
@@ -40,7 +41,7 @@ def commands(line: str) -> list[str]:
 
     Of a pipe only its first program counts: what follows shapes what it prints.
     """
-    plain = QUOTED.sub(" Q ", _without_heredocs(line[:MOST_CHARACTERS])).replace("\\\n", " ")
+    plain = QUOTED.sub(" Q ", HEREDOC.sub(" ", line[:MOST_CHARACTERS])).replace("\\\n", " ")
     plain = _REDIRECT.sub(" ", plain)
     found: list[str] = []
     for part in _SPLIT.split(plain)[:MOST_COMMANDS]:
@@ -52,7 +53,7 @@ def commands(line: str) -> list[str]:
 
 def scope(line: str, command: str) -> frozenset[str]:
     """What a command of a shell line was told to look at, its options' values with it: `./till -run TestX`."""
-    plain = _REDIRECT.sub(" ", _without_heredocs(line[:MOST_CHARACTERS]))
+    plain = _REDIRECT.sub(" ", HEREDOC.sub(" ", line[:MOST_CHARACTERS]))
     for part in _SPLIT.split(plain)[:MOST_COMMANDS]:
         words = _PIPE.split(part)[0].strip(" \t(){}!").split()[:MOST_WORDS]
         if _command(words) == command:
@@ -83,20 +84,6 @@ def is_hidden(line: str) -> bool:
     """Whether a shell line's exit code may be another program's: a pipe, or what follows whatever happened."""
     plain = QUOTED.sub(" Q ", line[:MOST_CHARACTERS])
     return any(mark in plain for mark in ("|", ";", "\n"))
-
-
-def _without_heredocs(line: str) -> str:
-    """A shell line without the texts that are handed to its programs."""
-    kept: list[str] = []
-    end = ""
-    for row in line.splitlines():
-        if end:
-            end = "" if row.strip() == end else end
-            continue
-        kept.append(row)
-        if begun := _HEREDOC.search(row):
-            end = begun.group(2)
-    return "\n".join(_HEREDOC.sub(" ", row) for row in kept)
 
 
 def _command(words: list[str]) -> str:
@@ -206,7 +193,6 @@ _BETWEEN = at_first_use(r"&&|\|\||;|\n|(?<!\\)\|")
 _BEFORE = at_first_use(
     r"^(?:\s*(?:[A-Za-z_]\w*=\S*|timeout\s+\S+|time|sudo|env|nice|command|then|do|else|if|\(|\{)\s+)*"
 )
-_COMMANDS_HEREDOC = at_first_use(r"<<-?\s*['\"]?(\w+)['\"]?.*?(?:^\s*\1\b|\Z)", re.DOTALL | re.MULTILINE)
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 #: The tools that write to a file.
@@ -215,7 +201,7 @@ WRITERS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 
 def commands_of(line: str) -> list[str]:
     """The commands of a shell line that have a purpose or reach a milestone, without arguments, each once in order."""
-    plain = QUOTED.sub(" ", _COMMANDS_HEREDOC.sub(" ", line[:LINE_CHARACTERS]))
+    plain = QUOTED.sub(" ", HEREDOC.sub(" ", line[:LINE_CHARACTERS]))
     found: dict[str, None] = {}
     for piece in _BETWEEN.split(plain):
         words = _BEFORE.sub("", piece).split()

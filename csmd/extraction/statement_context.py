@@ -284,16 +284,13 @@ _NO_CLAIM = at_first_use(
 )
 
 
-#: What is edited there says how something is tried out, not how it is.
-_EDITED_TEST = re.compile(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)|(?<!la)tests?\.(?:java|kt|cs|swift|php)$")
 #: A file, as it is named; and the line in it that is meant.
-_EDITED_FILE = re.compile(r"\.\w{1,5}$")
+_NAMED_FILE = re.compile(r"\.\w{1,5}$")
 _LINE = re.compile(r"(?<=\w):\d+(?:-\d+)?$")
 #: What is written for people; only a statement that names it is about it.
 _PROSE = re.compile(r"\.(?:md|rst|txt|adoc)$")
 #: A name in code, qualified or not, with what belongs to it; and its parts.
 _WORD = re.compile(r"[\w$-]+(?:[./-][\w$-]+)*")
-_EDITED_PART = re.compile(r"\w+")
 #: An item of a list, and how many make one.
 _ITEM = re.compile(r"^[ \t]{0,3}(?:[-*•]|\d{1,2}[.)])[ \t]+\S", re.MULTILINE)
 SEVERAL = 2
@@ -387,16 +384,14 @@ def edited(claims: Iterable[Claim], edits: Sequence[Edit]) -> dict[int, Edit]:
 def _names(said: str) -> frozenset[str]:
     """What is called by name, each part of a qualified name by itself; a file keeps its ending."""
     found = {_LINE.sub("", name) for name in failure_reports.names(said)}
-    parts = {part for name in found if not _EDITED_FILE.search(name) for part in re.split(r"[.(:\s]+", name)}
-    return frozenset(
-        name for name in parts | {name for name in found if _EDITED_FILE.search(name)} if len(name) > LEAST_NAME
-    )
+    parts = {part for name in found if not _NAMED_FILE.search(name) for part in re.split(r"[.(:\s]+", name)}
+    return frozenset(name for name in parts | set(filter(_NAMED_FILE.search, found)) if len(name) > LEAST_NAME)
 
 
 def _place(edit: Edit) -> Place | None:
     """What an edit changed; None for a test, which says how something is tried out."""
     file = edit.path.rpartition("/")[2].casefold()
-    return None if _EDITED_TEST.search(file) else Place(file, _counted(edit.old), _counted(edit.new))
+    return None if _TEST.search(file) else Place(file, _counted(edit.old), _counted(edit.new))
 
 
 def _is_about(named: frozenset[str], place: Place) -> bool:
@@ -424,6 +419,4 @@ def _mends(named: frozenset[str], place: Place, least: int) -> bool:
 def _counted(code: str) -> Counter[str]:
     """The names in code with how often each stands there, whole and by the parts of qualified ones."""
     whole = _WORD.findall(code.casefold())
-    return Counter(
-        [*whole, *(part for word in whole if not word.isidentifier() for part in _EDITED_PART.findall(word))]
-    )
+    return Counter([*whole, *(part for word in whole if not word.isidentifier() for part in re.findall(r"\w+", word))])

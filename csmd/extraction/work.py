@@ -88,7 +88,6 @@ class Work:
     """Where a person turned a change down, as ordinals."""
 
 
-_HEREDOC = at_first_use(r"<<-?\s*['\"]?(\w+)['\"]?.*?^\1$", re.S | re.M)
 _REDIRECTION = at_first_use(r"\s*(?:\d?>{1,2}\s?&?\d?|&>)\s?(?:/dev/\w+|[\w./$~-]+)?|\s\d?>&\d")
 #: What stands around what is run, or says nothing about it.
 _AROUND = at_first_use(
@@ -155,7 +154,7 @@ def commands(line: str) -> list[str]:
         quotes.append(found[0])
         return f"\0{len(quotes) - 1}\0"
 
-    bare = shell_commands.QUOTED.sub(hide, _HEREDOC.sub("<<", line.replace("\\\n", " ")))
+    bare = shell_commands.QUOTED.sub(hide, shell_commands.HEREDOC.sub("<<", line.replace("\\\n", " ")))
     for part in re.split(r"&&|\|\||;|\n", bare):
         piece = _REDIRECTION.sub("", part.partition("|")[0]).strip(" ()&{}")
         piece = _ASSIGNED.sub("", piece)
