@@ -229,11 +229,7 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    sources: Iterable[Source],
-    *,
-    said: Iterable[frozenset[str]] = (),
-    before: str = "",
-    weights: Weights | None = None,
+    sources: Iterable[Source], *, said: Iterable[frozenset[str]] = (), before: str = "", weights: Weights | None = None
 ) -> list[Chosen]:
     """The statements of a conversation's sources, in order; a prompt's cites the reply that speaks of the same.
 

@@ -214,11 +214,7 @@ def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
         elif how == "passed" and done.kind == "todo":
             todo = [(body, progress, entry.uuid) for body, progress in done.items]
         elif how == "passed" and done.kind == "task":
-            tasks[tool_calls.task_number(answer.text) or str(len(tasks) + 1)] = (
-                done.subject,
-                "open",
-                entry.uuid,
-            )
+            tasks[tool_calls.task_number(answer.text) or str(len(tasks) + 1)] = (done.subject, "open", entry.uuid)
         elif how == "passed" and done.kind == "task_state" and done.subject in tasks:
             body, was, uuid = tasks[done.subject]
             tasks[done.subject] = (body, done.items[0][1] or was, uuid)
