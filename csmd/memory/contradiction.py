@@ -130,6 +130,8 @@ REASON = at_first_use(
     r"(?:,?\s+(?:because|since|so that|so as to|due to|given that|otherwise|in order to)|,\s+(?:so|as))\b(?:[^.;!?\n]|\.(?=\S))*",
     re.IGNORECASE,
 )
+#: Who names one more thing takes nothing back.
+ADDS = at_first_use(r"\b(?:also|too|as well|additionally|besides|in addition|both|each|another)\b", re.IGNORECASE)
 _CLAUSE_END = at_first_use(r"[.;:,!?()]\s|[()\n]")
 _A_NAME = r"[`\"']?((?<!\w)(?:--?)?[\w~][\w./~-]{0,80}(?:\(\))?)[`\"']?"
 RENAMES = (
@@ -200,6 +202,7 @@ class Said:
     """What it says that it is, or has been: what stands before its first copula."""
     turns: frozenset[str]
     """The small words in it that have an opposite: on, off, before, after."""
+    adds: bool
     asks: bool
 
     def has_near(self, what: frozenset[str]) -> bool:
@@ -253,7 +256,7 @@ def read(said: str) -> Said:
         prefers=tuple((liked, other) for liked, other in pairs if liked and other), slots=tuple(_slots(words)),
         renames=renames(said), named=frozenset(found.casefold() for found in CALLED.findall(said)),
         turns=frozenset(word.plain for word in words) & TURNED.keys(),
-        topic=_until(words[:copula]), asks=asks,
+        topic=_until(words[:copula]), adds=bool(ADDS.search(said)), asks=asks,
     )  # fmt: skip
 
 
@@ -645,7 +648,7 @@ def _opposite(before: Said, after: Said, shared: frozenset[str]) -> dict[str, bo
 
 def _other_value(before: Said, after: Said) -> dict[str, bool]:
     """The kind of a value that changed: of one slot, where the rest of both statements is the same subject."""
-    if after.asks or before.positive < after.positive or after.positive < before.positive:
+    if after.asks or after.adds or before.positive < after.positive or after.positive < before.positive:
         return {}  # one says what the other does, and more
     for old in before.slots:
         for new in after.slots:
