@@ -96,7 +96,6 @@ UNSIGNED: dict[str, set[str]] = {
     "dream.steps": {"_candidate_id", "plan_everywhere", "read_snapshot"},
     "dream.transfer": {"_read", "open_file"},
     "dream.undo": {"_side", "_write", "read_text"},
-    "memory.habits": {"promotions"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base"}
 

@@ -20,7 +20,7 @@ from importlib import resources
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
-from csmd import wire
+from csmd import data, wire
 from csmd.cache import cached
 from csmd.model import CATEGORIES, Category, Decay, Gate
 from csmd.text import tokens
@@ -152,10 +152,9 @@ def shipped() -> Model:
 def word_classes() -> dict[str, str]:
     """Each word that belongs to a class -> the class."""
     found: dict[str, str] = {}
-    for line in resources.files("csmd.data").joinpath("word_classes.txt").read_text(encoding="utf-8").splitlines():
+    for line in data.lines("word_classes.txt"):
         name, _, listed = line.partition(":")
-        if not line.startswith("#"):
-            found = dict.fromkeys(listed.split(), name) | found
+        found = dict.fromkeys(listed.split(), name) | found
     return found
 
 

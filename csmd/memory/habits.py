@@ -28,6 +28,7 @@ from csmd.model import (
 )
 from csmd.store import belief_changes, candidates, cursors, memories, tombstones
 from csmd.store.core import Store
+from csmd.store.memories import INFERRED
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 
@@ -138,9 +139,9 @@ class Action:
     memory_id: str = ""
 
 
-def promotions(candidates: Iterable[Candidate], *, profile: Profile, known: Mapping[str, str]) -> list[Action]:
+def promotions(proposed: Iterable[Candidate], *, profile: Profile, known: Mapping[str, str]) -> list[Action]:
     """What is to be done with candidates that wait, the surest first; `known` names the memory that says the same."""
-    ordered = sorted(candidates, key=lambda one: (-one.confidence, one.kind, one.fingerprint, one.project_seq))
+    ordered = sorted(proposed, key=lambda one: (-one.confidence, one.kind, one.fingerprint, one.project_seq))
     return [_action(one, profile, known.get(one.id, "")) for one in ordered]
 
 
@@ -479,9 +480,7 @@ def look(rows: Rows, *, projects: Sequence[int] | None, profile: Profile) -> lis
     return promotions(found, profile=profile, known=known)
 
 
-def carry_out(
-    rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = memories.INFERRED
-) -> dict[str, str]:
+def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = INFERRED) -> dict[str, str]:
     """Does what a plan says as far as it still holds; candidate -> the memory it became.
 
     A candidate that has changed since the plan was made is left for the next one. Another `origin` than inferred makes
@@ -587,5 +586,5 @@ def _said_already(rows: Rows, candidate: Candidate) -> Memory | None:
 def _statement(candidate: Candidate, text: str, authority: Authority) -> Statement:
     return Statement(
         text=text, gate=candidate.gate, category=candidate.category, confidence=candidate.confidence,
-        authority=authority, reasons=(memories.INFERRED, candidate.kind),
+        authority=authority, reasons=(INFERRED, candidate.kind),
     )  # fmt: skip

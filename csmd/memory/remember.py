@@ -105,8 +105,8 @@ def remember(
     text_hash = tokens.keyed_hash(statement.text, key)
     known = memories.by_hash(rows, text_hash, project=home)
     if known is None or _is_worded_anew(known, besides):
-        near = supersession.Near.of(rows, statement.text, home)
-        known = _repeated(statement, near.in_home(), besides=besides)
+        near = supersession.near(rows, statement.text, home)
+        known = _repeated(statement, [one for one in near.memories if one.project_seq == home], besides=besides)
     if known is not None:
         known = belief_changes.kept_pairs(rows, known)
         if origin != MODEL_SAVED:

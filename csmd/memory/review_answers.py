@@ -186,11 +186,6 @@ def _to_memory(rows: Rows, memory: Memory, asked: Asked) -> str:
     return _give_way(rows, memory, asked.other, asked)
 
 
-def _about_memory(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
-    del candidate
-    return _to_memory(rows, alive[0], asked), "done"
-
-
 def _about_two(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
     """Two that say the same, of which the stronger stays; or an older one that the newer may replace."""
     first, second = sorted(alive[:2], key=strength, reverse=True)
@@ -237,7 +232,7 @@ def _about_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], as
 
 
 _ABOUT: dict[About, Callable[[Rows, Candidate, Sequence[Memory], Asked], Settled]] = {
-    "memory": _about_memory,
+    "memory": lambda rows, _, alive, asked: (_to_memory(rows, alive[0], asked), "done"),
     "pair": _about_two,
     "change": _about_two,
     "belief": _about_belief,

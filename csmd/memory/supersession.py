@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from csmd.errors import BadInput
 from csmd.memory import confidence, contradiction
@@ -120,24 +121,18 @@ def lifted(rows: Rows, memory: Memory) -> Memory:
     return memories.by_seqs(rows, [memory.seq])[memory.seq]
 
 
-@dataclass(frozen=True, slots=True)
-class Near:
+class Near(NamedTuple):
     """What shares words with something said in a scope, the likest first, and the names that changed around there."""
 
-    home: int
     memories: Sequence[Memory]
     renames: Mapping[str, str]
 
-    @classmethod
-    def of(cls, rows: Rows, said: str, home: int) -> Near:
-        """Looked up once for each statement: this costs more than all that is done with it."""
-        reach = _reach(rows, home)
-        renames = renamed(rows, reach)
-        return cls(home, _sharing(rows, said, reach, renames), renames)
 
-    def in_home(self) -> list[Memory]:
-        """Those that stand in the very scope."""
-        return [memory for memory in self.memories if memory.project_seq == self.home]
+def near(rows: Rows, said: str, home: int) -> Near:
+    """Looked up once for each statement: this costs more than all that is done with it."""
+    reach = _reach(rows, home)
+    renames = renamed(rows, reach)
+    return Near(_sharing(rows, said, reach, renames), renames)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +146,12 @@ class Beside:
 
 def beside(rows: Rows, memory: Memory) -> Beside:
     """What a memory has superseded, and what holds in its reach and speaks of the same: the likest first."""
-    own, found = similarity.gist(memory.text), Near.of(rows, memory.text, memory.project_seq)
-    near = [one for one in found.memories if one.id != memory.id]
-    holding = [one for one in near if not one.superseded_by]
+    own, found = similarity.gist(memory.text), near(rows, memory.text, memory.project_seq)
+    others = [one for one in found.memories if one.id != memory.id]
+    holding = [one for one in others if not one.superseded_by]
     doubtful = [one for one in holding if _ending(one, memory, found.renames)[1]]
     related = [one for one in holding if one not in doubtful and _one_subject(own, similarity.gist(one.text))]
-    return Beside([one for one in near if one.superseded_by == memory.id], doubtful, related)
+    return Beside([one for one in others if one.superseded_by == memory.id], doubtful, related)
 
 
 def _one_subject(one: similarity.Gist, other: similarity.Gist) -> bool:
@@ -170,21 +165,21 @@ def settle(rows: Rows, memory_id: str, *, key: bytes) -> None:
     """Looks at what a newly confirmed memory amends, and at what amends it."""
     memory = memories.by_id(rows, memory_id)
     if memory is not None:
-        _settle_among(rows, memory, Near.of(rows, memory.text, memory.project_seq), key=key)
+        _settle_among(rows, memory, near(rows, memory.text, memory.project_seq), key=key)
 
 
 def settle_new(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> None:
     """As `settle`, of a memory that was not there when those near it were looked up; a new name is looked up again."""
     if contradiction.renames(memory.text):
-        found = Near.of(rows, memory.text, memory.project_seq)
+        found = near(rows, memory.text, memory.project_seq)
     _settle_among(rows, memory, found, key=key)
 
 
 def _settle_among(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> None:
-    renames, near = found.renames, _others(memory, found.memories)
+    renames, others = found.renames, _others(memory, found.memories)
     changed = contradiction.renames(memory.text)
     touched = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
-    for other in near:
+    for other in others:
         said = other.text.casefold()
         if (
             any(name in said for name in touched)
@@ -193,7 +188,7 @@ def _settle_among(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> Non
         ):
             beside = _sharing(rows, other.text, _reach(rows, other.project_seq), renames)
             _settle_one(rows, other, _others(other, beside), renames, key=key)
-    _settle_one(rows, memory, near, renames, key=key)
+    _settle_one(rows, memory, others, renames, key=key)
 
 
 def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> dict[str, str]:

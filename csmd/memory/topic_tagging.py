@@ -154,42 +154,23 @@ def subjects(said: str) -> list[Phrase]:
     found: list[Phrase] = []
     run: list[tuple[str, bool]] = []
     led, opens = False, True
-
-    def end() -> None:
-        found.extend(_phrases(run, led))
-        run.clear()
-
     for token in _TOKEN.finditer(said[:MOST_CHARACTERS]):
         kind, value = token.lastgroup, token.group()
-        if kind in ("file", "ending") and token["ending"].casefold() in _WORDS["ending"]:
-            end()
-            led = False
-            name = token["file"].rsplit("/", 1)[-1].casefold()
-            found.append(_file(name))
-        elif kind == "code":
-            end()
-            led = False
-            found.extend(_of_code(token["code"]))
-        elif kind == "word":
-            small = value.casefold().replace("\u2019", "'")
-            if small in _WORDS["determiner"]:
-                end()
-                led = True
-            elif small in BREAKS or "'" in small:
-                end()
-                led = False
-            else:
-                named = (
-                    any(mark in value for mark in "_-")
-                    or value[1:] != value[1:].lower()
-                    or (value[0].isupper() and not opens)
-                )
-                run.extend((part, named) for part in _parts(value))
+        small = value.casefold().replace("\u2019", "'")
+        if kind == "word" and small not in BREAKS and small not in _WORDS["determiner"] and "'" not in small:
+            is_cased = value[1:] != value[1:].lower() or (value[0].isupper() and not opens)
+            named = is_cased or "_" in value or "-" in value
+            run.extend((part, named) for part in _parts(value))
         else:
-            end()
-            led = False
+            found.extend(_phrases(run, led))
+            run.clear()
+            led = kind == "word" and small in _WORDS["determiner"]
+        if kind in ("file", "ending") and token["ending"].casefold() in _WORDS["ending"]:
+            found.append(_file(token["file"].rsplit("/", 1)[-1].casefold()))
+        elif kind == "code":
+            found.extend(_of_code(token["code"]))
         opens = kind == "mark" and value not in "(/'\""
-    end()
+    found.extend(_phrases(run, led))
     return found[:MOST_SUBJECTS]
 
 
