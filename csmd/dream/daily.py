@@ -18,10 +18,10 @@ from csmd.extraction.digest import SAID
 from csmd.privacy.redaction import redact
 from csmd.recall import brief
 from csmd.recall.last_sessions import without_courtesy
-from csmd.store import cursors, days, digests, dreams, files, tombstones
+from csmd.store import cursors, digests, dreams, files, markdown_pages, tombstones
 from csmd.store.core import Store
-from csmd.store.days import Ending, Told
 from csmd.store.digests import ItemRow
+from csmd.store.markdown_pages import Ending, Told
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount, cut, squeeze
 from csmd.text.similarity import alike, gist
@@ -423,20 +423,22 @@ def withdraw(store: Store, directory: Path, *, now: str, here: Here) -> int:
 
 
 def _leave(store: Store, directory: Path) -> int:
-    found = store.read(lambda rows: days.due(rows, "leave", limit=LOOKED_AT))
+    found = store.read(lambda rows: markdown_pages.days_due(rows, "leave", limit=LOOKED_AT))
     for part in found:
         for style in (MARKDOWN, DATA):
             path = _file(directory, part.wall, part.day, style)
             if text := files.read_memory_file(path):
                 _put_back(directory, path, text, take_out_part(text, style, part.id)[0], part.day, style)
     if found:
-        store.write(lambda rows: days.gone(rows, found))
+        store.write(lambda rows: markdown_pages.drop_days(rows, found))
     return len(found)
 
 
 def _again(store: Store, directory: Path) -> int:
     """Takes what was forgotten out of the parts of some days."""
-    as_of, found = store.read(lambda rows: (tombstones.forgettings(rows), days.due(rows, "again", limit=BATCH)))
+    as_of, found = store.read(
+        lambda rows: (tombstones.forgettings(rows), markdown_pages.days_due(rows, "again", limit=BATCH))
+    )
     changed: set[str] = set()
     for part in found:
         paths = {style: _file(directory, part.wall, part.day, style) for style in (MARKDOWN, DATA)}
@@ -447,19 +449,19 @@ def _again(store: Store, directory: Path) -> int:
                 files.write_memory_file(directory, paths[style], text)
                 changed.add(part.day)
     if found:
-        store.write(lambda rows: days.looked_through(rows, found, changed, as_of=as_of))
+        store.write(lambda rows: markdown_pages.note_days_read(rows, found, changed, as_of=as_of))
     return len(found)
 
 
 def _kept(rows: Rows, *, part: Told, texts: Mapping[Style, str], key: bytes) -> dict[Style, str]:
     """The files of a day without what of a session's part is forgotten."""
-    is_out = days.is_out(rows, part.id, key=key)
+    is_out = markdown_pages.session_is_out(rows, part.id, key=key)
     # The data say in whole sentences what the text beside them may have cut.
     values = [
         value for one in _sessions_in(take_out_part(texts.get(DATA, ""), DATA, part.id)[1]) for value in one.values()
     ]
     whole = [one for value in values for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
-    said = [one for one in (*days.said(rows, part.id), *whole) if is_out(one)]
+    said = [one for one in (*markdown_pages.digest_texts(rows, part.id), *whole) if is_out(one)]
     cutting = {
         MARKDOWN: partial(markdown_without, is_out=is_out, said=said),
         DATA: partial(data_without, is_out=is_out),
@@ -500,7 +502,7 @@ def _note_moved(rows: Rows, *, dream: int, home: Path, old: Path, new: Path, tex
 
 def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
     as_of, after = store.read(lambda rows: (tombstones.forgettings(rows), cursors.cursor(rows, STAGE, "digests")))
-    found = store.read(lambda rows: days.waiting(rows, after=after, limit=LOOKED_AT))
+    found = store.read(lambda rows: markdown_pages.days_waiting(rows, after=after, limit=LOOKED_AT))
     written: list[tuple[Ending, str]] = []
     held = False
     upto = after
@@ -520,7 +522,7 @@ def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
 
     def write(rows: Rows) -> None:
         for one, day in written:
-            days.note(rows, one, day=day, as_of=as_of)
+            markdown_pages.note_day(rows, one, day=day, as_of=as_of)
         cursors.move_cursor(rows, STAGE, "digests", upto)
 
     if written or upto > after:
@@ -541,12 +543,12 @@ def _write(store: Store, directory: Path, one: Ending, day: str, here: Here) -> 
 
 def _settle(store: Store, directory: Path) -> int:
     """Moves what stands on the wrong side of a wall, as it stands."""
-    found = store.read(lambda rows: days.due(rows, "move", limit=LOOKED_AT))
+    found = store.read(lambda rows: markdown_pages.days_due(rows, "move", limit=LOOKED_AT))
     for part in found:
         for style in (MARKDOWN, DATA):
             _move(directory, part, style)
     if found:
-        store.write(lambda rows: days.stand(rows, found))
+        store.write(lambda rows: markdown_pages.move_days(rows, found))
     return len(found)
 
 
@@ -578,7 +580,7 @@ def _put_back(directory: Path, path: Path, text: str, left: str, day: str, style
 def _live(store: Store, directory: Path, *, now: str, here: Here, new: bool = True) -> int:
     """Writes a file for each session that goes on (with `new` also where there is none yet), and takes away those of sessions that have ended."""
     since = (datetime.fromisoformat(now) - timedelta(hours=QUIET_H)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] + "Z"
-    found = store.read(lambda rows: days.live(rows, since=since, limit=MOST_LIVE))
+    found = store.read(lambda rows: markdown_pages.live_endings(rows, since=since, limit=MOST_LIVE))
     gone, _ = store.read(tombstones.forgettings)
     changed = 0
     wanted: set[Path] = set()
@@ -632,19 +634,19 @@ def _session(rows: Rows, one: Ending, here: Here, *, key: bytes) -> Session:
     for item in digests.items(rows, digest.seq) if digest else ():
         items.setdefault(item.kind, []).append(item)
 
-    is_out = days.is_out(rows, one.id, key=key)
+    is_out = markdown_pages.session_is_out(rows, one.id, key=key)
 
     def said(kind: str) -> tuple[str, ...]:
         return tuple(item.text for item in items.get(kind, ()) if not is_out(item.text))
 
     gotchas = drop_repeats(
-        [trap for trap in days.gotchas(rows, one.session_seq, limit=GOTCHAS) if not is_out(trap)],
+        [trap for trap in markdown_pages.gotchas_of(rows, one.session_seq, limit=GOTCHAS) if not is_out(trap)],
         but=(*said("decision"), *said("correction")),
     )
     files = (
         (narrator.path_in_project(item.text, cwd=one.cwd, root=one.root), item.amount) for item in items.get("file", ())
     )
-    times = [here(at) for at in days.times(rows, one.session_seq)]
+    times = [here(at) for at in markdown_pages.turn_times(rows, one.session_seq)]
     return Session(
         id=one.id, project=one.project, began=here(one.started_at), ended=here(one.last_at), work_min=count_work_minutes(times),
         goal=next(iter(said("goal")), ""), outcome=digest.outcome if digest else "",
@@ -653,5 +655,5 @@ def _session(rows: Rows, one: Ending, here: Here, *, key: bytes) -> Session:
         decisions=tuple(filter(brief.is_decision, said("decision"))),
         corrections=said("correction"), gotchas=gotchas,
         files=tuple((path, amount) for path, amount in files if path), commits=said("commit"), open=said("open"),
-        agents=tuple((agent.id, agent.turns, agent.answered) for agent in days.agents(rows, one.id)),
+        agents=tuple((agent.id, agent.turns, agent.answered) for agent in markdown_pages.agents_of(rows, one.id)),
     )  # fmt: skip

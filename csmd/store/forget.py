@@ -13,7 +13,7 @@ from typing import NamedTuple
 from unicodedata import normalize as form
 
 from csmd.model import Memory
-from csmd.store import days, dreams, markdown_pages, memories, tombstones
+from csmd.store import dreams, markdown_pages, memories, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import similarity
 
@@ -101,7 +101,7 @@ def leave(rows: Rows, memory: Memory, known: Places) -> Places:
             found = _both(found, look(rows, memory, after, last), {table: last})
     for change in sorted(found.changes):
         dreams.take_away(rows, change)
-    days.mark_again(rows, [one.uuid for one in memory.provenance], sorted(found.sessions))
+    markdown_pages.mark_days_again(rows, [one.uuid for one in memory.provenance], sorted(found.sessions))
     return found
 
 

@@ -15,7 +15,6 @@ from csmd.store import (
     belief_changes,
     candidates,
     checkpoints,
-    days,
     digests,
     dreams,
     failures,
@@ -281,7 +280,7 @@ def _turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
     """Empties a turn with everything that was made of it; it stays listed, so that its line is known when read again."""
     uuid = rows.value("select uuid from turns where seq = :seq", seq=seq)
-    days.take_back(rows, seq)
+    markdown_pages.take_back_days(rows, seq)
     rewrite_turn(rows, seq, PURGED, key)
     rows.update("turns", seq, searchable=0)
     rows.run("delete from statements where turn_seq = :seq", seq=seq)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from csmd.model import SaidTurn
-from csmd.store import belief_changes, candidates, checkpoints, days, digests, failures, vectors
+from csmd.store import belief_changes, candidates, checkpoints, digests, failures, markdown_pages, vectors
 from csmd.store.sqlite import Rows, among
 
 #: Row keys in one statement.
@@ -187,7 +187,7 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
     seq = rows.value(sql, uuid=uuid, path=path)
     if seq is None:
         return False
-    days.take_back(rows, int(seq))
+    markdown_pages.take_back_days(rows, int(seq))
     digests.take_back(rows, int(seq))
     checkpoints.take_back(rows, int(seq))
     vectors.delete_for(rows, "turn", int(seq))
@@ -297,7 +297,7 @@ def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
     )
     rows.run("delete from statements where session_seq = :seq", seq=session_seq)
     digests.clear(rows, session_seq)
-    days.clear(rows, session_seq)
+    markdown_pages.clear_days(rows, session_seq)
     checkpoints.clear(rows, session_seq)
     candidates.take_back_session_packets(rows, session_seq)
     failures.forget_session(rows, session_seq)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from csmd.model import Memory
-from csmd.store import days, digests, memories, projects, tombstones
+from csmd.store import digests, markdown_pages, memories, projects, tombstones
 from csmd.store.sqlite import Rows
 
 KIND = "workspace"
@@ -38,7 +38,7 @@ def join(rows: Rows, workspace: int, project: int) -> int:
         project=project,
     ):  # those that only went on there are told without it
         digests.clear(rows, int(session))
-    days.move(rows, project)
+    markdown_pages.mark_days_moved(rows, project)
     for day in projects.active_days(rows, project):
         projects.touch(rows, project, day)
     inside = members(rows, workspace)
@@ -64,7 +64,7 @@ def leave(rows: Rows, project: int, *, key: bytes) -> None:
     if wall := projects.everywhere(rows, project):
         tombstones.carry(rows, wall, project, key=key)
     rows.run("update projects set workspace_seq = 0 where seq = :project", project=project)
-    days.move(rows, project)
+    markdown_pages.mark_days_moved(rows, project)
 
 
 def members(rows: Rows, workspace: int) -> list[int]:
@@ -191,7 +191,7 @@ def same_wall(rows: Rows, project: int, as_that_of: int) -> None:
         other=as_that_of,
         project=project,
     )
-    days.move(rows, project)
+    markdown_pages.mark_days_moved(rows, project)
 
 
 def directories(rows: Rows) -> list[tuple[str, int]]:

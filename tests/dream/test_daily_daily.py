@@ -18,7 +18,18 @@ from csmd.extraction import digest
 from csmd.memory import remember as believe
 from csmd.model import Event, Memory, Project, Provenance, Statement
 from csmd.privacy.fingerprints import Needle
-from csmd.store import days, dreams, events, forget, memories, projects, purge, purge_files, tombstones, workspaces
+from csmd.store import (
+    dreams,
+    events,
+    forget,
+    markdown_pages,
+    memories,
+    projects,
+    purge,
+    purge_files,
+    tombstones,
+    workspaces,
+)
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import similarity
@@ -267,7 +278,10 @@ def test_what_says_a_forgotten_thing_in_another_form_leaves_the_days_and_no_othe
         believe.forget(rows, known, key=store.hash_key, now=LAST, by_person=True)
 
     store.write(forget)
-    assert {part.id for part in store.read(lambda rows: days.due(rows, "again", limit=9))} == {"s1", "s2"}
+    assert {part.id for part in store.read(lambda rows: markdown_pages.days_due(rows, "again", limit=9))} == {
+        "s1",
+        "s2",
+    }
     withdraw(store, memory)
     assert not [row for row in day(memory).splitlines() if rarer(one) & rarer(row)]
     assert "never moor at night" in day(memory)
@@ -301,7 +315,7 @@ def test_a_memory_of_a_common_word_has_only_days_looked_through_that_say_hardly_
         believe.forget(rows, known, key=store.hash_key, now=LAST, by_person=True)
 
     store.write(forget)
-    assert {part.id for part in store.read(lambda rows: days.due(rows, "again", limit=9))} == {"s5"}
+    assert {part.id for part in store.read(lambda rows: markdown_pages.days_due(rows, "again", limit=9))} == {"s5"}
 
 
 @pytest.mark.invariant(
@@ -590,7 +604,7 @@ def test_what_an_assistant_repeats_in_a_session_after_the_forgetting_is_told_on_
         found = []
         for place in (beta, alpha):
             tombstones.forget(rows, said, correction=False, by="user", key=store.hash_key, now=LATER, scope=place)
-            found.append(days.is_out(rows, "s9", key=store.hash_key)(said))
+            found.append(markdown_pages.session_is_out(rows, "s9", key=store.hash_key)(said))
         return found
 
     assert store.write(story) == [False, True]

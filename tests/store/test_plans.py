@@ -15,11 +15,11 @@ from csmd.store import (
     belief_changes,
     checkpoints,
     cursors,
-    days,
     dreams,
     events,
     failures,
     fulltext,
+    markdown_pages,
     memories,
     passages,
     projects,
@@ -253,18 +253,18 @@ def _topics(rows: Rows, given: Given) -> None:
 
 
 def _told_days(rows: Rows, given: Given) -> None:
-    one = days.Ending(1, 1, "s1", "", 0, "", "", given.now, "", "", False, 0, "", "")
-    days.note(rows, one, day="2026-03-01", as_of=(0, ""))
-    days.waiting(rows, after=0, limit=9)
-    days.live(rows, since=given.at(0), limit=9)
-    days.times(rows, 1)
-    days.gotchas(rows, 1, limit=9)
-    days.agents(rows, "s1")
-    days.due(rows, "move", limit=9)
-    days.move(rows, 1)
-    days.stand(rows, days.due(rows, "move", limit=9))
-    days.due(rows, "leave", limit=9)
-    days.gone(rows, [days.Told(1, "s1", "2026-03-01", "", "", 0)])
+    one = markdown_pages.Ending(1, 1, "s1", "", 0, "", "", given.now, "", "", False, 0, "", "")
+    markdown_pages.note_day(rows, one, day="2026-03-01", as_of=(0, ""))
+    markdown_pages.days_waiting(rows, after=0, limit=9)
+    markdown_pages.live_endings(rows, since=given.at(0), limit=9)
+    markdown_pages.turn_times(rows, 1)
+    markdown_pages.gotchas_of(rows, 1, limit=9)
+    markdown_pages.agents_of(rows, "s1")
+    markdown_pages.days_due(rows, "move", limit=9)
+    markdown_pages.mark_days_moved(rows, 1)
+    markdown_pages.move_days(rows, markdown_pages.days_due(rows, "move", limit=9))
+    markdown_pages.days_due(rows, "leave", limit=9)
+    markdown_pages.drop_days(rows, [markdown_pages.Told(1, "s1", "2026-03-01", "", "", 0)])
 
 
 LIMITED = search.Narrow(since="2026", session="s1")
