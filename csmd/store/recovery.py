@@ -478,8 +478,7 @@ def put_in_order(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
         )
         rows.run("delete from session_turn where session_seq = :session", session=session)
         for ordinal, (turn,) in enumerate(listed, 1):
-            sql = "insert into session_turn (session_seq, ordinal, turn_seq) values (:session, :ordinal, :turn)"
-            rows.run(sql, session=session, ordinal=ordinal, turn=turn)
+            rows.insert("session_turn", session_seq=session, ordinal=ordinal, turn_seq=turn)
         rows.update("sessions", session, turns=len(listed))
     return len(hurt)
 
