@@ -85,15 +85,6 @@ def _followed(looks: Looks, left: Snapshot) -> Generator[None, None, list[Action
     return done
 
 
-def join_plans(plans: Iterable[DreamPlan]) -> DreamPlan:
-    """The plans of several projects as one."""
-    found = list(plans)
-    return DreamPlan(
-        actions=tuple(action for one in found for action in one.actions),
-        tallies=tuple(tally for one in found for tally in one.tallies),
-    )
-
-
 # --- orient and gather
 
 

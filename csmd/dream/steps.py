@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from csmd.dream import actions, consolidation
-from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot, apply_action, is_alive
-from csmd.dream.consolidation import join_plans, plan_project
+from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot, Tally, apply_action, is_alive
+from csmd.dream.consolidation import plan_project
 from csmd.memory import habits, scope, supersession, upkeep
 from csmd.memory.contradiction import SURE
 from csmd.model import Memory
@@ -48,7 +48,8 @@ def plan_everywhere(read: Read, *, now: str, facts: Facts, near: Near = dreams.n
 
     Comparing vectors takes longest: `near` may compare only some, where the caller waits.
     """
-    plans: list[DreamPlan] = []
+    planned: list[Action] = []
+    tallies: list[Tally] = []
     changed: dict[str, Memory] = {}
     lifted: dict[int, dict[str, Memory]] = defaultdict(dict)
     for place in read(dreams.dream_places):
@@ -59,8 +60,9 @@ def plan_everywhere(read: Read, *, now: str, facts: Facts, near: Near = dreams.n
         found, left = yield from plan_project(_with_near(replace(seen, memories=held), pairs))
         changed |= {ident: one for ident, one in left.memories.items() if one.project_seq != place.seq}
         lifted[place.seq] = {one.made.id: one.made for one in found.actions if one.made is not None}
-        plans.append(found)
-    return join_plans(plans)
+        planned += found.actions
+        tallies += found.tallies
+    return DreamPlan(actions=tuple(planned), tallies=tuple(tallies))
 
 
 def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapshot]:
