@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path, PurePath
 
 import pytest
 
@@ -493,10 +494,42 @@ def test_a_small_module_that_one_other_imports_is_a_part_of_it() -> None:
     assert small <= set(SEAMS)
 
 
+def misplaced(tests: Iterable[PurePath], modules: set[PurePath]) -> list[str]:
+    """The test files, by their path below tests/, whose folder and name tell no module that they test.
+
+    `cli/test_top.py` and `cli/test_top_keys.py` test `cli/top.py`.
+    """
+
+    def is_in_place(test: PurePath) -> bool:
+        if test.parts[0] in OF_THE_WHOLE or (test.parent == PurePath() and test.stem in OF_THE_TREE):
+            return True
+        topic = test.stem.removeprefix("test_")
+        named = [module.stem for module in modules if module.parent == test.parent]
+        return any(topic == name or topic.startswith(f"{name}_") for name in named)
+
+    return [str(test) for test in sorted(tests) if not is_in_place(test)]
+
+
+@pytest.mark.invariant("Tests mirror the tree")
+def test_tests_mirror_the_tree() -> None:
+    modules = {path.relative_to(PACKAGE) for path in MODULES}
+    here = SOURCE / "tests"
+    assert misplaced((path.relative_to(here) for path in here.rglob("test_*.py")), modules) == []
+    planted = ["cli/test_top.py", "cli/test_top_keys.py", "cli/test_topical.py", "recall/test_top.py", "test_top.py",
+               "newer/test_top.py", "faults/test_top.py", "test_wire.py", "test_guards.py", "cli/test_guards.py"]  # fmt: skip
+    known = {PurePath("cli/top.py"), PurePath("wire.py")}
+    wrong = ["cli/test_guards.py", "cli/test_topical.py", "newer/test_top.py", "recall/test_top.py", "test_top.py"]
+    assert misplaced(map(PurePath, planted), known) == wrong
+
+
 def test_no_module_bears_a_name_that_alludes() -> None:
     assert [name_of(path) for path in MODULES if set(path.stem.split("_")) & RIDDLES] == []
 
 
+#: Folders of tests that are about no single module: stages together, the whole program, its hooks, what it withstands.
+OF_THE_WHOLE = {"contract", "e2e", "faults", "fuzz", "hooks", "integration", "service"}
+#: Tests of the tree itself, its documents, and the guards around the tests.
+OF_THE_TREE = {"test_architecture", "test_architecture_portable_sql", "test_docs", "test_guards"}
 #: Basenames that stand twice still; the table only shrinks.
 TWICE = {"graph", "status"}
 #: A small module with one importer -> why it is a file of its own.

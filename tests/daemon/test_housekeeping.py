@@ -1,248 +1,219 @@
-"""Instruction files are read when a session starts and when they change, redacted, and never on the socket's thread."""
+"""What the steward does by itself: it drops tool output that is due, makes backups, and notes how the store grows."""
 
 from __future__ import annotations
 
 import os
-import threading
-import time
+import shutil
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from machine import PREFERENCE, Machine, eventually
+from machine import Machine
 
-from csmd.capture import instruction_files, project_identity
-from csmd.daemon import reading
-from csmd.daemon.watch import Watch
-from csmd.recall import visibility
-from csmd.recall import visibility as recall
-from csmd.store import projects
+from csmd.config import Settings
+from csmd.daemon import housekeeping
+from csmd.errors import StoreError
+from csmd.store import activity, backup
+from csmd.store import turns as stored
 
-pytestmark = pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")
-
-TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+if TYPE_CHECKING:
+    from in_process import Parts
 
 
-def texts(parts: Any) -> list[str]:
-    def look(rows: Any) -> list[str]:
-        seq = projects.seq_of(rows, project_identity.identified(str(parts.machine.project)))
-        return projects.instruction_texts(rows, [seq]) if seq else []
-
-    return parts.store.read(look)
+SAID = datetime(2026, 5, 4, tzinfo=UTC)
 
 
-def begin(parts: Any) -> None:
-    """A project that csmd knows, in which a session is at work."""
-    parts.machine.conversation()
+def tool_lines(machine: Machine, count: int, *, size: int = 7000) -> list[dict[str, Any]]:
+    """Calls with results of a size, and what is said between them."""
+    lines = []
+    for number in range(count):
+        asked = machine.line("assistant", "I look.", uuid=f"a{number}")
+        asked["message"]["content"].append(
+            {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"n": number}}
+        )
+        answer = machine.line("user", "", uuid=f"r{number}")
+        answer["message"]["content"] = [
+            {"type": "tool_result", "tool_use_id": f"t{number}", "content": f"{number} " + "x" * size}
+        ]
+        lines += [machine.line("user", f"Look at number {number}, please.", uuid=f"u{number}"), asked, answer]
+    return lines
+
+
+def take_in(parts: Parts, *lines: dict[str, Any]) -> None:
+    parts.machine.transcript(*lines)
     parts.background.step(0.0)
-    parts.background.instructed.visit(str(parts.machine.project))
 
 
-def test_where_a_session_is_at_work_the_instructions_are_read_redacted(parts: Any) -> None:
-    machine: Machine = parts.machine
-    (machine.project / "CLAUDE.md").write_text(
-        f"Use tabs.\ntoken: {TOKEN}\n<csmd-brief>told before</csmd-brief>\n@more.md\n"
+def spoken(parts: Parts) -> list[tuple[str, str]]:
+    return parts.store.read(
+        lambda rows: rows.all("select uuid, text from turns where kind in ('user', 'assistant') order by uuid")
     )
-    (machine.project / "more.md").write_text("More of it.\n<!-- csmd -->\n")
-    begin(parts)
-    parts.background.step(1.0)
-    first, second = texts(parts)
-    assert first.startswith("Use tabs.") and TOKEN not in first and "[redacted:" in first
-    assert "told before" not in first, "csmd's own words are nobody's instructions"
-    assert second == "More of it."
-    before = parts.store.commits
-    parts.background.instructed.visit(str(machine.project))
-    assert parts.background.instructed.waiting() and parts.background.instructed.step() == 0
-    assert parts.store.commits == before, "nothing changed, nothing is written"
-    # A file that changes without anybody's hint is seen at the next visit, one that is new too.
-    (machine.project / "more.md").write_text("Even more of it.\n")
-    (machine.project / "CLAUDE.local.md").write_text("Mine.")
-    parts.background.instructed.visit(str(machine.project))
-    assert parts.background.instructed.step() == 2
-    assert texts(parts)[1:] == ["Even more of it.", "Mine."]
 
 
-def test_a_file_that_changes_or_goes_is_read_again(parts: Any) -> None:
-    machine: Machine = parts.machine
-    (machine.project / "CLAUDE.md").write_text("one @docs/a.md")
-    (machine.project / "docs").mkdir()
-    (machine.project / "docs/a.md").write_text("a1")
-    begin(parts)
-    parts.background.step(1.0)
-    assert texts(parts) == ["one @docs/a.md", "a1"]
-    (machine.project / "docs/a.md").write_text("a2")
-    parts.background.hint(str(machine.project / "docs/a.md"))
-    parts.background.step(2.0)
-    assert texts(parts) == ["one @docs/a.md", "a2"]
-    (machine.project / "CLAUDE.md").unlink()
-    parts.background.hint(str(machine.project / "CLAUDE.md"))
-    parts.background.step(3.0)
-    assert texts(parts) == []
+def test_after_the_days_the_user_chose_tool_output_goes_in_small_batches(parts: Parts) -> None:
+    take_in(parts, *tool_lines(parts.machine, 120, size=10))
+    before = spoken(parts)
+    chosen = Settings(storage_tool_output_days=90)
+    assert not housekeeping.drop_some(parts.store, chosen, now=SAID + timedelta(days=89))
+    commits = parts.store.commits
+    batches = 0
+    while housekeeping.drop_some(parts.store, chosen, now=SAID + timedelta(days=92)):
+        batches += 1
+        assert parts.store.commits == commits + batches, "one transaction each"
+    assert batches == 3, "240 pieces, 100 at a time"
+    assert spoken(parts) == before and len(before) == 240
+    assert not parts.store.read(stored.is_any_output_left)
 
 
-def test_of_many_directories_those_of_the_projects_at_work_last_are_watched(
-    parts: Any, monkeypatch: pytest.MonkeyPatch
+def test_with_no_days_and_no_limit_everything_is_kept(parts: Parts) -> None:
+    take_in(parts, *tool_lines(parts.machine, 2))
+    chosen = Settings(storage_tool_output_days=0, storage_max_mb=0)
+    assert not housekeeping.drop_some(parts.store, chosen, now=SAID + timedelta(days=9999))
+    assert parts.store.read(lambda rows: housekeeping.retention_warnings(rows, chosen)) == []
+
+
+def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(parts: Parts) -> None:
+    take_in(parts, *tool_lines(parts.machine, 300))
+    before = spoken(parts)
+    used = parts.store.read(lambda rows: stored.room_taken(rows, limit=0)).used
+    assert used > 3 * housekeeping.MB
+    near, below = Settings(storage_max_mb=-(-used // housekeeping.MB)), Settings(storage_max_mb=3)
+    now = SAID + timedelta(days=1)
+
+    def said(settings: Settings) -> str:
+        return " ".join(parts.store.read(lambda rows: housekeeping.retention_warnings(rows, settings)))
+
+    assert said(Settings(storage_max_mb=100)) == ""
+    if used > near.storage_max_mb * housekeeping.MB * stored.WARN_SHARE:
+        assert "beyond it the oldest tool output is dropped" in said(near)
+    assert not housekeeping.drop_some(parts.store, near, now=now), "near the limit is not over it"
+    assert "is being dropped" in said(below)
+    while housekeeping.drop_some(parts.store, below, now=now):
+        pass
+    room = parts.store.read(lambda rows: stored.room_taken(rows, limit=3 * housekeeping.MB))
+    assert not room.is_over and parts.store.read(stored.is_any_output_left), "no more than need be"
+    newest = parts.store.read(lambda rows: rows.value("select text from turns where uuid = 'r299'"))
+    oldest = parts.store.read(lambda rows: rows.value("select text from turns where uuid = 'r0'"))
+    assert "xxx" in newest and oldest.endswith("dropped for room]")
+    assert spoken(parts) == before, "conversation never goes"
+
+
+def test_when_nothing_is_left_to_drop_the_user_is_told(parts: Parts) -> None:
+    take_in(parts, *[parts.machine.line("user", f"Number {n}: " + "word " * 400, uuid=f"u{n}") for n in range(400)])
+    chosen = Settings(storage_max_mb=1)
+    assert not housekeeping.drop_some(parts.store, chosen, now=SAID)
+    (said,) = parts.store.read(lambda rows: housekeeping.retention_warnings(rows, chosen))
+    assert "conversation is kept" in said and "raise storage.max_mb" in said
+
+
+def test_the_steward_drops_by_itself_but_not_at_its_start(parts: Parts) -> None:
+    lines = tool_lines(parts.machine, 2)
+    fresh = [{**line, "timestamp": datetime.now(UTC).isoformat(), "uuid": f"new-{line['uuid']}"} for line in lines]
+    take_in(parts, *[{**line, "timestamp": "2001-05-04T08:00:00.000Z"} for line in lines], *fresh)
+
+    def dropped() -> list[str]:
+        found = parts.store.read(
+            lambda rows: rows.all("select uuid from turns where dropped is not null order by uuid")
+        )
+        return [uuid for (uuid,) in found]
+
+    assert dropped() == []
+    while parts.background.step(housekeeping.RETENTION_S):
+        pass
+    assert dropped() == ["a0/1", "a1/1", "r0", "r1"]
+
+
+# --- The daemon makes a backup a day by itself, when something changed and the disk has room; a new one shifts an old one.
+
+
+Usage = type(shutil.disk_usage("/"))
+
+
+def grown_old(parts: Any, database: Path) -> None:
+    """Moves the clock by a day, from where the store stands."""
+    parts.store.write(lambda rows: rows.run("update migrations set applied_at = '2026-01-01T00:00:00.000Z'"))
+    for path in backup.listed(database):
+        path.rename(path.with_name("csmd-20260101T000000Z.db"))
+
+
+def test_a_backup_is_made_once_a_day_and_only_when_something_changed(parts: Any) -> None:
+    database = parts.store.path
+    assert not housekeeping.daily_backup(parts.background.context), "the database is of today"
+    grown_old(parts, database)
+    assert housekeeping.daily_backup(parts.background.context) and not housekeeping.daily_backup(
+        parts.background.context
+    )
+    assert len(backup.listed(database)) == 1
+    grown_old(parts, database)
+    (only,) = backup.listed(database)
+    times = database.with_name("csmd.db-wal").stat().st_mtime_ns + 10**9
+    os.utime(only, ns=(times, times))
+    assert not housekeeping.daily_backup(parts.background.context), "nothing changed since"
+    os.utime(only, ns=(0, 0))
+    assert housekeeping.daily_backup(parts.background.context)
+    assert len(backup.listed(database)) == 2
+    object.__setattr__(parts.background.context.config.settings, "backup_every_h", 0)
+    grown_old(parts, database)
+    assert not housekeeping.daily_backup(parts.background.context)
+
+
+def test_on_a_disk_without_room_none_is_made_and_status_says_so(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    grown_old(parts, parts.store.path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(100 * 10**9, 96 * 10**9, 4 * 10**9))
+    with pytest.raises(StoreError, match="too full"):
+        housekeeping.daily_backup(parts.background.context)
+    clock = 1e6
+    while parts.background.step(clock):
+        clock += 1e3
+    assert "too full" in parts.background.context.trouble["backup"] and not backup.listed(parts.store.path)
+    monkeypatch.undo()
+    parts.background.step(clock + housekeeping.LOOK_S * 2)
+    assert len(backup.listed(parts.store.path)) == 1 and "backup" not in parts.background.context.trouble
+
+
+def test_the_newest_few_are_kept(parts: Any) -> None:
+    folder = backup.folder_of(parts.store.path)
+    folder.mkdir()
+    for day in range(10, 20):
+        (folder / f"csmd-202601{day}T000000Z.db").touch()
+    made = housekeeping.make_backup(parts.background.context, None)
+    kept = backup.listed(parts.store.path)
+    assert len(kept) == parts.background.context.config.settings.backup_keep and str(kept[0]) == made["path"]
+    assert made["removed"] == 6 and made["counts"] == parts.store.read(activity.counts)
+    shown = housekeeping.backups_shown(parts.store.path)
+    assert shown["backups"] == 5 and shown["backups_bytes"] == made["bytes"] and shown["last_backup"].startswith("20")
+
+
+# --- How fast the store grows, as the steward notes it day by day.
+
+
+MB = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("noted", "used", "told"),
+    [
+        ([], 5, (None, 0)),
+        ([("2026-05-04", 5)], 9, (None, 0)),
+        # the first day is no measure: on it came everything that was there before
+        ([("2026-05-01", 0), ("2026-05-04", 200 * MB)], 200 * MB, (None, 0)),
+        ([("2026-05-01", 0), ("2026-05-02", 200 * MB), ("2026-05-04", 202 * MB)], 203 * MB, (1_500_000, 2)),
+        ([("2026-04-01", 0), ("2026-04-02", 1 * MB), ("2026-04-24", 90 * MB), ("2026-05-04", 95 * MB)], 100 * MB, (1 * MB, 10)),
+        ([("2026-05-01", 0), ("2026-05-02", 9 * MB)], 5 * MB, (-2 * MB, 2)),
+        # a clock that was ahead, and one that is behind
+        ([("2026-05-01", 0), ("2027-01-01", 9 * MB)], 5 * MB, (None, 0)),
+    ],
+)  # fmt: skip
+def test_growth_is_told_per_day_over_the_last_two_weeks(
+    noted: list[tuple[str, int]], used: int, told: tuple[Any, int]
 ) -> None:
-    machine: Machine = parts.machine
-    for name in ("one", "two"):
-        (machine.root / name).mkdir()
-        (machine.root / name / "CLAUDE.md").write_text("Be brief.")
-        parts.machine.transcript(
-            machine.line("user", "Look.", session=name, cwd=str(machine.root / name)), session=name
-        )
-    reading.sweep(parts.background.context, full=True)
-    while reading.read_backlog(parts.background.context):
-        pass
-    instructed = parts.background.instructed
-    for name in ("one", "two"):
-        instructed.visit(str(machine.root / name))
-        instructed.step()
-    most = len(instructed.folders()) // 2
-    monkeypatch.setattr("csmd.daemon.housekeeping.MOST_WATCHED", most)
-    for name, other in (("one", "two"), ("two", "one")):
-        instructed.visit(str(machine.root / name))
-        instructed.step()
-        watched = instructed.folders()
-        assert len(watched) == most and machine.root / name in watched and machine.root / other not in watched
+    found = housekeeping.growth(noted, used=used, today=date(2026, 5, 4))
+    assert (found["bytes_per_day"], found["days"]) == told
 
 
-def test_files_that_are_no_instructions_are_no_news(parts: Any) -> None:
-    begin(parts)
-    parts.background.step(1.0)
-    for name in ("history.jsonl", "settings.json", ".claude.json", "todos/x.md"):
-        parts.background.instructed.touch(str(parts.machine.assistant / name))
-    assert not parts.background.instructed.waiting()
-    assert parts.machine.assistant in parts.background.instructed.folders()
-
-
-def test_the_directories_of_instructions_are_watched_and_nothing_below_them(tmp_path: Path) -> None:
-    hints: list[str] = []
-    transcripts: list[str] = []
-    watch = Watch(transcripts.append, hints.append)
-    try:
-        (tmp_path / "deep").mkdir()
-        watch.follow([], alone=[tmp_path, tmp_path / "missing"])
-        assert (watch.roots, watch.trouble) == ([], "")
-        (tmp_path / "deep/CLAUDE.md").write_text("x")
-        (tmp_path / "CLAUDE.md").write_text("x")
-        eventually(lambda: str(tmp_path / "CLAUDE.md") in hints)
-        hints.clear()
-        (tmp_path / "CLAUDE.md").unlink()
-        eventually(lambda: str(tmp_path / "CLAUDE.md") in hints)
-        assert str(tmp_path / "deep/CLAUDE.md") not in hints
-        (tmp_path / "history.jsonl").write_text("{}")
-        eventually(lambda: str(tmp_path / "history.jsonl") in hints)
-        assert transcripts == [], "what lies beside instructions is no transcript"
-        watch.follow([], alone=[])
-    finally:
-        watch.close()
-
-
-@pytest.mark.invariant("A slow disk or a dead mount holds up neither the socket nor the writer")
-def test_a_disk_that_hangs_holds_up_neither_hooks_nor_writes(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    begin(parts)
-    goes_on, reached = threading.Event(), threading.Event()
-    real = instruction_files.place_of
-
-    def slow(*arguments: Any) -> Any:
-        reached.set()
-        assert goes_on.wait(60)
-        return real(*arguments)
-
-    monkeypatch.setattr(instruction_files, "place_of", slow)
-    parts.serve()
-    steward = threading.Thread(target=lambda: parts.background.step(1.0))
-    steward.start()
-    try:
-        assert reached.wait(60), "the steward is in the middle of it"
-        from machine import ask, event_frames
-
-        payload = {"session_id": "s9", "cwd": str(parts.machine.project), "prompt": "hello", "source": "startup"}
-        for name in ("SessionStart", "UserPromptSubmit"):
-            assert ask(parts.path, event_frames(name, {**payload, "hook_event_name": name}))[0] == b"ok"
-        assert parts.store.write(lambda rows: 1) == 1
-        assert steward.is_alive()
-    finally:
-        goes_on.set()
-        steward.join()
-
-
-@pytest.mark.invariant(
-    "The list of instructions is the host's own; what the assistant is told anyway is not told again, and what contradicts it is"
-)
-def test_what_claude_md_says_is_not_told_again_and_what_contradicts_it_is(machine: Machine) -> None:
-    """On a running daemon: a hook starts a session, the file changes, the next brief is without it."""
-    machine.conversation()
-    machine.start()
-    machine.sync()
-    memory = machine.project / "CLAUDE.md"
-
-    def brief() -> str:
-        return str(machine.call("csm_memory_context", project=str(machine.project))["text"])
-
-    def recalled() -> str:
-        prompt = "should this code use pathlib or os.path?"
-        return str(machine.call("csm_memory_recall", project=str(machine.project), prompt=prompt)["text"])
-
-    assert "pathlib over os.path" in brief() and "database_url, not db_url" in brief()
-    assert "pathlib over os.path" in recalled()
-    memory.write_text(f"# Rules\n- {PREFERENCE}\n- the config key is db_url, not database_url\n")
-    machine.event("SessionStart", "s2", source="startup")
-    eventually(lambda: "pathlib over os.path" not in brief())
-    assert "database_url, not db_url" in brief(), "the file says the opposite"
-    assert "pathlib over os.path" not in recalled()
-    assert memory.read_text().startswith("# Rules"), "never written"
-
-
-def test_the_assistants_own_memory_is_known_too(machine: Machine) -> None:
-    from csmd.hosts.claude import environment
-
-    machine.conversation()
-    folder = machine.assistant / "projects" / environment.folder_name(str(machine.project.resolve())) / "memory"
-    folder.mkdir(parents=True)
-    machine.start()
-    machine.sync()
-    machine.event("SessionStart", "s2", source="startup")
-    (folder / "MEMORY.md").write_text(f"- [Paths](paths.md) — {PREFERENCE}\n")
-    assert os.path.getsize(folder / "MEMORY.md")
-
-    def brief() -> str:
-        return str(machine.call("csm_memory_context", project=str(machine.project))["text"])
-
-    begun = time.monotonic()
-    eventually(lambda: "pathlib over os.path" not in brief())
-    assert "database_url" in brief()
-    assert time.monotonic() - begun < 60, "by the watch, not by a sweep"
-
-
-def test_of_merged_directories_only_what_each_of_them_says_is_told_anyway(parts: Any) -> None:
-    machine: Machine = parts.machine
-    clone, into = machine.root / "clone", machine.root / "into"
-    for folder, said in ((clone, "Always use the heron queue."), (into, "Always use the quokka queue.")):
-        folder.mkdir()
-        (folder / "CLAUDE.md").write_text(f"{said}\n\nNever push to the main branch.\n")
-        machine.transcript(
-            machine.line("user", "I said something.", session=folder.name, cwd=str(folder)),
-            machine.line("assistant", "It is done.", session=folder.name, cwd=str(folder)),
-            session=folder.name,
-        )
-    reading.sweep(parts.background.context, full=True)
-    while reading.read_backlog(parts.background.context):
-        pass
-    parts.call("csm_project_merge", source=str(clone), into=str(into), by_person=True)
-
-    def told_anyway(folder: Path) -> list[bool]:
-        parts.background.instructed.visit(str(folder))
-        parts.background.instructed.step()
-
-        def look(rows: Any) -> list[bool]:
-            says = visibility.instructions_filter(rows, recall.scopes(rows, str(folder)))
-            return [says(f"Always use the {bird} queue.") for bird in ("heron", "quokka")] + [
-                says("Never push to the main branch.")
-            ]
-
-        return list(parts.store.read(look))
-
-    assert told_anyway(into) == [False, True, True]
-    # Whichever was looked at last: what one of them is not told must not be kept from it.
-    assert [told_anyway(folder) for folder in (clone, into, clone)] == [[False, False, True]] * 3
+def test_the_steward_notes_the_size_of_a_day_once(parts: Any) -> None:
+    for now in (0.0, 1.0, housekeeping.GROWTH_EVERY_S + 1, 3 * housekeeping.GROWTH_EVERY_S):
+        parts.background.step(now)
+    ((_, size),) = parts.store.read(activity.size_list)
+    assert size > 0

@@ -152,3 +152,12 @@ def test_a_long_index_is_cut_and_warned_of_as_the_host_does(content: str, kept: 
     advice = "Keep index entries to one line under ~200 chars; move detail into topic files."
     expected = content if kept is None else f"{kept}\n\n> WARNING: MEMORY.md {warning} {advice}"
     assert environment.cut_index(content) == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "used", "window"),
+    [("claude-sonnet-4-5-20250929", 62_100, 200_000), ("claude-sonnet-4-5[1m]", 10, 1_000_000), ("", 0, 200_000),
+     ("claude-opus-9", 200_001, 1_000_000), ("claude-2.0", 5, 100_000)],
+)  # fmt: skip
+def test_a_models_window_is_the_usual_one_unless_more_is_known(model: str, used: int, window: int) -> None:
+    assert environment.window(model, used) == window

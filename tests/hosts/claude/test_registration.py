@@ -453,7 +453,7 @@ def test_a_second_install_after_an_edit_keeps_the_edit() -> None:
     assert removal(merge(changed), again, HOME) == b'{"a":2}'
 
 
-# --- writing (the rest: test_edited.py)
+# --- writing (the rest: test_foreign_files.py)
 
 
 @pytest.mark.invariant("Leaving gives the settings back byte for byte; foreign hooks are never touched")

@@ -1,6 +1,6 @@
 """A daemon that is killed while hooks report and transcripts are imported: every turn once, and what was acked is there.
 
-CSMD_KILLS=50 python -m pytest tests/daemon/test_killed.py is the long form.
+CSMD_KILLS=50 python -m pytest tests/integration/test_killed_daemon.py is the long form.
 """
 
 from __future__ import annotations
