@@ -1,4 +1,4 @@
-"""Caches of pure functions; they hold text of the user's, so a purge empties all of them."""
+"""Caches of pure functions; a purge empties all of them, for they hold the user's text."""
 
 from __future__ import annotations
 

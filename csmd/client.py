@@ -1,4 +1,4 @@
-"""The command line's side of the socket: one call, one answer, with a deadline.
+"""One call to the daemon over the socket, with a deadline.
 
 Knows the socket and the frames; never the store. Errors say whether nobody is there
 (DaemonUnreachable) or somebody refused (the daemon's own words).

@@ -1,4 +1,4 @@
-"""Where things are and what the user has chosen; the only module that reads the environment.
+"""Settings, directories and the environment; the only module that reads the environment.
 
 Every number with a meaning has a name, a unit in its name and a place here. `config.yaml`
 may set the keys of Settings and nothing else: an unknown key is an error with a suggestion.

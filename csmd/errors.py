@@ -1,4 +1,4 @@
-"""Every error csmd raises on purpose; nothing else lives here.
+"""Every error that csmd raises on purpose.
 
 CsmdError                what, where, and a hint what to do; exit code 1
   ConfigError            a file or value the user can mend; exit code 1

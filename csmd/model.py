@@ -1,4 +1,4 @@
-"""The values that flow through csmd and the tables of what they may be; no behaviour, no I/O.
+"""The values that flow through csmd, and the tables of what they may be; no I/O.
 
 Times are UTC ISO-8601 text with milliseconds and a Z. Confidence is 0.0-1.0 (0-100 only at
 the rim). Every Memory has at least one Provenance. Policy that maps one vocabulary to

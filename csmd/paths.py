@@ -1,4 +1,4 @@
-"""Every file and directory of csmd's own, by the home they lie in; nothing here touches the disk."""
+"""Every file and directory below csmd's home."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes on the socket and JSON, both ways; no sockets here, no meaning beyond the frame.
+"""Frames on the socket and JSON, both ways; no sockets here.
 
 Request:  [proto, id, verb, deadline_ms, host, name] + body     (docs/protocol.md)
 Reply:    [status, body]

@@ -40,9 +40,11 @@ def tree() -> str:
     for folder in folders:
         if "_share" in folder.parts:
             continue
-        modules = sorted(path for path in folder.glob("*.py") if path.name != "__init__.py" or path.stat().st_size)
+        modules = sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
         if modules:
-            lines.append(f"{folder.relative_to(PACKAGE.parent)}/")
+            about = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+            name = f"{folder.relative_to(PACKAGE.parent)}/"
+            lines.append(f"{name:<26} {first_sentence(about)}" if folder != PACKAGE else name)
         for path in modules:
             says = first_sentence(ast.get_docstring(ast.parse(path.read_text())) or "").replace("`", "")
             lines.append(f"  {path.name:<24} {says[:92].rstrip() + ('...' if len(says) > 92 else '')}".rstrip())

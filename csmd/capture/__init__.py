@@ -1,1 +1,1 @@
-"""Raw events in: hook payloads and transcript lines become turns, exactly once, redacted."""
+"""Raw events in: turns exactly once, redacted."""

@@ -1,4 +1,4 @@
-"""Hook events in: a payload to an event, and the event to its row and its provisional turn.
+"""Stores a hook's event and its provisional turn.
 
 What `csmd doctor` sends through the hook is a turn that says nothing but the one word that names its session. It is
 stored and found like any other, but it is nobody's: it is never distilled nor counted, and goes again. Because the name

@@ -1,4 +1,4 @@
-"""Which CLAUDE.md files, rules and imports hold for a directory, kept read."""
+"""Finds the CLAUDE.md files, rules and imports that hold for a directory."""
 
 from __future__ import annotations
 

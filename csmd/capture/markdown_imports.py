@@ -1,4 +1,4 @@
-"""What an instruction file imports and what is left of its text without comments: Markdown as the assistant reads it."""
+"""The @imports and comments of an instruction file, read as Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a directory to its project: git's files, the remote, the fingerprint, worktrees that are gone."""
+"""From a directory to its project: git's files, remote, fingerprint, worktrees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transcripts to turns, exactly once: finds them, reads on from the cursor, leaves out, writes turns and cursor together."""
+"""Reads transcripts from their cursor and stores each turn exactly once."""
 
 from __future__ import annotations
 

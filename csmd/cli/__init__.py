@@ -1,1 +1,1 @@
-"""Install, inspect, ask: everything here talks to the daemon over its socket."""
+"""The command line, on the socket like every rim."""

@@ -1,4 +1,4 @@
-"""The verbs of what is believed: duplicates, merging, superseding, candidates, review, the self model."""
+"""Commands about beliefs: duplicates, merges, candidates, review, the self model."""
 
 from __future__ import annotations
 

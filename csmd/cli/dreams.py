@@ -1,4 +1,4 @@
-"""The verbs about dreams: whether one is due, what it would do, doing it now, what it did, taking it back."""
+"""Commands about dreams: status, plan, run, history, diff, undo."""
 
 from __future__ import annotations
 

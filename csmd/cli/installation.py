@@ -1,4 +1,4 @@
-"""The verbs that put csmd into place, start and end it, look whether it is well, and take it away."""
+"""Commands that install, start, stop, examine and remove csmd."""
 
 from __future__ import annotations
 

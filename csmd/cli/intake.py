@@ -1,4 +1,4 @@
-"""The verbs that take something in, or out, and wait for it: import, export, sync, model, backup, restore, repair."""
+"""Commands that import, export, sync, back up and repair, and wait for it."""
 
 from __future__ import annotations
 

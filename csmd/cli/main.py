@@ -1,4 +1,4 @@
-"""The command line: parses, asks the daemon, shows the answer; each verb is a few lines. Completion imports nothing heavy."""
+"""Parses the command line; exit codes, crash reports, completion."""
 
 from __future__ import annotations
 

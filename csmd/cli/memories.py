@@ -1,4 +1,4 @@
-"""The verbs about what is remembered: search, remember, brief, list, show, edit, topics, tags, links, and what failed."""
+"""Commands about memories: search, remember, list, show, edit, topics, links."""
 
 from __future__ import annotations
 

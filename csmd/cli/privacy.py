@@ -1,4 +1,4 @@
-"""The verbs that leave something out or take it out: pause, forget, purge, scan, projects."""
+"""Commands that leave out or remove: pause, forget, purge, scan, projects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people see, at 80 columns: screens as lines, tables, amounts, ages, sizes and widths; values in, text on a console.
+"""How screens look at 80 columns: lines, tables, amounts, ages, widths.
 
 A screen is what a function yields: lines and strings, of which "" is an empty line. `show` prints it.
 """

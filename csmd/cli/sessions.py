@@ -1,4 +1,4 @@
-"""The verbs about sessions: conversations, checkpoints, goals, what a session was told and why."""
+"""Commands about sessions: conversations, checkpoints, goals, receipts."""
 
 from __future__ import annotations
 

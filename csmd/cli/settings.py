@@ -1,4 +1,4 @@
-"""`csmd config`: every key with its meaning, its value and where that is from; a key is set without a byte beside it."""
+"""`csmd config`: lists, reads and edits settings without touching other bytes."""
 
 from __future__ import annotations
 

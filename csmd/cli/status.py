@@ -1,4 +1,4 @@
-"""The verbs that show what the daemon does: status, tail, logs, top."""
+"""Commands that show what the daemon does: status, tail, logs, top."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The screen of `csmd top`: a tab for each pane, a table in each, a page for one row. It asks on a thread of its own.
+"""The screen of `csmd top`: sessions, memories, events and dreams.
 
 This is the only module that knows Textual; `csmd top` imports it when it is shown.
 """

@@ -1,4 +1,4 @@
-"""A verb as a row: the tool it asks, its options, the screen that shows the answer; and which project, and who asks."""
+"""A command as a row: the tool it asks, its options, its screen."""
 
 from __future__ import annotations
 

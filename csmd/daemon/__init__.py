@@ -1,1 +1,1 @@
-"""The process: socket, watcher, background work and the tools it answers."""
+"""The process: socket, background work, injection."""

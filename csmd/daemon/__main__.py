@@ -1,4 +1,4 @@
-"""`python -m csmd.daemon`: reads the configuration, runs the daemon, says on stderr why it cannot."""
+"""`python -m csmd.daemon`: runs the daemon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the daemon's parts share: store, settings and clock, what waits for the background thread, what troubles it."""
+"""What the daemon's parts share: store, settings, clock, who waits, trouble."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When to dream, the dream as a task with its lock, and the pages that people edited, read back."""
+"""When to dream, the dream as a task, and reading back edited pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alarms and how they are told; which of the assistant's versions and directories are in use."""
+"""Alarms and how they are announced; assistant versions and directories in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the daemon does by the clock: instruction files read again, backups, what is kept how long, how the store grows."""
+"""What is done by the clock: instruction files, retention, backups."""
 
 from __future__ import annotations
 

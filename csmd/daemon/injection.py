@@ -1,4 +1,4 @@
-"""What an event's answer puts before the assistant: composed on the hooks' reader, its receipt noted on the writer."""
+"""Composes what an event's answer tells the assistant, with its receipt."""
 
 from __future__ import annotations
 

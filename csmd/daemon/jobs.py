@@ -1,4 +1,4 @@
-"""The parts that work in the background, and the table of what they do, in which order and when."""
+"""The table of background jobs: what each does, in which order, when it is due."""
 
 from __future__ import annotations
 

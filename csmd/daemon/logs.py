@@ -1,4 +1,4 @@
-"""The log: a private, rotating file that holds nobody's words.
+"""The daemon's log: private, rotating, without anybody's words.
 
 What an exception says may quote what a peer sent, a transcript held or a path is called: of an
 exception only its type and the places in the code are written. Our own lines are fixed words,

@@ -1,4 +1,4 @@
-"""What is read: transcripts that grew, by hints, sweeps and the backlog, and the events in the spool; a repair reads alike."""
+"""Reads hinted and swept transcripts, the backlog and the spool."""
 
 from __future__ import annotations
 

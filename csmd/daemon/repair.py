@@ -1,4 +1,4 @@
-"""`python -m csmd.daemon.repair`: restores or repairs the database while no daemon runs; says in JSON what it did.
+"""`python -m csmd.daemon.repair`: restores or repairs the database without a daemon.
 
 Everything is made and looked at beside the database, from copies. Only then the old files are set aside,
 never deleted, and the new one takes their place: what fails before that has changed nothing.

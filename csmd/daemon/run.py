@@ -1,4 +1,4 @@
-"""How a process of the daemon's begins and ends: with the recorded configuration, its errors on stderr."""
+"""Builds the daemon's parts in order, runs them and ends them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The background thread: walks a table of jobs from top to bottom, a bounded piece of each, and rests in between.
+"""The background thread: walks a table of jobs, one bounded piece at a time.
 
 It knows no job by name. Each is a catch-all of its own: one that fails stops no other. `step` takes the time, so that
 tests drive it without a clock; `run` calls it when it is poked, hinted at, or a tick has passed.

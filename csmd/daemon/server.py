@@ -1,4 +1,4 @@
-"""The socket: requests in, each answered once, hooks before they leave by themselves.
+"""The ROUTER socket: requests in, each answered once, hooks before their deadline.
 
 A hook without an answer takes the daemon for hung, and hooks are then silent for a while. So one that is about to leave
 is told how it stands: what is stored is acknowledged, what is not it is to spool; a replay is known by its id.

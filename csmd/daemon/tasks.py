@@ -1,4 +1,4 @@
-"""Tasks that somebody waits for: import, sync, export, models, purge, scan, backup; on the background thread.
+"""Work that somebody waits for: import, sync, model, export, purge, scan, backup.
 
 `csmd import` tells by what lies there what it is given: what `csmd export` wrote, a memory directory, or transcripts.
 """

@@ -1,4 +1,4 @@
-"""Trained weights and lists of words that come with csmd, and how they are read."""
+"""Trained weights and word lists, read at first use."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Whether csmd works here: looks, sends a marker, returns findings; nothing is printed."""
+"""Whether csmd works here; looks and returns findings."""

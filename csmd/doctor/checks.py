@@ -1,4 +1,4 @@
-"""The checks of `csmd doctor`, one function each; values in, findings out.
+"""The checks of `csmd doctor`, one function each.
 
 A check's name is its function's, its question the function's docstring. Their order is that in which a turn goes: from
 the assistant to the store; the rest behind.

@@ -1,4 +1,4 @@
-"""`csmd doctor` walks every check, and sends a marker through the registered hooks; it changes nothing."""
+"""`csmd doctor`: sends a marker through the hooks and walks the checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The assistant's settings as far as they stop or distort capture: read, never written; values in, values out.
+"""The assistant's settings, read only: what stops or distorts capture.
 
 Which files there are, which decides, and what their keys are called is Claude Code's own vocabulary. A file that is
 no JSON object says nothing but its problem. Measured (docs/hooks.md); what writes is settings.py.

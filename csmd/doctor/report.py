@@ -1,4 +1,4 @@
-"""`csmd report`: what a bug report needs, in one text file without any word that is not csmd's own."""
+"""`csmd report`: what a bug report needs, without any word of the user's."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Background consolidation: gated, planned, reversible; a plan first, then its deed, in a journal that can be undone."""
+"""Background consolidation: gated, planned, reversible; pages and days."""

@@ -1,4 +1,4 @@
-"""What a dream looks at, what it does to it, and what an action leaves: values."""
+"""Values of a dream: what it looks at, what it does, what an action leaves."""
 
 from __future__ import annotations
 

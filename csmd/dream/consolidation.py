@@ -1,4 +1,4 @@
-"""What a dream does in one project: a snapshot to actions, in phases, each of which sees what those before it have done; pure."""
+"""Plans a dream over one project: a snapshot to actions, in phases; pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of days and of sessions that are live, written from rows."""
+"""Writes the files of days and of live sessions."""
 
 from __future__ import annotations
 

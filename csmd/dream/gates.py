@@ -1,4 +1,4 @@
-"""Whether to dream now: what the gates ask, and who holds the lock."""
+"""Whether to dream now, and the lock over the pages."""
 
 from __future__ import annotations
 

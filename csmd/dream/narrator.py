@@ -1,4 +1,4 @@
-"""What many sessions together tell that none of them says: facts counted over packets, failures and digests."""
+"""Facts counted over packets, failures and digests."""
 
 from __future__ import annotations
 

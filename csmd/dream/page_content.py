@@ -1,4 +1,4 @@
-"""What stands on which page: the user's, the projects', the themes', the index."""
+"""What stands on which page: user, projects, themes, index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people did to the pages: the files beside what csmd wrote last, as single edits, and carrying these out.
+"""Reads people's edits of pages and carries them out.
 
 A line is known by the memory it names, or by its words where an editor has lost the comment. One that stands under
 another heading or on another page is moved, which is no edit. A page that lost too much at once was truncated, by a

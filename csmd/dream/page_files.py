@@ -1,4 +1,4 @@
-"""Pages on disk are brought up to date, journalled; what was forgotten leaves them."""
+"""Brings the pages on disk up to date, journalled."""
 
 from __future__ import annotations
 

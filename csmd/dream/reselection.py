@@ -1,4 +1,4 @@
-"""Old memories chosen anew: a plan of small writes that can be taken back."""
+"""Chooses the memories of an older csmd anew, journalled like a dream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hands of a dream: reads a scope, plans it, and carries the plan out in small transactions through the journal.
+"""The steps of a dream: reads, plans and applies in small transactions.
 
 All of it in steps that take milliseconds each: some memories read, a look at one, a few actions written. Others read,
 write and are answered in between. Planning takes a reader's time and the caller's, never the writer's. What is not

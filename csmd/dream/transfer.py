@@ -1,4 +1,4 @@
-"""What moves between homes, and the assistant's own notes."""
+"""Exports and imports memories, and the assistant's own notes."""
 
 from __future__ import annotations
 

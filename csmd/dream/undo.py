@@ -1,4 +1,4 @@
-"""What a dream changed, and taking it back: rows and files as they were before."""
+"""Shows what a dream changed and undoes it: rows and files."""
 
 from __future__ import annotations
 

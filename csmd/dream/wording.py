@@ -1,4 +1,4 @@
-"""Whether one statement says all that another says, whatever its frame, voice, order of parts and empty words; pure.
+"""Whether one statement says all that another says, in whatever order and voice.
 
 A merge rests on it: where nobody can tell, two statements are two.
 """

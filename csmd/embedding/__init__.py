@@ -1,1 +1,1 @@
-"""TODO."""
+"""Vectors, from one child process."""

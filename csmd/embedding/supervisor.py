@@ -1,4 +1,4 @@
-"""Model files on disk; starts, asks, times out and buries the worker that makes vectors."""
+"""Installed models, and the worker process: started, asked, timed out, ended."""
 
 from __future__ import annotations
 

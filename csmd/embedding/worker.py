@@ -1,4 +1,4 @@
-"""The one process that imports fastembed, numpy and tiktoken: texts in on stdin, int8 vectors out on stdout.
+"""The child process that makes vectors: texts in, int8 vectors out.
 
     python -m csmd.embedding.worker MODEL_DIR --idle-s 300        serves; makes no network connection, ever
     python -m csmd.embedding.worker --fetch DEST --model NAME     the explicit network step

@@ -1,1 +1,1 @@
-"""Turns to statements: choosing the sentences worth keeping, without paraphrasing."""
+"""Turns to statements, digests, packets and failure reports."""

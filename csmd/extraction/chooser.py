@@ -1,4 +1,4 @@
-"""Chooses what of a conversation is worth keeping: passages, weighed by one regression against one bar; pure.
+"""Chooses passages worth keeping by one regression over plain features.
 
 A candidate is a passage: a sentence with those behind it in its section, as many as MOST_WORDS content words allow,
 without the sentences that refusals.py names. FEATURES weigh it, the same for whatever it stands in: a prompt, a message,

@@ -1,4 +1,4 @@
-"""What a sentence is as a memory: gate, category, confidence, decay and whether it is about its speaker; pure.
+"""What a sentence is as a memory: gate, category, confidence, decay, scope.
 
 One linear model for every way in (transcripts, `csmd remember`, the memory server, edited pages, imports). Its features
 are the words of a sentence, pairs of neighbouring words, and the same with words replaced by their class ("when",

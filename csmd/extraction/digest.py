@@ -1,4 +1,4 @@
-"""A session's digest: what it was for, what was decided, done, broken and left open; harvested, never paraphrased; pure.
+"""A session's digest: goal, outcome, decisions, changes, failures, open ends.
 
 A conversation has one version for each compaction, of everything up to it, and a last one that is made anew while it
 goes on: which versions there are, and their bytes, follow from what is stored alone. Every part has its room, so that

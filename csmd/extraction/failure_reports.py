@@ -1,4 +1,4 @@
-"""Errors by their fingerprints, and symptom, cause and refutation as a session tells them."""
+"""Error fingerprints; symptom, cause and refutation in a session."""
 
 from __future__ import annotations
 

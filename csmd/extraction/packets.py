@@ -1,4 +1,4 @@
-"""Experience packets: what was asked, done and felt in one exchange."""
+"""Turns to experience packets with internal state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences that state nothing that lasts: narration, counts, questions, orders, what a program printed; pure."""
+"""Sentences that state nothing lasting: narration, counts, questions, orders."""
 
 from __future__ import annotations
 

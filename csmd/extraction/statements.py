@@ -1,4 +1,4 @@
-"""Chooses the statements of conversations, and notes the words of tool calls by which a search finds them."""
+"""Turns past the cursor to statements."""
 
 from __future__ import annotations
 

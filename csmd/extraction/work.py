@@ -1,4 +1,4 @@
-"""What a session did and said of it: files, commands, commits, decisions, what is open."""
+"""What a session did: files, commands, commits, decisions, open ends."""
 
 from __future__ import annotations
 

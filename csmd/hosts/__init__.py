@@ -1,1 +1,1 @@
-"""TODO."""
+"""One adapter for each assistant."""

@@ -1,4 +1,4 @@
-"""What is read out of a decoded line or payload: strings, ids and names, times; nothing of another type gets through."""
+"""What an adapter supplies, and reading untrusted JSON values."""
 
 from __future__ import annotations
 

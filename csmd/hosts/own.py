@@ -1,4 +1,4 @@
-"""Session files of csmd's own, in the host's format: lines in, messages out, and how they are taken in as turns.
+"""csmd's own session files as an adapter.
 
 Entries are user, assistant, system, summary (stands for several messages) and tombstone (what it names is skipped).
 Who speaks is told by the path, never by the line: only a user's line that a person typed carries a mark that nobody

@@ -1,1 +1,1 @@
-"""What csmd writes outside its own directories: planned, applied, recorded, taken back; values out, nothing is printed."""
+"""What is written outside csmd's directories: planned, applied, recorded, reverted."""

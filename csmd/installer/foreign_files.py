@@ -1,4 +1,4 @@
-"""Files that csmd has entries in but does not own: read, locked, written atomically through symlinks, restored byte for byte."""
+"""Files that csmd has entries in but does not own: locked, written whole, restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans, records and reverts what csmd writes outside its own directories; removes what it wrote inside."""
+"""Plans, records and reverts what is written outside csmd's directories."""
 
 from __future__ import annotations
 

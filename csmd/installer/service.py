@@ -1,4 +1,4 @@
-"""The service that runs the daemon: unit files for systemd and launchd, or a detached process; start, stop and status."""
+"""The service that runs the daemon: systemd, launchd, or a detached process."""
 
 from __future__ import annotations
 

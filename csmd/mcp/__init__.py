@@ -1,1 +1,1 @@
-"""The rim for models: an MCP server that knows the socket and nothing behind it."""
+"""The MCP server for models."""

@@ -1,4 +1,4 @@
-"""The four tools of a session's model: what each takes, and the short text that it answers.
+"""The four MCP tools of a session's model.
 
 Who speaks is settled by the path: what comes in here is an assistant's, whatever it says. An answer is fenced as
 reference data and capped; whatever csmd can explain is told in words as the tool's error.

@@ -1,4 +1,4 @@
-"""The server on standard input and output: what a session's model is told of csmd, and its calls handed to the daemon.
+"""The MCP server on standard input and output.
 
 No call keeps the daemon's socket: each opens it anew, and a daemon that was restarted meanwhile is found. Nothing is
 written but the protocol, and nobody is waited for when the client has gone. The SDK costs a second: `serve` imports it.

@@ -1,1 +1,1 @@
-"""Statements to memories: one door, with confidence, confirmation and provenance."""
+"""Statements to memories, and what becomes of them."""

@@ -1,4 +1,4 @@
-"""Failures, what mended them, and what their files became, tied to memories."""
+"""Links failures to what mended them and to memories."""
 
 from __future__ import annotations
 

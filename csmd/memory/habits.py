@@ -1,4 +1,4 @@
-"""What somebody does again and again becomes a candidate, and a memory when it has proved itself."""
+"""Recurring packets to candidates, and to memories when they have proved themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one door by which a statement becomes a memory or confirms one; and forgetting."""
+"""The one door: a statement to a new memory or a confirmation; forgetting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person can answer about what waits, and what each answer does: keep, edit, drop, supersede.
+"""What waits for a person, and what each answer does.
 
 What an answer does depends on what is asked about: a memory, a belief that was inferred, a pair of memories, a change
 of which a person has to say whether it is one, a warning.

@@ -1,4 +1,4 @@
-"""How sessions ended and led to others, and what that says of csmd's assistant."""
+"""How sessions ended by kind of work, links between sessions, drift warnings."""
 
 from __future__ import annotations
 

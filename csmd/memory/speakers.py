@@ -1,4 +1,4 @@
-"""Looks once more at who spoke in prompts that were stored as the user's, and at what was believed because of them.
+"""Corrects who spoke in prompts that an older csmd stored as the user's.
 
 A program's words, a sub-agent's prompt and what a prompt quotes are not what a user stated. Killed anywhere it goes on
 with the next turn; a turn that is looked at twice is found as it was left.

@@ -1,4 +1,4 @@
-"""Where no rule may tell whether one memory replaces another, a person is asked; an answer is final."""
+"""Carries out that one memory replaces another, and takes it back."""
 
 from __future__ import annotations
 

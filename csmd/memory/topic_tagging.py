@@ -1,4 +1,4 @@
-"""The topics of a project, from the words of its memories."""
+"""Finds the topics of a project in the words of its memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Duplicates, faded memories, orphans and missing vectors: found, merged and archived; and what is believed, by subject."""
+"""Duplicates, faded memories, orphans, missing vectors: found, merged, archived."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What must not be stored, and how purged words are known."""

@@ -1,4 +1,4 @@
-"""What was purged is known again by keyed hashes of its words, never by the words: values in, values out.
+"""Purged words are known again by keyed hashes, never by the words.
 
 Words are compared folded: neither case, accents nor invisible characters count, nor what stands
 between two words (white space, line breaks, quotes, markup). A match covers whole words, so that

@@ -1,4 +1,4 @@
-"""Secrets are taken out of text before anything stores it."""
+"""Takes secrets out of decoded text."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A question to the right memories: search, the brief, the recall at a prompt."""
+"""A question, prompt or start to the right memories."""

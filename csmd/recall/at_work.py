@@ -1,4 +1,4 @@
-"""What is told at work: a failure seen before, and the files at hand."""
+"""What is told at work: a failure seen before, the files at hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session is told at its start: the memories that its place sees, but for what its context holds already.
+"""What a session is told at its start.
 
 Beside them stands what the last sessions came to, and once, of a promise that is about to fade, whether it is open.
 """

@@ -1,4 +1,4 @@
-"""What a session stands at, told once after its context was compacted."""
+"""What a session stands at, told once after a compaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes within one budget, fenced; how much by context bracket; sentences that tell something."""
+"""Notes fenced within one budget, by how full the context is."""
 
 from __future__ import annotations
 

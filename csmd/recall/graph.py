@@ -1,4 +1,4 @@
-"""What lies beside some memories, one hop over the graph: links, supersession, shared topics, shared sessions.
+"""What lies one hop beside a memory: links, supersession, topics, sources.
 
 What an edge is worth is a table and a sum; two statements read them, however many memories there are.
 """

@@ -1,4 +1,4 @@
-"""Statements that bear on what is asked, among passages of talk and memories, by words and by meaning.
+"""Passages and memories that bear on a question, by words and vectors.
 
 Each index is asked once: 200 of the best by words, 200 of the nearest by meaning. What these lists tell of a passage, of
 those beside it and of its session thins them out to CANDIDATES, which alone are read and scored (ranking.py).

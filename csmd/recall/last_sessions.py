@@ -1,4 +1,4 @@
-"""The last sessions of a place: what each was on, came to and left open, as its digest tells it."""
+"""What the last sessions of a project came to and left open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The living state: what csmd makes of recent sessions, before any of it is sure; a preview, never durable truth.
+"""The advisory preview: what csmd makes of recent sessions before it is sure.
 
 A line says what was seen in packets, candidates and outcomes, with figures and where from. One that orders, asks or holds
 without exception is left out: what is not sure must not sound as if it were. Its own budget is trimmed in a fixed order,

@@ -1,4 +1,4 @@
-"""What is put beside a prompt: the statements that bear on it, what holds now first, fenced; or nothing.
+"""What is told beside a prompt, or nothing.
 
 One score decides (ranking.py): where nothing reaches the floor, nothing is told. What bears on the prompt is told newest
 first; from each statement its thread leads to what was said later, and the older stands there as "before". Nothing is

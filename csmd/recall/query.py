@@ -1,4 +1,4 @@
-"""What a question or prompt asks for beside its words: a time, names, things to be taken as they are written; pure.
+"""What a question asks for beside its words: a time, names, quoted text.
 
 A reading only prefers: nothing that a question does not name is left out, so that a time word that was meant otherwise
 costs a place and no answer.

@@ -1,4 +1,4 @@
-"""How well a statement bears on what is asked: a logistic score over few plain features; pure.
+"""How well a statement bears on a question: a logistic score; pure.
 
 The weights are fitted by tests/bench/train_bearing.py (csmd/data/bearing.json; docs/extending.md). No feature
 depends on how long a prompt is. Without an embedding model the features of meaning are absent, and other weights hold.

@@ -1,4 +1,4 @@
-"""What a search shows: memories and exchanges, each once, the best first."""
+"""Search results: memories and exchanges, each once, best first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no longer holds: what stands in its place, and what repeats it in other words or at the side of it, an echo.
+"""What no longer holds, and what stands in its place.
 
 A decision that was overturned has its own memory, which says so. What was said around it has none: the assistant's
 "okay, I will use Redis", the order that a session began with, a checkpoint's pieces. They are told from what they say:

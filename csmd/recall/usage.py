@@ -1,4 +1,4 @@
-"""Whether a session made use of what it was told: its own words turn up in what the assistant says or calls next.
+"""Whether a session used what it was told.
 
 What somebody else said first proves nothing: a word of the prompt, of what was in the context before, of a tool's
 result. So a told thing is followed turn by turn, and loses every mark that another's turn brings before the assistant's.

@@ -1,4 +1,4 @@
-"""Which projects a place sees, what is HOT there, and what the assistant is told anyway."""
+"""Which projects a place sees, what is HOT there, what is known anyway."""
 
 from __future__ import annotations
 

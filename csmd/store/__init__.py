@@ -1,1 +1,1 @@
-"""The database and csmd's own files; the only place with SQL."""
+"""The database and csmd's own files; the only SQL."""

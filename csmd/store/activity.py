@@ -1,4 +1,4 @@
-"""What is counted and how the database grows; what was composed and looked for, in numbers; what happens, for who looks on."""
+"""Counters, sizes, telemetry in numbers, the feed of tail and top."""
 
 from __future__ import annotations
 

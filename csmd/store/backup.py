@@ -1,4 +1,4 @@
-"""Copies of the database: of one moment while it is written, whole or not at all, looked at before they count.
+"""Copies of the database, each of one moment and checked.
 
 They lie in `backups/` beside it, named by their time. Nothing else there is ever removed.
 """

@@ -1,4 +1,4 @@
-"""How beliefs changed and why, and their exact return: the audit of each memory, images of before, answers, merges.
+"""The journal of changes of memories and candidates, with before-images and undo.
 
 Nothing is taken out of the audit; what was undone says when. A state is written there as `name=value` pairs, so that an
 undo can give back what the change took and leave alone what else has happened since. Answers and the actions of dreams

@@ -1,4 +1,4 @@
-"""The one queue of candidates, and the experience packets that they are made of."""
+"""Experience packets and the candidate queue."""
 
 from __future__ import annotations
 

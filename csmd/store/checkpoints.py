@@ -1,4 +1,4 @@
-"""Checkpoints as rows, which are to be made, and goals: what a person or an assistant said a project or session is for."""
+"""Checkpoints and goals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store: one writer thread with group commit, three read-only readers with deadlines.
+"""The store: one writer with group commit, readers with deadlines.
 
 A write is a function that reads, decides and writes on the writer's connection; it returns
 after its commit, so that an acknowledgement means it is on the disk. Writes that wait

@@ -1,4 +1,4 @@
-"""How far each stage has come: positions in transcripts and in rows, moved with the rows they stand for."""
+"""How far each stage and each transcript is."""
 
 from __future__ import annotations
 

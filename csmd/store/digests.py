@@ -1,4 +1,4 @@
-"""Digests of sessions as rows, the links between sessions, and how kinds of work ended in them."""
+"""Session digests, links between sessions, outcomes by kind of work."""
 
 from __future__ import annotations
 

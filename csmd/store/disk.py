@@ -1,4 +1,4 @@
-"""What the project resolver asks of the disk; an answer never raises and never waits for a pipe.
+"""What project identification asks of the disk, bounded in time.
 
 Satisfies `csmd.capture.project_identity.Disk`. Each question is one or two system calls, `real` one for each
 part of the path.

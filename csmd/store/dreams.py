@@ -1,4 +1,4 @@
-"""Dreams and their journal: what each changed, before and after; what the gates ask the rows."""
+"""Dreams and their journal; the facts that gates ask for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hooks reported, as hashes only, and what they told before the transcript did; probes, sessions that no hook reported, clients in use."""
+"""Hook events as hashes, provisional turns, probes, reporting clients."""
 
 from __future__ import annotations
 

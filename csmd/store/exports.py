@@ -1,4 +1,4 @@
-"""Memories as they go from one home into another: all that is kept of one, without row keys, and its way back in.
+"""Memories as they go from one home to another.
 
 Ages count active days, which the other home counts for itself: what is left of each is what travels. A memory's twin
 (put aside by a merge because it says the same) stays where it is; vectors and indexes are made anew.

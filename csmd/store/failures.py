@@ -1,4 +1,4 @@
-"""What failed and what mended it, known by the turns that show it; symptoms and refutations, and in whose words they were said."""
+"""Errors, fixes, symptoms and refutations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""csmd's own files: private directories, atomic writes, bounded reads, the spool, the quarantine, memory and session files."""
+"""csmd's own files: private directories, atomic writes, spool, quarantine."""
 
 from __future__ import annotations
 

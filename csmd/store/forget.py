@@ -1,4 +1,4 @@
-"""What goes with a memory that is forgotten: what dreams have kept of it, and that days are told without it.
+"""What goes with a forgotten memory.
 
 Where a dream changed it, the whole action leaves the journal: half an undo is none. Of pages only its line does. What may
 tell it is looked for in all that was ever told, some rows at a time and on a reader (`looking`): the write looks at what

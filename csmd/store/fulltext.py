@@ -1,4 +1,4 @@
-"""What words are looked for in, in SQLite's own way; another backend would have a twin of this module.
+"""Full-text hits and document frequencies (FTS5).
 
 A search costs as much as the rows that hold its words, and a common word of a large store is in most of them while it
 tells them apart the least. So the words of a question are taken from the rarest on until the rows that hold them are

@@ -1,4 +1,4 @@
-"""What must hold of the database and of what is believed: the file's own soundness, and rules as queries that return no rows.
+"""Invariants of beliefs as queries, and the soundness of the file.
 
 A row of INVARIANTS is a rule in words, the query for what breaks it (one column: an id to look at), and the remedy.
 What was forgotten is known by keyed hashes alone, which no query can make: that one rule is walked, `_forgotten`.

@@ -1,4 +1,4 @@
-"""The pages that people read and edit, and the files of days, as csmd wrote them last; which lines leave them with what they stand for."""
+"""Pages as last written or read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements, memories, their provenance, links, scenes and rests: what is believed, and why."""
+"""Statements, memories, provenance, links and scenes."""
 
 from __future__ import annotations
 

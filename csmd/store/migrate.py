@@ -1,4 +1,4 @@
-"""Forward-only migrations: each file and its record in one transaction; a shipped file never changes."""
+"""Forward-only migrations, each with its record in one transaction."""
 
 from __future__ import annotations
 

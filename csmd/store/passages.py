@@ -1,4 +1,4 @@
-"""Passages: the runs of sentences that are found and told, each a slice of its turn.
+"""Passages: slices of turns that are found and told, and their index.
 
 Triggers keep them in step with turns on every path (migration 0005). A store of before passages has turns without them:
 they are filled in the background, and until then, and until passages have vectors, its index of turns is kept beside.

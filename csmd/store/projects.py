@@ -1,4 +1,4 @@
-"""Projects: which row a place counts to, what it is known by, the days on which each was active, and what their instruction files say."""
+"""Projects, aliases, active days, names, instruction texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Takes out of the database what tombstones forbid: planned from what was typed, counted, laid down, carried out."""
+"""Removes purged text from the database: planned, counted, carried out by a table."""
 
 from __future__ import annotations
 

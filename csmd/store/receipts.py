@@ -1,4 +1,4 @@
-"""Receipts: what was put before the assistant, when, why, how many tokens it took, and what the session made of it."""
+"""Receipts of injections: what, when, why, tokens, whether used."""
 
 from __future__ import annotations
 

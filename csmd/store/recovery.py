@@ -1,4 +1,4 @@
-"""What can still be read of a damaged database: its tables' rows, around the pages that are gone.
+"""Reads a damaged database and makes a sound one.
 
 Nothing here is of one schema: a table is read by its keys, from both ends, then its middle in halves.
 """

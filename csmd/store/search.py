@@ -1,4 +1,4 @@
-"""What search reads: scored rows by words and by vector, their texts, what stands beside them, and what a search is limited to."""
+"""Reads for retrieval: scored rows, texts, neighbours, filters."""
 
 from __future__ import annotations
 

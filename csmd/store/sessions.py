@@ -1,4 +1,4 @@
-"""Conversations as they are looked at: listed, described, read in order; what they took; which transcripts a tool wrote."""
+"""Sessions as listed, described and read; token usage; tampered transcripts."""
 
 from __future__ import annotations
 

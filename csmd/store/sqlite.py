@@ -1,4 +1,4 @@
-"""Everything that is SQLite's own: opening, extensions, pragmas, rows and deadlines.
+"""SQLite connections, extensions, pragmas, rows as values, deadlines.
 
 Portable SQL lives beside the functions that run it; only this module, fulltext.py, passages.py, vectors.py and the
 migrations would have a twin for another backend (design section 6).

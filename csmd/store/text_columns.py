@@ -1,4 +1,4 @@
-"""Every column and file of csmd that holds what people or tools said, and what a purge does with each of them.
+"""Every column and file that holds text, and how a purge treats it.
 
 Purge, scan, redaction and repair walk these tables; tests fail on a column or a file that is missing here.
 """

@@ -1,4 +1,4 @@
-"""What the user made csmd forget or purge, as keyed hashes, and in which places each holds: everything that stores something asks here first."""
+"""What was forgotten or purged, as keyed hashes."""
 
 from __future__ import annotations
 

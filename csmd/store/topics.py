@@ -1,4 +1,4 @@
-"""What memories are about, topics and who tagged with them; and the graph over what is remembered."""
+"""Topics, tags, links by hand, graph counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions and turns: what was said, each exactly once; the host's queue, the room of a session, tool output and how long it is kept."""
+"""Turns exactly once; the queue, room for a session, retention of tool output."""
 
 from __future__ import annotations
 

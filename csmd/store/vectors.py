@@ -1,4 +1,4 @@
-"""Vectors of memories and passages by model, in sqlite-vec's own way; another backend would have a twin of this module.
+"""Vectors of memories and passages by model (sqlite-vec).
 
 Each vector is stored whole, in a table of its model and kind, and by its signs: one bit for each number. Of few vectors
 all are compared whole; of many only those whose signs are the nearest, so that a question does not read all of a large

@@ -1,4 +1,4 @@
-"""Workspaces, named sets of projects with a wall around them; and projects as people see them."""
+"""Workspaces (walls), and merging, splitting and listing projects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text for people and for models: cut, counted, plural, and safe inside csmd's fence; pure."""
+"""Text for people and models: cut, counted, plural, safe inside csmd's fence; pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The YAML at the head of a markdown file, read without trust: a mapping or a reason, never a crash or a hang; pure.
+"""The YAML head of a Markdown file, read without trust and written; pure.
 
 No aliases (ten of them make a billion), nothing beyond HEAD_BYTES, nothing that is not a mapping.
 """

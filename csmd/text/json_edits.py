@@ -1,4 +1,4 @@
-"""Edits of JSON text that leave every other byte alone: find a member, cut items out, append one; pure.
+"""Edits of JSON text that leave every other byte alone; pure.
 
 Works on text that was parsed before, so it need not find mistakes, and only on the levels it is asked for, so nesting
 is no concern. New text takes on the file's own indent, line ends and spacing as far as it shows them.

@@ -1,4 +1,4 @@
-"""Names and lines of pages."""
+"""The one-line form of a page's entry, and back; pure."""
 
 from __future__ import annotations
 

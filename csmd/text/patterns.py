@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled when they are first used; pure.
+"""Regular expressions compiled at first use; pure.
 
 The tables that tell sentences apart have more than a hundred of them: 60 ms of the processor, which every start of the
 daemon would pay and only extraction needs.

@@ -1,4 +1,4 @@
-"""Text as rows, sentences, sections and passages: what is found, told and chosen; pure.
+"""Text as rows, sentences, sections and passages; pure.
 
 A passage is a run of neighbouring sentences of one section, the unit that is found and told. Its offsets are characters of
 the text given, so that it is stored as two numbers. A section ends at a heading and at both ends of a code block; an empty

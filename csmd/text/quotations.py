@@ -1,4 +1,4 @@
-"""Finds the parts of a prompt that the user did not write: quoted and indented lines, text in tags, pasted mails; pure.
+"""Which parts of a prompt are somebody else's words; pure.
 
 Offsets are characters of the prompt. Code in fences and between backticks is left to who reads prose: a tag in it tags
 nothing. A mail goes to the end of its prompt, since nothing says where its last line is.

@@ -1,4 +1,4 @@
-"""What a text is searched and compared by: words, stems, dates, names in parts, pairs of letters; pure.
+"""Words, stems, dates and names that a text is searched by; pure.
 
 Other languages than English: pairs of letters stand for words in Chinese, Japanese and Korean, since nothing marks where
 one ends. Russian and German: a word is asked for by its beginning, without its ending; of a German compound also by its

@@ -1,4 +1,4 @@
-"""What the daemon can be asked, one table: the command line, `csmd tool` and MCP all read it; nobody lists tools twice."""
+"""What the daemon can be asked: one table for the command line, `csmd tool` and MCP."""
 
 from __future__ import annotations
 

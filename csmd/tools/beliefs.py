@@ -1,4 +1,4 @@
-"""Beliefs: duplicates, merges and archiving; candidates and their promotion; what waits for a person's answer."""
+"""Tools on beliefs: duplicates, merges, archive, candidates, promotion, review."""
 
 from __future__ import annotations
 

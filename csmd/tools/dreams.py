@@ -1,4 +1,4 @@
-"""What can be asked of dreams: the gates, the plan that is the dry run, one now, what one did, taking it back.
+"""Tools on dreams: gates, plan, run, diff, undo, history.
 
 What a plan or a dream says of a project is told only where that project may be seen; who cannot see all of them is told
 how much is left out. Markdown that a dream wrote is of all projects: with walls it is shown to a person only.

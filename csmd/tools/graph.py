@@ -1,4 +1,4 @@
-"""The graph over what is remembered: topics, links by hand, what lies beside a memory, how many there are of each.
+"""Tools on the graph: topics, tags, links, neighbours, counts.
 
 What a person tags or links stays as they said; an assistant's tag is marked as its own, its link weighs half at most
 and redraws none that is there. What is behind a wall is in no answer.

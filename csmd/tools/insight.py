@@ -1,4 +1,4 @@
-"""What csmd knows of itself and of failures: digests, the self model, the living state, errors and their fixes."""
+"""Tools on digests, the self model, the living state and errors."""
 
 from __future__ import annotations
 

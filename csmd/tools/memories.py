@@ -1,4 +1,4 @@
-"""Memories: listed, shown, saved, forgotten, superseded; the briefs and recalls that sessions would get."""
+"""Tools on memories: list, show, save, forget, supersede; brief and recall."""
 
 from __future__ import annotations
 

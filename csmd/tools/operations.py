@@ -1,4 +1,4 @@
-"""Work that somebody waits for, pauses and purges, upkeep, the daemon's state, and what happens for who looks on."""
+"""Tools on operation: import, sync, purge, backup, status, tail, probe."""
 
 from __future__ import annotations
 

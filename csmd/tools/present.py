@@ -1,4 +1,4 @@
-"""Values as the JSON that answers hold, and what is meant by an id or the beginning of one."""
+"""Values as the JSON of answers; ids by their beginning."""
 
 from __future__ import annotations
 

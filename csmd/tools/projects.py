@@ -1,4 +1,4 @@
-"""Projects: listed, named, merged, split and walled in.
+"""Tools on projects: list, alias, merge, split, workspace.
 
 What changes which facts are seen where needs a person at a terminal: an assistant lowers no wall.
 """

@@ -1,4 +1,4 @@
-"""What a tool is: a row with a name, a summary and a function, whose parameters are checked by their types before it runs.
+"""A tool as a row: name, summary, function; parameters checked by its signature.
 
 A tool runs on a reader's thread: it may wait for the writer or the worker, never for the background thread.
 """

@@ -1,4 +1,4 @@
-"""Search; receipts of what was told, lookups as they were noted, how full contexts are, instruction files."""
+"""Tools on retrieval: search, receipts, context log, instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations, csmd's own session files, checkpoints and goals."""
+"""Tools on conversations, csmd's own session files, checkpoints, goals."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Claude Code's adapter."""

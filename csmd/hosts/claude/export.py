@@ -1,4 +1,4 @@
-"""Claude Code's transcript written again from stored turns, so that `claude --resume` goes on where it ended.
+"""Stored turns as a transcript that `claude --resume` takes.
 
 The lines are what the client reads back: one chain by `parentUuid`, each tool call answered by its result
 right behind it, a compaction as boundary and summary. Where that cannot be kept, because a result never came, or

@@ -1,4 +1,4 @@
-"""Claude Code's hooks: a payload to an event and its provisional turn, and the answer that the assistant reads."""
+"""Claude Code's hook payloads to events, and injected text to answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""csmd's entries in Claude Code's files: hooks and status line in settings.json, the memory server in .claude.json; pure.
+"""csmd's entries in Claude Code's settings files; pure.
 
 Each kind has a function that merges its entry into the text of a JSON object and one that takes it out. Merging what
 was merged, and removing where nothing of this home stands, changes nothing; every other byte stays as it is. `where` is

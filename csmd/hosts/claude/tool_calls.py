@@ -1,4 +1,4 @@
-"""What Claude Code's tools did, in neutral words, and which call wrote a transcript."""
+"""What Claude Code's tools did, in neutral words."""
 
 from __future__ import annotations
 

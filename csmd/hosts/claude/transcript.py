@@ -1,4 +1,4 @@
-"""Claude Code's transcripts: lines to turns, titles, tokens, and what left the queue of prompts."""
+"""Claude Code's transcript lines to turns, titles, token usage and queue."""
 
 from __future__ import annotations
 
