@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from recall.test_brief_session import HERE, store, told_on
+from recall.test_brief import HERE, store, told_on
 from recall.test_prompt import note
 
 from csmd.model import Brief

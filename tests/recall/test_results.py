@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,11 +19,12 @@ from csmd.capture import project_identity
 from csmd.memory import remember as believe
 from csmd.model import Category, Hit, Project, Provenance, Statement, Turn
 from csmd.recall import ranking, results, threads, visibility
-from csmd.store import failures, memories, passages, projects, turns
+from csmd.recall.results import Part
+from csmd.store import digests, failures, memories, passages, projects, turns
 from csmd.store.core import Store
 from csmd.store.search import Narrow
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
+from csmd.text import display, tokens
 
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)
 HERE, THERE = "/p/alpha", "/p/beta"
@@ -353,3 +355,144 @@ def test_a_question_that_utf_8_cannot_carry_is_answered_as_without_what_it_canno
     shelf.say("the kangaroo gateway listens on 8443")
     (hit,) = shelf.find("kangaroo `gate\ud800way` gateway \udcff\0")
     assert "8443" in hit.text
+
+
+# --- An exchange is shown once: what matched first, what stands beside it after, within the room that a hit has.
+
+
+def part(said: str, place: str = "", speaker: str = "user") -> Part:
+    return Part(speaker=speaker, place=place, text=said, cut=lambda limit: display.cut(said, limit))
+
+
+def test_a_turn_alone_is_told_as_it_is() -> None:
+    assert results.render_exchange([part("use uv here")], limit=1200) == "use uv here"
+
+
+def test_of_several_each_says_who_speaks_and_the_one_that_matched_stands_first() -> None:
+    parts = [part("uv", speaker="assistant"), part("pip or uv?", "before"), part("thanks", "after")]
+    told = results.render_exchange(parts, limit=1200)
+    assert told == "assistant: uv\n[before] user: pip or uv?\n[after] user: thanks"
+    assert results.matched_part(told) == "assistant: uv"
+
+
+words = st.text(alphabet="abc ", max_size=3000)
+
+
+@given(words, words, words, st.integers(200, 1200))
+def test_an_exchange_keeps_to_its_room_and_its_match_has_half_of_it(one: str, two: str, three: str, limit: int) -> None:
+    told = results.render_exchange([part(one), part(two, "before"), part(three, "after")], limit=limit)
+    assert len(told) <= limit
+    first = told.split("\n[before]")[0].removeprefix("user: ")
+    assert len(first) >= min(len(one), limit // 4)
+    assert len(one) + len(two) + len(three) > limit - 60 or told.count("…") == 0
+
+
+rows = st.integers(1, 30)
+
+
+@pytest.mark.invariant(
+    "No turn is shown in two hits of a search, and a hit is explained by the features that its score was made from"
+)
+@given(
+    st.lists(rows, unique=True, max_size=20),
+    st.dictionaries(rows, st.lists(st.integers(0, 30), max_size=2)),
+    st.integers(1, 9),
+)
+def test_no_turn_is_shown_in_two_hits(ranked: list[int], near: dict[int, list[int]], most: int) -> None:
+    groups = results.group_exchanges(ranked, near, {}, most=most)
+    shown = [seq for group in groups for seq in group]
+    assert len(shown) == len(set(shown)) and 0 not in shown
+    assert len(groups) <= most
+    assert [group[0] for group in groups] == [seq for seq in ranked if seq in {group[0] for group in groups}]
+    if len(groups) < most:
+        assert set(ranked) <= set(shown)
+
+
+def test_of_the_turns_beside_a_hit_the_better_comes_first() -> None:
+    assert results.group_exchanges([5], {5: (6, 4)}, {4: 0.9, 6: 0.1}, most=3) == [[5, 4, 6]]
+
+
+@pytest.mark.invariant(
+    "A search shows an exchange: a prompt with its answer, what was said at work between them only once"
+)
+def test_what_was_said_at_work_is_no_hit_beside_the_exchange_that_it_is_of() -> None:
+    near = {2: (4, 1), 3: (4, 1), 4: (0, 1), 6: (7, 5)}
+    assert results.group_exchanges([2, 3, 6], near, {}, most=9, midway={2, 3}) == [[2, 4, 1], [6, 7, 5]]
+    assert results.group_exchanges([4, 3], near, {}, most=9, midway={3}) == [[4, 1]]
+    assert results.group_exchanges([2, 3], near, {}, most=9) == [[2, 4, 1], [3]]
+
+
+# --- A session's summary is found by what was done in it, once for each session, and does not stand before what was said.
+
+
+WRITTEN = "2026-03-01T10:00:00.000Z"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "csmd.db", now=WRITTEN)
+    yield opened
+    opened.close()
+
+
+def digested(store: Store, session: str, said: str, *told: tuple[str, tuple[tuple[str, str], ...]]) -> None:
+    """A session of one turn with a digest for each of `told`: its text and (text, uuid) of what it was made of."""
+
+    def write(rows: Rows) -> None:
+        project = projects.ensure(rows, project_identity.identified("/p/shop"), now=WRITTEN)
+        turn = Turn(uuid=f"{session}-1", session_id=session, kind="user", text=said, at=WRITTEN)
+        turns.add_turn(rows, turn, text_hash=turn.uuid, host="claude", project=project, path="")
+        seq = rows.value("select seq from sessions where id = :id", id=session)
+        made = [
+            SimpleNamespace(
+                why="end", upto=1, at=WRITTEN, text=text, outcome="", prompts=1, calls=0, tokens=0,
+                items=[digests.ItemRow("goal", part, uuid, "", 1) for part, uuid in items],
+            )
+            for text, items in told
+        ]  # fmt: skip
+        digests.replace(rows, int(seq), made, turns=1)
+
+    store.write(write)
+
+
+def find(store: Store, query: str, kind: str, **narrow: str) -> list[Hit]:
+    return store.read(
+        lambda rows: results.find(
+            rows, query, projects=[1, 0], kind=kind, limit=10, embed=None, within=Narrow(**narrow)
+        )[0]
+    )
+
+
+def test_a_session_is_found_once_by_its_summary_with_the_turns_that_say_it(store: Store) -> None:
+    first = ("Goal: mend the exporter\nChanged exporter.py", (("mend the exporter", "u1"),))
+    last = ("Goal: mend the exporter\nAsked about kangaroos", (("mend it", "u1"), ("asked about kangaroos", "u2")))
+    digested(store, "one", "hello", first, last)
+    digested(store, "two", "hello again", ("Goal: paint the fence", (("paint the fence", "u3"),)))
+    (hit,) = find(store, "exporter kangaroos", "session")
+    assert (hit.id, hit.kind, hit.session_id, hit.project) == ("one", "session", "one", "/p/shop")
+    assert "kangaroos" in hit.text and hit.source_uuids == ("u2", "u1")
+    assert find(store, "giraffe", "session") == []
+    for limits, found in (
+        ({"since": WRITTEN}, 1), ({"until": WRITTEN}, 0), ({"session": "one"}, 1), ({"session": "two"}, 0), ({"gate": "epistemic"}, 0),
+    ):  # fmt: skip
+        assert len(find(store, "exporter kangaroos", "session", **limits)) == found, limits
+    assert store.read(
+        lambda rows: results.find(rows, "exporter", projects=[0], kind="session", limit=10, embed=None)[0]
+    ) == []  # fmt: skip
+
+
+def test_what_was_said_stands_before_the_summary_that_says_it_too(store: Store) -> None:
+    digested(store, "one", "mend the exporter today", ("Goal: mend the exporter", (("mend the exporter", "one-1"),)))
+    assert [hit.kind for hit in find(store, "mend exporter", "all")] == ["turn", "session"]
+    assert [hit.kind for hit in find(store, "mend exporter", "turn")] == ["turn"]
+
+
+def test_sessions_are_put_among_hits_whose_order_stays() -> None:
+    def hit(ident: str, score: float, kind: str = "turn") -> Hit:
+        return Hit(
+            id=ident, kind=kind, text="", score=score, project="", session_id="", source_uuids=(), at=""  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    hits = [hit("a", 0.5), hit("b", 0.9), hit("c", 0.1)]
+    sessions = [hit("s", 0.7, "session"), hit("t", 0.3, "session"), hit("u", 0.05, "session")]
+    assert [one.id for one in results._among(hits, sessions)] == ["s", "a", "b", "t", "c", "u"]
