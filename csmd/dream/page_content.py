@@ -409,7 +409,7 @@ def build_theme_page(
     of = display.listed(names) if 0 < len(set(names)) == len(names) <= NAMED else display.amount(len(names), "project")
     beside_it = f", beside {len(told_there)} on its own page" if told_there else ""
     about = f"{theme.name}{also}: {count_notes(found, theirs)} of {of}{beside_it}"
-    head = {**build_head(theme.name, about, "reference"), "topics": [theme.name, *theme.also]}
+    head = {**build_head(theme.name, about, "reference"), "topics": theme.topics}
     page = Page(path=path, head=head, title=theme.name, about=(*_pointer(told_there, places), *GO_ON), sections=found)
     return page_format.keep_own_words(page, was, theirs, is_ours)
 
@@ -428,6 +428,9 @@ LEAST_TO_STAY = 2
 #: Merged: such a share of the memories of both, or of the smaller one's; and such shares keep what was merged together.
 OVERLAP, CONTAINED = 0.5, 0.8
 STILL_OVERLAP, STILL_CONTAINED = 0.35, 0.6
+#: Split: more than so many, where another topic of theirs takes a part of at least LEAST_ALONE and not nearly all. What was
+#: split stays so above so many, and each part from half as many on.
+MOST, STILL_MANY, NEARLY_ALL = 40, 30, 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,6 +440,13 @@ class Theme:
     name: str
     members: frozenset[str] = frozenset()
     also: tuple[str, ...] = ()
+    part: str = ""
+    """The other topic by which it was split off."""
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics that its memories are tagged with."""
+        return [*filter(None, (self.name.removesuffix(f": {self.part}"), self.part)), *self.also]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -470,15 +480,40 @@ class Known:
         unlisted = sum(ident not in self.listed for ident in theme.members)
         return self.is_shared(theme) or unlisted >= (LEAST_TO_STAY if theme.name in self.paged else LEAST_UNLISTED)
 
+    def parts_of(self, name: str) -> set[str]:
+        """The topics by which a theme has been split: pages of parts are called `theme: part`."""
+        return {paged.removeprefix(f"{name}: ") for paged in self.paged if paged.startswith(f"{name}: ")}
+
+    def split(self, theme: Theme) -> list[Theme]:
+        """A theme that is too broad, as parts by the other topics of its memories; what has none stays under its name."""
+        rest, parts, before = theme.members, list[Theme](), self.parts_of(theme.name)
+        while len(rest) > (STILL_MANY if before else MOST):
+            inside = {name: rest & set(members) for name, members in self.tagged.items() if name != theme.name}
+            sizes = {name: len(members) for name, members in inside.items()}
+            fit = [
+                name
+                for name, size in sizes.items()
+                if (LEAST_ALONE // 2 if name in before else LEAST_ALONE) <= size <= NEARLY_ALL * len(rest)
+            ]
+            if not fit:
+                break
+            name = min(fit, key=lambda name: (name not in before, -sizes[name], name))
+            parts.append(Theme(name=f"{theme.name}: {name}", members=inside[name], part=name))
+            rest -= inside[name]
+        return [replace(theme, members=rest), *parts]
+
 
 def choose_themes(known: Known) -> list[Theme]:
-    """The themes that have a page, by name; those that are mostly one as one.
+    """The themes that have a page, by name: those that are mostly one merged, those that are too broad split.
 
-    It has the name of the one that has a page, else of the larger.
+    What is merged has the name of the one that has a page, else of the larger.
     """
-    # Pages of older versions that told a part of a theme are called `theme: part`.
     names = {*known.tagged, *(name for name in known.paged if ": " not in name)}
-    found = [theme for theme in map(known.theme, sorted(names)) if known.recurs(theme)]
+    found = [
+        theme
+        for theme in map(known.theme, sorted(names))
+        if known.recurs(theme) or (known.parts_of(theme.name) and len(theme.members) >= LEAST_TO_STAY)
+    ]
     kept: list[Theme] = []
     for theme in sorted(found, key=lambda one: (one.name not in known.paged, -len(one.members), one.name)):
         for place, other in enumerate(kept):
@@ -491,7 +526,8 @@ def choose_themes(known: Known) -> list[Theme]:
                 break
         else:
             kept.append(theme)
-    return sorted(filter(known.deserves_page, kept), key=lambda theme: theme.name)
+    split = [part for theme in kept for part in known.split(theme)]
+    return sorted(filter(known.deserves_page, filter(known.recurs, split)), key=lambda theme: theme.name)
 
 
 #: Lines and bytes that are left free: a list begins and ends with empty lines.

@@ -344,6 +344,21 @@ def test_the_index_says_a_name_once_and_a_theme_whose_notes_it_has() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("theme", "topics"),
+    [
+        (page_content.Theme(name="exports", also=("dumps",)), ["exports", "dumps"]),
+        (page_content.Theme(name="exports: disks", part="disks"), ["exports", "disks"]),
+    ],
+)
+def test_the_page_of_a_theme_or_of_its_part_names_the_topics_of_its_lines(
+    theme: page_content.Theme, topics: list[str]
+) -> None:
+    note = memory(1, "The exporter needs its directory", "fact")
+    made = page_content.build_theme_page(theme, "topics/exports.md", [note], {1: PLACE})
+    assert page_format.parse_page(page_format.render_page(made)).head["topics"] == topics
+
+
 def test_the_users_page_says_that_there_is_nothing_yet() -> None:
     empty, some = (
         page_format.render_page(page_content.build_page(Place(seq=0, key="", name="", root=""), known))
@@ -394,7 +409,15 @@ CASES = {
     "two that overlap by less than half and were one": Case("a: 1-10/; b: 5-15/", "a: 15", paged="a (b)"),
     "two that overlap by less than half and were two": Case("a: 1-10/; b: 5-15/", "a: 10; b: 11", paged="a; b"),
     "one that has a page gives its name": Case("a: 1-12/; b: 1-10/", "b: 12", paged="b"),
-    "one of which an older csmd told a part apart": Case("a: 1-40/", "a: 40", paged="a; a: b"),
+    "too broad": Case("a: 1-60/; b: 40-60,70-85/", "a: 39; a: b: 21; b: 37"),
+    "not too broad": Case("a: 1-40/; b: 20-40,70-85/", "a: 40; b: 37"),
+    "not too broad any more, but it was": Case("a: 1-40/; b: 20-40,70-85/", "a: 19; a: b: 21; b: 37", paged="a; a: b"),
+    "small enough to be one again": Case("a: 1-30/; b: 10-30,70-85/", "a: 30; b: 37", paged="a; a: b"),
+    "too broad, with too small a part": Case("a: 1-60/; b: 52-60,70-85/", "a: 60; b: 25"),
+    "too small a part, but it was one": Case("a: 1-40/; b: 36-40,70-85/", "a: 35; a: b: 5; b: 21", paged="a; a: b"),
+    "and goes back when hardly anything is left": Case("a: 1-40/; b: 37-40,70-85/", "a: 40; b: 20", paged="a; a: b"),
+    "too broad, with no part": Case("a: 1-60/", "a: 60"),
+    "too broad, with a part that is nearly all": Case("a: 1-60/; b: 10-60/", "a: 60"),
 }
 
 
