@@ -16,8 +16,7 @@ from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, age, dim, glued, pair, pairs, size, warning, when
 from csmd.config import child_environment, default_paths
 from csmd.errors import CsmdError
-from csmd.installer import plan as installing
-from csmd.installer import service
+from csmd.installer import plan, service
 from csmd.paths import Paths
 from csmd.text.display import amount
 
@@ -138,7 +137,7 @@ def model_fetch(which: str | None, as_json: bool) -> None:
 
     It is one for English (90 MB), or `multilingual`, for fifty languages (240 MB). No other command touches the network.
     """
-    config = installing.configuration()
+    config = plan.configuration()
     verb.ask("csm_tools")  # before megabytes are fetched: is there a daemon to give them to
     folder = config.paths.models / ".fetched"
     chosen = NAMED[which] if which else ""

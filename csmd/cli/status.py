@@ -19,8 +19,7 @@ from csmd.cli.render import Line, Screen, ago, bold, cells, dim, fitted, glued, 
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.hosts.claude import registration
-from csmd.installer import plan as installing
-from csmd.installer import service
+from csmd.installer import plan, service
 from csmd.model import GATE_PRIORITY
 from csmd.paths import Paths
 from csmd.text import display
@@ -72,7 +71,7 @@ def look(paths: Paths) -> dict[str, Any]:
                 hint="csmd install, or `csmd start` where a plugin brings the hooks",
             ) from None
         raise DaemonUnreachable(f"csmd is not installed here ({paths.home})", hint="csmd install") from None
-    value["degraded"] += installing.find_problems(paths)
+    value["degraded"] += plan.find_problems(paths)
     value["service_note"] = service.lifetime_note(paths, value.get("service", ""))
     if value["version"] != csmd.__version__:
         is_newer = (display.version_of(value["version"]) or ()) > (display.version_of(csmd.__version__) or ())

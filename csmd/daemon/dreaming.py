@@ -19,12 +19,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from csmd.capture import instruction_files as capture
+from csmd import machine
+from csmd.capture import instruction_files
 from csmd.config import boot_id
-from csmd.daemon import housekeeping, machine, reading
+from csmd.daemon import housekeeping, reading
 from csmd.daemon.context import Context, Task, carried_out, here, iso, now_iso
 from csmd.dream import daily, gates, page_edits, page_files, reselection, steps, undo
-from csmd.dream import gates as holders
 from csmd.dream.gates import Chosen, Holder, Seen, Verdict
 from csmd.dream.undo import EDITED
 from csmd.errors import ConfigError, CsmdError, StoreError
@@ -69,10 +69,10 @@ class DreamLock:
         said, written = self._read()
         if said is None:
             return None, None
-        found = holders.decode_holder(said)
+        found = gates.decode_holder(said)
         if found is None:  # somebody is at writing it, or it is none of ours
-            return (NOBODY_KNOWN if holders.was_heard_of(iso(written), now) else None), said
-        gone = holders.why_stale(found, host=self._host, boot=self._boot, started=machine.started, now=now)
+            return (NOBODY_KNOWN if gates.was_heard_of(iso(written), now) else None), said
+        gone = gates.why_stale(found, host=self._host, boot=self._boot, started=machine.started, now=now)
         return (None if gone else found), said
 
     def take(self, now: datetime) -> Holder | None:
@@ -95,7 +95,7 @@ class DreamLock:
             return False
         self._mine = self._held(now, token=self._mine.token)
         try:
-            os.pwrite(self._descriptor, holders.encode_holder(self._mine), 0)
+            os.pwrite(self._descriptor, gates.encode_holder(self._mine), 0)
             os.fsync(self._descriptor)
         except OSError:  # a shared folder from which the file is gone
             return False
@@ -143,7 +143,7 @@ class DreamLock:
 
     def _keep(self, descriptor: int, now: datetime) -> None:
         self._descriptor, self._mine = descriptor, self._held(now, token=secrets.token_hex(8))
-        os.pwrite(descriptor, holders.encode_holder(self._mine), 0)
+        os.pwrite(descriptor, gates.encode_holder(self._mine), 0)
         os.fsync(descriptor)
 
     def _take_over(self, said: bytes, now: datetime) -> bool:
@@ -218,8 +218,8 @@ class Edited:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._next = 0.0
-        self._seen: capture.Stamp = ()
-        self._read: capture.Stamp = ()
+        self._seen: instruction_files.Stamp = ()
+        self._read: instruction_files.Stamp = ()
         self._forgotten = True
         """Whether a line is to leave the pages; also where a daemon was killed before it could see to that."""
 
@@ -240,7 +240,7 @@ class Edited:
         if now < self._next:
             return False
         self._next = now + PAGES_LOOK_S
-        stamp = capture.stamp(map(str, self._pages()))
+        stamp = instruction_files.stamp(map(str, self._pages()))
         if stamp == self._read:
             return False
         if stamp != self._seen or self._context.backlog or self._context.somebody_waits():
@@ -276,7 +276,7 @@ class Edited:
 
     def read(self) -> int:
         """Reads what people did to the pages now; how many edits."""
-        stamp = capture.stamp(map(str, self._pages()))
+        stamp = instruction_files.stamp(map(str, self._pages()))
         store, directory = self._context.store, self._context.config.paths.memory
         # What undoing a dream has left half done is no edit.
         whole(undo.finish(store, home=self._context.config.paths.home, now=now_iso()))

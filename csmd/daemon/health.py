@@ -21,7 +21,6 @@ from csmd.hosts.claude import environment
 from csmd.hosts.claude.environment import HooksState
 from csmd.privacy.redaction import storable_path
 from csmd.store import events, files, tombstones
-from csmd.store import events as unheard
 from csmd.store.sqlite import Rows
 from csmd.text import display
 
@@ -272,22 +271,22 @@ class Alarms:
         # The daemon's age is counted by the clock that nobody sets.
         began = max(iso(now - timedelta(seconds=uptime_s)), installed)
 
-        def look(rows: Rows) -> tuple[list[unheard.HookedSession], list[unheard.Unheard], list[tuple[int, str, str]]]:
-            noted = unheard.unheard_noted(rows)
-            live = unheard.live_sessions(
+        def look(rows: Rows) -> tuple[list[events.HookedSession], list[events.Unheard], list[tuple[int, str, str]]]:
+            noted = events.unheard_noted(rows)
+            live = events.live_sessions(
                 rows, began=began, lively=iso(now - timedelta(seconds=LIVELY_S)),
                 answered=iso(now - timedelta(seconds=ANSWERED_S)), now=iso(now),
             )  # fmt: skip
-            return live, noted, unheard.latest_events(rows) if live or noted else []
+            return live, noted, events.latest_events(rows) if live or noted else []
 
-        live, noted, events = store.read(look)
+        live, noted, latest = store.read(look)
         if not live and not noted:
             self._of_hooks = {}
             return
         states = {folder: hooks_state(folder, paths.hook_script) for folder in folders}
         notes = [Note(session=one.id, folder=folder_of(one.path, folders), at=one.at, after_event=one.after_event)
                  for one in noted]  # fmt: skip
-        heard = [(key, moment, folder_of(path, folders)) for key, moment, path in events]
+        heard = [(key, moment, folder_of(path, folders)) for key, moment, path in latest]
         gone = taken_back(notes, [(key, folder) for key, _, folder in heard], installed_at=installed)
         passed = modified(paths.passed_by_mark)
         # What waits in the spool may be the very event that is missed.
@@ -296,8 +295,8 @@ class Alarms:
         if new or gone:
 
             def write(rows: Rows) -> None:
-                unheard.drop_unheard(rows, gone)
-                unheard.note_unheard(rows, [one.id for one in new], at=iso(now))
+                events.drop_unheard(rows, gone)
+                events.note_unheard(rows, [one.id for one in new], at=iso(now))
 
             store.write(write)
         left = [note for note in notes if note.session not in gone]
@@ -307,7 +306,7 @@ class Alarms:
 
 
 def _seen(
-    session: unheard.HookedSession, states: dict[str, Any], passed: str, heard: list[tuple[int, str, str]]
+    session: events.HookedSession, states: dict[str, Any], passed: str, heard: list[tuple[int, str, str]]
 ) -> Seen:
     """How a session is judged; `heard` are (row key, time, directory or "") of the latest events."""
     folder = folder_of(session.path, list(states))

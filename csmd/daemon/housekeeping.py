@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from csmd.capture import instruction_files as capture
+from csmd.capture import instruction_files
 from csmd.config import Settings
 from csmd.daemon.context import Context, iso, iso_before, now_iso
 from csmd.errors import StoreError
@@ -42,7 +42,7 @@ class Instructed:
         self._visited: dict[str, None] = {}
         self._touched: dict[str, None] = {}
         self._folders: dict[tuple[int, str], set[str]] = {}
-        self._stamps: dict[tuple[int, str], capture.Stamp] = {}
+        self._stamps: dict[tuple[int, str], instruction_files.Stamp] = {}
 
     def visit(self, directory: str) -> None:
         """Says that a session is at work in a directory; cheap, from any thread."""
@@ -117,7 +117,7 @@ class Instructed:
         return bool(folders & changed) or any(folder.startswith(f"{root}/.claude/") for folder in changed)
 
     def _place(self, directory: str) -> tuple[int, str] | None:
-        return capture.project_of(self._context.store, directory)
+        return instruction_files.project_of(self._context.store, directory)
 
     def _refresh(self, seq: int, root: str) -> int:
         """Reads one project's when its files look changed; one that is not on this machine keeps what was known."""
@@ -126,14 +126,14 @@ class Instructed:
 
         def read() -> bool:
             nonlocal changed
-            if known is not None and capture.stamp(path for path, *_ in known) == known:
+            if known is not None and instruction_files.stamp(path for path, *_ in known) == known:
                 return True
             if root and Path(root).is_dir():
-                changed, folders, marks = capture.refresh(
-                    self._context.store, seq, root, capture.user_of(self._context.config), now=now_iso()
+                changed, folders, marks = instruction_files.refresh(
+                    self._context.store, seq, root, instruction_files.user_of(self._context.config), now=now_iso()
                 )
                 self._folders[seq, root] = folders
-                self._stamps[seq, root] = capture.stamp(marks)
+                self._stamps[seq, root] = instruction_files.stamp(marks)
             return True
 
         self._context.guard("instructions", read, about=root)

@@ -17,8 +17,7 @@ from csmd.daemon.context import Context
 from csmd.errors import DeadlineExceeded
 from csmd.hosts.claude import environment, hooks
 from csmd.model import Brief, Event
-from csmd.recall import at_work, brief, checkpoint, compose, living_state, prompt
-from csmd.recall import visibility as recall
+from csmd.recall import at_work, brief, checkpoint, compose, living_state, prompt, visibility
 from csmd.recall.compose import Note
 from csmd.store import receipts, search, sessions
 from csmd.store.core import Store
@@ -62,7 +61,7 @@ def compose_answer(
     """
     settings = config.settings
     start = ingest.started_in(event.transcript_path)
-    places = recall.scopes(rows, event.cwd, start=start)
+    places = visibility.scopes(rows, event.cwd, start=start)
     if event.name == "session_start":
         most, session = settings.brief_max_tokens, event.session_id
         besides = [item.id for item in beside.items] if beside else []

@@ -27,12 +27,12 @@ from csmd.config import Config, boot_id, child_environment, default_paths, load,
 from csmd.daemon import dreaming, logs, stages, tasks
 from csmd.daemon.context import now_iso
 from csmd.daemon.jobs import Background
-from csmd.daemon.machine import Meter, start_token
 from csmd.daemon.server import Server
-from csmd.daemon.status import status
+from csmd.daemon.state import status
 from csmd.daemon.watch import Watch
 from csmd.embedding import supervisor
 from csmd.errors import AlreadyRunning, ConfigError, CsmdError, Damaged, Refused
+from csmd.machine import Meter, start_token
 from csmd.paths import Paths, mark_of
 from csmd.privacy.redaction import choose_words, redact
 from csmd.store import files

@@ -17,8 +17,7 @@ from csmd.daemon.scheduler import Turn
 from csmd.dream import daily
 from csmd.errors import StoreError
 from csmd.extraction import digest, packets, statements
-from csmd.memory import failure_links, habits, self_model, speakers, topic_tagging, upkeep
-from csmd.memory import remember as believe
+from csmd.memory import failure_links, habits, remember, self_model, speakers, topic_tagging, upkeep
 from csmd.recall import checkpoint, threads, usage
 from csmd.store import events, passages, vectors
 from csmd.store.core import Store
@@ -295,7 +294,7 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     # Before memories are made: what is one project's is believed in one.
     "worktrees": lambda stages, _: project_identity.step(stages.store, now=now_iso()),
     "speakers": lambda stages, _: speakers.step(stages.store, now=now_iso()),
-    "believe": lambda stages, _: believe.believe(stages.store)[0],
+    "believe": lambda stages, _: remember.believe(stages.store)[0],
     "gotchas": _gotchas,
     "habits": _habits,
     "digests": _digests,

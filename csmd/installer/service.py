@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 import csmd
-from csmd import client, wire
+from csmd import client, machine, wire
 from csmd.config import (
     boot_id,
     child_environment,
@@ -548,13 +548,11 @@ def running_service(paths: Paths) -> psutil.Process | None:
     try:
         known = read_instance(paths)
         process = psutil.Process(int(known["pid"]))
-        # As the daemon's start_token: since the boot, because the clock may have been set since.
-        start = process.create_time() - (psutil.boot_time() if psutil.LINUX else 0.0)
-        same = abs(start - float(known["start"])) < 1.0 and known["boot"] == boot_id()
-        alive = same and process.status() != psutil.STATUS_ZOMBIE
+        start = machine.started(process.pid)
+        same = start is not None and abs(start - float(known["start"])) < 1.0 and known["boot"] == boot_id()
     except (KeyError, TypeError, ValueError, psutil.Error):
         return None
-    return process if alive else None
+    return process if same else None
 
 
 def read_instance(paths: Paths) -> dict[str, Any]:

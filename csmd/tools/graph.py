@@ -15,7 +15,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.memory import topic_tagging
 from csmd.model import Link, Memory, MemoryType
 from csmd.privacy.redaction import redact
-from csmd.recall import graph, visibility
+from csmd.recall import neighbours, visibility
 from csmd.store import memories, tombstones, topics
 from csmd.store.sqlite import Rows
 from csmd.tools.memories import refuse_where_left_out
@@ -71,14 +71,14 @@ def _link(
     origin, target = find_memory(rows, from_, asking), find_memory(rows, to, asking)
     if origin.id == target.id:
         raise BadInput(f"{origin.id} is one memory, and a link is between two", hint="name another one")
-    if relationship not in graph.DRAWN:
+    if relationship not in neighbours.DRAWN:
         verb = {
             "superseded_by": "; `csmd supersede OLD NEW` has one take another's place",
             "merged_into": "; `csmd merge` merges two",
         }
         raise BadInput(
             f"{relationship!r} is no relationship that can be drawn",
-            hint=f"one of {', '.join(graph.DRAWN)}{verb.get(relationship, '')}",
+            hint=f"one of {', '.join(neighbours.DRAWN)}{verb.get(relationship, '')}",
         )
     weighs = _weight(weight) if by_person else min(_weight(weight), MOST_BY_ASSISTANT)
 
@@ -159,7 +159,7 @@ def _related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     for _, other, relationship, weight, outwards in topics.edges(rows, [memory.seq], projects=seen):
         link = {"relationship": relationship, "weight": weight, "direction": "to" if outwards else "from"}
         drawn.setdefault(other, []).append(link)
-    near = graph.near(rows, [memory.seq], projects=seen).get(memory.seq, [])
+    near = neighbours.near(rows, [memory.seq], projects=seen).get(memory.seq, [])
     others = memories.by_seqs(rows, [seq for seq, *_ in near])
     tagged = topics.of_memories(rows, [memory.seq, *others])
     own = {tag.name for tag in tagged.get(memory.seq, ())}

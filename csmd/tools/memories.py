@@ -14,7 +14,7 @@ from csmd.extraction.classifier import classify
 from csmd.memory import confidence, remember, supersession
 from csmd.model import NEVER, Brief, Link, Memory, Provenance, Statement
 from csmd.privacy.redaction import redact
-from csmd.recall import at_work, brief, checkpoint, graph, living_state, prompt, visibility
+from csmd.recall import at_work, brief, checkpoint, living_state, neighbours, prompt, visibility
 from csmd.recall.visibility import is_seen
 from csmd.store import belief_changes, failures, forget, memories, projects, receipts, search, topics
 from csmd.store.sqlite import Rows
@@ -299,7 +299,7 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
 
 def _about_the_same(rows: Rows, memory: Memory, asking: str) -> list[Json]:
     """The memories nearest by their topics that hold and may be seen; what is linked is told with its link."""
-    seqs = graph.about_the_same(rows, memory.seq, projects=visibility.places_seen(rows, asking=asking))
+    seqs = neighbours.about_the_same(rows, memory.seq, projects=visibility.places_seen(rows, asking=asking))
     others = memories.by_seqs(rows, seqs)
     return [brief_memory(others[seq]) for seq in seqs if not others[seq].superseded_by][:BESIDE]
 

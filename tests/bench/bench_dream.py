@@ -42,12 +42,12 @@ from csmd.daemon.jobs import Background
 from csmd.dream import daily
 from csmd.dream import steps as stage
 from csmd.embedding.supervisor import Embedder
-from csmd.memory import remember as believe
-from csmd.memory import upkeep
+from csmd.memory import remember, upkeep
 from csmd.model import Project, Provenance, Statement
 from csmd.store import belief_changes, dreams, files, projects
-from csmd.store.core import Store
+from csmd.store.core import Store, whole
 from csmd.store.sqlite import Rows
+from csmd.tools import named
 from csmd.tools.registry import ToolContext
 
 #: So many themes and days stand in the example.
@@ -143,7 +143,7 @@ def replayed(
             f"{f'memories with {dreaming} dreams':44} {len(alive)}, {exact} say what another one says, {len(pairs) - exact} nearly"
         )
         shown = {memory.id for memory in alive}
-        listed = store.read(lambda rows: tools.call(rows, "csm_memory_list", {}))["memories"]
+        listed = ask(store, tools, "csm_memory_list")["memories"]
         system = [
             {
                 "text": row["text"],
@@ -236,10 +236,15 @@ def steps(store: Store, *, now: str, facts: stage.Facts) -> stage.Steps[int]:
     return done
 
 
+def ask(store: Store, tools: ToolContext, name: str, **params: Any) -> Any:
+    """A tool's answer."""
+    tool = named(name)
+    return store.read(lambda rows: whole(tool.answer(tools, rows, tool.check(params))))
+
+
 def is_found(store: Store, tools: ToolContext, scorer: Any, label: dict[str, Any]) -> bool:
     """Whether a search for a label's words finds a memory that shows it."""
-    asked = {"query": label["memory"], "limit": 10, "kind": "memory"}
-    hits = store.read(lambda rows: tools.call(rows, "csm_memory_search", asked))["hits"]
+    hits = ask(store, tools, "csm_memory_search", query=label["memory"], limit=10, kind="memory")["hits"]
     evidence = [{"uuid": uuid, "quote": label["quote"]} for uuid in label["uuids"]]
     return any(scorer.shows({"uuids": hit["source_uuids"], "text": hit["text"]}, evidence) for hit in hits)
 
@@ -285,7 +290,7 @@ def fill(rows: Rows, number: int, *, key: bytes) -> None:
         repeats = at % 20 == 19
         source = Provenance(uuid=f"cli:{at}", session_id=f"s{at % 50}", at=f"2026-03-01T10:00:00.{at % 1000:03}Z")
         statement = Statement(text=told, gate="epistemic", category="decision", confidence=0.8, authority="user")
-        ident, _ = believe.remember(rows, statement, source, project=place, origin="stated", key=key)
+        ident, _ = remember.remember(rows, statement, source, project=place, origin="stated", key=key)
         if repeats:  # it would only confirm the first: its words are changed afterwards
             rows.run("update memories set text = :said where id = :id", said=f"{chance.choice(said)}!", id=ident)
         else:

@@ -32,6 +32,7 @@ from sayings import sayings  # noqa: E402
 
 from csmd.extraction import classifier  # noqa: E402
 from csmd.extraction.classifier import GATES, HEADS, NONE, Model, Speaker  # noqa: E402
+from csmd.text import tokens  # noqa: E402
 
 WRITTEN = HERE.parent / "data" / "kinds.txt"
 TARGET = HERE.parent.parent / "csmd" / "data" / "classifier.json"
@@ -111,7 +112,7 @@ def labels(folder: Path) -> list[Row]:
 
 
 def _words(said: str) -> set[str]:
-    return set(classifier.text.words(said))
+    return set(tokens.words_of(said))
 
 
 def _same(one: set[str], other: set[str]) -> bool:

@@ -22,8 +22,8 @@ NOTES = "Release notes are kept in docs/notes.md by whoever tags"
 
 @pytest.fixture(autouse=True)
 def a_machine_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csmd.daemon.machine.load_per_core", lambda: 0.1)
-    monkeypatch.setattr("csmd.daemon.machine.on_mains", lambda: None)
+    monkeypatch.setattr("csmd.machine.load_per_core", lambda: 0.1)
+    monkeypatch.setattr("csmd.machine.on_mains", lambda: None)
 
 
 def at(hours: float) -> float:

@@ -17,10 +17,10 @@ from machine import PACKAGE
 
 from csmd.daemon.context import iso
 from csmd.daemon.dreaming import MARK_S, DreamLock
-from csmd.daemon.machine import started
 from csmd.dream import gates as holders
 from csmd.dream.gates import Holder
 from csmd.errors import ConfigError
+from csmd.machine import started
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 HOLDING = """

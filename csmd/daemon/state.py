@@ -18,11 +18,11 @@ from csmd.config import Config, started_by
 from csmd.daemon import health, housekeeping
 from csmd.daemon.context import iso
 from csmd.daemon.jobs import Background
-from csmd.daemon.machine import Meter
 from csmd.daemon.watch import Watch
 from csmd.dream import page_edits
 from csmd.errors import StoreError
 from csmd.hosts.claude import environment, registration
+from csmd.machine import Meter
 from csmd.privacy.redaction import redact
 from csmd.store import activity, files, receipts, sessions, turns, vectors
 from csmd.store.sqlite import REPAIR_HINT, Rows

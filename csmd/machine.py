@@ -1,4 +1,4 @@
-"""What the machine says: when a process began, how busy it is, whether it runs on mains power, what our processes cost."""
+"""The machine by psutil: when a process began, how busy the cores are, mains power, what our processes cost."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from csmd.daemon import machine
+from csmd import machine
 
 
 @pytest.mark.parametrize(
