@@ -1,14 +1,16 @@
-"""The ten functions of a session's state, held against a golden table; every figure stays within its bounds."""
+"""A session's state within its bounds, and the packets of its turns: by fixed names, with how each ended."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd.extraction import packets
+from csmd.extraction import packets, shell_commands
 from csmd.extraction.packets import Moment
-from csmd.model import State
+from csmd.model import Heard, State, TurnKind
 
 OK, FAILED = True, False
 #: (moment, the nine measures in the order of the weights, stance)
@@ -98,3 +100,165 @@ def test_every_sign_has_its_weights() -> None:
 def test_every_figure_stays_within_its_bounds(moment: Moment) -> None:
     found = packets.state(moment)
     assert all(figure is None or 0 <= figure <= 1 for figure in (found.frustration, found.energy, found.urgency))
+
+
+# --- Packets of turns: by fixed names, with how it ended; the same however many turns come at a time.
+
+
+def heard(ordinal: int, kind: TurnKind, text: str, tool: str = "", tool_id: str = "") -> Heard:
+    return Heard(
+        uuid=f"u{ordinal}", session_id="s1", project_seq=1, kind=kind, text=text, ordinal=ordinal, tool_name=tool,
+        tool_id=tool_id, at=f"2026-03-01T{ordinal // 3600:02}:{ordinal // 60 % 60:02}:{ordinal % 60:02}.000Z",
+    )  # fmt: skip
+
+
+def ran(ordinal: int, line: str, result: str = "ok") -> list[Heard]:
+    call = heard(ordinal, "tool_call", f'{{"command":"{line}"}}', "Bash", f"t{ordinal}")
+    return [call, heard(ordinal + 1, "tool_result", result, tool_id=f"t{ordinal}")]
+
+
+def told(turns: list[Heard], after: int = 0) -> list[tuple[str, str, str, str]]:
+    return [(one.kind, one.subject, one.outcome, one.uuid) for one in packets.packets(turns, after=after)]
+
+
+STORY = [
+    heard(1, "user", "can we add a test for this?"),
+    *ran(2, "mise run test", "Exit code 1\\nFAIL"),
+    heard(4, "tool_call", '{"file_path":"/p/CHANGELOG.md"}', "Edit", "t4"),
+    heard(5, "tool_result", "done", tool_id="t4"),
+    heard(6, "user", "commit"),
+    *ran(7, "git commit -m x"),
+    heard(9, "user", "please deploy to staging"),
+    *ran(10, "ls"),
+]
+
+
+def test_what_was_asked_and_done_is_named_with_how_it_ended() -> None:
+    assert told(STORY) == [
+        ("session", "begin", "", "u1"),
+        ("order", "add a test for this", "asked", "u1"),
+        ("tool", "mise run test", "failed", "u2"),
+        ("error", "mise run test", "failed", "u2"),
+        ("tool", "CHANGELOG.md", "ok", "u4"),
+        ("order", "commit", "asked", "u6"),
+        ("milestone", "git commit", "ok", "u7"),
+        ("order", "deploy to staging", "asked", "u9"),
+    ]
+
+
+def test_a_call_is_a_packet_when_its_result_is_there_and_what_an_agent_was_told_is_no_order() -> None:
+    assert told(STORY[:2]) == told(STORY[:1])
+    assert told([replace(turn, agent=True) for turn in STORY if turn.kind == "user"]) == []
+    assert told([replace(turn, kind="relayed") for turn in STORY if turn.kind == "user"]) == []
+
+
+@given(st.lists(st.integers(0, 60), max_size=6))
+def test_the_same_turns_give_the_same_packets_however_many_come_at_a_time(cuts: list[int]) -> None:
+    turns = [
+        one
+        for number in range(6)
+        for at in [number * 10]
+        for one in (heard(at + 1, "user", "commit" if number % 2 else "no, add tests"), *ran(at + 2, "make lint", "Exit code 2"))
+    ]  # fmt: skip
+    whole = packets.packets(turns, after=0)
+    pieces, reached = [], 0
+    for cut in sorted({*cuts, 60}):
+        given_ = [turn for turn in turns if reached - packets.WINDOW < turn.ordinal <= cut]
+        pieces += packets.packets(given_, after=reached)
+        reached = cut
+    assert pieces == whole
+
+
+# --- Orders are kept in their own words; commands are known without their arguments: golden cases.
+
+
+ADVICE = (
+    "The parseDate helper silently drops the time zone when the input has no offset. Consider returning an error instead, "
+    "because callers could store wrong timestamps without noticing."
+)
+PLAN = "Implement the following plan: " + "the step adds tests to the module and then you commit this; " * 10
+
+#: What a user says -> what it asks for, "|" between; "!" before what it asks to leave.
+ORDERS = [
+    ("could you draw a diagram of this?", "draw a diagram of this"),
+    ("and make sure to draw the diagram", "draw the diagram"),
+    ("Please deploy to staging now", "deploy to staging now"),
+    ("ok great, water the plants, then lock the door", "water the plants|lock the door"),
+    ("please don't water the plants", "!water the plants"),
+    ("no need to lock the door for now", ""),
+    ("don't lock it yet", ""),
+    ("where are the keys?", ""),
+    ("is it deployed to staging?", ""),
+    ("the door is open", ""),
+    ("yes", ""),
+    ("go on", ""),
+    ("ENT-98", ""),
+    ("one two three four five six seven eight nine", ""),
+    ("We moved house last year. Can you forward the mail?", "forward the mail"),
+    (ADVICE, ""),
+    (PLAN, ""),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("said", "wanted"), ORDERS, ids=[said[:40] for said, _ in ORDERS])
+def test_an_order_is_kept_in_its_own_words_without_courtesies(said: str, wanted: str) -> None:
+    assert "|".join(f"{'!' * one.against}{one.words}" for one in packets.orders(said)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("said", "is_remark"),
+    [
+        (ADVICE, True),
+        (f"I got this feedback for the changes:\n\n{ADVICE}", True),
+        ("I think " + ADVICE, False),
+        ("Create a helper for it. " + ADVICE, False),
+        (ADVICE * 7, False),
+        (PLAN, False),
+    ],
+)
+def test_a_reviewers_remark_is_known_by_its_length_its_names_and_that_nobody_speaks_in_it(
+    said: str, is_remark: bool
+) -> None:
+    assert packets.remarks(said) == [said] * is_remark
+
+
+@given(st.text(max_size=300))
+def test_whatever_is_said_orders_are_few_and_short(said: str) -> None:
+    found = packets.orders(said)
+    assert len(set(found)) == len(found) <= packets.MOST_ORDERS
+    assert all(0 < len(one.words) <= packets.ORDER_CHARACTERS for one in found)
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("cd x && mise run test 2>&1 | tail -20", ["mise run test"]),
+        ("mise run fmt && mise run lint", ["mise run fmt", "mise run lint"]),
+        ("CI=1 timeout 60 npm run test:ci -- --watch", ["npm run test:ci"]),
+        ("uv run pytest -q tests/a.py", ["uv run pytest"]),
+        ("ruff format . ; ruff check .", ["ruff format", "ruff check"]),
+        ("git status; ls | grep test", []),
+        ("echo 'npm run test' > notes", []),
+        ("git commit -m \"$(cat <<'EOF'\nnpm run lint\nEOF\n)\"", ["git commit"]),
+        ("git -C /p push origin v1", ["git push"]),
+        ("git tag -a v1.2.0 -m x && git push --tags", ["git tag", "git push"]),
+        ("git tag -l", []),
+        ("go build ./...", []),
+        ("gh pr create --fill", ["gh pr create"]),
+        ("latest --run test", []),
+        ("", []),
+    ],
+)
+def test_a_command_is_known_without_its_arguments(line: str, wanted: list[str]) -> None:
+    assert shell_commands.commands_of(line) == wanted
+    assert all(bool(shell_commands.purpose(name)) != bool(shell_commands.milestone(name)) for name in wanted)
+
+
+def test_a_parameter_is_read_from_a_call_also_when_it_was_trimmed() -> None:
+    assert shell_commands.given(r'{"command":"echo \"a\"\nls","x":1}', "command") == 'echo "a"\nls'
+    assert shell_commands.given('{"command":"mise run te', "command") == "mise run te"
+    assert shell_commands.given("{}", "command") == ""
+    assert [shell_commands.notable(path) for path in ("/p/CHANGELOG.md", "/p/sub/package.json", "/p/main.py")] == [
+        "CHANGELOG.md", "package.json", "",
+    ]  # fmt: skip

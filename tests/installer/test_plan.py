@@ -1,18 +1,26 @@
-"""One file that others write, too: planned anew where it changed, given up after a few times, never overwritten."""
+"""Files that others write, too: several kinds of entries in one, planned anew where it changed, for every client."""
 
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from machine import Machine
 
 from csmd.hosts.claude import registration
-from csmd.installer import plan
-from csmd.installer.plan import Change, Choice
+from csmd.hosts.claude.registration import Wanted
+from csmd.installer import foreign_files, plan
+from csmd.installer.plan import Change, Choice, Kind
+from csmd.text import json_edits
 
-KINDS = plan.KINDS[:1]
+HOOKS_ALONE = plan.KINDS[:1]
 
 
 @pytest.mark.invariant(
@@ -26,7 +34,7 @@ def test_a_file_that_its_owner_writes_meanwhile_is_planned_anew_and_keeps_what_w
     written: list[int] = []
 
     def merging() -> Change:
-        change = plan.plan_merge(path, KINDS, plan.wanted_entries(machine.config()))
+        change = plan.plan_merge(path, HOOKS_ALONE, plan.wanted_entries(machine.config()))
         if len(written) < 2:
             written.append(path.write_text(json.dumps({"n": len(written) + 1})))
         return change
@@ -45,7 +53,7 @@ def test_a_file_that_never_holds_still_is_left_to_its_owner(machine: Machine) ->
     counted = iter(range(100))
 
     def merging() -> Change:
-        change = plan.plan_merge(path, KINDS, plan.wanted_entries(machine.config()))
+        change = plan.plan_merge(path, HOOKS_ALONE, plan.wanted_entries(machine.config()))
         path.write_text(json.dumps({"n": next(counted)}))
         return change
 
@@ -114,3 +122,200 @@ def test_no_foreign_file_among_the_hooks_is_removed(settled: Machine) -> None:
     plan.uninstall(settled.paths)
     assert [path.name for path in settled.paths.hook_dir.iterdir()] == ["mine.sh"]
     assert not Path(settled.paths.hook_script).exists() and not settled.paths.install_record.exists()
+
+
+# --- Entries of several kinds in one file: put in and taken out together, each back to the very bytes.
+
+
+HOME = Path("/h/csmd")
+LINE = "statusLine"
+
+
+def with_line(text: str, wanted: Wanted, where: str) -> str:
+    at, value = json_edits.root(text), {"command": str(wanted.home)}
+    found = json_edits.member(text, at, LINE)
+    if found is None:
+        return json_edits.append(text, at, LINE, value)
+    return json_edits.apply(text, json_edits.replacement(text, found, value))
+
+
+def without_line(text: str, home: Path, where: str) -> str:
+    found = json_edits.member(text, json_edits.root(text), LINE)
+    mine = found is not None and json_edits.value_of(text, found) == {"command": str(home)}
+    return json_edits.without_member(text, json_edits.root(text), LINE) if mine else text
+
+
+KINDS = (*plan.KINDS[:1], Kind(name="line", what="a line", file=plan.settings_file, merge=with_line,
+                                  remove=without_line, is_wanted=lambda wanted: "StopFailure" in wanted.events))  # fmt: skip
+
+
+def ours(*newer: str) -> Wanted:
+    return Wanted(home=HOME, interpreter="/usr/bin/python3", events=("Stop", "SessionEnd", *newer))
+
+
+def remove(data: bytes) -> bytes:
+    return plan.without_entries(data, KINDS, HOME, "settings.json")
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=6)
+objects = st.dictionaries(
+    st.sampled_from(["model", "hooks", "env", "z", "é"]),
+    scalars | st.lists(scalars, max_size=2) | st.dictionaries(st.text(max_size=3), scalars, max_size=2),
+    max_size=4,
+)
+
+
+@pytest.mark.invariant(
+    "A file of the assistant's in trouble keeps no other from being served; what its owner writes meanwhile is kept; any file is given back byte for byte"
+)
+@hypothesis.settings(max_examples=40)
+@given(objects, st.sampled_from([None, 0, 2, "\t"]), st.sampled_from(["", "\n", "\r\n"]), st.booleans())
+def test_any_file_gets_all_kinds_and_is_given_back(
+    value: dict[str, Any], indent: Any, end: str, first_less: bool
+) -> None:
+    if "hooks" in value:
+        value["hooks"] = {"Stop": [{"hooks": [{"type": "command", "command": "theirs"}]}], "Odd": []}
+    before = (json.dumps(value, indent=indent, ensure_ascii=False) + end).encode()
+    first = plan.with_entries(before, KINDS, ours() if first_less else ours("StopFailure"), "x") or b""
+    entry = foreign_files.record_entry(before, first, remove)
+    merged = plan.with_entries(first, KINDS, ours("StopFailure"), "x") or b""
+    entry = foreign_files.record_entry(first, merged, remove, entry)
+    assert plan.with_entries(merged, KINDS, ours("StopFailure"), "x") == merged
+    found = json.loads(merged)
+    assert found.pop("statusLine") == {"command": str(HOME)}
+    assert {key: one for key, one in found.items() if key != "hooks"} == {
+        k: one for k, one in value.items() if k != "hooks"
+    }
+    assert foreign_files.restored(merged, json.loads(json.dumps(entry)), remove) == before
+
+
+def test_a_kind_that_is_not_wanted_any_more_goes() -> None:
+    merged = plan.with_entries(b'{"a": 1}', KINDS, ours("StopFailure"), "x")
+    less = plan.with_entries(merged, KINDS, ours(), "x") or b""
+    assert json.loads(less).keys() == {"a", "hooks"} and list(json.loads(less)["hooks"]) == ["Stop", "SessionEnd"]
+    assert plan.with_entries(None, KINDS[1:], ours(), "x") is None
+    assert plan.describe_entries(less, KINDS, ours(), "x") == ("hooks", ())
+    assert plan.describe_entries(less, KINDS, ours("StopFailure"), "x") == ("hooks and a line", ())
+
+
+def test_what_somebody_elses_entry_keeps_out_is_not_told_as_put_in() -> None:
+    chosen = replace(ours(), status_line=True)
+    foreign = b'{"statusLine": {"type": "command", "command": "mine"}, "mcpServers": {"csmd": {"command": "x"}}}'
+    what, out = plan.describe_entries(foreign, plan.KINDS, chosen, "the file")
+    assert what == "hooks" and "csmd_line.py" in out[0] and "the file has another server named csmd" in out[1]
+    own = plan.with_entries(b"{}", plan.KINDS, chosen, "x") or b""
+    assert plan.describe_entries(own, plan.KINDS, chosen, "x") == ("hooks and status line and memory server", ())
+
+
+def test_a_file_that_only_our_entries_made_goes_with_them_and_one_with_more_stays() -> None:
+    merged = plan.with_entries(None, KINDS, ours("StopFailure"), "x") or b""
+    entry = foreign_files.record_entry(None, merged, remove)
+    assert foreign_files.restored(merged, entry, remove) is None
+    grown = merged.replace(b"{\n", b'{\n  "numStartups": 3,\n', 1)
+    assert json.loads(foreign_files.restored(grown, entry, remove) or b"") == {"numStartups": 3}
+
+
+def test_the_names_in_the_record_are_unique() -> None:
+    assert len({kind.name for kind in plan.KINDS}) == len(plan.KINDS)
+
+
+# --- Newer events are registered only where every client knows them; an unknown client counts as an old one.
+
+
+NEW, OLD = "2.1.329", "2.0.77"
+ALL = tuple(registration.NEWER)
+
+
+@pytest.mark.invariant(
+    "Newer events are registered only where the oldest client in use knows them; settling brings nothing back"
+)
+@pytest.mark.parametrize(
+    ("installed", "seen", "events", "why"),
+    [
+        ({"/a": NEW}, [], ALL, ""),
+        ({"/a": NEW}, [NEW, "2.1.200"], ALL, ""),
+        ({"/a": "2.1.101"}, [], ALL, ""),
+        ({"/a": "2.1.100"}, [], (), "2.1.100"),
+        ({"/a": NEW}, [OLD, NEW], (), OLD),
+        ({"/a": NEW, "/b": OLD}, [], (), OLD),
+        ({"/a": NEW, "/b": ""}, [NEW], (), "/b does not tell"),
+        ({}, [NEW], (), "no `claude` was found"),
+        ({"/a": NEW}, ["dev", "", "10.0.0"], ALL, ""),
+        ({"/a": NEW}, ["2.1.99"], (), "2.1.99"),
+        ({}, [OLD], (), OLD),
+    ],
+)
+def test_the_oldest_client_decides(
+    installed: dict[str, str], seen: list[str], events: tuple[str, ...], why: str
+) -> None:
+    choice = plan.choose_events(installed, seen)
+    assert choice.events == events
+    assert choice.kept_out_by.startswith(why) and bool(choice.kept_out_by) == bool(why)
+
+
+def test_what_nobody_tells_is_no_reason_to_take_an_event_out() -> None:
+    assert plan.events_known_to(["", NEW]).events == plan.events_known_to([]).events == ALL
+    assert plan.events_known_to(["", OLD]) == plan.Choice(events=(), kept_out_by=OLD)
+
+
+def test_no_event_needs_less_than_the_version_that_forgives_unknown_ones() -> None:
+    assert plan.oldest_version_for([]) == "" and plan.oldest_version_for(ALL) == "2.1.101"
+    for event in registration.NEWER:
+        assert plan.oldest_version_for([event]) == "2.1.101"
+
+
+def program(folder: Path, body: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "claude"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_every_client_is_asked_once_in_an_empty_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = tmp_path / "told"
+    one = program(
+        tmp_path / "one", f'echo "$@" >> "{told}"; env >> "{told}"; ls -A >> "{told}"; echo "2.1.329 (Claude Code)"'
+    )
+    home = tmp_path / "home"
+    usual = program(home / ".local" / "bin", "echo 2.0.77")
+    (tmp_path / "same").symlink_to(tmp_path / "one")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("SECRET_OF_THE_USER", "x")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'same'}:{tmp_path / 'one'}:relative:/usr/bin:/bin")
+    found = plan.installed_clients()
+    ours = {path: version for path, version in found.items() if str(tmp_path) in path}
+    assert ours == {str(tmp_path / "same" / "claude"): NEW, str(usual): OLD}
+    said = told.read_text()
+    assert said.count("--version") == 1 and one.exists()
+    assert "SECRET_OF_THE_USER" not in said and str(home) not in said.replace(f"PATH={tmp_path}", "")
+    (config,) = (line for line in said.splitlines() if line.startswith("CLAUDE_CONFIG_DIR="))
+    assert not Path(config.partition("=")[2]).exists()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "echo 2.1.329; exit 1",
+        "echo version 2.1.329",
+        "echo",
+        "echo 2.1.329-beta",
+        "kill -9 $$",
+        "head -c 100000 /dev/zero",
+    ],
+)
+def test_a_client_that_does_not_tell_its_version_is_an_unknown_one(
+    body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = program(tmp_path / "bin", body)
+    monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
+    assert plan.installed_clients()[str(path)] == ""
+
+
+def test_a_client_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = program(tmp_path / "bin", "exec sleep 60")
+    monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
+    monkeypatch.setattr(plan, "PATIENCE_S", 0.2)
+    begun = time.monotonic()
+    assert plan.installed_clients()[str(path)] == ""
+    assert time.monotonic() - begun < 30

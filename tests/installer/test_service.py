@@ -1,19 +1,25 @@
-"""The unit files: what systemd and launchd read back is what was meant, whatever a path holds."""
+"""Unit files, service managers, `csmd start`, `stop` and `restart`, and Windows' Linux."""
 
 from __future__ import annotations
 
+import os
 import plistlib
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+from machine import LIMIT_S, Machine, eventually
 
-from csmd.config import manager_environment, started_by, take_notify_socket, unit_environment, unit_folders
-from csmd.errors import ConfigError
-from csmd.installer import service
-from csmd.installer.service import Unit
+from csmd import wire
+from csmd.config import SILENT, manager_environment, started_by, take_notify_socket, unit_environment, unit_folders
+from csmd.errors import ConfigError, CsmdError
+from csmd.installer import plan, service
+from csmd.installer.service import LINGER, Manager, Unit
+from csmd.store import files
 
 DTD = Path(__file__).resolve().parent.parent / "data" / "service" / "plist.dtd"
 #: Paths that mean something else to systemd or XML when they are written down as they stand.
@@ -162,3 +168,333 @@ def test_units_lie_where_the_user_keeps_configuration(a_home_of_its_own: Path) -
     )
     assert unit_folders("launchd", {}) == (home / "Library/LaunchAgents",)
     assert "API_KEY" not in manager_environment({"API_KEY": "x", "PATH": "/bin"})
+
+
+# --- `csmd start`, `stop` and `restart` with real daemons: once, from two places at the same time, after a crash.
+
+
+def test_start_stop_and_restart_say_what_they_did(machine: Machine) -> None:
+    first = machine.csmd("start", "--json")
+    assert first["started"] is True and psutil.pid_exists(first["daemon"]["pid"])
+    said, *hint = machine.csmd("start").splitlines()
+    assert said == f"the daemon was running already, pid {first['daemon']['pid']}"
+    assert "no hooks are installed here" in " ".join(map(str.strip, hint)), "nothing is installed here"
+    second = machine.csmd("restart", "--json")
+    assert second["started"] is True and second["daemon"]["pid"] != first["daemon"]["pid"]
+    assert not machine.paths.stopped_mark.exists(), "a restart is no stop"
+    assert machine.csmd("stop") == "stopped\n"
+    assert machine.paths.stopped_mark.exists()
+    assert machine.csmd("stop", "--json") == {"stopped": False}
+    machine.csmd("start")
+    assert not machine.paths.stopped_mark.exists()
+
+
+def test_of_several_starts_at_once_one_starts_and_all_are_content(machine: Machine) -> None:
+    command = [sys.executable, "-m", "csmd", "start", "--json"]
+    starts = [
+        subprocess.Popen(command, env=machine.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    said = [child.communicate(timeout=LIMIT_S) for child in starts]
+    assert [child.returncode for child in starts] == [0] * 4, said
+    assert sorted('"started": true' in out for out, _ in said) == [False, False, False, True]
+    assert sum(str(machine.home) in str(p.info["environ"]) and "csmd.daemon" in str(p.info["cmdline"])
+               for p in psutil.process_iter(["environ", "cmdline"])) == 1  # fmt: skip
+
+
+def test_the_daemon_is_detached_from_who_started_it(machine: Machine) -> None:
+    pid = machine.csmd("start", "--json")["daemon"]["pid"]
+    process = psutil.Process(pid)
+    assert os.getsid(pid) == pid != os.getsid(0)
+    assert process.cwd() == str(machine.home)
+    assert {file.path for file in process.open_files()} and process.terminal() is None
+    kept = set(process.environ())
+    assert "PYTHONPATH" not in kept and kept <= {
+        "HOME", "PATH", "LANG", "CSMD_HOME", "CLAUDE_CONFIG_DIR", "LC_CTYPE", *SILENT,
+    }  # fmt: skip
+
+
+def test_a_daemon_that_was_killed_is_known_to_be_gone(machine: Machine) -> None:
+    child = machine.start()
+    assert service.running_service(machine.paths) is not None
+    child.kill()
+    child.wait()
+    assert machine.instance() == child.pid, "its file is still there"
+    assert service.running_service(machine.paths) is None
+    assert machine.csmd("stop", "--json") == {"stopped": False}
+    assert machine.csmd("start", "--json")["started"] is True
+
+
+def test_a_pid_that_came_round_again_is_not_our_daemon(machine: Machine) -> None:
+    files.make_private(machine.home)
+    files.make_private(machine.paths.run_dir)
+    for text in (
+        f'{{"pid": {os.getpid()}, "start": 1.0}}',
+        "{",
+        "[]",
+        '{"pid": "x"}',
+        '{"pid": -1, "start": 0}',
+        "\xff",
+    ):
+        machine.paths.instance.write_text(text)
+        assert service.running_service(machine.paths) is None, text
+    assert machine.csmd("stop", "--json") == {"stopped": False}
+
+
+def test_a_daemon_that_cannot_start_is_told_with_its_own_words(machine: Machine) -> None:
+    files.make_private(machine.home)
+    machine.paths.database.write_text("this is no database, and it is long enough to look like one" * 20)
+    done = machine.run("start")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the daemon ended at once" in done.stderr and "not a database" in done.stderr and "try: " in done.stderr
+    assert done.stderr.count("csmd:") == 1 and "Traceback" not in done.stderr
+
+
+# --- an older csmd's daemon
+
+#: A daemon that says another version and knows no request of today's.
+OLDER = """
+import runpy, sys, csmd, csmd.wire
+csmd.__version__, csmd.wire.PROTO = "0.0.9", 0
+sys.argv = ["csmd.daemon"]
+runpy.run_module("csmd.daemon", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.invariant("An upgrade loses no event, whatever the older daemon's protocol")
+@pytest.mark.parametrize("verb", ["install", "upgrade"])
+def test_an_older_daemon_is_replaced_and_what_it_could_not_take_in_is_taken_in(machine: Machine, verb: str) -> None:
+    machine.csmd("install", "--no-start")
+    older = subprocess.Popen([sys.executable, "-c", OLDER], cwd=machine.root, env=machine.environment())
+    machine.daemons.append(older)
+    eventually(lambda: machine.paths.endpoint.exists() and machine.instance() == older.pid)
+    machine.hook("UserPromptSubmit", prompt="I prefer tabs over spaces in Makefiles.")
+    assert len(machine.spooled()) == 1
+    done = machine.run("status")
+    assert (done.returncode, done.stdout) == (1, "") and "csmd upgrade" in done.stderr
+    assert "0.0.9" in machine.csmd(verb)
+    assert older.wait(LIMIT_S) == 0, "it was asked to end and drained"
+    machine.sync()
+    assert machine.status()["counts"]["events"] == 1 and machine.spooled() == []
+    pid = machine.status()["daemon"]["pid"]
+    assert "nothing was to be done" in machine.csmd("upgrade") and machine.status()["daemon"]["pid"] == pid
+
+
+def test_an_upgrade_starts_nothing_that_was_stopped_on_purpose_and_needs_an_installation(machine: Machine) -> None:
+    done = machine.run("upgrade")
+    assert done.returncode == 1 and "not installed" in done.stderr and "csmd install" in done.stderr
+    machine.csmd("install", "--no-start")
+    machine.csmd("stop")
+    (machine.paths.hook_dir / "prompt").write_text("older")
+    record = wire.loads(machine.paths.install_record.read_bytes())
+    machine.paths.install_record.write_text(wire.pretty({**record, "version": "0.0.9"}))
+    shown = machine.csmd("upgrade")
+    assert "0.0.9 to" in shown and "prompt" in shown and "stopped by you" in shown
+    assert service.running_service(machine.paths) is None and machine.paths.stopped_mark.exists()
+    assert (machine.paths.hook_dir / "prompt").read_bytes() == (plan.shipped_folder() / "prompt").read_bytes()
+
+
+def test_a_home_on_a_drive_of_windows_is_refused_before_anything_is_made(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel, mounts = machine.root / "version", machine.root / "mounts"
+    kernel.write_text("Linux version 5.15.153.1-microsoft-standard-WSL2")
+    mounts.write_text(f"C:\\134 {machine.root} 9p rw 0 0\n")
+    monkeypatch.setattr(service, "KERNEL", kernel)
+    monkeypatch.setattr(service, "MOUNTS", mounts)
+    for refused in (lambda: service.start(machine.paths), lambda: service.plan_unit(machine.paths)):
+        with pytest.raises(ConfigError, match="on a drive of Windows"):
+            refused()
+    assert not machine.home.exists()
+
+
+# --- Which service manager is there, and what is said and done where none is; its commands are stand-ins on PATH.
+
+
+WSL2 = "Linux version 5.15.153.1-microsoft-standard-WSL2"
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory that PATH consists of; what a stand-in was asked is in `asked`."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    return tmp_path
+
+
+def stand_in(commands: Path, name: str, answers: str) -> None:
+    """A command that answers by cases of its words, `PATTERN) ...;;` as sh has them."""
+    script = commands / name
+    script.write_text(f'#!/bin/sh\necho "{name} $*" >>"{commands}/asked"\ncase "$*" in\n{answers}\n*) exit 1;;\nesac\n')
+    script.chmod(0o755)
+
+
+def asked(commands: Path) -> list[str]:
+    file = commands / "asked"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+# --- systemd
+
+
+def test_where_no_manager_is_the_reason_is_given(machine: Machine, commands: Path) -> None:
+    assert service.find_manager(machine.paths, platform="linux") == "there is no systemd here"
+    stand_in(commands, "systemctl", "")
+    assert service.find_manager(machine.paths, platform="linux") == "no systemd user manager answers here"
+    told = service.find_manager(machine.paths, platform="linux", version=WSL2)
+    assert isinstance(told, str) and service.ENABLE_SYSTEMD in told
+    stand_in(commands, "systemctl", "*UnitPath*) echo UnitPath=/somewhere/else /etc/systemd/user;;")
+    told = service.find_manager(machine.paths, platform="linux")
+    assert isinstance(told, str) and "does not look for units in" in told
+
+
+def test_a_manager_that_looks_where_we_write_is_used(machine: Machine, commands: Path, a_home_of_its_own: Path) -> None:
+    folder = a_home_of_its_own / ".config/systemd/user"
+    stand_in(commands, "systemctl", f"*UnitPath*) echo 'UnitPath=/a {folder} /b';;\n*Version*) echo Version=257.1-2;;")
+    found = service.find_manager(machine.paths, platform="linux")
+    assert (
+        isinstance(found, Manager)
+        and found.kind == "systemd"
+        and found.file.parent == folder
+        and found.name.startswith("csmd-")
+    )
+    assert "RestartSteps=" in found.text() and f"Environment=CSMD_HOME={os.environ['CSMD_HOME']}\n" in found.text()
+
+
+def test_the_end_at_logout_is_told_where_nobody_sits_at_a_screen(
+    machine: Machine, commands: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Manager(machine.paths, machine.root / "csmd.service", "systemd")
+    stand_in(commands, "loginctl", "*Linger*) echo no;;")
+    assert kept.lifetime_note() == LINGER and "enable-linger" in LINGER
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert kept.lifetime_note() == ""
+    monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 1 10.0.0.2 22")
+    assert kept.lifetime_note() == LINGER
+    stand_in(commands, "loginctl", "*Linger*) echo yes;;")
+    assert kept.lifetime_note() == ""
+    assert not any("enable" in line for line in asked(commands)), "said, never done"
+
+
+# --- placing
+
+
+@pytest.mark.invariant("Leaving takes unit, directories and processes back; a foreign unit is never written over")
+def test_a_unit_that_somebody_else_wrote_is_not_written_over(machine: Machine, commands: Path) -> None:
+    stand_in(commands, "systemctl", "*Version*) echo Version=252;;")
+    kept = Manager(machine.paths, machine.root / "csmd.service", "systemd")
+    for theirs in ("[Service]\nExecStart=/bin/true\n", kept.text().replace("csmd: home ", "csmd: home 0123456789ab ")):
+        kept.file.write_text(theirs)
+        with pytest.raises(ConfigError, match="is there already"):
+            service.plan_for(kept)
+    kept.file.unlink()
+    kept.file.symlink_to("/dev/null")  # a masked unit
+    with pytest.raises(ConfigError, match="is there already"):
+        service.plan_for(kept)
+
+
+def test_what_was_placed_is_taken_back_even_where_the_manager_is_gone(machine: Machine, commands: Path) -> None:
+    stand_in(commands, "systemctl", "*) echo Version=252;;")
+    kept = Manager(machine.paths, machine.root / "made" / "for it" / "csmd.service", "systemd")
+    machine.home.mkdir(mode=0o700)
+    before = sorted(machine.root.rglob("*"))
+    planned = service.plan_for(kept)
+    assert service.place(machine.paths, planned) is True
+    assert kept.file.stat().st_mode & 0o777 == 0o600
+    assert service.place(machine.paths, service.plan_for(kept)) is False, "as it should be"
+    wants = kept.file.parent / "default.target.wants"
+    wants.mkdir()  # as `systemctl enable` does
+    (wants / kept.file.name).symlink_to(kept.file)
+    assert service.recorded_manager(machine.paths) == kept
+    stand_in(commands, "systemctl", "")
+    assert service.recorded_manager(machine.paths) is None, "it does not answer"
+    assert service.remove(machine.paths) is True and service.remove(machine.paths) is False
+    assert sorted(machine.root.rglob("*")) == before
+
+
+def test_a_manager_that_refuses_is_told_with_what_it_said(machine: Machine, commands: Path) -> None:
+    stand_in(
+        commands, "systemctl", "*Version*) echo Version=252;;\n*enable*) echo 'Access denied' >&2; exit 1;;\n*) ;;"
+    )
+    kept = Manager(machine.paths, machine.root / "csmd.service", "systemd")
+    machine.home.mkdir(mode=0o700)
+    with pytest.raises(CsmdError, match="Access denied") as raised:
+        service.place(machine.paths, service.plan_for(kept))
+    assert "--no-service" in raised.value.hint
+    assert service.recorded_unit(machine.paths) == str(kept.file), "so that it can be taken back"
+
+
+# --- launchd
+
+
+def test_launchd_is_told_what_to_keep_and_to_forget_it(
+    machine: Machine, commands: Path, a_home_of_its_own: Path
+) -> None:
+    assert "launchd keeps no agents" in str(service.find_manager(machine.paths, platform="darwin"))
+    stand_in(commands, "launchctl", "*) echo fine;;")
+    kept = service.find_manager(machine.paths, platform="darwin")
+    assert (
+        isinstance(kept, Manager)
+        and kept.kind == "launchd"
+        and kept.file.parent == a_home_of_its_own / "Library/LaunchAgents"
+    )
+    machine.home.mkdir(mode=0o700)
+    service.place(machine.paths, service.plan_for(kept))
+    assert plistlib.loads(kept.file.read_bytes())["Label"] == kept.name
+    (commands / "asked").unlink()
+    mine = f"gui/{os.getuid()}"
+    assert kept.start() == ""
+    kept.stop()
+    kept.disable()
+    assert asked(commands) == [
+        f"launchctl bootstrap {mine} {kept.file}",
+        f"launchctl print {mine}/{kept.name}",
+        f"launchctl bootout {mine}/{kept.name}",
+        f"launchctl disable {mine}/{kept.name}",
+    ]
+    service.remove(machine.paths)
+    assert (
+        not (a_home_of_its_own / "Library").exists() and asked(commands)[-1] == f"launchctl enable {mine}/{kept.name}"
+    )
+
+
+# --- Windows' Linux: told from the kernel's words; a home on a drive of Windows is refused, with the reason.
+
+
+WSL2_KERNEL = "Linux version 5.15.153.1-microsoft-standard-WSL2 (root@x) (gcc 11.2.0) #1 SMP"
+WSL1 = "Linux version 4.4.0-19041-Microsoft (Microsoft@Microsoft.com) (gcc version 5.4.0)"
+DEBIAN = "Linux version 6.1.0-13-amd64 (debian-kernel@lists.debian.org)"
+MOUNTS = """none /mnt/wsl tmpfs rw 0 0
+/dev/sdc / ext4 rw 0 0
+C:\\134 /mnt/c 9p rw,dirsync,aname=drvfs;path=C:\\ 0 0
+D:\\134 /mnt/my\\040disk drvfs rw 0 0
+/dev/sdd /mnt/d ext4 rw 0 0
+C:\\134 /mnt/late ext4 rw 0 0
+C:\\134 /mnt/late 9p rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("home", "version", "mounts", "refused"),
+    [
+        ("/home/me/.local/share/csmd", WSL2_KERNEL, MOUNTS, False),
+        ("/mnt/c/Users/me/csmd", WSL2_KERNEL, MOUNTS, True),
+        ("/mnt/c/Users/me/csmd", WSL1, MOUNTS, True),
+        ("/mnt/c/Users/me/csmd", DEBIAN, MOUNTS, False),
+        ("/mnt/my disk/csmd", WSL2_KERNEL, MOUNTS, True),
+        ("/mnt/d/csmd", WSL2_KERNEL, MOUNTS, False),
+        ("/mnt/d/csmd", WSL2_KERNEL, "", True),
+        ("/mnt/late/csmd", WSL2_KERNEL, MOUNTS, True),
+        ("/mnt/data/csmd", WSL2_KERNEL, "", False),
+        ("/mnt/cc/csmd", WSL2_KERNEL, MOUNTS, False),
+    ],
+)
+def test_a_home_on_a_drive_of_windows_is_refused(home: str, version: str, mounts: str, refused: bool) -> None:
+    said = service.windows_refusal(Path(home), version=version, mounts=mounts)
+    assert bool(said) is refused
+    assert not refused or ("write-ahead log" in said and home in said)
+
+
+def test_windows_linux_is_known_by_its_kernel() -> None:
+    assert [service.is_wsl(text) for text in (WSL2_KERNEL, WSL1, DEBIAN, "")] == [True, True, False, False]

@@ -1,14 +1,26 @@
-"""A plan of promotion: every gate keeps out by itself, and every action has its reasons."""
+"""Habits are counted over sessions and promoted through gates; over a real store a replay changes nothing."""
 
 from __future__ import annotations
 
+import itertools
+import random
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from csmd.extraction import packets
 from csmd.memory import habits
-from csmd.model import Candidate, Evidence
+from csmd.memory import remember as believe
+from csmd.model import Candidate, Evidence, Packet, PacketKind, Project, Provenance, State, Statement, Turn, TurnKind
+from csmd.store import belief_changes, candidates, memories, projects, purge, sessions, tombstones, turns
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+from csmd.text import tokens
 
 SURE = Candidate(
     id="c1", kind="preference", source="habits", project_seq=1, fingerprint="order:commit", text="Says when to commit: in 3 of 3 sessions.",
@@ -49,9 +61,452 @@ def test_the_relaxed_thresholds_are_lower_and_skip_no_gate() -> None:
 
 def test_the_surest_come_first_whatever_the_order() -> None:
     some = [replace(SURE, id=f"c{number}", confidence=number / 10, fingerprint=str(number)) for number in (3, 9, 5)]
-    for given in (some, some[::-1]):
-        assert [action.candidate.id for action in habits.promotions(given, profile=habits.DEFAULT, known={})] == [
+    for order in (some, some[::-1]):
+        assert [action.candidate.id for action in habits.promotions(order, profile=habits.DEFAULT, known={})] == [
             "c9",
             "c5",
             "c3",
         ]
+
+
+# --- Habits are counted over sessions: what recurs is told with its counts, and the order of sessions makes no difference.
+
+
+CALM = State(frustration=0.0, energy=0.5, stance="orders", urgency=0.0)
+_NUMBERS = itertools.count(1)
+
+
+def packet(
+    session: int, kind: PacketKind, subject: str, outcome: str = "asked", *, ordinal: int = 0, words: int = 3
+) -> Packet:
+    number = next(_NUMBERS)
+    return Packet(
+        kind=kind, subject=subject, outcome=outcome, uuid=f"u{session}-{kind}-{subject}-{ordinal or number}",
+        session_id=f"s{session}", project_seq=1, ordinal=ordinal or number, words=words, state=CALM,
+        at=f"2026-03-{session % 28 + 1:02}T10:{(ordinal or number) % 60:02}:00.000Z",
+    )  # fmt: skip
+
+
+def plain_sessions(count: int) -> list[Packet]:
+    return [packet(number, "session", "begin", "") for number in range(count)]
+
+
+def told(packets: list[Packet]) -> dict[str, str]:
+    return {habit.fingerprint: habit.text for habit in habits.habits(packets)}
+
+
+def test_an_order_that_recurs_is_told_in_its_shortest_wording_with_its_counts_and_once_is_none() -> None:
+    worded = [
+        "water the tomatoes",
+        "water all tomatoes on the roof",
+        "give the tomatoes some water",
+        "water the tomatoes",
+    ]
+    asked = [packet(number, "order", words) for number, words in enumerate(worded)]
+    assert told(plain_sessions(6) + asked) == {
+        "order:tomato water": 'Asks again and again: "water the tomatoes": in 4 of 6 sessions.'
+    }
+    assert told(plain_sessions(6) + [packet(1, "order", "water the tomatoes") for _ in range(5)]) == {}
+    single = [packet(number, "order", "deploy") for number in range(3)]
+    assert told(single)["order:deploy"] == 'Asks again and again: "deploy": in 3 of 3 sessions.'
+
+
+def test_orders_that_share_one_word_are_different_ones_and_each_counts_once() -> None:
+    asked = [
+        packet(number, "order", words)
+        for number in range(3)
+        for words in ("water the roses", "water the lawn at night")
+    ]
+    both = [packet(number, "order", "water roses and lawn") for number in range(3, 5)]
+    assert told(asked + both) == {
+        "order:lawn water": 'Asks again and again: "water roses and lawn": in 5 of 5 sessions.',
+        "order:ros water": 'Asks again and again: "water the roses": in 3 of 5 sessions.',
+    }
+
+
+def test_the_command_that_serves_a_purpose_in_most_sessions_is_told() -> None:
+    ran = [packet(number, "tool", "mise run test", "ok") for number in range(41)]
+    other = [packet(number, "tool", "go test", "ok") for number in range(41, 43)]
+    linted = [packet(number, "tool", "mise run lint", "ok") for number in range(9)]
+    assert told(ran + other + linted) == {
+        "commands": "`mise run lint` lints and `mise run test` runs the tests: in 9 and 41 sessions."
+    }
+    assert told(ran[:3] + other) == {"commands": "`mise run test` runs the tests: in 3 sessions."}
+    assert told(ran[:2] + other) == {}, "neither of two is the one"
+
+
+def release(session: int, *, changelog: bool = True) -> list[Packet]:
+    steps = ["CHANGELOG.md"] * changelog + ["package.json"]
+    made = [packet(session, "tool", name, "ok", ordinal=place + 1) for place, name in enumerate(steps)]
+    return [*made, packet(session, "milestone", "git tag", "ok", ordinal=9)]
+
+
+def test_what_stands_before_every_release_is_a_procedure() -> None:
+    assert told([one for number in range(4) for one in release(number)]) == {
+        "procedure:release": "A release is `CHANGELOG.md`, `package.json`, then `git tag`: 4 of 4 times."
+    }
+    some = [one for number in range(4) for one in release(number, changelog=number > 0)]
+    assert told(some) == {
+        "procedure:release": "A release is `CHANGELOG.md`, `package.json`, then `git tag`: 3 of 4 times."
+    }
+    assert told([one for number in range(4) for one in release(number, changelog=number > 2)]) == {}
+
+
+def test_steps_count_from_the_milestone_before_and_failed_ones_do_not() -> None:
+    run = [
+        one
+        for number in range(3)
+        for one in (
+            packet(number, "tool", "make lint", "ok", ordinal=1), packet(number, "tool", "make test", "failed", ordinal=2),
+            packet(number, "milestone", "git commit", "ok", ordinal=3), packet(number, "milestone", "git commit", "ok", ordinal=4),
+        )
+    ]  # fmt: skip
+    assert told(run)["procedure:commit"] == "Before a commit comes `make lint`: 3 of 3 times."
+
+
+def test_a_failing_command_is_a_warning_only_where_it_did_not_fail_before() -> None:
+    runs = [packet(number, "tool", "make test", "ok") for number in range(8)]
+    failing = [packet(number, "tool", "make test", "failed") for number in range(20, 25)]
+    (warning,) = [one for one in habits.found_candidates(runs + failing, project=1) if one.kind == "drift_warning"]
+    assert warning.text == "`make test` fails lately: 5 of the latest 6 runs."
+    always = [packet(number, "tool", "make test", "failed") for number in range(20)]
+    assert [one for one in habits.found_candidates(always, project=1) if one.kind == "drift_warning"] == []
+
+
+@pytest.mark.parametrize(
+    ("count", "fit", "against", "wanted"),
+    [(2, 1, 0, 0.6154), (3, 1, 0, 0.7059), (12, 1, 0, 0.9057), (12, 1, 1, 0.7763), (4, 0.5, 0, 0.381), (0, 1, 0, 0)],
+)
+def test_confidence_follows_its_formula(count: int, fit: float, against: int, wanted: float) -> None:
+    assert habits.confidence(count, fit=fit, against=against) == pytest.approx(wanted, abs=1e-4)
+
+
+@given(st.integers(0, 10**6), st.floats(0, 100), st.integers(0, 1000))
+def test_confidence_stays_within_bounds_and_contradiction_lowers_it(count: int, fit: float, against: int) -> None:
+    sure = habits.confidence(count, fit=fit, against=against)
+    assert 0 <= sure <= 1 and sure <= habits.confidence(count, fit=fit, against=0)
+
+
+def test_what_counts_against_it_needs_a_person_and_an_assistants_command_is_its_word() -> None:
+    packets = [packet(number, "order", "commit") for number in range(5)] + [packet(9, "order", "commit", "against")]
+    (one,) = habits.found_candidates(packets, project=1)
+    assert (one.status, one.contradicted, [source.against for source in one.evidence].count(True)) == (
+        "needs_review",
+        1,
+        1,
+    )
+    assert {kind: rule.authority for kind, rule in habits.KINDS.items()} == {
+        "preference": "user", "belief": "assistant", "worldview": "assistant", "drift_warning": "assistant",
+    }  # fmt: skip
+
+
+@given(st.randoms(use_true_random=False))
+def test_the_order_of_sessions_makes_no_difference(chance: random.Random) -> None:
+    packets = [
+        packet(number % 5, kind, subject, outcome, ordinal=number, words=number % 4)  # type: ignore[arg-type]
+        for number, (kind, subject, outcome) in enumerate(
+            [("order", "commit", "asked"), ("order", "add tests", "asked"), ("tool", "make lint", "ok"),
+             ("milestone", "git commit", "ok"), ("order", "commit", "against"), ("tool", "make test", "failed")] * 5, 1
+        )
+    ]  # fmt: skip
+    wanted = habits.found_candidates(packets, project=1)
+    chance.shuffle(packets)
+    assert wanted and habits.found_candidates(packets, project=1) == wanted
+
+
+# --- Habits over a real store: a replay changes nothing, what is purged takes its share along, what was refused stays out.
+
+
+NOW = "2026-03-28T10:00:00.000Z"
+ASKED = "can we draw a diagram for this?"
+TOLD = 'Asks again and again: "draw a diagram for this": in {} of {} sessions.'
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "csmd.db", now=NOW)
+    yield opened
+    opened.close()
+
+
+def key_of(rows: Rows) -> bytes:
+    return bytes(rows.value("select value from meta where key = 'hash_key'"))
+
+
+def say(rows: Rows, session: int, *said: str, name: str = "alpha", start: int = 0, kind: TurnKind = "user") -> None:
+    """A session in which a user says these things, one after the other."""
+    home = projects.settle(
+        rows, Project(key=name, root=f"/p/{name}", name=name, kind="git", place=f"/p/{name}"), now=NOW
+    )
+    for number, body in enumerate(said, start):
+        turn = Turn(
+            uuid=f"u{session}-{number}", session_id=f"s{session}", kind=kind, text=body, cwd=f"/p/{name}",
+            at=f"2026-03-{session + 1:02}T10:{number:02}:00.000Z",
+        )  # fmt: skip
+        turns.add_turn(
+            rows, turn, text_hash=tokens.keyed_hash(body, key_of(rows)), host="claude", project=home.seq,
+            directory=home.directory, path=f"/t/s{session}.jsonl",
+        )  # fmt: skip
+
+
+def count(store: Store, *, promoting: bool = True) -> None:
+    """What the daemon does until nothing is left; that it ends shows that it has written down how far it came."""
+    for _ in range(20):
+        if not (packets.step(store, now=NOW) or habits.step(store, now=NOW, promoting=promoting)):
+            return
+    raise AssertionError("it does not come to an end")
+
+
+def asked(store: Store, sessions: range, *, of: int, **more: Any) -> None:
+    """So many sessions, in some of which tests are asked for."""
+    for number in range(of):
+        said = ["the button is too wide", *([ASKED] if number in sessions else [])]
+        store.write(lambda rows, number=number, said=said: say(rows, number, *said, **more))  # type: ignore[misc]
+
+
+def texts(store: Store) -> list[str]:
+    return sorted(memory.text for memory in store.read(lambda rows: memories.listing(rows, projects=None)))
+
+
+def everything(rows: Rows) -> list[Any]:
+    """What was believed and waits, without row keys and times of writing."""
+    return [
+        rows.all(f"select {columns} from {table} order by 1, 2")
+        for table, columns in (
+            (
+                "memories",
+                "id, text, confidence, authority, origin, session_id, created_at, confirmed_at, hot_until, tier",
+            ),
+            ("provenance p join memories m on m.seq = p.memory_seq", "m.id, p.uuid, p.role"),
+            ("candidates", "id, status, text, reason, confidence, memory_ids, created_at, updated_at"),
+            ("candidate_evidence e join candidates c on c.seq = e.candidate_seq", "c.id, e.uuid, e.against"),
+        )
+    ]
+
+
+def test_what_recurs_becomes_a_memory_with_its_turns_and_a_reason(store: Store) -> None:
+    asked(store, range(4), of=6)
+    count(store)
+    (memory,) = store.read(lambda rows: memories.listing(rows, projects=None))
+    assert (memory.text, memory.origin, memory.authority, memory.gate) == (
+        TOLD.format(4, 6),
+        "inferred",
+        "user",
+        "behavioral",
+    )
+    assert [(one.uuid, one.role) for one in memory.provenance] == [
+        ("u0-1", "states"), ("u1-1", "confirms"), ("u2-1", "confirms"), ("u3-1", "confirms"),
+    ]  # fmt: skip
+    (change,) = store.read(lambda rows: belief_changes.changes_of(rows, memory.id))
+    assert (change.change, change.by) == ("promoted", "csmd") and "confidence 76 (at least 70)" in change.reason
+
+
+def test_what_somebody_asks_for_again_and_again_tells_of_them_and_holds_in_every_project(store: Store) -> None:
+    asked(store, range(4), of=6)
+    count(store)
+    (memory,) = store.read(lambda rows: memories.listing(rows, projects=None))
+    everywhere = store.read(lambda rows: projects.everywhere(rows, memory.project_seq))
+    assert (memory.scope, memory.project_seq) == ("user", everywhere)
+
+
+def test_a_replay_changes_nothing(store: Store) -> None:
+    asked(store, range(4), of=6)
+    count(store)
+    before = store.read(everything)
+    versions = store.read(
+        lambda rows: rows.all("select version from candidates union all select version from memories")
+    )
+    store.write(lambda rows: rows.run("delete from cursors"))
+    count(store)
+    assert store.read(everything) == before
+    assert versions == store.read(
+        lambda rows: rows.all("select version from candidates union all select version from memories")
+    )
+
+
+@pytest.mark.invariant(
+    "Habits do not depend on the order of sessions; nobody's words but a person's count as orders; what was forgotten stays out"
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_in_which_sessions_come_makes_no_difference(tmp_path: Path, seed: int) -> None:
+    told = {
+        number: [f"thing {number} looks odd", *(["commit"] if number % 2 else []), *([ASKED] if number < 5 else []),
+                 *(["don't commit"] if number == 6 else []), *(["deploy to staging"] if number % 3 == 0 else [])]
+        for number in range(9)
+    }  # fmt: skip
+    found = []
+    for shuffled in (False, True):
+        opened = Store(tmp_path / f"{shuffled}.db", now=NOW)
+        order = list(told)
+        if shuffled:
+            random.Random(seed).shuffle(order)
+        for number in order:
+            opened.write(lambda rows, number=number: say(rows, number, *told[number]))  # type: ignore[misc]
+            if shuffled:
+                count(opened)
+        count(opened)
+        found.append(opened.read(everything))
+        opened.close()
+    assert found[0] == found[1] and len(found[0][0]) == 2
+
+
+def test_more_sessions_change_the_words_of_the_same_memory(store: Store) -> None:
+    asked(store, range(3), of=3)
+    count(store)
+    ident = store.read(lambda rows: memories.listing(rows, projects=None))[0].id
+    asked(store, range(5), of=8)
+    count(store)
+    (memory,) = store.read(lambda rows: memories.listing(rows, projects=None))
+    assert (memory.id, memory.text, memory.confidence) == (ident, TOLD.format(5, 8), 0.8)
+    assert memory.confirmed_at.startswith("2026-03-05")
+
+
+@pytest.mark.invariant("What was made of a purged session or turn goes with it")
+def test_a_purged_session_takes_its_packets_evidence_and_share_of_the_count_along(store: Store) -> None:
+    asked(store, range(5), of=5)
+    count(store)
+
+    def forget(rows: Rows, *sessions: str) -> None:
+        tombstones.purge_names(rows, "session", sessions, key=key_of(rows), now=NOW)
+        purge.honour(rows, key_of(rows))
+
+    store.write(lambda rows: forget(rows, "s0", "s1"))
+    assert (
+        store.read(
+            lambda rows: rows.value(
+                "select count(*) from packets p join sessions s on s.seq = p.session_seq where s.id < 's2'"
+            )
+        )
+        == 0
+    )
+    assert store.read(lambda rows: rows.value("select count(*) from candidate_evidence where session_id < 's2'")) == 0
+    count(store)
+    assert texts(store) == [TOLD.format(3, 3)]
+    store.write(lambda rows: forget(rows, "s2"))
+    count(store)
+    assert texts(store) == [], "two sessions are too few"
+    store.write(lambda rows: forget(rows, "s3", "s4"))
+    count(store)
+    assert store.read(candidates.counts) == {}
+
+
+@pytest.mark.invariant(
+    "Habits do not depend on the order of sessions; nobody's words but a person's count as orders; what was forgotten stays out"
+)
+def test_what_was_forgotten_or_dropped_stays_out_however_often_it_is_seen_again(store: Store) -> None:
+    asked(store, range(4), of=4)
+    count(store)
+    (memory,) = store.read(lambda rows: memories.listing(rows, projects=None))
+    store.write(lambda rows: believe.forget(rows, memory, key=store.hash_key, now=NOW, by_person=True))
+    asked(store, range(9), of=9)
+    count(store)
+    assert texts(store) == [] and store.read(candidates.counts) == {"preference": {"dropped": 1}}
+
+
+def test_purged_words_come_back_in_no_candidate(store: Store) -> None:
+    for number in range(4):
+        store.write(lambda rows, number=number: say(rows, number, "deploy to heronry"))  # type: ignore[misc]
+    count(store)
+    assert texts(store) == ['Asks again and again: "deploy to heronry": in 4 of 4 sessions.']
+
+    def forget(rows: Rows) -> None:
+        tombstones.purge_text(rows, "heronry", key=key_of(rows), now=NOW)
+        purge.honour(rows, key_of(rows))
+
+    store.write(forget)
+    count(store)
+    assert texts(store) == [] and store.read(candidates.counts) == {}
+    assert store.read(lambda rows: rows.value("select count(*) from packets where subject like '%heronry%'")) == 0
+
+
+def test_what_is_said_against_it_takes_it_back_and_waits_for_a_person(store: Store) -> None:
+    for number in range(4):
+        store.write(lambda rows, number=number: say(rows, number, "commit"))  # type: ignore[misc]
+    count(store)
+    assert len(texts(store)) == 1
+    store.write(lambda rows: say(rows, 5, "don't commit"))
+    count(store)
+    assert texts(store) == [] and store.read(candidates.counts) == {"preference": {"needs_review": 1}}
+
+
+@pytest.mark.invariant(
+    "Habits do not depend on the order of sessions; nobody's words but a person's count as orders; what was forgotten stays out"
+)
+def test_what_nobody_typed_and_what_a_tool_wrote_is_no_evidence(store: Store) -> None:
+    for number in range(4):
+        store.write(lambda rows, number=number: say(rows, number, ASKED, kind="relayed"))  # type: ignore[misc]
+    asked(store, range(4), of=4, start=10)
+    hashed = lambda name: tokens.keyed_hash(name, store.hash_key)  # noqa: E731
+    store.write(
+        lambda rows: sessions.note_tampered(rows, [f"s{number}.jsonl" for number in range(2)], at=NOW, hashed=hashed)
+    )
+    count(store)
+    assert texts(store) == []
+
+
+def test_what_a_person_said_already_is_confirmed_by_nobody_and_not_doubled(store: Store) -> None:
+    said = Statement(text=TOLD.format(4, 4), gate="behavioral", category="preference", confidence=0.9, authority="user")
+    asked(store, range(4), of=4)
+    source = Provenance(uuid="cli:1", session_id="", at=NOW)
+    home = store.read(lambda rows: int(rows.value("select seq from projects where key = 'alpha'")))
+    store.write(lambda rows: believe.remember(rows, said, source, project=home, origin="stated", key=store.hash_key))
+    count(store)
+    (memory,) = store.read(lambda rows: memories.listing(rows, projects=None))
+    assert (memory.origin, len(memory.provenance)) == ("stated", 1)
+    assert store.read(candidates.counts) == {"preference": {"done": 1}}
+
+
+def test_a_merge_counts_both_and_a_split_each_by_itself(store: Store) -> None:
+    asked(store, range(3), of=3)
+    for number in range(10, 13):
+        store.write(lambda rows, number=number: say(rows, number, ASKED, name="beta"))  # type: ignore[misc]
+    count(store)
+    apart = texts(store)
+    assert apart == [TOLD.format(3, 3)] * 2
+    one, other = store.read(
+        lambda rows: [int(seq) for (seq,) in rows.all("select seq from projects where seq > 0 order by seq")]
+    )
+    store.write(lambda rows: projects.merge_projects(rows, other, one))
+    count(store)
+    assert texts(store) == [TOLD.format(6, 6)]
+    store.write(lambda rows: projects.split_projects(rows, one, other))
+    count(store)
+    assert texts(store) == apart
+
+
+def test_without_promotion_candidates_wait_and_a_plan_that_has_moved_is_left(store: Store) -> None:
+    asked(store, range(4), of=4)
+    count(store, promoting=False)
+    assert texts(store) == []
+    plan = store.read(lambda rows: habits.look(rows, projects=None, profile=habits.DEFAULT))
+    assert [action.step for action in plan] == ["promote"]
+    asked(store, range(5), of=5)
+    count(store, promoting=False)
+    carry = lambda actions: store.write(  # noqa: E731
+        lambda rows: habits.carry_out(rows, actions, key=store.hash_key, now=NOW)
+    )
+    assert carry(plan) == {}
+    plan = store.read(lambda rows: habits.look(rows, projects=None, profile=habits.DEFAULT))
+    assert len(carry(plan)) == 1 and texts(store) == [TOLD.format(5, 5)] and carry(plan) == {}
+
+
+def test_a_turn_that_only_a_hook_reported_waits_for_its_line(store: Store) -> None:
+    asked(store, range(1), of=1)
+    store.write(lambda rows: rows.run("update turns set source = 'hook', provisional = 1 where uuid = 'u0-1'"))
+    count(store)
+    found = store.read(lambda rows: candidates.latest_packets(rows, projects=None, limit=9))
+    assert [one.subject for one in found] == ["begin"]
+    store.write(lambda rows: rows.run("update turns set source = 'transcript', provisional = 0 where uuid = 'u0-1'"))
+    count(store)
+    assert (
+        store.read(lambda rows: rows.value("select count(*) from packets where subject = 'draw a diagram for this'"))
+        == 1
+    )
+
+
+def test_a_project_in_which_somebody_is_at_work_is_not_counted_with_every_turn(store: Store) -> None:
+    asked(store, range(4), of=4)
+    packets.step(store, now=NOW)
+    quiet = {"quiet_before": "2026-03-04T10:00:30.000Z"}
+    assert habits.step(store, now="2026-03-04T10:01:00.000Z", **quiet) == 0
+    assert habits.step(store, now="2026-03-04T10:02:00.000Z", quiet_before="2026-03-04T10:01:30.000Z") == 1

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.memory import topic_tagging
+from csmd.model import Link, Memory, Project, Provenance
+from csmd.recall import neighbours
+from csmd.store import belief_changes, memories, projects, purge, tombstones, topics
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+from tests.believed import NOW, memory
 
 SAID = [
     ("s1", "The shadow branch keeps what was changed before a commit."),
@@ -105,3 +115,201 @@ def test_any_text_can_be_looked_at(said: list[str]) -> None:
 def test_a_name_that_somebody_types_is_kept_small_and_on_one_line() -> None:
     assert topic_tagging.name_of('  "Shadow\n Branch". ') == "shadow branch"
     assert topic_tagging.name_of(" .. ") == ""
+
+
+# --- Topics over a real store: what somebody says stays, what moves takes its topics along, what is gone leaves no name.
+
+
+BRANCH = ("m0", "m1", "m6")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path / "csmd.db", now=NOW)
+    opened.write(lambda rows: tell(rows, home(rows)))
+    opened_step(opened)
+    yield opened
+    opened.close()
+
+
+def home(rows: Rows, key: str = "a") -> int:
+    return projects.ensure(rows, Project(key=key, root=f"/p/{key}", name=key, kind="path"), now=NOW)
+
+
+def tell(rows: Rows, project: int) -> None:
+    for number, (session, said) in enumerate(SAID):
+        source = Provenance(uuid=f"cli:{number}", session_id=session, at=NOW)
+        one = memory(f"m{number}", said, project_seq=project, session_id=session, provenance=(source,))
+        memories.insert(rows, one, text_hash=f"h{number}")
+
+
+def opened_step(store: Store) -> int:
+    """Looks until nothing is left; how many memories were looked at."""
+    total = 0
+    while looked := topic_tagging.step(store, force=True, reading=False):
+        total += looked
+    return total
+
+
+def read(store: Store, ident: str) -> Memory:
+    found = store.read(lambda rows: memories.by_id(rows, ident))
+    assert found is not None
+    return found
+
+
+def names(store: Store, ident: str) -> dict[str, str]:
+    """Topic -> who says so."""
+    seq = read(store, ident).seq
+    found = store.read(lambda rows: topics.of_memories(rows, [seq]))
+    return {one.name: one.by_whom for one in found.get(seq, [])}
+
+
+def about(store: Store, name: str, places: list[int] | None = None) -> set[str]:
+    seqs = list(store.read(lambda rows: topics.members(rows, name, places)))
+    return {one.id for one in store.read(lambda rows: memories.by_seqs(rows, seqs)).values()}
+
+
+def say(store: Store, ident: str, name: str, *, by: str, weight: float = 1.0) -> bool:
+    seq = read(store, ident).seq
+    return store.write(lambda rows: topics.tag(rows, seq, name, by=by, weight=weight))
+
+
+def test_memories_are_tagged_once_and_nothing_is_done_where_nothing_changed(store: Store) -> None:
+    assert about(store, "shadow branch") == set(BRANCH)
+    commits = store.commits
+    assert opened_step(store) == 0
+    assert store.commits == commits
+
+
+@pytest.mark.invariant(
+    "Topics do not depend on the order in which memories came; what somebody tags or takes off stays"
+)
+def test_what_somebody_tags_or_takes_off_stays_when_the_rule_looks_again(store: Store) -> None:
+    assert say(store, "m5", "delivery", by=topics.PERSON)
+    assert say(store, "m0", "shadow branch", by=topics.PERSON, weight=0)
+    store.write(lambda rows: belief_changes.delete_memory(rows, read(store, "m9")))
+    assert opened_step(store)
+    assert names(store, "m5")["delivery"] == "person"
+    assert about(store, "shadow branch") == {"m1", "m6"}
+
+
+def test_an_assistant_does_not_overrule_what_a_person_said_of_a_topic(store: Store) -> None:
+    say(store, "m0", "shadow branch", by=topics.PERSON, weight=0)
+    assert not say(store, "m0", "shadow branch", by=topics.ASSISTANT)
+    assert say(store, "m1", "git", by=topics.ASSISTANT)
+    assert names(store, "m1")["git"] == "assistant"
+    assert "shadow branch" not in names(store, "m0")
+
+
+def test_the_name_of_a_topic_goes_with_the_last_memory_that_had_it(store: Store) -> None:
+    for ident in BRANCH:
+        store.write(lambda rows, ident=ident: belief_changes.delete_memory(rows, memories.by_id(rows, ident)))
+    left = store.read(lambda rows: rows.all("select name from topics where name = 'shadow branch'"))
+    assert left == []
+
+
+def test_what_was_purged_names_no_topic(store: Store) -> None:
+    say(store, "m5", "project zanzibar", by=topics.PERSON)
+
+    def write(rows: Rows) -> None:
+        tombstones.purge_text(rows, "zanzibar", key=store.hash_key, now=NOW)
+        purge.honour(rows, store.hash_key)
+
+    store.write(write)
+    assert "project zanzibar" not in names(store, "m5")
+    assert store.read(lambda rows: rows.all("select 1 from topics where name like '%zanzibar%'")) == []
+
+
+def test_topics_go_with_their_memories_into_another_project_and_come_back(store: Store) -> None:
+    say(store, "m5", "delivery", by=topics.PERSON)
+    source = read(store, "m5").project_seq
+    into = store.write(lambda rows: home(rows, "b"))
+    store.write(lambda rows: projects.merge_projects(rows, source, into))
+    assert about(store, "delivery", [into]) == {"m5"}
+    assert about(store, "shadow branch", [into]) == set(BRANCH)
+    assert store.read(lambda rows: rows.all("select 1 from topics where project_seq = :p", p=source)) == []
+    opened_step(store)
+    assert about(store, "shadow branch", [into]) == set(BRANCH)
+    store.write(lambda rows: projects.split_projects(rows, into, source))
+    opened_step(store)
+    assert about(store, "delivery", [source]) == {"m5"}
+    assert about(store, "shadow branch", [source]) == set(BRANCH)
+
+
+def test_what_is_taken_back_has_its_tags_again(store: Store) -> None:
+    say(store, "m5", "shadow branch", by=topics.PERSON)
+    was = store.read(lambda rows: belief_changes.before_of(rows, ["m5"]))
+    store.write(lambda rows: belief_changes.delete_memory(rows, read(store, "m5")))
+    store.write(lambda rows: belief_changes.give_back(rows, was, at=NOW))
+    assert names(store, "m5") == {"shadow branch": "person"}
+
+
+def test_a_large_project_waits_until_enough_of_it_is_new(store: Store) -> None:
+    store.write(lambda rows: belief_changes.delete_memory(rows, read(store, "m9")))
+    assert topic_tagging.step(store, force=False, reading=True) == 0
+    assert topic_tagging.step(store, force=False, reading=False)
+
+
+@pytest.mark.invariant("No write of a dream or its undo is long: few actions, few tags, one file")
+def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_looked_for(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_tagging, "PART", 2)
+    tags_of, rows_of = topic_tagging.tags_of, topic_tagging.stored.put
+    sizes: list[int] = []
+
+    def looking(found: Any) -> Any:
+        assert store.submit_read(lambda rows: True, lane="main").result(timeout=10)
+        return tags_of(found)
+
+    def put(rows: Rows, project: int, part: Any) -> None:
+        sizes.append(len(part))
+        rows_of(rows, project, part)
+
+    monkeypatch.setattr(topic_tagging, "tags_of", looking)
+    monkeypatch.setattr(topic_tagging.stored, "put", put)
+    was = about(store, "shadow branch")
+    store.write(lambda rows: rows.run("delete from memory_topics"))
+    store.write(lambda rows: rows.run("insert into topics_due (project_seq, changes) values (1, 9)"))
+    assert opened_step(store)
+    assert about(store, "shadow branch") == was and len(sizes) > 2 and max(sizes) == 2
+
+
+# --- one hop
+
+
+def near(store: Store, *idents: str, projects: list[int] | None = None) -> dict[str, dict[str, str]]:
+    """Memory -> neighbour -> relation."""
+    seqs = [read(store, ident).seq for ident in idents]
+    found = store.read(lambda rows: neighbours.near(rows, seqs, projects=projects))
+    named = {one.seq: one.id for one in store.read(lambda rows: memories.listing(rows, projects=None))}
+    return {named[seq]: {named[other]: relation for other, relation, _ in some} for seq, some in found.items()}
+
+
+def test_one_hop_goes_along_links_both_ways_topics_and_sessions(store: Store) -> None:
+    link = Link(from_id="m9", to_id="m5", relationship="symptom_of", weight=1.0)
+    store.write(lambda rows: memories.add_link(rows, link, now=NOW))
+    found = near(store, "m9", "m5", "m0")
+    assert found["m9"]["m5"] == found["m5"]["m9"] == "symptom_of"
+    assert found["m0"]["m1"] == neighbours.TAGGED
+    assert found["m0"]["m9"] == neighbours.PRODUCED  # both were said in session s1
+
+
+def test_one_hop_leads_to_what_superseded_and_stays_in_the_places_asked_about(store: Store) -> None:
+    store.write(lambda rows: rows.run("update memories set superseded_by = 'm13' where id = 'm14'"))
+    assert near(store, "m14")["m14"]["m13"] == "superseded_by"
+    assert near(store, "m14", projects=[0]) == {}
+
+
+def test_the_nearest_come_first_and_a_further_edge_counts_a_little() -> None:
+    found = neighbours.nearest(
+        [(1, "same_topic", 0.4), (2, "symptom_of", 0.9), (1, "same_session", 0.05), (3, "merged_into", 0.0)]
+    )
+    assert [(seq, relation) for seq, relation, _ in found] == [(2, "symptom_of"), (1, "same_topic")]
+    assert 0.4 < found[1][2] < 0.45
+
+
+def test_a_topic_of_many_is_worth_less_than_one_of_two_and_both_less_than_any_link() -> None:
+    weakest = min(worth for ends in neighbours.WORTH.values() for worth in ends if worth)
+    assert weakest > neighbours.of_topic(2) > neighbours.of_topic(20) > 0
+    assert weakest > neighbours.SESSION

@@ -1,4 +1,4 @@
-"""The brief: chosen within a budget, byte-stable, fenced so that nothing inside can close it."""
+"""The brief: chosen within a budget, byte-stable, fenced; what a start is told, and what lasts on a page."""
 
 from __future__ import annotations
 

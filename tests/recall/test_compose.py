@@ -1,4 +1,4 @@
-"""What of a memory is told where nobody asked: statements, and neither questions, errands nor what leans on them."""
+"""What of a memory is told where nobody asked, and how much of it by how full the context is."""
 
 from __future__ import annotations
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from csmd.model import Turn
-from csmd.store import cursors, memories, projects, turns, vectors
+from csmd.model import Candidate, Evidence, Link, Turn
+from csmd.store import candidates, cursors, integrity, memories, projects, tombstones, turns, vectors
 from csmd.store.core import Store
-from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 
 
@@ -54,9 +56,9 @@ BROKEN: dict[str, str] = {
 @pytest.mark.parametrize("broken", BROKEN)
 def test_each_thing_that_must_hold_is_looked_at(store: Store, given: Any, broken: str) -> None:
     store.write(lambda rows: story(rows, given))
-    assert store.write(integrity) == []
+    assert store.write(integrity.integrity) == []
     store.write(lambda rows: rows.run(broken))
-    found = store.write(integrity)
+    found = store.write(integrity.integrity)
     assert any(BROKEN[broken] in problem for problem in found), found
 
 
@@ -68,4 +70,152 @@ def test_vectors_begun_anew_wait_to_be_made(store: Store, given: Any) -> None:
         return vectors.left(rows, 1)
 
     assert store.write(begin_anew) == 3
-    assert store.write(integrity) == []
+    assert store.write(integrity.integrity) == []
+
+
+# --- The rules of what may be believed: none is broken by what csmd does, and each is seen when it is.
+
+
+Given = Any
+WAITING = Candidate(
+    id="c1", kind="preference", source="scan", project_seq=0, fingerprint="f", text="tabs", reason="seen", confidence=0.8,
+    created_at="2026", updated_at="2026", reinforcement=3, memory_ids=("m1",), status="promoted",
+    evidence=(Evidence(uuid="u1", session_id="s1", at="2026"), Evidence(uuid="u2", session_id="s1", at="2026")),
+)  # fmt: skip
+
+
+def put(rows: Rows, given: Given, ident: str = "m1", said: str = "use tabs", **more: Any) -> None:
+    values = {"hot_until": 3, "warm_until": 30, "archive_at": 90, **more}
+    memories.insert(rows, given.memory(ident, said, **values), text_hash=ident)
+
+
+def update(what: str) -> Callable[[Rows, Given], None]:
+    return lambda rows, given: rows.run(f"update memories set {what} where id = 'm1'")
+
+
+def _promoted(**changes: Any) -> Callable[[Rows, Given], None]:
+    return lambda rows, given: candidates.put(rows, replace(WAITING, **changes))
+
+
+def _forgotten(rows: Rows, given: Given) -> None:
+    key = rows.value("select value from meta where key = 'hash_key'")
+    tombstones.forget(rows, "Use tabs.", correction=False, by="user", key=key, now=given.now)
+
+
+def _in_a_project(rows: Rows, given: Given) -> None:
+    rows.run("update memories set project_seq = :p", p=projects.ensure(rows, given.project(), now=given.now))
+
+
+def _superseded_elsewhere(rows: Rows, given: Given) -> None:
+    for name in ("shop", "blog"):
+        home = projects.ensure(rows, given.project(name), now=given.now)
+        put(rows, given, name, name, project=home, scope="project")
+    rows.run("update memories set superseded_by = 'blog' where id = 'shop'")
+
+
+def _merged(rows: Rows, given: Given) -> None:
+    put(rows, given, "m2", "use tabs, please")
+    memories.add_link(rows, Link(from_id="m1", to_id="m2", relationship="merged_into"), now=given.now)
+
+
+def _statement(authority: str, session: str = "1") -> Callable[[Rows, Given], None]:
+    def story(rows: Rows, given: Given) -> None:
+        rows.run(
+            "insert into sessions (seq, id, host, project_seq, started_at, last_at) values (1, 's', 'h', 0, '', '')"
+        )
+        rows.run(
+            "insert into turns (seq, uuid, session_seq, project_seq, kind, text, text_hash, at, source) values "
+            "(1, 't', 1, 0, 'user', '', '', '', 'transcript')"
+        )
+        rows.run(
+            f"insert into statements (turn_seq, session_seq, project_seq, text, text_hash, gate, category, confidence, "
+            f"authority, reasons, at) values (1, {session}, 0, 'x', 'x', '', '', 1, :authority, '', '')",
+            authority=authority,
+        )
+
+    return story
+
+
+#: (the rule that it breaks, how).
+BREACHES: list[tuple[str, Callable[[Rows, Given], None]]] = [
+    ("provenance", lambda rows, given: rows.run("delete from provenance")),
+    ("evidence", _promoted(confidence=0.69)),
+    ("evidence", _promoted(reinforcement=2)),
+    ("evidence", _promoted(contradicted=1)),
+    ("evidence", _promoted(evidence=WAITING.evidence[:1])),
+    ("inferred", update("origin = 'inferred'")),
+    ("external", update("authority = 'external'")),
+    ("external-statements", _statement("external")),
+    ("model-saved", update("origin = 'model_saved'")),
+    ("superseded", update("superseded_by = 'gone'")),
+    ("superseded", update("superseded_by = 'm1'")),
+    ("superseded", _superseded_elsewhere),
+    ("merged", _merged),
+    ("confidence", update("confidence = 1.2")),
+    ("confidence", update("confidence = 0.5")),
+    ("confidence", update("confidence = 0.85, category = 'pattern', gate = 'epistemic', scope = 'project'")),
+    ("forgotten", _forgotten),
+    ("links", lambda rows, given: rows.run("insert into links values (1, 77, 'x', 1, '')")),
+    ("statements", _statement("user", "77")),
+    ("pinned", update("pinned = 1")),
+    ("thresholds", update("hot_until = 31")),
+    ("thresholds", update("archive_at = 29")),
+    ("scope", _in_a_project),
+    ("candidates", _promoted(status="open", evidence=(Evidence(uuid="gone", session_id="s", at=""),))),
+]
+
+
+@pytest.mark.invariant("Each rule of what may be believed is seen when it is broken")
+@pytest.mark.parametrize(("name", "breach"), BREACHES, ids=[f"{row[0]}-{n}" for n, row in enumerate(BREACHES)])
+def test_a_breach_is_seen_and_nothing_else(
+    store: Store, given: Given, name: str, breach: Callable[[Rows, Given], None]
+) -> None:
+    store.write(lambda rows: put(rows, given))
+    assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
+
+    def damage(rows: Rows) -> dict[str, list[str]]:
+        rows.run("pragma defer_foreign_keys = on")
+        breach(rows, given)
+        found = integrity.broken(rows, store.hash_key)
+        raise _Seen(found)
+
+    with pytest.raises(_Seen) as seen:
+        store.write(damage)
+    assert list(seen.value.args[0]) == [name]
+    assert all(seen.value.args[0].values())
+
+
+class _Seen(Exception):
+    """Carries what was found out of a write that is undone."""
+
+
+def test_the_documents_list_every_rule_and_no_other() -> None:
+    tools = Path(__file__).resolve().parent.parent.parent / "docs" / "tools.md"
+    listed = tools.read_text().split("| rule | what must hold |", 1)[1].split("\n## ", 1)[0]
+    rows = [line.strip("| ").split(" | ") for line in listed.splitlines() if line.startswith("| `")]
+    assert rows == [[f"`{one.name}`", one.rule] for one in integrity.INVARIANTS]
+
+
+def test_every_rule_is_broken_in_some_test_and_has_a_remedy() -> None:
+    assert {name for name, _ in BREACHES} == {one.name for one in integrity.INVARIANTS}
+    assert all(one.remedy and one.rule for one in integrity.INVARIANTS)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "confidence = 0.62, gate = 'correction', category = 'fact'",
+        "superseded_by = 'm2'",
+        "pinned = 1, decay = 'permanent', tier = 'durable', confidence = 0.2",
+        "authority = 'external', origin = 'imported'",
+    ],
+)
+def test_what_is_explained_breaks_no_rule(store: Store, given: Given, what: str) -> None:
+    def story(rows: Rows) -> dict[str, list[str]]:
+        put(rows, given)
+        put(rows, given, "m2", "use spaces")
+        update(what)(rows, given)
+        candidates.put(rows, WAITING)
+        return integrity.broken(rows, store.hash_key)
+
+    assert store.write(story) == {}
