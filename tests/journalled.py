@@ -229,7 +229,7 @@ def dream(store: Store, acts: Sequence[tuple[str, str, str]], *, at: str = LATER
 
 
 def _carry_out(rows: Rows, store: Store, seq: int, kind: str, one: str, other: str, *, at: str = LATER) -> None:
-    dreams.carried(
+    dreams.apply_action(
         rows, seq, kind=kind, project=home(rows), reason="why", evidence=[one], items=[one, other],
         act=lambda: ACTS[kind](rows, store.hash_key, one, other), now=at,
     )  # fmt: skip

@@ -61,7 +61,7 @@ def image(rows: Rows) -> list[Any]:
     """Every memory with its sources, links, receipts and history, but for what counts changes."""
     idents = [str(one) for (one,) in rows.all("select id from memories order by id")]
     return [
-        (one.memory_id, belief_changes.seen(one), belief_changes.leads_to(one))
+        (one.memory_id, belief_changes.content_of(one), belief_changes.outgoing_links(one))
         for one in belief_changes.before_of(rows, idents)
     ]
 

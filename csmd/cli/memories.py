@@ -53,7 +53,7 @@ def show_hits(value: dict[str, Any], *, explain: bool) -> Screen:
         yield f"nothing found for {value['query']!r}"
     elif not value["close"]:
         yield "nothing close was found; the nearest:"
-    asked = tokens.asked_terms(value["query"])
+    asked = tokens.question_terms(value["query"])
     places = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
     for number, hit in enumerate(value["hits"], 1):
         session = f"session {hit['session_id'][:8]}" if hit["kind"] == "turn" else ""

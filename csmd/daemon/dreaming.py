@@ -657,7 +657,7 @@ class Dreaming:
             sessions=dreams.sessions_since(rows, since),
             last_turn=dreams.last_turn(rows),
             crowded=tuple(
-                f"{number:,} {tier} memories in {name}" for name, tier, number in dreams.crowded(rows, most=most)
+                f"{number:,} {tier} memories in {name}" for name, tier, number in dreams.crowded_tiers(rows, most=most)
             )
             if most
             else (),

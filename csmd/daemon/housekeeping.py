@@ -172,7 +172,7 @@ def make_backup(context: Context, target: Path | None) -> dict[str, Any]:
 def _is_due(context: Context, database: Path, hours: int) -> bool:
     newest = next(iter(backup.listed(database)), None)
     if newest is None:
-        since = context.store.read(activity.born)
+        since = context.store.read(activity.created_at)
         begun = datetime.fromisoformat(since) if since else datetime.now(UTC)
     else:
         begun = backup.made_at(newest) or datetime.fromtimestamp(0, UTC)

@@ -68,7 +68,7 @@ def compose_answer(
         if beside is not None:
             most = min(most, (hooks.ANSWER_LIMIT_UNITS - display.utf16_units(beside.text)) // TOKEN_UNITS)
         if event.source == "compact":
-            model, used = receipts.before(rows, session)
+            model, used = receipts.previous_context_size(rows, session)
             most = compose.policy_after_compaction(used, environment.window(model, used)).restored_tokens(most)
         living = settings.stages_advisory
         blocks = (
@@ -100,7 +100,7 @@ def compose_answer(
             kept_bytes=settings.capture_tool_output_bytes,
         )
         return failed, places[0]
-    model, used = receipts.filled(rows, event.session_id)
+    model, used = receipts.context_size(rows, event.session_id)
     policy = compose.POLICY[compose.bracket_of(used, environment.window(model, used))]
     patience, most = min(QUERY_VECTOR_S, left_s / 2), policy.recall_tokens(settings.recall_max_tokens)
     recalled = prompt.recall(
@@ -244,6 +244,6 @@ def _last_asked(rows: Rows, project: int) -> tuple[int, list[str]]:
     if search.last_turn(rows) < LARGE_TURNS:
         return project, []
     project = project or sessions.latest_project(rows)
-    asked = search.asked_between(rows, "", "", projects=[project], limit=PROMPTS)
+    asked = search.user_turns_between(rows, "", "", projects=[project], limit=PROMPTS)
     turns = search.turns_by_seq(rows, [seq for seq, _ in asked])
     return project, [turns[seq].text[:CHARACTERS] for seq, _ in asked if seq in turns]

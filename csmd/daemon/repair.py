@@ -51,7 +51,7 @@ def repair(config: Config, *, dry_run: bool = False) -> dict[str, Any]:
         if not database.exists() and not backup.listed(database) and not _beside(database, "-wal").exists():
             return {"state": "none", "problems": []}
         scratch = _copy(database, workshop / "old")
-        found = integrity.look(scratch)
+        found = integrity.inspect(scratch)
         if not found.problems:
             return {"state": "sound", "problems": []}
         report: dict[str, Any] = {

@@ -78,7 +78,7 @@ def known_of_rows(rows: Rows, config: Config, model: str | None, *, now: datetim
             {"root": root, "name": title, "sessions": number, "memories": count, "last": last}
             for _, root, title, number, count, last in activity.project_counts(rows)
         ],
-        "told": asdict(receipts.told_since(rows, iso(now - WEEK))),
+        "told": asdict(receipts.usage_since(rows, iso(now - WEEK))),
         "transcripts": transcripts_kept(rows, config),
         "storage": {
             **figures,

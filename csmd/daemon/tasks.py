@@ -183,7 +183,7 @@ def purge_batches(context: Context, job: Task) -> Iterator[None]:
             return
         found = (yield from _variants(context, job, plan)) | set(there["texts"] if plan.texts else ())
         key, now = context.store.hash_key, now_iso()
-        context.store.write(lambda rows: purge.lay_down(rows, plan, sorted(found), key=key, now=now))
+        context.store.write(lambda rows: purge.add_tombstones(rows, plan, sorted(found), key=key, now=now))
     yield from _honour(context, job)
     job.progress.update(step="files")
     job.result.update(_purge_files(context, plan))
@@ -388,7 +388,7 @@ def _column(context: Context, table: str, column: str, report: _Report, *, fix: 
 
 def _files(context: Context, report: _Report, *, fix: bool) -> None:
     paths, key = context.config.paths, context.store.hash_key
-    for path, way in purge_files.listed(paths.home, paths.log_dir):
+    for path, way in purge_files.list_files(paths.home, paths.log_dir):
         try:
             texts = (
                 purge_files.texts_in(path) if way == "copy" else iter([path.read_bytes().decode("utf-8", "replace")])

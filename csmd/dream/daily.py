@@ -21,7 +21,7 @@ from csmd.recall.last_sessions import without_courtesy
 from csmd.store import cursors, digests, dreams, files, markdown_pages, tombstones
 from csmd.store.core import Store
 from csmd.store.digests import ItemRow
-from csmd.store.markdown_pages import Ending, Told
+from csmd.store.markdown_pages import DayPart, Ending
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount, cut, squeeze
 from csmd.text.similarity import alike, gist
@@ -118,7 +118,7 @@ IsOut = Callable[[str], bool]
 
 
 def markdown_without(body: str, is_out: IsOut, said: Collection[str]) -> str:
-    """A session's part without the lines, and the words of its heading, that are forgotten: known by `is_out`, or of `said`."""
+    """A session's part without the lines, and the words of its heading, that are forgotten: known by `is_forgotten`, or of `said`."""
     whole = {defuse_comments(cut_off) for one in said for cut_off in (shorten_entry(one), cut(squeeze(one), ENTRY))}
     titles = {defuse_comments(day_title(one)) for one in said}
     kept = []
@@ -453,7 +453,7 @@ def _again(store: Store, directory: Path) -> int:
     return len(found)
 
 
-def _kept(rows: Rows, *, part: Told, texts: Mapping[Style, str], key: bytes) -> dict[Style, str]:
+def _kept(rows: Rows, *, part: DayPart, texts: Mapping[Style, str], key: bytes) -> dict[Style, str]:
     """The files of a day without what of a session's part is forgotten."""
     is_out = markdown_pages.session_is_out(rows, part.id, key=key)
     # The data say in whole sentences what the text beside them may have cut.
@@ -493,8 +493,8 @@ def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: 
 
 def _note_moved(rows: Rows, *, dream: int, home: Path, old: Path, new: Path, text: str, now: str) -> None:
     there, gone = str(new.relative_to(home)), str(old.relative_to(home))
-    dreams.wrote(rows, dream, reason="its day is over 30 days ago", path=there, before=None, after=text, now=now)
-    dreams.wrote(rows, dream, reason="moved to the archive", path=gone, before=text, after=None, now=now)
+    dreams.record_file(rows, dream, reason="its day is over 30 days ago", path=there, before=None, after=text, now=now)
+    dreams.record_file(rows, dream, reason="moved to the archive", path=gone, before=text, after=None, now=now)
 
 
 # --- what has ended
@@ -552,7 +552,7 @@ def _settle(store: Store, directory: Path) -> int:
     return len(found)
 
 
-def _move(directory: Path, part: Told, style: Style) -> None:
+def _move(directory: Path, part: DayPart, style: Style) -> None:
     old, new = (_file(directory, wall, part.day, style) for wall in (part.wall, part.wall_now))
     if old == new:
         return

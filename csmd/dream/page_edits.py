@@ -319,7 +319,7 @@ class Taking:
             return line.id
         # As what is typed in a terminal: a person says it on purpose, to hold where the page does. What was purged stays out.
         is_correction = gate == "correction"
-        tombstones.lift(self._rows, line.text, correction=is_correction, project=home, home=home, key=self._key)
+        tombstones.remove(self._rows, line.text, correction=is_correction, project=home, home=home, key=self._key)
         # No transcript has it.
         word = f"{self._path}\0{self._now}\0{line.id}\0{line.text}"
         uuid = "cli:page-" + hashlib.sha256(word.encode("utf-8", "replace")).hexdigest()[:16]
@@ -465,7 +465,7 @@ def _begin_anew(rows: Rows, known: Iterable[PageRow]) -> None:
 def report(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
     """What there is to say of the pages: lines asked about, pages restored or not read, copies, edits not read yet."""
     known, purged = markdown_pages.pages(rows), tombstones.marks(rows, key)
-    asked = Counter(path for _, path in markdown_pages.asked_about(rows))
+    asked = Counter(path for _, path in markdown_pages.questioned_lines(rows))
 
     def is_edited(row: PageRow) -> bool:
         raw = None if row.held or row.problem else page_files.read_bytes(directory / row.path)

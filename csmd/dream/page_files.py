@@ -91,9 +91,9 @@ def build_pages(
 ) -> Generator[None, None, list[Page]]:  # fmt: skip
     """The pages, user.md and the projects first (those with the latest word before others), then themes and the index; a page a step."""
     where = find_places(rows)
-    asked = {ident for ident, _ in markdown_pages.asked_about(rows)}
+    asked = {ident for ident, _ in markdown_pages.questioned_lines(rows)}
     of: dict[int, list[Memory]] = {seq: [] for seq in where}
-    for one in markdown_pages.alive(rows):
+    for one in markdown_pages.active_memories(rows):
         memory = after.get(one.id, one)
         if memory.id not in asked and memory.project_seq in where and page_content.may_stand(memory):
             of[memory.project_seq].append(memory)
@@ -251,7 +251,7 @@ def _without(rows: Rows, *, said: str, path: str, known: _Known, key: bytes) -> 
         if (place, words) in known.living:
             return False
         is_gone = (place, words) in known.gone
-        return is_gone or (words in known.asked and markdown_pages.unsaid(rows, words, place=place, key=key))
+        return is_gone or (words in known.asked and markdown_pages.is_forgotten(rows, words, place=place, key=key))
 
     return markdown_pages.without_lines(said, lambda ids: markdown_pages.missing_lines(rows, ids), is_unsaid)
 
@@ -437,7 +437,7 @@ def _carry_out(
             markdown_pages.put_page(rows, page)
         if dream_seq:
             named = f"{directory.name}/{one.path}"
-            dreams.wrote(rows, dream_seq, reason=one.reason, path=named, before=before, after=text, now=now)
+            dreams.record_file(rows, dream_seq, reason=one.reason, path=named, before=before, after=text, now=now)
 
     if text is None:
         if one.into and row is not None:
@@ -460,7 +460,7 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
     walled: set[int] = set()
     if row.path.startswith(page_lines.TOPICS):
         walled = {seq for seq, *_, is_walled in store.read(markdown_pages.page_places) if is_walled}
-    alive = {memory.id for memory in store.read(markdown_pages.alive) if memory.project_seq not in walled}
+    alive = {memory.id for memory in store.read(markdown_pages.active_memories) if memory.project_seq not in walled}
     read = page_format.parse_page(row.text)
     kept = [
         page_format.map_items(one, lambda item: item if item.id in alive else None)
@@ -482,7 +482,9 @@ def _keep(store: Store, directory: Path, into: str, row: PageRow, *, dream_seq: 
         named = f"{directory.name}/{path.relative_to(directory)}"
         reason = "a page was retired"
         store.write(
-            lambda rows: dreams.wrote(rows, dream_seq, reason=reason, path=named, before=None, after=text, now=now)
+            lambda rows: dreams.record_file(
+                rows, dream_seq, reason=reason, path=named, before=None, after=text, now=now
+            )
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from csmd.text import front_matter
-from csmd.text.page_lines import BULLET, ID, key, meant, plain
+from csmd.text.page_lines import BULLET, ID, key, plain, text_of_line
 
 #: What a person writes under it is theirs to the last line of a list, never read.
 OWN = "Your own notes"
@@ -241,9 +241,9 @@ class _Reader:
     def _begin(self, heading: re.Match[str]) -> None:
         self._end()
         if len(heading[1]) == 1 and not self._title and not self._parts:
-            self._title = meant(_named(heading))
+            self._title = text_of_line(_named(heading))
         else:
-            self._parts.append(_Part(meant(_named(heading)), level=len(heading[1])))
+            self._parts.append(_Part(text_of_line(_named(heading)), level=len(heading[1])))
 
     def _bullet(self, said: str, *, below: bool) -> None:
         self._end()
@@ -275,7 +275,7 @@ class _Reader:
         said = " ".join(self._open)
         self._open = []
         ids = ID.findall(said)
-        body = meant(ID.sub("", said))
+        body = text_of_line(ID.sub("", said))
         if body:
             self._parts[-1].items.append(Item(text=body, id=ids[-1] if ids else ""))
 

@@ -127,7 +127,7 @@ def _said(rows: Rows, *, session: Behind, key: bytes) -> list[Said]:
 
 def _unknown(rows: Rows, found: Sequence[Said], key: bytes) -> list[Said]:
     """Those of some statements that were not forgotten and that no memory of their line says, be it a person's or archived."""
-    known = memories.stated_in(rows, [one.uuid for one in found])
+    known = memories.memories_by_turn(rows, [one.uuid for one in found])
     return [
         one
         for one in found
@@ -154,11 +154,11 @@ def carry_out(store: Store, dream: Dream, found: Plan, *, now: str, key: bytes) 
         *(partial(_archive, memory=memory) for memory in found.archived),
     ]
     for act in acts:
-        store.write(partial(act, note=partial(dreams.carried, seq=dream.seq, now=now), now=now))
+        store.write(partial(act, note=partial(dreams.apply_action, seq=dream.seq, now=now), now=now))
         yield
 
 
-#: Carries an action out through the dream's journal, as `dreams.carried`.
+#: Carries an action out through the dream's journal, as `dreams.apply_action`.
 Note = Callable[..., object]
 
 

@@ -78,7 +78,7 @@ def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[
     days = read(lambda rows: {one: tuple(projects.active_days(rows, one)) for one in (place.seq, place.everywhere)})
     dropped = read(belief_changes.dropped_pairs)
     raised = read(lambda rows: candidates.of_source(rows, actions.SOURCE, project=place.seq))
-    asked = read(partial(dreams.dream_asked, place=place, source=supersession.SOURCE))
+    asked = read(partial(dreams.questioned_pairs, place=place, source=supersession.SOURCE))
     yield
     abroad: dict[str, Memory] = {}
     for seqs in _parts(read(partial(dreams.stated_around, place=place)), READ):
@@ -102,7 +102,7 @@ def _part(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, Any]:
     return {
         "memories": {memory.id: memory for memory in dreams.still_held(rows, seqs)},
         "topics": dreams.dream_topics(rows, place, seqs),
-        "told": dreams.dream_told(rows, seqs),
+        "told": dreams.injected_sessions(rows, seqs),
         "by_assistants": dreams.by_assistants(rows, seqs),
         **{one.name: getattr(decided, one.name) for one in fields(decided)},
     }
@@ -202,7 +202,7 @@ def carry_out(
             continue
         if any(supersession.is_forgotten(rows, memory, memory.text, key=key) for memory in seen):
             continue
-        changed = dreams.carried(
+        changed = dreams.apply_action(
             rows, dream_seq, kind=action.kind, project=action.project_seq, reason=action.reason,
             evidence=action.evidence, items=[memory.id for memory in seen],
             act=partial(_do, rows, action, now=now, key=key, promoting=promoting), now=now,

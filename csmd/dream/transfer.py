@@ -422,7 +422,7 @@ def _join(rows: Rows, *, joined: Iterable[dict[str, Any]], renamed: Mapping[str,
         one, ident = _without_purged(rows, found, key=key), renamed.get(found["id"], found["id"])
         memory = memories.by_id(rows, ident)
         if memory is not None and exports.is_in_part(rows, ident):
-            exports.put_beside(rows, memory.seq, ident, one, renamed=renamed)
+            exports.add_annotations(rows, memory.seq, ident, one, renamed=renamed)
             exports.note_whole(rows, ident)
 
 

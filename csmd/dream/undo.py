@@ -225,14 +225,14 @@ def _told_of(rows: Rows, change: Change) -> dict[str, Any]:
 
 def _side(image: Before) -> dict[str, Any] | None:
     """A memory or candidate on one side of an action, None where it was not there; a candidate's tier is its status."""
-    seen = belief_changes.seen(image)
+    seen = belief_changes.content_of(image)
     if not seen:
         return None
     return {
         "text": str(seen["text"]), "confidence": float(seen["confidence"]),
         "tier": str(seen.get("tier") or seen.get("status", "")), "superseded_by": str(seen.get("superseded_by", "")),
         "sources": len(seen.get("sources") or seen.get("evidence") or ()),
-        "links": [f"{kind} {other}" for _, other, kind, *_ in belief_changes.leads_to(image)],
+        "links": [f"{kind} {other}" for _, other, kind, *_ in belief_changes.outgoing_links(image)],
     }  # fmt: skip
 
 
@@ -318,10 +318,10 @@ def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]
     """Makes what an action touched what it was; row of the journal -> why that stays as it is, "" for what does not."""
     of = {row.was.memory_id: row for row in change.rows}
     now_images = {image.memory_id: image for image in belief_changes.before_of(rows, of)}
-    here = {ident: belief_changes.seen(image) for ident, image in now_images.items()}
+    here = {ident: belief_changes.content_of(image) for ident, image in now_images.items()}
     why = {
         ident: why_kept(
-            belief_changes.seen(row.was), belief_changes.seen(row.then), here[ident],
+            belief_changes.content_of(row.was), belief_changes.content_of(row.then), here[ident],
             _obstacle(rows, row, beside=of.keys(), key=key),
         )
         for ident, row in of.items()
@@ -330,8 +330,8 @@ def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]
     stays = keep_together(made, why)
     # What was made goes last: until then others may stand aside for it.
     for ident in [*(one for one in of if one not in made), *made]:
-        row, then = of[ident], belief_changes.seen(of[ident].then)
-        done_by_hand = here[ident] != then and is_back(belief_changes.seen(row.was), here[ident])
+        row, then = of[ident], belief_changes.content_of(of[ident].then)
+        done_by_hand = here[ident] != then and is_back(belief_changes.content_of(row.was), here[ident])
         if stays[ident] or done_by_hand:
             continue
         belief_changes.take_back(rows, row.was, row.then, at=now)
@@ -344,18 +344,18 @@ def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]
 
 def _obstacle(rows: Rows, row: ChangedRow, *, beside: Collection[str], key: bytes) -> str:
     """What is in the way of a row becoming what it was, "" for nothing; what is `beside` it goes back with it."""
-    was, ident = belief_changes.seen(row.was), row.was.memory_id
+    was, ident = belief_changes.content_of(row.was), row.was.memory_id
     if row.was.is_candidate:
         if PURGED in row.was.text + row.was.more:
             return PURGED_SINCE
         waited = bool(was) and was["status"] in candidates.WAITING
         return CROWDED if waited and candidates.is_waiting(rows, belief_changes.as_candidate(row.was)) else ""
     if not was:
-        leaning = [one for one in dreams.leaning(rows, ident) if one not in beside]
+        leaning = [one for one in dreams.represented_memories(rows, ident) if one not in beside]
         return f"it stands for {leaning[0]} since" if leaning else ""
     if PURGED in row.was.text:
         return PURGED_SINCE
-    if tombstones.keeps_out(
+    if tombstones.is_statement_forgotten(
         rows, row.was.text, correction=was["gate"] == "correction", authority=was["authority"],
         project=int(was["project_seq"]), at=str(was["created_at"]), key=key,
     ):  # fmt: skip
@@ -423,7 +423,7 @@ def _give_back(store: Store, home: Path, seqs: Sequence[int], path: str, *, now:
 
     def write(rows: Rows) -> None:
         if not edited:
-            dreams.page_is(rows, path, was, now=now)
+            dreams.update_page_row(rows, path, was, now=now)
         for one in chain if edited else ():
             dreams.mark_file(rows, one, kept=EDITED, now=now)
 

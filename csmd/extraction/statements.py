@@ -114,7 +114,7 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
                 )
                 continue
             for uuid in one.statement.also:
-                memories.cite_beside(rows, one.turn, beside[uuid], text_hash=text_hash)
+                memories.cite_context_turn(rows, one.turn, beside[uuid], text_hash=text_hash)
         cursors.move_cursor(rows, STAGE, str(session.session_seq), max(reached, session.position))
         return new
 

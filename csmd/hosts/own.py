@@ -167,7 +167,7 @@ def _names(value: dict[str, Any], key: str) -> list[str]:
     return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
 
-def said_in(value: dict[str, Any]) -> str:
+def entry_text(value: dict[str, Any]) -> str:
     """The text of an entry."""
     message = value.get("message")
     content = message.get("content") if isinstance(message, dict) else value.get("summary") or value.get("content")
@@ -181,12 +181,12 @@ def is_by_person(value: dict[str, Any], key: bytes) -> bool:
     carried = string(value, _MARK)
     if value.get("type") != "user" or not carried:
         return False
-    made = mark(key, string(value, "sessionId"), string(value, "uuid"), said_in(value))
+    made = mark(key, string(value, "sessionId"), string(value, "uuid"), entry_text(value))
     return hmac.compare_digest(carried.encode("utf-8", "replace"), made.encode())
 
 
 def _message(value: dict[str, Any], key: bytes) -> Message:
-    return replace(_bare(value), text=said_in(value), by_person=is_by_person(value, key))
+    return replace(_bare(value), text=entry_text(value), by_person=is_by_person(value, key))
 
 
 def _bare(value: dict[str, Any]) -> Message:
@@ -207,7 +207,7 @@ def reader(path: Path, *, home: Path, key: bytes) -> ReadLine:
             into.withdrawn += _names(value, "tombstones")
         elif value["type"] in ("system", "summary"):
             counts: Counter[str] = Counter()
-            turns = [_aside(value, counts)] if said_in(value) else []
+            turns = [_aside(value, counts)] if entry_text(value) else []
             if counts:
                 into.redactions.setdefault(turns[0].uuid, Counter()).update(counts)
             into.turns += turns
@@ -229,5 +229,5 @@ def _aside(value: dict[str, Any], counts: Counter[str]) -> Turn:
     bare = transcript.bare_turn(value, counts)
     if bare is None:
         raise BadInput("a session file's line names no session")
-    said = redact(display.strip_fenced(wire.clean(said_in(value))), counts).strip()
+    said = redact(display.strip_fenced(wire.clean(entry_text(value))), counts).strip()
     return replace(bare, kind="summary" if value["type"] == "summary" else "notification", text=said)

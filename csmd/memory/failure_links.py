@@ -241,7 +241,7 @@ def _look(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) ->
         Spoken(turn.uuid, turn.kind, turn.text, turn.at, turn.ordinal)
         for turn in stored.turns_past(rows, session_seq, after=0, upto=upto, spoken=True)
     ]
-    said = [one for one in stored.said_in(rows, session_seq, ident) if one.ordinal <= upto]
+    said = [one for one in stored.stated_memories(rows, session_seq, ident) if one.ordinal <= upto]
     told = [Told(one.memory_seq, one.text, one.category, one.authority, one.uuid, one.ordinal) for one in said]
     return Found(
         within=failure_reports.relate(turns, told, failures.of_session(rows, session_seq, failure_reports.Failed)),
@@ -262,7 +262,7 @@ def _report(rows: Rows, symptom: failure_reports.Symptom) -> None:
 
 def _refute(rows: Rows, found: failure_reports.Refutation, ids: Mapping[int, str], *, now: str) -> None:
     """Marks a cause as refuted; of several refutations the gravest one counts, whichever came first."""
-    before = stored.lowered(rows, found.key)
+    before = stored.confidence_lost(rows, found.key)
     new = stored.add_refutation(
         rows, found.key, uuid=found.uuid, at=found.at, reason=found.reason, lowered=found.lowered
     )
@@ -295,7 +295,7 @@ def _across(
             for memory in memories.by_seqs(rows, [int(seq) for seq, _ in hits]).values()
             if failure_reports.is_cause(memory.text, category=memory.category, authority=memory.authority)
             and failure_reports.belongs_across(symptom, turn.at, memory.text, memory.created_at)
-            and not stored.says_in(rows, memory.seq, session_seq)
+            and not stored.is_stated_in(rows, memory.seq, session_seq)
         ]
     at = {turn.uuid: turn.at for turn in turns}
     for cause in told:
@@ -303,7 +303,7 @@ def _across(
         is_cause = failure_reports.is_cause(cause.text, category=cause.category, authority=cause.authority)
         if len(named) < failure_reports.NAMES_ACROSS or not is_cause:
             continue
-        saying = search.turns_holding(rows, named, projects=places, limit=LOOKED_UP)
+        saying = search.turns_matching(rows, named, projects=places, limit=LOOKED_UP)
         for other in search.turns_by_seq(rows, saying).values():
             symptom = failure_reports.symptom_in(other.text) if other.kind == "user" else ""
             if (
@@ -332,7 +332,7 @@ def _edited_since(
     The answer beside what a user states tells what was done about it: it does not state it again.
     """
     users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
-    beside = stored.beside(rows, session_seq)
+    beside = stored.context_citations(rows, session_seq)
     last: dict[int, Told] = {}
     for one in sorted(told, key=lambda one: one.ordinal):
         by_assistant, turn = one.authority == "assistant", users.get(one.uuid, "")
@@ -408,7 +408,7 @@ def _allowed(rows: Rows, session_seq: int, found: dict[int, Scene], *, key: byte
     allowed: dict[int, Scene] = {}
     for seq, there in found.items():
         quoted = there.text.partition('"')[2].rstrip('"')
-        out = there.uuid in personal or tombstones.is_out(
+        out = there.uuid in personal or tombstones.is_forgotten(
             rows, quoted, authority="user", project=project, at="", key=key
         )
         if not (quoted and out):

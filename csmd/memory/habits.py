@@ -446,7 +446,7 @@ def _renew(rows: Rows, known: Candidate, one: Candidate, *, key: bytes, now: str
         return
     believed = _memories(rows, known)
     if not believed:
-        if tombstones.keeps_out(
+        if tombstones.is_statement_forgotten(
             rows, known.text, correction=False, authority=KINDS[known.kind].authority,
             project=known.project_seq, at="", key=key,
         ):  # fmt: skip
@@ -535,7 +535,7 @@ def _retell(rows: Rows, memory: Memory, candidate: Candidate, *, before: Sequenc
     )  # fmt: skip
     told = supersession.aged(rows, told)
     digest = tokens.keyed_hash(candidate.text, key)
-    memories.retell_inferred(rows, told, text_hash=digest, sources=sources, before=before)
+    memories.update_inferred(rows, told, text_hash=digest, sources=sources, before=before)
 
 
 def _sources(candidate: Candidate) -> list[Provenance]:

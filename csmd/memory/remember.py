@@ -108,7 +108,7 @@ def remember(
         near = supersession.near(rows, statement.text, home)
         known = _repeated(statement, [one for one in near.memories if one.project_seq == home], besides=besides)
     if known is not None:
-        known = belief_changes.kept_pairs(rows, known)
+        known = belief_changes.surviving_memory(rows, known)
         if origin != MODEL_SAVED:
             confirm(rows, known, statement, source, pinned=pinned)
             _note_beside(rows, known.seq, statement, source)
@@ -203,7 +203,7 @@ def is_forgotten(
     """
     if PURGED in statement.text or tombstones.marks(rows, key).spans(statement.text):
         return True
-    return tombstones.keeps_out(
+    return tombstones.is_statement_forgotten(
         rows, statement.text, correction=statement.gate == "correction", authority=statement.authority,
         project=project, home=project if home is None else home, at=at, key=key,
     )  # fmt: skip
@@ -223,8 +223,8 @@ def forget(
             forget(rows, whole, key=key, now=now, by_person=by_person)
     text_hash, home = tokens.keyed_hash(memory.text, key), memory.project_seq
     same = [one for one in forgotten.below(rows, text_hash, scope=home) if by_person or one.authority != "user"]
-    going = [(memory, forgotten.leave(rows, memory, told))]
-    going += [(one, forgotten.leave(rows, one, forgotten.NOWHERE)) for one in same]
+    going = [(memory, forgotten.erase_traces(rows, memory, told))]
+    going += [(one, forgotten.erase_traces(rows, one, forgotten.NOWHERE)) for one in same]
     for one, _ in going:
         if memories.by_id(rows, one.id) is None:  # it went with another: a merge had put it aside
             continue
@@ -248,7 +248,7 @@ def forget(
 def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> None:
     """Lets a statement be remembered again in a project: a person says it there on purpose."""
     correction, (_, home) = statement.gate == "correction", _place(rows, statement, project)
-    tombstones.lift(rows, statement.text, correction=correction, project=project, home=home, key=key)
+    tombstones.remove(rows, statement.text, correction=correction, project=project, home=home, key=key)
 
 
 def said_already(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
@@ -284,7 +284,7 @@ def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance,
     Who said it first is told by the time it was said at, not by which was heard first: a past is heard newest first.
     An assistant that repeats what it was told is using the memory, not confirming it.
     """
-    if statement.authority == "assistant" and receipts.was_told(rows, source.session_id, known.id):
+    if statement.authority == "assistant" and receipts.is_injected(rows, source.session_id, known.id):
         use(rows, known, at=source.at)
         return
     if not memories.add_provenance(rows, known.seq, replace(source, role="confirms")):

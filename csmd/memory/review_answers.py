@@ -324,7 +324,7 @@ def undo(rows: Rows, answer: Answer, *, key: bytes, at: str) -> list[Before]:
     touched = belief_changes.undo_answer(rows, answer, now=at)
     for one in touched:
         if one.state and answer.answer == "drop":
-            home = int(belief_changes.seen(one)["project_seq"])
+            home = int(belief_changes.content_of(one)["project_seq"])
             tombstones.take_back(rows, one.text, scope=home, at=answer.at, key=key)
         if PURGED in one.text:
             raise CsmdError(f"the answer {answer.id} cannot be undone: a part of {one.memory_id} was purged since")

@@ -58,7 +58,7 @@ def _put_right(rows: Rows, prompt: Prompt, now: str) -> None:
             turns.drop_sentence(rows, sentence)
         elif prompt.kind != "user" and sentence.authority == "user":
             turns.relay_sentence(rows, sentence)
-    for of_turn in memories.stated_in(rows, [prompt.uuid]).values():
+    for of_turn in memories.memories_by_turn(rows, [prompt.uuid]).values():
         for memory in of_turn:
             if memory.authority == "user" and not belief_changes.is_of_person(rows, memory):
                 _judge(rows, memory, now)

@@ -42,7 +42,7 @@ def aged(rows: Rows, memory: Memory) -> Memory:
 
 def is_forgotten(rows: Rows, memory: Memory, said: str, *, key: bytes) -> bool:
     """Whether the user made csmd forget what is said in a memory's place."""
-    return tombstones.keeps_out(
+    return tombstones.is_statement_forgotten(
         rows, said, correction=memory.gate == "correction", authority=memory.authority, project=memory.project_seq,
         at=memory.created_at, key=key,
     )  # fmt: skip
@@ -107,14 +107,14 @@ def keep_rest(rows: Rows, whole: Memory, said: str, *, key: bytes, by: str, at: 
 
 def lift(rows: Rows, change: belief_changes.Change, *, at: str) -> None:
     """Undoes a supersession: the whole holds again, and its rest goes with it."""
-    belief_changes.lift(rows, change, at=at)
+    belief_changes.undo_supersession(rows, change, at=at)
     for seq in memories.release_rest(rows, change.memory_id):
         belief_changes.delete_memory(rows, memories.by_seqs(rows, [seq])[seq])
 
 
 def lifted(rows: Rows, memory: Memory) -> Memory:
     """A memory as it is without what superseded it, so that a confirmation finds it unlowered."""
-    change = belief_changes.standing(rows, memory.id)
+    change = belief_changes.latest_change(rows, memory.id)
     if change is None or change.by not in UNASKED:
         return memory
     lift(rows, change, at=memory.confirmed_at)
@@ -198,7 +198,7 @@ def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> 
         found = fulltext.text_hits(
             rows, "memory", ["renamed", "called", "named"], beside=names, projects=scopes, limit=RENAMES
         )
-        renames = contradiction.table(search.memories_told(rows, [int(seq) for seq, _ in found]))
+        renames = contradiction.table(search.memory_texts(rows, [int(seq) for seq, _ in found]))
         further = [name for pair in renames.items() for name in pair if name not in names] if of else []
         if not further:
             break
@@ -223,7 +223,7 @@ def supersede(
                 hint="name two memories, the one that holds last",
             )
         after = memories.by_id(rows, after.superseded_by) if after.superseded_by else None
-    change = belief_changes.standing(rows, old.id)
+    change = belief_changes.latest_change(rows, old.id)
     if change is not None:
         if old.superseded_by != new.id:
             reason = f"{reason}; until then {old.superseded_by} did"
@@ -238,7 +238,7 @@ def supersede(
 
 def undo(rows: Rows, old: Memory, *, by: str, now: str) -> Memory:
     """Undoes that a memory was superseded; a rule does not do it again with the same two. BadInput when it is not."""
-    change = belief_changes.standing(rows, old.id)
+    change = belief_changes.latest_change(rows, old.id)
     if change is None:
         raise BadInput(f"nothing supersedes {old.id}", hint=f"`csmd show {old.id}`")
     lift(rows, change, at=now)
@@ -251,10 +251,10 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
 
     What says several things goes on as what nobody replaced of it.
     """
-    change = belief_changes.standing(rows, memory.id)
+    change = belief_changes.latest_change(rows, memory.id)
     if (change is not None and change.by not in UNASKED) or (memory.superseded_by and change is None):
         return
-    refused = belief_changes.refused(rows, memory.id)
+    refused = belief_changes.refused_successors(rows, memory.id)
     stated_at = belief_changes.stated_at(rows, memory)
     endings: list[tuple[str, Memory, contradiction.Replacement]] = []
     replaced: set[str] = set()

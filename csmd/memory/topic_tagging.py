@@ -309,20 +309,20 @@ def step(store: Store, *, force: bool, reading: bool) -> int:
     project, told = found
     tags = [(tag.seq, tag.topic, tag.weight) for tag in tags_of(told)]
     since = told[0].seq if len(told) == MOST else 0
-    other = store.read(lambda rows: stored.other(rows, project.project_seq, tags, since=since))
+    other = store.read(lambda rows: stored.changed_tags(rows, project.project_seq, tags, since=since))
     for start in range(0, len(other), PART):
         part = other[start : start + PART]
-        store.write(lambda rows, part=part: stored.put(rows, project.project_seq, part))  # type: ignore[misc]
-    store.write(lambda rows: stored.looked_at(rows, project))
+        store.write(lambda rows, part=part: stored.replace_tags(rows, project.project_seq, part))  # type: ignore[misc]
+    store.write(lambda rows: stored.mark_done(rows, project))
     return max(1, project.memories)
 
 
 def _look(rows: Rows, *, force: bool, reading: bool) -> tuple[stored.Due, list[Told]] | None:
     share = WHEN_READING if reading else WHEN_AT_REST
-    for project in stored.due(rows):
+    for project in stored.due_projects(rows):
         if force or project.changes * share >= project.memories:
             return project, [
                 Told(seq=seq, text=said, session_id=session)
-                for seq, said, session in stored.told(rows, project.project_seq, limit=MOST)
+                for seq, said, session in stored.newest_memories(rows, project.project_seq, limit=MOST)
             ]
     return None

@@ -563,7 +563,7 @@ def _mend(rows: Rows, action: Action, *, by: str, now: str) -> None:
             # An assistant that repeats what its session was told is using a memory, not confirming it.
             if source.role != "beside"
             and source.uuid not in known
-            and not (memory.authority == "assistant" and receipts.was_told(rows, source.session_id, into.id))
+            and not (memory.authority == "assistant" and receipts.is_injected(rows, source.session_id, into.id))
         ]
         stays = supersession.aged(rows, absorbed(into, memory, confirmations=len(counted)))
         stored.merge_memories(rows, memory, stays, reason=action.reason, by=by, now=now)

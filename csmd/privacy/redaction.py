@@ -81,7 +81,7 @@ def is_mixed(secret: str) -> bool:
     )
 
 
-def is_told(secret: str) -> bool:
+def is_spoken_password(secret: str) -> bool:
     """A password as somebody says one: letters mixed with digits or with a sign inside; no name, path, option or hash."""
     letters = sum(char.isalpha() for char in secret)
     return (
@@ -100,20 +100,20 @@ def is_no_name(secret: str) -> bool:
     return _SAID_OF_ONE.match(secret) is None and _JOINED.fullmatch(secret) is None
 
 
-def is_said(secret: str) -> bool:
+def is_labelled_secret(secret: str) -> bool:
     """Mixed, right behind the word that says what it is."""
     return is_mixed(secret) and is_no_name(secret)
 
 
-def is_told_barely(secret: str) -> bool:
+def is_unlabelled_password(secret: str) -> bool:
     """One that can be known where nothing but a blank says that it comes: `Sommer2024!`, `Blaubeer77`."""
-    return is_told(secret) and (_SIGNED.search(secret) or _NUMBERED.fullmatch(secret)) is not None
+    return is_spoken_password(secret) and (_SIGNED.search(secret) or _NUMBERED.fullmatch(secret)) is not None
 
 
-def is_told_of_account(secret: str) -> bool:
+def is_account_password(secret: str) -> bool:
     """One behind a word that is said of much else, too: `hunter22x` behind `pass:`, `Sup3rSecret` behind `admin:`."""
     return (
-        is_told(secret)
+        is_spoken_password(secret)
         and (_SIGNED.search(secret) or _NUMBERED.fullmatch(secret) or _SPRINKLED.fullmatch(secret)) is not None
         and _CODE.fullmatch(secret) is None
     )
@@ -121,7 +121,7 @@ def is_told_of_account(secret: str) -> bool:
 
 def is_signed(secret: str) -> bool:
     """One with a sign that no name has, where names stand, too: `Lemon#4482`, but not `Chrome120?`."""
-    return is_told(secret) and _SIGNED.search(secret.rstrip(".,:?")) is not None
+    return is_spoken_password(secret) and _SIGNED.search(secret.rstrip(".,:?")) is not None
 
 
 def is_phrase(secret: str) -> bool:
@@ -334,12 +334,12 @@ RULES: tuple[Rule, ...] = (
     # As people say it: "the password is hunter2xyz", "passwd: Tr0ub4dor&3".
     _rule("spoken-password", "passwor|passwd|passphrase",
           r"(?:password|passwd|passphrase)(?:\s{0,3}(?:=|:)\s{0,3}|\s{1,3}(?:is|was)\s{1,3}(?:now\s{1,3})?(?:(?:the\s{1,3})?(?:password|passwd|passphrase)\s{0,3}[=:]\s{0,3})?)[\"'`]?"
-          r"([^\s\"'`<>{}()\[\],;\\]{6,200}+)(?=[\"'`\s,;\\]|\Z)", is_said, flags=_I),
+          r"([^\s\"'`<>{}()\[\],;\\]{6,200}+)(?=[\"'`\s,;\\]|\Z)", is_labelled_secret, flags=_I),
     # With what it is for: "Password for the test user: ...", "the wifi key is ...".
     _rule("spoken-password", "passwor|passwd|passphrase|passcode|kennwort|pwd|pw:|pw |wifi key|wi-fi key|wlan key|wpa key|wpa2 key",
-          rf"(?:passwor[dt]|passwd|passphrase|passcode|kennwort|(?<![A-Za-z0-9_$./-])pwd?|w(?:i-?fi|lan|pa2?) key){FOR}{TOLD}{WORD}", is_told, flags=_I),
+          rf"(?:passwor[dt]|passwd|passphrase|passcode|kennwort|(?<![A-Za-z0-9_$./-])pwd?|w(?:i-?fi|lan|pa2?) key){FOR}{TOLD}{WORD}", is_spoken_password, flags=_I),
     _rule("spoken-password", "passwor|passwd|passphrase|passcode|kennwort|pwd",
-          rf"(?:passwor[dt]|passwd|passphrase|passcode|kennwort|(?<![A-Za-z0-9_$./-])pwd)[ \t]{{1,2}}(?:to[ \t]{{1,2}})?[\"'`]?{WORD}", is_told_barely, flags=_I),
+          rf"(?:passwor[dt]|passwd|passphrase|passcode|kennwort|(?<![A-Za-z0-9_$./-])pwd)[ \t]{{1,2}}(?:to[ \t]{{1,2}})?[\"'`]?{WORD}", is_unlabelled_password, flags=_I),
     # "the password is correct-horse-battery", "passphrase: correct horse battery staple": up to the end of what is said.
     _rule("spoken-password", "passwor|passphrase",
           rf"(?:passwor[dt]|passphrase){FOR}[ \t]{{1,2}}(?:is|was|ist)[ \t]{{1,2}}(?:now[ \t])?[\"'`]?((?:[a-z]{{4,12}}-){{2,7}}[a-z]{{4,12}})"
@@ -349,19 +349,19 @@ RULES: tuple[Rule, ...] = (
     # `pass` is said of tests and of compilers, too: only where a line or a part of a sentence begins with it; no PASS, no name of a test.
     _rule("spoken-password", "pass:",
           rf"(?:(?<![^\r\n\t(\"'`*])|(?<=[.!?,;/|>*-] )|(?<=[ \t][ \t])|(?<=\\n))(?-i:[Pp]ass):[*_]{{0,2}}[ \t]{{0,3}}[*\"'`]{{0,3}}"
-          rf"(?!(?-i:[Tt]ests?|[Ss]pec|[Cc]ase)(?-i:[-_A-Z])){WORD}", is_told_of_account, flags=_I),
+          rf"(?!(?-i:[Tt]ests?|[Ss]pec|[Cc]ase)(?-i:[-_A-Z])){WORD}", is_account_password, flags=_I),
     # Behind the name of an account, where it is said to be what one gets in with: "admin:Sup3rSecret is the login".
     _rule("spoken-password", "admin:|administrator:|root:|user:|test:|guest:|demo:|deploy:|postgres:|ubuntu:|dev:|service:",
           rf"{ACCOUNT}:{WORD}(?=[\"'`]{{0,3}},?[ \t](?:is|are|as|=)[ \t](?:what[ \t](?:you|we|I|they)[ \t](?:log|sign)[ \t-]?in\b|"
-          r"(?:the|your|my|our)[ \t](?:[\w'-]{1,20}[ \t])?(?:log-?in|sign-?in|credentials?|creds|account)\b))", is_told_of_account, flags=_I),
+          r"(?:the|your|my|our)[ \t](?:[\w'-]{1,20}[ \t])?(?:log-?in|sign-?in|credentials?|creds|account)\b))", is_account_password, flags=_I),
     _rule("spoken-password", "admin:|administrator:|root:|user:|test:|guest:|demo:|deploy:|postgres:|ubuntu:|dev:|service:",
-          rf"(?:(?<=use )|(?<=with )|(?<=use [\"'`])|(?<=with [\"'`])){ACCOUNT}:{WORD}(?=[\"'`]{{0,3}},?[ \t]to[ \t](?:log|sign)[ \t-]?in\b)", is_told_of_account, flags=_I),
+          rf"(?:(?<=use )|(?<=with )|(?<=use [\"'`])|(?<=with [\"'`])){ACCOUNT}:{WORD}(?=[\"'`]{{0,3}},?[ \t]to[ \t](?:log|sign)[ \t-]?in\b)", is_account_password, flags=_I),
     _rule("spoken-password", "log in as|login as|sign in as|signing in as|logging in as",
           rf"(?:log(?:ging)?|sign(?:ing)?) ?in as [\"'`]?[\w.@+-]{{1,60}}[\"'`]?,?[ \t](?:with|using|/)[ \t][\"'`]?{WORD}", is_signed, flags=_I),
     # Behind the name it goes with: "login is admin / ...".
     _rule("spoken-password", "login|log in|credentials|creds",
           rf"(?:log ?in|credentials|creds){FOR}[*_]{{0,2}}[ \t]{{0,2}}(?:[:=]|is\b|are\b|was\b|were\b|with\b|as\b)[*_]{{0,2}}[ \t]{{0,3}}[\"'`]?"
-          rf"[\w.@+-]{{1,60}}[\"'`]?(?:[ \t]/[ \t]|/(?=[^\s/]{{0,60}}[!@#$%^&*?])|:[ \t]?)[\"'`]?{WORD}", is_told_barely, flags=_I),
+          rf"[\w.@+-]{{1,60}}[\"'`]?(?:[ \t]/[ \t]|/(?=[^\s/]{{0,60}}[!@#$%^&*?])|:[ \t]?)[\"'`]?{WORD}", is_unlabelled_password, flags=_I),
     # In capitals or somebody's: a pin of a board has a number, too.
     _rule("spoken-password", "pin is|pin was|pin:|pin =|pin=|pin for|pin code|pin ist|passcode",
           rf"(?:(?<![A-Za-z0-9_-])(?-i:PIN)|(?:(?<=my )|(?<=card )|(?<=phone )|(?<=sim )|(?<=meine ))pin|passcode)(?:[ -]code)?{FOR}{TOLD}([0-9]{{4,8}})(?![\w%]|[.:-][0-9])", flags=_I),

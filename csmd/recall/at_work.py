@@ -36,7 +36,7 @@ class Known:
     `is_same` says whether it is the very failure, or one with the same message.
     """
 
-    seen: failures.Seen
+    seen: failures.KnownError
     memory: Memory | None = None
     is_same: bool = True
 
@@ -105,8 +105,8 @@ def recall_failure(rows: Rows, *, places: Sequence[int], session_id: str, failed
     seen = failure_reports.seen(failed.tool, failed.command, said, at="", uuid="")
     if seen is None:
         return Brief(text="", tokens=0, items=())
-    here = failures.Told(session_id, receipts.fresh_since(rows, session_id))
-    told = receipts.told(rows, session_id)
+    here = failures.PresentContext(session_id, receipts.fresh_since(rows, session_id))
+    told = receipts.ids_in_context(rows, session_id)
     known = _same(rows, seen.fingerprint, places, here) or _similar(rows, seen, places, here)
     if known is None or known.seen.id in told:
         return Brief(text="", tokens=0, items=())
@@ -115,24 +115,28 @@ def recall_failure(rows: Rows, *, places: Sequence[int], session_id: str, failed
     return compose.fence(FAILURE_TAG, FAILURE_ABOUT, [failure_block(known)], max_tokens=MOST_TOKENS)
 
 
-def _same(rows: Rows, fingerprint: str, places: Sequence[int], here: failures.Told) -> Known | None:
-    seen = failures.seen(rows, fingerprint, places, but_in=here)
+def _same(rows: Rows, fingerprint: str, places: Sequence[int], here: failures.PresentContext) -> Known | None:
+    seen = failures.find_error(rows, fingerprint, places, but_in=here)
     known = _known(rows, seen, places) if seen is not None else None
     return known if known is not None and reason_to_tell(known) else None
 
 
-def _similar(rows: Rows, seen: failure_reports.ErrorSeen, places: Sequence[int], here: failures.Told) -> Known | None:
+def _similar(
+    rows: Rows, seen: failure_reports.ErrorSeen, places: Sequence[int], here: failures.PresentContext
+) -> Known | None:
     """What is known of the failure with the same message that was solved last; a message that names nothing is anybody's."""
     if not names_something(seen.message):
         return None
-    others = failures.saying(rows, seen.message, other_than=seen.fingerprint, projects=places, limit=LOOKED_UP)
-    found = [failures.seen(rows, other, places, but_in=here) for other in others]
+    others = failures.others_with_message(
+        rows, seen.message, other_than=seen.fingerprint, projects=places, limit=LOOKED_UP
+    )
+    found = [failures.find_error(rows, other, places, but_in=here) for other in others]
     known = [_known(rows, one, places, is_same=False) for one in found if one is not None]
     solved = [one for one in known if reason_to_tell(one)]
     return max(solved, key=lambda one: (one.seen.fixed_at, one.seen.last_at, one.seen.id), default=None)
 
 
-def _known(rows: Rows, seen: failures.Seen, places: Sequence[int], *, is_same: bool = True) -> Known:
+def _known(rows: Rows, seen: failures.KnownError, places: Sequence[int], *, is_same: bool = True) -> Known:
     """An error with the memory that tells its cause, as far as that may be told unasked."""
     memory = memories.by_id(rows, seen.memory_id) if seen.memory_id else None
     tells = memory is not None and visibility.is_injectable(memory) and memory.project_seq in places
@@ -247,7 +251,7 @@ def file_block(
     Nothing that the session was told already, nothing of `besides` (ids); None for nothing.
     """
     paths = [*find_paths(named), *_at_hand(rows, session_id)]
-    told = (receipts.told(rows, session_id) if session_id else frozenset[str]()).union(besides)
+    told = (receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()).union(besides)
     return _of(rows, list(dict.fromkeys(paths))[:MOST_FILES], places, session_id, told)
 
 
@@ -304,7 +308,7 @@ def _of(rows: Rows, paths: Sequence[str], places: Sequence[int], session_id: str
     last = [path.rstrip("/").rpartition("/")[2] for path in paths]
     hits = fulltext.text_hits(rows, "memory", list(dict.fromkeys(last)), projects=places, limit=CANDIDATES)
     found = memories.by_seqs(rows, [int(seq) for seq, _ in hits])
-    attention, near = visibility.attention(rows, places), receipts.near(rows, places, session_id)
+    attention, near = visibility.attention(rows, places), receipts.recent_sessions(rows, places, session_id)
     reached = [
         memory
         for memory in found.values()

@@ -452,8 +452,8 @@ def session_brief(
 
     `goals` stand before everything else, `blocks` behind it; what `before` says is told before it, and not again.
     """
-    told = (receipts.told(rows, session_id) if session_id else frozenset[str]()).union(besides)
-    attention, near = visibility.attention(rows, places), receipts.near(rows, places, session_id)
+    told = (receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()).union(besides)
+    attention, near = visibility.attention(rows, places), receipts.recent_sessions(rows, places, session_id)
     listed = [one for one in memories.listing(rows, projects=places, limit=PRELOADED) if one.id not in told]
     today = today or max(projects.active_days(rows, 0), default="")
     promised = frozenset(one.id for one in listed if visibility.is_promised(one, today=today))
@@ -545,7 +545,7 @@ def _beside(passage: Passage, stated: Mapping[int, Memory], read: Mapping[int, P
 
 def _removed(rows: Rows, places: Sequence[int], told: Collection[str]) -> list[Block]:
     """One line on the lines that somebody took off the pages that csmd keeps: they are asked about, not forgotten."""
-    pages = [page for _, page in markdown_pages.asked_about(rows, places)]
+    pages = [page for _, page in markdown_pages.questioned_lines(rows, places)]
     if not pages or REMOVED in told:
         return []
     among = sorted(set(pages))
@@ -568,7 +568,7 @@ def _fading(
         and is_injectable(one)
         and one.warm_until >= days[one.project_seq]
     ]
-    asked = {one.id: receipts.asked(rows, one.id, FADING[0], session_id=session_id) for one in promised}
+    asked = {one.id: receipts.last_injected_at(rows, one.id, FADING[0], session_id=session_id) for one in promised}
     over = frozenset(one.id for one in promised if asked[one.id] > one.fresh_at)
     near = [one for one in promised if one.id not in over and one.warm_until - days[one.project_seq] < FADES_WITHIN]
     return near[:ASKED_AT_ONCE], over

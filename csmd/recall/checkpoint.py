@@ -525,7 +525,7 @@ def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | N
 
     What an assistant declared is told in its own session only, and as the assistant's.
     """
-    told = receipts.told(rows, session_id) if session_id else frozenset[str]()
+    told = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
     found = [one for one in checkpoints.open_goals(rows, projects=places, session_id=session_id) if one.id not in told]
     notes = tuple(
         Note(id=one.id, text=one.text, reason=GOALS_HEADING, tail=f"{one.created_at[:10]}, {one.id}"
@@ -582,7 +582,7 @@ def _allowed(rows: Rows, pieces: Sequence[Piece], project: int, session_id: str,
     found = pieces_that_hold(rows, project, session_id, pieces)
 
     def is_forgotten(piece: Piece) -> bool:
-        return tombstones.is_out(rows, piece.text, authority="assistant", project=project, at=at, key=key)
+        return tombstones.is_forgotten(rows, piece.text, authority="assistant", project=project, at=at, key=key)
 
     if not tombstones.has(rows, "memory"):
         return found

@@ -109,7 +109,7 @@ class Pool:
 
 def terms_of(rows: Rows, said: str, *, places: Sequence[int] | None) -> list[str]:
     """The terms to look for: a question's own, then the other names, old and new, of what it names."""
-    found = tokens.asked_terms(said)
+    found = tokens.question_terms(said)
     named = [word for word in said.split() if ranking.names_something(word)][:MOST_TERMS]
     renames = supersession.renamed(rows, None if places is None else list(places), of=named) if named else {}
     for old, new in renames.items():
@@ -325,7 +325,7 @@ def _best(words: Mapping[int, float], meaning: Mapping[int, float], most: int) -
 
 def _stated(rows: Rows, best: Sequence[int], places: Sequence[int] | None) -> list[tuple[int, int]]:
     """(memory, passage of a turn that states it) of the best memories."""
-    turns = search.statements(rows, best, projects=places) if best else []
+    turns = search.stating_turns(rows, best, projects=places) if best else []
     of = passages.of_turns(rows, sorted({turn for _, turn in turns}))
     return [(memory, seq) for memory, turn in turns for seq in of.get(turn, ())]
 

@@ -123,7 +123,7 @@ HEADINGS = ("The last sessions", "Left open")
 def session_blocks(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Block]:
     """What the last sessions of these places were on, came to and left open, but for what a session has in its context."""
     found = read_ended(rows, places=places, session_id=session_id)
-    known = receipts.told(rows, session_id) if session_id else ()
+    known = receipts.ids_in_context(rows, session_id) if session_id else ()
     kinds = zip(HEADINGS, (session_notes(found, every=True), open_end_notes(found)), (2.0, 1.5), strict=True)
     left = [(heading, tuple(one for one in of if one.id not in known), weight) for heading, of, weight in kinds]
     return [Block(heading=heading, notes=of, weight=weight) for heading, of, weight in left if of]

@@ -224,5 +224,5 @@ def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_t
         *capabilities(self_model.capabilities(counted)),
         *beliefs(held),
     ]
-    told = receipts.told(rows, session_id) if session_id else frozenset[str]()
+    told = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
     return judge_lines(found, max_tokens=max_tokens, told=told)

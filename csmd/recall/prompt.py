@@ -83,7 +83,7 @@ def recall(
         may = tellable_filter(rows, places=places, session_id=session_id, prompt=prompt, key=key)
         holding = list({one.key: one for one in reversed(may(near))}.values())[::-1]
         if any(one.score >= floor and not one.is_cold for one in holding):
-            in_context = receipts.told(rows, session_id) if session_id else frozenset[str]()
+            in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
             told = _newest(rows, holding, may, in_context)
     known = visibility.instructions_filter(rows, places) if told else never
     beside = (
@@ -121,9 +121,9 @@ def tellable_filter(
 
     What is cold as a memory was still said, like all that never became one: it is quoted beside what is not, and marked.
     """
-    told = receipts.told(rows, session_id) if session_id else frozenset[str]()
+    told = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
     since = receipts.fresh_since(rows, session_id) if session_id else ""
-    attention, beside = visibility.attention(rows, places), receipts.near(rows, places, session_id)
+    attention, beside = visibility.attention(rows, places), receipts.recent_sessions(rows, places, session_id)
     asked = tokens.normalise(prompt)
     anything_forgotten = tombstones.has(rows, "memory")
 
@@ -137,21 +137,22 @@ def tellable_filter(
 
     def forgotten(found: Sequence[Found]) -> set[tuple[int, str]]:
         """The keys of those that say what was forgotten; what no hash leads to is not looked up one by one."""
-        beside = passages.around(rows, [one.passage for one in found if one.passage])
+        beside = passages.surrounding_text(rows, [one.passage for one in found if one.passage])
         said = {
             one.key: _wordings(one.passage.text if one.passage else one.text, *beside.get(one.key[0], ()))
             for one in found
         }
         said |= {one.key: {**said[one.key], **_wordings(one.text)} for one in found if one.memory}
         hashes = {which: tombstones.hashes(wordings, key) for which, wordings in said.items()}
-        led = tombstones.known(rows, itertools.chain.from_iterable(hashes.values()))
+        led = tombstones.known_hashes(rows, itertools.chain.from_iterable(hashes.values()))
         return {one.key for one in found if led & hashes[one.key] and is_out(one, said[one.key])}
 
     def is_out(one: Found, wordings: Iterable[str]) -> bool:
         authority: Authority = "user" if one.passage and one.passage.kind == "user" else "assistant"
         project = one.passage.project_seq if one.passage else 0
         return any(
-            tombstones.is_out(rows, said, authority=authority, project=project, at=one.at, key=key) for said in wordings
+            tombstones.is_forgotten(rows, said, authority=authority, project=project, at=one.at, key=key)
+            for said in wordings
         )
 
     def may(found: Sequence[Found]) -> list[Found]:
@@ -161,7 +162,7 @@ def tellable_filter(
         quotable = turns.quotable(
             rows, of_turns, session_id=session_id, since=since, hashed=lambda name: tokens.keyed_hash(name, key)
         )
-        stated = memories.stated_in(rows, [one.passage.uuid for one in found if one.passage])
+        stated = memories.memories_by_turn(rows, [one.passage.uuid for one in found if one.passage])
         near = [one for of in stated.values() for one in of] + [one.memory for one in found if one.memory]
         replaced = threads.read_replacements(rows, {one.id: one for one in near if one.superseded_by}.values())
         kept: list[Found] = []
@@ -249,7 +250,7 @@ def _newest(
     ends = {seq for of in links.values() for seq, _ in of} - by_seq.keys()
     fresh = [Found(score=0.0, features={}, passage=newest[seq]) for seq in sorted(ends) if seq in newest]
     tellable = {one.passage.seq: one for one in [*found, *may(fresh)] if one.passage}
-    stated = memories.stated_in(rows, sorted({one.uuid for one in newest.values()}))
+    stated = memories.memories_by_turn(rows, sorted({one.uuid for one in newest.values()}))
     known_already = {
         seq
         for seq, one in newest.items()

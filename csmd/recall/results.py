@@ -17,7 +17,7 @@ from csmd.model import Hit
 from csmd.recall import hybrid_search, query, ranking, threads
 from csmd.recall.hybrid_search import ALL, LEXICAL_S, POOL, WIDE_POOL, Embed, Found, Query
 from csmd.store import failures, fulltext, memories, passages, search
-from csmd.store.search import Beside, DigestRow, TurnRow
+from csmd.store.search import DigestRow, TurnNeighbours, TurnRow
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, similarity, tokens
 
@@ -204,14 +204,16 @@ def _raised(
     turns: dict[int, float] = {}
     told: dict[int, float] = {}
     if window is not None:
-        of_time = search.asked_between(rows, window.since, window.until, projects=asked.places, limit=OF_A_TIME)
+        of_time = search.user_turns_between(rows, window.since, window.until, projects=asked.places, limit=OF_A_TIME)
         turns = dict.fromkeys((seq for seq, _ in of_time), TIME_WEIGHT)
         turns |= {one.passage.turn_seq: TIME_WEIGHT for one in found if one.passage and window.holds(one.passage.at)}
         told = {one.memory.seq: TIME_WEIGHT for one in found if one.memory and window.holds(one.at)}
     pasted = failure_reports.pasted(said, at="", uuid="")
     if pasted is not None:
         same = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=asked.places)
-        known = [seen for one in (same, pasted.fingerprint) if one and (seen := failures.seen(rows, one, asked.places))]
+        known = [
+            seen for one in (same, pasted.fingerprint) if one and (seen := failures.find_error(rows, one, asked.places))
+        ]
         fixed = search.turns_of_uuids(rows, [one.fixed_uuid for one in known if one.fixed_uuid])
         turns |= dict.fromkeys(fixed.values(), MENDED_WEIGHT)
         tells = [memory for one in known if one.memory_id and (memory := memories.by_id(rows, one.memory_id))]
@@ -243,7 +245,7 @@ def _turns(
     scores = {turn: levels[one.key] for turn, one in best.items()}
     for turn, value in raised["turn"].items():
         scores[turn] = scores.get(turn, 0.0) + value
-    where = search.beside(rows, sorted(scores), projects=asked.places)
+    where = search.turn_neighbours(rows, sorted(scores), projects=asked.places)
     scores = {
         turn: score
         + BESIDE_WEIGHT * max((scores.get(one, 0.0) for one in (where[turn].before, where[turn].after)), default=0.0)
@@ -263,7 +265,7 @@ def _turns(
 
 
 def _exchange(
-    asked: Query, turns: Sequence[TurnRow], where: Mapping[int, Beside], best: Mapping[int, Found], score: float
+    asked: Query, turns: Sequence[TurnRow], where: Mapping[int, TurnNeighbours], best: Mapping[int, Found], score: float
 ) -> Shown:
     own, *others = turns
     found = best.get(own.seq)

@@ -285,7 +285,7 @@ def stating_passages(
 ) -> tuple[dict[int, Memory], dict[int, Passage]]:
     """The passages of these projects (None: all) that state some memories, by row keys: which memory, and the passage."""
     of = {memory.seq: memory for memory in among}
-    turns = search.statements(rows, sorted(of), projects=projects) if of else []
+    turns = search.stating_turns(rows, sorted(of), projects=projects) if of else []
     in_turns = passages.of_turns(rows, sorted({turn for _, turn in turns}))
     read = passages.by_seqs(rows, sorted({seq for seqs in in_turns.values() for seq in seqs}))
     found = {
@@ -402,7 +402,9 @@ class Looking:
         return self._near[own.seq]
 
     def _sharing(self, own: Passage, rarity: Mapping[str, float]) -> list[int]:
-        asked = sorted(tokens.asked_terms(own.text), key=lambda term: -rarity.get(tokens.stem(term), 0.0))[:MOST_TERMS]
+        asked = sorted(tokens.question_terms(own.text), key=lambda term: -rarity.get(tokens.stem(term), 0.0))[
+            :MOST_TERMS
+        ]
         found = fulltext.text_hits(self._rows, "passage", asked, projects=[own.project_seq], limit=SHARING)
         return [int(seq) for seq, _ in found]
 

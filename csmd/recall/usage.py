@@ -259,13 +259,13 @@ def marks_of(rows: Rows, receipt: Waiting) -> dict[str, tuple[str, ...]]:
 def judge_receipts(rows: Rows, waiting: Sequence[Waiting]) -> list[_Told]:
     """Follows what receipts of one session told through its turns."""
     told = [
-        _Told(one, {ident: said for ident, said in receipts.told_items(rows, one.seq) if said not in ("", PURGED)})
+        _Told(one, {ident: said for ident, said in receipts.item_texts(rows, one.seq) if said not in ("", PURGED)})
         for one in waiting
     ]
     session = waiting[0].session_seq
     if not session:
         return told
-    start = max(0, receipts.around(rows, session, waiting[0].at) - BEFORE)
+    start = max(0, receipts.ordinal_at(rows, session, waiting[0].at) - BEFORE)
     is_common = _rarity(rows)
     for turn in turns.stream_turns(rows, session, after=start, limit=BEFORE + AFTER):
         heard = make_piece(turn.text, VOICES.get(turn.kind, "other"))

@@ -89,7 +89,7 @@ def project_counts(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
     )
 
 
-def born(rows: Rows) -> str:
+def created_at(rows: Rows) -> str:
     """When this database was made; "" when nobody noted it."""
     return str(rows.value("select min(applied_at) from migrations") or "")
 

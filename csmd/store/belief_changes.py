@@ -60,13 +60,13 @@ def changes_of(rows: Rows, memory_id: str) -> list[Change]:
     )
 
 
-def standing(rows: Rows, memory_id: str, change: str = SUPERSEDED) -> Change | None:
+def latest_change(rows: Rows, memory_id: str, change: str = SUPERSEDED) -> Change | None:
     """The latest change of a kind that was not undone, or None."""
     made = [one for one in changes_of(rows, memory_id) if one.change == change and not one.undone_at]
     return made[-1] if made else None
 
 
-def refused(rows: Rows, memory_id: str) -> frozenset[str]:
+def refused_successors(rows: Rows, memory_id: str) -> frozenset[str]:
     """The memories that are not to supersede this one again: a person said so."""
     return frozenset(one.before for one in changes_of(rows, memory_id) if one.change == REFUSED)
 
@@ -93,13 +93,13 @@ def sureness(said: str) -> float | None:
     return float(named) if named.replace(".", "", 1).isdigit() else None
 
 
-def lift(rows: Rows, change: Change, *, at: str) -> None:
+def undo_supersession(rows: Rows, change: Change, *, at: str) -> None:
     """Undoes a supersession: what it took is given back, and nothing of what else has happened since is lost."""
     memory = memories.by_id(rows, change.memory_id)
     if memory is None:
         return
     free = _given_back(change, replace(memory, superseded_by=""))
-    archived = standing(rows, memory.id, ARCHIVE)
+    archived = latest_change(rows, memory.id, ARCHIVE)
     if archived is not None and archived.by == DREAM and archived.seq > change.seq:  # it went because it was superseded
         if memory.tier == "archive":
             free = replace(free, tier=archived.before)  # type: ignore[arg-type]  # a tier, as it was noted
@@ -122,14 +122,14 @@ def _given_back(change: Change, memory: Memory) -> Memory:
     return replace(memory, confidence=round(min(1.0, max(0.0, confidence)), 4), **times)
 
 
-def inherit(rows: Rows, gone: str, heir: str) -> list[str]:
+def pass_on_supersessions(rows: Rows, gone: str, heir: str) -> list[str]:
     """What a memory superseded that is no more is superseded by its heir; without one it holds again: the ids of those."""
     lifted: list[str] = []
     for ident in rows.column("select id from memories where superseded_by = :id and superseded_by <> ''", id=gone):
-        change = standing(rows, ident)
+        change = latest_change(rows, ident)
         if heir in ("", ident, gone):
             if change is not None:
-                lift(rows, change, at=change.at)
+                undo_supersession(rows, change, at=change.at)
                 lifted.append(ident)
                 continue
             heir = ""
@@ -164,7 +164,7 @@ def delete_memory(rows: Rows, memory: Memory) -> None:
     vectors.delete_for(rows, "memory", memory.seq)
     rows.run("delete from injection_items where memory_id = :id", id=memory.id)
     rows.run("delete from memories where seq = :seq", seq=memory.seq)
-    for lifted in inherit(rows, memory.id, memory.superseded_by):
+    for lifted in pass_on_supersessions(rows, memory.id, memory.superseded_by):
         _delete_all(rows, memories.release_rest(rows, lifted))
 
 
@@ -346,11 +346,11 @@ def _memory(rows: Rows, ident: str) -> Before | None:
             id=ident,
         ),
     }
-    more = {"changes": [asdict(change) for change in changes_of(rows, ident)], **beside(rows, seq)}
+    more = {"changes": [asdict(change) for change in changes_of(rows, ident)], **read_annotations(rows, seq)}
     return Before(memory_id=ident, text=text, state=wire.dumps(image), more=wire.dumps(more))
 
 
-def beside(rows: Rows, seq: int) -> dict[str, list[Any]]:
+def read_annotations(rows: Rows, seq: int) -> dict[str, list[Any]]:
     """What others said of a memory, by table, and its tags (name, by whom, weight), in order."""
     said = {
         table: rows.all(f"select {', '.join(names)} from {table} where memory_seq = :seq order by uuid", seq=seq)  # noqa: S608
@@ -364,7 +364,7 @@ def beside(rows: Rows, seq: int) -> dict[str, list[Any]]:
     return {**said, "tags": tags}
 
 
-def put_beside(rows: Rows, seq: int, table: str, said: Iterable[Sequence[Any]]) -> None:
+def restore_annotations(rows: Rows, seq: int, table: str, said: Iterable[Sequence[Any]]) -> None:
     """Gives a memory back what others said of it; what has been found since stays."""
     for row in said:
         if table == "tags":  # a topic goes with its last memory
@@ -398,7 +398,7 @@ def _own(image: Before) -> dict[str, Any]:
     """The state of an image without what others do with it."""
     if not image.state or image.is_candidate:
         return {"state": image.state}
-    return {**wire.loads(image.state), "told": [], "links": leads_to(image)}
+    return {**wire.loads(image.state), "told": [], "links": outgoing_links(image)}
 
 
 def without_receipts(image: Before) -> Before:
@@ -408,7 +408,7 @@ def without_receipts(image: Before) -> Before:
     return replace(image, state=wire.dumps({**wire.loads(image.state), "told": []}))
 
 
-def seen(image: Before) -> dict[str, Any]:
+def content_of(image: Before) -> dict[str, Any]:
     """What a memory or candidate is, by name, without what others do with it; {} where it is not there."""
     if not image.state:
         return {}
@@ -418,7 +418,7 @@ def seen(image: Before) -> dict[str, Any]:
     return {**state["columns"], "text": image.text, "twin": state["twin"], "sources": state["sources"]}
 
 
-def leads_to(image: Before) -> list[list[Any]]:
+def outgoing_links(image: Before) -> list[list[Any]]:
     """(id, other id, relationship, weight, time) of the links that begin at a memory."""
     if not image.state or image.is_candidate:
         return []
@@ -443,12 +443,12 @@ def give_back(rows: Rows, found: Sequence[Before], *, at: str) -> None:
         rows.run("delete from links where from_seq = :seq and relationship = 'superseded_by'", seq=seq)
         _join(rows, image, state)
         more = wire.loads(image.more)
-        put_back(rows, image.memory_id, more["changes"], at=at)
+        restore_changes(rows, image.memory_id, more["changes"], at=at)
         for table in (*BESIDE, "tags"):
-            put_beside(rows, seq, table, more.get(table, []))
+            restore_annotations(rows, seq, table, more.get(table, []))
     for image in found:
         if image.is_candidate:
-            ask_again(rows, image)
+            restore_candidate(rows, image)
 
 
 def take_back(rows: Rows, was: Before, then: Before, *, at: str) -> None:
@@ -457,7 +457,7 @@ def take_back(rows: Rows, was: Before, then: Before, *, at: str) -> None:
     What has changed since of that which the act left alone stays: where it is, when it was used.
     """
     if was.is_candidate:
-        ask_again(rows, was)
+        restore_candidate(rows, was)
         return
     if not was.state:
         _remove(rows, was.memory_id)
@@ -469,21 +469,21 @@ def take_back(rows: Rows, was: Before, then: Before, *, at: str) -> None:
         now = dict(zip(COLUMNS, found, strict=True))
         state["columns"] = _columns(state["columns"], made["columns"], now)
         # A link belongs to the memory that it begins at; those that were there all the time are left alone.
-        own, drawn = leads_to(was), leads_to(then)
+        own, drawn = outgoing_links(was), outgoing_links(then)
         state["links"] = [link for link in own if link not in made["links"]]
         for link in drawn:
             if link not in own:
                 unlink(rows, *link[:3])
     _restore(rows, was, state)
     _join(rows, was, state)
-    put_back(rows, was.memory_id, more["changes"], at=at, since=made_more["changes"])
+    restore_changes(rows, was.memory_id, more["changes"], at=at, since=made_more["changes"])
     seq = _seq(rows, was.memory_id)
     for table in (*BESIDE, "tags"):
         before, after = more.get(table, []), made_more.get(table, [])  # an older csmd knew less of a memory
         for row in after:
             if row not in before:
                 _take_beside(rows, seq, table, row[0])
-        put_beside(rows, seq, table, [row for row in before if row not in after])
+        restore_annotations(rows, seq, table, [row for row in before if row not in after])
 
 
 def _columns(was: dict[str, Any], then: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
@@ -534,7 +534,7 @@ def _join(rows: Rows, image: Before, state: dict[str, Any]) -> None:
         rows.run("update memories set twin_of = :twin where id = :id", twin=twin, id=image.memory_id)
 
 
-def put_back(
+def restore_changes(
     rows: Rows,
     memory_id: str,
     known: Sequence[Mapping[str, object]],
@@ -559,7 +559,7 @@ def put_back(
         )
 
 
-def ask_again(rows: Rows, image: Before) -> None:
+def restore_candidate(rows: Rows, image: Before) -> None:
     """Makes a candidate what it was, where nothing else came of it since."""
     known = candidates.by_id(rows, image.memory_id)
     if not image.state:
@@ -756,7 +756,7 @@ def dropped_pairs(rows: Rows) -> frozenset[tuple[int, str, str]]:
     return frozenset(rows.all(f"select project_seq, kind, fingerprint from candidates where {dropped}"))  # noqa: S608
 
 
-def kept_pairs(rows: Rows, memory: Memory) -> Memory:
+def surviving_memory(rows: Rows, memory: Memory) -> Memory:
     """The memory that stands for one now: the one that it was merged into, or itself."""
     seen = {memory.id}
     while memory.superseded_by and memory.superseded_by not in seen and is_merged(rows, memory):
@@ -795,7 +795,7 @@ def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by:
 
 def last_merge(rows: Rows, memory_id: str) -> tuple[Change, Change] | None:
     """The merge of a memory that is in force, and what it did to the other one; None for none."""
-    merge = standing(rows, memory_id, MERGE)
+    merge = latest_change(rows, memory_id, MERGE)
     took = [
         change
         for change in (changes_of(rows, merge.after) if merge else ())

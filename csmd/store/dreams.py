@@ -123,7 +123,7 @@ def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
 # --- what one does
 
 
-def carried(
+def apply_action(
     rows: Rows,
     seq: int,
     *,
@@ -172,7 +172,9 @@ def _with_queue(rows: Rows, items: Iterable[str]) -> list[str]:
     ]
 
 
-def wrote(rows: Rows, seq: int, *, reason: str, path: str, before: str | None, after: str | None, now: str) -> None:
+def record_file(
+    rows: Rows, seq: int, *, reason: str, path: str, before: str | None, after: str | None, now: str
+) -> None:
     """Notes that a file was written; `path` is below the home, None stands for no file."""
     if before == after:
         return
@@ -337,7 +339,7 @@ def set_state(rows: Rows, dream: int, state: str, *, now: str) -> None:
     )
 
 
-def leaning(rows: Rows, memory_id: str) -> list[str]:
+def represented_memories(rows: Rows, memory_id: str) -> list[str]:
     """The memories for which one stands: what it superseded, or took in, or is the twin of."""
     return rows.column(
         "select m.id from memories m where m.superseded_by = :id and m.superseded_by <> '' union "
@@ -346,7 +348,7 @@ def leaning(rows: Rows, memory_id: str) -> list[str]:
     )
 
 
-def page_is(rows: Rows, path: str, text: str | None, *, now: str) -> None:
+def update_page_row(rows: Rows, path: str, text: str | None, *, now: str) -> None:
     """Notes what a page that people edit reads again, None for one that is no more; other files have no such row."""
     folder, _, page = path.partition("/")
     if NO_PAGES & set(page.split("/")[:-1]) or not folder:
@@ -427,7 +429,7 @@ def last_turn(rows: Rows) -> str:
     return str(rows.value("select max(last_at) from sessions where parent = '' and host <> 'probe'") or "")
 
 
-def crowded(rows: Rows, *, most: int) -> list[tuple[str, str, int]]:
+def crowded_tiers(rows: Rows, *, most: int) -> list[tuple[str, str, int]]:
     """(project's name, tier, memories) of each tier of a project that has more than `most`, the fullest first."""
     return rows.all(
         "select p.name, g.tier, g.number from (select m.project_seq, m.tier, count(*) as number from memories m "
@@ -594,7 +596,7 @@ def still_stated(rows: Rows, around: int, idents: Sequence[str]) -> dict[str, in
     return {ident: project for ident, project in found.items() if project is not None}
 
 
-def dream_asked(rows: Rows, place: Place, source: str) -> frozenset[str]:
+def questioned_pairs(rows: Rows, place: Place, source: str) -> frozenset[str]:
     """`older:newer` of what of a place was put before a person by a rule, whatever came of it."""
     asked = (
         "select distinct fingerprint from candidates where project_seq = :place and source = :source and kind = 'stale'"
@@ -624,7 +626,7 @@ def dream_topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, fro
     return {ident: frozenset(names) for ident, names in found.items()}
 
 
-def dream_told(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, str]]:
+def injected_sessions(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, str]]:
     """(session, memory) of each session that was told one of them."""
     found = rows.all(
         "select distinct n.session_id, i.memory_id from memories m join injection_items i on i.memory_id = m.id "  # noqa: S608

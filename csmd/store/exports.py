@@ -43,7 +43,7 @@ def record(rows: Rows, seq: int) -> dict[str, Any]:
     columns = dict(zip((*COLUMNS, *DAYS), values, strict=True))
     today = projects.active_day(rows, int(project))
     left = {name: None if columns[name] >= NEVER else columns[name] - today for name in DAYS}
-    beside = belief_changes.beside(rows, seq)
+    beside = belief_changes.read_annotations(rows, seq)
     return {
         "id": ident,
         "text": said,
@@ -152,13 +152,13 @@ def add_sources(rows: Rows, seq: int, one: Mapping[str, Any]) -> None:
         memories.add_provenance(rows, seq, as_value(Provenance, source))
 
 
-def put_beside(rows: Rows, seq: int, ident: str, one: Mapping[str, Any], *, renamed: Mapping[str, str]) -> None:
+def add_annotations(rows: Rows, seq: int, ident: str, one: Mapping[str, Any], *, renamed: Mapping[str, str]) -> None:
     """Gives a memory that was just put what others said of it, its audit, its links and what superseded it.
 
     `renamed` maps the ids of the records to those that they have here.
     """
     for table in ("symptoms", "refutations"):
-        belief_changes.put_beside(rows, seq, table, one[table])
+        belief_changes.restore_annotations(rows, seq, table, one[table])
     put_scene(rows, seq, one)
     for name, by, weight in one["tags"]:
         topics.tag(rows, seq, name, by=by, weight=weight)

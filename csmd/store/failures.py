@@ -23,18 +23,18 @@ class Open(NamedTuple):
     fingerprint: str
 
 
-class Told(NamedTuple):
+class PresentContext(NamedTuple):
     """A session's present context: what it shows since it began (`since`, "" when unknown: all of it) needs no telling."""
 
     session: str
     since: str = ""
 
 
-NOWHERE = Told("")
+NOWHERE = PresentContext("")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class KnownError:
     """What is known of an error in some projects; `fixed_by` is what mended it last, `memory_id` what tells why."""
 
     error_seq: int
@@ -55,15 +55,15 @@ class Seen:
     @property
     def id(self) -> str:
         """What an error is called where it is told or asked for."""
-        return called(self.fingerprint)
+        return error_id(self.fingerprint)
 
 
-def called(fingerprint: str) -> str:
+def error_id(fingerprint: str) -> str:
     """The id of an error by its fingerprint: an x and ten hex digits."""
     return f"x{fingerprint[:10]}"
 
 
-def by_id(rows: Rows, ident: str, projects: Sequence[int] | None) -> Seen | None:
+def by_id(rows: Rows, ident: str, projects: Sequence[int] | None) -> KnownError | None:
     """What is known of the error that is called so, None for none."""
     if not ident.startswith("x") or len(ident) < 2:
         return None
@@ -72,7 +72,7 @@ def by_id(rows: Rows, ident: str, projects: Sequence[int] | None) -> Seen | None
         "order by fingerprint limit 1",
         prefix=ident[1:],
     )
-    return None if found is None else seen(rows, found, projects)
+    return None if found is None else find_error(rows, found, projects)
 
 
 def add_error(
@@ -117,12 +117,14 @@ def add_fix(
     rows.insert("error_fixes", "on conflict do nothing", **shown, files="\n".join(files), text=text)
 
 
-def listing(rows: Rows, projects: Sequence[int] | None, *, limit: int) -> list[Seen]:
+def listing(rows: Rows, projects: Sequence[int] | None, *, limit: int) -> list[KnownError]:
     """The errors of some projects (None: all), those of the most sessions first; those of no command were only pasted."""
     return _counted(rows, "true", projects, NOWHERE, limit=limit)
 
 
-def seen(rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, but_in: Told = NOWHERE) -> Seen | None:
+def find_error(
+    rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, but_in: PresentContext = NOWHERE
+) -> KnownError | None:
     """What is known of one error in some projects (None: all), None for one that was never seen there.
 
     What the context `but_in` shows itself is left out.
@@ -132,10 +134,10 @@ def seen(rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, but_in
 
 
 def _counted(
-    rows: Rows, where: str, projects: Sequence[int] | None, but_in: Told, *, limit: int, **values: Any
-) -> list[Seen]:
+    rows: Rows, where: str, projects: Sequence[int] | None, but_in: PresentContext, *, limit: int, **values: Any
+) -> list[KnownError]:
     found = rows.read(
-        Seen,
+        KnownError,
         "select e.seq, e.fingerprint, e.command, e.exit_code, e.message, count(*), count(distinct x.session_seq), "  # noqa: S608
         "min(x.at), max(x.at) from errors e join error_seen x on x.error_seq = e.seq join turns t on t.seq = x.turn_seq "
         f"where {where} and {among('t.project_seq', projects)} and {_elsewhere('x')} group by e.seq "
@@ -148,7 +150,7 @@ def _counted(
     return [_with_fix(rows, one, projects, but_in) for one in found]
 
 
-def _with_fix(rows: Rows, error: Seen, projects: Sequence[int] | None, but_in: Told) -> Seen:
+def _with_fix(rows: Rows, error: KnownError, projects: Sequence[int] | None, but_in: PresentContext) -> KnownError:
     """An error with what mended it last and the memory that tells why."""
     at, files, text, uuid = rows.one(
         "select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq "  # noqa: S608
@@ -176,7 +178,7 @@ def _elsewhere(alias: str) -> str:
     return f"(cast(:session as text) = '' or {alias}.at < :since or not {own})"
 
 
-def saying(
+def others_with_message(
     rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None, limit: int, order: str = "desc"
 ) -> list[str]:
     """The fingerprints of the other failures of commands there with the same message, the latest known first."""
@@ -193,7 +195,7 @@ def saying(
 
 def same_message(rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None = None) -> str:
     """The fingerprint of the command's failure there (None: anywhere) that says what somebody pasted; "" for none."""
-    return "".join(saying(rows, message, other_than=other_than, projects=projects, limit=1, order="asc"))
+    return "".join(others_with_message(rows, message, other_than=other_than, projects=projects, limit=1, order="asc"))
 
 
 def message(rows: Rows, seq: int) -> str:
@@ -233,7 +235,7 @@ class FailureRow(NamedTuple):
     tool_id: str
 
 
-class Said(NamedTuple):
+class StatedMemory(NamedTuple):
     """A memory as a turn of a session states it."""
 
     memory_seq: int
@@ -275,10 +277,10 @@ def turns_past(rows: Rows, session_seq: int, *, after: int, upto: int, spoken: b
     )
 
 
-def said_in(rows: Rows, session_seq: int, session_id: str) -> list[Said]:
+def stated_memories(rows: Rows, session_seq: int, session_id: str) -> list[StatedMemory]:
     """The memories that turns of a session state or confirm, in the order of the turns."""
     return rows.read(
-        Said,
+        StatedMemory,
         "select m.seq, m.id, m.text, m.category, m.authority, p.uuid, st.ordinal from provenance p "
         "join memories m on m.seq = p.memory_seq join turns t on t.uuid = p.uuid "
         "join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
@@ -288,7 +290,7 @@ def said_in(rows: Rows, session_seq: int, session_id: str) -> list[Said]:
     )
 
 
-def beside(rows: Rows, session_seq: int) -> frozenset[tuple[int, str]]:
+def context_citations(rows: Rows, session_seq: int) -> frozenset[tuple[int, str]]:
     """(memory, turn's uuid) where a turn of a session is a memory's question or answer only and does not state it."""
     found = rows.all(
         "select p.memory_seq, p.uuid from provenance p join sessions s on s.id = p.session_id "
@@ -342,7 +344,7 @@ def projects_of(rows: Rows, session_seq: int) -> list[int]:
     return rows.column("select project_seq from sessions where seq = :session", session=session_seq)
 
 
-def says_in(rows: Rows, memory_seq: int, session_seq: int) -> bool:
+def is_stated_in(rows: Rows, memory_seq: int, session_seq: int) -> bool:
     """Whether a session states or confirms a memory."""
     found = rows.value(
         "select 1 from provenance p join sessions s on s.id = p.session_id "
@@ -359,7 +361,7 @@ def is_listed(rows: Rows, turn_seq: int, session_seq: int) -> bool:
     return rows.value(listed, session=session_seq, turn=turn_seq) is not None
 
 
-def lowered(rows: Rows, memory_seq: int) -> float:
+def confidence_lost(rows: Rows, memory_seq: int) -> float:
     """By how much what speaks against a memory has lowered it."""
     most = rows.value("select max(lowered) from refutations where memory_seq = :memory", memory=memory_seq)
     return float(most or 0.0)
@@ -406,7 +408,7 @@ def forget_errors(rows: Rows, seq: int, uuid: str) -> None:
             seq=error,
         )
         if gone is not None:
-            rows.run("delete from injection_items where memory_id = :id", id=called(gone))
+            rows.run("delete from injection_items where memory_id = :id", id=error_id(gone))
 
 
 def forget_turn(rows: Rows, seq: int, uuid: str) -> None:

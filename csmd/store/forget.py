@@ -1,7 +1,7 @@
 """What goes with a forgotten memory.
 
 Where a dream changed it, the whole action leaves the journal: half an undo is none. Of pages only its line does. What may
-tell it is looked for in all that was ever told, some rows at a time and on a reader (`looking`): the write looks at what
+tell it is looked for in all that was ever told, some rows at a time and on a reader (`find_places`): the write looks at what
 came since, and hooks do not wait behind the rest.
 """
 
@@ -76,7 +76,7 @@ NOWHERE = Places()
 _Looking = Callable[[Rows, Memory, int, int], Places]
 
 
-def looking(rows: Rows, memory: Memory) -> Generator[None, None, Places]:
+def find_places(rows: Rows, memory: Memory) -> Generator[None, None, Places]:
     """Where a memory may be told, in steps of some milliseconds; nothing is changed."""
     found = NOWHERE
     for table, (most, look) in _TABLES.items():
@@ -89,7 +89,7 @@ def looking(rows: Rows, memory: Memory) -> Generator[None, None, Places]:
     return found
 
 
-def leave(rows: Rows, memory: Memory, known: Places) -> Places:
+def erase_traces(rows: Rows, memory: Memory, known: Places) -> Places:
     """Takes what dreams did to a memory out of their journal, and marks the days that may tell it; before its sentences go.
 
     Looked for is what came since it was looked for; where it may be told altogether.
@@ -108,7 +108,7 @@ def leave(rows: Rows, memory: Memory, known: Places) -> Places:
 def leave_images(rows: Rows, memory: Memory, found: Places, *, key: bytes) -> None:
     """Takes the lines of a memory out of the files that dreams keep; after it is forgotten."""
     place_of = cache(lambda path: markdown_pages.place_of(rows, path))
-    is_unsaid = cache(lambda place, words: markdown_pages.unsaid(rows, words, place=place, key=key))
+    is_unsaid = cache(lambda place, words: markdown_pages.is_forgotten(rows, words, place=place, key=key))
     for seq in sorted(found.files):
         row = rows.one("select path, before, after from dream_files where seq = :seq", seq=seq)
         if row is None:  # its action went with the memory

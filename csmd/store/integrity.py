@@ -175,7 +175,7 @@ def _forgotten(rows: Rows, key: bytes) -> list[str]:
         for ident, said, gate, authority, project, at in rows.all(
             "select id, text, gate, authority, project_seq, created_at from memories order by id"
         ):
-            if tombstones.statement_hash(str(said), key) in gone and tombstones.keeps_out(
+            if tombstones.statement_hash(str(said), key) in gone and tombstones.is_statement_forgotten(
                 rows, str(said), correction=gate == "correction", authority=authority, project=project, at=at, key=key
             ):
                 found.append(str(ident))
@@ -280,23 +280,23 @@ def shape(rows: Rows) -> dict[str, dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class Inspection:
     """What is wrong with a file; `only_indexes` when the rows are whole and what derives from them is not."""
 
     problems: list[str]
     only_indexes: bool = False
 
 
-def look(path: Path) -> Looked:
+def inspect(path: Path) -> Inspection:
     """What is wrong with the database in a file, a scratch copy; SchemaTooNew for one that is only newer."""
     if path.is_dir():
-        return Looked(["a directory stands where the database belongs"])
+        return Inspection(["a directory stands where the database belongs"])
     if not path.exists() or not path.stat().st_size:
-        return Looked([f"the database {'is empty' if path.exists() else 'is gone'}"])
+        return Inspection([f"the database {'is empty' if path.exists() else 'is gone'}"])
     try:
         with opened(path, readonly=False) as rows:
             if not migrate.is_of_csmd(rows):
-                return Looked(["the file is a database of another program"])
+                return Inspection(["the file is a database of another program"])
             behind = bool(migrate.pending(rows))
             wrong = structure(rows)
             if not wrong and not rows.value("select count(*) from meta where key = 'hash_key'"):
@@ -304,11 +304,11 @@ def look(path: Path) -> Looked:
             # Of a schema that is behind only the pages can be judged: the rest is the present one's.
             derived = [] if behind else indexes(rows)
             between = [] if behind or wrong else content(rows) + altered(rows)
-            return Looked([*wrong, *between, *derived], only_indexes=not wrong and not between)
+            return Inspection([*wrong, *between, *derived], only_indexes=not wrong and not between)
     except SchemaTooNew:
         raise
     except StoreError as error:
-        return Looked([error.what.removeprefix(f"{path} ")])
+        return Inspection([error.what.removeprefix(f"{path} ")])
 
 
 def mend_indexes(path: Path) -> bool:

@@ -77,7 +77,7 @@ def page_places(rows: Rows) -> list[tuple[int, str, str, str, bool]]:
     ]
 
 
-def alive(rows: Rows) -> list[Memory]:
+def active_memories(rows: Rows) -> list[Memory]:
     """The memories that nothing has replaced or put aside, in the order of their rows."""
     return memories.where(rows, "m.superseded_by = '' and m.twin_of = 0 and m.tier <> 'archive' order by m.seq")
 
@@ -88,7 +88,7 @@ def projects_of(rows: Rows, idents: Iterable[str]) -> frozenset[int]:
     return frozenset(seq for of_one in found for seq in of_one)
 
 
-def asked_about(rows: Rows, projects: Sequence[int] | None = None) -> list[tuple[str, str]]:
+def questioned_lines(rows: Rows, projects: Sequence[int] | None = None) -> list[tuple[str, str]]:
     """(memory, page) of the lines that were removed from pages and that a person is asked about, in order."""
     found = rows.column(
         "select t.fingerprint from candidates t where t.source = 'page' and t.kind = 'stale' "  # noqa: S608
@@ -213,11 +213,11 @@ def place_of(rows: Rows, path: str) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-def unsaid(rows: Rows, words: str, *, place: int | None, key: bytes) -> bool:
+def is_forgotten(rows: Rows, words: str, *, place: int | None, key: bytes) -> bool:
     """Whether words were forgotten, by whomever, where a page is of (None: anywhere), and no memory says them there."""
-    if not words or not tombstones.is_out(rows, words, authority="assistant", project=place, key=key):
+    if not words or not tombstones.is_forgotten(rows, words, authority="assistant", project=place, key=key):
         return False
-    scopes = None if place is None else tombstones.places_asked(rows, place)
+    scopes = None if place is None else tombstones.applicable_places(rows, place)
     among = "" if scopes is None else f"and project_seq in ({', '.join(str(one) for one in sorted(scopes))})"
     said = f"select 1 from memories where text_hash = :hash {among}"  # noqa: S608
     return rows.value(said, hash=tokens.keyed_hash(words, key)) is None
@@ -227,7 +227,7 @@ def without_forgotten(rows: Rows, page: str, *, path: str, key: bytes) -> tuple[
     """What stands in a page's file without what was forgotten, known by its ids or by its words, and how many lines that were."""
     place = place_of(rows, path)
     return without_lines(
-        page, lambda ids: missing_lines(rows, ids), lambda words: unsaid(rows, words, place=place, key=key)
+        page, lambda ids: missing_lines(rows, ids), lambda words: is_forgotten(rows, words, place=place, key=key)
     )
 
 
@@ -281,7 +281,7 @@ class Ending(NamedTuple):
     told_at: str
 
 
-class Told(NamedTuple):
+class DayPart(NamedTuple):
     """A part of a day's file: its row, its session's id, where it stands and where it should."""
 
     seq: int
@@ -334,10 +334,10 @@ def note_day(rows: Rows, one: Ending, *, day: str, as_of: tuple[int, str]) -> No
     rows.upsert("told_days", "session_seq, day", session_seq=one.session_seq, day=day, due=due, **told)
 
 
-def days_due(rows: Rows, what: Literal["move", "leave", "again"], *, limit: int) -> list[Told]:
+def days_due(rows: Rows, what: Literal["move", "leave", "again"], *, limit: int) -> list[DayPart]:
     """What is due of days: to move behind another wall, to leave its file, to be looked through for what was forgotten."""
     return rows.read(
-        Told,
+        DayPart,
         "select t.seq, s.id, t.day, coalesce(a.name, ''), coalesce(b.name, ''), p.workspace_seq "
         "from told_days t join sessions s on s.seq = t.session_seq join projects p on p.seq = s.project_seq "
         "left join projects a on a.seq = t.workspace_seq and a.seq > 0 "
@@ -360,7 +360,7 @@ def mark_days_again(rows: Rows, uuids: Iterable[str], sessions: Iterable[int]) -
         rows.run("update told_days set due = 'again' where due = '' and session_seq = :session", session=session)
 
 
-def note_days_read(rows: Rows, parts: Sequence[Told], changed: Collection[str], *, as_of: tuple[int, str]) -> None:
+def note_days_read(rows: Rows, parts: Sequence[DayPart], changed: Collection[str], *, as_of: tuple[int, str]) -> None:
     """Notes that nothing forgotten stands in parts any more; of the days that were `changed` no journal has the files.
 
     What was forgotten while they were looked through may stand in them: then they are due still.
@@ -389,7 +389,7 @@ def session_is_out(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], boo
     )
 
     def is_out(said: str) -> bool:
-        asked = partial(tombstones.is_out, rows, said, key=key)
+        asked = partial(tombstones.is_forgotten, rows, said, key=key)
         if not any(asked(authority="assistant", project=place, at=began) for place in places):
             return False
         return not any(
@@ -409,7 +409,7 @@ def digest_texts(rows: Rows, ident: str) -> list[str]:
     )
 
 
-def move_days(rows: Rows, parts: Sequence[Told]) -> None:
+def move_days(rows: Rows, parts: Sequence[DayPart]) -> None:
     """Notes that parts stand behind the walls now that their projects are behind; whatever was forgotten since may be in them."""
     for part in parts:
         rows.run(
@@ -419,7 +419,7 @@ def move_days(rows: Rows, parts: Sequence[Told]) -> None:
         )
 
 
-def drop_days(rows: Rows, parts: Sequence[Told]) -> None:
+def drop_days(rows: Rows, parts: Sequence[DayPart]) -> None:
     """Notes that parts have left their files."""
     for part in parts:
         rows.run("delete from told_days where seq = :seq", seq=part.seq)

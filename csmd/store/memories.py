@@ -147,7 +147,7 @@ def by_hash(rows: Rows, text_hash: str, *, project: int) -> Memory | None:
     return found[0] if found else None
 
 
-def in_words(rows: Rows, text_hash: str) -> list[Memory]:
+def all_by_hash(rows: Rows, text_hash: str) -> list[Memory]:
     """The memories with exactly this (normalised) text, of every scope."""
     return where(rows, "m.text_hash = :hash and m.twin_of = 0 order by m.seq", hash=text_hash)
 
@@ -157,7 +157,7 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Memory]:
     return {memory.seq: memory for memory in where(rows, among("m.seq", seqs))}
 
 
-def stated_in(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]]:
+def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]]:
     """The memories that each of these turns states or confirms; a turn without any is left out."""
     bare = {uuid: uuid.partition("/")[0] for uuid in uuids}
     wanted = sorted({*bare, *bare.values()})
@@ -194,7 +194,7 @@ def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int = 2**31) -
     )
 
 
-def said_in(rows: Rows, memory: Memory) -> frozenset[int]:
+def source_projects(rows: Rows, memory: Memory) -> frozenset[int]:
     """The projects in which the stored turns that a memory came from were said."""
     found = rows.column(
         "select distinct t.project_seq from provenance p join turns t on t.uuid = p.uuid where p.memory_seq = :seq",
@@ -229,7 +229,7 @@ def is_inferred(memory: Memory, said: str) -> bool:
     return memory.origin == INFERRED and not memory.pinned and memory.text == said
 
 
-def retell_inferred(
+def update_inferred(
     rows: Rows, memory: Memory, *, text_hash: str, sources: Sequence[Provenance], before: Sequence[str]
 ) -> None:
     """Gives a memory its words, thresholds and sources of now; `before` are the uuids that it rested on as inferred.
@@ -258,7 +258,7 @@ def retell_inferred(
         vectors.again(rows, "memory", memory.seq)
 
 
-def cite_beside(rows: Rows, turn: StoredTurn, beside: StoredTurn, *, text_hash: str) -> None:
+def cite_context_turn(rows: Rows, turn: StoredTurn, beside: StoredTurn, *, text_hash: str) -> None:
     """Notes that the turn `beside` is the other half of a statement that was stored before, and of its memory."""
     rows.run(
         "update statements set also = :uuid where turn_seq = :turn and text_hash = :hash and also = ''",

@@ -60,7 +60,7 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
     return passages
 
 
-def beside(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
+def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
     """The passages before and after each of these in its session, as its turns were stored; 0 for none."""
     # The order of their turns: a turn that was changed has younger passages than those after it.
     found = rows.all(
@@ -80,7 +80,7 @@ def beside(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
 REACH = 2
 
 
-def around(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
+def surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
     """What the turn of each passage says right before and right after it, REACH passages of it, in lines."""
     # Those of a turn are stored one after the other.
     near = by_seqs(rows, sorted({one.seq + step for one in among for step in range(-REACH, REACH + 1)}))

@@ -38,7 +38,7 @@ CHANGED = 100
 Pass = Callable[[Rows, bytes, int], tuple[int | None, int]]
 
 
-def honour(rows: Rows, key: bytes) -> int:
+def apply_tombstones(rows: Rows, key: bytes) -> int:
     """Removes everything that the tombstones forbid, in a transaction for each part; how many rows changed.
 
     For a database that was restored or rebuilt, once the tombstones are in it. Inside a transaction it uses that one.
@@ -184,7 +184,7 @@ def _forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
             "select seq, text, gate, authority, project_seq, at from statements"
         ):
             is_correction = gate == "correction"
-            if tombstones.keeps_out(
+            if tombstones.is_statement_forgotten(
                 rows, text, correction=is_correction, authority=authority, project=project, at=at, key=key
             ):
                 total += rows.run("delete from statements where seq = :seq", seq=seq)
@@ -197,14 +197,14 @@ def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
     """
 
     def is_out(project: int) -> bool:
-        return tombstones.keeps_out(
+        return tombstones.is_statement_forgotten(
             rows, memory.text, correction=memory.gate == "correction", authority=memory.authority, project=project,
             at=memory.created_at, key=key,
         )  # fmt: skip
 
     if is_out(memory.project_seq):
         return True
-    said_in = memories.said_in(rows, memory) if tombstones.is_everywhere(rows, memory.project_seq) else ()
+    said_in = memories.source_projects(rows, memory) if tombstones.is_everywhere(rows, memory.project_seq) else ()
     return bool(said_in) and all(map(is_out, said_in))
 
 
@@ -546,7 +546,7 @@ def variants(rows: Rows, needles: Sequence[Needle], table: str, column: str, aft
     return follows, {text[a:b] for _, text in part for needle in needles for a, b in needle.spans(text)}
 
 
-def lay_down(rows: Rows, plan: Plan, texts_found: Sequence[str], *, key: bytes, now: str) -> None:
+def add_tombstones(rows: Rows, plan: Plan, texts_found: Sequence[str], *, key: bytes, now: str) -> None:
     """Writes a plan's tombstones and that the purge has begun: from here on nothing of it is stored any more."""
     begin(rows, now=now)
     for text in plan.texts:
@@ -561,9 +561,9 @@ def lay_down(rows: Rows, plan: Plan, texts_found: Sequence[str], *, key: bytes, 
         tombstones.purge_names(rows, kind, names, key=key, now=now)
 
 
-def lift_purge(rows: Rows, plan: Plan, *, key: bytes) -> int:
+def remove_tombstones(rows: Rows, plan: Plan, *, key: bytes) -> int:
     """Takes a plan's tombstones away; how many there were."""
-    gone = sum(tombstones.lift_text(rows, text, key=key) for text in plan.texts)
+    gone = sum(tombstones.remove_text(rows, text, key=key) for text in plan.texts)
     return gone + sum(
-        tombstones.lift_name(rows, kind, name, key=key) for kind, names in plan.named().items() for name in names
+        tombstones.remove_name(rows, kind, name, key=key) for kind, names in plan.named().items() for name in names
     )

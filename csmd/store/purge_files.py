@@ -64,7 +64,7 @@ def purge(
     That is for turns, sessions and projects: a copy may hold them under names that only it knows. `purged` tells which
     are gone as a whole: csmd's own session files are known by these names; of memories, which are no more.
     """
-    session_files = [path for path, way in listed(home, log_dir) if way == "lines"]
+    session_files = [path for path, way in list_files(home, log_dir) if way == "lines"]
     gone = [path for path in session_files if purged("session", [path.stem])]
     for path in gone:
         path.unlink(missing_ok=True)
@@ -111,7 +111,7 @@ def change(
     Of a line of `turns` nothing is left but what it is known by, of one of a page whose memory is `missing` nothing.
     """
     done = Done()
-    for path, way in listed(home, log_dir):
+    for path, way in list_files(home, log_dir):
         if way == "copy" and (every_copy or _copy_holds(path, cleaned)):
             path.unlink(missing_ok=True)
             done.removed.append(str(path))
@@ -120,7 +120,7 @@ def change(
     return done
 
 
-def listed(home: Path, log_dir: Path) -> list[tuple[Path, FileWay]]:
+def list_files(home: Path, log_dir: Path) -> list[tuple[Path, FileWay]]:
     """Every file beside the database that may hold text, and its way."""
     return [(path, way) for pattern, way in TEXT_FILES.items() if way != "database"
             for path in _matching(home, log_dir, pattern)]  # fmt: skip
@@ -128,7 +128,7 @@ def listed(home: Path, log_dir: Path) -> list[tuple[Path, FileWay]]:
 
 def copies(home: Path, log_dir: Path) -> list[Path]:
     """The copies of the database: each goes that holds what is purged, or may."""
-    return [path for path, way in listed(home, log_dir) if way == "copy" and path.suffix != ".json"]
+    return [path for path, way in list_files(home, log_dir) if way == "copy" and path.suffix != ".json"]
 
 
 def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
@@ -367,7 +367,7 @@ def in_lines(path: Path, needles: Sequence[Needle], names: Sequence[bytes], text
     return found
 
 
-def look(
+def scan_files(
     texts: Sequence[str], names: Sequence[str], *, own: Sequence[Path], hosts: Sequence[Path]
 ) -> tuple[list[Found], list[Found], list[str]]:
     """(in csmd's files, in the assistant's files, the texts as they stand there); names count in the assistant's only."""
@@ -392,7 +392,7 @@ def look(
 def main() -> None:
     """Reads {texts, names, own, hosts} from stdin, prints {left, hosts, texts}."""
     asked = wire.loads(sys.stdin.buffer.read())
-    left, hosts, texts = look(
+    left, hosts, texts = scan_files(
         asked["texts"],
         asked["names"],
         own=[Path(path) for path in asked["own"]],

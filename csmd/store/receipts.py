@@ -49,7 +49,7 @@ def fresh_since(rows: Rows, session_id: str) -> str:
     return str(since or "")
 
 
-def filled(rows: Rows, session_id: str) -> tuple[str, int]:
+def context_size(rows: Rows, session_id: str) -> tuple[str, int]:
     """(model, tokens that its latest message was made from) of a session; 0 where none is known since its context began."""
     found = rows.one("select seq, model, context from sessions where id = :id", id=session_id)
     if found is None:
@@ -64,12 +64,12 @@ def filled(rows: Rows, session_id: str) -> tuple[str, int]:
     return model, 0 if since and str(answered or "") < since else used
 
 
-def before(rows: Rows, session_id: str) -> tuple[str, int]:
-    """As `filled`, of the context that a session had last, whether it was compacted since or not."""
+def previous_context_size(rows: Rows, session_id: str) -> tuple[str, int]:
+    """As `context_size`, of the context that a session had last, whether it was compacted since or not."""
     return rows.one("select model, context from sessions where id = :id", id=session_id) or ("", 0)
 
 
-def told(rows: Rows, session_id: str) -> frozenset[str]:
+def ids_in_context(rows: Rows, session_id: str) -> frozenset[str]:
     """The ids of the memories that a session has in its context: told to it, or said in it, since that began."""
     found = rows.column(
         "select i.memory_id from injection_items i join injections n on n.seq = i.injection_seq "
@@ -88,7 +88,7 @@ def was_briefed(rows: Rows, session_id: str) -> bool:
     return bool(rows.value(told, session=session_id, since=fresh_since(rows, session_id)))
 
 
-def asked(rows: Rows, memory_id: str, reason: str, *, session_id: str) -> str:
+def last_injected_at(rows: Rows, memory_id: str, reason: str, *, session_id: str) -> str:
     """When a memory was last told for a reason to another session than this one; "" when it never was."""
     at = rows.value(
         "select max(n.at) from injection_items i join injections n on n.seq = i.injection_seq "
@@ -100,7 +100,7 @@ def asked(rows: Rows, memory_id: str, reason: str, *, session_id: str) -> str:
     return str(at or "")
 
 
-def near(rows: Rows, places: Sequence[int], session_id: str) -> frozenset[str]:
+def recent_sessions(rows: Rows, places: Sequence[int], session_id: str) -> frozenset[str]:
     """A session and the last one before it in each of these places: what was told there is offered once more."""
     last = [
         rows.value(
@@ -115,7 +115,7 @@ def near(rows: Rows, places: Sequence[int], session_id: str) -> frozenset[str]:
     return frozenset(str(one) for one in (session_id, *last) if one)
 
 
-def injected(rows: Rows, session_id: str) -> tuple[int, int]:
+def injection_totals(rows: Rows, session_id: str) -> tuple[int, int]:
     """(memories, tokens) that were put into a session's present context."""
     since = fresh_since(rows, session_id)
     items = rows.value(
@@ -132,7 +132,7 @@ def injected(rows: Rows, session_id: str) -> tuple[int, int]:
     return int(items or 0), int(tokens or 0)
 
 
-def was_told(rows: Rows, session_id: str, memory_id: str) -> bool:
+def is_injected(rows: Rows, session_id: str, memory_id: str) -> bool:
     """Whether a session was ever told a memory."""
     told = rows.value(
         "select count(*) from injection_items i join injections n on n.seq = i.injection_seq "
@@ -204,7 +204,7 @@ def of_session(rows: Rows, session_id: str, *, limit: int) -> list[Receipt]:
     )
 
 
-def like(rows: Rows, prefix: str) -> list[Receipt]:
+def by_prefix(rows: Rows, prefix: str) -> list[Receipt]:
     """The injections whose id begins so, at most 5."""
     return rows.read(
         Receipt,
@@ -239,7 +239,7 @@ def items(rows: Rows, receipt: Receipt) -> list[Item]:
     )
 
 
-def telling(rows: Rows, memory_id: str, *, limit: int) -> tuple[list[Receipt], int]:
+def injections_of(rows: Rows, memory_id: str, *, limit: int) -> tuple[list[Receipt], int]:
     """(the latest injections that told a memory, how many did in all)."""
     latest = rows.read(
         Receipt,
@@ -251,7 +251,7 @@ def telling(rows: Rows, memory_id: str, *, limit: int) -> tuple[list[Receipt], i
     return latest, rows.value("select count(*) from injection_items where memory_id = :memory", memory=memory_id)
 
 
-def prompt(rows: Rows, receipt: Receipt) -> tuple[str, int] | None:
+def answered_prompt(rows: Rows, receipt: Receipt) -> tuple[str, int] | None:
     """(text, row of its project) of the prompt that an injection answered; None for none, or one that is gone."""
     return rows.one(
         "select t.text, t.project_seq from events e join turns t on t.text_hash = e.text_hash "
@@ -319,7 +319,7 @@ def waiting_receipt(rows: Rows, seq: int) -> Waiting | None:
     return rows.read_one(Waiting, f"select {_WAITING_COLUMNS} where n.seq = :seq", seq=seq)
 
 
-def told_items(rows: Rows, seq: int) -> list[tuple[str, str]]:
+def item_texts(rows: Rows, seq: int) -> list[tuple[str, str]]:
     """(id, text as it is now) of what a receipt told; "" where it is neither a memory nor said in a turn, or gone.
 
     A passage is known by its turn's id, "#" and where it begins in it.
@@ -347,7 +347,7 @@ def _quoted(rows: Rows, ident: str) -> str:
     return str(words or (whole if begin is None else whole[begin:end]))
 
 
-def around(rows: Rows, session_seq: int, at: str) -> int:
+def ordinal_at(rows: Rows, session_seq: int, at: str) -> int:
     """The place of the last turn of a session at or before a time; 0 for none."""
     found = rows.value(
         "select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
@@ -366,7 +366,7 @@ def note_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -> 
     rows.run("update injections set judged = 1 where seq = :seq", seq=seq)
 
 
-def told_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None) -> Uses:
+def usage_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None) -> Uses:
     """What was told at or after a time, in these projects or in all, and what of it was used."""
     of = f"n.at >= :since and {among('n.project_seq', projects)}"
     (receipts,) = rows.all(f"select count(*), coalesce(sum(n.tokens), 0) from injections n where {of}", since=since)  # noqa: S608

@@ -498,7 +498,7 @@ def keep_forgotten(rows: Rows, tombstones: list[dict[str, Any]], *, key: bytes) 
             "else tombstones.created_at end",
             **{"place": "", "again_at": "", **tombstone},
         )
-    return purge.honour(rows, key)
+    return purge.apply_tombstones(rows, key)
 
 
 def leave_stubs(rows: Rows) -> int:

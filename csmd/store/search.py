@@ -51,7 +51,7 @@ def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
     return {turn.seq: turn for turn in found}
 
 
-def turns_holding(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[int]:
+def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[int]:
     """The turns that say any of `terms`, the best first: by their passages, in an older store by its index of turns."""
     if not is_turn_index_dropped(rows):
         return [seq for seq, _ in text_hits(rows, "turn", terms, projects=projects, limit=limit)]
@@ -89,7 +89,7 @@ def kind_of(rows: Rows, uuid: str) -> str:
     return str(rows.value("select kind from turns where uuid = :uuid", uuid=uuid) or "")
 
 
-def around(rows: Rows, seq: int, *, each: int) -> tuple[list[int], list[int]]:
+def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], list[int]]:
     """The searchable turns before and after a turn in its own session, in order, at most so many on `each` side."""
     sides = []
     for operator, order in (("<", "desc"), (">", "asc")):
@@ -125,7 +125,7 @@ def turns_like(rows: Rows, prefix: str) -> list[tuple[int, str]]:
     )
 
 
-def memories_told(rows: Rows, seqs: Sequence[int]) -> list[str]:
+def memory_texts(rows: Rows, seqs: Sequence[int]) -> list[str]:
     """What memories by row key say, the oldest first; what nobody in a session said is left out."""
     return rows.column(
         f"select text from memories where {among('seq', seqs)} and authority <> 'external' order by created_at, id"  # noqa: S608
@@ -154,7 +154,7 @@ _SAID = f"from session_turn n join {SEARCHED} where n.session_seq = me.session_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class TurnNeighbours:
     """Where a turn stands: its session's row, its time, what was said before and after it there (0: nothing).
 
     An assistant talks while it works: of an exchange count what was asked and the last that was answered, so that a
@@ -168,7 +168,7 @@ class Beside:
     midway: bool = False
 
 
-def beside(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -> dict[int, Beside]:
+def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -> dict[int, TurnNeighbours]:
     """Where each of these turns stands among those of these projects (None: all) in its own session."""
     spoken = f"{_SAID} and {among('t.project_seq', projects)}"
     found = rows.all(
@@ -185,7 +185,7 @@ def beside(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -
         most=LONGEST_EXCHANGE,
     )
     return {
-        seq: Beside(
+        seq: TurnNeighbours(
             session=session, at=at, before=asked or left or 0, after=answered or right or 0,
             midway=bool(answers and answered),
         )
@@ -193,7 +193,7 @@ def beside(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -
     }  # fmt: skip
 
 
-def statements(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None) -> list[tuple[int, int]]:
+def stating_turns(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None) -> list[tuple[int, int]]:
     """(memory, turn) of the turns of these projects (None: all) that state or confirm these memories, by row keys.
 
     The memories come first: led by its index of what is searchable, the planner would walk every turn there is.
@@ -205,7 +205,7 @@ def statements(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int
     )
 
 
-def linked(
+def linked_memories(
     rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None
 ) -> list[tuple[int, int, str, float]]:
     """(memory asked about, memory of these projects linked with it, relationship, weight), whichever of the two begins."""
@@ -220,20 +220,12 @@ def linked(
     ]
 
 
-def explained(rows: Rows, turn_seqs: Sequence[int], *, projects: Sequence[int] | None) -> list[tuple[int, int]]:
-    """(turn, memory of these projects that explains what the turn reports)."""
-    return rows.all(
-        "select t.seq, m.seq from turns t join symptoms y on y.uuid = t.uuid join memories m on m.seq = y.memory_seq "  # noqa: S608
-        f"where {among('t.seq', turn_seqs)} and {among('m.project_seq', projects)}"
-    )
-
-
-def asked_between(
+def user_turns_between(
     rows: Rows, since: str, until: str, *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, str]]:
     """(turn, time) of what users said from `since` on and before `until`, by the sessions of that time, latest first.
 
-    The sessions come first, for the reason that the memories do in `statements`.
+    The sessions come first, for the reason that the memories do in `stating_turns`.
     """
     sql = (
         "select t.seq, t.at from (select s.seq from sessions s where s.parent = '' and s.last_at >= :since "  # noqa: S608

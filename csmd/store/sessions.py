@@ -135,7 +135,7 @@ def memories_of(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> li
     )
 
 
-def told(rows: Rows, ident: str) -> list[tuple[str, str, str, int, int]]:
+def injections_into(rows: Rows, ident: str) -> list[tuple[str, str, str, int, int]]:
     """(receipt, event, time, tokens, memories) of what was injected into a session, in order."""
     return rows.all(
         "select n.id, n.event, n.at, n.tokens, (select count(*) from injection_items i where "
@@ -161,7 +161,7 @@ def read_among(rows: Rows, sessions: Sequence[int]) -> int:
     return found
 
 
-def live(
+def live_sessions(
     rows: Rows, *, since: str, limit: int, projects: Sequence[int] | None = None
 ) -> list[tuple[str, str, str, str, int]]:
     """(id, project's root, model, last turn, tokens in its context) of people's sessions that go on, the latest first.

@@ -104,7 +104,7 @@ def _of(rows: Rows, found: Sequence[_Found], scopes: Iterable[int], key: bytes) 
     return [one for one in found if one.place in places]
 
 
-def keeps_out(
+def is_statement_forgotten(
     rows: Rows,
     said: str,
     *,
@@ -123,7 +123,7 @@ def keeps_out(
     found = [one for one in _led_to(rows, said, correction=correction, key=key) if _stands(one, authority, at)]
     if not found or project is None:
         return bool(found)
-    scopes = places_asked(rows, project, home=home)
+    scopes = applicable_places(rows, project, home=home)
     return scopes is None or bool(_of(rows, found, scopes, key))
 
 
@@ -135,23 +135,23 @@ def _stands(one: _Found, authority: Authority, at: str) -> bool:
 
 def note_again(rows: Rows, said: str, *, correction: bool, project: int, at: str, key: bytes) -> None:
     """Notes that the user says anew what was forgotten: from then on it is kept out of nobody's words."""
-    scopes = let_in(rows, project, home=projects.everywhere(rows, project))
+    scopes = reopened_places(rows, project, home=projects.everywhere(rows, project))
     for one in _of(rows, _led_to(rows, said, correction=correction, key=key), scopes, key):
         if one.place and at > one.at and (not one.again_at or at < one.again_at):
             rows.run("update tombstones set again_at = :at where part_of = :part_of", at=at, part_of=one.part_of)
 
 
-def is_out(
+def is_forgotten(
     rows: Rows, said: str, *, authority: Authority = "user", project: int | None = None, at: str = "", key: bytes
 ) -> bool:
     """Whether a sentence was forgotten, as a correction or as a statement."""
     return any(
-        keeps_out(rows, said, correction=one, authority=authority, project=project, at=at, key=key)
+        is_statement_forgotten(rows, said, correction=one, authority=authority, project=project, at=at, key=key)
         for one in (False, True)
     )
 
 
-def known(rows: Rows, hashes: Iterable[str]) -> frozenset[str]:
+def known_hashes(rows: Rows, hashes: Iterable[str]) -> frozenset[str]:
     """Those of these hashes (gists.hashes) that something forgotten has left, wherever it holds."""
     return frozenset(hash_ for hash_, _ in _laid_for(rows, "('memory', 'near')", hashes))
 
@@ -181,9 +181,9 @@ def forgotten(rows: Rows) -> frozenset[str]:
     return frozenset(rows.column("select hash from tombstones where kind = 'memory'"))
 
 
-def lift(rows: Rows, said: str, *, correction: bool, project: int, home: int, key: bytes) -> None:
+def remove(rows: Rows, said: str, *, correction: bool, project: int, home: int, key: bytes) -> None:
     """Takes away the tombstones of a statement in a project: the user states it there again on purpose, to hold in `home`."""
-    scopes = let_in(rows, project, home=home)
+    scopes = reopened_places(rows, project, home=home)
     for one in _of(rows, _led_to(rows, said, correction=correction, key=key), scopes, key):
         rows.run("delete from tombstones where kind in ('memory', 'near') and part_of = :part_of", part_of=one.part_of)
 
@@ -199,7 +199,7 @@ def take_back(rows: Rows, said: str, *, scope: int, at: str, key: bytes) -> None
         )
 
 
-def carry(rows: Rows, workspace: int, project: int, *, key: bytes) -> None:
+def copy_to_project(rows: Rows, workspace: int, project: int, *, key: bytes) -> None:
     """Has what was forgotten behind a wall stay forgotten in a project that leaves it."""
     old, new = _place(rows, workspace, key), _place(rows, project, key)
     rows.run(
@@ -247,13 +247,13 @@ def purge_names(rows: Rows, kind: Kind, names: Iterable[str], *, key: bytes, now
         _add(rows, kind, name_hash(kind, name, key), now=now)
 
 
-def lift_text(rows: Rows, said: str, *, key: bytes) -> int:
+def remove_text(rows: Rows, said: str, *, key: bytes) -> int:
     """Lets a purged text in again, with the longer ones that it was found in; how many tombstones went."""
     hash_ = mark_of(said, key).hash
     return rows.run("delete from tombstones where kind = 'text' and (hash = :hash or part_of = :hash)", hash=hash_)
 
 
-def lift_name(rows: Rows, kind: Kind, name: str, *, key: bytes) -> int:
+def remove_name(rows: Rows, kind: Kind, name: str, *, key: bytes) -> int:
     """Lets a purged turn, session or project in again; how many tombstones went."""
     return rows.run(
         "delete from tombstones where kind = :kind and hash = :hash", kind=kind, hash=name_hash(kind, name, key)
@@ -363,7 +363,7 @@ def places_forgotten_in(rows: Rows, scope: int, *, text_hash: str) -> list[int]:
     return sorted(held.union(one for one in around if rows.value(known, hash=text_hash, seq=one) is None))
 
 
-def places_asked(rows: Rows, project: int, *, home: int | None = None) -> frozenset[int] | None:
+def applicable_places(rows: Rows, project: int, *, home: int | None = None) -> frozenset[int] | None:
     """Whose forgettings keep out what is said in a project and is to hold in `home` (None: there); None for everybody's.
 
     Its own, those of what it is or was a part of, those of everywhere with and without a wall; of what is to hold
@@ -375,7 +375,7 @@ def places_asked(rows: Rows, project: int, *, home: int | None = None) -> frozen
     return scopes.union(*(projects.lineage(rows, one) for one in _behind(rows, home))) if home else None
 
 
-def let_in(rows: Rows, project: int, *, home: int) -> frozenset[int]:
+def reopened_places(rows: Rows, project: int, *, home: int) -> frozenset[int]:
     """Whose forgettings end where a person says in a project what is to hold in `home`; everywhere's only if that is it."""
     return projects.lineage(rows, project) | {home}
 

@@ -28,7 +28,7 @@ class Tagged:
     weight: float
 
 
-def due(rows: Rows) -> list[Due]:
+def due_projects(rows: Rows) -> list[Due]:
     """The projects whose topics are to be looked for again."""
     return rows.read(
         Due,
@@ -37,7 +37,7 @@ def due(rows: Rows) -> list[Due]:
     )
 
 
-def told(rows: Rows, project: int, *, limit: int) -> list[tuple[int, str, str]]:
+def newest_memories(rows: Rows, project: int, *, limit: int) -> list[tuple[int, str, str]]:
     """(row key, text, session) of a project's newest memories that say something today: no twins, nothing archived."""
     newest = rows.all(
         "select seq, text, session_id from memories where project_seq = :project and twin_of = 0 "
@@ -52,7 +52,7 @@ def told(rows: Rows, project: int, *, limit: int) -> list[tuple[int, str, str]]:
 Tag = tuple[int, str, float | None]
 
 
-def other(rows: Rows, project: int, tags: Iterable[tuple[int, str, float]], *, since: int = 0) -> list[Tag]:
+def changed_tags(rows: Rows, project: int, tags: Iterable[tuple[int, str, float]], *, since: int = 0) -> list[Tag]:
     """What is other than in the store where (memory, topic, weight) are to be the rule's tags of a project.
 
     Memories before the row key `since` were not looked at and keep theirs.
@@ -73,7 +73,7 @@ def other(rows: Rows, project: int, tags: Iterable[tuple[int, str, float]], *, s
     return [(seq, name, weight) for (seq, name), weight in wanted.items()]
 
 
-def put(rows: Rows, project: int, tags: Iterable[Tag]) -> None:
+def replace_tags(rows: Rows, project: int, tags: Iterable[Tag]) -> None:
     """Makes these the rule's tags of memories of a project; somebody's stay, and so do those of memories that left it."""
     for seq, name, weight in tags:
         if rows.value("select project_seq from memories where seq = :seq", seq=seq) != project:
@@ -91,7 +91,7 @@ def put(rows: Rows, project: int, tags: Iterable[Tag]) -> None:
             _put(rows, seq, ensure(rows, project, name), RULE, weight)
 
 
-def looked_at(rows: Rows, looked: Due) -> None:
+def mark_done(rows: Rows, looked: Due) -> None:
     """Notes that a project's topics are found; changed meanwhile, it stays due."""
     rows.run(
         "delete from topics_due where project_seq = :project and changes = :changes",

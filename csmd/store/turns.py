@@ -31,13 +31,13 @@ def fitting(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int]:
     return replace(turn, text=NOT_KEPT.format(room=f"{room / 1e6:g}")), 0
 
 
-def is_not_kept(text: str) -> bool:
+def is_placeholder(text: str) -> bool:
     """Whether a turn's text is the mark that stands for one that was not kept."""
     return _NOT_KEPT.fullmatch(text) is not None
 
 
 def bytes_of(text: str) -> int:
-    return 0 if is_not_kept(text) else len(text.encode("utf-8", "replace"))
+    return 0 if is_placeholder(text) else len(text.encode("utf-8", "replace"))
 
 
 #: What the transcript may call what was submitted as a prompt.
@@ -227,7 +227,7 @@ def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
 
 
 def _is_searchable(turn: Turn) -> int:
-    return 1 if turn.kind in SEARCHABLE and turn.text not in ("", PURGED) and not is_not_kept(turn.text) else 0
+    return 1 if turn.kind in SEARCHABLE and turn.text not in ("", PURGED) and not is_placeholder(turn.text) else 0
 
 
 def insert_turn(

@@ -62,7 +62,7 @@ def open_below(rows: Rows, root: str) -> list[int]:
 def leave(rows: Rows, project: int, *, key: bytes) -> None:
     """Takes a project out from behind its wall; what held everywhere inside stays there, and what was forgotten forgotten."""
     if wall := projects.everywhere(rows, project):
-        tombstones.carry(rows, wall, project, key=key)
+        tombstones.copy_to_project(rows, wall, project, key=key)
     rows.run("update projects set workspace_seq = 0 where seq = :project", project=project)
     markdown_pages.mark_days_moved(rows, project)
 

@@ -20,7 +20,7 @@ def plain(said: str) -> str:
     return _CLOSES.sub(r"--\\\1>", _OPENS.sub(r"<\\\1!--", flat))
 
 
-def meant(line: str) -> str:
+def text_of_line(line: str) -> str:
     """The text that a line stands for: the way back from `plain`."""
     return _CLOSED.sub(r"--\1>", _OPENED.sub(r"<\1!--", display.squeeze(line)))
 
@@ -38,7 +38,7 @@ def key(said: str) -> str:
 def words_of(line: str) -> str:
     """The text of a list's line that stands in a file as it is compared, without its comment; "" for no such line."""
     bullet = BULLET.match(line)
-    return key(meant(ID.sub("", bullet[1] or ""))) if bullet else ""
+    return key(text_of_line(ID.sub("", bullet[1] or ""))) if bullet else ""
 
 
 USER = "user.md"

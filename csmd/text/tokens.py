@@ -146,7 +146,7 @@ def indexed(said: str, at: str) -> str:
     return f"{said}\n{' '.join(more)}" if more else said
 
 
-def asked_terms(question: str) -> list[str]:
+def question_terms(question: str) -> list[str]:
     """The distinct terms a question is looked for by: its words, its names whole and in parts, its days; at most 60.
 
     A term of several words is a phrase. Where it says nothing but stop words, these are what is looked for.

@@ -48,7 +48,7 @@ def _typed(rows: Rows, ident: str, key: bytes, asking: str) -> Memory:
     """The memory to forget by its id; BadInput for words, with the memory that says just them."""
     if _ID.fullmatch(ident):
         return find_memory(rows, ident, asking)
-    same = memories.in_words(rows, keyed_hash(display.squeeze(redact(ident, Counter())), key))
+    same = memories.all_by_hash(rows, keyed_hash(display.squeeze(redact(ident, Counter())), key))
     says = [memory.id for memory in same if is_seen(rows, memory.project_seq, asking=asking)]
     what = f"there is no memory {display.cut(ident, 80)!r}: a memory is forgotten by its id, words are for --purge"
     if len(says) == 1:
@@ -140,7 +140,7 @@ def _forget(
 ) -> Generator[None, None, Json]:
     key = ctx.store.hash_key
     found = _typed(rows, id_, key, asking)
-    told = yield from forget.looking(rows, found)
+    told = yield from forget.find_places(rows, found)
 
     def write(writing: Rows) -> tuple[Memory, list[Memory]]:
         memory = find_memory(writing, found.id, asking)  # as it is now: the user may have stated it meanwhile
@@ -151,7 +151,7 @@ def _forget(
             )
         known = told if memory.text == found.text else forget.NOWHERE
         remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, told=known)
-        same = memories.in_words(writing, keyed_hash(memory.text, key))
+        same = memories.all_by_hash(writing, keyed_hash(memory.text, key))
         return memory, [other for other in same if is_seen(writing, other.project_seq, asking=asking)]
 
     memory, elsewhere = ctx.store.write(write)
@@ -269,7 +269,7 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     changes = belief_changes.changes_of(rows, memory.id)
     confirmed_on = projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10])
     factors = confidence.factors(memory, today=today, confirmed_on=confirmed_on, lowered=_lowered(changes))
-    told, times = receipts.telling(rows, memory.id, limit=TELLINGS)
+    told, times = receipts.injections_of(rows, memory.id, limit=TELLINGS)
     days = {name: getattr(memory, name) for name in ("hot_until", "warm_until", "archive_at")}
     return {
         **memories_json(rows, [memory])[0],
@@ -329,7 +329,7 @@ def _superseded(rows: Rows, memory: Memory, asking: str) -> Json:
     new = memories.by_id(rows, memory.superseded_by) if memory.superseded_by else None
     if new is None or not is_seen(rows, new.project_seq, asking=asking):
         return {}
-    standing = belief_changes.standing(rows, memory.id)
+    standing = belief_changes.latest_change(rows, memory.id)
     at, reason, by = (standing.at, standing.reason, standing.by) if standing else ("", "", "")
     return {"id": new.id, "text": new.text, "at": at, "reason": reason, "decided_by": by}
 

@@ -99,7 +99,7 @@ def _purge(
 
 def _lift(ctx: ToolContext, rows: Rows, what: str, kind: str = "") -> Json:
     plan = _plan(ctx, rows, what, kind)
-    gone = ctx.store.write(lambda writing: purge.lift_purge(writing, plan, key=ctx.store.hash_key))
+    gone = ctx.store.write(lambda writing: purge.remove_tombstones(writing, plan, key=ctx.store.hash_key))
     return {"what": plan.what, "about": plan.about, "lifted": gone}
 
 
@@ -252,8 +252,8 @@ def _happening(one: Happening) -> Json:
 
 
 def _line(ctx: ToolContext, rows: Rows, id_: str) -> Json:
-    memories, tokens = receipts.injected(rows, id_)
-    model, used = receipts.filled(rows, id_)
+    memories, tokens = receipts.injection_totals(rows, id_)
+    model, used = receipts.context_size(rows, id_)
     window = environment.window(model, used)
     bracket = compose.bracket_of(used, window)
     shown = line(

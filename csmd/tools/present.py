@@ -165,7 +165,7 @@ def _likest(passage: str, statement: str) -> str:
 
 def turns_around(rows: Rows, turn: TurnRow, asking: str) -> dict[str, list[Json]]:
     """The turns before and after one, cut."""
-    before, after = search.around(rows, turn.seq, each=AROUND)
+    before, after = search.surrounding_turns(rows, turn.seq, each=AROUND)
     near = search.turns_by_seq(rows, [*before, *after])
 
     def shown(seqs: list[int]) -> list[Json]:

@@ -99,7 +99,7 @@ def _receipts(
     wanted, ident = places(rows, project, asking), _session(rows, session)
     most = between(limit, MOST_RECEIPTS_LISTED)
     found = receipts.listing(rows, projects=wanted, session_id=ident, limit=most) if ident is not None else []
-    week = receipts.told_since(rows, ctx.before(WEEK_S), projects=wanted)
+    week = receipts.usage_since(rows, ctx.before(WEEK_S), projects=wanted)
     return {
         "receipts": [as_json(one.receipt, RECEIPT, items=one.items, judged=one.judged, used=one.used) for one in found],
         "week": asdict(week),
@@ -119,7 +119,7 @@ def _show(
 ) -> Json:
     seen = visibility.places_seen(rows, asking=asking)
     if id_:
-        found = _only(receipts.like(rows, id_), id_, lambda one: one.id)
+        found = _only(receipts.by_prefix(rows, id_), id_, lambda one: one.id)
     else:
         ident = _session(rows, session)
         if ident == "":
@@ -152,7 +152,7 @@ def _marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
 
 
 def _receipt(rows: Rows, receipt: Receipt, seen: list[int] | None, *, marks: dict[str, tuple[str, ...]]) -> Json:
-    asked = receipts.prompt(rows, receipt) if receipt.event == "prompt" else None
+    asked = receipts.answered_prompt(rows, receipt) if receipt.event == "prompt" else None
     may = asked is not None and (seen is None or asked[1] in seen)
     return as_json(
         receipt, RECEIPT, prompt=display.cut(display.squeeze(asked[0]), 200) if asked and may else "",
@@ -217,7 +217,7 @@ def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
         raise BadInput(f"{ident!r} is a {found['state']}", hint=f"`csmd {found['state']} list` shows them")
     if found["state"] not in UNSEEN:
         return {"id": ident, "items": [{"id": ident, **found}]}
-    told = _only(receipts.like(rows, ident), ident, lambda one: one.id) if ident else []
+    told = _only(receipts.by_prefix(rows, ident), ident, lambda one: one.id) if ident else []
     told = [one for one in told if seen is None or one.project_seq in seen]
     if not told:
         raise BadInput(
@@ -308,7 +308,7 @@ LIVE_S = 3600
 def live_sessions(rows: Rows, *, since: str, limit: int, among: list[int] | None = None) -> list[Json]:
     """The sessions that go on, the latest first: how many tokens each has in its context, of how many, and its bracket."""
     found = []
-    for session, project, model, last, tokens in sessions.live(rows, since=since, limit=limit, projects=among):
+    for session, project, model, last, tokens in sessions.live_sessions(rows, since=since, limit=limit, projects=among):
         window = environment.window(model, tokens)
         found.append({
             "session": session, "project": project, "model": model, "last": last, "tokens": tokens, "window": window,

@@ -67,7 +67,7 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
         "memories": [dict(zip(("id", "text", "role"), row, strict=True)) for row in believed],
         "injections": [
             dict(zip(("id", "event", "at", "tokens", "items"), row, strict=True))
-            for row in sessions.told(rows, session.id)
+            for row in sessions.injections_into(rows, session.id)
         ],
     }
 

@@ -270,7 +270,7 @@ def test_an_undo_that_was_killed_is_finished_at_the_next_start(parts: Any) -> No
 
     def killed(rows: Any) -> None:
         seq = dreams.begin(rows, why="by itself", sessions=1, now=now_iso()).seq
-        dreams.wrote(
+        dreams.record_file(
             rows, seq, reason="x", path="memory/topics/gull.md", before=None, after="of a dream\n", now=now_iso()
         )
         dreams.set_state(rows, seq, "undoing", now=now_iso())

@@ -330,7 +330,7 @@ def test_what_is_to_be_forgotten_is_looked_for_in_steps_and_what_came_meanwhile_
     talk(store, "s1")
     settle(store, memory)
     known = store.write(lambda rows: stated(rows, f"{said.capitalize()}.", key=store.hash_key))
-    looking = forget.looking
+    looking = forget.find_places
     steps = store.read(lambda rows: list_of(looking(rows, known)))
     assert len(steps[0]) > 2, "a row a step"
     talk(store, "s2", day=2)
@@ -486,7 +486,7 @@ def purge_now(store: Store, memory: Path, text: str = "", session: str = "") -> 
             tombstones.purge_text(rows, text, key=key, now=LATER)
         if session:
             tombstones.purge_names(rows, "session", [session], key=key, now=LATER)
-        purge.honour(rows, key)
+        purge.apply_tombstones(rows, key)
 
     store.write(lay)
     marks = store.read(lambda rows: tombstones.marks(rows, key))
@@ -524,7 +524,7 @@ def test_a_purged_session_leaves_the_files_edited_or_not_and_what_could_bring_it
     def noted(rows):  # type: ignore[no-untyped-def]
         dream = dreams.begin(rows, why="time", sessions=1, now=LATER)
         for name in (path, "memory/archive/daily/2026-03-01.md", "memory/user.md"):
-            dreams.wrote(rows, dream.seq, reason="x", path=name, before="", after=day(memory), now=LATER)
+            dreams.record_file(rows, dream.seq, reason="x", path=name, before="", after=day(memory), now=LATER)
 
     store.write(noted)
     purge_now(store, memory, session="s1")

@@ -329,7 +329,7 @@ def test_a_fact_fades_with_the_sessions_that_were_purged(store: Store) -> None:
     def forget(rows):  # type: ignore[no-untyped-def]
         purge.begin(rows, now=NOW)
         tombstones.purge_names(rows, "session", ["s1"], key=store.hash_key, now=NOW)
-        purge.honour(rows, store.hash_key)
+        purge.apply_tombstones(rows, store.hash_key)
 
     store.write(forget)
     assert told(store) == []

@@ -64,7 +64,9 @@ def test_every_memory_of_a_page_is_read_back_and_nothing_is_an_edit(said: list[t
     read = page_format.parse_page(written)
     assert len(read.lines()) + more == sum(map(stands, known))
     assert {item.id: item.text for _, item in read.lines()} == {
-        item.id: page_lines.meant(page_lines.plain(item.text)) for section in made.sections for item in section.items
+        item.id: page_lines.text_of_line(page_lines.plain(item.text))
+        for section in made.sections
+        for item in section.items
     }
     assert page_edits.find_edits({PLACE.path: read}, {PLACE.path: read})[PLACE.path].number == 0
     assert page(list(reversed([one for one in known if stands(one)]))) == made, (

@@ -132,7 +132,7 @@ def test_what_was_done_is_told_from_the_files(case: Case) -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.integers(5, 14), st.sampled_from(("gone", "changed", "new")), st.text(min_size=1, max_size=30))
 def test_any_edit_of_one_line_is_exactly_that_edit(number: int, what: str, said: str) -> None:
-    worded = page_lines.meant(page_lines.plain(f"somebody said {said} here"))
+    worded = page_lines.text_of_line(page_lines.plain(f"somebody said {said} here"))
     after = {
         "gone": "",
         "changed": f"- {page_lines.plain(worded)} <!-- m:{ident(number)} -->\n",

@@ -136,8 +136,8 @@ def test_reading_never_fails_and_what_was_read_is_read_again(whole: str) -> None
     found = page_format.parse_page(whole)
     again = page_format.parse_page(page_format.render_page(Page(path="", sections=found.sections, own=())))
     kept = [(item.id, item.text) for _, item in found.lines() if page_lines.plain(item.text)]
-    assert [(item.id, page_lines.meant(page_lines.plain(item.text))) for _, item in again.lines()] == [
-        (ident, page_lines.meant(page_lines.plain(said))) for ident, said in kept
+    assert [(item.id, page_lines.text_of_line(page_lines.plain(item.text))) for _, item in again.lines()] == [
+        (ident, page_lines.text_of_line(page_lines.plain(said))) for ident, said in kept
     ]
 
 

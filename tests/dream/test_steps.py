@@ -455,7 +455,7 @@ def test_four_hundred_dreams_lose_nothing_that_a_user_stated_for_good(store: Sto
 
     store.write(dreamt)
     for ident, text in said.items():
-        stands = store.read(lambda rows, ident=ident: belief_changes.kept_pairs(rows, _of(rows, ident)))  # type: ignore[misc]
+        stands = store.read(lambda rows, ident=ident: belief_changes.surviving_memory(rows, _of(rows, ident)))  # type: ignore[misc]
         assert (stands.tier, stands.superseded_by, stands.authority) == ("durable", "", "user")
         assert stands.id in found(store, text)
     kinds = dict(store.read(lambda rows: rows.all("select kind, count(*) from dream_changes group by kind")))

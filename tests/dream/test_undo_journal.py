@@ -68,8 +68,8 @@ def write_page(store: Store, dream_: Dream, text: str | None, path: str = PAGE) 
         file.write_text(text)
 
     def write(rows: Rows) -> None:
-        dreams.wrote(rows, dream_.seq, reason="new memories", path=path, before=was, after=text, now=LATER)
-        dreams.page_is(rows, path, text, now=LATER)
+        dreams.record_file(rows, dream_.seq, reason="new memories", path=path, before=was, after=text, now=LATER)
+        dreams.update_page_row(rows, path, text, now=LATER)
 
     store.write(write)
 
@@ -131,7 +131,7 @@ def test_an_action_that_changes_nothing_is_none_and_one_that_fails_leaves_nothin
             belief_changes.delete_memory(rows, memory_of(rows, idents[0]))
             raise CsmdError("in the middle")
 
-        dreams.carried(
+        dreams.apply_action(
             rows, done.seq, kind="archive", project=1, reason="", evidence=[], items=[idents[0]], act=act, now=NOW
         )
 
@@ -414,7 +414,7 @@ def purge_session(rows: Rows, key: bytes, ident: str) -> None:
         at=NOW,
     )
     tombstones.purge_names(rows, "session", [ident], key=key, now=LAST)
-    purge.honour(rows, key)
+    purge.apply_tombstones(rows, key)
 
 
 @pytest.mark.invariant("No undo brings back what was purged or dropped: a purge takes whole actions out of the journal")
@@ -426,7 +426,7 @@ def test_a_purged_text_takes_the_whole_of_each_action_away_that_could_bring_it_b
 
     def write(rows: Rows) -> None:
         tombstones.purge_text(rows, SAID[0], key=store.hash_key, now=LAST)
-        purge.honour(rows, store.hash_key)
+        purge.apply_tombstones(rows, store.hash_key)
 
     store.write(write)
     assert SAID[0] not in journal_text(store) and SAID[1] not in journal_text(store)
@@ -464,7 +464,7 @@ def test_a_purged_project_takes_all_that_was_dreamt_of_it_along(store: Store) ->
 
     def write(rows: Rows) -> None:
         tombstones.purge_names(rows, "project", ["alpha"], key=store.hash_key, now=LAST)
-        purge.honour(rows, store.hash_key)
+        purge.apply_tombstones(rows, store.hash_key)
 
     store.write(write)
     assert not any(said in journal_text(store) for said in SAID)

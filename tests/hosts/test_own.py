@@ -205,7 +205,7 @@ def test_any_sequence_of_writes_and_kills_loads_to_the_model(operations: list[tu
                 model.summarise(uuid, text, names)
             elif whole:
                 model.order.append(uuid)
-                model.texts[uuid] = json.loads(written).get("content") or own.said_in(json.loads(written))
+                model.texts[uuid] = json.loads(written).get("content") or own.entry_text(json.loads(written))
         found = own.load(files.session_lines(path) if path.exists() else [], session="s", key=KEY)
         assert [(message.uuid, message.text) for message in found.messages] == [
             (n, model.texts[n]) for n in model.order

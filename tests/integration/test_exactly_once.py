@@ -337,7 +337,7 @@ def test_a_queues_line_stays_known_when_what_it_says_was_purged(home: Home, tmp_
             tombstones.purge_names(rows, "turn", names, key=key, now=NOW)
         else:
             tombstones.purge_text(rows, "nightingale", key=key, now=NOW)
-        purge.honour(rows, key)
+        purge.apply_tombstones(rows, key)
 
     home.store.write(write)
     path.unlink()

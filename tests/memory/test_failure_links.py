@@ -42,7 +42,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def listed(store: Store) -> list[failures.Seen]:
+def listed(store: Store) -> list[failures.KnownError]:
     return store.read(lambda rows: failures.listing(rows, None, limit=99))
 
 
@@ -80,12 +80,12 @@ def test_what_is_seen_again_is_one_error_and_is_told_with_what_mended_it_last(st
     alpha = store.read(lambda rows: rows.value("select seq from projects where key = 'alpha'"))
     everywhere = listed(store)
     assert [(one.times, one.sessions) for one in everywhere] == [(3, 3)]
-    seen = store.read(lambda rows: failures.seen(rows, everywhere[0].fingerprint, [alpha]))
+    seen = store.read(lambda rows: failures.find_error(rows, everywhere[0].fingerprint, [alpha]))
     assert seen is not None and (seen.times, seen.sessions, seen.last_at[:10]) == (2, 2, "2026-03-04")
     assert seen.fixed_files == ("tree.go",)
     memory = store.read(lambda rows: memories.by_id(rows, seen.memory_id))
     assert memory is not None and "load_settings" in memory.text
-    assert store.read(lambda rows: failures.seen(rows, "0" * 16, None)) is None
+    assert store.read(lambda rows: failures.find_error(rows, "0" * 16, None)) is None
 
 
 NOT_MENDED = [

@@ -368,7 +368,7 @@ def test_a_purged_session_takes_its_packets_evidence_and_share_of_the_count_alon
 
     def forget(rows: Rows, *sessions: str) -> None:
         tombstones.purge_names(rows, "session", sessions, key=key_of(rows), now=NOW)
-        purge.honour(rows, key_of(rows))
+        purge.apply_tombstones(rows, key_of(rows))
 
     store.write(lambda rows: forget(rows, "s0", "s1"))
     assert (
@@ -411,7 +411,7 @@ def test_purged_words_come_back_in_no_candidate(store: Store) -> None:
 
     def forget(rows: Rows) -> None:
         tombstones.purge_text(rows, "heronry", key=key_of(rows), now=NOW)
-        purge.honour(rows, key_of(rows))
+        purge.apply_tombstones(rows, key_of(rows))
 
     store.write(forget)
     count(store)

@@ -255,7 +255,7 @@ def test_undo_gives_back_what_the_answers_memory_lowered_and_what_it_put_before_
     assert any(pinned in one.memory_ids for one in store.read(lambda rows: candidates.waiting(rows, projects=None)))
     undo(store, done)
     assert state(store) == before
-    assert store.read(lambda rows: belief_changes.standing(rows, lowered)) is None
+    assert store.read(lambda rows: belief_changes.latest_change(rows, lowered)) is None
     assert [one for one in changes(store, lowered) if not one.undone_at and one.change != "undo"] == audit
     assert remembered(store, says, "u9", at="2026-03-05T10:00:00.000Z", authority="user") != ""
     assert read(store, lowered).superseded_by, "the rule reads what it wrote"
@@ -288,7 +288,11 @@ def test_what_was_dropped_and_is_back_is_found_by_how_it_was_reported_and_has_wh
 
     def told(rows: Rows) -> list[Any]:
         seq = read_in(rows, ident).seq
-        return [failures.symptoms_of(rows, [seq])[seq], failures.refutations_of(rows, seq), failures.lowered(rows, seq)]
+        return [
+            failures.symptoms_of(rows, [seq])[seq],
+            failures.refutations_of(rows, seq),
+            failures.confidence_lost(rows, seq),
+        ]
 
     store.write(noted)
     before = store.read(told)
@@ -352,7 +356,7 @@ def test_a_drop_that_is_taken_back_leaves_what_was_forgotten_before_it(store: St
         return remember.remember(rows, said, source, project=beta, origin="stated", key=store.hash_key)[0]
 
     def kept_out(rows: Rows, at: str) -> bool:
-        return tombstones.keeps_out(
+        return tombstones.is_statement_forgotten(
             rows, SAID[0], correction=False, authority="user", project=1, at=at, key=store.hash_key
         )  # fmt: skip
 
@@ -378,7 +382,7 @@ def test_a_drop_that_is_taken_back_leaves_what_was_forgotten_elsewhere_at_the_sa
 
     def kept_out(rows: Rows) -> list[bool]:
         return [
-            tombstones.keeps_out(
+            tombstones.is_statement_forgotten(
                 rows, SAID[0], correction=False, authority="user", project=one, at=EARLIER, key=store.hash_key
             )
             for one in (1, 2)
@@ -413,7 +417,7 @@ def test_a_purge_leaves_nothing_to_undo(store: Store) -> None:
 
     def purging(rows: Rows) -> None:
         tombstones.purge_text(rows, "Redis", key=store.hash_key, now="2026-03-03")
-        purge.honour(rows, store.hash_key)
+        purge.apply_tombstones(rows, store.hash_key)
 
     store.write(purging)
     assert store.read(lambda rows: rows.value("select count(*) from answer_befores")) == 0

@@ -273,7 +273,7 @@ def test_purging_a_session_takes_its_digest_links_and_evidence(store: Store) -> 
         tombstones.purge_names(rows, "session", ["s15"], key=store.hash_key, now=NOW)
 
     store.write(forget)
-    store.write(lambda rows: purge.honour(rows, store.hash_key))
+    store.write(lambda rows: purge.apply_tombstones(rows, store.hash_key))
     work_through(store)
     found = known(store)
     assert (found["s15"], found["s16"][1]) == (([], []), [])
@@ -286,7 +286,7 @@ def test_a_text_that_is_purged_is_in_no_digest(store: Store) -> None:
     work_through(store)
     assert MARK in known(store)["s01"][0][0][0]
     store.write(lambda rows: tombstones.purge_text(rows, MARK, key=store.hash_key, now=NOW))
-    store.write(lambda rows: purge.honour(rows, store.hash_key))
+    store.write(lambda rows: purge.apply_tombstones(rows, store.hash_key))
     assert "quokka" not in str(known(store)).lower()
     work_through(store)
     found = known(store)

@@ -213,7 +213,7 @@ def test_what_was_purged_names_no_topic(store: Store) -> None:
 
     def write(rows: Rows) -> None:
         tombstones.purge_text(rows, "zanzibar", key=store.hash_key, now=NOW)
-        purge.honour(rows, store.hash_key)
+        purge.apply_tombstones(rows, store.hash_key)
 
     store.write(write)
     assert "project zanzibar" not in names(store, "m5")

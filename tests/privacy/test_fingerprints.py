@@ -88,10 +88,10 @@ def test_what_is_left_is_looked_for_in_csmds_files_and_in_no_package_or_model_th
     for name in (*held, "venv/pyvenv.cfg", "tools/env/pyvenv.cfg"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("Berlin\n")
-    left, there, _ = purge_files.look(["Berlin"], [], own=[tmp_path], hosts=[tmp_path / "venv"])
+    left, there, _ = purge_files.scan_files(["Berlin"], [], own=[tmp_path], hosts=[tmp_path / "venv"])
     assert sorted(one.path for one in left) == [str(tmp_path / name) for name in ("memory/deep/page.md", "note.md")]
     assert len(there) == 2, "the assistant's files are named wherever they lie"
-    left, _, _ = purge_files.look(["Berlin"], [], own=[tmp_path / "venv"], hosts=[])
+    left, _, _ = purge_files.scan_files(["Berlin"], [], own=[tmp_path / "venv"], hosts=[])
     assert len(left) == 2, "a home that is itself an environment is looked at"
 
 

@@ -425,8 +425,8 @@ def test_a_summariser_is_told_the_task_that_was_set_last(store: Store) -> None:
 
 def purged(store: Store, typed: str, **more: Any) -> None:
     plan = store.read(lambda rows: purge.resolve_plan(rows, typed, key=store.hash_key, **more))
-    store.write(lambda rows: purge.lay_down(rows, plan, list(plan.texts), key=store.hash_key, now=at(59)))
-    store.write(lambda rows: purge.honour(rows, store.hash_key))
+    store.write(lambda rows: purge.add_tombstones(rows, plan, list(plan.texts), key=store.hash_key, now=at(59)))
+    store.write(lambda rows: purge.apply_tombstones(rows, store.hash_key))
     store.write(purge.end)
 
 

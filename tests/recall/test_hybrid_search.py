@@ -192,7 +192,7 @@ def test_what_was_renamed_is_asked_for_by_all_its_names(store: Store) -> None:
         )
         assert set(tokens.query_terms(other)) <= set(found)
     elsewhere = store.read(lambda rows: hybrid_search.terms_of(rows, "app.toml", places=visibility.scopes(rows, THERE)))
-    assert elsewhere == tokens.asked_terms("app.toml")
+    assert elsewhere == tokens.question_terms("app.toml")
 
 
 def test_a_name_that_changed_twice_leads_to_the_one_it_has_now(store: Store) -> None:

@@ -94,7 +94,7 @@ def test_a_score_follows_its_weights(match: Match, of: Asked, evidence: tuple[st
 @given(matches, st.text(st.sampled_from("abcdefg ?`1_"), max_size=80), st.lists(st.sampled_from(STOPS), max_size=200))
 def test_padding_a_prompt_with_stop_words_changes_no_feature(match: Match, prompt: str, padding: list[str]) -> None:
     def of(said: str) -> Asked:
-        stems = [tokens.stem(term) for term in tokens.asked_terms(said) if " " not in term]
+        stems = [tokens.stem(term) for term in tokens.question_terms(said) if " " not in term]
         return Asked(rarity={stem: len(stem) / 100 for stem in stems}, sessions=7)
 
     padded = f"{prompt}\n{' '.join(padding)}"

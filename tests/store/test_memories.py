@@ -114,7 +114,7 @@ def test_a_forgotten_memory_leaves_nothing_but_its_hash(store: Store, given: Any
         assert (found["memories"], found["statements"], found["vectors"]) == (1, 0, 0)
         assert fulltext.text_hits(rows, "memory", ["hunter2"], projects=None, limit=5) == []
         assert vectors.vector_hits(rows, "memory", model, b"abcd", projects=None, limit=5) == []
-        assert memories.links_of(rows, "m2") == [] and "m1" not in receipts.told(rows, "s1")
+        assert memories.links_of(rows, "m2") == [] and "m1" not in receipts.ids_in_context(rows, "s1")
         assert rows.value("select count(*) from provenance") == 1
 
     store.write(story)

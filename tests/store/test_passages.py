@@ -77,7 +77,7 @@ def test_a_passage_is_read_with_its_turn_session_and_neighbours(store: Store, gi
             ("u1", "s1", "/home/me/shop", "user"), ("u3", "s1", "/home/me/shop", "user")
         }  # fmt: skip
         row = [*made[first], *made[last]]
-        neighbours = passages.beside(rows, row)
+        neighbours = passages.neighbours(rows, row)
         assert [neighbours[seq] for seq in row] == list(zip([0, *row[:-1]], [*row[1:], 0], strict=True))
         hits = fulltext.text_hits(rows, "passage", ["plover"], projects=None, limit=9)
         assert hits and all("plover" in found[seq].text for seq, _ in hits)
@@ -314,7 +314,7 @@ def test_the_old_index_is_taken_down_in_parts_and_whoever_asks_it_meanwhile_gets
         assert search_turns(store) == 0
         assert store.read(lambda rows: held(rows, "turn", "heron", projects=[1], most=5)) == 0
         assert store.read(lambda rows: rows_with(rows, "turn", "heron")) == 0
-        assert store.read(lambda rows: len(search.turns_holding(rows, ["osprey"], projects=[1], limit=4))) == 4
+        assert store.read(lambda rows: len(search.turns_matching(rows, ["osprey"], projects=[1], limit=4))) == 4
         store.write(lambda rows, parts=parts: say(rows, given, f"n{parts}", "A new heron.", second=200 + parts))
     assert parts > 6
     gone = "select name from sqlite_schema where name like 'turns_fts%' or name like 'vec_turn%' or name = 'turn_text'"

@@ -214,8 +214,8 @@ def carry_out(store: Store, plan: purge.Plan, *, now: str = LATER) -> int:
         return said
 
     said = sorted(store.read(found))
-    store.write(lambda rows: purge.lay_down(rows, plan, said, key=store.hash_key, now=now))
-    changed = store.write(lambda rows: purge.honour(rows, store.hash_key))
+    store.write(lambda rows: purge.add_tombstones(rows, plan, said, key=store.hash_key, now=now))
+    changed = store.write(lambda rows: purge.apply_tombstones(rows, store.hash_key))
     assert store.cleanse()
     return changed
 
@@ -388,7 +388,7 @@ def test_a_purged_project_leaves_neither_its_name_nor_what_was_said_in_it(
     assert filled.read(lambda rows: memories.links_of(rows, "m-u00")) == []
     # What begins in it later is another project.
     again = filled.write(lambda rows: projects.ensure(rows, given.project("bank"), now=AFTER))
-    assert filled.write(lambda rows: purge.honour(rows, filled.hash_key)) == 0
+    assert filled.write(lambda rows: purge.apply_tombstones(rows, filled.hash_key)) == 0
     assert filled.read(lambda rows: projects.name_of(rows, again)) == "bank"
     assert filled.write(integrity) == []
 
@@ -436,7 +436,7 @@ def test_a_purged_memory_takes_the_sentences_it_came_from_out_of_their_turns(
     assert texts_of(filled, "t.uuid like 'v%'") == [f"Fine.\n- **{PURGED}\n- and", PURGED]
     assert left_in_bytes(path, *plan.probes) == 0
     key = filled.hash_key
-    assert filled.read(lambda rows: tombstones.is_out(rows, f"{said}!", at=AFTER, key=key)), "whenever"
+    assert filled.read(lambda rows: tombstones.is_forgotten(rows, f"{said}!", at=AFTER, key=key)), "whenever"
 
 
 def test_what_is_typed_is_tried_in_an_order_that_can_be_overruled(filled: Store, given: Given) -> None:
@@ -480,9 +480,9 @@ def test_a_backup_from_before_is_purged_by_the_tombstones_alone(filled: Store, g
                 )
 
         restored.write(take_over)
-        changed = restored.write(lambda rows: purge.honour(rows, restored.hash_key))
+        changed = restored.write(lambda rows: purge.apply_tombstones(rows, restored.hash_key))
         assert changed > 10
-        assert restored.write(lambda rows: purge.honour(rows, restored.hash_key)) == 0
+        assert restored.write(lambda rows: purge.apply_tombstones(rows, restored.hash_key)) == 0
         assert restored.cleanse()
         assert left_in_bytes(copy, MARK, "/home/me/bank") == 0
         left = [said for said in texts_of(restored) if said != PURGED]
@@ -505,11 +505,11 @@ def test_a_purge_that_was_broken_off_at_any_step_is_finished_by_its_tombstones(
     )
     key = filled.hash_key
     plan = plan_of(filled, MARK)
-    filled.write(lambda rows: purge.lay_down(rows, plan, [], key=key, now=LATER))
+    filled.write(lambda rows: purge.add_tombstones(rows, plan, [], key=key, now=LATER))
     assert filled.read(purge.is_unfinished)
     for one in itertools.islice(purge.PASSES, 4):  # it got this far
         filled.write(lambda rows, one=one: one(rows, key, 0))
-    filled.write(lambda rows: purge.honour(rows, key))
+    filled.write(lambda rows: purge.apply_tombstones(rows, key))
     filled.write(purge.end)
     assert filled.cleanse() and left_in_bytes(path, MARK) == 0
     assert not filled.read(purge.is_unfinished)
@@ -539,7 +539,7 @@ def test_lifting_what_was_typed_lets_in_the_longer_words_that_it_was_found_in(fi
     plan = plan_of(filled, part)
     carry_out(filled, plan)
     assert filled.read(is_out), "whole words go"
-    assert filled.write(lambda rows: purge.lift_purge(rows, plan, key=key)) >= 1
+    assert filled.write(lambda rows: purge.remove_tombstones(rows, plan, key=key)) >= 1
     assert not filled.read(is_out) and not filled.read(tombstones.has_purged)
 
 
@@ -552,10 +552,10 @@ def test_of_two_texts_purged_together_lifting_one_lets_in_only_what_it_alone_was
         out = tombstones.marks(rows, key)
         return [said for said in ("zanzibar", "quokka") if out.spans(f"so {said} it is")]
 
-    filled.write(lambda rows: purge.lay_down(rows, plan, found, key=key, now=LATER))
+    filled.write(lambda rows: purge.add_tombstones(rows, plan, found, key=key, now=LATER))
     assert filled.read(still_out) == ["zanzibar", "quokka"]
     for one, left in zip(texts, (["quokka"], []), strict=True):
-        assert filled.write(lambda rows, one=one: tombstones.lift_text(rows, one, key=key))
+        assert filled.write(lambda rows, one=one: tombstones.remove_text(rows, one, key=key))
         assert filled.read(still_out) == left
         both = filled.read(lambda rows: tombstones.marks(rows, key)).spans("so zanzibar-quokka it is")
         assert bool(both) is bool(left), "both have found it"
@@ -567,7 +567,7 @@ def test_lifting_lets_in_again(filled: Store, given: Given) -> None:
         plan = plan_of(filled, typed, project_key=project)
         carry_out(filled, plan)
         again = plan_of(filled, typed, project_key=project)
-        assert filled.write(lambda rows, again=again: purge.lift_purge(rows, again, key=key)) >= 1
+        assert filled.write(lambda rows, again=again: purge.remove_tombstones(rows, again, key=key)) >= 1
     assert (
         filled.read(
             lambda rows: rows.value("select count(*) from tombstones where kind in ('text', 'session', 'project')")

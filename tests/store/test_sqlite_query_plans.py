@@ -111,7 +111,9 @@ def _receipt(rows: Rows, given: Given) -> None:
 
 def _keeps_out(rows: Rows, given: Given) -> None:
     tombstones.forget(rows, "use tabs in this code", correction=False, by="user", key=b"k", now="", scope=1)
-    tombstones.keeps_out(rows, "use tabs in this code", correction=False, authority="user", project=1, at="", key=b"k")
+    tombstones.is_statement_forgotten(
+        rows, "use tabs in this code", correction=False, authority="user", project=1, at="", key=b"k"
+    )
 
 
 def _purged_names(rows: Rows, given: Given) -> None:
@@ -135,8 +137,8 @@ def _gotchas(rows: Rows, given: Given) -> None:
     failures.session_of(rows, "s1")
     failures.projects_of(rows, 1)
     failures.memories_after(rows, 0, limit=9)
-    failures.said_in(rows, 1, "s1")
-    failures.says_in(rows, 1, 1)
+    failures.stated_memories(rows, 1, "s1")
+    failures.is_stated_in(rows, 1, 1)
     failures.is_listed(rows, 1, 1)
     failures.add_error(
         rows, fingerprint="f", command="go test", exit_code=1, message="m", turn=1, session=1, at=given.now
@@ -151,12 +153,12 @@ def _gotchas(rows: Rows, given: Given) -> None:
     failures.symptoms_of(rows, [1])
     fulltext.text_hits(rows, "symptom", ["red"], projects=[1], limit=9)
     failures.add_refutation(rows, 1, uuid="l2", at=given.now, reason="r", lowered=0.2)
-    failures.lowered(rows, 1)
+    failures.confidence_lost(rows, 1)
     failures.refutations_of(rows, 1)
-    failures.seen(rows, "f", [1])
-    failures.seen(rows, "f", [1], but_in=failures.Told("s1", given.now))
-    failures.by_id(rows, failures.called("f"), None)
-    failures.saying(rows, "m", other_than="g", projects=[1], limit=5)
+    failures.find_error(rows, "f", [1])
+    failures.find_error(rows, "f", [1], but_in=failures.PresentContext("s1", given.now))
+    failures.by_id(rows, failures.error_id("f"), None)
+    failures.others_with_message(rows, "m", other_than="g", projects=[1], limit=5)
     turns.last_given(rows, "s1", {"Edit"}, back=100, limit=20)
     memories.note_scene(rows, 1, uuid="l1", text="at a.py")
     memories.note_scene(rows, 2, uuid="l1", text="")
@@ -173,11 +175,11 @@ def _uses(rows: Rows, given: Given) -> None:
     _receipt(rows, given)
     late = given.at(900)
     assert receipts.waiting(rows, answered=late, still=late, over=late, limit=9)
-    receipts.told_items(rows, 1)
-    receipts.around(rows, 1, late)
+    receipts.item_texts(rows, 1)
+    receipts.ordinal_at(rows, 1, late)
     receipts.note_use(rows, 1, {"m1": (True, "words")})
-    receipts.told_since(rows, given.at(0))
-    receipts.told_since(rows, given.at(0), projects=[1])
+    receipts.usage_since(rows, given.at(0))
+    receipts.usage_since(rows, given.at(0), projects=[1])
 
 
 def _usage(rows: Rows) -> None:
@@ -224,27 +226,27 @@ def _checkpoints(rows: Rows, given: Given) -> None:
 
 def _dream(rows: Rows, given: Given) -> None:
     begun = dreams.begin(rows, why="asked", sessions=1, now=given.now)
-    dreams.carried(
+    dreams.apply_action(
         rows, begun.seq, kind="archive", project=1, reason="", evidence=["u1"], items=["m1"], now=given.now,
         act=lambda: belief_changes.note(rows, "m1", "archive", "", "", "", "dream", given.now) and [],
     )  # fmt: skip
-    dreams.wrote(rows, begun.seq, reason="", path="memory/user.md", before=None, after="one", now=given.now)
+    dreams.record_file(rows, begun.seq, reason="", path="memory/user.md", before=None, after="one", now=given.now)
     for change in dreams.changes(rows, begun.seq, newest_first=True):
         for row in change.rows:
             belief_changes.take_back(rows, row.was, row.then, at=given.now)
         dreams.mark_rows(rows, change, {}, now=given.now)
-    dreams.leaning(rows, "m1")
+    dreams.represented_memories(rows, "m1")
     dreams.change_counts(rows, begun.seq)
-    dreams.page_is(rows, "memory/user.md", "one", now=given.now)
+    dreams.update_page_row(rows, "memory/user.md", "one", now=given.now)
 
 
 def _topics(rows: Rows, given: Given) -> None:
     memories.insert(rows, given.memory("m2", "tabs again", project=1), text_hash="h2")
     topics.tag(rows, 1, "tabs", by=topics.PERSON)
-    topics.put(rows, 1, topics.other(rows, 1, [(2, "tabs", 0.5)]))
-    topics.put(rows, 1, [(1, "spaces", None)])
-    topics.looked_at(rows, topics.Due(project_seq=1, changes=9, memories=2))
-    topics.told(rows, 1, limit=9)
+    topics.replace_tags(rows, 1, topics.changed_tags(rows, 1, [(2, "tabs", 0.5)]))
+    topics.replace_tags(rows, 1, [(1, "spaces", None)])
+    topics.mark_done(rows, topics.Due(project_seq=1, changes=9, memories=2))
+    topics.newest_memories(rows, 1, limit=9)
     topics.of_memories(rows, [1, 2])
     topics.members(rows, "tabs", [1])
     topics.move_to(rows, 2, 0)
@@ -264,7 +266,7 @@ def _told_days(rows: Rows, given: Given) -> None:
     markdown_pages.mark_days_moved(rows, 1)
     markdown_pages.move_days(rows, markdown_pages.days_due(rows, "move", limit=9))
     markdown_pages.days_due(rows, "leave", limit=9)
-    markdown_pages.drop_days(rows, [markdown_pages.Told(1, "s1", "2026-03-01", "", "", 0)])
+    markdown_pages.drop_days(rows, [markdown_pages.DayPart(1, "s1", "2026-03-01", "", "", 0)])
 
 
 LIMITED = search.Narrow(since="2026", session="s1")
@@ -290,14 +292,14 @@ HOT: dict[str, Any] = {
     "visible": lambda rows, _: projects.visible(rows, inside=0),
     "active_day": lambda rows, _: projects.active_day(rows, 1),
     "fresh_since": lambda rows, _: receipts.fresh_since(rows, "s1"),
-    "told": lambda rows, _: receipts.told(rows, "s1"),
-    "injected": lambda rows, _: receipts.injected(rows, "s1"),
-    "was_told": lambda rows, _: receipts.was_told(rows, "s1", "m1"),
+    "told": lambda rows, _: receipts.ids_in_context(rows, "s1"),
+    "injected": lambda rows, _: receipts.injection_totals(rows, "s1"),
+    "was_told": lambda rows, _: receipts.is_injected(rows, "s1", "m1"),
     "add_receipt": _receipt,
     "receipts to judge": lambda rows, given: _uses(rows, given),
     "what a session took": lambda rows, _: _usage(rows),
     "what was noted": lambda rows, given: _noted(rows, given),
-    "near": lambda rows, _: receipts.near(rows, [0, 1], "s1"),
+    "near": lambda rows, _: receipts.recent_sessions(rows, [0, 1], "s1"),
     "kind_of": lambda rows, _: search.kind_of(rows, "l1"),
     "upkeep of new memories": lambda rows, _: (
         belief_changes.memories_past(rows, 0, limit=9),
@@ -325,7 +327,7 @@ HOT: dict[str, Any] = {
     "passages": lambda rows, _: (
         fulltext.text_hits(rows, "passage", ["later"], projects=[1], limit=9),
         passages.by_seqs(rows, [1, 2]),
-        passages.beside(rows, [1, 2]),
+        passages.neighbours(rows, [1, 2]),
         passages.of_turns(rows, [1, 2]),
         passages.is_full(rows, [1], model=1),
         vectors.distances(rows, "passage", 1, b"abcd", [1, 2]),
@@ -333,12 +335,15 @@ HOT: dict[str, Any] = {
     "passages to be made": lambda rows, _: (passages.fill(rows), vectors.is_any_left(rows, 1)),
     "turns_by_seq": lambda rows, _: search.turns_by_seq(rows, [1, 2]),
     "turns_of_uuids": lambda rows, _: search.turns_of_uuids(rows, ["l1"]),
-    "beside": lambda rows, _: search.beside(rows, [1, 2], projects=[1]),
-    "turns that state": lambda rows, _: search.statements(rows, [1], projects=[1]),
-    "linked": lambda rows, _: search.linked(rows, [1], projects=[1]),
-    "explained": lambda rows, _: search.explained(rows, [1, 2], projects=[1]),
-    "asked_between": lambda rows, given: search.asked_between(rows, given.at(0), given.at(400), projects=[1], limit=9),
-    "asked_between of all": lambda rows, given: search.asked_between(rows, given.at(0), "", projects=None, limit=9),
+    "beside": lambda rows, _: search.turn_neighbours(rows, [1, 2], projects=[1]),
+    "turns that state": lambda rows, _: search.stating_turns(rows, [1], projects=[1]),
+    "linked": lambda rows, _: search.linked_memories(rows, [1], projects=[1]),
+    "asked_between": lambda rows, given: search.user_turns_between(
+        rows, given.at(0), given.at(400), projects=[1], limit=9
+    ),
+    "asked_between of all": lambda rows, given: search.user_turns_between(
+        rows, given.at(0), "", projects=None, limit=9
+    ),
     "narrowed": lambda rows, _: (
         search.narrowed(rows, "turn", [1], LIMITED),
         search.narrowed(rows, "memory", [1], LIMITED),
@@ -366,7 +371,7 @@ HOT: dict[str, Any] = {
     "last_event": lambda rows, _: activity.last_event(rows),
     "last_read": lambda rows, _: activity.last_read(rows),
     "sessions for the days' files": _told_days,
-    "live sessions": lambda rows, given: sessions.live(rows, since=given.at(0), limit=5),
+    "live sessions": lambda rows, given: sessions.live_sessions(rows, since=given.at(0), limit=5),
     "probes": lambda rows, given: events.remove_probe(rows, before=given.at(0)),
     "read_among": lambda rows, _: sessions.read_among(rows, [1, 2]),
     "stream positions": lambda rows, _: activity.positions(rows),
@@ -473,7 +478,7 @@ def test_what_was_said_before_is_looked_up_by_its_text_and_not_among_all_turns_o
 def test_turns_that_state_memories_are_looked_up_from_these_and_not_among_all_that_is_searchable(store: Store) -> None:
     def look(rows: Rows) -> list[str]:
         watching = Watching(rows.connection)
-        search.statements(watching, range(100), projects=range(7))
+        search.stating_turns(watching, range(100), projects=range(7))
         return [str(rows.all(f"explain query plan {sql}", **values)[0][3]) for sql, values in watching.ran]
 
     first_steps = store.read(look)

@@ -288,7 +288,7 @@ HOSTILE = ["words that wrap ", "words that wrap and wrap and wrap and wrap and w
 WORK: list[Callable[[str], Any]] = [
     prose.lines_of_prose, prose.sentences, prose.without_code, tokens.query_terms, display.strip_fenced, display.defuse, tokens.normalise,
     lambda text: prose.chunks(text, limit=1000), lambda text: prose.passage(text, ["words", "a"], limit=300),
-    lambda text: display.without_spans(text, "<r>", "</r>"), tokens.asked_terms, lambda text: tokens.indexed(text, "2026-02-03"),
+    lambda text: display.without_spans(text, "<r>", "</r>"), tokens.question_terms, lambda text: tokens.indexed(text, "2026-02-03"),
 ]  # fmt: skip
 
 
