@@ -84,7 +84,7 @@ class Task:
     id: str = field(default_factory=lambda: secrets.token_hex(8))
 
 
-def carried_out(job: Task, work: Iterable[None], *, log_file: Path) -> Generator[None]:
+def carry_out(job: Task, work: Iterable[None], *, log_file: Path) -> Generator[None]:
     """Does a job, a batch for each step of the generator; its state says how it ended."""
     job.state = "running"
     try:
@@ -95,10 +95,10 @@ def carried_out(job: Task, work: Iterable[None], *, log_file: Path) -> Generator
     except Exception as error:
         log.exception("job %s failed", job.kind)
         job.error, job.hint, job.state = f"a bug: {type(error).__name__}", f"see {log_file}", "failed"
-    of_job(job)
+    log_outcome(job)
 
 
-def of_job(job: Task) -> None:
+def log_outcome(job: Task) -> None:
     """Writes how a job ended; nothing for a sync that found nothing new."""
     if job.state == "failed":
         log.warning("%s failed; whoever asked was told why", job.kind)
@@ -124,7 +124,7 @@ class _Start:
     told_by: str = ""
 
 
-class Owed:
+class UnansweredStarts:
     """Owns which starts were not told anything yet: a session's next prompt brings it, once; from any thread.
 
     A busy machine or a hook that left a moment too early cost a session nothing but the place where its brief stands.
@@ -175,7 +175,7 @@ ASKED: Mapping[str, tuple[str, str, str]] = {
 }
 
 
-class Noted:
+class LookupLog:
     """Owns what is not written down yet; from any thread."""
 
     def __init__(self, store: Store) -> None:
@@ -287,8 +287,8 @@ class Context:
         self.half_read: set[str] = set()
         """Transcripts of which a piece was read and the next is still to be."""
         self.backlog = Backlog()
-        self.noted = Noted(store)
-        self.owed = Owed()
+        self.noted = LookupLog(store)
+        self.owed = UnansweredStarts()
         self.reads: Task | None = None
         """The job that reads, the latest first: what a transcript's words are worth is known when all are read."""
         self.live: set[str] = set()

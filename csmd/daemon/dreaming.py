@@ -23,7 +23,7 @@ from csmd import machine
 from csmd.capture import instruction_files
 from csmd.config import boot_id
 from csmd.daemon import housekeeping, reading
-from csmd.daemon.context import Context, Task, carried_out, here, iso, now_iso
+from csmd.daemon.context import Context, Task, carry_out, here, iso, now_iso
 from csmd.dream import daily, gates, page_edits, page_files, reselection, steps, undo
 from csmd.dream.gates import Chosen, Holder, Seen, Verdict
 from csmd.dream.undo import EDITED
@@ -522,7 +522,7 @@ class Dreaming:
             self.lock.beat(datetime.now(UTC))  # that it was lost, the dream's next batch finds
         if not self._is_awaited and at - self._context.heard_at < AT_WORK_S:
             return False
-        self._batches = self._batches or carried_out(
+        self._batches = self._batches or carry_out(
             self._job, self.dream(self._job), log_file=self._context.config.paths.log_file
         )
         self._went_on = time.monotonic()

@@ -43,7 +43,7 @@ class Notices:
 
     def show(self, what: str, do: str) -> bool:
         """Shows a notice unless one was shown today; whether it was."""
-        command = arguments(what, do) if has_desktop() else None
+        command = notice_command(what, do) if has_desktop() else None
         if command is None or not self._is_first(datetime.now().astimezone().date()):
             return False
         with suppress(OSError, subprocess.SubprocessError):  # a desktop that does not listen: `csmd status` says it
@@ -70,7 +70,7 @@ class Notices:
         return True
 
 
-def arguments(what: str, do: str) -> list[str] | None:
+def notice_command(what: str, do: str) -> list[str] | None:
     """The command that shows a notice; None where there is none. No shell sees the words."""
     for program in PROGRAMS:
         if (found := shutil.which(program)) is None:
@@ -130,7 +130,7 @@ KEYS: Mapping[HooksState, str] = {"gone": "gone", "off": "off", "there": "silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class UnheardSession:
     """An unheard session as it is judged: the assistant's directory it is in ("" for none with hooks of ours).
 
     `expected` says that its transcript is that of a terminal in which hooks run; `passed_by` that a hook left word
@@ -144,7 +144,7 @@ class Seen:
     others_heard: bool = False
 
 
-def alarm_counts(seen: Seen) -> bool:
+def alarm_counts(seen: UnheardSession) -> bool:
     """Whether an unheard session says something about the hooks.
 
     Where the settings have none, every one does: what is told is true. Else a script's session may have left
@@ -156,7 +156,7 @@ def alarm_counts(seen: Seen) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class UnheardNote:
     """A session noted as unheard: in which directory, since when, after which event (a row key)."""
 
     session: str
@@ -165,7 +165,9 @@ class Note:
     after_event: int
 
 
-def taken_back(notes: Sequence[Note], events: Sequence[tuple[int, str]], *, installed_at: str) -> list[str]:
+def cleared_sessions(
+    notes: Sequence[UnheardNote], events: Sequence[tuple[int, str]], *, installed_at: str
+) -> list[str]:
     """The sessions that say nothing any more: a hook has reported since, or hooks were put in place anew.
 
     `events` are (row key, directory or "" where that is not known); an event of one directory says nothing of others.
@@ -179,7 +181,7 @@ def taken_back(notes: Sequence[Note], events: Sequence[tuple[int, str]], *, inst
     ]
 
 
-def of_hooks(notes: Sequence[Note], states: Mapping[str, HooksState]) -> dict[str, str]:
+def hook_alarms(notes: Sequence[UnheardNote], states: Mapping[str, HooksState]) -> dict[str, str]:
     """Alarm -> since when, for what is noted and what the settings of each directory say now."""
     raised: dict[str, str] = {}
     for folder, state in states.items():
@@ -189,7 +191,7 @@ def of_hooks(notes: Sequence[Note], states: Mapping[str, HooksState]) -> dict[st
     return raised
 
 
-def alarm_words(raised: Mapping[str, str]) -> list[dict[str, str]]:
+def describe_alarms(raised: Mapping[str, str]) -> list[dict[str, str]]:
     """What `csmd status` shows of alarms (key -> since): `what`, `do`, `since`, worst first."""
     return [{"what": one.what, "do": one.do, "since": raised[one.key]} for one in ALARMS if one.key in raised]
 
@@ -233,7 +235,7 @@ class Alarms:
         raised += ["spool"] if self._is_stuck() else []
         with self._lock:
             self._since = {key: self._since.get(key) or now_iso() for key in raised}
-            return alarm_words({**self._of_hooks, **self._since})
+            return describe_alarms({**self._of_hooks, **self._since})
 
     def step(self, now: float) -> bool:
         """Looks at what is due at the monotonic time `now`; nothing of it is more to do at once."""
@@ -284,11 +286,11 @@ class Alarms:
             self._of_hooks = {}
             return
         states = {folder: hooks_state(folder, paths.hook_script) for folder in folders}
-        notes = [Note(session=one.id, folder=folder_of(one.path, folders), at=one.at, after_event=one.after_event)
+        notes = [UnheardNote(session=one.id, folder=folder_of(one.path, folders), at=one.at, after_event=one.after_event)
                  for one in noted]  # fmt: skip
         heard = [(key, moment, folder_of(path, folders)) for key, moment, path in latest]
-        gone = taken_back(notes, [(key, folder) for key, _, folder in heard], installed_at=installed)
-        passed = modified(paths.passed_by_mark)
+        gone = cleared_sessions(notes, [(key, folder) for key, _, folder in heard], installed_at=installed)
+        passed = modified_at(paths.passed_by_mark)
         # What waits in the spool may be the very event that is missed.
         known_enough = self._oldest or len(noted) >= MOST_NOTED
         new = [] if known_enough else [one for one in live if alarm_counts(_seen(one, states, passed, heard))]
@@ -300,23 +302,25 @@ class Alarms:
 
             store.write(write)
         left = [note for note in notes if note.session not in gone]
-        left += [Note(session=one.id, folder=folder_of(one.path, folders), at=iso(now), after_event=0) for one in new]
+        left += [
+            UnheardNote(session=one.id, folder=folder_of(one.path, folders), at=iso(now), after_event=0) for one in new
+        ]
         with self._lock:
-            self._of_hooks = of_hooks(left, states)
+            self._of_hooks = hook_alarms(left, states)
 
 
 def _seen(
     session: events.HookedSession, states: dict[str, Any], passed: str, heard: list[tuple[int, str, str]]
-) -> Seen:
+) -> UnheardSession:
     """How a session is judged; `heard` are (row key, time, directory or "") of the latest events."""
     folder = folder_of(session.path, list(states))
     others = any(at >= session.started_at and other in ("", folder) for _, at, other in heard)
     # Scripts may have hundreds of sessions at once, looked at every few seconds: read only where it decides.
     decides = bool(folder) and not others
-    return Seen(
+    return UnheardSession(
         folder=folder,
         hooks=states.get(folder, "unknown"),
-        expected=decides and environment.expects_hooks(beginning(Path(session.path))),
+        expected=decides and environment.expects_hooks(read_beginning(Path(session.path))),
         passed_by=passed >= session.started_at,
         others_heard=others,
     )
@@ -328,7 +332,7 @@ def installation(record: Path) -> tuple[list[str], str]:
         recorded = (files.read_json(record) or {}).get("assistant_dirs")
     except (CsmdError, OSError):
         recorded = None
-    return [str(folder) for folder in recorded] if isinstance(recorded, list) else [], modified(record)
+    return [str(folder) for folder in recorded] if isinstance(recorded, list) else [], modified_at(record)
 
 
 def hooks_state(folder: str, script: Path) -> environment.HooksState:
@@ -339,7 +343,7 @@ def hooks_state(folder: str, script: Path) -> environment.HooksState:
     )
 
 
-def modified(path: Path) -> str:
+def modified_at(path: Path) -> str:
     """When a file was written; "" for one that is not there."""
     try:
         return iso(datetime.fromtimestamp(path.stat().st_mtime, UTC))
@@ -347,7 +351,7 @@ def modified(path: Path) -> str:
         return ""
 
 
-def beginning(transcript: Path) -> bytes:
+def read_beginning(transcript: Path) -> bytes:
     """The first bytes of a transcript; b"" when there is none."""
     try:
         with files.open_regular(transcript) as file:
@@ -403,7 +407,7 @@ class Clients:
             if code:
                 raise CsmdError(f"`csmd hooks settle` ended with exit code {code}; run it to see why")
         context = self._context
-        old = too_old(context.config, context.store.read(versions_in_use))
+        old = outdated_versions(context.config, context.store.read(versions_in_use))
         due = [version for version in old if now - self._settled.get(version, -SETTLE_AGAIN_S) >= SETTLE_AGAIN_S]
         if not due:
             return False
@@ -452,13 +456,13 @@ def versions_in_use(rows: Rows) -> dict[str, str]:
     return events.versions_since(rows, iso(datetime.now(UTC) - timedelta(days=IN_USE_DAYS)))
 
 
-def too_old(config: Config, seen: Mapping[str, str]) -> list[str]:
+def outdated_versions(config: Config, seen: Mapping[str, str]) -> list[str]:
     """The versions in use that do not know every event that is registered."""
     needed = display.version_of(str(_record(config).get("needs") or ""))
     return [version for version in seen if needed and (display.version_of(version) or needed) < needed]
 
 
-def clients_told(rows: Rows, config: Config) -> dict[str, Any]:
+def describe_clients(rows: Rows, config: Config) -> dict[str, Any]:
     """What is known of the assistant's clients: versions, the newer events, the directories read and not read."""
     seen, record = versions_in_use(rows), _record(config)
     return {
@@ -481,7 +485,7 @@ def client_warnings(known: Mapping[str, Any], config: Config) -> list[str]:
         f"sessions write to {path}, which csmd does not read: csmd install --config-dir {path}"
         for path in known["elsewhere"]
     ]
-    if old := too_old(config, {row["version"]: row["last_at"] for row in known["versions"]}):
+    if old := outdated_versions(config, {row["version"]: row["last_at"] for row in known["versions"]}):
         found.append(
             f"hooks: {', '.join(known['newer_events'])} are registered, which Claude Code {old[0]} does not know: "
             "csmd hooks settle"

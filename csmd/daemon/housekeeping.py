@@ -33,7 +33,7 @@ MOST_WATCHED = 40
 NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
 
 
-class Instructed:
+class InstructionRefresh:
     """Owns the set of what is to be read again, and which directories each project's instructions lie in."""
 
     def __init__(self, context: Context) -> None:
@@ -187,7 +187,7 @@ def _changed_at(database: Path) -> float:
     return max(path.stat().st_mtime for path in (database, log) if path.exists())
 
 
-def backups_shown(database: Path) -> dict[str, Any]:
+def describe_backups(database: Path) -> dict[str, Any]:
     """What `csmd status` tells of the backups."""
     found = backups(database)
     return {
@@ -206,7 +206,7 @@ RETENTION_S = 900.0
 BATCH_TURNS = 100
 
 
-def drop_some(store: Store, settings: Settings, *, now: datetime) -> bool:
+def drop_expired(store: Store, settings: Settings, *, now: datetime) -> bool:
     """Drops one batch of what is too old or too much at `now`; whether there was any."""
     days = settings.storage_tool_output_days
     limit = settings.storage_max_mb * MB
@@ -262,7 +262,7 @@ def note_size(store: Store) -> bool:
     return False
 
 
-def growth(noted: list[tuple[str, int]], *, used: int, today: date) -> dict[str, Any]:
+def daily_growth(noted: list[tuple[str, int]], *, used: int, today: date) -> dict[str, Any]:
     """`bytes_per_day` since the first of the last days that were noted, and over how many `days`; None and 0 at first.
 
     The very first day is no measure: on it came everything that the assistant had written before.

@@ -33,7 +33,7 @@ TOKEN_UNITS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Injection:
     """What an event's answer tells: its own, and with a prompt what its session's start is owed (None for nothing)."""
 
     event: Event
@@ -118,7 +118,7 @@ def compose_answer(
     return at_work.append_files(recalled, files, max_tokens=most), places[0]
 
 
-def composed(rows: Rows, config: Config, context: Context, event: Event, left_s: float) -> Made:
+def compose_injection(rows: Rows, config: Config, context: Context, event: Event, left_s: float) -> Injection:
     """All that an event's answer tells; that it was composed, and how long it took, is noted, also where it is nothing.
 
     Without time or room for both, what a start is owed waits for the next prompt.
@@ -132,7 +132,7 @@ def composed(rows: Rows, config: Config, context: Context, event: Event, left_s:
         return made
 
     own, project = told(event)
-    made = Made(event, project, own)
+    made = Injection(event, project, own)
     start = context.owed.of(event.session_id) if event.name == "prompt" else None
     if start is None:
         return made
@@ -144,7 +144,7 @@ def composed(rows: Rows, config: Config, context: Context, event: Event, left_s:
     return both if display.utf16_units(both.text) <= hooks.ANSWER_LIMIT_UNITS else made
 
 
-def note(rows: Rows, made: Made, *, key: bytes) -> None:
+def note(rows: Rows, made: Injection, *, key: bytes) -> None:
     """Notes what an answer tells, a receipt for each event that it tells something; runs on the writer."""
     own, owed = _receipts(made.event)
     for receipt, name, told in ((owed, "session_start", made.owed), (own, made.event.name, made.own)):

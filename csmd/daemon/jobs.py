@@ -12,8 +12,8 @@ from csmd.config import Config
 from csmd.daemon import housekeeping, reading
 from csmd.daemon.context import Context, Task, iso_before, look_at_pauses, now_here, now_iso
 from csmd.daemon.dreaming import Dreaming, Edited
-from csmd.daemon.health import Alarms, Clients, clients_told
-from csmd.daemon.housekeeping import Hourly, Instructed
+from csmd.daemon.health import Alarms, Clients, describe_clients
+from csmd.daemon.housekeeping import Hourly, InstructionRefresh
 from csmd.daemon.injection import Rehearsing
 from csmd.daemon.scheduler import TICK_S, Job, Scheduler, Turn
 from csmd.daemon.stages import Awaited, Reindex, Stages
@@ -36,7 +36,7 @@ class Background:
 
     def __init__(self, store: Store, config: Config, embedder: Embedder) -> None:
         self.context = context = Context(store, config, embedder)
-        self.instructed = Instructed(context)
+        self.instructed = InstructionRefresh(context)
         self.edited = Edited(context)
         self.clients = Clients(context)
         self.alarms = Alarms(context)
@@ -89,7 +89,7 @@ class Background:
             ),
             Job(name="backlog", step=lambda _: reading.read_backlog(context), when="no_task"),
             Job(
-                name="retention", step=lambda _: housekeeping.drop_some(store, context.config.settings, now=datetime.now(UTC)), when="no_task",
+                name="retention", step=lambda _: housekeeping.drop_expired(store, context.config.settings, now=datetime.now(UTC)), when="no_task",
                 every_s=housekeeping.RETENTION_S, first_s=housekeeping.RETENTION_S, repeats=True,
             ),
             Job(name="size of the day", step=lambda _: housekeeping.note_size(store), every_s=housekeeping.GROWTH_EVERY_S),
@@ -116,7 +116,7 @@ class Background:
             submit=lambda kind, **order: context.submit(Task(kind=kind, **order)).id, job=context.tasks.get,
             poke=context.poke, hint=context.hint, hint_of_hook=context.hint_of_hook, unwritten=context.noted.waiting,
             forget_lines=self.edited.forget, alarms=self.alarms.shown, status=lambda rows: status(rows, self),
-            clients=lambda rows: clients_told(rows, context.config),
+            clients=lambda rows: describe_clients(rows, context.config),
         )  # fmt: skip
 
     # --- from any thread

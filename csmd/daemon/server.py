@@ -27,8 +27,8 @@ from csmd.capture import ingest
 from csmd.capture.ingest import Decoded
 from csmd.config import Config
 from csmd.daemon import injection
-from csmd.daemon.context import Noted, now_iso
-from csmd.daemon.injection import Made
+from csmd.daemon.context import LookupLog, now_iso
+from csmd.daemon.injection import Injection
 from csmd.daemon.jobs import Background
 from csmd.embedding.supervisor import Embedder
 from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
@@ -310,7 +310,7 @@ class Server(threading.Thread):
         else:
             self._then(placed, waiting, record)
 
-    def _look_up(self, waiting: Waiting, event: Event) -> Future[Made] | None:
+    def _look_up(self, waiting: Waiting, event: Event) -> Future[Injection] | None:
         """Starts composing what the event's answer may inject; None where nothing is to be injected."""
         left = waiting.until - time.monotonic() - MARGIN_S - RECEIPT_S
         if event.name not in hooks.INJECTING or not self.config.settings.stages_inject or left <= 0:
@@ -318,7 +318,7 @@ class Server(threading.Thread):
         if event.name == "prompt" and not event.by_user:
             return None
         return self.store.submit_read(
-            lambda rows: injection.composed(rows, self.config, self.background.context, event, left),
+            lambda rows: injection.compose_injection(rows, self.config, self.background.context, event, left),
             lane="hook",
             deadline_s=left,
         )
@@ -334,7 +334,7 @@ class Server(threading.Thread):
         )
         activity.count(rows, [("bad events", 1)])
 
-    def _recorded(self, waiting: Waiting, event: Event, new: bool, early: Future[Made] | None) -> None:
+    def _recorded(self, waiting: Waiting, event: Event, new: bool, early: Future[Injection] | None) -> None:
         """The event is on the disk: now it may be answered."""
         waiting.stored = True
         self.background.context.hint_of_hook(event.transcript_path)
@@ -356,7 +356,7 @@ class Server(threading.Thread):
             self._warming = threading.Thread(target=self.embedder.warm, name="csmd-warm")
             self._warming.start()
 
-    def _composed(self, waiting: Waiting, event: Event, made: Made) -> None:
+    def _composed(self, waiting: Waiting, event: Event, made: Injection) -> None:
         """Notes what will be told and tells it; the hook may leave at any moment, and what nobody read is not noted."""
         if event.name == "session_start":
             self.background.expect(made.project)
@@ -490,7 +490,7 @@ class Server(threading.Thread):
 
 
 def answering(
-    ctx: ToolContext, noted: Noted, rows: Rows | None, name: str, params: Mapping[str, Any]
+    ctx: ToolContext, noted: LookupLog, rows: Rows | None, name: str, params: Mapping[str, Any]
 ) -> Generator[None, None, Any]:
     """Runs a tool in steps, where its answer takes long: each may have a transaction of its own."""
     tool, began = named(name), time.monotonic()

@@ -33,7 +33,7 @@ SETTINGS_BYTES = 1_000_000
 MOST_PROJECTS = 100
 
 
-def transcripts_kept(rows: Rows, config: Config) -> dict[str, Any]:
+def describe_transcripts(rows: Rows, config: Config) -> dict[str, Any]:
     """What `csmd status` says of transcripts; looks at the disk. `projects` are those with a number of their own."""
     days = {str(folder): _days(str(folder)) for folder in config.assistant_dirs}
     roots = [root for _, root, *_ in activity.project_counts(rows)[:MOST_PROJECTS] if root and Path(root).is_dir()]
@@ -61,9 +61,9 @@ WEEK = timedelta(days=7)
 MOST_LIVE = 5
 
 
-def known_of_rows(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
+def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
     """What the rows tell at `now`; `model` is the embedding model's identity. StoreError where they cannot be read."""
-    counters, known_clients = activity.counters(rows), health.clients_told(rows, config)
+    counters, known_clients = activity.counters(rows), health.describe_clients(rows, config)
     figures = housekeeping.retention_figures(rows, config.settings, counters)
     return {
         "waiting": vectors.left(rows, vectors.model_seq(rows, model)) if model else 0,
@@ -79,10 +79,10 @@ def known_of_rows(rows: Rows, config: Config, model: str | None, *, now: datetim
             for _, root, title, number, count, last in activity.project_counts(rows)
         ],
         "told": asdict(receipts.usage_since(rows, iso(now - WEEK))),
-        "transcripts": transcripts_kept(rows, config),
+        "transcripts": describe_transcripts(rows, config),
         "storage": {
             **figures,
-            "growth": housekeeping.growth(
+            "growth": housekeeping.daily_growth(
                 activity.size_list(rows), used=figures["used_bytes"], today=now.astimezone(UTC).date()
             ),
         },
@@ -95,7 +95,7 @@ def known_of_rows(rows: Rows, config: Config, model: str | None, *, now: datetim
     }
 
 
-def nothing_known() -> dict[str, Any]:
+def unknown_figures() -> dict[str, Any]:
     """What is told when no row can be read."""
     return {
         **dict.fromkeys(("corrected", "dream", "transcripts", "clients", "pages")),
@@ -131,10 +131,10 @@ def status(
     database, now = config.paths.database, datetime.now(UTC)
     degraded = [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(context.trouble.items())]
     try:
-        known = known_of_rows(rows, config, model, now=now, key=store.hash_key)
+        known = read_figures(rows, config, model, now=now, key=store.hash_key)
         known |= {"dream": background.dreaming.shown(rows)}
     except StoreError as error:
-        known = nothing_known()
+        known = unknown_figures()
         degraded.insert(0, f"database: {error.what}")
     if store.damage:
         degraded.insert(0, f"database: {store.damage}; nothing is taken in, hooks spool ({REPAIR_HINT})")
@@ -169,7 +169,7 @@ def status(
             "wal_bytes": _size(database.with_name(database.name + "-wal")),
             **known["storage"],
             "commits": store.commits,
-            **housekeeping.backups_shown(database),
+            **housekeeping.describe_backups(database),
         },
         "log": str(config.paths.log_file),
         "degraded": [*degraded, *known["warnings"]],

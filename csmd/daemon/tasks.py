@@ -23,9 +23,9 @@ from csmd.capture import project_identity, transcripts
 from csmd.config import child_environment, spool_places
 from csmd.daemon import backlog, housekeeping, reading
 from csmd.daemon.backlog import Past
-from csmd.daemon.context import Context, Task, carried_out, here, now_iso
+from csmd.daemon.context import Context, Task, carry_out, here, now_iso
 from csmd.daemon.dreaming import Dreaming, Edited
-from csmd.daemon.housekeeping import Instructed
+from csmd.daemon.housekeeping import InstructionRefresh
 from csmd.daemon.scheduler import REST, Turn
 from csmd.daemon.stages import Reindex, Stages
 from csmd.dream import daily, transfer
@@ -446,7 +446,7 @@ class Tasks:
         self,
         context: Context,
         *,
-        instructed: Instructed,
+        instructed: InstructionRefresh,
         edited: Edited,
         reindex: Reindex,
         stages: Stages,
@@ -466,7 +466,7 @@ class Tasks:
         """Does batches of the task under way for a moment, or of the next one; the turn notes whether there was one."""
         context = self._context
         if self._batches is None and (task := context.take_task()):
-            self._batches = carried_out(task, _work(context, self, task), log_file=context.config.paths.log_file)
+            self._batches = carry_out(task, _work(context, self, task), log_file=context.config.paths.log_file)
         if self._batches is None:
             return False
         turn.at_task, begun = True, time.monotonic()

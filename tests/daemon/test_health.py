@@ -17,7 +17,7 @@ from machine import PREFERENCE, Machine, eventually
 from csmd.config import base_interpreter, has_desktop
 from csmd.daemon import context, health, reading
 from csmd.daemon.context import iso
-from csmd.daemon.health import Note, Seen
+from csmd.daemon.health import UnheardNote, UnheardSession
 from csmd.daemon.jobs import LIVE_SWEEP_S
 from csmd.errors import StoreError
 from csmd.hosts.claude import environment, registration
@@ -36,33 +36,33 @@ def at(seconds_ago: float) -> str:
 
 SEEN = [
     # where the settings have no hooks of ours, every session counts: what is told is true
-    (Seen(folder="/a", hooks="gone", expected=False, passed_by=False), True),
-    (Seen(folder="/a", hooks="off", expected=False, passed_by=True), True),
+    (UnheardSession(folder="/a", hooks="gone", expected=False, passed_by=False), True),
+    (UnheardSession(folder="/a", hooks="off", expected=False, passed_by=True), True),
     # where they have, only one of a person in a terminal in which hooks run
-    (Seen(folder="/a", hooks="there", expected=True, passed_by=False), True),
-    (Seen(folder="/a", hooks="there", expected=False, passed_by=False), False),
-    (Seen(folder="/a", hooks="there", expected=True, passed_by=True), False),
-    (Seen(folder="/a", hooks="unknown", expected=True, passed_by=False), True),
-    (Seen(folder="/a", hooks="unknown", expected=False, passed_by=False), False),
+    (UnheardSession(folder="/a", hooks="there", expected=True, passed_by=False), True),
+    (UnheardSession(folder="/a", hooks="there", expected=False, passed_by=False), False),
+    (UnheardSession(folder="/a", hooks="there", expected=True, passed_by=True), False),
+    (UnheardSession(folder="/a", hooks="unknown", expected=True, passed_by=False), True),
+    (UnheardSession(folder="/a", hooks="unknown", expected=False, passed_by=False), False),
     # and none of which another was heard meanwhile
-    (Seen(folder="/a", hooks="there", expected=True, passed_by=False, others_heard=True), False),
-    (Seen(folder="/a", hooks="gone", expected=True, passed_by=False, others_heard=True), False),
+    (UnheardSession(folder="/a", hooks="there", expected=True, passed_by=False, others_heard=True), False),
+    (UnheardSession(folder="/a", hooks="gone", expected=True, passed_by=False, others_heard=True), False),
     # a directory that csmd was not installed into is none of its business
-    (Seen(folder="", hooks="gone", expected=True, passed_by=False), False),
+    (UnheardSession(folder="", hooks="gone", expected=True, passed_by=False), False),
 ]
 
 
 @pytest.mark.parametrize(("seen", "expected"), SEEN)
-def test_an_unheard_session_says_something_or_not(seen: Seen, expected: bool) -> None:
+def test_an_unheard_session_says_something_or_not(seen: UnheardSession, expected: bool) -> None:
     assert health.alarm_counts(seen) is expected
 
 
-def note(session: str, folder: str = "/a", at: str = "2026-05-05T10:00:00.000Z", after: int = 5) -> Note:
-    return Note(session=session, folder=folder, at=at, after_event=after)
+def note(session: str, folder: str = "/a", at: str = "2026-05-05T10:00:00.000Z", after: int = 5) -> UnheardNote:
+    return UnheardNote(session=session, folder=folder, at=at, after_event=after)
 
 
 BEFORE, LATER = "2026-05-05T09:00:00.000Z", "2026-05-05T11:00:00.000Z"
-RAISED: list[tuple[str, list[Note], dict[str, Any], dict[str, str]]] = [
+RAISED: list[tuple[str, list[UnheardNote], dict[str, Any], dict[str, str]]] = [
     ("nothing noted", [], {"/a": "gone"}, {}),
     ("one is enough where the hooks are gone", [note("1")], {"/a": "gone"}, {"gone": note("1").at}),
     ("one is enough where they are switched off", [note("1")], {"/a": "off"}, {"off": note("1").at}),
@@ -81,11 +81,11 @@ RAISED: list[tuple[str, list[Note], dict[str, Any], dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("notes", "states", "expected"), [row[1:] for row in RAISED], ids=[row[0] for row in RAISED])
-def test_what_is_raised(notes: list[Note], states: dict[str, Any], expected: dict[str, str]) -> None:
-    assert health.of_hooks(notes, states) == expected
+def test_what_is_raised(notes: list[UnheardNote], states: dict[str, Any], expected: dict[str, str]) -> None:
+    assert health.hook_alarms(notes, states) == expected
 
 
-BACK: list[tuple[str, Note, list[tuple[int, str]], str, bool]] = [
+BACK: list[tuple[str, UnheardNote, list[tuple[int, str]], str, bool]] = [
     ("nothing came", note("1"), [], "", False),
     ("an event of a session of that directory", note("1"), [(6, "/a")], "", True),
     ("an event of nobody knows where", note("1"), [(6, "")], "", True),
@@ -100,8 +100,10 @@ BACK: list[tuple[str, Note, list[tuple[int, str]], str, bool]] = [
 @pytest.mark.parametrize(
     ("one", "events", "installed", "expected"), [row[1:] for row in BACK], ids=[row[0] for row in BACK]
 )
-def test_what_takes_a_note_back(one: Note, events: list[tuple[int, str]], installed: str, expected: bool) -> None:
-    assert health.taken_back([one], events, installed_at=installed) == (["1"] if expected else [])
+def test_what_takes_a_note_back(
+    one: UnheardNote, events: list[tuple[int, str]], installed: str, expected: bool
+) -> None:
+    assert health.cleared_sessions([one], events, installed_at=installed) == (["1"] if expected else [])
 
 
 SCRIPT = "/h/hook/csmd_hook.py"
@@ -449,7 +451,7 @@ def test_events_that_are_stuck_for_an_hour_are_an_alarm(story: Story) -> None:
 
 def test_alarms_stand_worst_first(story: Story) -> None:
     keys = [one.key for one in health.ALARMS]
-    told = health.alarm_words(dict.fromkeys(reversed(keys), "now"))
+    told = health.describe_alarms(dict.fromkeys(reversed(keys), "now"))
     assert [one["what"] for one in told] == [one.what for one in health.ALARMS]
     assert all(list(one) == ["what", "do", "since"] for one in told)
 

@@ -55,10 +55,10 @@ def test_after_the_days_the_user_chose_tool_output_goes_in_small_batches(parts: 
     take_in(parts, *tool_lines(parts.machine, 120, size=10))
     before = spoken(parts)
     chosen = Settings(storage_tool_output_days=90)
-    assert not housekeeping.drop_some(parts.store, chosen, now=SAID + timedelta(days=89))
+    assert not housekeeping.drop_expired(parts.store, chosen, now=SAID + timedelta(days=89))
     commits = parts.store.commits
     batches = 0
-    while housekeeping.drop_some(parts.store, chosen, now=SAID + timedelta(days=92)):
+    while housekeeping.drop_expired(parts.store, chosen, now=SAID + timedelta(days=92)):
         batches += 1
         assert parts.store.commits == commits + batches, "one transaction each"
     assert batches == 3, "240 pieces, 100 at a time"
@@ -69,7 +69,7 @@ def test_after_the_days_the_user_chose_tool_output_goes_in_small_batches(parts: 
 def test_with_no_days_and_no_limit_everything_is_kept(parts: Parts) -> None:
     take_in(parts, *tool_lines(parts.machine, 2))
     chosen = Settings(storage_tool_output_days=0, storage_max_mb=0)
-    assert not housekeeping.drop_some(parts.store, chosen, now=SAID + timedelta(days=9999))
+    assert not housekeeping.drop_expired(parts.store, chosen, now=SAID + timedelta(days=9999))
     assert parts.store.read(lambda rows: housekeeping.retention_warnings(rows, chosen)) == []
 
 
@@ -87,9 +87,9 @@ def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(par
     assert said(Settings(storage_max_mb=100)) == ""
     if used > near.storage_max_mb * housekeeping.MB * stored.WARN_SHARE:
         assert "beyond it the oldest tool output is dropped" in said(near)
-    assert not housekeeping.drop_some(parts.store, near, now=now), "near the limit is not over it"
+    assert not housekeeping.drop_expired(parts.store, near, now=now), "near the limit is not over it"
     assert "is being dropped" in said(below)
-    while housekeeping.drop_some(parts.store, below, now=now):
+    while housekeeping.drop_expired(parts.store, below, now=now):
         pass
     room = parts.store.read(lambda rows: stored.room_taken(rows, limit=3 * housekeeping.MB))
     assert not room.is_over and parts.store.read(stored.is_any_output_left), "no more than need be"
@@ -102,7 +102,7 @@ def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(par
 def test_when_nothing_is_left_to_drop_the_user_is_told(parts: Parts) -> None:
     take_in(parts, *[parts.machine.line("user", f"Number {n}: " + "word " * 400, uuid=f"u{n}") for n in range(400)])
     chosen = Settings(storage_max_mb=1)
-    assert not housekeeping.drop_some(parts.store, chosen, now=SAID)
+    assert not housekeeping.drop_expired(parts.store, chosen, now=SAID)
     (said,) = parts.store.read(lambda rows: housekeeping.retention_warnings(rows, chosen))
     assert "conversation is kept" in said and "raise storage.max_mb" in said
 
@@ -181,7 +181,7 @@ def test_the_newest_few_are_kept(parts: Any) -> None:
     kept = backup.listed(parts.store.path)
     assert len(kept) == parts.background.context.config.settings.backup_keep and str(kept[0]) == made["path"]
     assert made["removed"] == 6 and made["counts"] == parts.store.read(activity.counts)
-    shown = housekeeping.backups_shown(parts.store.path)
+    shown = housekeeping.describe_backups(parts.store.path)
     assert shown["backups"] == 5 and shown["backups_bytes"] == made["bytes"] and shown["last_backup"].startswith("20")
 
 
@@ -208,7 +208,7 @@ MB = 1_000_000
 def test_growth_is_told_per_day_over_the_last_two_weeks(
     noted: list[tuple[str, int]], used: int, told: tuple[Any, int]
 ) -> None:
-    found = housekeeping.growth(noted, used=used, today=date(2026, 5, 4))
+    found = housekeeping.daily_growth(noted, used=used, today=date(2026, 5, 4))
     assert (found["bytes_per_day"], found["days"]) == told
 
 

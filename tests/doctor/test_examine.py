@@ -475,7 +475,7 @@ def test_a_marker_that_a_killed_doctor_left_goes_by_itself(machine: Machine) -> 
     store = Store(machine.paths.database, now="2026-01-01T00:00:00.000Z")
     try:
         for minutes, left in ((5, 1), (11, 0)):
-            housekeeping.drop_some(store, Settings(), now=datetime.now(UTC) + timedelta(minutes=minutes))
+            housekeeping.drop_expired(store, Settings(), now=datetime.now(UTC) + timedelta(minutes=minutes))
             assert store.read(lambda rows: rows.value("select count(*) from turns")) == left
         assert store.read(lambda rows: rows.value("select count(*) from sessions")) == 0
     finally:

@@ -44,7 +44,7 @@ def test_a_session_whose_transcript_is_deleted_keeps_all_that_was_said(parts: Pa
     assert everything(parts) == before and any(CORRECTION in turn["text"] for turn in before[0])
     assert parts.call("csm_session_list")["sessions"][0]["transcript"] == "gone"
     assert parts.call("csm_session_show", id="s1")["transcript"] == "gone"
-    told = parts.store.read(lambda rows: state.transcripts_kept(rows, parts.machine.config()))
+    told = parts.store.read(lambda rows: state.describe_transcripts(rows, parts.machine.config()))
     assert (told["sessions"], told["gone"]) == (1, 1)
     assert parts.background.context.trouble == {}
 
@@ -111,7 +111,7 @@ def test_settings_are_asked_from_the_organisations_down_to_the_users() -> None:
 
 def test_status_says_after_how_many_days_transcripts_go_and_where_it_is_otherwise(parts: Parts) -> None:
     def told() -> dict[str, Any]:
-        return parts.store.read(lambda rows: state.transcripts_kept(rows, parts.machine.config()))
+        return parts.store.read(lambda rows: state.describe_transcripts(rows, parts.machine.config()))
 
     parts.machine.conversation("s1")
     take_in(parts)
