@@ -255,7 +255,7 @@ def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_l
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(topic_tagging, "PART", 2)
-    tags_of, rows_of = topic_tagging.tags_of, topic_tagging.stored.put
+    tags_of, rows_of = topic_tagging.tags_of, topic_tagging.stored.replace_tags
     sizes: list[int] = []
 
     def looking(found: Any) -> Any:
@@ -267,7 +267,7 @@ def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_l
         rows_of(rows, project, part)
 
     monkeypatch.setattr(topic_tagging, "tags_of", looking)
-    monkeypatch.setattr(topic_tagging.stored, "put", put)
+    monkeypatch.setattr(topic_tagging.stored, "replace_tags", put)
     was = about(store, "shadow branch")
     store.write(lambda rows: rows.run("delete from memory_topics"))
     store.write(lambda rows: rows.run("insert into topics_due (project_seq, changes) values (1, 9)"))
