@@ -115,7 +115,7 @@ def test_the_log_says_what_was_done_in_words_and_numbers(machine: Machine) -> No
 
 def test_an_hour_is_one_line_and_an_hour_of_nothing_none(machine: Machine, caplog: Any) -> None:
     from csmd.daemon.context import now_iso
-    from csmd.daemon.logs import HOUR_S, Hourly
+    from csmd.daemon.housekeeping import HOUR_S, Hourly
     from csmd.store import activity, files
     from csmd.store.core import Store
 

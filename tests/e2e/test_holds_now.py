@@ -190,9 +190,13 @@ def test_a_bug_report_is_told_the_changed_decision_once(
 
 def test_an_order_is_told_its_constraint_once_and_consent_nothing(claude: Claude, csmd: Csmd, sandbox: Sandbox) -> None:
     live(claude, csmd, POSTAGE, ONLY_THERE)
-    third = claude.run(FEATURE, "Shall I begin with the command?")
-    first = seen_at_the_end(third, claude)
-    told = "\n".join(added_to_prompts(first))
+    told = ""
+    for _ in range(3):  # a hook that finds the machine busy says nothing within its deadline, and may
+        third = claude.run(FEATURE, "Shall I begin with the command?")
+        first = seen_at_the_end(third, claude)
+        told = "\n".join(added_to_prompts(first))
+        if told:
+            break
     assert ONLY_THERE in told, f"not told at the prompt: {told!r}"
     assert first.count(ONLY_THERE) == 1, added_to_prompts(first)
     assert POSTAGE.new not in told and POSTAGE.old not in told, "how weights are rounded does not bear on it"
