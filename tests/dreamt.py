@@ -15,7 +15,7 @@ from csmd.dream.consolidation import plan_project
 from csmd.memory import remember as believe
 from csmd.model import Memory, Project, Provenance, Statement
 from csmd.store import dreams, projects
-from csmd.store.core import Store, whole
+from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
 
 #: What says the same in other words, more of the same, something else, or the opposite.
@@ -42,7 +42,7 @@ DAYS = tuple(f"2026-01-{day:02}" for day in range(1, 29))
 
 def plan(snapshot: Snapshot) -> tuple[DreamPlan, Snapshot]:
     """What a dream does in one project, and the snapshot that it leaves."""
-    return whole(plan_project(snapshot))
+    return run_to_end(plan_project(snapshot))
 
 
 def at(day: int, second: int = 0) -> str:
@@ -181,6 +181,6 @@ def act(store: Store, days: Iterable[str], *, project: str = "alpha") -> None:
 def dream(store: Store, *, now: str, facts: steps.Facts | None = None) -> int:
     """A dream from begin to end; how many actions it did."""
     begun = store.write(lambda rows: dreams.begin(rows, why="test", sessions=0, now=now))
-    done = whole(steps.carry_out_everywhere(store, begun, now=now, key=store.hash_key, facts=facts or {}))
+    done = run_to_end(steps.carry_out_everywhere(store, begun, now=now, key=store.hash_key, facts=facts or {}))
     store.write(lambda rows: dreams.end(rows, begun.seq, state="done", now=now))
     return done

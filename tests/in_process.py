@@ -18,7 +18,7 @@ from csmd.daemon.server import Server, answering
 from csmd.embedding import supervisor
 from csmd.embedding.supervisor import Embedder
 from csmd.store import files
-from csmd.store.core import Store, whole
+from csmd.store.core import Store, run_to_end
 from csmd.tools import named
 from csmd.tools.registry import ToolContext
 
@@ -59,7 +59,7 @@ class Parts:
         lane = named(tool).lane
 
         def call(rows: Any) -> Any:
-            return whole(answering(self.tools, self.background.context.noted, rows, tool, params))
+            return run_to_end(answering(self.tools, self.background.context.noted, rows, tool, params))
 
         return call(None) if lane is None else self.store.read(call, lane=lane)
 

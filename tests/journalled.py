@@ -23,7 +23,7 @@ from csmd.store import (
     receipts,
     topics,
 )
-from csmd.store.core import Store, whole
+from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 
@@ -147,7 +147,7 @@ def found_by_words(store: Store) -> list[Any]:
 
 
 def sound(store: Store) -> dict[str, Any]:
-    return store.read(lambda rows: integrity.broken(rows, store.hash_key))
+    return store.read(lambda rows: integrity.violations(rows, store.hash_key))
 
 
 def memory_of(rows: Rows, ident: str) -> Memory:
@@ -236,7 +236,7 @@ def _carry_out(rows: Rows, store: Store, seq: int, kind: str, one: str, other: s
 
 
 def undo(store: Store, ident: str) -> stage_undo.Undone:
-    return whole(stage_undo.undo(store, ident, home=store.path.parent, now=LAST, key=store.hash_key))
+    return run_to_end(stage_undo.undo(store, ident, home=store.path.parent, now=LAST, key=store.hash_key))
 
 
 def dream_slowly(path: str) -> None:

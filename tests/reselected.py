@@ -85,7 +85,7 @@ def age(machine: Machine) -> None:
 def looked_at(machine: Machine) -> list[Any]:
     with opened(machine.paths.database, readonly=False) as rows:
         key = rows.value("select value from meta where key = 'hash_key'")
-        assert integrity.integrity(rows) == [] and integrity.broken(rows, key) == {}
+        assert integrity.integrity(rows) == [] and integrity.violations(rows, key) == {}
         return plain(image(rows))
 
 

@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 from csmd import wire
 from csmd.model import Project
 from csmd.privacy.redaction import redact
-from csmd.store import cursors, disk, projects
+from csmd.store import cursors, files, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -41,27 +41,27 @@ _PORTS = {"ssh": ":22", "https": ":443", "http": ":80", "git": ":9418"}
 
 
 class Disk(Protocol):
-    """What is asked of a disk; no answer raises. `csmd.store.disk` asks the real one."""
+    """What is asked of a disk; no answer raises. `csmd.store.files` asks the real one."""
 
-    def read(self, path: str, limit: int = ...) -> str | None:
+    def read_small(self, path: str, limit: int = ...) -> str | None:
         """The beginning of a file's text, "" for a directory, None when there is nothing to read."""
 
-    def real(self, path: str) -> tuple[str, bool]:
+    def resolve(self, path: str) -> tuple[str, bool]:
         """The path with every link resolved, and whether it is there."""
 
     def is_link(self, path: str) -> bool:
         """Whether a name is a symbolic link."""
 
-    def is_gone(self, path: str) -> bool:
+    def is_missing(self, path: str) -> bool:
         """Whether nothing is at a path; a directory that may not be looked at is not gone."""
 
-    def same(self, one: str, other: str) -> bool:
+    def is_same_file(self, one: str, other: str) -> bool:
         """Whether both name one existing file or directory (device and inode)."""
 
-    def names(self, folder: str) -> list[str]:
+    def entries(self, folder: str) -> list[str]:
         """What a directory holds; [] for none."""
 
-    def stamp(self, path: str) -> str:
+    def file_stamp(self, path: str) -> str:
         """What a file keeps when its directory is moved and no copy has: its inode and time of change; "" for nothing."""
 
 
@@ -89,7 +89,7 @@ def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
         if main is not None and main.root == owner:
             return _project(main.kind, "git", main.common, root=owner, place=place, data=main.common)
     path = at(owner, place=place)
-    return replace(path, gone=True, worktree_of=_beside(owner, disk)) if disk.is_gone(owner) else path
+    return replace(path, gone=True, worktree_of=_beside(owner, disk)) if disk.is_missing(owner) else path
 
 
 def at(root: str, *, place: str = "") -> Project:
@@ -141,10 +141,10 @@ def with_marks(project: Project, *, disk: Disk) -> Project:
     """
     if project.kind == "path":
         files = [f"{project.root}/{name}" for name in MARKERS]
-        held = [(disk.stamp(file), text) for file in files if (text := disk.read(file))]
+        held = [(disk.file_stamp(file), text) for file in files if (text := disk.read_small(file))]
         return replace(project, fingerprint=_digest(f"path:{held}") if held else "")
-    first = (disk.read(f"{project.data}/logs/HEAD", 4096) or "").partition("\n")[0]
-    remote = remote_in(disk.read(f"{project.data}/config") or "")
+    first = (disk.read_small(f"{project.data}/logs/HEAD", 4096) or "").partition("\n")[0]
+    remote = remote_in(disk.read_small(f"{project.data}/config") or "")
     return replace(project, fingerprint=_digest(f"git:{first}") if first else "", remote=remote)
 
 
@@ -181,7 +181,7 @@ def normal_remote(url: str) -> str:
 
 def _place(path: str, disk: Disk) -> tuple[str, bool]:
     """The one name of a directory, and whether it is there; one that is not keeps the name it was given."""
-    place, there = disk.real(_clean(path[:MAX_PATH]))
+    place, there = disk.resolve(_clean(path[:MAX_PATH]))
     place = wire.clean(place)
     return (_spelled(place, disk) if there else unicodedata.normalize("NFC", place)), there
 
@@ -196,10 +196,12 @@ def _spelled(place: str, disk: Disk) -> str:
         others = [form for form in dict.fromkeys(forms) if form != name]
         if not others:
             continue
-        if not any(disk.same(f"{folder.rstrip('/')}/{name}", f"{folder.rstrip('/')}/{other}") for other in others):
+        if not any(
+            disk.is_same_file(f"{folder.rstrip('/')}/{name}", f"{folder.rstrip('/')}/{other}") for other in others
+        ):
             break  # this directory tells names apart, and so do those around it
         folded = _folded(name)
-        parts[depth] = next((held for held in disk.names(folder) if _folded(held) == folded), name)
+        parts[depth] = next((held for held in disk.entries(folder) if _folded(held) == folded), name)
         parts[depth] = unicodedata.normalize("NFC", wire.clean(parts[depth]))
     return "/".join(parts)
 
@@ -213,12 +215,12 @@ def _repository(place: str, disk: Disk) -> _Repository | None:
     for candidate in _upwards(place):
         inside = candidate.rstrip("/")
         marker = f"{inside}/.git"
-        text = disk.read(marker)
+        text = disk.read_small(marker)
         if text is None:
             if _is_bare(candidate, disk):
                 return _Repository(common=candidate, root=_shown(candidate))
         elif text == "":
-            if disk.read(f"{marker}/HEAD") is not None:
+            if disk.read_small(f"{marker}/HEAD") is not None:
                 return _Repository(common=_real(marker, disk) if disk.is_link(marker) else marker, root=candidate)
         elif text.startswith("gitdir:"):
             return _linked(candidate, text.removeprefix("gitdir:").partition("\n")[0].strip(), disk)
@@ -233,7 +235,7 @@ def _upwards(place: str) -> Iterator[str]:
 def _linked(candidate: str, target: str, disk: Disk) -> _Repository:
     """The repository that a `.git` file points at: a worktree's, a submodule's, or one with its data elsewhere."""
     git_dir = _real(_join(candidate, target), disk)
-    shared = (disk.read(f"{git_dir}/commondir") or "").strip()
+    shared = (disk.read_small(f"{git_dir}/commondir") or "").strip()
     common = _real(_join(git_dir, shared), disk) if shared else git_dir
     name = PurePosixPath(common).name
     if _MODULES.search(common):
@@ -249,7 +251,7 @@ def _is_bare(folder: str, disk: Disk) -> bool:
     """Whether a directory is a repository without a work tree; looked at only where its name says so."""
     if not folder.endswith((".git", "/.bare")) or folder.endswith("/.git"):
         return False
-    return disk.read(f"{folder}/HEAD") is not None and disk.read(f"{folder}/objects") == ""
+    return disk.read_small(f"{folder}/HEAD") is not None and disk.read_small(f"{folder}/objects") == ""
 
 
 def _shown(bare: str) -> str:
@@ -258,7 +260,7 @@ def _shown(bare: str) -> str:
 
 
 def _real(path: str, disk: Disk) -> str:
-    return wire.clean(disk.real(path)[0])
+    return wire.clean(disk.resolve(path)[0])
 
 
 def _project(
@@ -314,12 +316,12 @@ class Places:
 
 def identified(cwd: str, *, start: str = "") -> Project:
     """The project of a directory, without its marks: they are read for a project that is not known yet."""
-    return identify(cwd, disk=disk, start=start)
+    return identify(cwd, disk=files, start=start)
 
 
 def marked(place: Project) -> Project:
     """A project with its fingerprint and remote."""
-    found = with_marks(place, disk=disk)
+    found = with_marks(place, disk=files)
     if found.worktree_of is not None:
         found = replace(found, worktree_of=marked(found.worktree_of))
     return replace(found, remote=redact(found.remote, Counter())) if found.remote else found
@@ -393,7 +395,8 @@ def lost_worktrees_of(said: Iterable[tuple[str, str]]) -> list[tuple[Project, Pr
 def note(rows: Rows, found: Iterable[tuple[Project, Project]], *, now: str) -> int:
     """Has worktrees count to their repositories; how many projects were merged for it."""
     return sum(
-        projects.bring_home(rows, worktree, repository, is_gone=disk.is_gone, now=now) for worktree, repository in found
+        projects.bring_home(rows, worktree, repository, is_gone=files.is_missing, now=now)
+        for worktree, repository in found
     )
 
 
@@ -402,7 +405,7 @@ def _by_path(roots: Iterable[str]) -> list[tuple[Project, Project]]:
     found = []
     for root in roots:
         place = identified(root)
-        if not disk.is_gone(root):
+        if not files.is_missing(root):
             continue
         if place.root != root and was_worktree(root):
             found.append((at(root), marked(place)))

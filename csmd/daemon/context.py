@@ -23,8 +23,8 @@ from csmd.errors import CsmdError, StoreError
 from csmd.exclusions import Excludes, PauseFile
 from csmd.model import Brief, Event
 from csmd.recall import hybrid_search
-from csmd.store import activity, disk
-from csmd.store.activity import Composed, Recalled
+from csmd.store import activity, files
+from csmd.store.activity import Composition, Lookup
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.text import tokens
@@ -181,12 +181,12 @@ class LookupLog:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._composed: deque[Composed] = deque(maxlen=MOST_WAITING)
-        self._recalled: deque[Recalled] = deque(maxlen=MOST_WAITING)
+        self._composed: deque[Composition] = deque(maxlen=MOST_WAITING)
+        self._recalled: deque[Lookup] = deque(maxlen=MOST_WAITING)
 
     def composed(self, event: Event, brief: Brief, took_s: float) -> None:
         """Notes what was composed for an event, and of a prompt that it was looked for."""
-        made = Composed(
+        made = Composition(
             at=event.at, session_id=event.session_id, event=event.name, chosen=len(brief.items), cut=brief.cut,
             tokens=brief.tokens, degraded=len(brief.degraded), ms=round(took_s * 1000),
         )  # fmt: skip
@@ -202,14 +202,14 @@ class LookupLog:
             self._asked(kind, str(params[words]), [float(one["score"]) for one in result[found]], took_s)
 
     def _asked(self, kind: str, words: str, scores: Sequence[float], took_s: float) -> None:
-        asked = Recalled(
+        asked = Lookup(
             at=now_iso(), kind=kind, query_hash=tokens.keyed_hash(words, self._store.hash_key), results=len(scores),
             top=max(scores, default=0.0), ms=round(took_s * 1000),
         )  # fmt: skip
         with self._lock:
             self._recalled.append(asked)
 
-    def waiting(self) -> tuple[list[Composed], list[Recalled]]:
+    def waiting(self) -> tuple[list[Composition], list[Lookup]]:
         """What is not written down yet, the latest first."""
         with self._lock:
             return list(reversed(self._composed)), list(reversed(self._recalled))
@@ -251,7 +251,7 @@ def excludes(config: Config, pauses: PauseFile) -> Excludes:
     """What the user wants left out."""
     settings = config.settings
     return Excludes(
-        projects=settings.privacy_exclude, files=settings.files_left_out, is_off=disk.is_off, pauses=pauses
+        projects=settings.privacy_exclude, files=settings.files_left_out, is_off=files.has_off_mark, pauses=pauses
     )  # fmt: skip
 
 

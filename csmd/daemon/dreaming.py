@@ -31,7 +31,7 @@ from csmd.errors import ConfigError, CsmdError, StoreError
 from csmd.exclusions import Pauses
 from csmd.privacy.redaction import redact
 from csmd.store import backup, dreams, files
-from csmd.store.core import a_moment, whole
+from csmd.store.core import run_briefly, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.tools.dreams import count_facts, dream_json
@@ -279,7 +279,7 @@ class Edited:
         stamp = instruction_files.stamp(map(str, self._pages()))
         store, directory = self._context.store, self._context.config.paths.memory
         # What undoing a dream has left half done is no edit.
-        whole(undo.finish(store, home=self._context.config.paths.home, now=now_iso()))
+        run_to_end(undo.finish(store, home=self._context.config.paths.home, now=now_iso()))
         done = page_edits.step(store, directory, now=now_iso(), key=store.hash_key, pauses=self._away())
         self._read = stamp
         return done
@@ -397,13 +397,13 @@ def _choose_anew(night: Night) -> Generator[None]:
     yield
     found = yield from reselection.plan_reselection(store.read, key=store.hash_key)
     if found.needs_person and not night.confirmed:
-        store.write(dreams.settle)
+        store.write(dreams.mark_reselected)
         raise CsmdError(
             f"choosing old memories anew would archive {len(found.archived)} of {len(found.kept) + len(found.archived)}",
             hint="`csmd distill --again --dry-run` shows them; `csmd distill --again --yes` does it",
         )
     yield from reselection.carry_out(store, night.dream, found, now=night.now(), key=store.hash_key)
-    store.write(dreams.settle)
+    store.write(dreams.mark_reselected)
 
 
 #: Why a dream chooses old memories anew, and what such a one does in place of STEPS.
@@ -526,7 +526,7 @@ class Dreaming:
             self._job, self.dream(self._job), log_file=self._context.config.paths.log_file
         )
         self._went_on = time.monotonic()
-        if a_moment(self._batches):
+        if run_briefly(self._batches):
             self._batches = self._job = None
         return True
 
@@ -589,7 +589,7 @@ class Dreaming:
 
     def _begin(self, rows: Rows, why: str) -> Dream:
         """Notes the dream; whatever is still noted as running was killed, for this daemon alone dreams in this store."""
-        dreams.interrupted(rows, now=now_iso())
+        dreams.fail_interrupted(rows, now=now_iso())
         if why == AGAIN and (broken_off := dreams.reopen(rows, why=why)):
             return broken_off
         sessions = dreams.sessions_since(rows, self._since(rows, datetime.now(UTC)))
@@ -616,7 +616,7 @@ class Dreaming:
         """Whether the memories of an older csmd wait to be chosen anew; asked of the rows until they do not."""
         if self._reselection_due and self._context.config.settings.stages_distill:
             failed = self._context.store.read(lambda rows: next(iter(dreams.history(rows, limit=1)), None))
-            self._reselection_due = self._context.store.read(dreams.is_due)
+            self._reselection_due = self._context.store.read(dreams.is_reselection_due)
             # What failed for want of room, say, is not tried every minute.
             lately = (
                 failed is not None
@@ -694,6 +694,6 @@ def dreams_already(holder: Holder) -> str:
 def resume_dreams(context: Context) -> None:
     """Ends what a killed daemon left: a dream was broken off, and the next one plans anew; what was undone gets its files back."""
     store, home = context.store, context.config.paths.home
-    store.write(lambda rows: dreams.interrupted(rows, now=now_iso()))
+    store.write(lambda rows: dreams.fail_interrupted(rows, now=now_iso()))
     # Where the disk does not take them `csmd status` says so, and the next reading of the pages tries again.
-    context.guard("undo", lambda: whole(undo.finish(store, home=home, now=now_iso())) > 0)
+    context.guard("undo", lambda: run_to_end(undo.finish(store, home=home, now=now_iso())) > 0)

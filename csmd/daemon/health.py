@@ -273,8 +273,10 @@ class Alarms:
         # The daemon's age is counted by the clock that nobody sets.
         began = max(iso(now - timedelta(seconds=uptime_s)), installed)
 
-        def look(rows: Rows) -> tuple[list[events.HookedSession], list[events.Unheard], list[tuple[int, str, str]]]:
-            noted = events.unheard_noted(rows)
+        def look(
+            rows: Rows,
+        ) -> tuple[list[events.HookedSession], list[events.UnreportedSession], list[tuple[int, str, str]]]:
+            noted = events.unreported_sessions(rows)
             live = events.live_sessions(
                 rows, began=began, lively=iso(now - timedelta(seconds=LIVELY_S)),
                 answered=iso(now - timedelta(seconds=ANSWERED_S)), now=iso(now),
@@ -297,8 +299,8 @@ class Alarms:
         if new or gone:
 
             def write(rows: Rows) -> None:
-                events.drop_unheard(rows, gone)
-                events.note_unheard(rows, [one.id for one in new], at=iso(now))
+                events.drop_unreported(rows, gone)
+                events.note_unreported(rows, [one.id for one in new], at=iso(now))
 
             store.write(write)
         left = [note for note in notes if note.session not in gone]

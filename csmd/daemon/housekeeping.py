@@ -217,7 +217,7 @@ def drop_expired(store: Store, settings: Settings, *, now: datetime) -> bool:
         dropped = turns.drop_old_output(rows, before=before, days=days, limit=BATCH_TURNS) if days else 0
         if not dropped and (kept_days := settings.checkpoint_keep_days):
             dropped = checkpoints.drop_old(rows, before=iso(now - timedelta(days=kept_days)), limit=BATCH_TURNS)
-        if not dropped and turns.room_taken(rows, limit=limit).is_over:
+        if not dropped and turns.room_used(rows, limit=limit).is_over:
             dropped = turns.drop_oldest_output(rows, limit=BATCH_TURNS)
         return dropped
 
@@ -226,7 +226,7 @@ def drop_expired(store: Store, settings: Settings, *, now: datetime) -> bool:
 
 def retention_figures(rows: Rows, settings: Settings, counters: dict[str, int]) -> dict[str, Any]:
     """What `csmd status` says of the room that is used; sizes in bytes, a limit of 0 is none."""
-    room = turns.room_taken(rows, limit=settings.storage_max_mb * MB)
+    room = turns.room_used(rows, limit=settings.storage_max_mb * MB)
     return {
         "used_bytes": room.used,
         "limit_bytes": room.limit,
@@ -238,7 +238,7 @@ def retention_figures(rows: Rows, settings: Settings, counters: dict[str, int]) 
 
 def retention_warnings(rows: Rows, settings: Settings) -> list[str]:
     """What the user should know before, or because, tool output goes for want of room."""
-    room = turns.room_taken(rows, limit=settings.storage_max_mb * MB)
+    room = turns.room_used(rows, limit=settings.storage_max_mb * MB)
     if not room.is_short:
         return []
     said = f"storage: {room.used / MB:.0f} MB of storage.max_mb {settings.storage_max_mb}"

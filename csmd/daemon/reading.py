@@ -64,7 +64,7 @@ def read(
 def sweep(context: Context, *, full: bool) -> int:
     """Finds every transcript that has grown; only those written to in the last hour unless `full`; how many."""
     if full:
-        known = context.store.read(cursors.known_positions)
+        known = context.store.read(cursors.file_positions)
         roots = [str(root) for root in context.roots()]
         elsewhere = (path for path in known if not path.startswith(tuple(f"{root}/" for root in roots)))
         on_disk = chain.from_iterable(
@@ -75,7 +75,7 @@ def sweep(context: Context, *, full: bool) -> int:
         _forget_trouble_of_lost_files(context)
         return len(grown)
     since = time.time_ns() - LIVE_S * 1_000_000_000
-    live = context.store.read(lambda rows: cursors.positions_written_since(rows, since, most=MOST_LIVE))
+    live = context.store.read(lambda rows: cursors.file_positions_since(rows, since, most=MOST_LIVE))
     grown = [one for path in live if (one := transcripts.look(path)) and transcripts.has_grown(one, live)]
     for one in grown:
         context.hint(one.path)

@@ -118,7 +118,7 @@ def _few(rows: dict[str, int]) -> dict[str, int]:
     return {name: rows.get(name, 0) for name in ("turns", "memories", "statements", "tombstones", "sessions")}
 
 
-def _lost(made: recovery.Found, *, key_lost: bool) -> list[str]:
+def _lost(made: recovery.Salvaged, *, key_lost: bool) -> list[str]:
     """What could not be read, in words; what transcripts bring back is still among it."""
     lost = [
         f"{table}: {number} places could not be read, {made.filled.get(table, 0)} rows came from the backup"

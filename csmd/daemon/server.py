@@ -35,7 +35,7 @@ from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
 from csmd.hosts.claude import hooks
 from csmd.model import Event, Project
 from csmd.store import activity, files
-from csmd.store.core import Ended, Lane, Precedence, Store, a_moment, whole
+from csmd.store.core import Ended, Lane, Precedence, Store, run_briefly, run_to_end
 from csmd.store.sqlite import Rows
 from csmd.tools import TOOLS, named
 from csmd.tools.registry import ToolContext
@@ -399,7 +399,7 @@ class Server(threading.Thread):
             raise BadInput("a call's parameters are not a JSON object")
         lane, noted = named(request.name).lane, self.background.context.noted
         if lane is None:
-            answer = whole(answering(self.tools, noted, None, request.name, params))
+            answer = run_to_end(answering(self.tools, noted, None, request.name, params))
             self._send(waiting.identity, Reply(status="ok", body=_json(answer)))
             return
         self._answer(waiting, lane, lambda rows: answering(self.tools, noted, rows, request.name, params))
@@ -409,7 +409,7 @@ class Server(threading.Thread):
 
         def go_on(rows: Rows) -> tuple[Generator[None, None, Any], Ended[Any] | None]:
             steps = begun(rows)
-            return steps, a_moment(steps)
+            return steps, run_briefly(steps)
 
         def then(found: tuple[Generator[None, None, Any], Ended[Any] | None]) -> None:
             steps, ended = found

@@ -90,7 +90,9 @@ class Awaited:
 
     def _part(self, before: str) -> bool:
         after = self._after
-        over, self._after = self._store.read(lambda rows: events.over(rows, before=before, after=after, most=LOOKED_AT))
+        over, self._after = self._store.read(
+            lambda rows: events.expired_provisional(rows, before=before, after=after, most=LOOKED_AT)
+        )
         return bool(over) and any(self._store.write(lambda rows: events.close_provisional(rows, over)))
 
 
@@ -105,7 +107,7 @@ def embed_waiting(context: Context, *, rows_at_once: int) -> int:
     if name is None:
         return 0
     known = store.read(lambda rows: vectors.model_seq(rows, name))
-    if not store.read(lambda rows: vectors.is_any_left(rows, known)):
+    if not store.read(lambda rows: vectors.has_waiting(rows, known)):
         return 0
     if known is None:
         dim = len(context.embedder.embed(["dimension"], deadline_s=None)[0])
@@ -182,7 +184,7 @@ class Reindex:
         name = self._context.model_name()
         if name is not None:
             model = store.read(lambda rows: vectors.model_seq(rows, name))
-            if store.read(lambda rows: vectors.is_any_left(rows, model)):
+            if store.read(lambda rows: vectors.has_waiting(rows, model)):
                 return 0
         done = store.write(passages.drop_turn_index)
         self._through = not done

@@ -66,8 +66,8 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
     counters, known_clients = activity.counters(rows), health.describe_clients(rows, config)
     figures = housekeeping.retention_figures(rows, config.settings, counters)
     return {
-        "waiting": vectors.left(rows, vectors.model_seq(rows, model)) if model else 0,
-        "counts": activity.known(rows),
+        "waiting": vectors.count_waiting(rows, vectors.model_seq(rows, model)) if model else 0,
+        "counts": activity.tallied_counts(rows),
         "memories": _memories(activity.memories_by(rows)),
         "counters": counters,
         "corrected": turns.corrected_speakers(rows, counters),

@@ -131,7 +131,9 @@ def write_export(context: Context, job: Task) -> Iterator[None]:
         job.progress.update(step="writing", done=total)
         go_on(context)
         yield
-    every, forgotten = context.store.read(lambda rows: (len(exports.seqs(rows, None)), tombstones.number(rows)))
+    every, forgotten = context.store.read(
+        lambda rows: (len(exports.seqs(rows, None)), tombstones.count_forgotten(rows))
+    )
     job.result.update(
         path=str(directory / transfer.NAME), memories=total, project=job.order["project"], elsewhere=every - total,
         forgotten=forgotten, took_s=round(time.monotonic() - began, 3), degraded=[],
@@ -586,7 +588,7 @@ def _sessions(context: Context, job: Task) -> tuple[list[Past], list[Past]]:
         root = job.path if Path(job.path).is_dir() else str(Path(job.path).parent)
         return backlog.in_order(transcripts.listed(Path(job.path)), [root]), []
     roots = [str(root) for root in context.roots()]
-    known = context.store.read(cursors.known_positions)
+    known = context.store.read(cursors.file_positions)
     found = {one.path: one for root in roots for one in transcripts.listed(Path(root))}
     for path in [*map(str, context.take_hints()), *known]:
         if path not in found and (one := transcripts.look(path)):
@@ -628,7 +630,7 @@ def _embed_all(context: Context, parts: Tasks, job: Task) -> Generator[None, Non
         yield from _link_all(context, parts, job)
         return [NO_MODEL]
     model = context.store.read(lambda rows: vectors.model_seq(rows, name))
-    total = context.store.read(lambda rows: vectors.left(rows, model))
+    total = context.store.read(lambda rows: vectors.count_waiting(rows, model))
     done = 0
     try:
         while not context.stopping and (made := parts.stages.embed_some()):

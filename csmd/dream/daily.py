@@ -437,7 +437,7 @@ def _leave(store: Store, directory: Path) -> int:
 def _again(store: Store, directory: Path) -> int:
     """Takes what was forgotten out of the parts of some days."""
     as_of, found = store.read(
-        lambda rows: (tombstones.forgettings(rows), markdown_pages.days_due(rows, "again", limit=BATCH))
+        lambda rows: (tombstones.forgetting_state(rows), markdown_pages.days_due(rows, "again", limit=BATCH))
     )
     changed: set[str] = set()
     for part in found:
@@ -501,7 +501,7 @@ def _note_moved(rows: Rows, *, dream: int, home: Path, old: Path, new: Path, tex
 
 
 def _tell(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
-    as_of, after = store.read(lambda rows: (tombstones.forgettings(rows), cursors.cursor(rows, STAGE, "digests")))
+    as_of, after = store.read(lambda rows: (tombstones.forgetting_state(rows), cursors.cursor(rows, STAGE, "digests")))
     found = store.read(lambda rows: markdown_pages.days_waiting(rows, after=after, limit=LOOKED_AT))
     written: list[tuple[Ending, str]] = []
     held = False
@@ -581,7 +581,7 @@ def _live(store: Store, directory: Path, *, now: str, here: Here, new: bool = Tr
     """Writes a file for each session that goes on (with `new` also where there is none yet), and takes away those of sessions that have ended."""
     since = (datetime.fromisoformat(now) - timedelta(hours=QUIET_H)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] + "Z"
     found = store.read(lambda rows: markdown_pages.live_endings(rows, since=since, limit=MOST_LIVE))
-    gone, _ = store.read(tombstones.forgettings)
+    gone, _ = store.read(tombstones.forgetting_state)
     changed = 0
     wanted: set[Path] = set()
     for one in found:

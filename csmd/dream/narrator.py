@@ -415,7 +415,7 @@ def _failed(rows: Rows, project: int) -> list[Failed]:
     for error in failures.listing(rows, [project], limit=MOST_ERRORS):
         if not error.command:
             continue
-        shown = turns.failures_shown(rows, error.error_seq, project, limit=MOST_TURNS)
+        shown = turns.failure_turns(rows, error.error_seq, project, limit=MOST_TURNS)
         mended = [one for one in shown if one.mended]
         found.append(
             Failed(

@@ -470,7 +470,7 @@ def report(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
     def is_edited(row: PageRow) -> bool:
         raw = None if row.held or row.problem else page_files.read_bytes(directory / row.path)
         # As most are, which need not be looked into.
-        is_known = raw is None or row.is_known(raw.decode("utf-8", "replace"))
+        is_known = raw is None or row.is_unedited(raw.decode("utf-8", "replace"))
         return not is_known and not page_files.is_read(raw, row, purged)
 
     # What is told is text: a name need not be.
@@ -503,7 +503,7 @@ def _look(directory: Path, row: PageRow, purged: Marks) -> _Page:
     if raw is not None:
         page.text, page.problem = page_files.read_clean(raw, purged)
         page.new = Read() if page.problem else page_format.parse_page(page.text)
-        if row.is_known(page.text) and not page.problem:
+        if row.is_unedited(page.text) and not page.problem:
             # What a person wrote is known with the memories that their lines stand for.
             now, was = ([page_lines.key(item.text) for _, item in read.lines()] for read in (page.new, page.base))
             page.new = page.base = page.base if now == was else page.new
@@ -526,7 +526,7 @@ def _is_other(page: _Page, directory: Path) -> bool:
         return page.problem != row.problem
     if not page.is_there:
         return bool(row.text) and not (row.held and (directory / row.held).exists())
-    return not row.is_known(page.text) or bool(row.held)
+    return not row.is_unedited(page.text) or bool(row.held)
 
 
 def _take_in(

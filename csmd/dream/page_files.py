@@ -21,7 +21,7 @@ from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import redact
 from csmd.recall import threads
 from csmd.store import dreams, failures, files, markdown_pages, tombstones, topics
-from csmd.store.core import Store, whole
+from csmd.store.core import Store, run_to_end
 from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
 from csmd.text import display, page_lines
@@ -304,7 +304,7 @@ def write(
             seen, known = stamp, store.read(markdown_pages.pages)
             # What is written goes by what is believed together.
             plan = partial(plan_pages, known=known, facts=facts, key=store.hash_key)
-            every = store.read(lambda rows, plan=plan: whole(plan(rows)))  # type: ignore[misc]
+            every = store.read(lambda rows, plan=plan: run_to_end(plan(rows)))  # type: ignore[misc]
             purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
             todo = [one for one in every if tried.get(one.path) != one and (only is None or one.path in only)]
         if not todo:
@@ -414,7 +414,7 @@ def is_read(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:
     if raw is None or row is None:
         return raw is None and row is None
     said, problem = read_clean(raw, purged)
-    return not problem and row.is_known(said)
+    return not problem and row.is_unedited(said)
 
 
 def _may_write(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:

@@ -104,11 +104,11 @@ def plan_reselection(read: Read, *, key: bytes) -> Steps[Plan]:
         said += read(partial(_said, session=session, key=key))
         yield
     held: list[Memory] = []
-    keys = read(dreams.seqs)
+    keys = read(dreams.reselectable_seqs)
     for start in range(0, len(keys), dreams.READ):
-        held += read(partial(dreams.part, keys=keys[start : start + dreams.READ]))
+        held += read(partial(dreams.reselectable_memories, keys=keys[start : start + dreams.READ]))
         yield
-    found = match_statements(held, said, before=read(dreams.archived))
+    found = match_statements(held, said, before=read(dreams.count_not_chosen))
     made: list[Said] = []
     for start in range(0, len(found.made), dreams.READ):
         made += read(partial(_unknown, found=found.made[start : start + dreams.READ], key=key))
@@ -203,7 +203,7 @@ def _make(rows: Rows, *, said: Said, note: Note, now: str, key: bytes) -> None:
 def _archive(rows: Rows, *, memory: Memory, note: Note, now: str) -> None:
     is_now = memories.by_id(rows, memory.id)
     # What was only looked at or linked since is still what the plan saw; what was said again is not.
-    if is_now is None or is_now.tier == "archive" or dreams.part(rows, [memory.seq]) != [is_now]:
+    if is_now is None or is_now.tier == "archive" or dreams.reselectable_memories(rows, [memory.seq]) != [is_now]:
         return
     if (is_now.text, is_now.provenance) == (memory.text, memory.provenance):
         act = partial(

@@ -98,7 +98,7 @@ def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[
 
 def _part(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, Any]:
     """Some of a scope's memories, and what is known of them, by the fields of a snapshot."""
-    decided = dreams.decided(rows, place, seqs)
+    decided = dreams.past_decisions(rows, place, seqs)
     return {
         "memories": {memory.id: memory for memory in dreams.still_held(rows, seqs)},
         "topics": dreams.dream_topics(rows, place, seqs),
@@ -113,7 +113,7 @@ def _abroad(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
 
     What somebody has taken back from there is not lifted again.
     """
-    back = dreams.not_lifted(rows, seqs)
+    back = dreams.not_generalized(rows, seqs)
     stated = [memory for memory in memories.by_seqs(rows, seqs).values() if memory.id not in back]
     names = {seq: projects.name_of(rows, seq) for seq in {memory.project_seq for memory in stated}}
     return {
@@ -230,7 +230,7 @@ def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) ->
     if action.kind == "lift" and action.made is not None:
         made = supersession.aged(rows, action.made)
         memories.insert(rows, made, text_hash=tokens.keyed_hash(made.text, key))
-        belief_changes.note(rows, made.id, dreams.LIFTED, "", memory.id, action.reason, belief_changes.DREAM, now)
+        belief_changes.note(rows, made.id, dreams.GENERALIZED, "", memory.id, action.reason, belief_changes.DREAM, now)
         return [made.id]
     if action.kind == "ask" and other is not None:
         at = belief_changes.stated_at(rows, other)

@@ -38,7 +38,7 @@ from csmd.model import (
     Tier,
 )
 from csmd.privacy.redaction import redact
-from csmd.store import disk, exports, files, memories, tombstones, workspaces
+from csmd.store import exports, files, memories, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, tokens
@@ -378,7 +378,7 @@ def _put(
                 exports.add_sources(rows, known.seq, one)
                 taken.vouched += _vouch(rows, known, one, key=key, now=now)
             # An import that was interrupted is gone on with; nobody's file says what leads from a memory of a trusted one.
-            if exports.is_in_part(rows, known.id) and (trusted or known.origin == remember.MODEL_SAVED):
+            if exports.is_import_incomplete(rows, known.id) and (trusted or known.origin == remember.MODEL_SAVED):
                 fresh.append(number)
             continue
         ident = (
@@ -387,7 +387,7 @@ def _put(
             else supersession.free_identity(rows, project, one["text"])
         )
         exports.put(rows, ident, one, project=project, text_hash=text_hash)
-        exports.note_brought(rows, ident, reason="it was imported", now=now, state=exports.IN_PART)
+        exports.note_imported(rows, ident, reason="it was imported", now=now, state=exports.INCOMPLETE)
         renamed[one["id"]] = ident
         taken.new += 1
         fresh.append(number)
@@ -400,7 +400,7 @@ def _placed(rows: Rows, said: Mapping[str, str], taken: Taken, *, here: Project 
         said = {**said, "remote": normal_remote(said["remote"])}
     project = exports.place(rows, said, now=now, here=here)
     if said and said["kind"] != workspaces.KIND:
-        root, is_gone = workspaces.root_of(rows, project), disk.is_gone(said["root"])
+        root, is_gone = workspaces.root_of(rows, project), files.is_missing(said["root"])
         if is_gone or (here is not None and here.remote == said["remote"] != "" and here.root != root):
             taken.placed[said["root"], "" if is_gone and root == said["root"] else root, said["remote"]] += 1
     return project
@@ -413,7 +413,7 @@ def _vouch(rows: Rows, here: Memory, one: Mapping[str, Any], *, key: bytes, now:
     raised = replace(here, authority=one["authority"], origin=one["origin"], pinned=bool(one["pinned"]))
     memories.update_belief(rows, raised)
     exports.put_scene(rows, here.seq, _without_purged(rows, one, key=key))
-    exports.note_brought(rows, here.id, reason="somebody vouched for it", now=now)
+    exports.note_imported(rows, here.id, reason="somebody vouched for it", now=now)
     return True
 
 
@@ -421,9 +421,9 @@ def _join(rows: Rows, *, joined: Iterable[dict[str, Any]], renamed: Mapping[str,
     for found in joined:
         one, ident = _without_purged(rows, found, key=key), renamed.get(found["id"], found["id"])
         memory = memories.by_id(rows, ident)
-        if memory is not None and exports.is_in_part(rows, ident):
+        if memory is not None and exports.is_import_incomplete(rows, ident):
             exports.add_annotations(rows, memory.seq, ident, one, renamed=renamed)
-            exports.note_whole(rows, ident)
+            exports.mark_import_complete(rows, ident)
 
 
 def _without_purged(rows: Rows, one: Mapping[str, Any], *, key: bytes) -> dict[str, Any]:
@@ -566,4 +566,4 @@ def _memos_put(
         taken.known += bool(ident) and not new
         taken.forgotten += not ident
         if new and memories.by_id(rows, ident) is not None:
-            exports.note_brought(rows, ident, reason="from the assistant's own memory", now=now)
+            exports.note_imported(rows, ident, reason="from the assistant's own memory", now=now)

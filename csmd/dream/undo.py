@@ -265,7 +265,7 @@ def undo_rows(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> 
     paths = store.read(lambda rows: dreams.paths_of(rows, seqs))
     texts = {path: read_text(home / path) for path in paths}
     for seq in seqs:
-        keys = store.read(partial(dreams.keys, dream=seq))[::-1]
+        keys = store.read(partial(dreams.change_seqs, dream=seq))[::-1]
         for start in range(0, len(keys), BATCH):
             store.write(partial(_rows_back, keys=keys[start : start + BATCH], now=now, key=key))
             yield
@@ -301,7 +301,7 @@ def _rows_back(rows: Rows, *, keys: Sequence[int], now: str, key: bytes) -> None
 def _not_again(rows: Rows, change: Change, *, now: str) -> None:
     """Notes on what an action rested on that it was undone, where no audit of what it changed tells: no dream does it again."""
     if change.kind == "lift":
-        about, note, after = change.evidence, dreams.NOT_LIFTED, ""
+        about, note, after = change.evidence, dreams.NOT_GENERALIZED, ""
     elif change.kind == "ask":
         about = change.evidence[1::-1]  # the newer comes first there
         note, after = dreams.NOT_ASKED, ":".join(about)
@@ -334,7 +334,7 @@ def _back(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]
         done_by_hand = here[ident] != then and is_back(belief_changes.content_of(row.was), here[ident])
         if stays[ident] or done_by_hand:
             continue
-        belief_changes.take_back(rows, row.was, row.then, at=now)
+        belief_changes.revert_change(rows, row.was, row.then, at=now)
         memory = memories.by_id(rows, ident)
         if memory is not None and was_used(then, here[ident]):
             # Its age begins again: that it was used was no dream's doing.
@@ -371,7 +371,7 @@ def _told(store: Store, found: Sequence[Dream]) -> Generator[None, None, Undone]
     kept: dict[str, Kept] = {}
     paths: dict[str, bool] = {}
     for dream in found:
-        for seq in store.read(partial(dreams.keys, dream=dream.seq))[::-1]:
+        for seq in store.read(partial(dreams.change_seqs, dream=dream.seq))[::-1]:
             change = store.read(partial(dreams.change, seq=seq))
             for row in change.rows:
                 back.setdefault(row.was.memory_id, row.kept)

@@ -225,7 +225,7 @@ def _hear(store: Store) -> bool:
     every prompt.
     """
     after = store.read(lambda rows: cursors.cursor(rows, DIGEST, "events"))
-    last, looked, sessions = store.read(lambda rows: digests.reopened(rows, after=after, limit=EVENTS))
+    last, looked, sessions = store.read(lambda rows: digests.ended_sessions_after(rows, after=after, limit=EVENTS))
     if not sessions and looked < EVENTS:
         return False
 
@@ -240,11 +240,11 @@ def _hear(store: Store) -> bool:
 
 def digest_now(store: Store, rows: Rows, session_seq: int) -> None:
     """Digests a session as it is, before it is settled; read from `rows`. The stage looks at it again when it is."""
-    purged = tombstones.purges(rows)
+    purged = tombstones.purge_state(rows)
     made = _made(rows, digests.session(rows, session_seq), store.hash_key)()
 
     def write(writing: Rows) -> None:
-        if tombstones.purges(writing) != purged:
+        if tombstones.purge_state(writing) != purged:
             raise CsmdError("something was purged meanwhile, and the digest may quote it", hint="ask again")
         digests.replace(writing, session_seq, made, turns=0)
 
@@ -260,7 +260,7 @@ def _made(rows: Rows, session: Waiting, key: bytes) -> Callable[[], list[Digest]
     if sessions.is_tampered(rows, keyed_hash(PurePath(session.path).name, key)):
         return list
     entries = [Entry(*row) for row in digests.entries(rows, session.session_seq)]
-    stated = [Stated(*row) for row in digests.stated(rows, session.session_seq)]
+    stated = [Stated(*row) for row in digests.session_statements(rows, session.session_seq)]
     return partial(
         versions,
         [entry for entry in entries if entry.ordinal <= session.turns and entry.text != PURGED],

@@ -337,7 +337,7 @@ def _observe(store: Store, session: Behind) -> int:
         upto = upto if provisional is None else min(upto, provisional - 1)
         noted = sessions.is_tampered(rows, tokens.keyed_hash(PurePath(session.path).name, store.hash_key))
         after = max(0, session.position - WINDOW)
-        return stored.heard(rows, session.session_seq, after=after, upto=upto), upto, noted
+        return stored.turns_for_packets(rows, session.session_seq, after=after, upto=upto), upto, noted
 
     turns, upto, noted = store.read(look)
     if upto <= session.position:

@@ -139,10 +139,10 @@ def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
     """What one conversation gives to choose from, from the beginning of the exchange that its cursor stands in."""
     if sessions.is_tampered(rows, tokens.keyed_hash(PurePath(session.path).name, key)):
         return View([], [], "")
-    begun = cursors.exchange_begun(rows, session.session_seq, at=session.position)
+    begun = cursors.exchange_start(rows, session.session_seq, at=session.position)
     after, found = max(0, begun - 1), list[StoredTurn]()
     for _ in range(LOOKS_BACK):  # to what the assistant said last before that
-        after = max(0, cursors.exchange_begun(rows, session.session_seq, at=after) - 1)
+        after = max(0, cursors.exchange_start(rows, session.session_seq, at=after) - 1)
         found = turns.stream_turns(rows, session.session_seq, after=after, kinds=(*SPOKEN, *BESIDE), written=True)
         if after == 0 or any(turn.ordinal < begun and turn.kind == "assistant" for turn in found):
             break

@@ -120,7 +120,7 @@ def _note(rows: Rows, session: Behind, seen: Sequence[_Seen]) -> int:
     """Writes down the first of what was seen, as far as its turns are still there; how many were looked at."""
     noted, batch = 0, seen[:SEEN_BATCH]
     there = search.turns_by_seq(rows, [one.turn.seq for one in batch])
-    for turn, failure, call, line in core.fitting(batch):
+    for turn, failure, call, line in core.within_short_write(batch):
         noted += 1
         if turn.seq not in there or there[turn.seq].text != turn.text:
             continue  # purged, or a part of it, since it was read
@@ -139,7 +139,7 @@ def _mended(rows: Rows, session: Behind, call: stored.FailureRow, turn: stored.F
     """Notes what mended the failures of the commands that now went well, where something was edited in between."""
     went_well = frozenset(shell_commands.commands(line))
     failed = [
-        one for one in failures.seen_in(rows, session.session_seq, before=turn.ordinal) if one.command in went_well
+        one for one in failures.failures_in(rows, session.session_seq, before=turn.ordinal) if one.command in went_well
     ]
     for error, failure in {one.error_seq: one for one in failed}.items():
         if failures.fixed_until(rows, session.session_seq, error) > failure.ordinal:
@@ -343,7 +343,7 @@ def _edited_since(
     if not last:
         return {}
     first = min(one.ordinal for one in last.values())
-    edits = list(_edits(memories.changes_of(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
+    edits = list(_edits(memories.file_changes_of(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
     prompts = _prompts(rows, session_seq, upto=upto)
     changes, _ = _changes(rows, session_seq, upto=upto)
     said = [Said(one.key, one.text, one.uuid, one.ordinal, one.authority == "user", "") for one in last.values()]
@@ -360,7 +360,7 @@ def _claim(one: Told, users: Mapping[str, str], prompts: Sequence[int]) -> Claim
     return Claim(one.key, one.text, one.ordinal, around, answered if around else 0)
 
 
-def _edits(calls: Iterable[memories.Changed]) -> Iterator[Edit]:
+def _edits(calls: Iterable[memories.FileChange]) -> Iterator[Edit]:
     """What the inputs of calls replaced; of one that was cut when it was stored its file is all that is known."""
     for uuid, at, ordinal, _, given in calls:
         try:
@@ -382,7 +382,7 @@ def _text(value: Any, name: str) -> str:
 def _scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> dict[int, Scene]:
     """The scenes of a session's memories, as far as they are others than those that are noted."""
     stated = memories.stated_by_session(rows, session_seq, ident, upto=upto)
-    known = memories.known_scenes(rows, ident)
+    known = memories.scenes_of_session(rows, ident)
     if not stated and not known:
         return {}
     changes, is_whole = _changes(rows, session_seq, upto=upto)
@@ -404,7 +404,7 @@ def _scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) 
 def _allowed(rows: Rows, session_seq: int, found: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
     """Scenes without those that quote what was forgotten, or a turn that says something of people."""
     project, _ = memories.scene_places(rows, session_seq)
-    personal = memories.personal(rows, session_seq)
+    personal = memories.personal_turns(rows, session_seq)
     allowed: dict[int, Scene] = {}
     for seq, there in found.items():
         quoted = there.text.partition('"')[2].rstrip('"')
@@ -420,7 +420,7 @@ def _allowed(rows: Rows, session_seq: int, found: dict[int, Scene], *, key: byte
 
 def _changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
     """The last changes of a session to files, in order; and whether these are all, and all can still be read."""
-    found = memories.changes_of(rows, session_seq, upto=upto, most=MOST_EDITS, characters=CHARACTERS)
+    found = memories.file_changes_of(rows, session_seq, upto=upto, most=MOST_EDITS, characters=CHARACTERS)
     _, roots = memories.scene_places(rows, session_seq)
     read = [(one, file_of(one.given)) for one in found]
     is_whole = len(found) < MOST_EDITS and all(path for _, path in read)

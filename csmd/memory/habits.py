@@ -392,7 +392,7 @@ def step(store: Store, *, now: str, promoting: bool = True, quiet_before: str = 
 
     With `quiet_before` not those of which something was observed between that time and now: there somebody is at work.
     """
-    changed = store.read(lambda rows: candidates.unscanned(rows, quiet_before=quiet_before, now=now))
+    changed = store.read(lambda rows: candidates.projects_to_scan(rows, quiet_before=quiet_before, now=now))
     for project, top in changed:
         _count(store, project, top, now=now, promoting=promoting)
     return len(changed)
@@ -403,7 +403,7 @@ def _count(store: Store, project: int, top: int, *, now: str, promoting: bool) -
     found = found_candidates(observed, project=project)
 
     def write(rows: Rows) -> None:
-        if dict(candidates.unscanned(rows)).get(project) != top:
+        if dict(candidates.projects_to_scan(rows)).get(project) != top:
             return  # changed meanwhile: counted in the next step
         settle(rows, found, project=project, key=store.hash_key, now=now)
         if promoting:

@@ -58,7 +58,7 @@ def believe(store: Store) -> tuple[int, int]:
     def write(rows: Rows) -> tuple[int, int]:
         found = memories.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=BATCH)
         looked = new = 0
-        for seq, statement, uuid, session, at, project, _ in core.fitting(found):
+        for seq, statement, uuid, session, at, project, _ in core.within_short_write(found):
             source = Provenance(uuid=uuid, session_id=session, at=at)
             _, is_new = remember(rows, statement, source, project=project, origin="stated", key=store.hash_key)
             looked, new = looked + 1, new + is_new
@@ -101,7 +101,7 @@ def remember(
         return "", False
     if at and statement.authority == "user":
         correction = statement.gate == "correction"
-        tombstones.note_again(rows, statement.text, correction=correction, project=project, at=at, key=key)
+        tombstones.note_restated(rows, statement.text, correction=correction, project=project, at=at, key=key)
     text_hash = tokens.keyed_hash(statement.text, key)
     known = memories.by_hash(rows, text_hash, project=home)
     if known is None or _is_worded_anew(known, besides):
@@ -222,13 +222,17 @@ def forget(
         if by_person or whole.authority != "user":
             forget(rows, whole, key=key, now=now, by_person=by_person)
     text_hash, home = tokens.keyed_hash(memory.text, key), memory.project_seq
-    same = [one for one in forgotten.below(rows, text_hash, scope=home) if by_person or one.authority != "user"]
+    same = [
+        one
+        for one in forgotten.memories_below_scope(rows, text_hash, scope=home)
+        if by_person or one.authority != "user"
+    ]
     going = [(memory, forgotten.erase_traces(rows, memory, told))]
     going += [(one, forgotten.erase_traces(rows, one, forgotten.NOWHERE)) for one in same]
     for one, _ in going:
         if memories.by_id(rows, one.id) is None:  # it went with another: a merge had put it aside
             continue
-        forgotten.sentences(
+        forgotten.delete_sentences(
             rows,
             one,
             text_hash=text_hash,
@@ -242,7 +246,7 @@ def forget(
     by: Authority = "user" if by_person else "assistant"
     tombstones.forget(rows, memory.text, correction=memory.gate == "correction", by=by, key=key, now=now, scope=home)
     for one, found in going:
-        forgotten.leave_images(rows, one, found, key=key)
+        forgotten.erase_from_files(rows, one, found, key=key)
 
 
 def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> None:

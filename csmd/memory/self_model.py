@@ -451,7 +451,7 @@ class Looked(NamedTuple):
 
 def step(store: Store, *, now: str) -> int:
     """Takes in the next digests; how many sessions were looked at, 0 when nothing waits. `now` dates warnings."""
-    behind = store.read(lambda rows: digests.behind(rows, limit=BATCH))
+    behind = store.read(lambda rows: digests.sessions_to_compare(rows, limit=BATCH))
     by: dict[int, list[Behind]] = {}
     for one in behind:
         by.setdefault(one.project_seq, []).append(one)
@@ -465,7 +465,7 @@ def step(store: Store, *, now: str) -> int:
                 digests.replace_links(rows, session, links, KINDS_OF_LINK)
             for one in some:
                 cursors.move_cursor(rows, SELF, str(one.session_seq), one.digest_seq)
-            digests.count_again(rows)
+            digests.mark_endings_changed(rows)
 
         store.write(write)
     # Once for a burst, when all of it is in.
@@ -474,7 +474,7 @@ def step(store: Store, *, now: str) -> int:
 
 def _look(rows: Rows, project: int, some: Sequence[Behind]) -> Looked:
     new = {one.session_seq for one in some}
-    starts = digests.starts(rows, sorted(new))
+    starts = digests.session_starts(rows, sorted(new))
     found = digests.digests_of_project(
         rows, project, since=_moved(min(starts), -SPAN_DAYS), until=_moved(max(starts), SPAN_DAYS)
     )
@@ -483,7 +483,8 @@ def _look(rows: Rows, project: int, some: Sequence[Behind]) -> Looked:
         items.setdefault(int(digest), []).append(Seen(kind, said, uuid, state))
     days = sorted(projects.active_days(rows, project))
     facts = {
-        int(row[0]): _facts(row, items.get(int(row[4]), []), days, digests.shared(rows, int(row[0]))) for row in found
+        int(row[0]): _facts(row, items.get(int(row[4]), []), days, digests.sessions_sharing_turns(rows, int(row[0])))
+        for row in found
     }
     first = min((facts[seq].order for seq in new if seq in facts), default=None)
     ended = [
@@ -493,7 +494,7 @@ def _look(rows: Rows, project: int, some: Sequence[Behind]) -> Looked:
     ]
     around = list(facts.values())
     named = sorted({name for one in around for name in one.of("transcript")})
-    captured = digests.captured(rows, named)
+    captured = digests.stored_sessions(rows, named)
     linked = [
         (one.seq, links(one, around, captured=captured))
         for one in around

@@ -47,7 +47,7 @@ def _is_of_program(rows: Rows, prompt: Prompt) -> bool:
         return True
     if len(prompt.text) < LEAST_PROMPT:
         return False
-    calls = turns.handed_over(rows, prompt, tools=tool_calls.AGENTS)
+    calls = turns.earlier_tool_inputs(rows, prompt, tools=tool_calls.AGENTS)
     return any(shell_commands.given(call, "prompt").strip() == prompt.text for call in calls)
 
 

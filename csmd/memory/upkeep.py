@@ -570,7 +570,7 @@ def _mend(rows: Rows, action: Action, *, by: str, now: str) -> None:
     elif action.kind == "archive":
         stored.archive_memory(rows, memory, reason=action.reason, by=by, now=now)
     else:
-        vectors.again(rows, "memory", memory.seq)
+        vectors.reembed(rows, "memory", memory.seq)
     settle_about(rows, memory, now=now)
 
 

@@ -36,7 +36,7 @@ class Known:
     `is_same` says whether it is the very failure, or one with the same message.
     """
 
-    seen: failures.KnownError
+    seen: failures.ErrorRecord
     memory: Memory | None = None
     is_same: bool = True
 
@@ -136,7 +136,7 @@ def _similar(
     return max(solved, key=lambda one: (one.seen.fixed_at, one.seen.last_at, one.seen.id), default=None)
 
 
-def _known(rows: Rows, seen: failures.KnownError, places: Sequence[int], *, is_same: bool = True) -> Known:
+def _known(rows: Rows, seen: failures.ErrorRecord, places: Sequence[int], *, is_same: bool = True) -> Known:
     """An error with the memory that tells its cause, as far as that may be told unasked."""
     memory = memories.by_id(rows, seen.memory_id) if seen.memory_id else None
     tells = memory is not None and visibility.is_injectable(memory) and memory.project_seq in places
@@ -327,5 +327,5 @@ def _at_hand(rows: Rows, session_id: str) -> list[str]:
     """The files that a session read or edited last, the latest first."""
     if not session_id:
         return []
-    calls = turns.last_given(rows, session_id, TOOLS, back=LOOKED_BACK, limit=CALLS)
+    calls = turns.last_tool_inputs(rows, session_id, TOOLS, back=LOOKED_BACK, limit=CALLS)
     return list(dict.fromkeys(path for call in calls if (path := file_of(call))))[:AT_HAND]

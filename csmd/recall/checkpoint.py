@@ -373,7 +373,7 @@ def step(store: Store, *, since: str, distilling: bool) -> int:
 def _hear(store: Store, since: str, distilling: bool) -> int:
     """Checkpoints of the compactions that a hook has announced, with what is stored so far."""
     after = store.read(lambda rows: cursors.cursor(rows, due.CHECKPOINT_STAGE, "events"))
-    last, looked, told = store.read(lambda rows: due.heard(rows, after=after, limit=EVENTS))
+    last, looked, told = store.read(lambda rows: due.compactions_after(rows, after=after, limit=EVENTS))
     if not told and looked < EVENTS:
         return 0
     for session, at in told:
@@ -381,7 +381,7 @@ def _hear(store: Store, since: str, distilling: bool) -> int:
         def read(rows: Rows, session: int = session, at: str = at) -> Ready | None:
             if at < since or due.is_summarised(rows, session, since=at):
                 return None  # over already: its summary's place decides
-            about = due.about_sessions(rows, session)
+            about = due.session_state(rows, session)
             row = checkpoints.pending(rows, session) or new_row(about, "compaction", anchor=at)
             return _ready(
                 row._replace(asked_at=at),
@@ -402,7 +402,7 @@ def _see(store: Store, since: str, distilling: bool) -> int:
         def read(rows: Rows, one: due.Summary = one) -> Ready | None:
             if one.at < since or checkpoints.of_summary(rows, one.session_seq, one.uuid) is not None:
                 return None  # what it captured may be dropped elsewhere by now
-            about, old = due.about_sessions(rows, one.session_seq), checkpoints.pending(rows, one.session_seq)
+            about, old = due.session_state(rows, one.session_seq), checkpoints.pending(rows, one.session_seq)
             announced = old is not None and old.asked_at <= one.at
             row = old if old is not None and announced else new_row(about, "compaction", anchor=one.uuid)
             made = make_checkpoint(rows, about, before=one.ordinal, key=store.hash_key, distilling=distilling)
@@ -416,11 +416,11 @@ def _see(store: Store, since: str, distilling: bool) -> int:
 
 def _finish(store: Store, distilling: bool) -> int:
     """Adds what belongs to stored checkpoints and came since; makes the pieces again of those whose turns have changed."""
-    found = store.read(due.awaiting)[:BATCH]
+    found = store.read(due.incomplete_checkpoints)[:BATCH]
     for row in found:
 
         def read(rows: Rows, row: Row = row) -> Ready:
-            about = due.about_sessions(rows, row.session_seq)
+            about = due.session_state(rows, row.session_seq)
             until, before = (row.asked_at, 0) if not row.summary_uuid else ("", row.upto + 1)
             made = make_checkpoint(rows, about, before=before, until=until, key=store.hash_key, distilling=distilling)
             if made is None:  # nothing is left of it
@@ -436,7 +436,7 @@ def request_checkpoint(store: Store, rows: Rows, session_seq: int, *, now: str, 
 
     The stage finishes it: what its transcript brings of before `now` is added.
     """
-    about = due.about_sessions(rows, session_seq)
+    about = due.session_state(rows, session_seq)
     made = make_checkpoint(rows, about, until=now, key=store.hash_key, distilling=True)
     if made is None:
         return None
@@ -445,14 +445,14 @@ def request_checkpoint(store: Store, rows: Rows, session_seq: int, *, now: str, 
     return row.id
 
 
-def new_row(about: due.About, why: Why, *, anchor: str) -> Row:
+def new_row(about: due.SessionState, why: Why, *, anchor: str) -> Row:
     """A checkpoint's row before anything is in it; the same session and anchor give the same id."""
     ident = "k" + hashlib.sha256(f"{about.id}:{why}:{anchor}".encode()).hexdigest()[:10]
     return Row(0, ident, about.session_seq, about.id, 0, why, "", "", 0, "", "", "", "", "")
 
 
 def make_checkpoint(
-    rows: Rows, about: due.About, *, before: int = 0, until: str = "", key: bytes, distilling: bool = False
+    rows: Rows, about: due.SessionState, *, before: int = 0, until: str = "", key: bytes, distilling: bool = False
 ) -> Made | None:
     """What a session stood at before an ordinal, or at a time; None where nothing was said, or a tool wrote its transcript."""
     if sessions.is_tampered(rows, tokens.keyed_hash(PurePath(about.path).name, key)):
@@ -462,12 +462,12 @@ def make_checkpoint(
         for entry in (Entry(*row) for row in digests.entries(rows, about.session_seq))
         if entry.text != PURGED and (not before or entry.ordinal < before) and (not until or entry.at <= until)
     ]
-    stated = [Stated(*row) for row in digests.stated(rows, about.session_seq)]
+    stated = [Stated(*row) for row in digests.session_statements(rows, about.session_seq)]
     value = make_pieces(entries, stated, cwd=about.cwd)
     if value is None:
         return None
     turns = [Captured(*row) for row in due.last_turns(rows, about.session_seq, upto=value.upto) if row[-1] != PURGED]
-    goes_on = bool(before) or due.later(rows, about.session_seq, upto=value.upto) > 0
+    goes_on = bool(before) or due.count_turns_after(rows, about.session_seq, upto=value.upto) > 0
     is_whole = goes_on and (about.distilled >= value.upto or not distilling)
     return Made(value, capture_turns(turns), "" if is_whole else about.state)
 
@@ -547,16 +547,16 @@ class Standing(NamedTuple):
 def _standing(rows: Rows, event: Event, project: int, key: bytes) -> Standing | None:
     if event.source == "compact":
         return _compacted(rows, event, project, key)
-    row = checkpoints.to_tell(rows, project=project, session_id=event.session_id)
+    row = checkpoints.restored_checkpoint(rows, project=project, session_id=event.session_id)
     return None if row is None else read_restored(rows, row, key)
 
 
 def _compacted(rows: Rows, event: Event, project: int, key: bytes) -> Standing | None:
-    about = due.about_session(rows, event.session_id)
+    about = due.session_state_by_id(rows, event.session_id)
     if about is None:
         return None
     row = checkpoints.latest(rows, event.session_id)
-    behind = due.later(rows, about.session_seq, upto=row.upto if row else 0, until=event.at)
+    behind = due.count_turns_after(rows, about.session_seq, upto=row.upto if row else 0, until=event.at)
     if behind and about.turns <= READ_AT_ONCE:
         made = make_checkpoint(rows, about, until=event.at, key=key)
         ident = row.id if row and not row.summary_uuid else ""
@@ -574,7 +574,7 @@ def read_restored(rows: Rows, row: Row, key: bytes) -> Standing:
 
 def read_pieces(rows: Rows, row: Row, key: bytes) -> list[Piece]:
     """What a checkpoint was made of, without what the user made csmd forget since, or what was superseded."""
-    found = [Piece(*one) for one in checkpoints.pieces(rows, row.seq)]
+    found = [Piece(*one) for one in checkpoints.items_of(rows, row.seq)]
     return _allowed(rows, found, row.project_seq, row.session_id, row.at, key)
 
 
@@ -591,7 +591,7 @@ def _allowed(rows: Rows, pieces: Sequence[Piece], project: int, session_id: str,
 
 def compose_instructions(rows: Rows, event: Event, places: Sequence[int]) -> Brief:
     """What the host's summariser is asked to keep: constant words, then names from goals and the session's digest."""
-    about = due.about_session(rows, event.session_id)
+    about = due.session_state_by_id(rows, event.session_id)
     latest = digests.of_session(rows, about.session_seq)[-1:] if about else []
     items = [item for row in latest for item in digests.items(rows, row.seq)]
     declared = [one.text for one in checkpoints.open_goals(rows, projects=places, session_id=event.session_id)]

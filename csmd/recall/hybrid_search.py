@@ -20,7 +20,7 @@ from csmd.recall.ranking import Asked, Match
 from csmd.store import fulltext, memories, passages, search, vectors
 from csmd.store import search as narrowing
 from csmd.store.passages import Passage
-from csmd.store.search import Narrow, TurnRow
+from csmd.store.search import SearchFilter, TurnRow
 from csmd.store.sqlite import Row, Rows
 from csmd.text import display, prose, tokens
 
@@ -37,7 +37,7 @@ MOST_TERMS, COUNTED = 40, 1000
 LEXICAL_S = VECTOR_S = 1.5
 #: A memory stands in a passage that holds so many of its words.
 STATES = 0.6
-ALL = Narrow()
+ALL = SearchFilter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Query:
     terms: Sequence[str]
     vector: tuple[bytes, int] | None = None
     places: Sequence[int] | None = None
-    narrow: Narrow = ALL
+    narrow: SearchFilter = ALL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +191,7 @@ def _bm25(pool: Pool, seq: int, memory: Memory | None) -> float:
 
 def asked_of(rows: Rows, query: Query, degraded: list[str]) -> Asked:
     """The stems of a question with how rare each is in the home; a word that was not counted in time is common."""
-    of = passages.last_looked_at(rows)
+    of = passages.last_passage(rows)
     counts = dict.fromkeys((term for term in query.terms if " " not in term), of)
     try:
         for term in counts:  # at most COUNTED rows each: they need no deadline of their own, which is a thread
@@ -246,11 +246,11 @@ def _cosine(found: Sequence[Row]) -> dict[int, float]:
     return nearest
 
 
-def _narrowed(rows: Rows, pool: Pool, narrow: Narrow) -> Pool:
-    told = narrowing.narrowed(rows, "memory", [*{*pool.memory_words, *pool.memory_meaning}], narrow)
+def _narrowed(rows: Rows, pool: Pool, narrow: SearchFilter) -> Pool:
+    told = narrowing.filter_rows(rows, "memory", [*{*pool.memory_words, *pool.memory_meaning}], narrow)
     said: set[int] = set()
     if not (narrow.gate or narrow.category or narrow.type):
-        said = narrowing.narrowed(rows, "passage", [*{*pool.words, *pool.meaning}], narrow)
+        said = narrowing.filter_rows(rows, "passage", [*{*pool.words, *pool.meaning}], narrow)
     return Pool(
         words={seq: score for seq, score in pool.words.items() if seq in said},
         meaning={seq: score for seq, score in pool.meaning.items() if seq in said},
@@ -266,7 +266,7 @@ def _narrowed(rows: Rows, pool: Pool, narrow: Narrow) -> Pool:
 def _is_full(rows: Rows, query: Query) -> bool:
     if query.places is None:
         return fulltext.is_turn_index_dropped(rows)
-    return passages.is_full(rows, query.places, model=query.vector[1] if query.vector else None)
+    return passages.is_complete(rows, query.places, model=query.vector[1] if query.vector else None)
 
 
 def _unfilled(rows: Rows, query: Query, pool: Pool) -> dict[int, Passage]:
@@ -282,7 +282,7 @@ def _unfilled(rows: Rows, query: Query, pool: Pool) -> dict[int, Passage]:
         meaning = _cosine(vectors.vector_hits(rows, "turn", model, vector, projects=query.places, limit=most))
     best = _best(words, meaning, CANDIDATES)
     if not query.narrow.is_all and best:
-        let_in = narrowing.narrowed(rows, "turn", best, query.narrow)
+        let_in = narrowing.filter_rows(rows, "turn", best, query.narrow)
         best = [turn for turn in best if turn in let_in]
     of_turn = passages.of_turns(rows, best)
     read = search.turns_by_seq(rows, [turn for turn in best if not of_turn[turn]])

@@ -143,8 +143,8 @@ def tellable_filter(
             for one in found
         }
         said |= {one.key: {**said[one.key], **_wordings(one.text)} for one in found if one.memory}
-        hashes = {which: tombstones.hashes(wordings, key) for which, wordings in said.items()}
-        led = tombstones.known_hashes(rows, itertools.chain.from_iterable(hashes.values()))
+        hashes = {which: tombstones.hashes_of_texts(wordings, key) for which, wordings in said.items()}
+        led = tombstones.match_hashes(rows, itertools.chain.from_iterable(hashes.values()))
         return {one.key for one in found if led & hashes[one.key] and is_out(one, said[one.key])}
 
     def is_out(one: Found, wordings: Iterable[str]) -> bool:

@@ -126,7 +126,7 @@ def find(
     limit: int,
     embed: Embed | None,
     now: datetime | None = None,
-    within: search.Narrow = ALL,
+    within: search.SearchFilter = ALL,
 ) -> tuple[list[Hit], list[str]]:
     """The best hits for a question among memories, turns and session summaries, and what was degraded.
 
@@ -219,7 +219,7 @@ def _raised(
         tells = [memory for one in known if one.memory_id and (memory := memories.by_id(rows, one.memory_id))]
         told |= {one.seq: MENDED_WEIGHT for one in tells if asked.places is None or one.project_seq in asked.places}
     if not asked.narrow.is_all:
-        let_in = search.narrowed(rows, "turn", sorted(turns), asked.narrow) if turns else set()
+        let_in = search.filter_rows(rows, "turn", sorted(turns), asked.narrow) if turns else set()
         turns = {seq: value for seq, value in turns.items() if seq in let_in}
     return {"turn": turns, "memory": told}
 
@@ -358,7 +358,7 @@ def _heirs(rows: Rows, asked: Query, found: Sequence[Found]) -> dict[tuple[int, 
         if heir.id not in known and (asked.places is None or heir.project_seq in asked.places)
     }
     seqs = [heir.memory.seq for heir in heirs.values() if heir.memory]
-    let_in = search.narrowed(rows, "memory", seqs, asked.narrow) if seqs and not asked.narrow.is_all else set(seqs)
+    let_in = search.filter_rows(rows, "memory", seqs, asked.narrow) if seqs and not asked.narrow.is_all else set(seqs)
     return {older: heir for older, heir in heirs.items() if heir.memory and heir.memory.seq in let_in}
 
 
@@ -487,7 +487,7 @@ def _summaries(rows: Rows, asked: Query, degraded: list[str]) -> list[Hit]:
     return list(hits.values())
 
 
-def _lets_in(within: search.Narrow, digest: DigestRow) -> bool:
+def _lets_in(within: search.SearchFilter, digest: DigestRow) -> bool:
     """Whether a session ended in the time that a search is limited to, and is the one that it names."""
     in_time = (not within.since or digest.at >= within.since) and (not within.until or digest.at < within.until)
     return in_time and within.session in ("", digest.session_id)

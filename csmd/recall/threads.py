@@ -193,7 +193,7 @@ def waiting(rows: Rows, *, model: str | None) -> int:
     """How many passages have not been looked at."""
     seq = _model(rows, model)
     reached = cursors.cursor(rows, STAGE, str(seq or 0))
-    again = len(passages.look_again_at(rows, seq or 0))
+    again = len(passages.passages_to_relink(rows, seq or 0))
     return again + passages.count_after(rows, reached, until=_until(rows, seq))
 
 
@@ -203,13 +203,13 @@ def _model(rows: Rows, model: str | None) -> int | None:
 
 def _until(rows: Rows, model: int | None) -> int:
     """The last passage that can be looked at: with a model, the last that has its vector."""
-    return passages.last_looked_at(rows) if model is None else cursors.cursor(rows, "embed-passage", str(model))
+    return passages.last_passage(rows) if model is None else cursors.cursor(rows, "embed-passage", str(model))
 
 
 def _links(rows: Rows, name: str | None) -> tuple[list[tuple[int, int, float]], list[int]]:
     model = _model(rows, name)
     after = cursors.cursor(rows, STAGE, str(model or 0))
-    seqs = passages.look_again_at(rows, model or 0)[:BATCH]
+    seqs = passages.passages_to_relink(rows, model or 0)[:BATCH]
     seqs = seqs or passages.after_passage(rows, after, until=_until(rows, model), limit=BATCH)
     found: list[tuple[int, int, float]] = []
     looking = Looking(rows, model)
@@ -224,7 +224,7 @@ def _links(rows: Rows, name: str | None) -> tuple[list[tuple[int, int, float]], 
 def _save(rows: Rows, links: Sequence[tuple[int, int, float]], model: int, looked: Sequence[int]) -> None:
     for older, newer, sure in links:
         passages.link_passages(rows, older, newer, sure, most=MOST)
-    if not passages.looked_again(rows, model, looked):
+    if not passages.mark_relinked(rows, model, looked):
         cursors.move_cursor(rows, STAGE, str(model), max(looked[-1], cursors.cursor(rows, STAGE, str(model))))
 
 
@@ -320,7 +320,7 @@ class Looking:
         self._read: dict[int, Passage] = {}
         self._lead: dict[int, list[int]] = {}
         self._rare: dict[str, float] = {}
-        self._of = passages.last_looked_at(rows)
+        self._of = passages.last_passage(rows)
 
     def pairs(self, seq: int) -> Iterator[tuple[Pair, Mapping[str, float]]]:
         """Each pair that this passage makes with an older or newer one of its project, and the rarity of its words."""

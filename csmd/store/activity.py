@@ -53,7 +53,7 @@ def counts(rows: Rows) -> dict[str, int]:
 TALLIED = frozenset({"turns", "events", "statements", "injections", "vectors"})
 
 
-def known(rows: Rows) -> dict[str, int]:
+def tallied_counts(rows: Rows) -> dict[str, int]:
     """The same as `counts`, the long tables by their tally: as quick with a million rows as with one."""
     tallies: dict[str, int] = dict(rows.all("select name, value from tallies order by name"))
     return {name: tallies.get(name, 0) if name in TALLIED else int(rows.value(sql)) for name, sql in COUNTED}
@@ -121,7 +121,7 @@ MOST_NOTED = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Composed:
+class Composition:
     """What was composed for an event: how many notes were chosen, how many did not fit, whether a part was missing."""
 
     at: str
@@ -135,7 +135,7 @@ class Composed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
+class Lookup:
     """What was looked for: through which door (search, recall, prompt), how much was found and how well the best fits."""
 
     at: str
@@ -147,7 +147,7 @@ class Recalled:
 
 
 def add_lookups(
-    rows: Rows, composed: Sequence[Composed], recalled: Sequence[Recalled], *, before: str, key: bytes
+    rows: Rows, composed: Sequence[Composition], recalled: Sequence[Lookup], *, before: str, key: bytes
 ) -> None:
     """Writes down a batch, and lets go of what is from before a time or beyond the most that are kept.
 
@@ -168,10 +168,10 @@ def add_lookups(
         )
 
 
-def composed_since(rows: Rows, since: str, *, limit: int = MOST_NOTED) -> list[Composed]:
+def compositions_since(rows: Rows, since: str, *, limit: int = MOST_NOTED) -> list[Composition]:
     """What was composed at or after a time, the latest first."""
     return rows.read(
-        Composed,
+        Composition,
         "select at, session_id, event, chosen, cut, tokens, degraded, ms from context_log where at >= :since "
         "order by at desc, seq desc limit :limit",
         since=since,
@@ -179,10 +179,10 @@ def composed_since(rows: Rows, since: str, *, limit: int = MOST_NOTED) -> list[C
     )
 
 
-def recalled_since(rows: Rows, since: str, *, limit: int = MOST_NOTED) -> list[Recalled]:
+def lookups_since(rows: Rows, since: str, *, limit: int = MOST_NOTED) -> list[Lookup]:
     """What was looked for at or after a time, the latest first."""
     return rows.read(
-        Recalled,
+        Lookup,
         "select at, kind, query_hash, results, top, ms from memory_recall_events where at >= :since "
         "order by at desc, seq desc limit :limit",
         since=since,
@@ -191,7 +191,7 @@ def recalled_since(rows: Rows, since: str, *, limit: int = MOST_NOTED) -> list[R
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happening:
+class FeedRow:
     """One row: its kind and key, when, in which project (its root; "" when nobody knows) and session, what it is.
 
     `word` is of a fixed vocabulary (an event's name, a turn's kind, a gate), `text` as stored, `amounts` (tokens, memories).
@@ -248,28 +248,24 @@ _TABLES = {
 KINDS: tuple[str, ...] = tuple(_SOURCES)
 
 
-def positions(rows: Rows) -> dict[str, int]:
+def feed_positions(rows: Rows) -> dict[str, int]:
     """The last row key of each kind; 0 for none."""
     return {kind: rows.value(f"select coalesce(max(seq), 0) from {table}") for kind, table in _TABLES.items()}  # noqa: S608
 
 
-def happened_after(
-    rows: Rows, kind: str, position: int, *, projects: Sequence[int] | None, limit: int
-) -> list[Happening]:
+def feed_after(rows: Rows, kind: str, position: int, *, projects: Sequence[int] | None, limit: int) -> list[FeedRow]:
     """The rows of a kind past a position that are of these projects (None: of any), the first first."""
     return _read(rows, kind, position, projects, limit, "asc")
 
 
-def latest_positions(
-    rows: Rows, kind: str, *, after: int = 0, projects: Sequence[int] | None, limit: int
-) -> list[Happening]:
+def latest_feed(rows: Rows, kind: str, *, after: int = 0, projects: Sequence[int] | None, limit: int) -> list[FeedRow]:
     """The last rows of a kind, as far as they are past a position, the first first."""
     return _read(rows, kind, after, projects, limit, "desc")[::-1]
 
 
 def _read(
     rows: Rows, kind: str, position: int, projects: Sequence[int] | None, limit: int, order: str
-) -> list[Happening]:
+) -> list[FeedRow]:
     key, project, columns, source = _SOURCES[kind]
     found = rows.all(
         f"select {key}, {columns} from {source} where {key} > :after and {among(project, projects)} "  # noqa: S608
@@ -277,4 +273,4 @@ def _read(
         after=position,
         limit=limit,
     )
-    return [as_value(Happening, (kind, *row[:6], row[6:])) for row in found]
+    return [as_value(FeedRow, (kind, *row[:6], row[6:])) for row in found]

@@ -183,7 +183,7 @@ def clear_unfinished(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def refuse_to_begin_anew(database: Path) -> None:
+def refuse_lost_database(database: Path) -> None:
     """Damaged where no database is though one was: an empty one in its place would hide what was lost."""
     if database.is_dir():
         raise Damaged(f"{database}: a directory stands where the database belongs", hint=REPAIR_HINT)

@@ -87,7 +87,7 @@ def read_state(said: str) -> dict[str, str]:
     return dict(pair.partition("=")[::2] for pair in said.split())
 
 
-def sureness(said: str) -> float | None:
+def confidence_in(said: str) -> float | None:
     """The confidence (0-1) that a written state names; None for one that names none."""
     named = read_state(said).get("confidence", "")
     return float(named) if named.replace(".", "", 1).isdigit() else None
@@ -428,7 +428,7 @@ def outgoing_links(image: Before) -> list[list[Any]]:
 # --- giving back
 
 
-def give_back(rows: Rows, found: Sequence[Before], *, at: str) -> None:
+def restore_images(rows: Rows, found: Sequence[Before], *, at: str) -> None:
     """Makes everything what it was; the audit of memories, too: what was noted since is marked as taken back."""
     touched = [image for image in found if not image.is_candidate]
     for image in touched:
@@ -451,7 +451,7 @@ def give_back(rows: Rows, found: Sequence[Before], *, at: str) -> None:
             restore_candidate(rows, image)
 
 
-def take_back(rows: Rows, was: Before, then: Before, *, at: str) -> None:
+def revert_change(rows: Rows, was: Before, then: Before, *, at: str) -> None:
     """Makes one thing what it was before an act that made `then` of it.
 
     What has changed since of that which the act left alone stays: where it is, when it was used.
@@ -514,7 +514,7 @@ def _restore(rows: Rows, image: Before, state: dict[str, Any]) -> None:
         seq = known[0]
         rows.run(f"update memories set text = :text, {_PAIRS} where id = :id", **values)  # noqa: S608
         if known[1] != image.text:
-            vectors.again(rows, "memory", seq)
+            vectors.reembed(rows, "memory", seq)
     rows.run("delete from provenance where memory_seq = :seq", seq=seq)
     for source in state["sources"]:
         rows.insert("provenance", memory_seq=seq, **dict(zip(SOURCE, source, strict=True)))
@@ -653,12 +653,12 @@ def undo_answer(rows: Rows, answer: Answer, *, now: str) -> list[Before]:
                 f"the answer {answer.id} cannot be undone: {image.memory_id} has changed since",
                 hint=f"csmd show {image.memory_id}",
             )
-    give_back(rows, found, at=now)
+    restore_images(rows, found, at=now)
     rows.run("update answers set undone_at = :now where seq = :seq", now=now, seq=answer.seq)
     return touched
 
 
-def without_undo(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+def purge_answer_images(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """A pass of a purge: what was answered before the latest purge can bring nothing back."""
     del key, after
     gone = rows.run(

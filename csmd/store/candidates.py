@@ -231,7 +231,7 @@ SCAN = "scan"
 MOST_CHARACTERS = 4_000
 
 
-def heard(rows: Rows, session_seq: int, *, after: int, upto: int) -> list[Heard]:
+def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) -> list[Heard]:
     """A conversation's turns past an ordinal up to another, in order, as their transcript tells them.
 
     Ends before the first turn that only a hook has reported so far: its line may come yet.
@@ -297,7 +297,7 @@ def latest_packets(rows: Rows, *, projects: Sequence[int] | None, limit: int) ->
 # --- which projects were not scanned since
 
 
-def unscanned(rows: Rows, *, quiet_before: str = "", now: str = "") -> list[tuple[int, int]]:
+def projects_to_scan(rows: Rows, *, quiet_before: str = "", now: str = "") -> list[tuple[int, int]]:
     """(project, where its packets end) of the projects whose packets changed; those without any that have habits first.
 
     With `quiet_before` without those whose latest packet is of a time between that and `now`.

@@ -50,8 +50,8 @@ def put(rows: Rows, row: Row, items: Sequence[Any], captures: Sequence[Any] | No
     copied = None if captures is None else [tuple(one) for one in captures if said.get(one[0]) == one[4]]
     known = by_id(rows, row.id)
     if known is not None and _mutable(known) == _mutable(row):
-        as_it_was = raw(rows, known.seq) if copied is not None else None
-        if (pieces(rows, known.seq), as_it_was) == (fresh, copied):
+        as_it_was = captured_turns(rows, known.seq) if copied is not None else None
+        if (items_of(rows, known.seq), as_it_was) == (fresh, copied):
             return False
     seq = rows.insert_keyed(
         "checkpoints",
@@ -114,7 +114,7 @@ def latest(rows: Rows, session_id: str) -> Row | None:
     return _first(rows, "s.id = :session and k.why = 'compaction'", session=session_id)
 
 
-def to_tell(rows: Rows, *, project: int, session_id: str) -> Row | None:
+def restored_checkpoint(rows: Rows, *, project: int, session_id: str) -> Row | None:
     """The checkpoint that a session which starts in a project is to be told, restored last and told to nobody since."""
     return _first(
         rows,
@@ -147,14 +147,14 @@ def listing(rows: Rows, *, projects: Sequence[int] | None, session_id: str = "",
     )
 
 
-def pieces(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
+def items_of(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
     """(kind, text, uuid, state, amount) of what a checkpoint was made of, in its order."""
     return rows.all(
         "select kind, text, uuid, state, amount from checkpoint_items where checkpoint_seq = :seq order by seq", seq=seq
     )
 
 
-def raw(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
+def captured_turns(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
     """(uuid, kind, tool, time, text) of the turns that a checkpoint captured, in their order."""
     return rows.all(
         "select uuid, kind, tool, at, text from checkpoint_raw_captures where checkpoint_seq = :seq order by seq",
@@ -162,7 +162,7 @@ def raw(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
     )
 
 
-def captures(rows: Rows, seq: int) -> int:
+def capture_count(rows: Rows, seq: int) -> int:
     """How many turns a checkpoint captured."""
     return int(rows.value("select count(*) from checkpoint_raw_captures where checkpoint_seq = :seq", seq=seq))
 
@@ -216,7 +216,7 @@ class Summary(NamedTuple):
     at: str
 
 
-class About(NamedTuple):
+class SessionState(NamedTuple):
     """What is asked of a session before one of its checkpoints is made; `state` changes when more may be known."""
 
     session_seq: int
@@ -231,7 +231,7 @@ class About(NamedTuple):
         return f"{self.turns}:{self.distilled}"
 
 
-def heard(rows: Rows, *, after: int, limit: int) -> tuple[int, int, list[tuple[int, str]]]:
+def compactions_after(rows: Rows, *, after: int, limit: int) -> tuple[int, int, list[tuple[int, str]]]:
     """(the last event past `after` that was looked at, how many were, (session, when) of the compactions it told of)."""
     found = rows.all(
         "select e.seq, coalesce(s.seq, 0), e.name, e.at from events e left join sessions s on s.id = e.session_id "
@@ -265,7 +265,7 @@ def is_summarised(rows: Rows, session_seq: int, *, since: str) -> bool:
     return found is not None
 
 
-def awaiting(rows: Rows) -> list[Row]:
+def incomplete_checkpoints(rows: Rows) -> list[Row]:
     """The checkpoints to which more may belong since they were made."""
     return rows.read(
         Row,
@@ -281,15 +281,15 @@ _ABOUT = (
 )
 
 
-def about_sessions(rows: Rows, session_seq: int) -> About:
+def session_state(rows: Rows, session_seq: int) -> SessionState:
     """A session as it is now."""
-    (session,) = rows.read(About, f"{_ABOUT} where s.seq = :session", session=session_seq)
+    (session,) = rows.read(SessionState, f"{_ABOUT} where s.seq = :session", session=session_seq)
     return session
 
 
-def about_session(rows: Rows, ident: str) -> About | None:
+def session_state_by_id(rows: Rows, ident: str) -> SessionState | None:
     """A session as it is now, by its id; None for one that nobody has spoken in yet."""
-    return rows.read_one(About, f"{_ABOUT} where s.id = :id", id=ident)
+    return rows.read_one(SessionState, f"{_ABOUT} where s.id = :id", id=ident)
 
 
 def last_turns(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[Any, ...]]:
@@ -319,7 +319,7 @@ def prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     return found[::-1]
 
 
-def later(rows: Rows, session_seq: int, *, upto: int, until: str = "") -> int:
+def count_turns_after(rows: Rows, session_seq: int, *, upto: int, until: str = "") -> int:
     """How many turns of a session's transcript stand behind a place, those up to a time where one is given; at most FAR."""
     found = rows.column(
         "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "  # noqa: S608

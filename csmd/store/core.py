@@ -97,7 +97,7 @@ class Store:
         """Whether writes are refused for that."""
         self.refusing = ""
         """What the disk said to the latest write; "" when it took it."""
-        backup.refuse_to_begin_anew(path)
+        backup.refuse_lost_database(path)
         _make_private(path)
         if path.stat().st_size:
             # Before anything is written: not into a newer database, nor into another program's.
@@ -331,7 +331,7 @@ PATIENCE_S = 0.02
 TURN_S = 0.002
 
 
-def fitting(items: Iterable[T]) -> Iterator[T]:
+def within_short_write(items: Iterable[T]) -> Iterator[T]:
     """Those of the items, one at least, that a short write has time for; the others are the next write's."""
     began = time.thread_time()
     for item in items:
@@ -380,7 +380,7 @@ class Ended(Generic[T]):
     value: T
 
 
-def a_moment(steps: Generator[None, None, T]) -> Ended[T] | None:
+def run_briefly(steps: Generator[None, None, T]) -> Ended[T] | None:
     """Goes on for a moment, one step at least; None while there is more to do."""
     until = time.monotonic() + MOMENT_S
     try:
@@ -392,8 +392,8 @@ def a_moment(steps: Generator[None, None, T]) -> Ended[T] | None:
     return None
 
 
-def whole(steps: Generator[None, None, T]) -> T:
+def run_to_end(steps: Generator[None, None, T]) -> T:
     """Does all of it at a stretch, where nobody else waits."""
-    while (ended := a_moment(steps)) is None:
+    while (ended := run_briefly(steps)) is None:
         pass
     return ended.value

@@ -49,7 +49,7 @@ def save_file(rows: Rows, state: FileState, *, now: str) -> None:
     rows.upsert("files", "path", **asdict(state), read_at=now)
 
 
-def known_positions(rows: Rows) -> dict[str, tuple[int, int]]:
+def file_positions(rows: Rows) -> dict[str, tuple[int, int]]:
     """Every transcript's path, how far it has been read, and when it had been written last (ns).
 
     Not those whose names were purged.
@@ -58,8 +58,8 @@ def known_positions(rows: Rows) -> dict[str, tuple[int, int]]:
     return {path: (position, mtime) for path, position, mtime in found}
 
 
-def positions_written_since(rows: Rows, mtime_ns: int, *, most: int) -> dict[str, tuple[int, int]]:
-    """As `known_positions`, of those that had been written since a time (ns) when they were read, the latest first."""
+def file_positions_since(rows: Rows, mtime_ns: int, *, most: int) -> dict[str, tuple[int, int]]:
+    """As `file_positions`, of those that had been written since a time (ns) when they were read, the latest first."""
     found = rows.all(
         "select path, position, mtime_ns from files where mtime_ns >= :since and substr(path, 1, 7) <> 'purged:' "
         "order by mtime_ns desc limit :most",
@@ -93,7 +93,7 @@ def sessions_behind(rows: Rows, stage: str) -> list[Behind]:
     )
 
 
-def exchange_begun(rows: Rows, session_seq: int, *, at: int) -> int:
+def exchange_start(rows: Rows, session_seq: int, *, at: int) -> int:
     """The place of the latest prompt at or before the place `at` in a conversation; 0 where there is none."""
     found = rows.value(
         "select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "

@@ -81,7 +81,7 @@ def session(rows: Rows, session_seq: int) -> Waiting:
     return found
 
 
-def reopened(rows: Rows, *, after: int, limit: int) -> tuple[int, int, list[int]]:
+def ended_sessions_after(rows: Rows, *, after: int, limit: int) -> tuple[int, int, list[int]]:
     """(the last event past `after` that was looked at, how many were, sessions that one of them ended or compacts)."""
     found = rows.all(
         "select e.seq, coalesce(s.seq, 0), e.name from events e left join sessions s on s.id = e.session_id "
@@ -118,7 +118,7 @@ def entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     )
 
 
-def stated(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
+def session_statements(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     """(ordinal, text, gate, category, authority, confidence, uuid) of the statements of a session, in order."""
     return rows.all(
         "select st.ordinal, m.text, m.gate, m.category, m.authority, m.confidence, t.uuid from session_turn st "  # noqa: S608
@@ -215,19 +215,19 @@ def clear(rows: Rows, session_seq: int) -> None:
         "and candidate_seq in (select m.seq from candidates m where m.source = 'selfmodel')",
         session=session_seq,
     )
-    count_again(rows)
+    mark_endings_changed(rows)
     for stage in (DIGEST, SELF):
         rows.run(
             "delete from cursors where stage = :stage and subject = :subject", stage=stage, subject=str(session_seq)
         )
 
 
-def count_again(rows: Rows) -> None:
+def mark_endings_changed(rows: Rows) -> None:
     """Has the endings counted anew when everything is in."""
     cursors.move_cursor(rows, SELF, AGAIN, 1)
 
 
-def compare_again(rows: Rows, projects: Sequence[int]) -> None:
+def clear_comparisons(rows: Rows, projects: Sequence[int]) -> None:
     """Has the sessions of these projects compared anew: others are beside them now, or no longer."""
     keys = ", ".join(str(int(seq)) for seq in projects)
     rows.run(
@@ -239,7 +239,7 @@ def compare_again(rows: Rows, projects: Sequence[int]) -> None:
         "delete from session_links where from_seq > 0 and (select f.project_seq from sessions f where f.seq = from_seq) "
         "<> (select t.project_seq from sessions t where t.seq = to_seq)"
     )
-    count_again(rows)
+    mark_endings_changed(rows)
 
 
 #: Row keys in one statement.
@@ -267,7 +267,7 @@ class LinkRow(NamedTuple):
     at: str
 
 
-def behind(rows: Rows, *, limit: int) -> list[Behind]:
+def sessions_to_compare(rows: Rows, *, limit: int) -> list[Behind]:
     """The sessions with a last digest that was not compared, oldest first."""
     return rows.read(
         Behind,
@@ -279,7 +279,7 @@ def behind(rows: Rows, *, limit: int) -> list[Behind]:
     )
 
 
-def starts(rows: Rows, sessions: Sequence[int]) -> list[str]:
+def session_starts(rows: Rows, sessions: Sequence[int]) -> list[str]:
     """When some sessions began."""
     return rows.column(f"select started_at from sessions where {among('seq', sessions)}")  # noqa: S608
 
@@ -309,7 +309,7 @@ def items_of(rows: Rows, digests: Sequence[int]) -> list[tuple[Any, ...]]:
     return found
 
 
-def shared(rows: Rows, session_seq: int) -> list[tuple[int, str]]:
+def sessions_sharing_turns(rows: Rows, session_seq: int) -> list[tuple[int, str]]:
     """(session, the first turn) for each other conversation of people that lists turns which this one lists, too."""
     return rows.all(
         "select o.session_seq, min(t.uuid) from session_turn st join session_turn o on o.turn_seq = st.turn_seq "
@@ -319,7 +319,7 @@ def shared(rows: Rows, session_seq: int) -> list[tuple[int, str]]:
     )
 
 
-def captured(rows: Rows, idents: Sequence[str]) -> frozenset[str]:
+def stored_sessions(rows: Rows, idents: Sequence[str]) -> frozenset[str]:
     """Those of some sessions' ids that are stored."""
     return frozenset(
         ident for ident in idents if rows.value("select 1 from sessions where id = :id", id=ident) is not None

@@ -75,7 +75,7 @@ def end(rows: Rows, seq: int, *, state: State, error: str = "", now: str) -> Non
     )
 
 
-def interrupted(rows: Rows, *, now: str) -> int:
+def fail_interrupted(rows: Rows, *, now: str) -> int:
     """Makes the dreams that a killed daemon left running failed ones; how many. What they did can be undone."""
     failed = "update dreams set state = 'failed', error = :error, ended_at = :now where state = 'running'"
     return rows.run(failed, error=KILLED, now=now)
@@ -240,12 +240,12 @@ class Change:
 
 def changes(rows: Rows, dream: int, *, newest_first: bool = False) -> Iterator[Change]:
     """What a dream did, one action at a time: a long journal is never in memory as a whole."""
-    found = keys(rows, dream)
+    found = change_seqs(rows, dream)
     for seq in reversed(found) if newest_first else found:
         yield change(rows, seq)
 
 
-def keys(rows: Rows, dream: int) -> list[int]:
+def change_seqs(rows: Rows, dream: int) -> list[int]:
     """The row keys of what a dream did, in order."""
     return rows.column("select seq from dream_changes where dream_seq = :dream order by seq", dream=dream)
 
@@ -362,7 +362,7 @@ def update_page_row(rows: Rows, path: str, text: str | None, *, now: str) -> Non
 # --- purging
 
 
-def without_purged(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+def purge_dreams(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """A pass of a purge: the actions that touched what a purged turn, session or project had said, whole; files, too.
 
     Which files told of them nobody can say: none of before the purge can be written back.
@@ -388,11 +388,11 @@ def without_purged(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]
     purged = tombstones.purged_names(rows, "turn", names, key=key)
     purged |= tombstones.purged_names(rows, "session", names, key=key)
     for seq in {change for change, as_whole, some in told if as_whole or some & purged.keys()}:
-        gone += take_away(rows, seq)
+        gone += erase_change(rows, seq)
     return (found[-1][0] if found else None), gone
 
 
-def take_away(rows: Rows, change: int) -> int:
+def erase_change(rows: Rows, change: int) -> int:
     """Takes an action's images and its words away: half an undo is none."""
     rows.run("update dream_changes set reason = :purged, evidence = '' where seq = :seq", purged=PURGED, seq=change)
     return rows.run("delete from dream_rows where change_seq = :seq", seq=change)
@@ -447,24 +447,24 @@ NOT_CHOSEN, REWORDED = "it is not chosen any more by how csmd chooses now", "rew
 READ = 200
 
 
-def is_due(rows: Rows) -> bool:
+def is_reselection_due(rows: Rows) -> bool:
     """Whether the memories of an older csmd are still to be chosen anew."""
     return cursors.cursor(rows, STAGE, "due") > 0
 
 
-def settle(rows: Rows) -> None:
+def mark_reselected(rows: Rows) -> None:
     """Notes that they were, or that a person is asked."""
     cursors.move_cursor(rows, STAGE, "due", 0)
 
 
-def seqs(rows: Rows) -> list[int]:
+def reselectable_seqs(rows: Rows) -> list[int]:
     """The row keys of the memories that were chosen from what was said, and stand for themselves."""
     return rows.column(
         "select seq from memories where origin = 'stated' and pinned = 0 and tier <> 'archive' and twin_of = 0 order by seq"
     )
 
 
-def part(rows: Rows, keys: list[int]) -> list[Memory]:
+def reselectable_memories(rows: Rows, keys: list[int]) -> list[Memory]:
     """Those of some memories whose every source is a transcript's turn, and that no person has touched or asked for."""
     found = memories.by_seqs(rows, keys)
     return [found[seq] for seq in sorted(found) if _is_csmds(rows, found[seq])]
@@ -486,7 +486,7 @@ def _is_csmds(rows: Rows, memory: Memory) -> bool:
     return asked_for is None and elsewhere is None
 
 
-def archived(rows: Rows) -> int:
+def count_not_chosen(rows: Rows) -> int:
     """How many memories were archived because they are not chosen any more."""
     gone = "select count(distinct memory_id) from belief_changes where change = 'archive' and reason = :reason and undone_at = ''"
     return int(rows.value(gone, reason=NOT_CHOSEN))
@@ -501,17 +501,17 @@ def reword(rows: Rows, memory: Memory, *, text_hash: str, now: str) -> None:
         **written(memory, "provenance"),
     )
     memories.update_belief(rows, memory)
-    vectors.again(rows, "memory", memory.seq)
+    vectors.reembed(rows, "memory", memory.seq)
     belief_changes.note(rows, memory.id, REWORDED, "", "", "chosen anew", belief_changes.DREAM, now)
 
 
 #: What the audit says of a memory that was told in further sessions, and of one that got a longer tier.
 STRENGTHENED, PROMOTED = "strengthened", "kept for good"
 #: And of one that was made of what was said in several projects.
-LIFTED = "lifted"
+GENERALIZED = "lifted"
 #: Of one that is not to be lifted again with the others, or not to be asked about with another (`older:newer`): a person
 #: undid the dream that did. The dream's own journal is kept for some time only, the audit as long as the memory.
-NOT_LIFTED, NOT_ASKED = "not lifted", "not asked"
+NOT_GENERALIZED, NOT_ASKED = "not lifted", "not asked"
 #: Of a project's memories so many are looked at, those told last.
 MOST = 5000
 #: Two vectors are near from this likeness on, and of each so many that are nearest are looked at.
@@ -529,7 +529,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class PastDecisions:
     """What became of memories and who has settled it, by id; `undone` is (kind of action, memory).
 
     `let_stand` is when somebody undid that a dream had something superseded, `asked` the pairs (`older:newer`) of
@@ -604,12 +604,12 @@ def questioned_pairs(rows: Rows, place: Place, source: str) -> frozenset[str]:
     return frozenset(rows.column(asked, place=place.seq, source=source))
 
 
-def not_lifted(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
+def not_generalized(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     """Those of some memories that a dream lifted and that somebody has taken back from there."""
     found = rows.column(
         "select distinct m.id from memories m join belief_changes b on b.memory_id = m.id "  # noqa: S608
         f"where {among('m.seq', seqs)} and b.change = :change",
-        change=NOT_LIFTED,
+        change=NOT_GENERALIZED,
     )
     return frozenset(found)
 
@@ -644,9 +644,9 @@ def by_assistants(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     return frozenset(found)
 
 
-def decided(rows: Rows, place: Place, seqs: Sequence[int]) -> Decided:
+def past_decisions(rows: Rows, place: Place, seqs: Sequence[int]) -> PastDecisions:
     """What the audit says of those that are of the scope itself."""
-    found = Decided()
+    found = PastDecisions()
     for ident, change, before, after, by, at, undone_at in rows.all(
         "select b.memory_id, b.change, b.before, b.after, b.by_whom, b.at, b.undone_at from memories m "  # noqa: S608
         f"join belief_changes b on b.memory_id = m.id where {among('m.seq', seqs)} and m.project_seq = :place order by b.seq",

@@ -92,7 +92,7 @@ def add_provisional(
     )
     if reported <= stored:
         return False
-    turn, size = room_of.fitting(rows, turn, session.bytes, room)
+    turn, size = room_of.fit_to_room(rows, turn, session.bytes, room)
     seq = turns.insert_turn(
         rows, turn, session.seq, text_hash=text_hash, project=project, source="hook", directory=directory
     )
@@ -101,7 +101,9 @@ def add_provisional(
     return True
 
 
-def over(rows: Rows, *, before: str, after: tuple[str, int], most: int) -> tuple[list[int], tuple[str, int]]:
+def expired_provisional(
+    rows: Rows, *, before: str, after: tuple[str, int], most: int
+) -> tuple[list[int], tuple[str, int]]:
     """The turns that the transcript has passed by, among the next `most` behind a place, and the place to go on from.
 
     Looks at provisional turns older than `before`; the place is FIRST again behind the last. A turn is a double when the
@@ -130,7 +132,7 @@ def over(rows: Rows, *, before: str, after: tuple[str, int], most: int) -> tuple
 
 
 def close_provisional(rows: Rows, seqs: Sequence[int]) -> tuple[int, int]:
-    """Ends the wait of turns that are `over`; (dropped as doubles, kept as hook-only)."""
+    """Ends the wait of turns that are `expired_provisional`; (dropped as doubles, kept as hook-only)."""
     dropped = kept = 0
     for seq, uuid, session, text_hash in rows.all(
         "select seq, uuid, session_seq, text_hash from turns "  # noqa: S608
@@ -234,7 +236,7 @@ def add_probe(rows: Rows, turn: Turn, *, text_hash: str) -> bool:
     return True
 
 
-def is_probe_there(rows: Rows, session_id: str) -> bool:
+def has_probe(rows: Rows, session_id: str) -> bool:
     """Whether a marker's session is stored."""
     return rows.value("select 1 from sessions where id = :id and host = 'probe'", id=session_id) is not None
 
@@ -269,7 +271,7 @@ class HookedSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unheard:
+class UnreportedSession:
     """One that is noted: since when, and the row key of the latest event then; `path` is "" when it was purged."""
 
     id: str
@@ -300,10 +302,10 @@ def live_sessions(rows: Rows, *, began: str, lively: str, answered: str, now: st
     )
 
 
-def unheard_noted(rows: Rows) -> list[Unheard]:
+def unreported_sessions(rows: Rows) -> list[UnreportedSession]:
     """Those that are noted, the first first."""
     return rows.read(
-        Unheard,
+        UnreportedSession,
         "select u.session_id, coalesce(s.path, ''), u.at, u.after_event from unheard u "
         "left join sessions s on s.id = u.session_id order by u.at, u.session_id",
     )
@@ -318,7 +320,7 @@ def latest_events(rows: Rows) -> list[tuple[int, str, str]]:
     )
 
 
-def note_unheard(rows: Rows, sessions: Sequence[str], *, at: str) -> None:
+def note_unreported(rows: Rows, sessions: Sequence[str], *, at: str) -> None:
     """Notes sessions that nobody reported until now."""
     for session in sessions:
         rows.run(
@@ -329,7 +331,7 @@ def note_unheard(rows: Rows, sessions: Sequence[str], *, at: str) -> None:
         )
 
 
-def drop_unheard(rows: Rows, sessions: Sequence[str]) -> None:
+def drop_unreported(rows: Rows, sessions: Sequence[str]) -> None:
     """Takes the notes on these sessions away."""
     for session in sessions:
         rows.run("delete from unheard where session_id = :session", session=session)

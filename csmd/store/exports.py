@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from csmd.model import NEVER, Project, Provenance
-from csmd.store import belief_changes, disk, memories, projects, topics, workspaces
+from csmd.store import belief_changes, files, memories, projects, topics, workspaces
 from csmd.store.sqlite import Rows, among, as_value
 
 #: The columns that say what a memory is; those that lead to other rows and those that count days stand by themselves.
@@ -21,9 +21,9 @@ COLUMNS = (
 )  # fmt: skip
 DAYS = ("hot_until", "warm_until", "archive_at")
 #: In the audit of a memory: it came from another home, so that turns of its sources that are not here are no fault.
-BROUGHT = "brought"
+IMPORTED = "brought"
 #: Of one whose links, audit and successor are yet to come: the import that is under way, or the next one, brings them.
-IN_PART = "in part"
+INCOMPLETE = "in part"
 _READ = ", ".join(f"m.{name}" for name in (*COLUMNS, *DAYS))
 
 
@@ -88,7 +88,7 @@ def place(
     *,
     now: str,
     here: Project | None = None,
-    is_gone: Callable[[str], bool] = disk.is_gone,
+    is_gone: Callable[[str], bool] = files.is_missing,
 ) -> int:
     """The row of the project that a record names: by its key, else by its remote, else a new one under its old path.
 
@@ -185,21 +185,21 @@ def put_scene(rows: Rows, seq: int, one: Mapping[str, Any]) -> None:
         memories.note_scene(rows, seq, uuid=uuid, text=said)
 
 
-def note_brought(rows: Rows, ident: str, *, reason: str, now: str, state: str = "") -> None:
+def note_imported(rows: Rows, ident: str, *, reason: str, now: str, state: str = "") -> None:
     """Writes into a memory's audit that it came from elsewhere; `state` IN_PART: what leads to others is yet to come."""
-    belief_changes.note(rows, ident, BROUGHT, "", state, reason, "rule", now)
+    belief_changes.note(rows, ident, IMPORTED, "", state, reason, "rule", now)
 
 
-def is_in_part(rows: Rows, ident: str) -> bool:
+def is_import_incomplete(rows: Rows, ident: str) -> bool:
     """Whether a memory came from elsewhere and what leads to others did not: the import was interrupted."""
-    return any(one.change == BROUGHT and one.after == IN_PART for one in belief_changes.changes_of(rows, ident))
+    return any(one.change == IMPORTED and one.after == INCOMPLETE for one in belief_changes.changes_of(rows, ident))
 
 
-def note_whole(rows: Rows, ident: str) -> None:
+def mark_import_complete(rows: Rows, ident: str) -> None:
     """Notes that all of a memory that came from elsewhere is here."""
     rows.run(
         "update belief_changes set after = '' where memory_id = :id and change = :brought and after = :part",
         id=ident,
-        brought=BROUGHT,
-        part=IN_PART,
+        brought=IMPORTED,
+        part=INCOMPLETE,
     )

@@ -34,7 +34,7 @@ NOWHERE = PresentContext("")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownError:
+class ErrorRecord:
     """What is known of an error in some projects; `fixed_by` is what mended it last, `memory_id` what tells why."""
 
     error_seq: int
@@ -63,7 +63,7 @@ def error_id(fingerprint: str) -> str:
     return f"x{fingerprint[:10]}"
 
 
-def by_id(rows: Rows, ident: str, projects: Sequence[int] | None) -> KnownError | None:
+def by_id(rows: Rows, ident: str, projects: Sequence[int] | None) -> ErrorRecord | None:
     """What is known of the error that is called so, None for none."""
     if not ident.startswith("x") or len(ident) < 2:
         return None
@@ -85,7 +85,7 @@ def add_error(
     rows.insert("error_seen", "on conflict do nothing", error_seq=seq, turn_seq=turn, session_seq=session, at=at)
 
 
-def seen_in(rows: Rows, session_seq: int, *, before: int = 2**62) -> list[Open]:
+def failures_in(rows: Rows, session_seq: int, *, before: int = 2**62) -> list[Open]:
     """The failures of a session up to an ordinal, in the order in which they happened."""
     return rows.read(
         Open,
@@ -117,14 +117,14 @@ def add_fix(
     rows.insert("error_fixes", "on conflict do nothing", **shown, files="\n".join(files), text=text)
 
 
-def listing(rows: Rows, projects: Sequence[int] | None, *, limit: int) -> list[KnownError]:
+def listing(rows: Rows, projects: Sequence[int] | None, *, limit: int) -> list[ErrorRecord]:
     """The errors of some projects (None: all), those of the most sessions first; those of no command were only pasted."""
     return _counted(rows, "true", projects, NOWHERE, limit=limit)
 
 
 def find_error(
     rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, but_in: PresentContext = NOWHERE
-) -> KnownError | None:
+) -> ErrorRecord | None:
     """What is known of one error in some projects (None: all), None for one that was never seen there.
 
     What the context `but_in` shows itself is left out.
@@ -135,9 +135,9 @@ def find_error(
 
 def _counted(
     rows: Rows, where: str, projects: Sequence[int] | None, but_in: PresentContext, *, limit: int, **values: Any
-) -> list[KnownError]:
+) -> list[ErrorRecord]:
     found = rows.read(
-        KnownError,
+        ErrorRecord,
         "select e.seq, e.fingerprint, e.command, e.exit_code, e.message, count(*), count(distinct x.session_seq), "  # noqa: S608
         "min(x.at), max(x.at) from errors e join error_seen x on x.error_seq = e.seq join turns t on t.seq = x.turn_seq "
         f"where {where} and {among('t.project_seq', projects)} and {_elsewhere('x')} group by e.seq "
@@ -150,7 +150,7 @@ def _counted(
     return [_with_fix(rows, one, projects, but_in) for one in found]
 
 
-def _with_fix(rows: Rows, error: KnownError, projects: Sequence[int] | None, but_in: PresentContext) -> KnownError:
+def _with_fix(rows: Rows, error: ErrorRecord, projects: Sequence[int] | None, but_in: PresentContext) -> ErrorRecord:
     """An error with what mended it last and the memory that tells why."""
     at, files, text, uuid = rows.one(
         "select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq "  # noqa: S608

@@ -19,6 +19,7 @@ import yaml
 from csmd import wire
 from csmd.config import spool_places
 from csmd.errors import BadInput, ConfigError, StoreError, TooLarge
+from csmd.model import OFF_MARK
 
 SPOOL_SUFFIX = ".event"
 #: A payload and the line before it.
@@ -185,6 +186,77 @@ def read_small(path: str, limit: int = 65_536) -> str | None:
         return ""
     except (OSError, ValueError):
         return None
+
+
+# --- questions about the disk that never raise; `capture.project_identity.Disk` is satisfied by these
+
+
+def resolve(path: str) -> tuple[str, bool]:
+    """The path with every link resolved, and whether it is there."""
+    try:
+        return os.path.realpath(path, strict=True), True
+    except (OSError, ValueError):
+        pass
+    try:
+        return os.path.realpath(path), False
+    except (OSError, ValueError):
+        return path, False
+
+
+def is_link(path: str) -> bool:
+    """Whether a name is a symbolic link."""
+    try:
+        return Path(path).is_symlink()
+    except (OSError, ValueError):
+        return False
+
+
+def is_same_file(one: str, other: str) -> bool:
+    """Whether both name one existing file or directory."""
+    try:
+        found, beside = Path(other).stat(), Path(one).stat()
+    except (OSError, ValueError):
+        return False
+    return (found.st_dev, found.st_ino) == (beside.st_dev, beside.st_ino)
+
+
+def entries(folder: str) -> list[str]:
+    """What a directory holds; [] for none."""
+    try:
+        return [held.name for held in Path(folder).iterdir()]
+    except (OSError, ValueError):
+        return []
+
+
+def file_stamp(path: str) -> str:
+    """What a file keeps when its directory is moved and a copy has not: inode and time of change; "" for nothing."""
+    try:
+        info = Path(path).stat()
+    except (OSError, ValueError):
+        return ""
+    return f"{info.st_ino}:{info.st_ctime_ns}"
+
+
+def has_off_mark(folder: str) -> bool:
+    """Whether a file `.csmd-off` lies in a directory or in one above it."""
+    parts = folder.rstrip("/").split("/")
+    if parts[0]:
+        return False  # a relative path is below nothing that is known
+    try:
+        return any(os.path.lexists(f"{'/'.join(parts[:depth])}/{OFF_MARK}") for depth in range(len(parts), 0, -1))
+    except ValueError:
+        return False
+
+
+def is_missing(path: str) -> bool:
+    """Whether nothing is there any more; a directory that may not be looked at is no lost one."""
+    try:
+        Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
 
 
 def clear_stale_socket(path: Path) -> None:

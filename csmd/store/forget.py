@@ -38,7 +38,7 @@ _BELOW = (
 )
 
 
-def below(rows: Rows, text_hash: str, *, scope: int) -> list[Memory]:
+def memories_below_scope(rows: Rows, text_hash: str, *, scope: int) -> list[Memory]:
     """The memories with this text of the projects for which a scope is everywhere; none for a project's."""
     found = rows.all(
         f"select seq from memories where text_hash = :hash and project_seq <> :scope and {_BELOW} order by seq",  # noqa: S608
@@ -48,7 +48,7 @@ def below(rows: Rows, text_hash: str, *, scope: int) -> list[Memory]:
     return list(memories.by_seqs(rows, [int(seq) for (seq,) in found]).values())
 
 
-def sentences(
+def delete_sentences(
     rows: Rows, memory: Memory, *, text_hash: str, scope: int, is_same: Callable[[str], bool], by_assistants: bool
 ) -> None:
     """Removes the sentences that a memory came from, and those in its words that a scope sees; those that assistants
@@ -100,12 +100,12 @@ def erase_traces(rows: Rows, memory: Memory, known: Places) -> Places:
         if last > after:
             found = _both(found, look(rows, memory, after, last), {table: last})
     for change in sorted(found.changes):
-        dreams.take_away(rows, change)
-    markdown_pages.mark_days_again(rows, [one.uuid for one in memory.provenance], sorted(found.sessions))
+        dreams.erase_change(rows, change)
+    markdown_pages.mark_days_due(rows, [one.uuid for one in memory.provenance], sorted(found.sessions))
     return found
 
 
-def leave_images(rows: Rows, memory: Memory, found: Places, *, key: bytes) -> None:
+def erase_from_files(rows: Rows, memory: Memory, found: Places, *, key: bytes) -> None:
     """Takes the lines of a memory out of the files that dreams keep; after it is forgotten."""
     place_of = cache(lambda path: markdown_pages.place_of(rows, path))
     is_unsaid = cache(lambda place, words: markdown_pages.is_forgotten(rows, words, place=place, key=key))

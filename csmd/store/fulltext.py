@@ -171,7 +171,7 @@ def rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
     return found
 
 
-def held(rows: Rows, kind: str, term: str, *, projects: Sequence[int] | None, most: int) -> int:
+def estimate_rows_with(rows: Rows, kind: str, term: str, *, projects: Sequence[int] | None, most: int) -> int:
     """How many passages, turns or memories of these projects hold a term (stemmed), counted up to `most`; None is all projects.
 
     Whose rows they are is looked up for the newest LOOKED_UP of a term, and the rest of them taken to be alike: a word

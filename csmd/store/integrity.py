@@ -155,7 +155,7 @@ INVARIANTS: tuple[Invariant, ...] = (
 )  # fmt: skip
 
 
-def broken(rows: Rows, key: bytes) -> dict[str, list[str]]:
+def violations(rows: Rows, key: bytes) -> dict[str, list[str]]:
     """Rule -> the ids of what breaks it, SHOWN at most; rules that hold are left out."""
     values = {"shown": SHOWN, "confidence": CONFIDENCE, "seen": SEEN, "evidence": EVIDENCE, "correction": CORRECTION}
     found = {}
@@ -169,7 +169,7 @@ def broken(rows: Rows, key: bytes) -> dict[str, list[str]]:
 
 def _forgotten(rows: Rows, key: bytes) -> list[str]:
     """The memories that the user made csmd forget, or an assistant those of assistants."""
-    gone = tombstones.forgotten(rows)
+    gone = tombstones.forgotten_hashes(rows)
     found = []
     if gone:
         for ident, said, gate, authority, project, at in rows.all(
@@ -319,9 +319,9 @@ def mend_indexes(path: Path) -> bool:
                 for table in full_text_tables(rows):
                     if table != passages.INDEX:
                         rows.run(f"insert into {table} ({table}) values ('rebuild')")  # noqa: S608
-                passages.index_anew(rows)
+                passages.rebuild_index(rows)
                 if vectors.problems(rows):
-                    vectors.begin_anew(rows)
+                    vectors.reset_vectors(rows)
             sound = not integrity(rows)
             rows.run("pragma wal_checkpoint(truncate)")
             return sound

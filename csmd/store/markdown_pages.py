@@ -31,7 +31,7 @@ class PageRow:
     problem: str = ""
     left_out: tuple[str, ...] = ()
 
-    def is_known(self, said: str) -> bool:
+    def is_unedited(self, said: str) -> bool:
         """Whether a file that says this has no edit in it."""
         return said != "" and said in (self.text, self.also)
 
@@ -231,7 +231,7 @@ def without_forgotten(rows: Rows, page: str, *, path: str, key: bytes) -> tuple[
     )
 
 
-def without_gone(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+def purge_pages(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """A pass of a purge over what csmd wrote last of each page."""
     del key
     found = rows.all(
@@ -330,7 +330,7 @@ def live_endings(rows: Rows, *, since: str, limit: int) -> list[Ending]:
 def note_day(rows: Rows, one: Ending, *, day: str, as_of: tuple[int, str]) -> None:
     """Notes that a day's file tells a session as its digest has it; one that was read before the last forgetting is due again."""
     told = {"digest_seq": one.digest_seq, "last_at": one.last_at, "workspace_seq": one.workspace_seq}
-    due = "" if tombstones.forgettings(rows) == as_of else "again"
+    due = "" if tombstones.forgetting_state(rows) == as_of else "again"
     rows.upsert("told_days", "session_seq, day", session_seq=one.session_seq, day=day, due=due, **told)
 
 
@@ -348,7 +348,7 @@ def days_due(rows: Rows, what: Literal["move", "leave", "again"], *, limit: int)
     )
 
 
-def mark_days_again(rows: Rows, uuids: Iterable[str], sessions: Iterable[int]) -> None:
+def mark_days_due(rows: Rows, uuids: Iterable[str], sessions: Iterable[int]) -> None:
     """Marks what is told of the sessions of some turns, and of some sessions: it may hold what was forgotten."""
     for uuid in uuids:
         rows.run(
@@ -365,7 +365,7 @@ def note_days_read(rows: Rows, parts: Sequence[DayPart], changed: Collection[str
 
     What was forgotten while they were looked through may stand in them: then they are due still.
     """
-    for part in parts if tombstones.forgettings(rows) == as_of else ():
+    for part in parts if tombstones.forgetting_state(rows) == as_of else ():
         rows.run("update told_days set due = '' where seq = :seq and due = 'again'", seq=part.seq)
     for day in changed:
         _without_images(rows, day)

@@ -255,7 +255,7 @@ def update_inferred(
             uuid=source.uuid,
         )
     if old != memory.text:
-        vectors.again(rows, "memory", memory.seq)
+        vectors.reembed(rows, "memory", memory.seq)
 
 
 def cite_context_turn(rows: Rows, turn: StoredTurn, beside: StoredTurn, *, text_hash: str) -> None:
@@ -287,7 +287,7 @@ class Stated(NamedTuple):
     gate: str
 
 
-class Changed(NamedTuple):
+class FileChange(NamedTuple):
     """A call that wrote to a file: `anew` wrote the whole of it, `given` is the beginning of its input."""
 
     uuid: str
@@ -314,12 +314,12 @@ def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, upto: in
     return list({stated.memory_seq: stated for stated in found}.values())
 
 
-def changes_of(
+def file_changes_of(
     rows: Rows, session_seq: int, *, after: int = 0, upto: int, most: int, characters: int = 2**31
-) -> list[Changed]:
+) -> list[FileChange]:
     """The last calls of a session that wrote to a file, past an ordinal up to another one, in order."""
     found = rows.read(
-        Changed,
+        FileChange,
         "select t.uuid, t.at, st.ordinal, t.tool_name = 'Write', substr(t.text, 1, :characters) from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal > :after "
         "and st.ordinal <= :upto and t.kind = 'tool_call' and t.tool_name in ('Edit', 'MultiEdit', 'Write') "
@@ -344,7 +344,7 @@ def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[str, in
     )
 
 
-def personal(rows: Rows, session_seq: int) -> frozenset[str]:
+def personal_turns(rows: Rows, session_seq: int) -> frozenset[str]:
     """The turns of a session that say something of people."""
     found = rows.column(
         "select distinct t.uuid from session_turn st join statements x on x.turn_seq = st.turn_seq "
@@ -371,7 +371,7 @@ def note_scene(rows: Rows, memory_seq: int, *, uuid: str, text: str) -> None:
         rows.run("delete from scenes where memory_seq = :memory", memory=memory_seq)
 
 
-def known_scenes(rows: Rows, session_id: str) -> dict[int, str]:
+def scenes_of_session(rows: Rows, session_id: str) -> dict[int, str]:
     """The scenes of the memories that a session was the first to state, by memory."""
     found = rows.all(
         "select s.memory_seq, s.text from scenes s join memories m on m.seq = s.memory_seq where m.session_id = :id",

@@ -150,7 +150,7 @@ def passage_lengths(rows: Rows, sessions: Collection[int], *, most: int) -> dict
     return dict(rows.all(sql, most=most))
 
 
-def last_looked_at(rows: Rows) -> int:
+def last_passage(rows: Rows) -> int:
     """The row key of the passage that was stored last, which is about how many there are; 0 for none."""
     return int(rows.value("select max(seq) from passages") or 0)
 
@@ -161,14 +161,14 @@ def after_passage(rows: Rows, seq: int, *, until: int, limit: int) -> list[int]:
     return rows.column(sql, seq=seq, until=until, limit=limit)
 
 
-def look_again_at(rows: Rows, model: int) -> list[int]:
+def passages_to_relink(rows: Rows, model: int) -> list[int]:
     """The passages to be looked at once more, as they have had another vector of a model since (vectors.add)."""
     return rows.column(
         "select row_seq from embed_again where model_seq = :model and kind = 'thread' order by row_seq", model=model
     )
 
 
-def looked_again(rows: Rows, model: int, seqs: Sequence[int]) -> int:
+def mark_relinked(rows: Rows, model: int, seqs: Sequence[int]) -> int:
     """Takes note that passages have been looked at once more; how many of these had to be."""
     return rows.run(
         f"delete from embed_again where model_seq = :model and kind = 'thread' and {among('row_seq', seqs)}",  # noqa: S608
@@ -243,7 +243,7 @@ FILLED_TURNS, FILLED_CHARACTERS = 50, 15_000
 DROPPED_ROWS = 1000
 
 
-def is_full(rows: Rows, projects: Sequence[int], *, model: int | None = None) -> bool:
+def is_complete(rows: Rows, projects: Sequence[int], *, model: int | None = None) -> bool:
     """Whether every searchable turn of these projects has its passages and, of a `model`, every passage its vector."""
     if fulltext.is_turn_index_dropped(rows):
         return True
@@ -328,7 +328,7 @@ def _index(rows: Rows, turn_seq: int) -> None:
     )
 
 
-def index_anew(rows: Rows) -> None:
+def rebuild_index(rows: Rows) -> None:
     """Indexes all passages anew, inside the caller's write: for a repair, whose copy nobody searches meanwhile."""
     rows.run("insert into passages_fts (passages_fts) values ('delete-all')")
     for turn in rows.column("select distinct turn_seq from passages where text = '' order by turn_seq"):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from csmd.model import AUTHORITY_RANK, NEVER, Memory, Project, Provenance
-from csmd.store import candidates, checkpoints, digests, disk, memories, topics, vectors
+from csmd.store import candidates, checkpoints, digests, files, memories, topics, vectors
 from csmd.store.sqlite import Rows
 
 #: A day after every other.
@@ -90,7 +90,7 @@ def _refresh(rows: Rows, seq: int, project: Project) -> None:
             rows.update("projects", seq, remote=project.remote, fingerprint=project.fingerprint)
         return
     why = rows.value("select why from aliases where key = :key and path = :root", key=project.key, root=project.root)
-    if why == "moved" and disk.is_gone(str(root)):
+    if why == "moved" and files.is_missing(str(root)):
         rows.update("projects", seq, root=project.root, name=project.name)
 
 
@@ -210,7 +210,7 @@ def current_project(rows: Rows, seq: int, place: str) -> int:
 
 
 def recognised(
-    rows: Rows, project: Project, *, is_gone: Callable[[str], bool] = disk.is_gone
+    rows: Rows, project: Project, *, is_gone: Callable[[str], bool] = files.is_missing
 ) -> tuple[int, str] | None:
     """(row key, why) of the known project that a place with an unknown key is: "same place", "worktree" or "moved".
 
@@ -326,7 +326,7 @@ def merge_projects(rows: Rows, source: int, into: int) -> Moved:
         moved += 1
     checkpoints.merge_goals(rows, source, into)
     candidates.merge(rows, source, into)
-    digests.compare_again(rows, [source, into])
+    digests.clear_comparisons(rows, [source, into])
     return Moved(sessions=sessions, turns=turns, memories=moved, twins=twins)
 
 
@@ -363,7 +363,7 @@ def split_projects(rows: Rows, source: int, part: int) -> Moved:
     _give_back_days(rows, source, part, tree)
     checkpoints.split_goals(rows, source, part, tree=tree)
     candidates.split(rows, source, part)
-    digests.compare_again(rows, [source, part])
+    digests.clear_comparisons(rows, [source, part])
     return Moved(sessions=sessions, turns=turns, memories=moved, twins=twins)
 
 

@@ -123,12 +123,12 @@ def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, 
         )
     elif table == "dream_rows":  # likewise, of one action
         for action in rows.column("select change_seq from dream_rows where seq = :seq", seq=seq):
-            dreams.take_away(rows, action)
+            dreams.erase_change(rows, action)
     elif way == "drop" and (not in_place or (table == "statements" and _stated_already(rows, seq, new, key))):
         rows.run(f"delete from {table} where seq = :seq", seq=seq)  # noqa: S608
     else:
         if way == "memory":
-            vectors.again(rows, "memory", seq)
+            vectors.reembed(rows, "memory", seq)
         hashes = {"text_hash": tokens.keyed_hash(new, key)} if table in ("memories", "statements") else {}
         rows.update(table, seq, **{column: new}, **hashes)
 
@@ -343,8 +343,8 @@ def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
 
 #: In this order: what goes as a whole before what is looked through, and pages when it is known which memories are left.
 PASSES: tuple[Pass, ...] = (
-    belief_changes.without_undo, dreams.without_purged, _sessions, _turns, _projects,
-    *(partial(_column, table, column) for table, column in sorted(WAYS)), markdown_pages.without_gone,
+    belief_changes.purge_answer_images, dreams.purge_dreams, _sessions, _turns, _projects,
+    *(partial(_column, table, column) for table, column in sorted(WAYS)), markdown_pages.purge_pages,
 )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ Purged = Callable[[Literal["turn", "session", "memory"], Sequence[str]], set[str
 
 
 @dataclass(slots=True)
-class Done:
+class ChangedFiles:
     """The files that a purge removed or rewrote, and those that hold it still because csmd needs them."""
 
     removed: list[str] = field(default_factory=list)
@@ -58,7 +58,7 @@ def purge(
     *,
     purged: Purged = lambda *_: set(),
     everything: bool,
-) -> Done:
+) -> ChangedFiles:
     """Takes purged text out of every file that may hold text; with `everything` no copy of the database is left.
 
     That is for turns, sessions and projects: a copy may hold them under names that only it knows. `purged` tells which
@@ -105,12 +105,12 @@ def change(
     every_copy: bool = False,
     turns: Set[str] = frozenset(),
     missing: Missing = lambda _: (),
-) -> Done:
+) -> ChangedFiles:
     """Changes or removes each file for which `cleaned` gives hits, in the way of its kind.
 
     Of a line of `turns` nothing is left but what it is known by, of one of a page whose memory is `missing` nothing.
     """
-    done = Done()
+    done = ChangedFiles()
     for path, way in list_files(home, log_dir):
         if way == "copy" and (every_copy or _copy_holds(path, cleaned)):
             path.unlink(missing_ok=True)
@@ -138,7 +138,7 @@ def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
 
-def _plain(path: Path, way: FileWay, cleaned: Clean, done: Done, turns: Set[str]) -> None:
+def _plain(path: Path, way: FileWay, cleaned: Clean, done: ChangedFiles, turns: Set[str]) -> None:
     with path.open("r+b") as file:
         if way == "lines":
             fcntl.flock(file, fcntl.LOCK_EX)  # what is appended meanwhile comes before or after
@@ -300,7 +300,7 @@ WIDEST_TEXT = 4000
 
 
 @dataclass(slots=True)
-class Found:
+class FileHits:
     """Where a text stands: a file, how often at least, and the first lines (from 1) in a file of lines."""
 
     path: str
@@ -353,9 +353,9 @@ def _spans(data: bytes, needles: Sequence[Needle]) -> list[str]:
     return [said[start:end] for needle in likely for start, end in needle.spans(said)]
 
 
-def in_lines(path: Path, needles: Sequence[Needle], names: Sequence[bytes], texts: set[str]) -> Found:
+def in_lines(path: Path, needles: Sequence[Needle], names: Sequence[bytes], texts: set[str]) -> FileHits:
     """Where texts and names stand in a file of lines; `texts` gains each as it stands there, in whole words."""
-    found = Found(str(path))
+    found = FileHits(str(path))
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             hits = _spans(line, needles)
@@ -369,16 +369,16 @@ def in_lines(path: Path, needles: Sequence[Needle], names: Sequence[bytes], text
 
 def scan_files(
     texts: Sequence[str], names: Sequence[str], *, own: Sequence[Path], hosts: Sequence[Path]
-) -> tuple[list[Found], list[Found], list[str]]:
+) -> tuple[list[FileHits], list[FileHits], list[str]]:
     """(in csmd's files, in the assistant's files, the texts as they stand there); names count in the assistant's only."""
     needles = [Needle(said) for said in texts]
-    left: list[Found] = []
+    left: list[FileHits] = []
     for root in own:
         for path in files_below(root, leave_out=NOT_LOOKED_AT, environments=False):
             with contextlib.suppress(OSError):
                 if needles and (count := in_bytes(path, needles)):
-                    left.append(Found(str(path), count))
-    there: list[Found] = []
+                    left.append(FileHits(str(path), count))
+    there: list[FileHits] = []
     seen: set[str] = set()
     for root in hosts:
         for path in files_below(root):

@@ -160,7 +160,7 @@ _COLUMNS = columns(Receipt, "n")
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ReceiptSummary:
     """An injection with how many things it told, of how many use could be judged, and how many were used."""
 
     receipt: Receipt
@@ -169,7 +169,7 @@ class Listed:
     used: int
 
 
-def listing(rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int) -> list[Listed]:
+def listing(rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int) -> list[ReceiptSummary]:
     """The latest injections in these places (None: anywhere), with `session_id` only that one's, the latest first."""
     of_session = "n.session_id = :session" if session_id else ":session = ''"
     found = rows.all(
@@ -180,7 +180,7 @@ def listing(rows: Rows, *, projects: Sequence[int] | None, session_id: str = "",
         limit=limit,
         session=session_id,
     )
-    return [Listed(as_value(Receipt, row), *row[7:]) for row in found]
+    return [ReceiptSummary(as_value(Receipt, row), *row[7:]) for row in found]
 
 
 @dataclass(frozen=True, slots=True)

@@ -300,7 +300,7 @@ BATCH_ROWS = 500
 
 
 @dataclass(slots=True)
-class Found:
+class Salvaged:
     """How many rows of each table came from where, and what could not be had."""
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -317,13 +317,13 @@ class Found:
     """Projects and sessions that stand for ones whose names are lost."""
 
 
-def rebuild(into: Rows, *, damaged: Rows | None, copy: Rows | None, key: bytes | None, new_key: bytes) -> Found:
+def rebuild(into: Rows, *, damaged: Rows | None, copy: Rows | None, key: bytes | None, new_key: bytes) -> Salvaged:
     """Fills a new, migrated and empty database inside the caller's write.
 
     `key` is that of both sources. None where it is lost: then texts get hashes by `new_key`, and what was forgotten
     cannot be told any more.
     """
-    found = Found()
+    found = Salvaged()
     into.run("pragma defer_foreign_keys = on")
     into.run("delete from projects")
     for table in tables(into):

@@ -239,7 +239,7 @@ def user_turns_between(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Narrow:
+class SearchFilter:
     """The limits of a search, "" for none: stored times from `since` on and before `until`, a whole session id."""
 
     since: str = ""
@@ -252,7 +252,7 @@ class Narrow:
     @property
     def is_all(self) -> bool:
         """Whether nothing is left out."""
-        return self == Narrow()
+        return self == SearchFilter()
 
 
 #: A kind of rows -> the row that is asked for, the tables, its time, and whether it is of a session.
@@ -274,7 +274,7 @@ _NARROWED = {
 }
 
 
-def narrowed(rows: Rows, kind: str, seqs: Sequence[int], narrow: Narrow) -> set[int]:
+def filter_rows(rows: Rows, kind: str, seqs: Sequence[int], narrow: SearchFilter) -> set[int]:
     """Those of these turns, passages or memories (`kind`) that a search so limited may show.
 
     A sub-agent's turns are its session's; a memory's time is that of what was last said for it.

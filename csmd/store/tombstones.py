@@ -133,7 +133,7 @@ def _stands(one: _Found, authority: Authority, at: str) -> bool:
     return not one.place or not one.again_at or at < one.again_at
 
 
-def note_again(rows: Rows, said: str, *, correction: bool, project: int, at: str, key: bytes) -> None:
+def note_restated(rows: Rows, said: str, *, correction: bool, project: int, at: str, key: bytes) -> None:
     """Notes that the user says anew what was forgotten: from then on it is kept out of nobody's words."""
     scopes = reopened_places(rows, project, home=projects.everywhere(rows, project))
     for one in _of(rows, _led_to(rows, said, correction=correction, key=key), scopes, key):
@@ -151,7 +151,7 @@ def is_forgotten(
     )
 
 
-def known_hashes(rows: Rows, hashes: Iterable[str]) -> frozenset[str]:
+def match_hashes(rows: Rows, hashes: Iterable[str]) -> frozenset[str]:
     """Those of these hashes (gists.hashes) that something forgotten has left, wherever it holds."""
     return frozenset(hash_ for hash_, _ in _laid_for(rows, "('memory', 'near')", hashes))
 
@@ -164,19 +164,19 @@ def _laid_for(rows: Rows, kinds: str, hashes: Iterable[str]) -> Iterator[tuple[s
         yield from rows.all(f"select hash, created_at from tombstones where kind in {kinds} and hash in ({marks})")  # noqa: S608
 
 
-def number(rows: Rows) -> int:
+def count_forgotten(rows: Rows) -> int:
     """How many statements were forgotten."""
     parts = rows.column("select distinct part_of from tombstones where kind = 'memory'")
     return len({part.partition(":")[0] for part in parts})
 
 
-def forgettings(rows: Rows) -> tuple[int, str]:
+def forgetting_state(rows: Rows) -> tuple[int, str]:
     """(how much was forgotten, when last): what was read before holds what was forgotten after the two have changed."""
     (found,) = rows.all("select count(*), coalesce(max(created_at), '') from tombstones where kind = 'memory'")
     return found
 
 
-def forgotten(rows: Rows) -> frozenset[str]:
+def forgotten_hashes(rows: Rows) -> frozenset[str]:
     """The hashes of forgotten statements."""
     return frozenset(rows.column("select hash from tombstones where kind = 'memory'"))
 
@@ -226,7 +226,7 @@ def has_purged(rows: Rows) -> bool:
     return found is not None
 
 
-def purges(rows: Rows) -> tuple[int, str]:
+def purge_state(rows: Rows) -> tuple[int, str]:
     """(how much was purged, when last): what was read before is not written after the two have changed."""
     (found,) = rows.all(
         "select count(*), coalesce(max(created_at), '') from tombstones "
@@ -336,7 +336,7 @@ def gist_hashes(said: str, *, correction: bool, key: bytes) -> Iterator[str]:
             yield name_hash("gist", head + " ".join(left), key)
 
 
-def hashes(wordings: Mapping[str, bool], key: bytes) -> frozenset[str]:
+def hashes_of_texts(wordings: Mapping[str, bool], key: bytes) -> frozenset[str]:
     """Every hash by which texts may be known as forgotten, as statements or corrections; where True, also a word or two less."""
     found = set[str]()
     for said, nearly in wordings.items():

@@ -22,7 +22,7 @@ NOT_KEPT = "[not kept: this session is beyond {room} MB; the transcript has it]"
 _NOT_KEPT = re.compile(re.escape(NOT_KEPT).replace(re.escape("{room}"), "[0-9.e+-]{1,20}"))
 
 
-def fitting(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int]:
+def fit_to_room(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int]:
     """The turn as far as there is room for its text, and the bytes it takes: tools give way before conversation does."""
     size = bytes_of(turn.text)
     if used + size <= (room * TOOLS_TENTHS // 10 if turn.kind in TOOL_KINDS else room) or not size:
@@ -132,14 +132,14 @@ def add_turn(
         return False
     reported = _reported_turn(rows, turn, session.seq, text_hash)
     if reported is None:
-        turn, size = fitting(rows, turn, session.bytes, room)
+        turn, size = fit_to_room(rows, turn, session.bytes, room)
         seq = insert_turn(
             rows, turn, session.seq, text_hash=text_hash, project=project, source="transcript", directory=directory
         )
     else:
         seq, old = reported
         then = bytes_of(rows.value("select text from turns where seq = :seq", seq=seq))
-        turn, size = fitting(rows, turn, session.bytes - then, room)
+        turn, size = fit_to_room(rows, turn, session.bytes - then, room)
         size -= then
         _become(rows, seq, turn, project=project, directory=directory)
         memories.move_provenance(rows, old, turn.uuid)
@@ -169,7 +169,7 @@ def _correct_speaker(
 
 def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: str, then: str, room: int) -> None:
     """Stores what a line says since its own file was rewritten; a fork's or a foreign file cannot do that."""
-    turn, size = fitting(rows, turn, session.bytes - bytes_of(then), room)
+    turn, size = fit_to_room(rows, turn, session.bytes - bytes_of(then), room)
     rows.update("turns", seq, text=turn.text, text_hash=text_hash, kind=turn.kind, searchable=_is_searchable(turn))
     grown = size - bytes_of(then)
     rows.run("update sessions set bytes = bytes + :grown where seq = :seq", grown=grown, seq=session.seq)
@@ -202,7 +202,7 @@ def _become(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -
         source="transcript", provisional=0, searchable=_is_searchable(turn),
     )  # fmt: skip
     if kind == "user" != turn.kind:  # the queue does not say who typed; something may have been chosen already
-        look_again(rows, seq)
+        recheck_turn(rows, seq)
     if moved:
         rows.run("update statements set project_seq = :project where turn_seq = :seq", project=project, seq=seq)
         vectors.move_to(rows, "turn", seq, project)
@@ -384,7 +384,7 @@ def _turn(row: Row) -> StoredTurn:
     return StoredTurn(**dict(zip(names, row, strict=False)))
 
 
-def last_given(rows: Rows, session_id: str, tools: Collection[str], *, back: int, limit: int) -> list[str]:
+def last_tool_inputs(rows: Rows, session_id: str, tools: Collection[str], *, back: int, limit: int) -> list[str]:
     """What these tools were given in a session's last `back` turns, the latest call first, at most `limit`."""
     last = rows.value(
         "select max(st.ordinal) from session_turn st join sessions s on s.seq = st.session_seq where s.id = :session",
@@ -435,7 +435,7 @@ def quote_of(rows: Rows, uuid: str) -> Quote | None:
     )
 
 
-class Done(NamedTuple):
+class WorkItem(NamedTuple):
     """One thing that a session's last digest names; `cwd` is where the session began, `root` where its project lies."""
 
     session_id: str
@@ -446,7 +446,7 @@ class Done(NamedTuple):
     root: str
 
 
-class Shown(NamedTuple):
+class FailureTurn(NamedTuple):
     """A turn that shows an error (`mended` False), or what mended it; a sub-agent's session is its parent's."""
 
     session_id: str
@@ -456,10 +456,10 @@ class Shown(NamedTuple):
     text: str
 
 
-def work_done(rows: Rows, project: int, *, sessions: int) -> list[Done]:
+def work_done(rows: Rows, project: int, *, sessions: int) -> list[WorkItem]:
     """What the last digests of a project's latest sessions name, files, commits and branches; the latest session first."""
     return rows.read(
-        Done,
+        WorkItem,
         "select s.id, i.kind, i.text, i.uuid, s.cwd, p.root from (select seq, id, cwd, last_at, project_seq from sessions "
         "where project_seq = :project and parent = '' and host <> 'probe' order by last_at desc, seq desc limit :limit) s "
         "join projects p on p.seq = s.project_seq join digests d on d.session_seq = s.seq "
@@ -471,10 +471,10 @@ def work_done(rows: Rows, project: int, *, sessions: int) -> list[Done]:
     )
 
 
-def failures_shown(rows: Rows, error_seq: int, project: int, *, limit: int) -> list[Shown]:
+def failure_turns(rows: Rows, error_seq: int, project: int, *, limit: int) -> list[FailureTurn]:
     """The turns of a project that show an error or what mended it, the first first."""
     return rows.read(
-        Shown,
+        FailureTurn,
         "select case when s.parent = '' then s.id else s.parent end, t.uuid, 0, '', '', x.at, t.seq from error_seen x join turns t on t.seq = x.turn_seq "
         "join sessions s on s.seq = x.session_seq where x.error_seq = :error and t.project_seq = :project union all "
         "select case when s.parent = '' then s.id else s.parent end, case when f.uuid = '' then t.uuid else f.uuid end, 1, f.files, f.text, f.at, t.seq from error_fixes f join turns t on t.seq = f.turn_seq "
@@ -515,7 +515,7 @@ class Room:
         return bool(self.limit) and self.used > self.limit * WARN_SHARE
 
 
-def room_taken(rows: Rows, *, limit: int) -> Room:
+def room_used(rows: Rows, *, limit: int) -> Room:
     """How much of `limit` bytes the database uses."""
     return Room(used=live_bytes(rows), limit=limit)
 
@@ -580,7 +580,7 @@ def correct_speaker(rows: Rows, seq: int, kind: TurnKind) -> None:
         if kind not in SEARCHABLE:
             rows.run("update turns set searchable = 0 where seq = :seq", seq=seq)
         activity.count(rows, [(CORRECTED, 1)])
-        look_again(rows, seq)
+        recheck_turn(rows, seq)
 
 
 def move_to_agent(rows: Rows, seq: int, kind: TurnKind, *, searchable: int, session: int, agent: int) -> None:
@@ -589,11 +589,11 @@ def move_to_agent(rows: Rows, seq: int, kind: TurnKind, *, searchable: int, sess
     activity.count(rows, [(CORRECTED, int(was == "user"))])
     moved = "update turns set session_seq = :agent, kind = :kind, searchable = :searchable where seq = :seq"
     rows.run(moved, agent=agent, kind=kind, searchable=searchable, seq=seq)
-    look_again(rows, seq)
+    recheck_turn(rows, seq)
     rows.run("delete from session_turn where turn_seq = :seq and session_seq = :session", seq=seq, session=session)
 
 
-def look_again(rows: Rows, seq: int) -> None:
+def recheck_turn(rows: Rows, seq: int) -> None:
     """Has a turn's statements looked at once more, and takes back what else was made of it."""
     candidates.take_back_packets(rows, str(rows.value("select uuid from turns where seq = :seq", seq=seq)))
     digests.take_back(rows, seq)
@@ -628,7 +628,7 @@ def corrected_speakers(rows: Rows, counters: Mapping[str, int]) -> dict[str, int
     return {**{name: counters.get(counter, 0) for name, counter in names.items()}, "left": left}
 
 
-def handed_over(rows: Rows, prompt: Prompt, *, tools: Sequence[str]) -> list[str]:
+def earlier_tool_inputs(rows: Rows, prompt: Prompt, *, tools: Sequence[str]) -> list[str]:
     """What the calls of some tools before a turn in its session were given, as JSON; of a turn that answers another, none."""
     marks = ", ".join(f"'{name}'" for name in tools)
     return rows.column(

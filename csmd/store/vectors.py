@@ -150,12 +150,12 @@ def backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple[int,
     return changed or rows.all(f"{columns} where p.seq > :after order by p.seq limit :limit", after=after, limit=limit)
 
 
-def left(rows: Rows, model: int | None) -> int:
+def count_waiting(rows: Rows, model: int | None) -> int:
     """How many rows wait for a vector of this model."""
     return sum(rows.value(f"select count(*) from ({waiting})", **values) for waiting, values in _waiting(rows, model))  # noqa: S608
 
 
-def is_any_left(rows: Rows, model: int | None) -> bool:
+def has_waiting(rows: Rows, model: int | None) -> bool:
     """Whether a row waits for a vector of this model: what `left` counts, without counting it."""
     return any(rows.value(f"{waiting} limit 1", **values) for waiting, values in _waiting(rows, model))
 
@@ -241,7 +241,7 @@ def delete_for(rows: Rows, kind: str, row_seq: int) -> None:
     rows.run("delete from embed_again where kind = :kind and row_seq = :row", kind=kind, row=row_seq)
 
 
-def again(rows: Rows, kind: str, row_seq: int) -> None:
+def reembed(rows: Rows, kind: str, row_seq: int) -> None:
     """Removes the vectors of a memory or passage whose words have changed; each model makes it a new one."""
     delete_for(rows, kind, row_seq)
     for model in rows.column("select seq from vector_models order by seq"):
@@ -249,7 +249,7 @@ def again(rows: Rows, kind: str, row_seq: int) -> None:
             rows.insert("embed_again", "on conflict do nothing", model_seq=model, kind=kind, row_seq=row_seq)
 
 
-def begin_anew(rows: Rows) -> None:
+def reset_vectors(rows: Rows) -> None:
     """Removes every vector of every model; what is stored waits to be embedded again."""
     for model in rows.column("select seq from vector_models order by seq"):
         rows.run(f"drop trigger if exists {vector_table('passage', model)}_delete")

@@ -85,7 +85,7 @@ ID_LENGTH = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ProjectSummary:
     """One project: `other_places` are those it was at and those that were named for it, `merged` what was merged into it."""
 
     seq: int
@@ -104,7 +104,7 @@ class Listed:
     merged: tuple[str, ...] = ()
 
 
-def listing(rows: Rows) -> list[Listed]:
+def listing(rows: Rows) -> list[ProjectSummary]:
     """Every project, the one with the latest turn first."""
     places: dict[int, list[tuple[str, str]]] = {}
     for project, path, why in rows.all("select project_seq, path, why from aliases order by created_at, path"):
@@ -113,7 +113,7 @@ def listing(rows: Rows) -> list[Listed]:
     for into, root in rows.all("select merged_into, root from projects where merged_into > 0 order by root"):
         merged.setdefault(into, []).append(root)
     found = rows.read(
-        Listed,
+        ProjectSummary,
         "select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''), coalesce(o.name, ''), "
         "(select count(*) from sessions s where s.project_seq = p.seq and s.parent = ''), "
         "coalesce(t.turns, 0), (select count(*) from memories m where m.project_seq = p.seq), "

@@ -166,7 +166,7 @@ def _knowledge(ctx: ToolContext, rows: Rows, project: str = "", asking: str = ""
 
 
 def _governance(ctx: ToolContext, rows: Rows) -> Json:
-    broken = integrity.broken(rows, ctx.store.hash_key)
+    broken = integrity.violations(rows, ctx.store.hash_key)
     return {
         "holds": not broken,
         "rules": [

@@ -126,7 +126,7 @@ def _errors(ctx: ToolContext, rows: Rows, id_: str = "", project: str = "", aski
     return {"errors": [_error(rows, named)]}
 
 
-def _error(rows: Rows, error: failures.KnownError) -> Json:
+def _error(rows: Rows, error: failures.ErrorRecord) -> Json:
     memory = memories.by_id(rows, error.memory_id) if error.memory_id else None
     names = (
         "id fingerprint command exit_code message times sessions first_at last_at fixed_at fixed_files fixed_by fixed_uuid "

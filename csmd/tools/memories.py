@@ -308,7 +308,7 @@ def _lowered(changes: list[belief_changes.Change]) -> float:
     """What contradictions that stand have taken of a memory's confidence."""
     taken = 0.0
     for change in changes:
-        before, after = belief_changes.sureness(change.before), belief_changes.sureness(change.after)
+        before, after = belief_changes.confidence_in(change.before), belief_changes.confidence_in(change.after)
         stands = change.change == belief_changes.SUPERSEDED and not change.undone_at
         if stands and before is not None and after is not None:
             taken += max(0.0, before - after)
@@ -319,7 +319,7 @@ def _change(change: belief_changes.Change) -> Json:
     """One change as it is told: how sure it was before and after (0-1, None where that is no part of it), and by what."""
     return as_json(
         change, "change sure_before sure_after superseded_by reason by at undone_at",
-        sure_before=belief_changes.sureness(change.before), sure_after=belief_changes.sureness(change.after),
+        sure_before=belief_changes.confidence_in(change.before), sure_after=belief_changes.confidence_in(change.after),
         superseded_by=belief_changes.read_state(change.after).get("superseded_by", ""),
     )  # fmt: skip
 

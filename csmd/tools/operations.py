@@ -12,7 +12,7 @@ from csmd.hosts.claude import environment
 from csmd.model import PROBE_SESSION
 from csmd.recall import compose, results, visibility
 from csmd.store import activity, backup, events, integrity, projects, purge, receipts, workspaces
-from csmd.store.activity import Happening
+from csmd.store.activity import FeedRow
 from csmd.store.purge import Plan
 from csmd.store.sqlite import Rows
 from csmd.text import display
@@ -190,7 +190,7 @@ def _take_probe(ctx: ToolContext, rows: Rows, id_: str) -> Json:
     word = id_.removeprefix(PROBE_SESSION)
     if word == id_ or not word.isalpha():
         raise BadInput(f"{id_!r} is no marker of `csmd doctor`")
-    if not events.is_probe_there(rows, id_):
+    if not events.has_probe(rows, id_):
         ctx.poke()  # it may wait in the spool
         return {"found": [], "removed": 0}
     hits, _ = results.find(rows, word, projects=None, kind="turn", limit=MOST_TURNS, embed=None)
@@ -214,18 +214,18 @@ BACK = 20_000
 def _tail(
     ctx: ToolContext, rows: Rows, cursor: str = "", last: int = 10, project: str = "", asking: str = ""
 ) -> Json:  # fmt: skip
-    seen, ends = places(rows, project, asking), activity.positions(rows)
-    found: list[Happening] = []
+    seen, ends = places(rows, project, asking), activity.feed_positions(rows)
+    found: list[FeedRow] = []
     more = False
     if not cursor:
         limit = min(max(last, 0), MOST)
         for kind in activity.KINDS:
             after = max(0, ends[kind] - BACK)
-            found += activity.latest_positions(rows, kind, after=after, projects=seen, limit=limit)
+            found += activity.latest_feed(rows, kind, after=after, projects=seen, limit=limit)
         found = sorted(found, key=_order)[-limit:] if limit else []
     else:
         for kind, position in _read_cursor(cursor).items():
-            news = activity.happened_after(rows, kind, min(position, ends[kind]), projects=seen, limit=MOST)
+            news = activity.feed_after(rows, kind, min(position, ends[kind]), projects=seen, limit=MOST)
             if len(news) == MOST:
                 ends[kind], more = news[-1].seq, True
             found += news
@@ -233,7 +233,7 @@ def _tail(
     return {"cursor": written, "more": more, "items": [_happening(one) for one in sorted(found, key=_order)]}
 
 
-def _order(one: Happening) -> tuple[str, int, int]:
+def _order(one: FeedRow) -> tuple[str, int, int]:
     return one.at, activity.KINDS.index(one.kind), one.seq
 
 
@@ -244,7 +244,7 @@ def _read_cursor(cursor: str) -> dict[str, int]:
     return dict(zip(activity.KINDS, map(int, numbers), strict=True))
 
 
-def _happening(one: Happening) -> Json:
+def _happening(one: FeedRow) -> Json:
     tokens, memories = one.amounts
     more: dict[str, Any] = {"tokens": tokens, "memories": memories} if one.kind == "injection" else {}
     name, text = PurePath(one.project).name, display.cut(one.text, TEXT_CHARACTERS)

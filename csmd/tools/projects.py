@@ -12,10 +12,10 @@ from pathlib import PurePosixPath
 
 from csmd.capture import project_identity
 from csmd.errors import BadInput, CsmdError
-from csmd.store import disk, projects, workspaces
+from csmd.store import files, projects, workspaces
 from csmd.store.projects import Moved
 from csmd.store.sqlite import Rows
-from csmd.store.workspaces import Listed
+from csmd.store.workspaces import ProjectSummary
 from csmd.tools.registry import Json, Tool, ToolContext
 
 NAME_LIMIT = 60
@@ -35,14 +35,14 @@ def _list(ctx: ToolContext, rows: Rows) -> Json:
     }
 
 
-def _project(row: Listed) -> Json:
+def _project(row: ProjectSummary) -> Json:
     shown = {key: value for key, value in asdict(row).items() if key not in ("seq", "last_at", "other_places")}
     return {
         **shown,
         "merged": list(row.merged),
         "last": row.last_at,
-        "gone": disk.is_gone(row.root),
-        "off": disk.is_off(row.root),
+        "gone": files.is_missing(row.root),
+        "off": files.has_off_mark(row.root),
         "aliases": [{"path": path, "why": why} for path, why in row.other_places],
     }
 

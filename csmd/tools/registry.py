@@ -19,7 +19,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.exclusions import Excludes, Pauses
 from csmd.recall import visibility
 from csmd.recall.hybrid_search import Embed
-from csmd.store.activity import Composed, Recalled
+from csmd.store.activity import Composition, Lookup
 from csmd.store.core import Lane, Store
 from csmd.store.sqlite import Rows
 
@@ -82,7 +82,7 @@ class ToolContext:
     poke: Callable[[], None]
     hint: Callable[[str], None]
     hint_of_hook: Callable[[str], None]
-    unwritten: Callable[[], tuple[list[Composed], list[Recalled]]]
+    unwritten: Callable[[], tuple[list[Composition], list[Lookup]]]
     forget_lines: Callable[[], None]
     alarms: Callable[[], list[dict[str, str]]]
     clients: Callable[[Rows], Json]

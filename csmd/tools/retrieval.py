@@ -14,9 +14,9 @@ from csmd.hosts.claude import environment
 from csmd.model import Category, Gate, Hit, MemoryType
 from csmd.recall import compose, last_sessions, living_state, prompt, query, results, usage, visibility
 from csmd.store import activity, failures, memories, receipts, search, sessions, turns
-from csmd.store.activity import Composed, Recalled
+from csmd.store.activity import Composition, Lookup
 from csmd.store.receipts import Item, Receipt
-from csmd.store.search import Narrow
+from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools.present import as_json, find_session, lines_of
@@ -48,7 +48,7 @@ def _search(
     hits, degraded = results.find(
         rows, query_, projects=wanted, kind=kind, limit=between(limit, MOST_HITS), now=now,
         embed=ctx.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
-        within=Narrow(since=within.since, until=within.until, session=ident, **of_memories),
+        within=SearchFilter(since=within.since, until=within.until, session=ident, **of_memories),
     )  # fmt: skip
     return {
         "query": query_,
@@ -242,14 +242,14 @@ MOST_DAYS, MOST_NOTED = 90, 1000
 
 def _log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
     since = _since(ctx, days)
-    found = [*_late(ctx.unwritten()[0], since), *activity.composed_since(rows, since)]
+    found = [*_late(ctx.unwritten()[0], since), *activity.compositions_since(rows, since)]
     events = {
         event: _composed([one for one in found if one.event == event]) for event in sorted({one.event for one in found})
     }
     return {"since": since, "events": events, "log": [asdict(one) for one in found[: between(limit, MOST_NOTED)]]}
 
 
-def _composed(found: Sequence[Composed]) -> Json:
+def _composed(found: Sequence[Composition]) -> Json:
     return {
         "composed": len(found),
         "silent": sum(1 for one in found if not one.chosen),
@@ -262,14 +262,14 @@ def _composed(found: Sequence[Composed]) -> Json:
 
 def _report(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
     since = _since(ctx, days)
-    found = [*_late(ctx.unwritten()[1], since), *activity.recalled_since(rows, since)]
+    found = [*_late(ctx.unwritten()[1], since), *activity.lookups_since(rows, since)]
     kinds = {
         kind: _recalled([one for one in found if one.kind == kind]) for kind in sorted({one.kind for one in found})
     }
     return {"since": since, "kinds": kinds}
 
 
-def _recalled(found: Sequence[Recalled]) -> Json:
+def _recalled(found: Sequence[Lookup]) -> Json:
     different = len(Counter(one.query_hash for one in found))
     return {
         "asked": len(found),

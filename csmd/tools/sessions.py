@@ -329,7 +329,7 @@ def _checkpoint_show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", r
     shown = _checkpoint(rows, row, ctx.store.hash_key)
     if raw:
         names = ("uuid", "kind", "tool", "at", "text")
-        shown["raw"] = [dict(zip(names, one, strict=True)) for one in checkpoints.raw(rows, row.seq)]
+        shown["raw"] = [dict(zip(names, one, strict=True)) for one in checkpoints.captured_turns(rows, row.seq)]
     return shown
 
 
@@ -356,7 +356,7 @@ def _find_checkpoint(rows: Rows, ident: str, asking: str) -> Row:
 def _summary(rows: Rows, row: Row, key: bytes) -> Json:
     pieces = checkpoint.read_pieces(rows, row, key)
     goal = next((piece.text for piece in pieces if piece.kind == "goal"), "")
-    captured = checkpoints.captures(rows, row.seq)
+    captured = checkpoints.capture_count(rows, row.seq)
     return as_json(row, CHECKPOINT, whole=not row.awaits, goal=goal, pieces=len(pieces), captured=captured)
 
 
@@ -365,7 +365,7 @@ def _checkpoint(rows: Rows, row: Row, key: bytes) -> Json:
     made = checkpoint.essentials(standing.pieces, ident=standing.id, about=standing.about, note=standing.note)
     return {
         **_summary(rows, row, key),
-        "cwd": checkpoints.about_sessions(rows, row.session_seq).cwd,
+        "cwd": checkpoints.session_state(rows, row.session_seq).cwd,
         "parts": [piece._asdict() for piece in standing.pieces],
         "text": made.text,
         "tokens": made.tokens,

@@ -45,7 +45,7 @@ from csmd.embedding.supervisor import Embedder
 from csmd.memory import remember, upkeep
 from csmd.model import Project, Provenance, Statement
 from csmd.store import belief_changes, dreams, files, projects
-from csmd.store.core import Store, whole
+from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
 from csmd.tools import named
 from csmd.tools.registry import ToolContext
@@ -239,7 +239,7 @@ def steps(store: Store, *, now: str, facts: stage.Facts) -> stage.Steps[int]:
 def ask(store: Store, tools: ToolContext, name: str, **params: Any) -> Any:
     """A tool's answer."""
     tool = named(name)
-    return store.read(lambda rows: whole(tool.answer(tools, rows, tool.check(params))))
+    return store.read(lambda rows: run_to_end(tool.answer(tools, rows, tool.check(params))))
 
 
 def is_found(store: Store, tools: ToolContext, scorer: Any, label: dict[str, Any]) -> bool:

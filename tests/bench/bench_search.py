@@ -185,7 +185,7 @@ def step(rows: Rows, model: int) -> Took:
     """What linking each of the passages stored last takes."""
     took = Took()
     looking = threads.Looking(rows, model)
-    last = passages.last_looked_at(rows)
+    last = passages.last_passage(rows)
     for seq in range(last - THREADED, last):
         took.time(rows, partial(linked, looking, seq))
     return took

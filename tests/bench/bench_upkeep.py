@@ -32,7 +32,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "csmd.db", now=NOW)
         store.write(lambda rows: fill(rows, args.memories, args.projects))
-        measured("rules", lambda: store.read(lambda rows: integrity.broken(rows, store.hash_key)))
+        measured("rules", lambda: store.read(lambda rows: integrity.violations(rows, store.hash_key)))
         found = measured("everything looked at", lambda: store.read(lambda rows: upkeep.look(rows, None)))
         print(f"{'':26} {len(found)} findings")
         measured("one project looked at", lambda: store.read(lambda rows: upkeep.look(rows, [1])))

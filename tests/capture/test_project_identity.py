@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from csmd.capture import project_identity
 from csmd.model import Project
-from csmd.store import disk
+from csmd.store import files
 
 
 def git(where: Path, *arguments: str) -> None:
@@ -38,7 +38,7 @@ def repository(where: Path) -> Path:
 
 
 def identify(place: Path | str, *, start: Path | str = "") -> Project:
-    return project_identity.identify(str(place), disk=disk, start=str(start))
+    return project_identity.identify(str(place), disk=files, start=str(start))
 
 
 @dataclass
@@ -56,28 +56,28 @@ class InMemory:
     def _all(self) -> set[str]:
         return {str(part) for path in self.files for part in (PurePosixPath(path), *PurePosixPath(path).parents)}
 
-    def read(self, path: str, limit: int = 65_536) -> str | None:
+    def read_small(self, path: str, limit: int = 65_536) -> str | None:
         self.asked.append(path)
         held = self._held(path)
         return None if held is None else self.files.get(held, "")[:limit]
 
-    def real(self, path: str) -> tuple[str, bool]:
+    def resolve(self, path: str) -> tuple[str, bool]:
         return self.links.get(path, path), self._held(self.links.get(path, path)) is not None
 
-    def is_gone(self, path: str) -> bool:
+    def is_missing(self, path: str) -> bool:
         return self._held(self.links.get(path, path)) is None
 
-    def same(self, one: str, other: str) -> bool:
+    def is_same_file(self, one: str, other: str) -> bool:
         return self._held(one) is not None and self._held(one) == self._held(other)
 
-    def names(self, folder: str) -> list[str]:
+    def entries(self, folder: str) -> list[str]:
         held = self._held(folder)
         return [PurePosixPath(path).name for path in self._all() if str(PurePosixPath(path).parent) == held]
 
     def is_link(self, path: str) -> bool:
         return path in self.links
 
-    def stamp(self, path: str) -> str:
+    def file_stamp(self, path: str) -> str:
         return ""
 
 
@@ -322,7 +322,7 @@ def test_a_directory_that_is_not_here_has_one_key_in_both_forms_of_its_name() ->
 
 
 def marks(place: Path | str) -> Project:
-    return project_identity.with_marks(identify(place), disk=disk)
+    return project_identity.with_marks(identify(place), disk=files)
 
 
 def test_a_repository_has_the_same_fingerprint_wherever_it_stands_and_a_clone_another(main: Path, root: Path) -> None:
@@ -455,21 +455,21 @@ def test_a_repository_counts_more_than_the_sessions_start(main: Path, root: Path
 
 @given(st.text(max_size=60), st.text(max_size=20))
 def test_any_path_has_a_project(cwd: str, start: str) -> None:
-    found = project_identity.identify(cwd, disk=disk, start=start)
+    found = project_identity.identify(cwd, disk=files, start=start)
     assert len(found.key) == 16 and found.root.startswith("/") and found.name
 
 
 @given(st.binary(max_size=80))
 def test_any_content_of_git_files_is_survived(content: bytes) -> None:
     held = content.decode("utf-8", "replace")
-    for files in (
+    for content_of in (
         {"/a/b/.git": held},
         {"/a/b/.git": "gitdir: d", "/a/b/d/commondir": held},
         {"/a/b/.git": f"gitdir: {held}"},
         {"/a/b/.git/HEAD": held, "/a/b/.git/config": f'[remote "origin"]\nurl = {held}', "/a/b/.git/logs/HEAD": held},
     ):
-        found = project_identity.identify("/a/b", disk=InMemory(files))
-        assert len(project_identity.with_marks(found, disk=InMemory(files)).key) == 16
+        found = project_identity.identify("/a/b", disk=InMemory(content_of))
+        assert len(project_identity.with_marks(found, disk=InMemory(content_of)).key) == 16
 
 
 @given(st.text(st.characters(codec=None), max_size=60), st.text(max_size=20))
@@ -481,4 +481,4 @@ def test_a_path_deeper_than_anyones_ends() -> None:
     held = InMemory()
     project_identity.identify("/x" * 1000, disk=held)
     assert len(held.asked) == project_identity.MAX_DEPTH
-    project_identity.identify("/" + "x" * 100_000, disk=disk)
+    project_identity.identify("/" + "x" * 100_000, disk=files)

@@ -28,7 +28,7 @@ from csmd.errors import BadInput
 from csmd.exclusions import Excludes, Pauses
 from csmd.hosts.adapter import EPOCH
 from csmd.model import OFF_MARK, Turn
-from csmd.store import activity, disk
+from csmd.store import activity, files
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 
@@ -283,17 +283,21 @@ def test_nothing_of_an_event_in_a_pause_is_looked_at(world: World) -> None:
 def test_the_mark_counts_for_its_directory_and_those_below(tmp_path: Path) -> None:
     inner = tmp_path / "clients" / "a" / "src"
     inner.mkdir(parents=True)
-    assert not disk.is_off(str(inner))
+    assert not files.has_off_mark(str(inner))
     (tmp_path / "clients" / OFF_MARK).touch()
-    assert disk.is_off(str(inner)) and disk.is_off(str(tmp_path / "clients")) and disk.is_off(f"{inner}/gone/deeper")
-    assert not disk.is_off(str(tmp_path)) and not disk.is_off("clients/a") and not disk.is_off("")
+    assert (
+        files.has_off_mark(str(inner))
+        and files.has_off_mark(str(tmp_path / "clients"))
+        and files.has_off_mark(f"{inner}/gone/deeper")
+    )
+    assert not files.has_off_mark(str(tmp_path)) and not files.has_off_mark("clients/a") and not files.has_off_mark("")
 
 
 def marked(world: World, root: Path) -> tuple[Path, Path]:
     """A project and a directory of it that is marked; the world asks the disk."""
     inner = root / "work" / "secret"
     inner.mkdir(parents=True)
-    world.excludes = Excludes(is_off=disk.is_off)
+    world.excludes = Excludes(is_off=files.has_off_mark)
     mark = inner / OFF_MARK
     mark.touch()
     return inner, mark
@@ -336,7 +340,7 @@ def test_the_mark_in_the_main_checkout_counts_for_its_worktrees(world: World, tm
     (tree / ".git").write_text(f"gitdir: {data}\n")
     (data / "commondir").write_text("../..\n")
     (main / OFF_MARK).touch()
-    world.excludes = Excludes(is_off=disk.is_off)
+    world.excludes = Excludes(is_off=files.has_off_mark)
     world.write(line("user", "one sings", at(1), "u1", cwd=str(tree)))
     assert world.tail().excluded and world.said() == []
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from csmd.capture import ingest, transcripts
 from csmd.errors import BadInput
 from csmd.model import Event
-from csmd.store import cursors, disk
+from csmd.store import cursors, files
 from csmd.store.core import Store
 from csmd.store.files import NOTES_LIMIT
 
@@ -601,7 +601,7 @@ def test_the_writer_never_asks_the_disk_for_a_new_project(place: Place, monkeypa
     asked: list[str] = []
 
     def asks(name: str) -> Any:
-        real = getattr(disk, name)
+        real = getattr(files, name)
 
         def ask(*values: Any) -> Any:
             asked.append(threading.current_thread().name)
@@ -609,8 +609,8 @@ def test_the_writer_never_asks_the_disk_for_a_new_project(place: Place, monkeypa
 
         return ask
 
-    for name in ("read", "stamp"):
-        monkeypatch.setattr(disk, name, asks(name))
+    for name in ("read_small", "file_stamp"):
+        monkeypatch.setattr(files, name, asks(name))
     (place.root / "w" / ".git").mkdir(parents=True)
     (place.root / "w" / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     assert place.hook("UserPromptSubmit", ident="e1", prompt="hello", cwd=str(place.root / "w"))
@@ -744,7 +744,7 @@ def test_an_earlier_line_that_was_edited_in_place_is_stored_as_it_is_now(place: 
     place.path.write_bytes(data.replace(b"said x9", b"SAID y9"))  # the same size, the same inode
     os.utime(place.path, ns=(1, 1))
     found = transcripts.look(str(place.path))
-    assert found is not None and transcripts.has_grown(found, place.store.read(cursors.known_positions))
+    assert found is not None and transcripts.has_grown(found, place.store.read(cursors.file_positions))
     assert place.tail().turns_new == 0
     assert "SAID y9" in place.said() and "said x9" not in place.said() and len(place.said()) == 22
     assert place.tail() == transcripts.Tail()

@@ -244,7 +244,9 @@ def test_a_hooks_turn_without_a_line_is_kept_and_a_double_is_dropped(store: Stor
         for ident, said, second in (("e2", "yes", 40), ("e3", "only here", 45)):
             report(rows, ident, said, second=second)
         say(rows, "l2", "later", second=100)
-        return events.close_provisional(rows, events.over(rows, before=at(200), after=events.FIRST, most=1000)[0])
+        return events.close_provisional(
+            rows, events.expired_provisional(rows, before=at(200), after=events.FIRST, most=1000)[0]
+        )
 
     assert store.write(story) == (1, 1)
     assert sorted(store.read(lambda rows: said_in(rows, "s1"))) == ["hook:e3", "l1", "l2"]
@@ -321,11 +323,11 @@ def test_vectors_find_the_nearest_passages_of_one_model_and_go_with_their_row(st
         keys = [
             memories.insert(rows, memory(f"m{number}", f"text {number}"), text_hash=str(number)) for number in range(3)
         ]
-        assert vectors.left(rows, model) == 3
+        assert vectors.count_waiting(rows, model) == 3
         made = [(key, 0, 0, 6, bytes([number * 10, 1, 1, 1])) for number, key in enumerate(keys)]
         assert vectors.add(rows, "memory", model, made, reached=keys[-1]) == 3
         assert vectors.add(rows, "memory", later, made[:1], reached=keys[0]) == 1
-        assert (vectors.left(rows, model), vectors.left(rows, later)) == (0, 2)
+        assert (vectors.count_waiting(rows, model), vectors.count_waiting(rows, later)) == (0, 2)
         near = vectors.vector_hits(rows, "memory", model, bytes([10, 1, 1, 1]), projects=None, limit=2)
         assert near[0] == (keys[1], 0, 6, 0.0) and len(near) == 2
         assert near == vectors.vector_hits(rows, "memory", model, bytes([10, 1, 1, 1]), projects=[0], limit=2)
@@ -365,6 +367,6 @@ def test_a_cursor_moves_with_the_rows_it_stands_for_or_not_at_all(store: Store) 
 
     with pytest.raises(ValueError):
         store.write(fail)
-    assert store.read(lambda rows: (cursors.cursor(rows, "distill", "1"), cursors.known_positions(rows))) == (0, {})
+    assert store.read(lambda rows: (cursors.cursor(rows, "distill", "1"), cursors.file_positions(rows))) == (0, {})
     store.write(lambda rows: cursors.move_cursor(rows, "distill", "1", 9))
     assert store.read(lambda rows: cursors.cursor(rows, "distill", "1")) == 9

@@ -76,7 +76,7 @@ def test_with_no_days_and_no_limit_everything_is_kept(parts: Parts) -> None:
 def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(parts: Parts) -> None:
     take_in(parts, *tool_lines(parts.machine, 300))
     before = spoken(parts)
-    used = parts.store.read(lambda rows: stored.room_taken(rows, limit=0)).used
+    used = parts.store.read(lambda rows: stored.room_used(rows, limit=0)).used
     assert used > 3 * housekeeping.MB
     near, below = Settings(storage_max_mb=-(-used // housekeeping.MB)), Settings(storage_max_mb=3)
     now = SAID + timedelta(days=1)
@@ -91,7 +91,7 @@ def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(par
     assert "is being dropped" in said(below)
     while housekeeping.drop_expired(parts.store, below, now=now):
         pass
-    room = parts.store.read(lambda rows: stored.room_taken(rows, limit=3 * housekeeping.MB))
+    room = parts.store.read(lambda rows: stored.room_used(rows, limit=3 * housekeeping.MB))
     assert not room.is_over and parts.store.read(stored.is_any_output_left), "no more than need be"
     newest = parts.store.read(lambda rows: rows.value("select text from turns where uuid = 'r299'"))
     oldest = parts.store.read(lambda rows: rows.value("select text from turns where uuid = 'r0'"))

@@ -177,8 +177,10 @@ def test_of_thousands_that_wait_a_sweep_looks_at_a_few_and_comes_to_each(
     step(parts)
     assert known(parts)["provisional"] == 7
     asked: list[int] = []
-    over = events.over
-    monkeypatch.setattr(events, "over", lambda rows, **given: asked.append(given["most"]) or over(rows, **given))
+    over = events.expired_provisional
+    monkeypatch.setattr(
+        events, "expired_provisional", lambda rows, **given: asked.append(given["most"]) or over(rows, **given)
+    )
     machine.transcript({**machine.line("user", "Later."), "timestamp": ago(0)})
     step(parts, START + FULL_SWEEP_S + 1)  # it looks at those that wait, and then reads how the transcript goes on
     left = []

@@ -25,7 +25,7 @@ from csmd.daemon.server import Server
 from csmd.embedding.supervisor import Embedder
 from csmd.exclusions import Excludes
 from csmd.hosts.claude import hooks
-from csmd.store import activity, disk, receipts
+from csmd.store import activity, files, receipts
 from csmd.store.core import QUEUE_LIMIT, Lane, Store
 
 PAYLOAD = {"session_id": "s1", "cwd": "/p", "last_assistant_message": "It is done."}
@@ -581,7 +581,7 @@ def test_a_directory_that_does_not_answer_holds_up_neither_the_socket_nor_the_wr
         return identify(cwd, **more)
 
     def hangs_too(folder: str) -> bool:
-        hangs(folder, disk=disk)
+        hangs(folder, disk=files)
         return False
 
     if left_out is None or left_out:

@@ -74,14 +74,14 @@ def test_with_a_model_the_old_index_stays_until_every_passage_has_a_vector_and_s
         old_parts.background.step(1.0)
     sync = old_parts.background.context.submit(Task(id="s", kind="sync"))
     while sync.state not in ("done", "failed"):
-        if old_parts.store.read(lambda rows: vectors.left(rows, 2)):
+        if old_parts.store.read(lambda rows: vectors.count_waiting(rows, 2)):
             assert hits(old_parts, "turn") == 12
         old_parts.background.step(1.0)
     assert sync.state == "done" and sync.result["degraded"] == []
     assert hits(old_parts, "passage") == 12
     name = old_parts.background.context.model_name()
     model = old_parts.store.read(lambda rows: vectors.model_seq(rows, name))
-    assert old_parts.store.read(lambda rows: passages.is_full(rows, [1, 2], model=model))
-    assert old_parts.store.read(lambda rows: vectors.left(rows, model)) == 0
+    assert old_parts.store.read(lambda rows: passages.is_complete(rows, [1, 2], model=model))
+    assert old_parts.store.read(lambda rows: vectors.count_waiting(rows, model)) == 0
     settle(old_parts)
     assert old_parts.store.read(fulltext.is_turn_index_dropped) and old_tables(old_parts) == []

@@ -28,7 +28,7 @@ from csmd.store import (
     turns,
     workspaces,
 )
-from csmd.store.core import Store, whole
+from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
 
 NOW = "2026-03-01T10:00:00.000Z"
@@ -668,7 +668,7 @@ def test_what_is_forgotten_whose_line_was_read_without_its_comment_comes_back_by
     home.store.write(forget)
     page_files.withdraw(home.store, home.directory)
     assert "Postgres" not in images() + str(home.files()) and "notifications" not in images() + str(home.files())
-    undone = whole(undo.undo(home.store, dream.id, home=home.directory.parent, now=LAST, key=home.store.hash_key))
+    undone = run_to_end(undo.undo(home.store, dream.id, home=home.directory.parent, now=LAST, key=home.store.hash_key))
     assert f"memory/{path}" in undone.files and "Postgres" not in str(home.files())
     assert released.text in home.text(path) and "My own words." in home.text(path)
     assert home.read(now=LAST) == 0 and "Postgres" not in str(home.store.read(markdown_pages.active_memories))

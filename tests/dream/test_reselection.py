@@ -16,7 +16,7 @@ from csmd.memory import remember as believe
 from csmd.model import Authority, Memory, Provenance, Statement
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import cursors, dreams, memories
-from csmd.store.core import Store, whole
+from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
 
 HERE = "/p/alpha"
@@ -175,7 +175,7 @@ def test_a_plan_lists_nothing_that_was_forgotten(store: Store) -> None:
     store.write(lambda rows: cursors.move_cursor(rows, statements.STAGE, str(session), 1))
 
     def planned() -> Plan:
-        return whole(reselection.plan_reselection(store.read, key=store.hash_key))
+        return run_to_end(reselection.plan_reselection(store.read, key=store.hash_key))
 
     store.write(lambda rows: rows.run("delete from memories"))
     assert [one.statement.text for one in planned().made] == [words]

@@ -30,7 +30,7 @@ from csmd.store import (
     workspaces,
 )
 from csmd.store import dreams as stored
-from csmd.store.core import Store, whole
+from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
 
 NOW = "2026-03-01T10:00:00.000Z"
@@ -50,7 +50,7 @@ def look_in(rows: Rows) -> stored.Place:
 
 
 def look(store: Store) -> Snapshot:
-    return whole(stage.read_snapshot(store.read, store.read(look_in), now=NOW, facts={}))
+    return run_to_end(stage.read_snapshot(store.read, store.read(look_in), now=NOW, facts={}))
 
 
 def say(store: Store, said: str, *, day: int, number: int = 0, **changes: object) -> str:
@@ -104,7 +104,7 @@ def test_what_is_carried_out_leaves_what_the_plan_said(store: Store, seed: int) 
     after = look(store)
     assert dict(after.memories) == dict(left.memories)
     assert dict(after.superseded_at) == dict(left.superseded_at)
-    assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
 
 
 @pytest.mark.invariant(
@@ -120,14 +120,14 @@ def test_ten_dreams_over_unchanged_input_change_nothing_after_the_first(store: S
     for number in range(9):
         assert dream(store, now=f"2026-03-1{number}T10:00:00.000Z", facts=facts) == 0
     assert dump(store) == first
-    assert whole(stage.plan_everywhere(store.read, now=NOW, facts=facts)).actions == ()
+    assert run_to_end(stage.plan_everywhere(store.read, now=NOW, facts=facts)).actions == ()
 
 
 def test_the_dry_run_is_what_is_done_and_writes_nothing(store: Store) -> None:
     talk(store, 3)
     doubled(store)
     before = dump(store)
-    found = whole(stage.plan_everywhere(store.read, now=NOW, facts={}))
+    found = run_to_end(stage.plan_everywhere(store.read, now=NOW, facts={}))
     assert dump(store) == before and found.actions and found.tallies
     dream(store, now=NOW)
     done = store.read(lambda rows: rows.all("select kind, reason from dream_changes order by seq"))
@@ -209,7 +209,7 @@ def test_a_dream_that_was_undone_left_nothing_and_is_not_dreamt_again(store: Sto
     kinds = {str(kind) for (kind,) in store.read(lambda rows: rows.all("select kind from dream_changes"))}
     assert {"merge", "archive", "raise"} <= kinds
     (ident,) = [one.id for one in store.read(lambda rows: dreams.history(rows, limit=5))]
-    undone = whole(undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key))
+    undone = run_to_end(undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key))
     assert undone.kept == ()
     assert {key: replace(one, version=0) for key, one in look(store).memories.items()} == {
         key: replace(one, version=0) for key, one in before.memories.items()
@@ -227,7 +227,7 @@ def test_what_holds_everywhere_takes_in_a_projects_own_and_its_plan_is_the_same_
                 "update memories set text = 'I always prefer tabs over spaces!' where id = :id", id=other
             )
         )
-    dry = whole(stage.plan_everywhere(store.read, now=NOW, facts={})).actions
+    dry = run_to_end(stage.plan_everywhere(store.read, now=NOW, facts={})).actions
     assert [(one.kind, one.other and one.other.version) for one in dry] == [("merge", 1), ("merge", 2)]
     assert dream(store, now=NOW) == 2
     assert read(store, everywhere).version == 3 and len(read(store, everywhere).provenance) == 3
@@ -247,7 +247,7 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     ]
     assert {read(store, ident).scope for ident in own} == {"project"}
     before = {ident: read(store, ident) for ident in own}
-    dry = whole(stage.plan_everywhere(store.read, now=NOW, facts={})).actions
+    dry = run_to_end(stage.plan_everywhere(store.read, now=NOW, facts={})).actions
     assert [one.kind for one in dry] == ["lift"] + ["merge"] * 4
     assert dream(store, now=NOW) == 5
     assert [(one.kind, one.reason) for one in dry] == store.read(
@@ -259,9 +259,9 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     assert one.confidence > before[own[2]].confidence
     assert found(store, said[1])[0] == everywhere, "by the words of what went into it, too"
     assert dream(store, now=LATER) == 0
-    assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
     ident = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
-    assert whole(undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key)).kept == ()
+    assert run_to_end(undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key)).kept == ()
     assert {key: replace(read(store, key), version=0) for key in own} == {
         key: replace(one, version=0) for key, one in before.items()
     }
@@ -285,7 +285,7 @@ def test_what_is_to_hold_everywhere_and_is_other_by_then_is_planned_anew(store: 
         say(store, "Never deploy on Fridays", day=day, project=name, gate="behavioral", category="preference")
         for day, name in enumerate(("alpha", "beta", "gamma"), start=1)
     ]
-    (action,) = whole(stage.plan_everywhere(store.read, now=NOW, facts={})).actions[:1]
+    (action,) = run_to_end(stage.plan_everywhere(store.read, now=NOW, facts={})).actions[:1]
     assert action.made is not None and action.memory is not None
     made, others = action.made, [ident for ident in own if ident != action.memory.id]
     place = read(store, others[0]).project_seq
@@ -307,7 +307,7 @@ def test_what_is_to_hold_everywhere_and_is_other_by_then_is_planned_anew(store: 
 
     store.write(change)
     assert store.write(carried) == (0, 1)
-    store.write(lambda rows: dreams.interrupted(rows, now=NOW))
+    store.write(lambda rows: dreams.fail_interrupted(rows, now=NOW))
     dream(store, now=LATER)
     kinds = store.read(lambda rows: [str(kind) for (kind,) in rows.all("select kind from dream_changes")])
     assert "lift" not in kinds
@@ -328,7 +328,9 @@ def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(st
     near = frozenset({tuple(sorted((old, new)))})
 
     def ask(rows: Rows) -> int:
-        seen = replace(whole(stage.read_snapshot(lambda read: read(rows), look_in(rows), now=NOW, facts={})), near=near)  # type: ignore[arg-type]
+        seen = replace(
+            run_to_end(stage.read_snapshot(lambda read: read(rows), look_in(rows), now=NOW, facts={})), near=near
+        )  # type: ignore[arg-type]
         begun = dreams.begin(rows, why="test", sessions=0, now=NOW)
         done = stage.carry_out(rows, begun.seq, plan(seen)[0].actions, now=NOW, key=store.hash_key)[0]
         dreams.end(rows, begun.seq, state="done", now=NOW)
@@ -344,7 +346,7 @@ def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(st
     assert [one.id for one in store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9))] == [waiting.id]
     assert store.write(ask) == 0
     asked = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
-    whole(undo.undo(store, asked, home=tmp_path, now=LATER, key=store.hash_key))
+    run_to_end(undo.undo(store, asked, home=tmp_path, now=LATER, key=store.hash_key))
     assert store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9)) == []
     outlive(store)
     assert store.write(ask) == 0, "nor again when it was undone, whether the journal still tells of it or not"
@@ -366,7 +368,7 @@ def test_what_is_near_in_meaning_is_compared_and_what_was_overturned_gives_way(s
     assert dream(store, now=NOW) == 1
     assert read(store, old).superseded_by == new
     assert read(store, old).confidence < 0.8
-    assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
 
 
 def test_what_superseded_a_memory_and_goes_brings_it_back_out_of_the_archive(store: Store) -> None:
@@ -405,7 +407,7 @@ def test_a_fact_becomes_a_candidate_and_a_memory_where_it_passes(store: Store) -
         "inferred",
     )
     assert dream(store, now=LATER, facts=home) == 0
-    assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
 
 
 def counted(store: Store) -> dict[int, tuple[Fact, ...]]:
@@ -448,7 +450,9 @@ def test_four_hundred_dreams_lose_nothing_that_a_user_stated_for_good(store: Sto
             if day % 10 == 0:
                 projects.touch(rows, home.seq, f"{today}T10:00:00.000Z")
             begun = dreams.begin(rows, why="test", sessions=0, now=f"{today}T03:00:00.000Z")
-            seen = whole(stage.read_snapshot(lambda read, rows=rows: read(rows), home, now=begun.begun_at, facts={}))  # type: ignore[misc]
+            seen = run_to_end(
+                stage.read_snapshot(lambda read, rows=rows: read(rows), home, now=begun.begun_at, facts={})
+            )  # type: ignore[misc]
             found, _ = plan(seen)
             stage.carry_out(rows, begun.seq, found.actions, now=begun.begun_at, key=store.hash_key)
             dreams.end(rows, begun.seq, state="done", now=begun.begun_at)

@@ -114,7 +114,7 @@ def all_of(store: Store) -> list[dict[str, Any]]:
     """Every memory's record, without the word in its audit that it was brought."""
     found = store.read(lambda rows: [exports.record(rows, seq) for seq in exports.seqs(rows, None)])
     for one in found:
-        one["changes"] = [change for change in one["changes"] if change["change"] != exports.BROUGHT]
+        one["changes"] = [change for change in one["changes"] if change["change"] != exports.IMPORTED]
     return found
 
 

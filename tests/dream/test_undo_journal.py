@@ -43,7 +43,7 @@ from csmd.store import (
     purge_files,
     tombstones,
 )
-from csmd.store.core import Store, whole
+from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 
@@ -225,7 +225,7 @@ def test_a_dream_that_is_killed_after_any_batch_has_failed_and_can_be_undone(tmp
         assert store.write(integrity.integrity) == []
         assert dump(store) != was
         assert sound(store) == {}
-        assert store.write(lambda rows: dreams.interrupted(rows, now=LAST)) == 1
+        assert store.write(lambda rows: dreams.fail_interrupted(rows, now=LAST)) == 1
         (broken,) = store.read(lambda rows: dreams.history(rows, limit=9))
         assert (broken.state, broken.error) == ("failed", dreams.KILLED)
         assert store.read(dreams.last) is None
@@ -244,14 +244,14 @@ def test_undoing_that_is_killed_between_rows_and_files_is_finished_at_the_next_s
     write_page(store, done, "one\n")
     write_page(store, done, "two\n", "memory/topics.md")
     place = store.path.parent
-    whole(stage_undo.undo_rows(store, done.id, home=place, now=LAST, key=store.hash_key))
+    run_to_end(stage_undo.undo_rows(store, done.id, home=place, now=LAST, key=store.hash_key))
     (place / "memory/topics.md").unlink()  # this far it came
-    assert whole(stage_unwriting.finish(store, home=place, now=LAST)) == 1
+    assert run_to_end(stage_unwriting.finish(store, home=place, now=LAST)) == 1
     assert not (place / PAGE).exists()
     assert dump(store) == was
     (one,) = store.read(lambda rows: dreams.history(rows, limit=9))
     assert one.state == "undone"
-    assert whole(stage_unwriting.finish(store, home=place, now=LAST)) == 0
+    assert run_to_end(stage_unwriting.finish(store, home=place, now=LAST)) == 0
 
 
 @pytest.mark.invariant("No write of a dream or its undo is long: few actions, few tags, one file")

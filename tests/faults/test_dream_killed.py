@@ -65,7 +65,7 @@ def killed(machine: Machine, daemon: Daemon, counted: str, at: int) -> None:
 def is_sound(machine: Machine) -> bool:
     with opened(machine.paths.database, readonly=False) as rows:  # an index checks itself by a command
         key = rows.value("select value from meta where key = 'hash_key'")
-        assert integrity.integrity(rows) == [] and integrity.broken(rows, key) == {}
+        assert integrity.integrity(rows) == [] and integrity.violations(rows, key) == {}
         return True
 
 

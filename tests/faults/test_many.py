@@ -107,7 +107,9 @@ def steps_of_a_sweep(path: Path, turns: int) -> int:
                 rows, turn, event=event.name, text_hash=event.text, host="claude", project=place, path=""
             )
         rows.connection.set_progress_handler(count, 12)
-        events.close_provisional(rows, events.over(rows, before="2027", after=events.FIRST, most=1000)[0])
+        events.close_provisional(
+            rows, events.expired_provisional(rows, before="2027", after=events.FIRST, most=1000)[0]
+        )
         rows.connection.set_progress_handler(None)
 
     try:

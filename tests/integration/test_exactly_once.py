@@ -65,7 +65,7 @@ class Home:
 
     def settle(self) -> None:
         def write(rows: Any) -> None:
-            over, _ = events.over(rows, before=LATER, after=events.FIRST, most=10_000)
+            over, _ = events.expired_provisional(rows, before=LATER, after=events.FIRST, most=10_000)
             events.close_provisional(rows, over)
 
         self.store.write(write)

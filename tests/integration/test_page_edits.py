@@ -17,7 +17,7 @@ from csmd.dream import page_edits, page_files
 from csmd.recall import brief
 from csmd.recall import visibility as recall
 from csmd.store import dreams
-from csmd.store.core import whole
+from csmd.store.core import run_to_end
 
 KEY = "the config key is database_url, not db_url"
 NEW = "The gull service is deployed from the main branch only."
@@ -99,9 +99,9 @@ def test_an_edit_while_a_session_was_at_work_that_is_left_out_waits_for_a_person
 def test_whoever_syncs_or_asks_for_a_dream_has_the_pages_read_at_once(parts: Any) -> None:
     page = written(parts)
     page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
-    whole(read_edits(parts, awaited=False))
+    run_to_end(read_edits(parts, awaited=False))
     assert NEW not in memories(parts)
-    whole(read_edits(parts, awaited=True))
+    run_to_end(read_edits(parts, awaited=True))
     assert NEW in memories(parts)
     page.write_text(page.read_text() + f"- {NEWER}\n")
     job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False))
@@ -121,7 +121,7 @@ def test_what_a_tool_has_just_written_is_nobodys_edit_however_soon_a_dream_is_as
     ]
     parts.machine.transcript(call | {"timestamp": now_iso()})
     page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
-    whole(read_edits(parts, awaited=True))
+    run_to_end(read_edits(parts, awaited=True))
     assert NEW not in memories(parts)
 
 

@@ -159,7 +159,7 @@ def test_a_store_of_before_is_put_right_by_the_steward_and_status_says_how_much(
     }
     corrected = parts.store.read(lambda rows: turns.corrected_speakers(rows, activity.counters(rows)))
     assert corrected == {"prompts": 3, "lowered": 1, "archived": 3, "left": 0}
-    assert parts.store.read(lambda rows: integrity.broken(rows, parts.store.hash_key)) == {}
+    assert parts.store.read(lambda rows: integrity.violations(rows, parts.store.hash_key)) == {}
 
 
 @pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")

@@ -198,7 +198,7 @@ def test_what_is_forgotten_in_a_project_is_remembered_in_another_one(store: Stor
     assert read(store, here) is None and read(store, there) is not None
     assert stays_out(store, at=BEFORE) and not stays_out(store, at=BEFORE, name="beta")
     assert not stays_out(store, at=BEFORE, name="gamma")
-    assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
 
 
 @pytest.mark.invariant(
@@ -216,7 +216,7 @@ def test_what_the_user_says_anew_after_forgetting_is_remembered_and_what_was_sai
     assert [(one.text, one.created_at, one.times) for one in again] == [(ROTATES, AFTER, 1)]
     assert stays_out(store, at=BEFORE), "an import of the past confirms nothing"
     assert not stays_out(store, at=LATER, authority="assistant"), "what the user says anew an assistant may repeat"
-    assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
     forget(store, again[0].id, at=LATER)
     assert stays_out(store, at=AFTER) and stays_out(store, at=LATER)
     assert not stays_out(store, at="2026-06-01T10:00:00.000Z")
@@ -232,7 +232,7 @@ def test_a_forgotten_preference_of_everywhere_is_kept_out_of_every_project(store
     assert read(store, ident) is None and read(store, copy) is None
     for name in ("alpha", "beta", "gamma"):
         assert stays_out(store, at=BEFORE, name=name, said=said.text)
-    assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
 
 
 def test_what_is_forgotten_stays_out_of_what_its_project_becomes_a_part_of(store: Store) -> None:
@@ -429,7 +429,7 @@ def test_what_is_forgotten_in_a_part_stays_in_the_whole_where_that_says_it_itsel
     assert new
     forget(store, ident)
     assert read(store, whole) is not None and not stays_out(store, at=BEFORE)
-    assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
 
 
 def test_what_is_forgotten_everywhere_stays_out_behind_a_wall_that_is_raised_later(store: Store) -> None:

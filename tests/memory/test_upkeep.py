@@ -115,7 +115,7 @@ def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_
     (change,) = store.read(lambda rows: belief_changes.changes_of(rows, other))
     assert (change.change, change.after, change.by, change.at) == ("merge", one, "user", LATER)
     assert "words" in change.reason
-    assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
     assert store.read(lambda rows: upkeep.look(rows, None)) == []
 
     store.write(lambda rows: upkeep.undo(rows, gone, now=LATER, by_person=True))
@@ -351,7 +351,7 @@ def test_a_memory_that_embedding_passed_by_waits_for_its_vector(store: Store) ->
     findings = store.read(lambda rows: upkeep.look(rows, None))
     plan = upkeep.actions(findings, kinds=("missing_embedding",))
     store.write(lambda rows: upkeep.apply(rows, plan, by="csmd", now=LATER, key=store.hash_key))
-    assert store.read(lambda rows: vectors.left(rows, 1)) == 1
+    assert store.read(lambda rows: vectors.count_waiting(rows, 1)) == 1
     assert queue(store) == [] and store.read(lambda rows: upkeep.look(rows, None)) == []
 
 

@@ -218,7 +218,7 @@ def test_an_error_that_went_with_its_turn_is_no_longer_in_any_receipt(store: Sto
 def test_whatever_is_known_it_is_one_line_within_the_budget(
     times: int, sessions: int, files: tuple[str, ...], said: str, command: str, same: bool, fixed: str
 ) -> None:
-    seen = failures.KnownError(
+    seen = failures.ErrorRecord(
         error_seq=1, fingerprint="0123456789", command=command, exit_code=1, message="undefined: load_settings", times=times,
         sessions=sessions, first_at=NOW, last_at=NOW, fixed_at=fixed, fixed_files=files, fixed_by=said,
     )  # fmt: skip

@@ -254,13 +254,13 @@ def kept(store: Store, **more: Any) -> list[checkpoints.Row]:
 
 def stored_pieces(store: Store, kind: str = "", place: int = 0) -> list[str]:
     row = kept(store)[place]
-    found = store.read(lambda rows: checkpoints.pieces(rows, row.seq))
+    found = store.read(lambda rows: checkpoints.items_of(rows, row.seq))
     return [str(body) for of, body, *_ in found if kind in ("", of)]
 
 
 def raw(store: Store) -> list[str]:
     row = kept(store)[0]
-    return [str(one[-1]) for one in store.read(lambda rows: checkpoints.raw(rows, row.seq))]
+    return [str(one[-1]) for one in store.read(lambda rows: checkpoints.captured_turns(rows, row.seq))]
 
 
 def everything(store: Store) -> Any:

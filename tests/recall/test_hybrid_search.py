@@ -16,7 +16,7 @@ from csmd.recall import hybrid_search, visibility
 from csmd.recall.hybrid_search import Found, Query
 from csmd.store import failures, memories, vectors
 from csmd.store.core import Store
-from csmd.store.search import Narrow
+from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 
@@ -120,17 +120,17 @@ def test_only_what_is_of_these_places_is_found(store: Store) -> None:
 @pytest.mark.parametrize(
     ("narrow", "passages", "remembered"),
     [
-        (Narrow(), {"s1-1", "s2-3"}, 2),
-        (Narrow(session="s2"), {"s2-3"}, 1),
-        (Narrow(since="2026-03-01T10:02:00.000Z"), {"s2-3"}, 1),
-        (Narrow(until="2026-03-01T10:02:00.000Z"), {"s1-1"}, 1),
-        (Narrow(since="2027"), set(), 0),
-        (Narrow(gate="correction"), set(), 0),
-        (Narrow(category="decision"), set(), 2),
+        (SearchFilter(), {"s1-1", "s2-3"}, 2),
+        (SearchFilter(session="s2"), {"s2-3"}, 1),
+        (SearchFilter(since="2026-03-01T10:02:00.000Z"), {"s2-3"}, 1),
+        (SearchFilter(until="2026-03-01T10:02:00.000Z"), {"s1-1"}, 1),
+        (SearchFilter(since="2027"), set(), 0),
+        (SearchFilter(gate="correction"), set(), 0),
+        (SearchFilter(category="decision"), set(), 2),
     ],
 )
 def test_limits_leave_out_whatever_they_do_not_let_in(
-    store: Store, narrow: Narrow, passages: set[str], remembered: int
+    store: Store, narrow: SearchFilter, passages: set[str], remembered: int
 ) -> None:
     state(store, "the queue lives in the jobs table of Postgres", 1)
     state(store, "the queue of mails is drained at night by its worker", 3, session="s2")

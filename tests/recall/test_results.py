@@ -22,7 +22,7 @@ from csmd.recall import ranking, results, threads, visibility
 from csmd.recall.results import Part
 from csmd.store import digests, failures, memories, passages, projects, turns
 from csmd.store.core import Store
-from csmd.store.search import Narrow
+from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 
@@ -73,7 +73,7 @@ class Shelf:
         return self.store.read(
             lambda rows: results.find(
                 rows, query, projects=visibility.scopes(rows, root) if root else None, kind=kind, limit=limit, embed=None,
-                now=NOW, within=Narrow(**narrow),
+                now=NOW, within=SearchFilter(**narrow),
             )
         )[0]  # fmt: skip
 
@@ -458,7 +458,7 @@ def digested(store: Store, session: str, said: str, *told: tuple[str, tuple[tupl
 def find(store: Store, query: str, kind: str, **narrow: str) -> list[Hit]:
     return store.read(
         lambda rows: results.find(
-            rows, query, projects=[1, 0], kind=kind, limit=10, embed=None, within=Narrow(**narrow)
+            rows, query, projects=[1, 0], kind=kind, limit=10, embed=None, within=SearchFilter(**narrow)
         )[0]
     )
 

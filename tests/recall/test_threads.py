@@ -266,7 +266,7 @@ def test_a_passage_that_waited_for_another_vector_is_linked_once_that_comes(home
         for (seq,) in rows.all(
             "select p.seq from passages p join turns t on t.seq = p.turn_seq where t.uuid like 'new-%'"
         ):
-            vectors.again(rows, "passage", int(seq))
+            vectors.reembed(rows, "passage", int(seq))
 
     home.store.write(change)
     home.link()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from csmd.store import activity, events, memories, projects, tombstones, turns
-from csmd.store.activity import Composed, Recalled
+from csmd.store.activity import Composition, Lookup
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -61,12 +61,12 @@ def test_what_status_shows_is_what_there_is(store: Store, given: Any) -> None:
             turn = given.turn(f"u{number}", f"words {number}")
             turns.add_turn(rows, turn, text_hash=f"h{number}", host="claude", project=project, path="")
             events.record(rows, given.event(f"e{number}"), text_hash="", payload_hash=f"p{number}")
-        assert activity.known(rows) == activity.counts(rows) and activity.known(rows)["turns"] == 5
+        assert activity.tallied_counts(rows) == activity.counts(rows) and activity.tallied_counts(rows)["turns"] == 5
         rows.run("insert into statements (turn_seq, session_seq, project_seq, text, text_hash, gate, category, "
                  "confidence, authority, reasons, at) values (1, 1, 1, 't', 'h', 'g', 'c', 1, 'user', '', '')")  # fmt: skip
         rows.run("delete from turns where seq <= 2")  # its statement goes with it
-        assert activity.known(rows) == activity.counts(rows)
-        assert (activity.known(rows)["turns"], activity.known(rows)["statements"]) == (3, 0)
+        assert activity.tallied_counts(rows) == activity.counts(rows)
+        assert (activity.tallied_counts(rows)["turns"], activity.tallied_counts(rows)["statements"]) == (3, 0)
 
     store.write(story)
 
@@ -78,7 +78,7 @@ def test_a_write_that_was_undone_is_not_counted(store: Store, given: Any) -> Non
 
     with contextlib.suppress(ValueError):
         store.write(broken)
-    assert store.read(activity.known)["events"] == 0
+    assert store.read(activity.tallied_counts)["events"] == 0
 
 
 def test_memories_are_counted_by_gate_and_tier(store: Store, given: Any) -> None:
@@ -113,12 +113,12 @@ def test_one_size_is_kept_for_a_day_and_the_latest_days_only(store: Store) -> No
 KEY = b"k" * 32
 
 
-def composed(at: str, session: str = "s1") -> Composed:
-    return Composed(at=at, session_id=session, event="prompt", chosen=0, cut=1, tokens=0, degraded=1, ms=3)
+def composed(at: str, session: str = "s1") -> Composition:
+    return Composition(at=at, session_id=session, event="prompt", chosen=0, cut=1, tokens=0, degraded=1, ms=3)
 
 
-def recalled(at: str) -> Recalled:
-    return Recalled(at=at, kind="search", query_hash="h", results=2, top=0.5, ms=4)
+def recalled(at: str) -> Lookup:
+    return Lookup(at=at, kind="search", query_hash="h", results=2, top=0.5, ms=4)
 
 
 def test_only_the_latest_are_kept(store: Store, given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,12 +131,12 @@ def test_only_the_latest_are_kept(store: Store, given: Any, monkeypatch: pytest.
                 rows, [composed(at)], [recalled(at)], before=given.at(4) if second == 5 else "", key=KEY
             )
             assert (
-                len(activity.composed_since(rows, ""))
-                == len(activity.recalled_since(rows, ""))
+                len(activity.compositions_since(rows, ""))
+                == len(activity.lookups_since(rows, ""))
                 == (2 if second == 5 else min(second + 1, 3))
             )
-        assert activity.composed_since(rows, given.at(5)) == [composed(given.at(5))]
-        assert activity.recalled_since(rows, given.at(5)) == [recalled(given.at(5))]
+        assert activity.compositions_since(rows, given.at(5)) == [composed(given.at(5))]
+        assert activity.lookups_since(rows, given.at(5)) == [recalled(given.at(5))]
 
     store.write(story)
 
@@ -145,6 +145,6 @@ def test_a_session_that_was_purged_meanwhile_is_not_noted(store: Store, given: A
     def story(rows: Rows) -> None:
         tombstones.purge_names(rows, "session", ["s1"], key=KEY, now=given.now)
         activity.add_lookups(rows, [composed(given.at(1)), composed(given.at(2), "s2")], [], before="", key=KEY)
-        assert [one.session_id for one in activity.composed_since(rows, "")] == ["s2"]
+        assert [one.session_id for one in activity.compositions_since(rows, "")] == ["s2"]
 
     store.write(story)

@@ -20,7 +20,7 @@ import csmd
 from csmd.daemon.server import Waiting, WaitingRoom
 from csmd.errors import Damaged, DeadlineExceeded, Refused, StoreError
 from csmd.store import activity, core, fulltext, sqlite, vectors
-from csmd.store.core import Precedence, Store, fitting
+from csmd.store.core import Precedence, Store, within_short_write
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 from csmd.wire import Reply, Request
@@ -629,13 +629,13 @@ def test_a_write_takes_what_fits_one_at_least_and_leaves_the_rest_to_the_next(mo
     left, writes = list(range(7)), []
     while left:
         taken = []
-        for one in fitting(left):
+        for one in within_short_write(left):
             taken.append(one)
             busy(0.06 if one == 3 else 0)
         writes.append(taken)
         left = left[len(taken) :]
     assert writes == [[0, 1, 2, 3], [4, 5, 6]]
-    assert list(fitting([])) == []
+    assert list(within_short_write([])) == []
 
 
 def test_where_no_hook_is_answered_nothing_stands_still(stood: Stood) -> None:

@@ -24,11 +24,11 @@ def test_a_file_is_known_by_its_path_and_its_latest_state_counts(store: Store) -
         cursors.save_file(rows, state(position=7, inode=1 << 62, bad_lines=3), now="2026-01-03")
         cursors.save_file(rows, state(path="/other"), now="2026-01-02")
         assert cursors.file_state(rows, "/t.jsonl") == state(position=7, inode=1 << 62, bad_lines=3)
-        assert cursors.known_positions(rows) == {"/t.jsonl": (7, 0), "/other": (100, 0)}
+        assert cursors.file_positions(rows) == {"/t.jsonl": (7, 0), "/other": (100, 0)}
         cursors.save_file(rows, state(path="/late", mtime_ns=9), now="2026-01-02")
         cursors.save_file(rows, state(path="/later", mtime_ns=10), now="2026-01-02")
-        assert cursors.positions_written_since(rows, 9, most=5) == {"/later": (100, 10), "/late": (100, 9)}
-        assert list(cursors.positions_written_since(rows, 9, most=1)) == ["/later"]
+        assert cursors.file_positions_since(rows, 9, most=5) == {"/later": (100, 10), "/late": (100, 9)}
+        assert list(cursors.file_positions_since(rows, 9, most=1)) == ["/later"]
 
     store.write(story)
 

@@ -206,7 +206,7 @@ def test_how_common_a_word_is_here_is_counted_where_it_is_rare_and_else_taken_fr
     here = store.read(lambda rows: [int(rows.value("select max(project_seq) from turns"))])
 
     def held(word: str, most: int = 9) -> int:
-        return store.read(lambda rows: fulltext.held(rows, "turn", word, projects=here, most=most))
+        return store.read(lambda rows: fulltext.estimate_rows_with(rows, "turn", word, projects=here, most=most))
 
     assert [held("heron"), held("stork"), held("crane"), held("heron", 1), held("crane", 1)] == [8, 2, 0, 1, 0]
     monkeypatch.setattr(fulltext, "LOOKED_UP", 6)

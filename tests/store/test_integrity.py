@@ -66,8 +66,8 @@ def test_vectors_begun_anew_wait_to_be_made(store: Store, given: Any) -> None:
     def begin_anew(rows: Rows) -> int:
         story(rows, given)
         vectors.delete_vector(rows, "passage", 1, 1)
-        vectors.begin_anew(rows)
-        return vectors.left(rows, 1)
+        vectors.reset_vectors(rows)
+        return vectors.count_waiting(rows, 1)
 
     assert store.write(begin_anew) == 3
     assert store.write(integrity.integrity) == []
@@ -171,12 +171,12 @@ def test_a_breach_is_seen_and_nothing_else(
     store: Store, given: Given, name: str, breach: Callable[[Rows, Given], None]
 ) -> None:
     store.write(lambda rows: put(rows, given))
-    assert store.read(lambda rows: integrity.broken(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
 
     def damage(rows: Rows) -> dict[str, list[str]]:
         rows.run("pragma defer_foreign_keys = on")
         breach(rows, given)
-        found = integrity.broken(rows, store.hash_key)
+        found = integrity.violations(rows, store.hash_key)
         raise _Seen(found)
 
     with pytest.raises(_Seen) as seen:
@@ -216,6 +216,6 @@ def test_what_is_explained_breaks_no_rule(store: Store, given: Given, what: str)
         put(rows, given, "m2", "use spaces")
         update(what)(rows, given)
         candidates.put(rows, WAITING)
-        return integrity.broken(rows, store.hash_key)
+        return integrity.violations(rows, store.hash_key)
 
     assert store.write(story) == {}

@@ -105,7 +105,7 @@ def test_a_forgotten_memory_leaves_nothing_but_its_hash(store: Store, given: Any
                             items=[BriefItem(id="m1", score=1.0, reason="")])  # fmt: skip
         memory = memories.by_id(rows, "m1")
         assert memory is not None
-        forget.sentences(
+        forget.delete_sentences(
             rows, memory, text_hash=given.hash(said), scope=memory.project_seq, is_same=lambda other: False,
             by_assistants=False,
         )  # fmt: skip

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from csmd.store import fulltext, migrate, passages, projects, purge, search, turns, vectors
 from csmd.store.core import Store
-from csmd.store.fulltext import FULL_TEXT, held, rows_with
+from csmd.store.fulltext import FULL_TEXT, estimate_rows_with, rows_with
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows, connect, shut
 from csmd.text import prose
@@ -245,7 +245,7 @@ def old(path: Path, tmp_path: Path) -> Path:
 
 
 def full(rows: Rows, *, model: int | None = None) -> list[bool]:
-    return [passages.is_full(rows, [project], model=model) for project in (1, 2)]
+    return [passages.is_complete(rows, [project], model=model) for project in (1, 2)]
 
 
 def test_an_old_store_is_filled_in_small_writes_and_says_what_is_full(old: Path, given: Any) -> None:
@@ -312,7 +312,7 @@ def test_the_old_index_is_taken_down_in_parts_and_whoever_asks_it_meanwhile_gets
     while store.write(passages.drop_turn_index):
         parts += 1
         assert search_turns(store) == 0
-        assert store.read(lambda rows: held(rows, "turn", "heron", projects=[1], most=5)) == 0
+        assert store.read(lambda rows: estimate_rows_with(rows, "turn", "heron", projects=[1], most=5)) == 0
         assert store.read(lambda rows: rows_with(rows, "turn", "heron")) == 0
         assert store.read(lambda rows: len(search.turns_matching(rows, ["osprey"], projects=[1], limit=4))) == 4
         store.write(lambda rows, parts=parts: say(rows, given, f"n{parts}", "A new heron.", second=200 + parts))
@@ -337,7 +337,7 @@ def test_the_old_index_is_taken_down_in_parts_and_whoever_asks_it_meanwhile_gets
 def test_a_store_that_began_with_passages_has_nothing_to_fill(store: Store, given: Any) -> None:
     store.write(lambda rows: say(rows, given, "u1", "The heron flies."))
     assert store.write(passages.fill) == 0
-    assert store.read(lambda rows: passages.is_full(rows, [1]))
+    assert store.read(lambda rows: passages.is_complete(rows, [1]))
     while store.write(passages.drop_turn_index):
         pass
     assert store.write(integrity) == []
@@ -519,10 +519,10 @@ def test_what_stands_before_a_passage_is_of_its_session_the_nearest_first(store:
 
 def test_passages_are_gone_through_in_order_and_counted(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
-        assert (passages.last_looked_at(rows), passages.passage_sessions(rows, None)) == (0, 0)
+        assert (passages.last_passage(rows), passages.passage_sessions(rows, None)) == (0, 0)
         seqs = say_each(rows, given, "u1", LONG)
         seqs += say_each(rows, given, "u2", "The queue of another session.", session="s2")
-        assert passages.last_looked_at(rows) == seqs[-1]
+        assert passages.last_passage(rows) == seqs[-1]
         assert passages.after_passage(rows, 0, until=seqs[-1], limit=99) == seqs
         assert passages.after_passage(rows, seqs[1], until=seqs[3], limit=99) == seqs[2:4]
         assert passages.after_passage(rows, seqs[0], until=seqs[-1], limit=1) == seqs[1:2]

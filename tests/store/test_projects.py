@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from csmd.memory import remember as believe
 from csmd.model import Project, Provenance, Statement, Turn
-from csmd.store import disk, memories, projects, turns, vectors, workspaces
+from csmd.store import files, memories, projects, turns, vectors, workspaces
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.projects import Instruction
@@ -161,12 +161,12 @@ def test_a_project_is_named_by_its_name_or_the_beginning_of_its_id(store: Store,
 def test_what_the_disk_says_of_odd_paths_is_an_answer(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in ("", "\0", "\ud800", "/x" * 5000, str(tmp_path / "file" / "sub"), str(tmp_path)):
-        assert isinstance(disk.real(path)[1], bool)
-        assert isinstance(disk.same(path, path), bool)
-        assert isinstance(disk.names(path), list)
-        assert isinstance(disk.stamp(path), str)
-        assert isinstance(disk.is_gone(path), bool)
-    assert [disk.is_gone(str(tmp_path / name)) for name in ("file", "file/sub", "x")] == [False, True, True]
+        assert isinstance(files.resolve(path)[1], bool)
+        assert isinstance(files.is_same_file(path, path), bool)
+        assert isinstance(files.entries(path), list)
+        assert isinstance(files.file_stamp(path), str)
+        assert isinstance(files.is_missing(path), bool)
+    assert [files.is_missing(str(tmp_path / name)) for name in ("file", "file/sub", "x")] == [False, True, True]
 
 
 # --- A merge brings all of a project, a split gives all of it back: rows, sources, vectors, ages.

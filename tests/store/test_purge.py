@@ -333,7 +333,7 @@ def test_a_purged_session_leaves_its_turns_listed_and_empty_and_no_other_loses_a
         agent = given.turn("a1", "what the agent of the first one said among its own", session="s1-first", agent_id="a")
         turns.add_turn(rows, agent, text_hash="", host="claude", project=1, path="")
 
-        made = activity.Composed(
+        made = activity.Composition(
             at=given.now, session_id="s1-first", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0
         )
         activity.add_lookups(rows, [made, replace(made, session_id="s2-other")], [], before="", key=key_of(rows))

@@ -122,11 +122,11 @@ def _purged_names(rows: Rows, given: Given) -> None:
 
 
 def _unheard(rows: Rows, given: Given) -> None:
-    events.note_unheard(rows, ["s1"], at=given.now)
-    events.unheard_noted(rows)
+    events.note_unreported(rows, ["s1"], at=given.now)
+    events.unreported_sessions(rows)
     events.live_sessions(rows, began=given.at(0), lively=given.at(0), answered=given.at(400), now=given.at(400))
     events.latest_events(rows)
-    events.drop_unheard(rows, ["s1"])
+    events.drop_unreported(rows, ["s1"])
 
 
 def _gotchas(rows: Rows, given: Given) -> None:
@@ -144,7 +144,7 @@ def _gotchas(rows: Rows, given: Given) -> None:
         rows, fingerprint="f", command="go test", exit_code=1, message="m", turn=1, session=1, at=given.now
     )
     failures.add_fix(rows, error=1, turn=2, session=1, uuid="l2", at=given.now, files=["a.go"], text="t")
-    failures.seen_in(rows, 1)
+    failures.failures_in(rows, 1)
     failures.fixed_until(rows, 1, 1)
     failures.of_session(rows, 1, lambda *row: row)
     failures.message(rows, 1)
@@ -159,15 +159,15 @@ def _gotchas(rows: Rows, given: Given) -> None:
     failures.find_error(rows, "f", [1], but_in=failures.PresentContext("s1", given.now))
     failures.by_id(rows, failures.error_id("f"), None)
     failures.others_with_message(rows, "m", other_than="g", projects=[1], limit=5)
-    turns.last_given(rows, "s1", {"Edit"}, back=100, limit=20)
+    turns.last_tool_inputs(rows, "s1", {"Edit"}, back=100, limit=20)
     memories.note_scene(rows, 1, uuid="l1", text="at a.py")
     memories.note_scene(rows, 2, uuid="l1", text="")
-    memories.known_scenes(rows, "s1")
+    memories.scenes_of_session(rows, "s1")
     memories.prompts_of(rows, 1, upto=9)
-    memories.personal(rows, 1)
+    memories.personal_turns(rows, 1)
     memories.scene_places(rows, 1)
     memories.stated_by_session(rows, 1, "s1", upto=9)
-    memories.changes_of(rows, 1, upto=9, most=9, characters=9)
+    memories.file_changes_of(rows, 1, upto=9, most=9, characters=9)
     failures.forget_turn(rows, 1, "l1")
 
 
@@ -190,11 +190,11 @@ def _usage(rows: Rows) -> None:
 
 
 def _noted(rows: Rows, given: Given) -> None:
-    one = activity.Composed(at="", session_id="s1", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0)
-    asked = activity.Recalled(at="", kind="search", query_hash="h", results=0, top=0, ms=0)
+    one = activity.Composition(at="", session_id="s1", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0)
+    asked = activity.Lookup(at="", kind="search", query_hash="h", results=0, top=0, ms=0)
     activity.add_lookups(rows, [one], [asked], before=given.at(0), key=b"k")
-    activity.composed_since(rows, given.at(0))
-    activity.recalled_since(rows, given.at(0))
+    activity.compositions_since(rows, given.at(0))
+    activity.lookups_since(rows, given.at(0))
     rows.run("delete from context_log where session_id = :id", id="s1")
 
 
@@ -203,20 +203,20 @@ def _checkpoints(rows: Rows, given: Given) -> None:
     row = checkpoints.Row(0, "k1", session, "s1", 1, "compaction", "", given.now, 1, given.now, "1:0", "", "", "")
     checkpoints.put(rows, row, [("goal", "t", "l1", "", 1)], [("l1", "user", "", given.now, "yes")])
     checkpoints.restore(rows, 1, at=given.now, session_id="")
-    checkpoints.heard(rows, after=0, limit=9)
+    checkpoints.compactions_after(rows, after=0, limit=9)
     checkpoints.summaries(rows, after=0, limit=9)
     checkpoints.is_summarised(rows, session, since=given.now)
-    checkpoints.awaiting(rows)
-    checkpoints.about_sessions(rows, session)
-    checkpoints.about_session(rows, "s1")
+    checkpoints.incomplete_checkpoints(rows)
+    checkpoints.session_state(rows, session)
+    checkpoints.session_state_by_id(rows, "s1")
     checkpoints.last_turns(rows, session, upto=9)
-    checkpoints.later(rows, session, upto=0, until=given.at(400))
+    checkpoints.count_turns_after(rows, session, upto=0, until=given.at(400))
     checkpoints.of_summary(rows, session, "l1")
     checkpoints.pending(rows, session)
     checkpoints.latest(rows, "s1")
-    checkpoints.to_tell(rows, project=1, session_id="s1")
-    checkpoints.pieces(rows, 1)
-    checkpoints.raw(rows, 1)
+    checkpoints.restored_checkpoint(rows, project=1, session_id="s1")
+    checkpoints.items_of(rows, 1)
+    checkpoints.captured_turns(rows, 1)
     checkpoints.add_goal(rows, project=1, session_id="s1", text="t", authority="user", now=given.now)
     checkpoints.open_goals(rows, projects=[0, 1], session_id="s1")
     checkpoints.take_back(rows, 1)
@@ -233,7 +233,7 @@ def _dream(rows: Rows, given: Given) -> None:
     dreams.record_file(rows, begun.seq, reason="", path="memory/user.md", before=None, after="one", now=given.now)
     for change in dreams.changes(rows, begun.seq, newest_first=True):
         for row in change.rows:
-            belief_changes.take_back(rows, row.was, row.then, at=given.now)
+            belief_changes.revert_change(rows, row.was, row.then, at=given.now)
         dreams.mark_rows(rows, change, {}, now=given.now)
     dreams.represented_memories(rows, "m1")
     dreams.change_counts(rows, begun.seq)
@@ -269,7 +269,7 @@ def _told_days(rows: Rows, given: Given) -> None:
     markdown_pages.drop_days(rows, [markdown_pages.DayPart(1, "s1", "2026-03-01", "", "", 0)])
 
 
-LIMITED = search.Narrow(since="2026", session="s1")
+LIMITED = search.SearchFilter(since="2026", session="s1")
 INSTRUCTED = [projects.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
 #: What runs for every hook, step of the steward, brief, search and forgetting.
 HOT: dict[str, Any] = {
@@ -277,10 +277,10 @@ HOT: dict[str, Any] = {
     "add_turn": _add_turn,
     "settle": lambda rows, given: events.settle_provisional(rows, "s1", at=given.at(400)),
     "set_title": lambda rows, _: turns.set_title(rows, "s1", "t", first=True),
-    "over": lambda rows, given: events.over(rows, before=given.at(400), after=events.FIRST, most=9),
-    "positions_written_since": lambda rows, _: cursors.positions_written_since(rows, 1, most=9),
+    "over": lambda rows, given: events.expired_provisional(rows, before=given.at(400), after=events.FIRST, most=9),
+    "positions_written_since": lambda rows, _: cursors.file_positions_since(rows, 1, most=9),
     "close_provisional": lambda rows, given: events.close_provisional(
-        rows, events.over(rows, before=given.at(400), after=events.FIRST, most=1000)[0]
+        rows, events.expired_provisional(rows, before=given.at(400), after=events.FIRST, most=1000)[0]
     ),
     "stream_turns": lambda rows, _: turns.stream_turns(rows, 1, after=0, kinds=("user", "assistant")),
     "calls that say something": lambda rows, _: turns.tool_calls(
@@ -329,10 +329,10 @@ HOT: dict[str, Any] = {
         passages.by_seqs(rows, [1, 2]),
         passages.neighbours(rows, [1, 2]),
         passages.of_turns(rows, [1, 2]),
-        passages.is_full(rows, [1], model=1),
+        passages.is_complete(rows, [1], model=1),
         vectors.distances(rows, "passage", 1, b"abcd", [1, 2]),
     ),
-    "passages to be made": lambda rows, _: (passages.fill(rows), vectors.is_any_left(rows, 1)),
+    "passages to be made": lambda rows, _: (passages.fill(rows), vectors.has_waiting(rows, 1)),
     "turns_by_seq": lambda rows, _: search.turns_by_seq(rows, [1, 2]),
     "turns_of_uuids": lambda rows, _: search.turns_of_uuids(rows, ["l1"]),
     "beside": lambda rows, _: search.turn_neighbours(rows, [1, 2], projects=[1]),
@@ -345,10 +345,10 @@ HOT: dict[str, Any] = {
         rows, given.at(0), "", projects=None, limit=9
     ),
     "narrowed": lambda rows, _: (
-        search.narrowed(rows, "turn", [1], LIMITED),
-        search.narrowed(rows, "memory", [1], LIMITED),
+        search.filter_rows(rows, "turn", [1], LIMITED),
+        search.filter_rows(rows, "memory", [1], LIMITED),
     ),
-    "left": lambda rows, _: (vectors.left(rows, None), vectors.left(rows, 1)),
+    "left": lambda rows, _: (vectors.count_waiting(rows, None), vectors.count_waiting(rows, 1)),
     "backlog": lambda rows, _: (
         vectors.backlog(rows, "passage", 1, limit=9),
         vectors.backlog(rows, "memory", 1, limit=9),
@@ -374,15 +374,13 @@ HOT: dict[str, Any] = {
     "live sessions": lambda rows, given: sessions.live_sessions(rows, since=given.at(0), limit=5),
     "probes": lambda rows, given: events.remove_probe(rows, before=given.at(0)),
     "read_among": lambda rows, _: sessions.read_among(rows, [1, 2]),
-    "stream positions": lambda rows, _: activity.positions(rows),
-    "stream": lambda rows, _: [
-        activity.happened_after(rows, kind, 0, projects=[1], limit=9) for kind in activity.KINDS
-    ],
+    "stream positions": lambda rows, _: activity.feed_positions(rows),
+    "stream": lambda rows, _: [activity.feed_after(rows, kind, 0, projects=[1], limit=9) for kind in activity.KINDS],
     "gotchas": _gotchas,
     "checkpoints": _checkpoints,
     "topics": _topics,
     "stream of all": lambda rows, _: [
-        activity.latest_positions(rows, kind, projects=None, limit=9) for kind in activity.KINDS
+        activity.latest_feed(rows, kind, projects=None, limit=9) for kind in activity.KINDS
     ],
 }
 
@@ -430,7 +428,7 @@ def test_what_status_counts_of_long_tables_is_read_from_their_tallies(store: Sto
     def look(rows: Rows) -> set[str]:
         story(rows, given)
         watching = Watching(rows.connection)
-        activity.known(watching)
+        activity.tallied_counts(watching)
         activity.memories_by(watching)
         activity.size_list(watching)
         return {step.partition(":")[0] for step in scans(rows, watching.ran)}

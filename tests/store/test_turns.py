@@ -173,17 +173,17 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
         believe(rows, given, "hook:e2")
         believe(rows, given, "hook:e3")
         assert events.close_provisional(
-            rows, events.over(rows, before=given.at(0), after=events.FIRST, most=1000)[0]
+            rows, events.expired_provisional(rows, before=given.at(0), after=events.FIRST, most=1000)[0]
         ) == (0, 0), "it is too early"
         assert events.close_provisional(
-            rows, events.over(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
         ) == (1, 0), "the transcript has not gone on"
         line(rows, given, "l9", "later", second=100)
         assert events.close_provisional(
-            rows, events.over(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
         ) == (0, 1)
         assert events.close_provisional(
-            rows, events.over(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
         ) == (0, 0)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "hook:e3", "l9"]
         assert activity.counts(rows)["hook_only"] == 1
@@ -200,11 +200,11 @@ def test_the_wait_ends_with_the_session_too(store: Store, given: Given) -> None:
     def story(rows: Rows) -> None:
         hook(rows, given, "e1", "only here")
         assert events.close_provisional(
-            rows, events.over(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
         ) == (0, 0)
         events.record(rows, given.event("e2", name="session_end", second=9), text_hash="", payload_hash="e2")
         assert events.close_provisional(
-            rows, events.over(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
         ) == (0, 1)
         assert line(rows, given, "l1", "only here") and texts(rows) == [("l1", "only here")]
 
@@ -218,7 +218,7 @@ def test_an_answer_that_stands_in_several_lines_is_no_turn_of_its_own(store: Sto
             line(rows, given, uuid, said, kind="assistant", message_id="m1")
         believe(rows, given, "hook:e1")
         assert events.close_provisional(
-            rows, events.over(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
         ) == (1, 0)
         assert texts(rows) == [("l1", "First this."), ("l2", "Then that.")]
         assert dangling(rows) == []
@@ -318,7 +318,7 @@ def test_what_was_said_twice_and_is_in_the_transcript_once_is_no_double(store: S
         hook(rows, given, "e2", "ship it", second=60)
         line(rows, given, "l2", "later", second=100)
         assert events.close_provisional(
-            rows, events.over(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
         ) == (0, 1)
         assert texts(rows) == [("l1", "Ship it."), ("hook:e2", "ship it"), ("l2", "later")]
         assert activity.counts(rows)["hook_only"] == 1
@@ -332,7 +332,7 @@ def test_an_answer_is_no_double_of_a_prompt_of_the_same_words(store: Store, give
         hook(rows, given, "e1", "done", second=60)
         line(rows, given, "l2", "later", second=100)
         assert events.close_provisional(
-            rows, events.over(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
         ) == (0, 1)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "hook:e1", "l2"]
 
@@ -347,7 +347,7 @@ def test_a_double_whose_line_is_stored_under_a_fork_is_known_as_one(store: Store
         line(rows, given, "l2", "later", second=100)
         hook(rows, given, "e1", "yes")
         assert events.close_provisional(
-            rows, events.over(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
         ) == (1, 0)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "l2"]
 
@@ -361,7 +361,7 @@ def test_a_line_that_comes_when_nobody_waits_any_more_still_replaces_the_hook_on
         hook(rows, given, "e1", "use tabs")
         line(rows, given, "l2", "later", second=100)
         assert events.close_provisional(
-            rows, events.over(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
         ) == (0, 1)
         assert line(rows, given, "l1", "use tabs")
         assert sorted(uuid for uuid, _ in texts(rows)) == ["l1", "l2"]
@@ -460,7 +460,7 @@ def test_a_deleted_turns_row_key_is_never_given_again(store: Store, given: Given
         hook(rows, given, "e2", "yes", second=60)
         believe(rows, given, "hook:e2")
         assert events.close_provisional(
-            rows, events.over(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
         ) == (1, 0)
         line(rows, given, "l3", "newest", second=101)
         model = vectors.ensure_model(rows, "m", DIM, now="")
@@ -650,9 +650,9 @@ def test_what_was_dropped_stays_dropped_when_its_transcript_is_read_again(store:
 
 def test_room_is_what_is_used_and_not_what_the_file_has_grown_to(store: Store, given: Given) -> None:
     store.write(lambda rows: fill(rows, given, days=28, said="word " * 1500))
-    used = store.read(lambda rows: turns.room_taken(rows, limit=0)).used
+    used = store.read(lambda rows: turns.room_used(rows, limit=0)).used
     file = store.read(lambda rows: rows.value("pragma page_count") * rows.value("pragma page_size"))
     store.write(lambda rows: turns.drop_oldest_output(rows, limit=1000))
-    after = store.read(lambda rows: turns.room_taken(rows, limit=0)).used
+    after = store.read(lambda rows: turns.room_used(rows, limit=0)).used
     assert after <= used - 28 * 2 * 4096, (used, after)
     assert store.read(lambda rows: rows.value("pragma page_count") * rows.value("pragma page_size")) >= file

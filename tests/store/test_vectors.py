@@ -40,12 +40,12 @@ def test_the_backlog_holds_what_stands_past_the_cursor_and_is_searched_for(store
         seqs = [memory(rows, given, "m1"), memory(rows, given, "m2")]
         assert [text for _, _, text in vectors.backlog(rows, "passage", model, limit=9)] == ["a", "c"]
         assert vectors.backlog(rows, "memory", model, limit=1) == [(seqs[0], 0, "text of m1")]
-        assert vectors.left(rows, model) == vectors.left(rows, None) == 4
+        assert vectors.count_waiting(rows, model) == vectors.count_waiting(rows, None) == 4
         assert vectors.add(rows, "memory", model, [(seqs[0], 0, 0, 4, b"abcd")], reached=seqs[0]) == 1
         assert vectors.add(rows, "memory", model, [(seqs[0], 0, 0, 4, b"abcd")], reached=seqs[0]) == 0
-        assert vectors.left(rows, model) == 3
+        assert vectors.count_waiting(rows, model) == 3
         other = vectors.ensure_model(rows, "n", 8, now="")
-        assert vectors.left(rows, other) == 4, "a new model has all of it before it"
+        assert vectors.count_waiting(rows, other) == 4, "a new model has all of it before it"
 
     store.write(story)
 
@@ -55,7 +55,7 @@ def test_a_row_that_went_away_meanwhile_gets_no_vector_and_the_cursor_moves(stor
         model = vectors.ensure_model(rows, "m", 4, now="")
         kept = memory(rows, given, "m1")
         assert vectors.add(rows, "memory", model, [(kept, 0, 0, 1, b"abcd"), (99, 0, 0, 1, b"abcd")], reached=99) == 1
-        assert vectors.left(rows, model) == 0
+        assert vectors.count_waiting(rows, model) == 0
 
     store.write(story)
     assert store.write(integrity) == []
