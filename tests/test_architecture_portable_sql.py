@@ -35,11 +35,11 @@ BACKENDS_OWN = {
 }
 MODULES = sorted(path for path in STORE.glob("*.py") if path.name not in BACKENDS_OWN)
 DIALECTS = ("sqlite", "postgres")
-METHODS = {"all", "one", "value", "run", "many", "column", "read", "read_one"}
+METHODS = {"all", "one", "value", "number", "exists", "run", "many", "column", "read", "read_one"}
 #: These take what the rows are made into before the statement.
 READING = {"read", "read_one"}
-#: These make the statement themselves, of a table, what is to be done on conflict, and named values.
-INSERTING = {"insert", "insert_keyed"}
+#: These make the statement themselves, of a table, named values and, where rows are inserted, what is to be done on conflict.
+INSERTING = {"insert", "insert_keyed", "delete"}
 BEGINNING = re.compile(
     r"\s*(?:select|insert|update|delete|with|create|drop|alter|pragma|replace|vacuum|attach)\s", re.IGNORECASE
 )
@@ -167,9 +167,11 @@ def joined(node: ast.expr) -> str | None:
 
 
 def inserting(call: ast.Call) -> str:
-    """The statement that `rows.insert` makes of its arguments."""
+    """The statement that `rows.insert` or `rows.delete` makes of its arguments."""
     table, conflict = [*(joined(one) or "" for one in call.args), ""][:2]
     names = [keyword.arg or "further" for keyword in call.keywords]
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "delete":
+        return f"delete from {table} where {' and '.join(f'{name} = :{name}' for name in names)}"
     return f"insert into {table} ({', '.join(names)}) values ({', '.join(f':{name}' for name in names)}) {conflict}"
 
 
@@ -271,12 +273,13 @@ def f(rows, keys):
     rows.run("delete " + "from t", a=1)
     rows.read(Value, "select b from t")
     rows.insert("t", "on conflict (a) do nothing", a=1, b=2)
+    rows.delete("t", a=1)
     other.all("not of the store")
     note = f"insert into t (a) values ({keys})"
 '''
     assert sorted(sql for _, sql in statements(source)) == sorted([
         "select a from t", "select a from t where b in (1, 2)", "delete from t", "select 1 from t", "update t set a = 1",
-        "insert into t (a) values (1, 2)", "select b from t",
+        "insert into t (a) values (1, 2)", "select b from t", "delete from t where a = :a",
         "insert into t (a, b) values (:a, :b) on conflict (a) do nothing",
     ])  # fmt: skip
 

@@ -46,7 +46,7 @@ COUNTED: Sequence[tuple[str, str]] = (
 
 def counts(rows: Rows) -> dict[str, int]:
     """How many rows of each kind there are."""
-    return {name: int(rows.value(sql)) for name, sql in COUNTED}
+    return {name: rows.number(sql) for name, sql in COUNTED}
 
 
 #: What triggers count as rows come and go.
@@ -56,7 +56,7 @@ TALLIED = frozenset({"turns", "events", "statements", "injections", "vectors"})
 def tallied_counts(rows: Rows) -> dict[str, int]:
     """The same as `counts`, the long tables by their tally: as quick with a million rows as with one."""
     tallies: dict[str, int] = dict(rows.all("select name, value from tallies order by name"))
-    return {name: tallies.get(name, 0) if name in TALLIED else int(rows.value(sql)) for name, sql in COUNTED}
+    return {name: tallies.get(name, 0) if name in TALLIED else rows.number(sql) for name, sql in COUNTED}
 
 
 def memories_by(rows: Rows) -> list[tuple[str, str, int]]:

@@ -162,8 +162,8 @@ def delete_memory(rows: Rows, memory: Memory) -> None:
     _delete_all(rows, [*aside, *memories.release_rest(rows, memory.id)])
     candidates.forget(rows, memory.id)
     vectors.delete_for(rows, "memory", memory.seq)
-    rows.run("delete from injection_items where memory_id = :id", id=memory.id)
-    rows.run("delete from memories where seq = :seq", seq=memory.seq)
+    rows.delete("injection_items", memory_id=memory.id)
+    rows.delete("memories", seq=memory.seq)
     for lifted in pass_on_supersessions(rows, memory.id, memory.superseded_by):
         _delete_all(rows, memories.release_rest(rows, lifted))
 
@@ -217,12 +217,11 @@ def is_of_person(rows: Rows, memory: Memory) -> bool:
     """Whether a person has pinned, told, reviewed or changed a memory: what becomes of it is theirs to say."""
     if memory.pinned or memory.origin != "stated":
         return True
-    answered = rows.value(
+    return rows.exists(
         "select 1 from answers where item = :id or made = :id union all select 1 from belief_changes "
         "where memory_id = :id and by_whom = 'person' and undone_at = '' limit 1",
         id=memory.id,
     )
-    return answered is not None
 
 
 def lower_authority(rows: Rows, memory: Memory, *, reason: str, by: str, now: str) -> None:
@@ -440,7 +439,7 @@ def restore_images(rows: Rows, found: Sequence[Before], *, at: str) -> None:
     for image, state in states:
         seq = _seq(rows, image.memory_id)
         # Of the links it has now only those go that an answer draws: others may have been found since.
-        rows.run("delete from links where from_seq = :seq and relationship = 'superseded_by'", seq=seq)
+        rows.delete("links", from_seq=seq, relationship="superseded_by")
         _join(rows, image, state)
         more = wire.loads(image.more)
         restore_changes(rows, image.memory_id, more["changes"], at=at)
@@ -496,7 +495,7 @@ def _columns(was: dict[str, Any], then: dict[str, Any], now: dict[str, Any]) -> 
 
 
 def _seq(rows: Rows, ident: str) -> int:
-    return int(rows.value("select seq from memories where id = :id", id=ident) or 0)
+    return rows.number("select seq from memories where id = :id", id=ident)
 
 
 def _remove(rows: Rows, ident: str) -> None:
@@ -515,7 +514,7 @@ def _restore(rows: Rows, image: Before, state: dict[str, Any]) -> None:
         rows.run(f"update memories set text = :text, {_PAIRS} where id = :id", **values)  # noqa: S608
         if known[1] != image.text:
             vectors.reembed(rows, "memory", seq)
-    rows.run("delete from provenance where memory_seq = :seq", seq=seq)
+    rows.delete("provenance", memory_seq=seq)
     for source in state["sources"]:
         rows.insert("provenance", memory_seq=seq, **dict(zip(SOURCE, source, strict=True)))
 
@@ -606,7 +605,7 @@ def put_answer(
     rows: Rows, *, item: str, answer: str, made: str, was: str, project: int, touched: Sequence[Before], now: str
 ) -> Answer:
     """Notes an answer that was just carried out, with what undoing it needs."""
-    number = int(rows.value("select coalesce(max(seq), 0) from answers")) + 1
+    number = rows.number("select coalesce(max(seq), 0) from answers") + 1
     ident = "a" + hashlib.sha256(f"{number}:{item}:{answer}:{now}".encode()).hexdigest()[:10]
     noted = Answer(id=ident, item=item, answer=answer, made=made, was=was, project_seq=project, at=now)
     noted = replace(noted, seq=rows.insert_keyed("answers", **{**asdict(noted), "seq": number}))
@@ -771,7 +770,7 @@ def surviving_memory(rows: Rows, memory: Memory) -> Memory:
 def is_merged(rows: Rows, memory: Memory) -> bool:
     """Whether a memory was merged into another one."""
     merged = "select 1 from links where from_seq = :seq and relationship = 'merged_into'"
-    return rows.value(merged, seq=memory.seq) is not None
+    return rows.exists(merged, seq=memory.seq)
 
 
 def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by: str, now: str) -> None:
@@ -807,7 +806,7 @@ def last_merge(rows: Rows, memory_id: str) -> tuple[Change, Change] | None:
 def undo_merge(rows: Rows, merged: Memory, into: Memory, tookin: Change, done: Change, *, now: str) -> None:
     """Ends a merge: both memories as the caller has made them, the sources that it brought gone from the other one."""
     for uuid in tookin.after.split()[2:]:
-        rows.run("delete from provenance where memory_seq = :seq and uuid = :uuid", seq=into.seq, uuid=uuid)
+        rows.delete("provenance", memory_seq=into.seq, uuid=uuid)
     unlink(rows, merged.id, into.id, MERGED)
     memories.update_belief(rows, merged)
     memories.update_belief(rows, into)

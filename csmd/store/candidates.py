@@ -47,7 +47,7 @@ def put(rows: Rows, candidate: Candidate) -> str:
 def _insert(rows: Rows, candidate: Candidate) -> tuple[int, str]:
     """(row key, id) of a new one; one that is over may have had its id."""
     ident, number = candidate.id, 1
-    while rows.value("select 1 from candidates where id = :id", id=ident) is not None:
+    while rows.exists("select 1 from candidates where id = :id", id=ident):
         moment = f"{candidate.created_at} {number}"
         ident, number = identity(candidate.kind, candidate.project_seq, candidate.fingerprint, moment), number + 1
     values = written(candidate, "id", "evidence", "version", "seq")
@@ -79,14 +79,14 @@ def renew(rows: Rows, known: Candidate, candidate: Candidate) -> bool:
         return False
     _say(rows, known.seq, candidate)
     rows.run("update candidates set created_at = :at where seq = :seq", at=candidate.created_at, seq=known.seq)
-    rows.run("delete from candidate_evidence where candidate_seq = :seq", seq=known.seq)
+    rows.delete("candidate_evidence", candidate_seq=known.seq)
     _cite(rows, known.seq, candidate.evidence)
     return True
 
 
 def remove(rows: Rows, candidate: Candidate) -> None:
     """Takes a candidate out of the queue: nothing speaks for it any more."""
-    rows.run("delete from candidates where seq = :seq", seq=candidate.seq)
+    rows.delete("candidates", seq=candidate.seq)
 
 
 def of_source(rows: Rows, source: str, *, project: int) -> list[Candidate]:
@@ -127,7 +127,7 @@ def merge(rows: Rows, source: int, into: int) -> None:
                 other=other,
                 seq=seq,
             )
-            rows.run("delete from candidates where seq = :seq", seq=seq)
+            rows.delete("candidates", seq=seq)
     rows.run(
         "update candidates set project_seq = :target where project_seq = :source "
         "and status in ('open', 'needs_review', 'dropped')",
@@ -161,11 +161,10 @@ def forget(rows: Rows, memory_id: str) -> None:
 
 def is_waiting(rows: Rows, candidate: Candidate) -> bool:
     """Whether another of the same kind, project and fingerprint waits."""
-    found = rows.value(
+    return rows.exists(
         f"select 1 from candidates where {_SAME} and status in ('open', 'needs_review') and id <> :id",  # noqa: S608
         **written(candidate, "evidence"),
     )
-    return found is not None
 
 
 def by_id(rows: Rows, ident: str) -> Candidate | None:
@@ -317,7 +316,7 @@ def projects_to_scan(rows: Rows, *, quiet_before: str = "", now: str = "") -> li
 
 def _scan_again(rows: Rows, projects: Iterable[int]) -> None:
     for project in projects:
-        rows.run("delete from cursors where stage = 'scan' and subject = :subject", subject=str(project))
+        rows.delete("cursors", stage="scan", subject=str(project))
 
 
 # --- with their turns

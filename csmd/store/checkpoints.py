@@ -59,11 +59,11 @@ def put(rows: Rows, row: Row, items: Sequence[Any], captures: Sequence[Any] | No
         "upto = excluded.upto, at = excluded.at, awaits = excluded.awaits",
         **written(row, "seq", "session_id", "project_seq", "restored_at", "restored_for"),
     )
-    rows.run("delete from checkpoint_items where checkpoint_seq = :seq", seq=seq)
+    rows.delete("checkpoint_items", checkpoint_seq=seq)
     for item in fresh:
         rows.insert("checkpoint_items", checkpoint_seq=seq, **dict(zip(ITEM, item, strict=True)))
     if copied is not None:
-        rows.run("delete from checkpoint_raw_captures where checkpoint_seq = :seq", seq=seq)
+        rows.delete("checkpoint_raw_captures", checkpoint_seq=seq)
     for capture in copied or ():
         rows.insert("checkpoint_raw_captures", checkpoint_seq=seq, **dict(zip(CAPTURE, capture, strict=True)))
     return True
@@ -164,7 +164,7 @@ def captured_turns(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
 
 def capture_count(rows: Rows, seq: int) -> int:
     """How many turns a checkpoint captured."""
-    return int(rows.value("select count(*) from checkpoint_raw_captures where checkpoint_seq = :seq", seq=seq))
+    return rows.number("select count(*) from checkpoint_raw_captures where checkpoint_seq = :seq", seq=seq)
 
 
 # --- taken back
@@ -178,7 +178,7 @@ def take_back(rows: Rows, turn_seq: int) -> None:
         again=AGAIN,
         turn=turn_seq,
     ):
-        rows.run("delete from checkpoint_items where checkpoint_seq = :seq", seq=seq)
+        rows.delete("checkpoint_items", checkpoint_seq=seq)
     rows.run(
         "delete from checkpoint_raw_captures where uuid = (select t.uuid from turns t where t.seq = :turn)",
         turn=turn_seq,
@@ -187,7 +187,7 @@ def take_back(rows: Rows, turn_seq: int) -> None:
 
 def clear(rows: Rows, session_seq: int) -> int:
     """Removes a session's checkpoints; how many."""
-    return rows.run("delete from checkpoints where session_seq = :session", session=session_seq)
+    return rows.delete("checkpoints", session_seq=session_seq)
 
 
 def drop_old(rows: Rows, *, before: str, limit: int) -> int:
@@ -256,13 +256,12 @@ def summaries(rows: Rows, *, after: int, limit: int) -> list[Summary]:
 
 def is_summarised(rows: Rows, session_seq: int, *, since: str) -> bool:
     """Whether a session has a summary of a time or later."""
-    found = rows.value(
+    return rows.exists(
         "select t.seq from turns t where t.kind = 'summary' and t.seq > 0 and t.session_seq = :session and t.at >= :since "
         "limit 1",
         session=session_seq,
         since=since,
     )
-    return found is not None
 
 
 def incomplete_checkpoints(rows: Rows) -> list[Row]:
@@ -428,4 +427,4 @@ def clear_goals(rows: Rows, *, project: int, until: str) -> int:
 
 def clear_session_goals(rows: Rows, session_id: str) -> int:
     """Removes the goals of a session; how many."""
-    return rows.run("delete from goals where session_id = :session", session=session_id)
+    return rows.delete("goals", session_id=session_id)

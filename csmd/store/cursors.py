@@ -71,10 +71,9 @@ def file_positions_since(rows: Rows, mtime_ns: int, *, most: int) -> dict[str, t
 
 def cursor(rows: Rows, stage: str, subject: str) -> int:
     """How far a stage has come with a subject; 0 at first."""
-    found = rows.value(
+    return rows.number(
         "select position from cursors where stage = :stage and subject = :subject", stage=stage, subject=subject
     )
-    return int(found or 0)
 
 
 def move_cursor(rows: Rows, stage: str, subject: str, position: int) -> None:
@@ -95,10 +94,9 @@ def sessions_behind(rows: Rows, stage: str) -> list[Behind]:
 
 def exchange_start(rows: Rows, session_seq: int, *, at: int) -> int:
     """The place of the latest prompt at or before the place `at` in a conversation; 0 where there is none."""
-    found = rows.value(
+    return rows.number(
         "select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = :session and st.ordinal <= :at and t.kind in ('user', 'relayed')",
         session=session_seq,
         at=at,
     )
-    return int(found or 0)

@@ -175,11 +175,11 @@ def replace(rows: Rows, session_seq: int, made: Sequence[Any], *, turns: int) ->
         if old is not None and _same(rows, old, one):
             continue
         if old is not None:
-            rows.run("delete from digests where seq = :seq", seq=old.seq)
+            rows.delete("digests", seq=old.seq)
         _insert(rows, session_seq, version, one)
         written += 1
     for old in known.values():
-        rows.run("delete from digests where seq = :seq", seq=old.seq)
+        rows.delete("digests", seq=old.seq)
     cursors.move_cursor(rows, DIGEST, str(session_seq), turns)
     return written
 
@@ -217,9 +217,7 @@ def clear(rows: Rows, session_seq: int) -> None:
     )
     mark_endings_changed(rows)
     for stage in (DIGEST, SELF):
-        rows.run(
-            "delete from cursors where stage = :stage and subject = :subject", stage=stage, subject=str(session_seq)
-        )
+        rows.delete("cursors", stage=stage, subject=str(session_seq))
 
 
 def mark_endings_changed(rows: Rows) -> None:
@@ -321,9 +319,7 @@ def sessions_sharing_turns(rows: Rows, session_seq: int) -> list[tuple[int, str]
 
 def stored_sessions(rows: Rows, idents: Sequence[str]) -> frozenset[str]:
     """Those of some sessions' ids that are stored."""
-    return frozenset(
-        ident for ident in idents if rows.value("select 1 from sessions where id = :id", id=ident) is not None
-    )
+    return frozenset(ident for ident in idents if rows.exists("select 1 from sessions where id = :id", id=ident))
 
 
 def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[str, str]) -> None:
@@ -340,11 +336,11 @@ def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[s
             "session_links", to_seq=to_seq, kind=kinds[link.rule], weight=link.weight, **same
         )
         rows.run("update session_links set weight = :weight where seq = :seq", weight=link.weight, seq=seq)
-        rows.run("delete from session_link_evidence where link_seq = :seq", seq=seq)
+        rows.delete("session_link_evidence", link_seq=seq)
         for uuid in link.evidence:
             rows.insert("session_link_evidence", link_seq=seq, uuid=uuid)
     for seq in known.values():
-        rows.run("delete from session_links where seq = :seq", seq=seq)
+        rows.delete("session_links", seq=seq)
 
 
 def links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[LinkRow]:
@@ -381,11 +377,11 @@ def link_counts(rows: Rows, *, projects: Sequence[int] | None) -> dict[str, int]
 
 def replace_outcomes(rows: Rows, session_seq: int, ended: Sequence[Any], *, at: str) -> None:
     """Writes how the work of a session ended, and what it was held with, in the place of what was written before."""
-    rows.run("delete from self_capabilities where session_seq = :session", session=session_seq)
+    rows.delete("self_capabilities", session_seq=session_seq)
     for one in ended:
         how = {"capability": one.capability, "outcome": one.outcome, "why": one.why, "uuid": one.uuid}
         rows.insert("self_capabilities", session_seq=session_seq, at=at, **how)
-    rows.run("delete from self_continuity where session_seq = :session", session=session_seq)
+    rows.delete("self_continuity", session_seq=session_seq)
     rows.run(
         "insert into self_continuity (session_seq, host, version, model, since, until) "
         "select s.seq, s.host, s.version, s.model, s.started_at, s.last_at from sessions s where s.seq = :session",

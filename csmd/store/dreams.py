@@ -49,7 +49,7 @@ _COLUMNS = columns(Dream, "k")
 
 def begin(rows: Rows, *, why: str, sessions: int, now: str) -> Dream:
     """Notes that a dream begins."""
-    number = int(rows.value("select coalesce(max(seq), 0) from dreams")) + 1
+    number = rows.number("select coalesce(max(seq), 0) from dreams") + 1
     ident = "d" + hashlib.sha256(f"{number}:{why}:{now}".encode()).hexdigest()[:10]
     seq = rows.insert_keyed("dreams", id=ident, why=why, state="running", begun_at=now, sessions=sessions)
     return Dream(seq=seq, id=ident, why=why, state="running", begun_at=now, sessions=sessions)
@@ -100,7 +100,7 @@ def by_id(rows: Rows, ident: str) -> Dream | None:
 def sessions_since(rows: Rows, at: str) -> int:
     """People's own sessions in which something was said since a time; "" for all."""
     since = "select count(*) from sessions where parent = '' and last_at > :at and host <> 'probe' and turns > 0"
-    return int(rows.value(since, at=at))
+    return rows.number(since, at=at)
 
 
 def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
@@ -354,7 +354,7 @@ def update_page_row(rows: Rows, path: str, text: str | None, *, now: str) -> Non
     if NO_PAGES & set(page.split("/")[:-1]) or not folder:
         return
     if text is None:
-        rows.run("delete from pages where path = :path", path=page)
+        rows.delete("pages", path=page)
     else:
         rows.upsert("pages", "path", path=page, text=text, at=now, also="", held="", problem="")
 
@@ -395,7 +395,7 @@ def purge_dreams(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 def erase_change(rows: Rows, change: int) -> int:
     """Takes an action's images and its words away: half an undo is none."""
     rows.run("update dream_changes set reason = :purged, evidence = '' where seq = :seq", purged=PURGED, seq=change)
-    return rows.run("delete from dream_rows where change_seq = :seq", seq=change)
+    return rows.delete("dream_rows", change_seq=change)
 
 
 def _names(evidence: str, images: Iterable[str]) -> set[str]:
@@ -489,7 +489,7 @@ def _is_csmds(rows: Rows, memory: Memory) -> bool:
 def count_not_chosen(rows: Rows) -> int:
     """How many memories were archived because they are not chosen any more."""
     gone = "select count(distinct memory_id) from belief_changes where change = 'archive' and reason = :reason and undone_at = ''"
-    return int(rows.value(gone, reason=NOT_CHOSEN))
+    return rows.number(gone, reason=NOT_CHOSEN)
 
 
 def reword(rows: Rows, memory: Memory, *, text_hash: str, now: str) -> None:

@@ -228,7 +228,7 @@ NO_PROJECT = 0
 
 def add_probe(rows: Rows, turn: Turn, *, text_hash: str) -> bool:
     """Stores a marker's turn; False when it is known."""
-    if rows.value("select 1 from turns where uuid = :uuid", uuid=turn.uuid) is not None:
+    if rows.exists("select 1 from turns where uuid = :uuid", uuid=turn.uuid):
         return False
     session = turns.ensure_session(rows, turn, host=PROBE_HOST, project=NO_PROJECT, path="")
     seq = turns.insert_turn(rows, turn, session.seq, text_hash=text_hash, project=NO_PROJECT, source=PROBE_HOST)
@@ -238,7 +238,7 @@ def add_probe(rows: Rows, turn: Turn, *, text_hash: str) -> bool:
 
 def has_probe(rows: Rows, session_id: str) -> bool:
     """Whether a marker's session is stored."""
-    return rows.value("select 1 from sessions where id = :id and host = 'probe'", id=session_id) is not None
+    return rows.exists("select 1 from sessions where id = :id and host = 'probe'", id=session_id)
 
 
 def remove_probe(rows: Rows, *, session_id: str = "", before: str = "") -> int:
@@ -251,9 +251,9 @@ def remove_probe(rows: Rows, *, session_id: str = "", before: str = "") -> int:
     ):
         for turn in rows.column("select seq from turns where session_seq = :session", session=session):
             vectors.delete_for(rows, "turn", turn)
-            rows.run("delete from turns where seq = :seq", seq=turn)
+            rows.delete("turns", seq=turn)
             gone += 1
-        rows.run("delete from sessions where seq = :session", session=session)
+        rows.delete("sessions", seq=session)
     return gone
 
 
@@ -334,7 +334,7 @@ def note_unreported(rows: Rows, sessions: Sequence[str], *, at: str) -> None:
 def drop_unreported(rows: Rows, sessions: Sequence[str]) -> None:
     """Takes the notes on these sessions away."""
     for session in sessions:
-        rows.run("delete from unheard where session_id = :session", session=session)
+        rows.delete("unheard", session_id=session)
 
 
 MOST_VERSIONS = 40
@@ -350,7 +350,7 @@ def note_versions(rows: Rows, latest: Mapping[str, str]) -> None:
             version=version,
             last_at=at,
         )
-    if int(rows.value("select count(*) from clients")) > MOST_VERSIONS:
+    if rows.number("select count(*) from clients") > MOST_VERSIONS:
         rows.run(
             "delete from clients where version not in "
             "(select version from clients order by last_at desc, version limit :most)",

@@ -100,13 +100,12 @@ def failures_in(rows: Rows, session_seq: int, *, before: int = 2**62) -> list[Op
 
 def fixed_until(rows: Rows, session_seq: int, error_seq: int) -> int:
     """The ordinal of the turn in which an error was last seen mended in a session; 0 for never."""
-    found = rows.value(
+    return rows.number(
         "select max(st.ordinal) from error_fixes f join session_turn st on st.session_seq = f.session_seq "
         "and st.turn_seq = f.turn_seq where f.error_seq = :error and f.session_seq = :session",
         error=error_seq,
         session=session_seq,
     )
-    return int(found or 0)
 
 
 def add_fix(
@@ -312,7 +311,7 @@ def memories_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, str]]
 
 def last_memory(rows: Rows) -> int:
     """The row key of the newest memory, 0 for none."""
-    return int(rows.value("select max(seq) from memories") or 0)
+    return rows.number("select max(seq) from memories")
 
 
 def session_of(rows: Rows, ident: str) -> tuple[int, int, int] | None:
@@ -333,7 +332,7 @@ def path_of(rows: Rows, session_seq: int) -> str:
 
 def path_of_turn(rows: Rows, turn_seq: int) -> str:
     """The transcript that a turn was read from, "" for none."""
-    return path_of(rows, int(rows.value("select session_seq from turns where seq = :seq", seq=turn_seq) or 0))
+    return path_of(rows, rows.number("select session_seq from turns where seq = :seq", seq=turn_seq))
 
 
 # --- symptoms and refutations
@@ -346,19 +345,18 @@ def projects_of(rows: Rows, session_seq: int) -> list[int]:
 
 def is_stated_in(rows: Rows, memory_seq: int, session_seq: int) -> bool:
     """Whether a session states or confirms a memory."""
-    found = rows.value(
+    return rows.exists(
         "select 1 from provenance p join sessions s on s.id = p.session_id "
         "where p.memory_seq = :memory and s.seq = :session limit 1",
         memory=memory_seq,
         session=session_seq,
     )
-    return found is not None
 
 
 def is_listed(rows: Rows, turn_seq: int, session_seq: int) -> bool:
     """Whether a turn is one of a session's."""
     listed = "select 1 from session_turn where session_seq = :session and turn_seq = :turn"
-    return rows.value(listed, session=session_seq, turn=turn_seq) is not None
+    return rows.exists(listed, session=session_seq, turn=turn_seq)
 
 
 def confidence_lost(rows: Rows, memory_seq: int) -> float:
@@ -408,7 +406,7 @@ def forget_errors(rows: Rows, seq: int, uuid: str) -> None:
             seq=error,
         )
         if gone is not None:
-            rows.run("delete from injection_items where memory_id = :id", id=error_id(gone))
+            rows.delete("injection_items", memory_id=error_id(gone))
 
 
 def forget_turn(rows: Rows, seq: int, uuid: str) -> None:

@@ -62,7 +62,7 @@ def delete_sentences(
             assistants=int(by_assistants),
         ):
             if is_same(str(said)):
-                rows.run("delete from statements where seq = :seq", seq=seq)
+                rows.delete("statements", seq=seq)
     rows.run(
         f"delete from statements where text_hash = :hash and (:assistants = 0 or authority <> 'user') and {_BELOW}",  # noqa: S608
         hash=text_hash,
@@ -126,7 +126,7 @@ def erase_from_files(rows: Rows, memory: Memory, found: Places, *, key: bytes) -
 
 
 def _last(rows: Rows, table: str) -> int:
-    return int(rows.value(f"select coalesce(max(seq), 0) from {table}"))  # noqa: S608
+    return rows.number(f"select coalesce(max(seq), 0) from {table}")  # noqa: S608
 
 
 def _both(found: Places, more: Places, upto: Mapping[str, int]) -> Places:

@@ -165,7 +165,7 @@ def rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
         return min(int(known), most)
     table = FULL_TEXT[kind].table
     sql = f"select count(*) from (select rowid from {table} where {table} match :term limit :most)"  # noqa: S608
-    found = int(rows.value(sql, term=match_expression([term]), most=most))
+    found = rows.number(sql, term=match_expression([term]), most=most)
     if rows.of_this_read is not None:
         rows.of_this_read[kind, term] = found, most
     return found
@@ -201,4 +201,4 @@ def estimate_rows_with(rows: Rows, kind: str, term: str, *, projects: Sequence[i
         total = rows_with(rows, kind, term, most=enough)
         return most if total >= enough else min(most, max(1, round(found * total / looked)))
     one = f"select 1 from {index.table} {_joined(index, projects)[1]} where {index.table} match :expression and {among('b.project_seq', projects)}"  # noqa: S608
-    return int(rows.value(f"select count(*) from ({one} limit :most)", expression=expression, most=most))  # noqa: S608
+    return rows.number(f"select count(*) from ({one} limit :most)", expression=expression, most=most)  # noqa: S608

@@ -224,7 +224,7 @@ def structure(rows: Rows) -> list[str]:
 
 def content(rows: Rows) -> list[str]:
     """What is wrong between rows that can all be read."""
-    found = [(text, int(rows.value(sql))) for text, sql in _COUNTED.items()]
+    found = [(text, rows.number(sql)) for text, sql in _COUNTED.items()]
     return [text.format(count) for text, count in found if count]
 
 
@@ -270,7 +270,7 @@ def shape(rows: Rows) -> dict[str, dict[str, Any]]:
     tables: dict[str, Any] = {}
     for (table,) in rows.all("select name from sqlite_schema where type = 'table' and rootpage > 0 order by name"):
         columns = rows.column("select name from pragma_table_info(:table)", table=table)
-        tables[str(table)] = {"columns": columns, "rows": int(rows.value(f"select count(*) from '{table}'"))}  # noqa: S608
+        tables[str(table)] = {"columns": columns, "rows": rows.number(f"select count(*) from '{table}'")}  # noqa: S608
     return {
         "tables": tables,
         "migrations": dict(rows.all("select name, applied_at from migrations")),

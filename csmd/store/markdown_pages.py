@@ -61,7 +61,7 @@ def put_page(rows: Rows, page: PageRow) -> None:
 
 def remove_page(rows: Rows, path: str) -> None:
     """Forgets a page whose file is no longer csmd's."""
-    rows.run("delete from pages where path = :path", path=path)
+    rows.delete("pages", path=path)
 
 
 # --- what stands on pages
@@ -198,7 +198,7 @@ def _said_upto(whole: Sequence[str], start: int, end: int, unsaid: Unsaid) -> in
 
 def missing_lines(rows: Rows, ids: Sequence[str]) -> frozenset[str]:
     """Those of these ids that no memory has."""
-    return frozenset(one for one in ids if rows.value("select 1 from memories where id = :id", id=one) is None)
+    return frozenset(one for one in ids if not rows.exists("select 1 from memories where id = :id", id=one))
 
 
 def place_of(rows: Rows, path: str) -> int | None:
@@ -220,7 +220,7 @@ def is_forgotten(rows: Rows, words: str, *, place: int | None, key: bytes) -> bo
     scopes = None if place is None else tombstones.applicable_places(rows, place)
     among = "" if scopes is None else f"and project_seq in ({', '.join(str(one) for one in sorted(scopes))})"
     said = f"select 1 from memories where text_hash = :hash {among}"  # noqa: S608
-    return rows.value(said, hash=tokens.keyed_hash(words, key)) is None
+    return not rows.exists(said, hash=tokens.keyed_hash(words, key))
 
 
 def without_forgotten(rows: Rows, page: str, *, path: str, key: bytes) -> tuple[str, int]:
@@ -422,7 +422,7 @@ def move_days(rows: Rows, parts: Sequence[DayPart]) -> None:
 def drop_days(rows: Rows, parts: Sequence[DayPart]) -> None:
     """Notes that parts have left their files."""
     for part in parts:
-        rows.run("delete from told_days where seq = :seq", seq=part.seq)
+        rows.delete("told_days", seq=part.seq)
 
 
 def take_back_days(rows: Rows, turn_seq: int) -> None:

@@ -218,7 +218,7 @@ def move_provenance(rows: Rows, old: str, new: str) -> None:
         new=new,
         old=old,
     )
-    rows.run("delete from provenance where uuid = :old", old=old)
+    rows.delete("provenance", uuid=old)
 
 
 INFERRED = "inferred"
@@ -244,7 +244,7 @@ def update_inferred(
     )
     update_belief(rows, memory)
     for uuid in {*before} - {source.uuid for source in sources}:
-        rows.run("delete from provenance where memory_seq = :seq and uuid = :uuid", seq=memory.seq, uuid=uuid)
+        rows.delete("provenance", memory_seq=memory.seq, uuid=uuid)
     rows.run("update provenance set role = 'confirms' where memory_seq = :seq and role = 'states'", seq=memory.seq)
     for source in sources:
         add_provenance(rows, memory.seq, replace(source, role="confirms"))
@@ -368,7 +368,7 @@ def note_scene(rows: Rows, memory_seq: int, *, uuid: str, text: str) -> None:
     if text:
         rows.upsert("scenes", "memory_seq", memory_seq=memory_seq, uuid=uuid, text=text)
     else:
-        rows.run("delete from scenes where memory_seq = :memory", memory=memory_seq)
+        rows.delete("scenes", memory_seq=memory_seq)
 
 
 def scenes_of_session(rows: Rows, session_id: str) -> dict[int, str]:
@@ -382,7 +382,7 @@ def scenes_of_session(rows: Rows, session_id: str) -> dict[int, str]:
 
 def forget_scenes(rows: Rows, uuid: str) -> None:
     """Takes out what a turn showed."""
-    rows.run("delete from scenes where uuid = :uuid", uuid=uuid)
+    rows.delete("scenes", uuid=uuid)
 
 
 GOES_ON_AS = "goes_on_as"
@@ -390,12 +390,11 @@ GOES_ON_AS = "goes_on_as"
 
 def rest_of(rows: Rows, memory_id: str) -> int:
     """The row key of the memory of a memory's rest; 0 for none."""
-    found = rows.value(
+    return rows.number(
         "select l.to_seq from links l join memories m on m.seq = l.from_seq "
         "where m.id = :id and l.relationship = 'goes_on_as'",
         id=memory_id,
     )
-    return int(found or 0)
 
 
 def wholes_of(rows: Rows, memory: Memory) -> list[Memory]:
@@ -421,5 +420,5 @@ def release_rest(rows: Rows, memory_id: str) -> list[int]:
     )
     if not is_own:
         return [rest]
-    rows.run("delete from links where to_seq = :rest and relationship = 'goes_on_as'", rest=rest)
+    rows.delete("links", to_seq=rest, relationship="goes_on_as")
     return []

@@ -138,7 +138,7 @@ def passage_places(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]
 
 def passage_sessions(rows: Rows, projects: Sequence[int] | None) -> int:
     """How many sessions these projects have had; None is all."""
-    return int(rows.value(f"select count(*) from sessions where {among('project_seq', projects)}"))  # noqa: S608
+    return rows.number(f"select count(*) from sessions where {among('project_seq', projects)}")  # noqa: S608
 
 
 def passage_lengths(rows: Rows, sessions: Collection[int], *, most: int) -> dict[int, int]:
@@ -152,7 +152,7 @@ def passage_lengths(rows: Rows, sessions: Collection[int], *, most: int) -> dict
 
 def last_passage(rows: Rows) -> int:
     """The row key of the passage that was stored last, which is about how many there are; 0 for none."""
-    return int(rows.value("select max(seq) from passages") or 0)
+    return rows.number("select max(seq) from passages")
 
 
 def after_passage(rows: Rows, seq: int, *, until: int, limit: int) -> list[int]:
@@ -178,7 +178,7 @@ def mark_relinked(rows: Rows, model: int, seqs: Sequence[int]) -> int:
 
 def count_after(rows: Rows, seq: int, *, until: int) -> int:
     """How many passages there are behind a row key, up to another one."""
-    return int(rows.value("select count(*) from passages where seq > :seq and seq <= :until", seq=seq, until=until))
+    return rows.number("select count(*) from passages where seq > :seq and seq <= :until", seq=seq, until=until)
 
 
 def before_passage(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:

@@ -143,7 +143,7 @@ def touch(rows: Rows, project: int, at: str, *, source: int = 0) -> None:
 
 def take_day(rows: Rows, project: int, day: str) -> None:
     """Takes a day of activity back, and with it what it moved."""
-    if rows.run("delete from activity where project_seq = :project and day = :day", project=project, day=day):
+    if rows.delete("activity", project_seq=project, day=day):
         _shift(rows, project, day, -1)
 
 
@@ -167,7 +167,7 @@ def active_days(rows: Rows, project: int, *, source: int | None = None) -> list[
 def active_day(rows: Rows, project: int, *, on: str = LAST_DAY) -> int:
     """How many days the scope had been active on a day (by default: so far); ages are differences of this number."""
     sql = "select count(*) from activity where project_seq = :project and day <= :day"
-    return int(rows.value(sql, project=project, day=on))
+    return rows.number(sql, project=project, day=on)
 
 
 #: `root` is the place or stands around it; an empty root stands around nothing.
@@ -273,21 +273,19 @@ def may_be_made(rows: Rows, repository: Project, worktree: Project) -> bool:
 
 def everywhere(rows: Rows, project: int) -> int:
     """The row of what holds everywhere as a project sees it: its workspace's, 0 where there is no wall."""
-    found = rows.value(
+    return rows.number(
         "select case when kind = 'workspace' then seq else workspace_seq end from projects where seq = :seq",
         seq=project,
     )
-    return int(found or 0)
 
 
 def wall_around(rows: Rows, place: str) -> int:
     """The workspace of the nearest walled project around a place: what is new there is behind that wall; 0 for none."""
-    found = rows.value(
+    return rows.number(
         f"select workspace_seq from projects where workspace_seq > 0 and {_AROUND} "  # noqa: S608
         "order by length(root) desc limit 1",
         place=place,
     )
-    return int(found or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +346,7 @@ def split_projects(rows: Rows, source: int, part: int) -> Moved:
             sessions += rows.run("update sessions set project_seq = :part where seq = :seq", part=part, seq=session)
     moved = twins = 0
     for memory in _believed(rows, source):
-        origin = int(rows.value("select origin_seq from memories where seq = :seq", seq=memory.seq))
+        origin = rows.number("select origin_seq from memories where seq = :seq", seq=memory.seq)
         for other in aside.get(memory.seq, ()):
             _take_apart(rows, memory, other, source, part, leaves=origin in tree)
             twins += 1
@@ -377,7 +375,7 @@ def give_project(rows: Rows, memory: Memory, scope: int) -> None:
         memories.add_provenance(rows, other.seq, _confirming(source))
     rows.run("update memories set superseded_by = :new where superseded_by = :old", new=other.id, old=memory.id)
     vectors.delete_for(rows, "memory", memory.seq)
-    rows.run("delete from memories where seq = :seq", seq=memory.seq)
+    rows.delete("memories", seq=memory.seq)
 
 
 def _give_back_days(rows: Rows, source: int, part: int, tree: frozenset[int]) -> None:
@@ -508,7 +506,7 @@ def _take_apart(rows: Rows, kept: Memory, other: Memory, source: int, part: int,
         stays = rows.value("select project_seq from turns where uuid = :uuid", uuid=origin.uuid) == source
         if origin.uuid in own or (leaves and stays):
             memories.add_provenance(rows, other.seq, origin)
-            rows.run("delete from provenance where memory_seq = :seq and uuid = :uuid", seq=kept.seq, uuid=origin.uuid)
+            rows.delete("provenance", memory_seq=kept.seq, uuid=origin.uuid)
     if leaves:  # then the other was the source's own
         _move_memory(rows, other, source, base=_base(rows, part, other))
     here = source if leaves else part
@@ -535,7 +533,7 @@ def _copy(rows: Rows, memory: Memory, project: int, sources: tuple[Provenance, .
     kept = replace(memory, id=f"m{digest}", provenance=(replace(sources[0], role="states"), *sources[1:]))
     memories.insert(rows, kept, text_hash=_hash(rows, memory.seq))
     for source in sources:
-        rows.run("delete from provenance where memory_seq = :seq and uuid = :uuid", seq=memory.seq, uuid=source.uuid)
+        rows.delete("provenance", memory_seq=memory.seq, uuid=source.uuid)
 
 
 def _confirming(source: Provenance) -> Provenance:
@@ -586,7 +584,7 @@ def bring_home(rows: Rows, worktree: Project, repository: Project, *, is_gone: C
 
 def _is_project(rows: Rows, root: str) -> bool:
     """Whether something is known as a project at a directory, be it a repository that is gone."""
-    return rows.value("select 1 from projects where root = :root and seq > 0", root=root) is not None
+    return rows.exists("select 1 from projects where root = :root and seq > 0", root=root)
 
 
 def worktrees_of(rows: Rows, seq: int) -> list[str]:

@@ -64,12 +64,12 @@ def begin(rows: Rows, *, now: str) -> None:
 
 def is_unfinished(rows: Rows) -> bool:
     """Whether a purge was begun and not ended."""
-    return rows.value("select 1 from meta where key = :name", name=UNFINISHED) is not None
+    return rows.exists("select 1 from meta where key = :name", name=UNFINISHED)
 
 
 def end(rows: Rows) -> None:
     """Notes that nothing of the purge is left to be done."""
-    rows.run("delete from meta where key = :name", name=UNFINISHED)
+    rows.delete("meta", key=UNFINISHED)
 
 
 # --- texts, wherever they stand
@@ -140,13 +140,12 @@ def _delete_memories(rows: Rows, seqs: Sequence[int]) -> None:
 
 def _stated_already(rows: Rows, seq: int, new: str, key: bytes) -> bool:
     """Whether another statement of the same turn reads as this one will."""
-    other = rows.value(
+    return rows.exists(
         "select o.seq from statements x join statements o on o.turn_seq = x.turn_seq "
         "where x.seq = :seq and o.text_hash = :hash and o.seq <> x.seq",
         seq=seq,
         hash=tokens.keyed_hash(new, key),
     )
-    return other is not None
 
 
 def _hide(rows: Rows, table: str, column: str, key: bytes) -> int:
@@ -187,7 +186,7 @@ def _forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
             if tombstones.is_statement_forgotten(
                 rows, text, correction=is_correction, authority=authority, project=project, at=at, key=key
             ):
-                total += rows.run("delete from statements where seq = :seq", seq=seq)
+                total += rows.delete("statements", seq=seq)
     return (part[-1] if part else None), total
 
 
@@ -250,7 +249,7 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
         "(select seq from injections where session_id = :id)",
         id=ident,
     )
-    changed += rows.run("delete from usage where session_seq = :seq", seq=seq)
+    changed += rows.delete("usage", session_seq=seq)
     changed += checkpoints.clear(rows, seq) + checkpoints.clear_session_goals(rows, ident)
     for table in ("injections", "events", "unheard", "context_log"):
         changed += rows.run(f"delete from {table} where session_id = :id", id=ident)  # noqa: S608
@@ -283,7 +282,7 @@ def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
     markdown_pages.take_back_days(rows, seq)
     rewrite_turn(rows, seq, PURGED, key)
     rows.update("turns", seq, searchable=0)
-    rows.run("delete from statements where turn_seq = :seq", seq=seq)
+    rows.delete("statements", turn_seq=seq)
     candidates.take_back_packets(rows, uuid)
     failures.forget_turn(rows, seq, uuid)
     # What was quoted of it: a passage is known by its turn and where it begins there.

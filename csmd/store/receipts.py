@@ -37,7 +37,7 @@ def delete_receipt(rows: Rows, receipt_id: str) -> None:
     rows.run(
         "delete from injection_items where injection_seq in (select seq from injections where id = :id)", id=receipt_id
     )
-    rows.run("delete from injections where id = :id", id=receipt_id)
+    rows.delete("injections", id=receipt_id)
 
 
 def fresh_since(rows: Rows, session_id: str) -> str:
@@ -349,13 +349,12 @@ def _quoted(rows: Rows, ident: str) -> str:
 
 def ordinal_at(rows: Rows, session_seq: int, at: str) -> int:
     """The place of the last turn of a session at or before a time; 0 for none."""
-    found = rows.value(
+    return rows.number(
         "select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = :session and t.at <= :at",
         session=session_seq,
         at=at,
     )
-    return int(found or 0)
 
 
 def note_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -> None:

@@ -336,7 +336,7 @@ def rebuild(into: Rows, *, damaged: Rows | None, copy: Rows | None, key: bytes |
             found.filled[table.name] = sum(
                 _put(into, table, span(copy, table, low, high), key, []) for low, high in merged(gaps)
             )
-    into.run("delete from meta where key = 'hash_key'")
+    into.delete("meta", key="hash_key")
     into.insert("meta", key="hash_key", value=key or new_key)
     if key is None:
         found.tombstones_lost = into.run("delete from tombstones")
@@ -476,7 +476,7 @@ def put_in_order(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
             "where st.session_seq = :session order by t.at, st.ordinal",
             session=session,
         )
-        rows.run("delete from session_turn where session_seq = :session", session=session)
+        rows.delete("session_turn", session_seq=session)
         for ordinal, (turn,) in enumerate(listed, 1):
             rows.insert("session_turn", session_seq=session, ordinal=ordinal, turn_seq=turn)
         rows.update("sessions", session, turns=len(listed))
@@ -550,9 +550,7 @@ def name_project(rows: Rows, seq: int, project: Project) -> None:
 
 def without_turn(rows: Rows) -> int:
     """How many memories rest on no turn that is stored: no transcript would bring them back."""
-    return int(
-        rows.value(
-            "select count(*) from memories m where not exists (select 1 from provenance p join turns t "
-            "on t.uuid = p.uuid where p.memory_seq = m.seq)"
-        )
+    return rows.number(
+        "select count(*) from memories m where not exists (select 1 from provenance p join turns t "
+        "on t.uuid = p.uuid where p.memory_seq = m.seq)"
     )

@@ -139,12 +139,12 @@ def memories_with(rows: Rows, term: str) -> int:
 
 def last_turn(rows: Rows) -> int:
     """The row key of the turn that was stored last, which is about how many there are; 0 for none."""
-    return int(rows.value("select max(seq) from turns") or 0)
+    return rows.number("select max(seq) from turns")
 
 
 def memory_count(rows: Rows) -> int:
     """How many memories there are."""
-    return int(rows.value("select count(*) from memories"))
+    return rows.number("select count(*) from memories")
 
 
 #: From an exchange's own begin and end no turn is further away that is looked at; what is, stands beside its neighbours.

@@ -191,7 +191,7 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
     digests.take_back(rows, int(seq))
     checkpoints.take_back(rows, int(seq))
     vectors.delete_for(rows, "turn", int(seq))
-    rows.run("delete from turns where seq = :seq", seq=seq)
+    rows.delete("turns", seq=seq)
     return True
 
 
@@ -203,7 +203,7 @@ def tools_called(rows: Rows, uuid: str) -> list[str]:
 
 def latest_project(rows: Rows) -> int:
     """The project of the session that was at work last; 0 when there is none."""
-    return int(rows.value("select project_seq from sessions where parent = '' order by last_at desc limit 1") or 0)
+    return rows.number("select project_seq from sessions where parent = '' order by last_at desc limit 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ def _read_since(rows: Rows, name: str, at: str) -> list[tuple[int, str]]:
 
 def is_tampered(rows: Rows, name: str) -> bool:
     """Whether a transcript of this hashed name was written by a tool."""
-    return rows.value("select 1 from tampered where name_hash = :name", name=name) is not None
+    return rows.exists("select 1 from tampered where name_hash = :name", name=name)
 
 
 def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
@@ -295,7 +295,7 @@ def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
         id=ident,
         seq=session_seq,
     )
-    rows.run("delete from statements where session_seq = :seq", seq=session_seq)
+    rows.delete("statements", session_seq=session_seq)
     digests.clear(rows, session_seq)
     markdown_pages.clear_days(rows, session_seq)
     checkpoints.clear(rows, session_seq)

@@ -232,6 +232,14 @@ class Rows:
         row = self.one(sql, **values)
         return row[0] if row else None
 
+    def number(self, sql: str, /, **values: Any) -> int:
+        """The first column of the first row as an integer; 0 for no row and for null."""
+        return int(self.value(sql, **values) or 0)
+
+    def exists(self, sql: str, /, **values: Any) -> bool:
+        """Whether the result has a row."""
+        return self.one(sql, **values) is not None
+
     def column(self, sql: str, /, **values: Any) -> list[Any]:
         """The first column of every row."""
         return [row[0] for row in self.all(sql, **values)]
@@ -261,6 +269,11 @@ class Rows:
         """Gives the row with this key these values, by column."""
         changed = ", ".join(f"{name} = :{name}" for name in values)
         self.run(f"update {table} set {changed} where seq = :seq", seq=key, **values)  # noqa: S608
+
+    def delete(self, table: str, /, **values: Any) -> int:
+        """Deletes the rows whose columns have these values; how many there were."""
+        where = " and ".join(f"{name} = :{name}" for name in values)
+        return self.run(f"delete from {table} where {where}", **values)  # noqa: S608
 
     def run(self, sql: str, **values: Any) -> int:
         """Performs a statement; the number of rows it changed."""

@@ -217,13 +217,12 @@ def copy_to_project(rows: Rows, workspace: int, project: int, *, key: bytes) -> 
 
 def has(rows: Rows, kind: Kind) -> bool:
     """Whether there is any tombstone of a kind."""
-    return rows.value("select 1 from tombstones where kind = :kind limit 1", kind=kind) is not None
+    return rows.exists("select 1 from tombstones where kind = :kind limit 1", kind=kind)
 
 
 def has_purged(rows: Rows) -> bool:
     """Whether anything was ever purged; where nothing was, nothing needs to be looked at."""
-    found = rows.value("select 1 from tombstones where kind in ('text', 'turn', 'session', 'project', 'file') limit 1")
-    return found is not None
+    return rows.exists("select 1 from tombstones where kind in ('text', 'turn', 'session', 'project', 'file') limit 1")
 
 
 def purge_state(rows: Rows) -> tuple[int, str]:
@@ -255,9 +254,7 @@ def remove_text(rows: Rows, said: str, *, key: bytes) -> int:
 
 def remove_name(rows: Rows, kind: Kind, name: str, *, key: bytes) -> int:
     """Lets a purged turn, session or project in again; how many tombstones went."""
-    return rows.run(
-        "delete from tombstones where kind = :kind and hash = :hash", kind=kind, hash=name_hash(kind, name, key)
-    )
+    return rows.delete("tombstones", kind=kind, hash=name_hash(kind, name, key))
 
 
 def marks(rows: Rows, key: bytes) -> Marks:

@@ -93,16 +93,12 @@ def replace_tags(rows: Rows, project: int, tags: Iterable[Tag]) -> None:
 
 def mark_done(rows: Rows, looked: Due) -> None:
     """Notes that a project's topics are found; changed meanwhile, it stays due."""
-    rows.run(
-        "delete from topics_due where project_seq = :project and changes = :changes",
-        project=looked.project_seq,
-        changes=looked.changes,
-    )
+    rows.delete("topics_due", project_seq=looked.project_seq, changes=looked.changes)
 
 
 def tag(rows: Rows, memory_seq: int, name: str, *, by: str, weight: float = 1.0) -> bool:
     """Tags a memory because somebody says so (weight 0: takes the topic off); False where a person has said otherwise."""
-    project = int(rows.value("select project_seq from memories where seq = :seq", seq=memory_seq))
+    project = rows.number("select project_seq from memories where seq = :seq", seq=memory_seq)
     said = rows.one(
         "select x.topic_seq, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
         "where x.memory_seq = :seq and t.name = :name",
@@ -119,8 +115,8 @@ def tag(rows: Rows, memory_seq: int, name: str, *, by: str, weight: float = 1.0)
 def ensure(rows: Rows, project: int, name: str) -> int:
     """The row key of a project's topic, which is made where there is none."""
     rows.insert("topics", "on conflict do nothing", project_seq=project, name=name)
-    return int(
-        rows.value("select seq from topics where project_seq = :project and name = :name", project=project, name=name)
+    return rows.number(
+        "select seq from topics where project_seq = :project and name = :name", project=project, name=name
     )
 
 
@@ -146,9 +142,7 @@ def move_to(rows: Rows, memory_seq: int, project: int) -> None:
         project=project,
     ):
         _put(rows, memory_seq, ensure(rows, project, name), by, weight)
-        rows.run(
-            "delete from memory_topics where memory_seq = :seq and topic_seq = :topic", seq=memory_seq, topic=topic
-        )
+        rows.delete("memory_topics", memory_seq=memory_seq, topic_seq=topic)
 
 
 # --- what is asked
@@ -255,7 +249,7 @@ def graph_counts(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
         f"and memory_seq in ({memories})"
     )
     return {
-        name: int(rows.value(sql))
+        name: rows.number(sql)
         for name, sql in (
             ("memories", f"select count(*) from ({memories}) m"),  # noqa: S608
             ("topics", f"select count(distinct topic_seq) from memory_topics where weight > 0 and memory_seq in ({memories})"),  # noqa: S608

@@ -143,9 +143,7 @@ def add_turn(
         size -= then
         _become(rows, seq, turn, project=project, directory=directory)
         memories.move_provenance(rows, old, turn.uuid)
-        rows.run(
-            "delete from session_turn where session_seq = :session and turn_seq = :seq", session=session.seq, seq=seq
-        )
+        rows.delete("session_turn", session_seq=session.seq, turn_seq=seq)
     list_turn(rows, session.seq, seq, turn, grown=size)
     if turn.form == "queued":
         queue_prompt(rows, turn.uuid, session=session.seq, turn=seq, at=turn.at)
@@ -223,7 +221,7 @@ def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
     vectors.delete_for(rows, "turn", seq)
     home, said = rows.all("select session_seq, text from turns where seq = :seq", seq=seq)[0]
     rows.run("update sessions set bytes = bytes - :size where seq = :seq", size=bytes_of(said), seq=home)
-    rows.run("delete from turns where seq = :seq", seq=seq)
+    rows.delete("turns", seq=seq)
 
 
 def _is_searchable(turn: Turn) -> int:
@@ -248,8 +246,7 @@ def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -
         "update sessions set title = :title where id = :id and title <> :title and (title = '' or :first = 0) "
         "returning seq"
     )
-    changed = rows.value(sql, title=title, id=session_id, first=int(first))
-    return changed is not None
+    return rows.exists(sql, title=title, id=session_id, first=int(first))
 
 
 def stream_turns(
@@ -285,7 +282,7 @@ def stream_turns(
 
 def is_queued(rows: Rows, key: str) -> bool:
     """Whether this line of the queue has been stored."""
-    return rows.value("select 1 from queued where key = :key", key=key) is not None
+    return rows.exists("select 1 from queued where key = :key", key=key)
 
 
 def queue_prompt(rows: Rows, key: str, *, session: int, turn: int, at: str) -> None:
@@ -522,7 +519,7 @@ def room_used(rows: Rows, *, limit: int) -> Room:
 
 def is_any_output_left(rows: Rows) -> bool:
     """Whether there is tool traffic that still has its text."""
-    return rows.value(f"select seq {_UNDROPPED} and at >= '' limit 1") is not None
+    return rows.exists(f"select seq {_UNDROPPED} and at >= '' limit 1")
 
 
 def drop_old_output(rows: Rows, *, before: str, days: int, limit: int) -> int:
@@ -590,7 +587,7 @@ def move_to_agent(rows: Rows, seq: int, kind: TurnKind, *, searchable: int, sess
     moved = "update turns set session_seq = :agent, kind = :kind, searchable = :searchable where seq = :seq"
     rows.run(moved, agent=agent, kind=kind, searchable=searchable, seq=seq)
     recheck_turn(rows, seq)
-    rows.run("delete from session_turn where turn_seq = :seq and session_seq = :session", seq=seq, session=session)
+    rows.delete("session_turn", turn_seq=seq, session_seq=session)
 
 
 def recheck_turn(rows: Rows, seq: int) -> None:
@@ -613,18 +610,18 @@ def speakers_due(rows: Rows, *, limit: int) -> list[Prompt]:
 
 def is_speaker_due(rows: Rows) -> bool:
     """Whether the speaker of a turn is to be looked at."""
-    return rows.value("select 1 from speakers_due limit 1") is not None
+    return rows.exists("select 1 from speakers_due limit 1")
 
 
 def settle_speaker(rows: Rows, prompt: Prompt) -> None:
     """Notes that the speaker of a turn was looked at."""
-    rows.run("delete from speakers_due where turn_seq = :seq", seq=prompt.seq)
+    rows.delete("speakers_due", turn_seq=prompt.seq)
 
 
 def corrected_speakers(rows: Rows, counters: Mapping[str, int]) -> dict[str, int]:
     """What was corrected so far, and how many turns are still to be looked at."""
     names = {"prompts": CORRECTED, "lowered": LOWERED, "archived": ARCHIVED}
-    left = int(rows.value("select count(*) from speakers_due"))
+    left = rows.number("select count(*) from speakers_due")
     return {**{name: counters.get(counter, 0) for name, counter in names.items()}, "left": left}
 
 
@@ -653,7 +650,7 @@ def relay_sentence(rows: Rows, sentence: Sentence) -> None:
 
 def drop_sentence(rows: Rows, sentence: Sentence) -> None:
     """Takes a statement away: nobody in the session said it."""
-    rows.run("delete from statements where seq = :seq", seq=sentence.seq)
+    rows.delete("statements", seq=sentence.seq)
 
 
 def sources_of(rows: Rows, memory: Memory) -> list[tuple[TurnKind, int, str]]:

@@ -74,7 +74,7 @@ def complete_vector_tables(rows: Rows) -> None:
 def _has_table(rows: Rows, kind: str, model_seq: int) -> bool:
     """Whether a model's vectors of this kind have a table: those of turns may have been dropped."""
     name = vector_table(kind, model_seq)
-    return rows.value("select 1 from sqlite_schema where type = 'table' and name = :name", name=name) is not None
+    return rows.exists("select 1 from sqlite_schema where type = 'table' and name = :name", name=name)
 
 
 def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
@@ -237,8 +237,8 @@ def delete_for(rows: Rows, kind: str, row_seq: int) -> None:
     """Removes every vector of a row, of every model. Those of passages go with their passages, by a trigger."""
     for seq, model in _of_row(rows, kind, row_seq):
         delete_vector(rows, kind, model, seq)
-        rows.run("delete from vectors where seq = :seq", seq=seq)
-    rows.run("delete from embed_again where kind = :kind and row_seq = :row", kind=kind, row=row_seq)
+        rows.delete("vectors", seq=seq)
+    rows.delete("embed_again", kind=kind, row_seq=row_seq)
 
 
 def reembed(rows: Rows, kind: str, row_seq: int) -> None:
@@ -282,7 +282,7 @@ def vector_hits(
         near = f"select rowid, distance from {table} where embedding match vec_int8(:vector) and k = :limit {scope}"  # noqa: S608
         among = f"from vector_codes where model_seq = :model and kind = :kind {scope}"
         of = {"model": model_seq, "kind": kind, **values}
-        many = int(rows.value(f"select count(*) from (select 1 {among} limit :most)", most=WHOLE + 1, **of))  # noqa: S608
+        many = rows.number(f"select count(*) from (select 1 {among} limit :most)", most=WHOLE + 1, **of)  # noqa: S608
         if not many:  # vec0 would read the list of all chunks
             continue
         if many > WHOLE:

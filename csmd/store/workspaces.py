@@ -167,7 +167,7 @@ def at_path(rows: Rows, path: str) -> int | None:
 
 def merged_into(rows: Rows, project: int) -> int:
     """The project that one was merged into; 0 for none."""
-    return int(rows.value("select merged_into from projects where seq = :seq", seq=project) or 0)
+    return rows.number("select merged_into from projects where seq = :seq", seq=project)
 
 
 def root_of(rows: Rows, project: int) -> str:
