@@ -76,20 +76,7 @@ OWNERS = {"rows", "store", "context"}
 #: Functions of before that do not say so yet; the table only shrinks.
 UNSIGNED: dict[str, set[str]] = {
     "capture.instruction_files": {"_beginning", "_json", "_work_trees"},
-    "capture.project_identity": {
-        "_beside",
-        "_by_path",
-        "_is_bare",
-        "_linked",
-        "_place",
-        "_real",
-        "_repository",
-        "_spelled",
-        "identified",
-        "identify",
-        "marked",
-        "with_marks",
-    },
+    "capture.project_identity": {"_by_path", "identified", "marked"},
     "capture.ingest": {"started_in"},
     "capture.transcripts": {"Leaving.apart", "spans_of", "with_times"},
     "dream.daily": {"_move", "_put_back", "_sessions_in", "data_without"},

@@ -140,8 +140,8 @@ def with_marks(project: Project, *, disk: Disk) -> Project:
     so are inodes, which are used again; nobody sets a file's time of change.
     """
     if project.kind == "path":
-        files = [f"{project.root}/{name}" for name in MARKERS]
-        held = [(disk.file_stamp(file), text) for file in files if (text := disk.read_small(file))]
+        markers = [f"{project.root}/{name}" for name in MARKERS]
+        held = [(disk.file_stamp(file), text) for file in markers if (text := disk.read_small(file))]
         return replace(project, fingerprint=_digest(f"path:{held}") if held else "")
     first = (disk.read_small(f"{project.data}/logs/HEAD", 4096) or "").partition("\n")[0]
     remote = remote_in(disk.read_small(f"{project.data}/config") or "")
