@@ -8,7 +8,7 @@ import signal
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,13 +26,13 @@ from csmd.doctor import examine, report
 from csmd.doctor.checks import LEVELS
 from csmd.errors import CsmdError
 from csmd.hosts.claude import registration
-from csmd.installer import foreign_files, plan, service
-from csmd.installer.plan import Change, Choice, Left, Part, virtual_environments
+from csmd.installer import plan, service
+from csmd.installer.plan import Change, Choice
 from csmd.paths import Paths
 from csmd.text import display
 from csmd.text.display import amount
 
-#: So many names of what is left are told.
+#: Names shown of what a purge leaves in one directory.
 MOST_NAMES = 5
 #: A screen has 80 columns.
 WIDTH = 78
@@ -47,24 +47,25 @@ def _sentence(text: str) -> str:
     return "\n" * head + wrapped
 
 
-def _teller(as_json: bool) -> Callable[[Screen], None]:
-    """What shows the screens of a command with several steps; with --json nothing does."""
+def _printer(as_json: bool) -> Callable[[Screen], None]:
+    """Prints the screens of a command with several steps; with --json prints nothing."""
     return (lambda _: None) if as_json else render.show
 
 
-def _choice(known: dict[str, Any]) -> Choice:
-    return plan.choose_events(plan.installed_clients(), [row["version"] for row in known["versions"]])
+def _choice(clients: dict[str, Any]) -> Choice:
+    return plan.choose_events(plan.installed_clients(), [row["version"] for row in clients["versions"]])
 
 
 def _why(choice: Choice) -> str:
-    old = display.version_of(choice.kept_out_by) is not None
-    return f"Claude Code {choice.kept_out_by} is in use, which does not know them" if old else choice.kept_out_by
+    is_version = display.version_of(choice.kept_out_by) is not None
+    return f"Claude Code {choice.kept_out_by} is in use, which does not know them" if is_version else choice.kept_out_by
 
 
 # --- the assistant's files
 
 
-def _named(path: Path) -> str:
+def _with_target(path: Path) -> str:
+    """A path, and what it is a link to."""
     real = path.resolve()
     return f"{path}\n    which is {real}" if real != path.absolute() else str(path)
 
@@ -88,18 +89,18 @@ def _reasons(reasons: Sequence[str]) -> Screen:
         yield from (f"  {line}" for line in copied)
 
 
-def _seen(folders: Sequence[Path]) -> Screen:
+def _other_directories(folders: Sequence[Path]) -> Screen:
     return (f"sessions write to {folder}: it is taken in, too" for folder in folders)
 
 
 @render.whole
-def show_plan(config: Config, planned: Sequence[Change], seen: Sequence[Path], choice: Choice | None) -> Screen:
+def show_plan(config: Config, planned: Sequence[Change], elsewhere: Sequence[Path], choice: Choice | None) -> Screen:
     """What installing would write, and where; `choice` is None as long as nobody knows which clients are in use."""
     yield "csmd's own directories:"
     yield from (f"  {line}" for line in plan.describe_own_files(config.paths))
     yield "files of the assistant's:"
-    yield from (f"  {_named(change.path)}" for change in planned)
-    yield from _seen(seen)
+    yield from (f"  {_with_target(change.path)}" for change in planned)
+    yield from _other_directories(elsewhere)
     if choice is None:
         events = display.listed(tuple(registration.NEWER))
         yield f"  (later with {events}, if every Claude Code in use knows them)"
@@ -109,13 +110,13 @@ def show_plan(config: Config, planned: Sequence[Change], seen: Sequence[Path], c
 
 
 @render.whole
-def show_installed(outcomes: Sequence[Change], seen: Sequence[Path]) -> Screen:
+def show_installed(outcomes: Sequence[Change], elsewhere: Sequence[Path]) -> Screen:
     """What became of each file."""
-    yield from _seen(seen)
+    yield from _other_directories(elsewhere)
     for change in outcomes:
         done = "left alone:" if change.trouble else f"{change.what} {'added to' if change.changed else 'already in'}"
         if change.trouble or change.what:
-            yield f"{done} {_named(change.path)}"
+            yield f"{done} {_with_target(change.path)}"
         yield from _reasons(change.out)
 
 
@@ -131,20 +132,20 @@ def show_events(choice: Choice, before: Sequence[str]) -> Screen:
         yield f"{display.listed(left_out)} stay out: {_why(choice)}"
 
 
-def _file_json(change: Change, **more: Any) -> dict[str, Any]:
-    trouble = {"trouble": change.trouble.what} if change.trouble else {}
-    return {"path": str(change.path), **more, **trouble}
-
-
 def _planned_json(planned: Sequence[Change]) -> list[dict[str, Any]]:
-    return [_file_json(change, diff=plan.diff_of(change)) for change in planned]
+    return [{"path": str(change.path), "diff": plan.diff_of(change), **_trouble_json(change)} for change in planned]
 
 
 def _outcomes_json(outcomes: Sequence[Change]) -> list[dict[str, Any]]:
     return [
-        _file_json(change, changed=change.changed) | ({"out": list(change.out)} if change.out else {})
+        {"path": str(change.path), "changed": change.changed, **_trouble_json(change)}
+        | ({"out": list(change.out)} if change.out else {})
         for change in outcomes
     ]
+
+
+def _trouble_json(change: Change) -> dict[str, str]:
+    return {"trouble": change.trouble.what} if change.trouble else {}
 
 
 def _raise_trouble(changes: Sequence[Change]) -> None:
@@ -159,15 +160,7 @@ def _raise_trouble(changes: Sequence[Change]) -> None:
 
 def _unit_json(unit: service.Plan) -> dict[str, str]:
     """The plan as JSON: who is to keep the daemon, the unit's file and how it changes, or why there is none."""
-    if unit.manager is None:
-        return {"kind": unit.kind, "file": "", "diff": "", "why": unit.why}
-    return {"kind": unit.kind, "file": str(unit.manager.file), "diff": _unit_diff(unit), "why": ""}
-
-
-def _unit_diff(unit: service.Plan) -> str:
-    assert unit.manager is not None
-    before = None if unit.before is None else unit.before.encode()
-    return foreign_files.diff(before, unit.after.encode(), unit.manager.file)
+    return {"kind": unit.kind, "file": unit.file, "diff": unit.diff, "why": unit.why}
 
 
 @render.whole
@@ -176,9 +169,9 @@ def show_unit(unit: service.Plan) -> Screen:
     if unit.manager is None:
         yield _sentence(f"\nno service: {unit.why}")
         return
-    yield f"\n{unit.manager.file}:{'' if unit.changes else ' as it should be'}"
-    if difference := _unit_diff(unit):
-        yield difference.removesuffix("\n")
+    yield f"\n{unit.file}:{'' if unit.changes else ' as it should be'}"
+    if unit.diff:
+        yield unit.diff.removesuffix("\n")
 
 
 @render.whole
@@ -190,7 +183,7 @@ def show_runs(unit: service.Plan, status: dict[str, Any]) -> Screen:
         yield _sentence(f"the daemon runs detached, pid {status['daemon']['pid']}: {unit.why}")
         yield _sentence("it does not survive a reboot; `csmd start` brings it back, and hooks keep events until then")
         return
-    yield _sentence(f"the daemon runs, pid {status['daemon']['pid']}, kept by {unit.kind}: {unit.manager.file}")
+    yield _sentence(f"the daemon runs, pid {status['daemon']['pid']}, kept by {unit.kind}: {unit.file}")
     if note := unit.manager.lifetime_note():
         yield _sentence(note)
 
@@ -214,27 +207,27 @@ def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tup
 )  # fmt: skip
 def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_service: bool, as_json: bool) -> None:
     """Put hooks and service in place, import past sessions."""
-    paths, tell = default_paths(), _teller(as_json)
+    paths, show = default_paths(), _printer(as_json)
     unit = service.plan_unit(paths, wanted=not no_service)
-    known = _clients(paths)
-    seen = tuple(Path(folder) for folder in known["elsewhere"]) if known else ()
-    config = plan.configuration((*config_dirs, *seen))
+    clients = _clients(paths)
+    elsewhere = tuple(Path(folder) for folder in clients["elsewhere"]) if clients else ()
+    config = plan.configuration((*config_dirs, *elsewhere))
     # What clients wrote only the daemon knows: without one the newer events stay as they are.
     before = plan.recorded_choice(paths)
-    choice = before if known is None else _choice(known)
-    wanted = plan.wanted_entries(config, choice.events)
+    choice = before if clients is None else _choice(clients)
+    wanted = plan.entries_for(config, choice.events)
     planned = plan.plan_install(config, wanted)
     if dry_run:
+        show(show_plan(config, planned, elsewhere, choice if clients else None))
+        show(show_unit(unit))
         if as_json:
-            shown = {"home": str(paths.home), "settings": _planned_json(planned), "service": _unit_json(unit)}
-            click.echo(wire.pretty(shown))
-        tell(show_plan(config, planned, seen, choice if known else None))
-        tell(show_unit(unit))
+            value = {"home": str(paths.home), "settings": _planned_json(planned), "service": _unit_json(unit)}
+            click.echo(wire.pretty(value))
         _raise_trouble(planned)
         return
     outcomes = plan.install(config, planned, wanted, choice.kept_out_by)
     result: dict[str, Any] = {"home": str(paths.home), "service": _unit_json(unit), "daemon": None, "import": None}
-    tell(show_installed(outcomes, seen))
+    show(show_installed(outcomes, elsewhere))
     if no_start:
         service.place(paths, unit)
     else:
@@ -244,12 +237,12 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
         # Only now it is known which clients wrote.
         choice = _choice(client.call(paths, "csm_clients", {}))
         if choice != plan.recorded_choice(paths):
-            outcomes = _once_more(config, choice, outcomes)
+            outcomes = _install_again(config, choice, outcomes)
         if not as_json:
-            tell(show_events(choice, before.events))
-            tell(show_runs(unit, status))
+            render.show(show_events(choice, before.events))
+            render.show(show_runs(unit, status))
             counts = client.call(paths, "csm_runtime_status", {})["counts"]
-            tell(show_past(counts, result["import"], has_model=bool(status["model"]["name"])))
+            render.show(show_past(counts, result["import"], has_model=bool(status["model"]["name"])))
     if as_json:
         result |= {"settings": _outcomes_json(outcomes), "directories": [str(folder) for folder in config.assistant_dirs],
                    "events": [*registration.EVENTS, *choice.events], "kept_out_by": choice.kept_out_by}  # fmt: skip
@@ -257,9 +250,9 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
     _raise_trouble(outcomes)
 
 
-def _once_more(config: Config, choice: Choice, before: Sequence[Change]) -> list[Change]:
+def _install_again(config: Config, choice: Choice, before: Sequence[Change]) -> list[Change]:
     """Puts the entries in with other events than the first time; what became of each file in all."""
-    wanted = plan.wanted_entries(config, choice.events)
+    wanted = plan.entries_for(config, choice.events)
     again = plan.install(config, plan.plan_install(config, wanted), wanted, choice.kept_out_by)
     changed = {change.path for change in before if change.changed}
     return [replace(change, changed=change.changed or change.path in changed) for change in again]
@@ -269,9 +262,8 @@ def _daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
     """The daemon's status; one of before an upgrade, or that reads fewer directories, gives way to a new one."""
     status = service.bring_up(config.paths, unit)
     if not status["started"]:
-        known = client.call(config.paths, "csm_clients", {})
-        served = {os.path.realpath(folder) for folder in known["directories"]}
-        if not {os.path.realpath(folder) for folder in config.assistant_dirs} <= served:
+        served = client.call(config.paths, "csm_clients", {})["directories"]
+        if not set(map(os.path.realpath, config.assistant_dirs)) <= set(map(os.path.realpath, served)):
             service.stop(config.paths, by_user=False)
             return {**service.start(config.paths), "started": False, "replaced": ""}
     return status
@@ -287,9 +279,9 @@ def _clients(paths: Paths) -> dict[str, Any] | None:
 
 def show_past(counts: dict[str, int], value: dict[str, Any], *, has_model: bool) -> Screen:
     """What is known after an install, whoever read it: the daemon may have looked before it was asked to."""
-    kinds = ", ".join(amount(counts[name], name.removesuffix("s")) for name in ("sessions", "turns"))
-    told = f"of your past sessions: {kinds}, {render.many(counts['memories'], 'memory')}"
-    yield told if counts["sessions"] else "there are no past sessions here yet"
+    amounts = ", ".join(amount(counts[name], name.removesuffix("s")) for name in ("sessions", "turns"))
+    past = f"of your past sessions: {amounts}, {render.many(counts['memories'], 'memory')}"
+    yield past if counts["sessions"] else "there are no past sessions here yet"
     yield from show_left(value)
     if not has_model:
         yield render.Whole(
@@ -307,21 +299,19 @@ def show_past(counts: dict[str, int], value: dict[str, Any], *, has_model: bool)
 )  # fmt: skip
 def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
     """Take hooks and service out; memories stay on disk."""
-    tell = _teller(as_json)
-    paths = default_paths()  # and no configuration: one that is damaged must not keep anybody from leaving
+    paths, show = default_paths(), _printer(as_json)  # no configuration: a damaged one must keep nobody from leaving
     if purge:
         plan.check_home_is_own(paths)
-    going = plan.plan_purge(paths) if purge else []
-    parts = [{"what": part.what, "files": len(part.files), "bytes": part.bytes} for part in going]
+    parts = _parts(plan.plan_purge(paths)) if purge else []
     if dry_run:
         planned, unit = plan.plan_removal(paths), service.recorded_unit(paths)
-        tell(show_leaving(paths, planned, unit, going, _counts(paths) if purge else {}, purge=purge))
+        show(show_leaving(paths, planned, unit, parts, purge=purge))
         if as_json:
             click.echo(wire.pretty({"settings": _planned_json(planned), "removes": parts, "service": unit}))
         _raise_trouble(planned)
         return
     if purge and not yes:
-        _confirm(paths, going)
+        _confirm(paths, parts)
     stopped, unit = service.stop(paths, by_user=True), service.recorded_unit(paths)
     outcomes = plan.uninstall(paths)
     service.remove(paths)
@@ -330,15 +320,14 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
         "restored": restored, "stopped": stopped, "service": unit, "home": str(paths.home), "log_dir": str(paths.log_dir),
         "config_file": str(paths.config_file),
     }  # fmt: skip
-    tell(show_uninstalled(outcomes, unit, stopped=stopped))
+    show(show_uninstalled(outcomes, unit, stopped=stopped))
     refused: list[str] = []
     if purge and not any(change.trouble for change in outcomes):
-        left = plan.purge(paths, plan.plan_purge(paths))
-        refused = list(left.refused)
-        result["purged"] = {"removed": parts, "foreign": [str(path) for path in left.foreign], "refused": left.refused}
-        tell(show_purged(paths, going, left))
+        foreign, refused = plan.purge(paths, plan.plan_purge(paths))
+        result["purged"] = {"removed": parts, "foreign": list(map(str, foreign)), "refused": refused}
+        show(show_purged(paths, parts, foreign, refused))
     else:
-        tell(show_remains(paths))
+        show(show_remains(paths))
     if as_json:
         click.echo(wire.pretty(result))
     _raise_trouble(outcomes)
@@ -346,14 +335,24 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
         raise CsmdError(refused[0], hint="remove what is left by hand")
 
 
-def _confirm(paths: Paths, going: Sequence[Part]) -> None:
+def _parts(going: plan.Purge) -> list[dict[str, Any]]:
+    """What a purge removes, as JSON: kinds of files, how many, how many bytes."""
+    return [{"what": what, "files": len(files), "bytes": sum(files.values())} for what, files in going.items()]
+
+
+def _total(parts: Sequence[dict[str, Any]]) -> tuple[int, str]:
+    """How many files these are, and their size for people."""
+    return sum(part["files"] for part in parts), size(sum(part["bytes"] for part in parts))
+
+
+def _confirm(paths: Paths, parts: Sequence[dict[str, Any]]) -> None:
     """A person says yes to what is listed; nobody else is asked."""
-    render.show(show_going(paths, going, _counts(paths)))
+    render.show(show_going(paths, parts))
     if not verb.person_is_there():
         raise CsmdError("not a terminal; cannot ask for confirmation", hint="csmd uninstall --purge --yes")
-    files = f"{amount(sum(len(part.files) for part in going), 'file')}, {size(sum(part.bytes for part in going))}"
-    everything = f"Remove all that csmd remembers, {files}, for good?"
-    if not click.confirm(everything if going else "Take csmd out of the assistant's files?", default=False):
+    number, bytes_ = _total(parts)
+    everything = f"Remove all that csmd remembers, {amount(number, 'file')}, {bytes_}, for good?"
+    if not click.confirm(everything if parts else "Take csmd out of the assistant's files?", default=False):
         raise CsmdError("nothing was changed")
 
 
@@ -367,7 +366,7 @@ def _counts(paths: Paths) -> dict[str, int]:
 
 @render.whole
 def show_leaving(
-    paths: Paths, planned: Sequence[Change], unit: str, parts: Sequence[Part], counts: Mapping[str, int], *, purge: bool
+    paths: Paths, planned: Sequence[Change], unit: str, parts: Sequence[dict[str, Any]], *, purge: bool
 ) -> Screen:
     """What uninstalling would change and remove."""
     if unit:
@@ -377,7 +376,7 @@ def show_leaving(
     if not planned:
         yield "no file of the assistant's holds entries of csmd's"
     yield ""
-    yield from show_going(paths, parts, counts) if purge else show_remains(paths)
+    yield from show_going(paths, parts) if purge else show_remains(paths)
 
 
 @render.whole
@@ -386,7 +385,7 @@ def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) ->
     yield "the daemon is stopped" if stopped else "no daemon was running"
     for change in outcomes:
         state = "left alone:" if change.trouble else "restored" if change.changed else "nothing of csmd's was in"
-        yield f"{state} {_named(change.path)}"
+        yield f"{state} {_with_target(change.path)}"
     if unit:
         yield f"removed {unit}"
 
@@ -411,17 +410,18 @@ def _places(paths: Paths) -> Screen:
 
 
 @render.whole
-def show_going(paths: Paths, parts: Sequence[Part], counts: Mapping[str, int]) -> Screen:
-    """What a purge removes: kinds, numbers, sizes, and where; `counts` are of what is remembered, {} for unknown."""
+def show_going(paths: Paths, parts: Sequence[dict[str, Any]]) -> Screen:
+    """What a purge removes: kinds, numbers, sizes, and where; with how much is remembered, if a daemon answers."""
     if not parts:
         yield "there is nothing of csmd's to remove"
         return
     yield "This will be permanently deleted:"
-    width = max(len(part.what) for part in parts)
+    width = max(len(part["what"]) for part in parts)
     for part in parts:
-        yield f"  {part.what:<{width}}  {amount(len(part.files), 'file'):>10}  {size(part.bytes):>9}"
-    kinds = (("memories", "memory"), ("turns", "turn"), ("sessions", "session"))
-    yield f"with {', '.join(amount(counts[name], noun) for name, noun in kinds)}, from" if counts else "from"
+        yield f"  {part['what']:<{width}}  {amount(part['files'], 'file'):>10}  {size(part['bytes']):>9}"
+    nouns = {"memories": "memory", "turns": "turn", "sessions": "session"}
+    counts = _counts(paths)
+    yield f"with {', '.join(amount(counts[name], noun) for name, noun in nouns.items())}, from" if counts else "from"
     yield from _places(paths)
     if paths.pauses.exists():
         yield "so does the record of pauses: what was said in them is in transcripts, and"
@@ -430,18 +430,21 @@ def show_going(paths: Paths, parts: Sequence[Part], counts: Mapping[str, int]) -
 
 
 @render.whole
-def show_purged(paths: Paths, parts: Sequence[Part], remaining: Left) -> Screen:
-    """What a purge has left."""
-    yield f"removed {sum(len(part.files) for part in parts)} files, {size(sum(part.bytes for part in parts))}"
-    environments = virtual_environments(paths)
+def show_purged(
+    paths: Paths, parts: Sequence[dict[str, Any]], foreign: Sequence[Path], refused: Sequence[str]
+) -> Screen:
+    """What a purge has removed and left."""
+    number, bytes_ = _total(parts)
+    yield f"removed {number} files, {bytes_}"
+    environments = plan.virtual_environments(paths)
     for folder in environments:
         yield f"the program itself is in {folder}; to remove it:\n  rm -r {shlex.quote(str(folder))}"
-    foreign = [path for path in remaining.foreign if path not in environments]
-    for folder in dict.fromkeys(path.parent for path in foreign):
-        names = [path.name for path in foreign if path.parent == folder]
+    others = [path for path in foreign if path not in environments]
+    for folder in dict.fromkeys(path.parent for path in others):
+        names = [path.name for path in others if path.parent == folder]
         more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
         yield f"left in {folder}, as csmd did not make it: {', '.join(names[:MOST_NAMES])}{more}"
-    if not foreign and not environments and not remaining.refused:
+    if not foreign and not refused:
         yield "nothing of csmd is left"
 
 
@@ -458,9 +461,9 @@ def hooks_print() -> None:
 def hooks_settle(as_json: bool) -> None:
     """Take out hooks of newer events that a client in use does not know. The daemon runs this when one appears."""
     paths = default_paths()
-    known = client.call(paths, "csm_clients", {})
+    in_use = [row["version"] for row in client.call(paths, "csm_clients", {})["versions"]]
     # Here a client that is not found, or does not tell, is no reason: what PATH says in the daemon may be little.
-    choice = plan.events_known_to([*plan.installed_clients().values(), *(row["version"] for row in known["versions"])])
+    choice = plan.supported_events([*plan.installed_clients().values(), *in_use])
     gone, outcomes = plan.settle(paths, choice)
     result = {"withdrawn": gone, "kept_out_by": choice.kept_out_by, "settings": _outcomes_json(outcomes)}
     verb.out(result, as_json, show_settled, why=_why(choice))
@@ -486,39 +489,28 @@ def upgrade(as_json: bool) -> None:
     paths = config.paths
     if not paths.hook_dir.is_dir():
         raise CsmdError(f"csmd is not installed in {paths.home}", hint="csmd install")
-    known = plan.load_record(paths)
-    hooks = stale_hooks(paths)
-    unit = _unit(paths)
+    record = plan.load_record(paths)
+    stale = [name for name in plan.COPIED if not plan.is_shipped_copy(paths.hook_dir / name)]
+    unit = _installed_unit(paths)
     # Which of the newer events are registered is what `csmd install` and the daemon decide.
-    wanted = plan.wanted_entries(config, known["events"])
-    outcomes = plan.install(config, plan.plan_install(config, wanted), wanted, known["kept_out_by"])
+    wanted = plan.entries_for(config, record["events"])
+    outcomes = plan.install(config, plan.plan_install(config, wanted), wanted, record["kept_out_by"])
     result: dict[str, Any] = {
-        "from": str(known["version"]),
+        "from": str(record["version"]),
         "to": csmd.__version__,
-        "hooks": hooks,
+        "hooks": stale,
         "settings": [str(change.path) for change in outcomes if change.changed],
-        "service": str(unit.manager.file) if unit.manager and unit.changes else "",
+        "service": unit.file if unit.changes else "",
         "daemon": _newer_daemon(paths, unit),
     }
     verb.out(result, as_json, show_upgraded)
     _raise_trouble(outcomes)
 
 
-def stale_hooks(paths: Paths) -> list[str]:
-    """The installed hook files that are not this version's."""
-    return [name for name in plan.COPIED if not _is_ours(paths, name)]
-
-
-def _is_ours(paths: Paths, name: str) -> bool:
-    installed = paths.hook_dir / name
-    return installed.is_file() and installed.read_bytes() == (plan.shipped_folder() / name).read_bytes()
-
-
-def _unit(paths: Paths) -> service.Plan:
+def _installed_unit(paths: Paths) -> service.Plan:
     """The plan for the unit that was installed; the daemon stays detached where none was."""
-    keeper = service.recorded_manager(paths)
-    if keeper is not None:
-        return service.plan_for(keeper)
+    if manager := service.recorded_manager(paths):
+        return service.plan_for(manager)
     if file := service.recorded_unit(paths):
         raise CsmdError(
             f"{file} is gone, or its service manager does not answer",

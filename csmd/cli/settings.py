@@ -331,13 +331,13 @@ def _write(text: str, before: str) -> None:
     parse_settings(text, where=str(_path()))
     target = Path(_path()).resolve()
 
-    def still() -> None:
+    def check_unchanged() -> None:
         if _text() != before:
             raise CsmdError(f"{_path()} was changed meanwhile and stays as it is", hint="try again")
 
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        foreign_files.write_whole(target, text.encode(), still=still)
+        foreign_files.write_atomic(target, text.encode(), last_check=check_unchanged)
     except OSError as error:
         raise CsmdError(f"{_path()}: {error.strerror}; nothing was changed", hint="make it writable") from error
 

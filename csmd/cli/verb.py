@@ -130,7 +130,7 @@ def out(value: Any, as_json: bool, screen: Callable[..., render.Screen], **seen:
 def write(path: Path, data: bytes, *, hint: str) -> None:
     """Writes a file in one go; CsmdError with the hint where that cannot be done."""
     try:
-        foreign_files.write_whole(path, data)
+        foreign_files.write_atomic(path, data)
     except OSError as error:
         raise CsmdError(f"{path}: {error.strerror}; nothing was changed", hint=hint) from error
 

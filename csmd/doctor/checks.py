@@ -212,7 +212,7 @@ def hook_script(scene: Scene) -> Iterator[Finding]:
         path = scene.paths.hook_dir / name
         if not path.is_file():
             yield fail(f"the hook's file is gone: {path}")
-        elif path.read_bytes() != (plan.shipped_folder() / name).read_bytes():
+        elif not plan.is_shipped_copy(path):
             yield warn(f"{path} is not the one that this csmd ships: altered, or of another version")
 
 
@@ -478,7 +478,7 @@ def client_version(env: Mapping[str, str]) -> str | None:
     """The first word that the first `claude` on PATH prints as its version; "" when it says nothing in time, None for no client."""
     search = env.get("PATH", "")
     programs = plan.programs_in(search.split(os.pathsep), plan.PROGRAM)
-    return next(iter(plan.version_said(programs[0], search).split()), "") if programs else None
+    return plan.reported_version(programs[0], search) if programs else None
 
 
 @check("give the container a CLAUDE_CONFIG_DIR of its own, or run `csmd install` on both sides")
@@ -486,7 +486,7 @@ def shared_settings(scene: Scene) -> Iterator[Finding]:
     """In a container: are the assistant's files its own?"""
     if not any(Path(mark).exists() for mark in CONTAINER_MARKS) and not scene.env.get("container"):
         return
-    points = service.mount_points(service.read_text(service.MOUNTS))
+    points = service.mount_points()
     for folder in scene.dirs:
         if folder in points or folder / "projects" in points:
             yield warn(f"this is a container, and {folder} is mounted into it: sessions of elsewhere stand in it, "
@@ -615,7 +615,7 @@ def _room(place: Path, finding: Callable[[str, str], Finding], why: str) -> Iter
 def file_system(scene: Scene) -> Iterator[Finding]:
     """Is the home on a disk of this machine?"""
     home = Path(os.path.realpath(scene.paths.home))
-    kind, mount = service.file_system(home, service.read_text(service.MOUNTS))
+    kind, mount = service.file_system(home)
     if kind in NETWORK:
         yield warn(f"{home} is on {kind} ({mount}): its locks cannot be relied on, and a lost connection stops capture")
 

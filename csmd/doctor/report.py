@@ -22,7 +22,7 @@ from csmd.doctor import checks, host_settings
 from csmd.doctor.checks import Scene, spooled
 from csmd.errors import ConfigError, CsmdError
 from csmd.installer import foreign_files, plan
-from csmd.installer.foreign_files import make_private, write_whole
+from csmd.installer.foreign_files import make_private, write_atomic
 from csmd.paths import Paths
 
 LEFT_OUT = "…"
@@ -332,7 +332,7 @@ def write(paths: Paths, to: Path | None, text: str) -> Path:
     try:
         if to is not None and to.exists() and not to.read_bytes().startswith(HEAD[:15].encode()):
             raise ConfigError(f"{to} is there already and is no report of csmd's", hint="name another: --to FILE")
-        write_whole(target, text.encode("utf-8", "replace"))
+        write_atomic(target, text.encode("utf-8", "replace"))
     except OSError as error:
         raise ConfigError(
             f"{target} cannot be written: {error.strerror or error}", hint="name another: --to FILE"

@@ -60,48 +60,49 @@ def record_entry(
     original = None if before is None else remove(before)
     if before is not None and previous is not None and _sha256(before) == previous["sha256"]:
         original = _original(before, previous, remove)
-    return {"original": _kept(original, remove(after)), "sha256": _sha256(after)}
+    return {"original": _way_back(original, remove(after)), "sha256": _sha256(after)}
 
 
-def restored(current: bytes | None, kept: Mapping[str, Any], remove: Remove) -> bytes | None:
+def restored(current: bytes | None, entry: Mapping[str, Any], remove: Remove) -> bytes | None:
     """The file as it was before install, or None for no file; where it was edited since, only our entries go."""
-    if current is None or _sha256(current) == kept["sha256"]:
-        return None if current is None else _original(current, kept, remove)
-    left = remove(current)
-    made_by_us = kept["original"] is None and left != current
-    return None if made_by_us and wire.loads(left.decode().removeprefix(json_edits.BOM)) == {} else left
+    if current is None:
+        return None
+    if _sha256(current) == entry["sha256"]:
+        return _original(current, entry, remove)
+    stripped = remove(current)
+    made_by_us = entry["original"] is None and stripped != current
+    return None if made_by_us and wire.loads(stripped.decode().removeprefix(json_edits.BOM)) == {} else stripped
 
 
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _kept(original: bytes | None, left: bytes) -> Any:
-    """What must be recorded to get from `left` (the file without our entries) to `original`: as little as possible."""
-    if original is None or original == left:
+def _way_back(original: bytes | None, stripped: bytes) -> Any:
+    """What must be recorded to get from the file without our entries to the original: as little as possible."""
+    if original is None or original == stripped:
         return None if original is None else BY_REMOVAL
-    start = _alike(original, left)
-    same = _alike(original[start:][::-1], left[start:][::-1])
-    put = original[start : len(original) - same]
-    return {"at": [start, len(left) - same], "put": base64.b64encode(put).decode()}
+    start = _common_length(original, stripped)
+    same_end = _common_length(original[start:][::-1], stripped[start:][::-1])
+    put = original[start : len(original) - same_end]
+    return {"at": [start, len(stripped) - same_end], "put": base64.b64encode(put).decode()}
 
 
-def _alike(one: bytes, other: bytes) -> int:
+def _common_length(first: bytes, second: bytes) -> int:
     """How many bytes both begin with."""
-    differs = (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-    return next(differs, min(len(one), len(other)))
+    return len(os.path.commonprefix([first, second]))  # noqa: RUF071 - bytes, and no path
 
 
-def _original(current: bytes, kept: Mapping[str, Any], remove: Remove) -> bytes | None:
+def _original(current: bytes, entry: Mapping[str, Any], remove: Remove) -> bytes | None:
     """The bytes from before `install`, where `current` is what it wrote."""
-    how = kept["original"]
-    if how is None:
+    way = entry["original"]
+    if way is None:
         return None
-    left = remove(current)
-    if how == BY_REMOVAL:
-        return left
-    start, end = how["at"]
-    return left[:start] + base64.b64decode(how["put"]) + left[end:]
+    stripped = remove(current)
+    if way == BY_REMOVAL:
+        return stripped
+    start, end = way["at"]
+    return stripped[:start] + base64.b64decode(way["put"]) + stripped[end:]
 
 
 # --- the disk
@@ -117,8 +118,8 @@ def check(path: Path) -> None:
         info = real.stat()
     except FileNotFoundError:
         read(path)  # a link to nothing is no place for a new file
-        place = next(folder for folder in real.parents if folder.exists())
-        why = "" if place.is_dir() and os.access(place, os.W_OK | os.X_OK) else f"cannot be made in {place}"
+        folder = next(folder for folder in real.parents if folder.exists())
+        why = "" if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK) else f"cannot be made in {folder}"
     except OSError as error:
         why = f"cannot be read: {error.strerror or error}"
     else:
@@ -131,11 +132,7 @@ def check(path: Path) -> None:
         else:
             why = "" if os.access(real.parent, os.W_OK | os.X_OK) else "lies in a directory that cannot be written"
     if why:
-        raise ConfigError(f"{_named(path, real)} {why}", hint=_BY_HAND)
-
-
-def _named(path: Path, real: Path) -> str:
-    return str(path) if path == real else f"{path} ({real})"
+        raise ConfigError(f"{path}{'' if path == real else f' ({real})'} {why}", hint=_BY_HAND)
 
 
 def apply(path: Path, before: bytes | None, after: bytes | None) -> None:
@@ -150,17 +147,17 @@ def apply(path: Path, before: bytes | None, after: bytes | None) -> None:
     check(path)
     try:
         if after is None:
-            _expect(real, before)
+            _check_unchanged(real, before)
             real.unlink()
             return
         real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         like = None if before is None else real
-        write_whole(real, after, like=like, still=lambda: _expect(real, before))
+        write_atomic(real, after, like=like, last_check=lambda: _check_unchanged(real, before))
     except OSError as error:
         raise ConfigError(f"{real} cannot be written: {error.strerror or error}", hint=_BY_HAND) from error
 
 
-def _expect(real: Path, before: bytes | None) -> None:
+def _check_unchanged(real: Path, before: bytes | None) -> None:
     if read(real) != before:
         raise ChangedMeanwhile(f"{real} was changed by somebody else just now", hint="run this again")
 
@@ -173,6 +170,7 @@ def diff(before: bytes | None, after: bytes | None, path: Path, *, context: int 
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
+#: Seconds to wait for somebody else's lock.
 PATIENCE_S = 15.0
 #: A lock that nobody touched for so long was left behind by a process that died; the assistant takes it over, too.
 STALE_S = 10.0
@@ -190,7 +188,7 @@ def assistant_lock(path: Path) -> Iterator[None]:
         yield
         return
     until = time.monotonic() + PATIENCE_S
-    while not _make(lock):
+    while not _take_lock(lock):
         if time.monotonic() > until:
             raise ConfigError(f"{real} is being written by somebody else", hint=f"try again; else remove {lock}")
         time.sleep(0.01)
@@ -201,8 +199,8 @@ def assistant_lock(path: Path) -> Iterator[None]:
             lock.rmdir()
 
 
-def _make(lock: Path) -> bool:
-    """Takes the lock and returns whether that worked; removes a stale one first."""
+def _take_lock(lock: Path) -> bool:
+    """Takes the lock and returns whether that worked; removes a stale one, for the next try."""
     try:
         lock.mkdir(mode=0o700)
         return True
@@ -217,18 +215,19 @@ def _make(lock: Path) -> bool:
 
 def off_mark(folder: str) -> str:
     """The mark `.csmd-off` that leaves a directory out, in it or in one above it; "" for none."""
-    if not folder.startswith("/"):
-        return ""
-    for place in (Path(folder), *Path(folder).parents):
-        if os.path.lexists(place / OFF_MARK):
-            return str(place / OFF_MARK)
-    return ""
+    marks = (place / OFF_MARK for place in (Path(folder), *Path(folder).parents) if folder.startswith("/"))
+    return next((str(mark) for mark in marks if os.path.lexists(mark)), "")
 
 
-def write_whole(
-    path: Path, data: bytes, *, mode: int = 0o600, like: Path | None = None, still: Callable[[], None] | None = None
+def write_atomic(
+    path: Path,
+    data: bytes,
+    *,
+    mode: int = 0o600,
+    like: Path | None = None,
+    last_check: Callable[[], object] = lambda: None,
 ) -> None:
-    """Writes a file by replacing it with a new one; `still` is called last and raises when the file must stay as it is.
+    """Writes a file by replacing it with a new one; `last_check` raises when the file must stay as it is.
 
     With `like` the new one has that file's owner, mode and attributes instead of `mode`. OSError where it cannot be
     written; then it is as it was.
@@ -241,10 +240,9 @@ def write_whole(
             if like is None:
                 os.fchmod(handle, mode)
             else:
-                _dress(handle, like)
+                _copy_attributes(like, handle)
             os.fsync(handle)
-        if still is not None:
-            still()
+        last_check()
         Path(temp).replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -252,7 +250,7 @@ def write_whole(
         raise
 
 
-def _dress(handle: int, like: Path) -> None:
+def _copy_attributes(like: Path, handle: int) -> None:
     """Gives a new file the owner, mode and extended attributes (access lists among them) of another."""
     info = like.stat()
     if info.st_uid != os.geteuid():
@@ -273,13 +271,13 @@ def make_private(folder: Path) -> None:
     try:
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700, parents=True)
-        found = folder.lstat()
-        if stat.S_ISLNK(found.st_mode):
+        info = folder.lstat()
+        if stat.S_ISLNK(info.st_mode):
             raise ConfigError(
                 f"{folder} is a symbolic link, and what csmd writes must not follow one",
                 hint="set CSMD_HOME to the directory itself, or remove the link",
             )
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
             raise ConfigError(f"{folder} is not a directory of yours", hint="move it away, or choose another CSMD_HOME")
         folder.chmod(0o700)
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import fcntl
 import os
 import py_compile
@@ -12,33 +13,25 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from csmd import config, wire
-from csmd.config import (
-    Config,
-    base_interpreter,
-    child_environment,
-    default_paths,
-    load,
-    own_interpreter,
-    spool_places,
-    user_home,
-)
+from csmd.config import Config, base_interpreter, user_home
 from csmd.errors import BadInput, CsmdError
 from csmd.hosts.claude import registration
 from csmd.hosts.claude.registration import HOOK_SCRIPT, NEWER, SERVER_SCRIPT, STATUS_LINE_SCRIPT, Wanted
 from csmd.installer import foreign_files
-from csmd.installer.foreign_files import make_private, write_whole
+from csmd.installer.foreign_files import make_private, write_atomic
 from csmd.paths import Paths, mark_of
 from csmd.text import display, json_edits
 
 # --- the record
 
 #: What the install record says where there is none.
-NOTHING_INSTALLED: Mapping[str, Any] = {
+EMPTY_RECORD: Mapping[str, Any] = {
     "settings": {},
     "folders": {},
     "assistant_dirs": [],
@@ -52,24 +45,23 @@ NOTHING_INSTALLED: Mapping[str, Any] = {
 
 def load_record(paths: Paths) -> dict[str, Any]:
     """The install record; CsmdError when it is damaged."""
+    empty = copy.deepcopy(dict(EMPTY_RECORD))
     if not paths.install_record.exists():
-        return {**NOTHING_INSTALLED, "settings": {}, "folders": {}}
-    try:
+        return empty
+    with contextlib.suppress(BadInput):
         value = wire.loads(paths.install_record.read_bytes())
-    except BadInput:
-        value = None
-    service = value.get("service") if isinstance(value, dict) else None
-    sound = isinstance(value, dict) and isinstance(value.get("settings"), dict)
-    if not sound or not (
-        service is None or (isinstance(service, dict) and {"kind", "file", "folders"} <= service.keys())
-    ):
-        raise CsmdError(f"{paths.install_record} is damaged", hint="move it away; then `csmd install` writes it anew")
-    return {**NOTHING_INSTALLED, "folders": {}, **value}
+        if isinstance(value, dict) and isinstance(value.get("settings"), dict) and _is_service(value.get("service")):
+            return empty | value
+    raise CsmdError(f"{paths.install_record} is damaged", hint="move it away; then `csmd install` writes it anew")
+
+
+def _is_service(value: Any) -> bool:
+    return value is None or (isinstance(value, dict) and {"kind", "file", "folders"} <= value.keys())
 
 
 def save_record(paths: Paths, record: Mapping[str, Any]) -> None:
     """Writes the install record whole."""
-    write_whole(paths.install_record, wire.pretty(record).encode() + b"\n")
+    write_atomic(paths.install_record, wire.pretty(record).encode() + b"\n")
 
 
 def assistant_dirs(paths: Paths) -> tuple[Path, ...]:
@@ -87,12 +79,9 @@ def install_lock(paths: Paths) -> Iterator[None]:
 @contextmanager
 def file_lock(file: Path) -> Iterator[None]:
     """Holds a lock file; of two processes the second waits."""
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with open(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "rb") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(descriptor)
 
 
 # --- kinds of entries
@@ -138,37 +127,25 @@ def state_file(folder: Path) -> Path:
 #: In the order in which they are put in; the names stand in the install record.
 KINDS: tuple[Kind, ...] = (
     Kind(
-        name="hooks",
-        what="hooks",
-        file=settings_file,
-        merge=registration.merge_hooks,
-        remove=registration.remove_hooks,
+        name="hooks", what="hooks", file=settings_file,
+        merge=registration.merge_hooks, remove=registration.remove_hooks,
     ),
     Kind(
-        name="status line",
-        what="status line",
-        file=settings_file,
-        merge=registration.merge_status_line,
-        remove=registration.remove_status_line,
-        is_wanted=lambda wanted: wanted.status_line,
-        obstacle=registration.foreign_status_line,
+        name="status line", what="status line", file=settings_file,
+        merge=registration.merge_status_line, remove=registration.remove_status_line,
+        is_wanted=lambda wanted: wanted.status_line, obstacle=registration.foreign_status_line,
     ),
     Kind(
-        name="server",
-        what="memory server",
-        file=state_file,
-        merge=registration.merge_server,
-        remove=registration.remove_server,
-        obstacle=registration.foreign_server,
-        shared=True,
+        name="server", what="memory server", file=state_file, shared=True,
+        merge=registration.merge_server, remove=registration.remove_server, obstacle=registration.foreign_server,
     ),
-)
+)  # fmt: skip
 
 
-def recorded_kinds(paths: Paths, path: Path) -> list[Kind]:
+def recorded_kinds(paths: Paths, path: Path) -> tuple[Kind, ...]:
     """The kinds of entries that the record names for a file, without those that only a newer csmd knows."""
     names = load_record(paths)["settings"][str(path)]["kinds"]
-    return [kind for kind in KINDS if kind.name in names]
+    return tuple(kind for kind in KINDS if kind.name in names)
 
 
 def with_entries(before: bytes | None, kinds: Sequence[Kind], wanted: Wanted, where: str) -> bytes | None:
@@ -218,35 +195,39 @@ class Change:
     changed: bool = False
     trouble: CsmdError | None = None
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether the assistant writes the file all the time."""
+        return any(kind.shared for kind in self.kinds)
+
 
 def plan_merge(path: Path, kinds: Sequence[Kind], wanted: Wanted) -> Change:
     """The file with our entries."""
-    change = _planned(
-        Change(path=path, kinds=tuple(kinds)), lambda before: with_entries(before, kinds, wanted, str(path))
-    )
+    where = str(path)
+    change = _planned(Change(path=path, kinds=tuple(kinds)), lambda data: with_entries(data, kinds, wanted, where))
     if change.after is None:
         return change
-    what, out = describe_entries(change.after, kinds, wanted, str(path))
+    what, out = describe_entries(change.after, kinds, wanted, where)
     return replace(change, what=what, out=out)
 
 
 def plan_withdrawal(paths: Paths, path: Path, events: Sequence[str]) -> Change:
     """A recorded file without our hooks of these events; what somebody took out by hand stays out."""
 
-    def without(before: bytes | None) -> bytes | None:
-        text = json_edits.decode(before, str(path))
+    def without_events(data: bytes | None) -> bytes | None:
+        text = json_edits.decode(data, str(path))
         if json_edits.is_blank(text):
-            return before
+            return data
         return registration.remove_hooks(text, paths.home, str(path), events=events).encode()
 
-    return _planned(Change(path=path, kinds=tuple(recorded_kinds(paths, path))), without)
+    return _planned(Change(path=path, kinds=recorded_kinds(paths, path)), without_events)
 
 
 def plan_return(paths: Paths, path: Path) -> Change:
     """A recorded file as it was before install; where it was edited since, without our entries."""
-    change = Change(path=path, kinds=tuple(recorded_kinds(paths, path)), leaves=True)
-    kept = load_record(paths)["settings"][str(path)]
-    return _planned(change, lambda before: foreign_files.restored(before, kept, _remover(change, paths.home)))
+    change = Change(path=path, kinds=recorded_kinds(paths, path), leaves=True)
+    entry = load_record(paths)["settings"][str(path)]
+    return _planned(change, lambda data: foreign_files.restored(data, entry, _remover(change, paths.home)))
 
 
 def plan_removal(paths: Paths) -> list[Change]:
@@ -254,10 +235,10 @@ def plan_removal(paths: Paths) -> list[Change]:
     return [plan_return(paths, Path(key)) for key in load_record(paths)["settings"]]
 
 
-def _planned(change: Change, make: Callable[[bytes | None], bytes | None]) -> Change:
+def _planned(change: Change, edit: Callable[[bytes | None], bytes | None]) -> Change:
     try:
         before = foreign_files.read(change.path)
-        after = make(before)
+        after = edit(before)
         if after != before:
             foreign_files.check(change.path)
     except CsmdError as error:
@@ -272,13 +253,12 @@ def _remover(change: Change, home: Path) -> foreign_files.Remove:
 def combined_error(troubles: Sequence[CsmdError]) -> CsmdError:
     """One error for several."""
     first = troubles[0]
-    return type(first)("; ".join(one.what for one in troubles), hint=first.hint) if len(troubles) > 1 else first
+    return first if len(troubles) == 1 else type(first)("; ".join(error.what for error in troubles), hint=first.hint)
 
 
 def diff_of(change: Change) -> str:
     """What is changed, for people; of a file that may hold others' keys only the lines themselves."""
-    context = 0 if any(kind.shared for kind in change.kinds) else 3
-    return foreign_files.diff(change.before, change.after, change.path, context=context)
+    return foreign_files.diff(change.before, change.after, change.path, context=0 if change.is_shared else 3)
 
 
 # --- writing
@@ -289,37 +269,37 @@ TRIES = 5
 
 def carry_out(paths: Paths, plan_again: Callable[[], Change]) -> Change:
     """Plans and writes one file; starts over when the file was changed meanwhile."""
-    for left in reversed(range(TRIES)):
+    for remaining in reversed(range(TRIES)):
         change = plan_again()
-        if change.trouble is not None:
-            return change
+        if change.trouble:
+            break
         try:
             _write(paths, change)
+            return replace(change, changed=change.before != change.after)
         except CsmdError as error:
-            if left and isinstance(error, foreign_files.ChangedMeanwhile):
-                continue
-            return replace(change, trouble=error)
-        break
-    return replace(change, changed=change.before != change.after)
+            change = replace(change, trouble=error)
+            if not remaining or not isinstance(error, foreign_files.ChangedMeanwhile):
+                break
+    return change
 
 
 def _write(paths: Paths, change: Change) -> None:
     """Writes one file and keeps the record in step: it says how to restore the file as long as our entries are in it."""
-    key, record = str(change.path), load_record(paths)
+    key, folder, record = str(change.path), change.path.parent, load_record(paths)
     if change.leaves:
         _apply(change)
-        folder = change.path.parent
-        if record["folders"].get(key) and folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+        if record["folders"].get(key):
+            with contextlib.suppress(OSError):  # it holds something of somebody's, or it has gone
+                folder.rmdir()
         del record["settings"][key]
         save_record(paths, record)
     elif change.after is not None and change.after != change.before:
         # Noted before it is written: an entry without a record could not be taken back.
-        remove, previous = _remover(change, paths.home), record["settings"].get(key)
-        kept = foreign_files.record_entry(change.before, change.after, remove, previous)
-        kept["kinds"] = [kind.name for kind in change.kinds]
-        made = not change.path.parent.exists() or bool(record["folders"].get(key))
-        settings, folders = {**record["settings"], key: kept}, {**record["folders"], key: made}
+        previous = record["settings"].get(key)
+        entry = foreign_files.record_entry(change.before, change.after, _remover(change, paths.home), previous)
+        entry["kinds"] = [kind.name for kind in change.kinds]
+        is_made = not folder.exists() or bool(record["folders"].get(key))
+        settings, folders = {**record["settings"], key: entry}, {**record["folders"], key: is_made}
         save_record(paths, {**record, "settings": settings, "folders": folders})
         try:
             _apply(change)
@@ -329,8 +309,8 @@ def _write(paths: Paths, change: Change) -> None:
 
 
 def _apply(change: Change) -> None:
-    shared = any(kind.shared for kind in change.kinds) and change.before != change.after
-    with foreign_files.assistant_lock(change.path) if shared else nullcontext():
+    is_locked = change.is_shared and change.before != change.after
+    with foreign_files.assistant_lock(change.path) if is_locked else nullcontext():
         foreign_files.apply(change.path, change.before, change.after)
 
 
@@ -338,9 +318,9 @@ def _apply(change: Change) -> None:
 
 PROGRAM = "claude"
 #: Below the user's home, or absolute: where the client's installers put it, whatever PATH says here.
-USUAL = (".local/bin", ".claude/local", ".claude/local/node_modules/.bin", ".npm-global/bin", ".bun/bin", ".volta/bin",
-         "/usr/local/bin", "/opt/homebrew/bin", "/usr/bin")  # fmt: skip
-#: A client that takes longer to say its version is not waited for.
+USUAL_FOLDERS = (".local/bin", ".claude/local", ".claude/local/node_modules/.bin", ".npm-global/bin", ".bun/bin", ".volta/bin",
+                 "/usr/local/bin", "/opt/homebrew/bin", "/usr/bin")  # fmt: skip
+#: Seconds after which a client that is asked for its version is given up.
 PATIENCE_S = 5.0
 #: The first version that an unknown event in the settings does not hurt.
 FORGIVING = "2.1.101"
@@ -355,23 +335,20 @@ class Choice:
 
 
 def choose_events(installed: Mapping[str, str], seen: Iterable[str]) -> Choice:
-    """What may be registered for these clients: path -> version ("" for one that does not say), and versions seen."""
-    choice = events_known_to([*installed.values(), *seen])
+    """What may be registered for these clients: path -> version ("" for an unknown one), and versions seen in sessions."""
+    choice = supported_events([*installed.values(), *seen])
     if choice.kept_out_by:
         return choice
     if not installed:
         return Choice(events=(), kept_out_by="no `claude` was found")
-    silent = [path for path, version in installed.items() if display.version_of(version) is None]
-    return Choice(events=(), kept_out_by=f"{silent[0]} does not tell its version") if silent else choice
+    silent = next((path for path, version in installed.items() if display.version_of(version) is None), "")
+    return Choice(events=(), kept_out_by=f"{silent} does not tell its version") if silent else choice
 
 
-def events_known_to(versions: Iterable[str]) -> Choice:
+def supported_events(versions: Iterable[str]) -> Choice:
     """The newer events that the oldest of these versions knows; anything that is not a version is ignored."""
-    told = [version for version in versions if display.version_of(version)]
-    if not told:
-        return Choice(events=tuple(NEWER))
-    oldest = min(told, key=_number)
-    events = tuple(event for event in NEWER if _number(oldest) >= _number(oldest_version_for([event])))
+    oldest = min(filter(display.version_of, versions), key=_number, default="")
+    events = tuple(event for event in NEWER if not oldest or _number(oldest) >= _number(oldest_version_for([event])))
     return Choice(events=events, kept_out_by="" if len(events) == len(NEWER) else oldest)
 
 
@@ -385,42 +362,42 @@ def _number(version: str) -> tuple[int, int, int]:
 
 
 def installed_clients() -> dict[str, str]:
-    """The clients on this machine, each once by its real path, and the version that each tells; "" where it does not."""
-    search, home = child_environment().get("PATH", os.defpath), user_home()
-    found = programs_in([*search.split(os.pathsep), *(str(home / usual) for usual in USUAL)], PROGRAM)
-    with ThreadPoolExecutor(max_workers=4) as asking:
-        told = asking.map(lambda path: (version_said(path, search).split() or [""])[0], found)
-        return {str(path): word if display.version_of(word) else "" for path, word in zip(found, told, strict=True)}
+    """The clients on this machine, each once by its real path, with its version; "" for one that does not print it."""
+    search, home = config.child_environment().get("PATH", os.defpath), user_home()
+    programs = programs_in([*search.split(os.pathsep), *(str(home / folder) for folder in USUAL_FOLDERS)], PROGRAM)
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        words = pool.map(lambda path: reported_version(path, search), programs)
+        return {str(path): word if display.version_of(word) else "" for path, word in zip(programs, words, strict=True)}
 
 
 def programs_in(folders: Iterable[str], name: str) -> list[Path]:
     """Every program of this name in these directories, each real file once, in their order."""
-    found: dict[str, Path] = {}
+    programs: dict[str, Path] = {}
     for path in (Path(folder) / name for folder in folders if folder.startswith("/")):
         if path.is_file() and os.access(path, os.X_OK):
-            found.setdefault(os.path.realpath(path), path)
-    return list(found.values())
+            programs.setdefault(os.path.realpath(path), path)
+    return list(programs.values())
 
 
-def version_said(program: Path, search: str) -> str:
-    """What `claude --version` prints, in an environment with nothing of the user's but PATH; "" where it fails or hangs."""
+def reported_version(program: Path, search: str) -> str:
+    """The first word that `claude --version` prints; "" where it fails or hangs.
+
+    It runs in an environment with nothing of the user's but PATH, where a script of the client's finds its node.
+    """
     with tempfile.TemporaryDirectory(prefix="csmd-ask-", ignore_cleanup_errors=True) as empty:
         environment = {
-            "PATH": search,  # a script of the client's finds its node there
-            "HOME": empty,
-            "CLAUDE_CONFIG_DIR": empty,
-            "TMPDIR": empty,
-            "DISABLE_AUTOUPDATER": "1",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "PATH": search,
+            **dict.fromkeys(("HOME", "CLAUDE_CONFIG_DIR", "TMPDIR"), empty),
+            **dict.fromkeys(("DISABLE_AUTOUPDATER", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"), "1"),
         }
         try:
             done = subprocess.run(
                 [str(program), "--version"], cwd=empty, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-                timeout=PATIENCE_S, check=False, start_new_session=True,
+                timeout=PATIENCE_S, check=True, start_new_session=True,
             )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired):
+        except (OSError, subprocess.SubprocessError):
             return ""
-    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
+    return next(iter(done.stdout.decode("utf-8", "replace").split()), "")
 
 
 # --- installing
@@ -442,7 +419,7 @@ def shipped_folder(folder: str = "hooks") -> Path:
     return inside if inside.is_dir() else package.parent / folder
 
 
-def wanted_entries(config: Config, newer: Sequence[str] = ()) -> Wanted:
+def entries_for(config: Config, newer: Sequence[str] = ()) -> Wanted:
     """What csmd's entries are made of, by this configuration and with these newer events."""
     return Wanted(
         home=config.paths.home,
@@ -492,16 +469,13 @@ def install(config: Config, planned: Sequence[Change], wanted: Wanted, kept_out_
         make_private(folder)
     readme = paths.home / "README.txt"
     if is_our_readme(readme) or not os.path.lexists(readme):
-        write_whole(readme, README.encode())
+        write_atomic(readme, README.encode())
     copy_hooks(paths)
     newer = [event for event in wanted.events if event in NEWER]
     with install_lock(paths):
         # What a client must know is noted before it is written: the daemon looks after it from then on.
-        _note_events(paths, newer, kept_out_by, assistant_dirs=[str(folder) for folder in config.assistant_dirs])
-        return [
-            carry_out(paths, lambda one=one: plan_merge(one.path, one.kinds, wanted))  # type: ignore[misc]
-            for one in planned
-        ]
+        _record_events(paths, newer, kept_out_by, assistant_dirs=[str(folder) for folder in config.assistant_dirs])
+        return [carry_out(paths, partial(plan_merge, change.path, change.kinds, wanted)) for change in planned]
 
 
 def is_our_readme(path: Path) -> bool:
@@ -516,60 +490,65 @@ def is_our_readme(path: Path) -> bool:
 def settle(paths: Paths, choice: Choice) -> tuple[list[str], list[Change]]:
     """Takes out the newer events that are registered and not chosen: (which, what became of each file)."""
     with install_lock(paths):
-        known = load_record(paths)
-        gone = [event for event in known["events"] if event not in choice.events]
+        record = load_record(paths)
+        gone = [event for event in record["events"] if event not in choice.events]
         if not gone:
             return [], []
-        hooked = [Path(key) for key, kept in known["settings"].items() if "hooks" in kept["kinds"]]
-        done = [carry_out(paths, lambda path=path: plan_withdrawal(paths, path, gone)) for path in hooked]  # type: ignore[misc]
-        if not any(one.trouble for one in done):
-            _note_events(paths, [event for event in known["events"] if event not in gone], choice.kept_out_by)
-        return gone, done
+        hooked = [Path(key) for key, entry in record["settings"].items() if "hooks" in entry["kinds"]]
+        outcomes = [carry_out(paths, partial(plan_withdrawal, paths, path, gone)) for path in hooked]
+        if not any(change.trouble for change in outcomes):
+            _record_events(paths, [event for event in record["events"] if event not in gone], choice.kept_out_by)
+        return gone, outcomes
 
 
 def recorded_choice(paths: Paths) -> Choice:
     """The newer events that are registered, and why no more."""
-    known = load_record(paths)
-    return Choice(events=tuple(known["events"]), kept_out_by=str(known["kept_out_by"]))
+    record = load_record(paths)
+    return Choice(events=tuple(record["events"]), kept_out_by=str(record["kept_out_by"]))
 
 
-def _note_events(paths: Paths, newer: list[str], kept_out_by: str, **more: list[str]) -> None:
-    noted = {"events": newer, "needs": oldest_version_for(newer), "kept_out_by": kept_out_by}
-    save_record(paths, {**load_record(paths), **noted, **more})
+def _record_events(paths: Paths, newer: list[str], kept_out_by: str, **more: list[str]) -> None:
+    values = {"events": newer, "needs": oldest_version_for(newer), "kept_out_by": kept_out_by}
+    save_record(paths, {**load_record(paths), **values, **more})
 
 
 def copy_hooks(paths: Paths) -> None:
     """Copies the hook scripts whole; a hook that runs meanwhile sees the old or the new one."""
     source = shipped_folder()
     for name in COPIED:
-        write_whole(paths.hook_dir / name, (source / name).read_bytes(), mode=0o600 if name.endswith(".py") else 0o700)
-    write_whole(paths.hook_dir / "interpreter", base_interpreter().encode() + b"\n")
-    write_whole(paths.hook_dir / "python", own_interpreter().encode() + b"\n")
+        write_atomic(paths.hook_dir / name, (source / name).read_bytes(), mode=0o600 if name.endswith(".py") else 0o700)
+    write_atomic(paths.hook_dir / "interpreter", base_interpreter().encode() + b"\n")
+    write_atomic(paths.hook_dir / "python", config.own_interpreter().encode() + b"\n")
     # The rare module is imported: compiled here, its first use costs no compiling.
     make_private(paths.hook_dir / "__pycache__")
     py_compile.compile(str(paths.hook_dir / "csmd_spool.py"), quiet=2)
 
 
+def is_shipped_copy(path: Path) -> bool:
+    """Whether an installed hook file is the one that this version ships."""
+    return path.is_file() and path.read_bytes() == (shipped_folder() / path.name).read_bytes()
+
+
 def find_problems(paths: Paths) -> list[str]:
     """What keeps the installed hooks and server from running, one sentence each."""
-    found = []
-    for name, who in (("interpreter", "hooks: their"), ("python", "memory server: its")):
-        noted = paths.hook_dir / name
-        interpreter = noted.read_text(encoding="utf-8", errors="replace").strip() if noted.is_file() else ""
+    problems = []
+    for name, whose in (("interpreter", "hooks: their"), ("python", "memory server: its")):
+        file = paths.hook_dir / name
+        interpreter = file.read_text(encoding="utf-8", errors="replace").strip() if file.is_file() else ""
         if interpreter and not Path(interpreter).exists():
-            found.append(f"{who} Python is gone ({interpreter}); `csmd install` finds another")
-    for key, kept in load_record(paths)["settings"].items():
+            problems.append(f"{whose} Python is gone ({interpreter}); `csmd install` finds another")
+    for key, entry in load_record(paths)["settings"].items():
         with contextlib.suppress(CsmdError):  # `csmd doctor` says more of a file that cannot be read
-            there = foreign_files.read(Path(key)) or b""
-            if "hooks" in kept["kinds"] and without_entries(there, KINDS[:1], paths.home, key) == there:
-                found.append(f"hooks: none of csmd's is in {key}; `csmd install` puts them back")
-    return found
+            data = foreign_files.read(Path(key)) or b""
+            if "hooks" in entry["kinds"] and without_entries(data, KINDS[:1], paths.home, key) == data:
+                problems.append(f"hooks: none of csmd's is in {key}; `csmd install` puts them back")
+    return problems
 
 
 def configuration(more: Sequence[Path] = ()) -> Config:
     """The configuration in force, with the directories that earlier installs wrote to and `more`."""
-    paths = default_paths()
-    return load(paths=paths, extra_dirs=(*assistant_dirs(paths), *more))
+    paths = config.default_paths()
+    return config.load(paths=paths, extra_dirs=(*assistant_dirs(paths), *more))
 
 
 # --- leaving
@@ -578,15 +557,14 @@ def configuration(more: Sequence[Path] = ()) -> Config:
 def uninstall(paths: Paths) -> list[Change]:
     """Takes csmd's entries out of every file that `install` recorded; one in trouble keeps its place in the record."""
     with install_lock(paths):
-        done = [
-            carry_out(paths, lambda path=path: plan_return(paths, path))  # type: ignore[misc]
-            for path in map(Path, reversed(load_record(paths)["settings"]))  # a directory was made for the first in it
-        ]
-        left = load_record(paths)
-        if not left["settings"] and not left["service"]:  # whoever takes the unit away needs it
+        # From the last to the first: a directory was made for the first file in it.
+        files = map(Path, reversed(load_record(paths)["settings"]))
+        outcomes = [carry_out(paths, partial(plan_return, paths, path)) for path in files]
+        record = load_record(paths)
+        if not record["settings"] and not record["service"]:  # whoever takes the unit away needs it
             paths.install_record.unlink(missing_ok=True)
         remove_hooks(paths)
-    return done
+    return outcomes
 
 
 def remove_hooks(paths: Paths) -> None:
@@ -635,66 +613,54 @@ MODEL_MARK = "csmd-model.txt"
 UNFINISHED = (".*.csmd", "*/.*.csmd", ".*.tmp", "*/.*.tmp")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """One row of what goes: how many files, how many bytes."""
-
-    what: str
-    files: tuple[Path, ...]
-    bytes: int
+#: The files that a purge removes: what they are for people -> file -> its size in bytes.
+Purge = dict[str, dict[Path, int]]
 
 
-@dataclass(slots=True, kw_only=True)
-class Left:
-    """What a purge left: files that are not csmd's, and what could not be removed with the reason."""
-
-    foreign: list[Path] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-
-
-def plan_purge(paths: Paths) -> list[Part]:
-    """The files that a purge would remove, by what they are; kinds without files are left out."""
-    rows = [(what, paths.home, globs) for what, globs in HOME_FILES.items()]
-    rows += [
+def plan_purge(paths: Paths) -> Purge:
+    """The files that a purge would remove; kinds without files are left out."""
+    rows = [
+        *((what, paths.home, globs) for what, globs in HOME_FILES.items()),
         *(("embedding models", mark.parent, ("**/*",)) for mark in paths.models.glob(f"*/{MODEL_MARK}")),
         ("log", paths.log_dir, ("csmd.log", "csmd.log.[0-9]", "crash.txt", "report.txt")),
         ("configuration", paths.config_file.parent, (paths.config_file.name,)),
         ("state", paths.home, UNFINISHED),
-        *(("events that wait", place, ("*.event", ".tmp-*")) for place in _second_spool(paths)),
-        *(("state", place, (f"{mark_of(paths.home)}.sock",)) for place in _temporary()),
     ]
-    sizes: dict[str, dict[Path, int]] = {what: {} for what in HOME_FILES}
+    if folders := _temporary_folders(paths):
+        rows += [
+            ("events that wait", folders[0], ("*.event", ".tmp-*")),
+            ("state", folders[1], (f"{mark_of(paths.home)}.sock",)),
+        ]
+    going: Purge = {what: {} for what in HOME_FILES}
     known: set[Path] = set()
     for what, root, globs in rows:
-        for path, size in _files(root, globs):
-            if path not in known:
-                known.add(path)
-                sizes[what][path] = size
-    return [Part(what=what, files=tuple(found), bytes=sum(found.values())) for what, found in sizes.items() if found]
+        new = {path: size for path, size in _files(root, globs) if path not in known}
+        known |= new.keys()
+        going[what] |= new
+    return {what: files for what, files in going.items() if files}
 
 
-def purge(paths: Paths, going: Sequence[Part]) -> Left:
-    """Removes these files, then empty directories; returns what is left."""
-    left = Left()
-    refused: set[Path] = set()
-    for path in (path for part in going for path in part.files):
+def purge(paths: Paths, going: Purge) -> tuple[list[Path], list[str]]:
+    """Removes these files, then empty directories; (files that are not csmd's, what could not be removed and why)."""
+    refused: dict[Path, str] = {}
+    for path in (path for files in going.values() for path in files):
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
-            refused.add(path)
-            left.refused.append(f"{path}: {error.strerror or error}")
+            refused[path] = f"{path}: {error.strerror or error}"
     own = [paths.home, paths.log_dir, paths.config_file.parent]
     below = sorted(_directories(paths.home), key=lambda folder: -len(folder.parts))
-    for folder in [*below, *own, *_second_spool(paths), *_temporary()]:
+    around = [paths.log_dir.parent] if paths.log_dir.parent.name == "csmd" else []  # of <state>/csmd/log
+    for folder in (*below, *own, *_temporary_folders(paths), *around):
         with contextlib.suppress(OSError):  # it holds something of somebody's
             folder.rmdir()
-    with contextlib.suppress(OSError):  # <state>/csmd/log has <state>/csmd around it
-        if paths.log_dir.parent.name == "csmd":
-            paths.log_dir.parent.rmdir()
-    for root in (root for root in dict.fromkeys(own) if paths.home not in root.parents):
+    foreign: list[Path] = []
+    for root in dict.fromkeys(own):
         with contextlib.suppress(OSError):
-            left.foreign += [path for path in sorted(root.iterdir()) if path not in refused]
-    return left
+            foreign += [
+                path for path in sorted(root.iterdir()) if paths.home not in root.parents and path not in refused
+            ]
+    return foreign, list(refused.values())
 
 
 def virtual_environments(paths: Paths) -> list[Path]:
@@ -739,10 +705,7 @@ def _directories(root: Path) -> Iterator[Path]:
         yield from (Path(folder) for folder, _, _ in os.walk(top))
 
 
-def _temporary() -> list[Path]:
-    return [Path(f"/tmp/csmd-{os.getuid()}")]  # noqa: S108 - of the user's own, checked before it is looked into
-
-
-def _second_spool(paths: Paths) -> list[Path]:
-    """Where hooks spool when the home takes no file."""
-    return [place / spool_places(paths.home)[1].name for place in _temporary() if _is_own(place)]
+def _temporary_folders(paths: Paths) -> list[Path]:
+    """Where hooks spool when the home takes no file, and the directory around it; [] unless that is the user's own."""
+    around = Path(f"/tmp/csmd-{os.getuid()}")  # noqa: S108 - checked before it is looked into
+    return [around / config.spool_places(paths.home)[1].name, around] if _is_own(around) else []

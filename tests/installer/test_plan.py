@@ -34,7 +34,7 @@ def test_a_file_that_its_owner_writes_meanwhile_is_planned_anew_and_keeps_what_w
     written: list[int] = []
 
     def merging() -> Change:
-        change = plan.plan_merge(path, HOOKS_ALONE, plan.wanted_entries(machine.config()))
+        change = plan.plan_merge(path, HOOKS_ALONE, plan.entries_for(machine.config()))
         if len(written) < 2:
             written.append(path.write_text(json.dumps({"n": len(written) + 1})))
         return change
@@ -53,7 +53,7 @@ def test_a_file_that_never_holds_still_is_left_to_its_owner(machine: Machine) ->
     counted = iter(range(100))
 
     def merging() -> Change:
-        change = plan.plan_merge(path, HOOKS_ALONE, plan.wanted_entries(machine.config()))
+        change = plan.plan_merge(path, HOOKS_ALONE, plan.entries_for(machine.config()))
         path.write_text(json.dumps({"n": next(counted)}))
         return change
 
@@ -67,7 +67,7 @@ def test_a_file_that_never_holds_still_is_left_to_its_owner(machine: Machine) ->
 def settled(machine: Machine) -> Machine:
     """A machine on which every newer event is registered."""
     config = machine.config()
-    wanted = plan.wanted_entries(config, tuple(registration.NEWER))
+    wanted = plan.entries_for(config, tuple(registration.NEWER))
     plan.install(config, plan.plan_install(config, wanted), wanted)
     return machine
 
@@ -77,7 +77,7 @@ def test_settling_takes_out_what_is_not_known_and_the_original_is_not_forgotten(
     path.parent.mkdir()
     path.write_bytes(original)
     config = machine.config()
-    wanted = plan.wanted_entries(config, tuple(registration.NEWER))
+    wanted = plan.entries_for(config, tuple(registration.NEWER))
     plan.install(config, plan.plan_install(config, wanted), wanted)
     assert plan.load_record(machine.paths)["needs"] == "2.1.101"
     gone, _ = plan.settle(machine.paths, Choice(events=("PostCompact",), kept_out_by="2.1.77"))
@@ -254,8 +254,8 @@ def test_the_oldest_client_decides(
 
 
 def test_what_nobody_tells_is_no_reason_to_take_an_event_out() -> None:
-    assert plan.events_known_to(["", NEW]).events == plan.events_known_to([]).events == ALL
-    assert plan.events_known_to(["", OLD]) == plan.Choice(events=(), kept_out_by=OLD)
+    assert plan.supported_events(["", NEW]).events == plan.supported_events([]).events == ALL
+    assert plan.supported_events(["", OLD]) == plan.Choice(events=(), kept_out_by=OLD)
 
 
 def test_no_event_needs_less_than_the_version_that_forgives_unknown_ones() -> None:

@@ -336,14 +336,14 @@ def test_a_file_is_written_through_no_name_that_others_can_guess(tmp_path: Path)
     path = tmp_path / "interpreter"
     trap = tmp_path / f".interpreter.{os.getpid()}.tmp"
     trap.write_text("theirs")
-    foreign_files.write_whole(path, b"one", mode=0o700)
+    foreign_files.write_atomic(path, b"one", mode=0o700)
     assert (path.read_bytes(), path.stat().st_mode & 0o777, trap.read_text()) == (b"one", 0o700, "theirs")
 
     def changed() -> None:
         raise ConfigError("changed")
 
     with pytest.raises(ConfigError):
-        foreign_files.write_whole(path, b"two", still=changed)
+        foreign_files.write_atomic(path, b"two", last_check=changed)
     assert path.read_bytes() == b"one" and {entry.name for entry in tmp_path.iterdir()} == {path.name, trap.name}
 
 

@@ -95,14 +95,14 @@ def test_what_csmd_made_goes_and_all_else_stays(machine: Machine) -> None:
     paths = machine.paths
     fill(paths, *OWN, *FOREIGN)
     going = plan.plan_purge(paths)
-    assert sum(len(part.files) for part in going) == len(OWN)
-    assert sum(part.bytes for part in going) == 100 * len(OWN)
-    left = plan.purge(paths, going)
+    assert sum(map(len, going.values())) == len(OWN)
+    assert sum(sum(files.values()) for files in going.values()) == 100 * len(OWN)
+    foreign, refused = plan.purge(paths, going)
     assert {str(path.relative_to(paths.home)) for path in paths.home.rglob("*") if path.is_file()} == set(FOREIGN)
-    assert {path.name for path in left.foreign} == {
+    assert {path.name for path in foreign} == {
         "notes.txt", "sessions", "run", "venv", "log", "models", "backups", "damaged-by-me", "hook", "quarantine", "memory",
     }  # fmt: skip
-    assert left.refused == [] and plan.virtual_environments(paths) == [paths.home / "venv"]
+    assert refused == [] and plan.virtual_environments(paths) == [paths.home / "venv"]
     assert not (paths.home / "models" / "m").exists() and not (paths.home / "repairing").exists()
 
 
@@ -129,8 +129,8 @@ def test_the_platforms_places_and_the_second_spool_go_too(machine: Machine, monk
     paths = Paths(home=machine.root / "data" / "csmd", config_file=machine.root / "config" / "csmd" / "config.yaml",
                   log_dir=state / "log")  # fmt: skip
     top = machine.root / "top"
-    monkeypatch.setattr(plan, "_temporary", lambda: [top])
     spool = top / spool_places(paths.home)[1].name
+    monkeypatch.setattr(plan, "_temporary_folders", lambda _: [spool, top])
     for path in (
         paths.home / "csmd.db",
         paths.config_file,
@@ -140,7 +140,7 @@ def test_the_platforms_places_and_the_second_spool_go_too(machine: Machine, monk
     ):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x")
-    assert sum(len(part.files) for part in plan.plan_purge(paths)) == 4
+    assert sum(map(len, plan.plan_purge(paths).values())) == 4
     plan.purge(paths, plan.plan_purge(paths))
     assert not paths.home.exists() and not state.exists() and not paths.config_file.parent.exists()
     assert [path.name for path in top.iterdir()] == ["other"]

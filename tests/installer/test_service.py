@@ -7,6 +7,8 @@ import plistlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +96,7 @@ def test_the_wait_between_restarts_grows_where_systemd_knows_how() -> None:
 
 def test_every_home_has_a_name_of_its_own_and_units_tell_whose_they_are() -> None:
     default, other, third = unit(), unit("/a", is_default=False), unit("/b", is_default=False)
-    names = [made.name("csmd", "-") for made in (default, other, third)]
+    names = [made.name("systemd") for made in (default, other, third)]
     assert names[0] == "csmd" and len(set(names)) == 3
     for made in (default, other, third):
         for text in (systemd_text(made), plist(made).decode()):
@@ -294,14 +296,25 @@ def test_an_upgrade_starts_nothing_that_was_stopped_on_purpose_and_needs_an_inst
     assert (machine.paths.hook_dir / "prompt").read_bytes() == (plan.shipped_folder() / "prompt").read_bytes()
 
 
+WSL2 = "Linux version 5.15.153.1-microsoft-standard-WSL2 (root@x) (gcc 11.2.0) #1 SMP"
+
+
+@pytest.fixture
+def linux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets what /proc says: the kernel's version and the table of mounts."""
+
+    def says(version: str, mounts: str = "") -> None:
+        for name, text in (("KERNEL", version), ("MOUNTS", mounts)):
+            (tmp_path / name).write_text(text)
+            monkeypatch.setattr(service, name, tmp_path / name)
+
+    return says
+
+
 def test_a_home_on_a_drive_of_windows_is_refused_before_anything_is_made(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, linux: Callable[..., None]
 ) -> None:
-    kernel, mounts = machine.root / "version", machine.root / "mounts"
-    kernel.write_text("Linux version 5.15.153.1-microsoft-standard-WSL2")
-    mounts.write_text(f"C:\\134 {machine.root} 9p rw 0 0\n")
-    monkeypatch.setattr(service, "KERNEL", kernel)
-    monkeypatch.setattr(service, "MOUNTS", mounts)
+    linux(WSL2, f"C:\\134 {machine.root} 9p rw 0 0\n")
     for refused in (lambda: service.start(machine.paths), lambda: service.plan_unit(machine.paths)):
         with pytest.raises(ConfigError, match="on a drive of Windows"):
             refused()
@@ -309,9 +322,6 @@ def test_a_home_on_a_drive_of_windows_is_refused_before_anything_is_made(
 
 
 # --- Which service manager is there, and what is said and done where none is; its commands are stand-ins on PATH.
-
-
-WSL2 = "Linux version 5.15.153.1-microsoft-standard-WSL2"
 
 
 @pytest.fixture
@@ -338,11 +348,12 @@ def asked(commands: Path) -> list[str]:
 # --- systemd
 
 
-def test_where_no_manager_is_the_reason_is_given(machine: Machine, commands: Path) -> None:
+def test_where_no_manager_is_the_reason_is_given(machine: Machine, commands: Path, linux: Callable[..., None]) -> None:
     assert service.find_manager(machine.paths, platform="linux") == "there is no systemd here"
     stand_in(commands, "systemctl", "")
     assert service.find_manager(machine.paths, platform="linux") == "no systemd user manager answers here"
-    told = service.find_manager(machine.paths, platform="linux", version=WSL2)
+    linux(WSL2)
+    told = service.find_manager(machine.paths, platform="linux")
     assert isinstance(told, str) and service.ENABLE_SYSTEMD in told
     stand_in(commands, "systemctl", "*UnitPath*) echo UnitPath=/somewhere/else /etc/systemd/user;;")
     told = service.find_manager(machine.paths, platform="linux")
@@ -445,8 +456,8 @@ def test_launchd_is_told_what_to_keep_and_to_forget_it(
     (commands / "asked").unlink()
     mine = f"gui/{os.getuid()}"
     assert kept.start() == ""
-    kept.stop()
-    kept.disable()
+    kept.run_if_loaded("stop")
+    kept.run("disable")
     assert asked(commands) == [
         f"launchctl bootstrap {mine} {kept.file}",
         f"launchctl print {mine}/{kept.name}",
@@ -462,7 +473,6 @@ def test_launchd_is_told_what_to_keep_and_to_forget_it(
 # --- Windows' Linux: told from the kernel's words; a home on a drive of Windows is refused, with the reason.
 
 
-WSL2_KERNEL = "Linux version 5.15.153.1-microsoft-standard-WSL2 (root@x) (gcc 11.2.0) #1 SMP"
 WSL1 = "Linux version 4.4.0-19041-Microsoft (Microsoft@Microsoft.com) (gcc version 5.4.0)"
 DEBIAN = "Linux version 6.1.0-13-amd64 (debian-kernel@lists.debian.org)"
 MOUNTS = """none /mnt/wsl tmpfs rw 0 0
@@ -478,23 +488,27 @@ C:\\134 /mnt/late 9p rw 0 0
 @pytest.mark.parametrize(
     ("home", "version", "mounts", "refused"),
     [
-        ("/home/me/.local/share/csmd", WSL2_KERNEL, MOUNTS, False),
-        ("/mnt/c/Users/me/csmd", WSL2_KERNEL, MOUNTS, True),
+        ("/home/me/.local/share/csmd", WSL2, MOUNTS, False),
+        ("/mnt/c/Users/me/csmd", WSL2, MOUNTS, True),
         ("/mnt/c/Users/me/csmd", WSL1, MOUNTS, True),
         ("/mnt/c/Users/me/csmd", DEBIAN, MOUNTS, False),
-        ("/mnt/my disk/csmd", WSL2_KERNEL, MOUNTS, True),
-        ("/mnt/d/csmd", WSL2_KERNEL, MOUNTS, False),
-        ("/mnt/d/csmd", WSL2_KERNEL, "", True),
-        ("/mnt/late/csmd", WSL2_KERNEL, MOUNTS, True),
-        ("/mnt/data/csmd", WSL2_KERNEL, "", False),
-        ("/mnt/cc/csmd", WSL2_KERNEL, MOUNTS, False),
+        ("/mnt/my disk/csmd", WSL2, MOUNTS, True),
+        ("/mnt/d/csmd", WSL2, MOUNTS, False),
+        ("/mnt/d/csmd", WSL2, "", True),
+        ("/mnt/late/csmd", WSL2, MOUNTS, True),
+        ("/mnt/data/csmd", WSL2, "", False),
+        ("/mnt/cc/csmd", WSL2, MOUNTS, False),
     ],
 )
-def test_a_home_on_a_drive_of_windows_is_refused(home: str, version: str, mounts: str, refused: bool) -> None:
-    said = service.windows_refusal(Path(home), version=version, mounts=mounts)
-    assert bool(said) is refused
-    assert not refused or ("write-ahead log" in said and home in said)
+def test_a_home_on_a_drive_of_windows_is_refused(
+    home: str, version: str, mounts: str, refused: bool, linux: Callable[..., None]
+) -> None:
+    linux(version, mounts)
+    with pytest.raises(ConfigError, match=f"{home}.*write-ahead log") if refused else nullcontext():
+        service.check_home_disk(Path(home))
 
 
-def test_windows_linux_is_known_by_its_kernel() -> None:
-    assert [service.is_wsl(text) for text in (WSL2_KERNEL, WSL1, DEBIAN, "")] == [True, True, False, False]
+@pytest.mark.parametrize(("version", "is_wsl"), [(WSL2, True), (WSL1, True), (DEBIAN, False), ("", False)])
+def test_windows_linux_is_known_by_its_kernel(version: str, is_wsl: bool, linux: Callable[..., None]) -> None:
+    linux(version)
+    assert service.is_wsl() is is_wsl
