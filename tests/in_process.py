@@ -14,7 +14,7 @@ from machine import Machine
 from csmd.config import child_environment
 from csmd.daemon.context import now_iso
 from csmd.daemon.jobs import Background
-from csmd.daemon.server import Server, answering
+from csmd.daemon.server import Server, call_tool
 from csmd.embedding import supervisor
 from csmd.embedding.supervisor import Embedder
 from csmd.store import files
@@ -39,15 +39,7 @@ class Parts:
     def serve(self, *, status: Callable[[Any], Any] = lambda rows: {}, expect_failure: bool = False) -> Server:
         """A server that listens."""
         self.tools = replace(self.tools, status=status)
-        made = Server(
-            self.path,
-            self.store,
-            self.machine.config(),
-            self.embedder,
-            self.background,
-            self.tools,
-            ended=self.ended.set,
-        )
+        made = Server(self.path, self.background, self.tools, ended=self.ended.set)
         self.servers.append(made)
         made.start()
         assert made.ready.wait(30)
@@ -59,7 +51,7 @@ class Parts:
         lane = named(tool).lane
 
         def call(rows: Any) -> Any:
-            return run_to_end(answering(self.tools, self.background.context.noted, rows, tool, params))
+            return run_to_end(call_tool(self.tools, self.background.context.lookups, rows, tool, params))
 
         return call(None) if lane is None else self.store.read(call, lane=lane)
 

@@ -7,15 +7,15 @@ import sys
 
 from csmd.config import default_paths, started_by
 from csmd.daemon import logs
-from csmd.daemon.run import configuration, explaining, run
+from csmd.daemon.run import configuration, run, run_explained
 
 
 def main() -> int:
     """The exit code."""
     logs.keep_words_off_stderr()
-    faulthandler.enable()  # a watchdog's SIGABRT, or a fault of a library's, says where every thread stood
-    also = default_paths().complaint if started_by() != "detached" else None
-    return explaining(lambda: run(configuration()), also=also)
+    faulthandler.enable()  # after a watchdog's SIGABRT, or a library's fault, the trace of every thread
+    complaint = default_paths().complaint if started_by() != "detached" else None
+    return run_explained(lambda: run(configuration()), complaint=complaint)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import os
 import secrets
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 def iso(moment: datetime) -> str:
     """A moment as csmd writes times."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def now_iso() -> str:
@@ -48,12 +48,12 @@ def iso_before(seconds: float) -> str:
     return iso(datetime.now(UTC) - timedelta(seconds=seconds))
 
 
-def now_here() -> datetime:
+def local_now() -> datetime:
     """The time now in the zone of this machine: whose days people mean."""
     return datetime.now().astimezone()
 
 
-def here(at: str) -> datetime:
+def local_time(at: str) -> datetime:
     """A time of csmd's in the zone of this machine, as its clocks showed it then."""
     return datetime.fromisoformat(at).astimezone()
 
@@ -103,140 +103,126 @@ def log_outcome(job: Task) -> None:
     if job.state == "failed":
         log.warning("%s failed; whoever asked was told why", job.kind)
         return
-    result: dict[str, Any] = job.result
-    found = {name: len(value) if isinstance(value := result.get(name), list) else value for name, _ in RESULTS}
-    parts = [amount(value, word) for name, word in RESULTS if isinstance(value := found[name], int) and value]
-    if job.kind == "sync" and not (found["turns_new"] or found["memories_new"]):
+    result = job.result
+    if job.kind == "sync" and not (result.get("turns_new") or result.get("memories_new")):
         return
+    counts = {name: len(value) if isinstance(value, list) else value for name, value in result.items()}
+    parts = [amount(count, word) for name, word in RESULTS if isinstance(count := counts.get(name), int) and count]
     took = f" in {result['took_s']:.1f} s" if "took_s" in result else ""
     log.info("%s: %s%s", job.kind, ", ".join(parts) or "done", took)
 
 
-#: So many sessions that started last are known.
-MOST = 200
+#: Sessions whose last start is known; the oldest are forgotten first.
+MOST_STARTS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class _Start:
-    """A session's last start, and the event whose answer told what it was owed; "" while none did."""
+class PendingStarts:
+    """Owns which session starts were told nothing yet: a session's next prompt brings it, once; from any thread.
 
-    event: Event
-    told_by: str = ""
-
-
-class UnansweredStarts:
-    """Owns which starts were not told anything yet: a session's next prompt brings it, once; from any thread.
-
-    A busy machine or a hook that left a moment too early cost a session nothing but the place where its brief stands.
-    Kept in memory: after a restart the spool tells of the starts that nobody answered.
+    A busy machine, or a hook that left too early, costs a session nothing but the place where its brief stands.
+    Kept in memory: after a restart the spool holds the starts that nobody answered.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._starts: OrderedDict[str, _Start] = OrderedDict()
+        self._starts: dict[str, tuple[Event, str]] = {}
+        """Session -> its last start, and the id of the event whose answer settled it, "" while none did."""
 
-    def owe(self, start: Event) -> None:
-        """Notes a start that nobody was told of yet; not one before another of its session, nor one that was told since."""
+    def add(self, start: Event) -> None:
+        """Notes a start that was told nothing; not one before a known start of its session, nor that one again."""
         with self._lock:
             known = self._starts.get(start.session_id)
-            if known is not None and (known.event.at > start.at or known.event.id == start.id):
+            if known is not None and (known[0].at > start.at or known[0].id == start.id):
                 return
-            self._starts[start.session_id] = _Start(start)
-            self._starts.move_to_end(start.session_id)
-            while len(self._starts) > MOST:
-                self._starts.popitem(last=False)
+            self._starts.pop(start.session_id, None)
+            self._starts[start.session_id] = start, ""
+            if len(self._starts) > MOST_STARTS:
+                del self._starts[next(iter(self._starts))]
 
     def settle(self, session_id: str, *, by: str) -> None:
-        """Notes that the answer to an event told a session's start all that there was to tell."""
+        """Notes that the answer to the event `by` told a session's start all that there was to tell."""
         with self._lock:
             if session_id in self._starts:
-                self._starts[session_id] = _Start(self._starts[session_id].event, told_by=by)
+                self._starts[session_id] = self._starts[session_id][0], by
 
-    def unread(self, event: Event) -> None:
+    def reopen(self, event: Event) -> None:
         """Takes back what the answer to an event settled: its hook had left."""
         with self._lock:
-            known = self._starts.get(event.session_id)
-            if known is not None and known.told_by == event.id:
-                self._starts[event.session_id] = _Start(known.event)
+            start, settled_by = self._starts.get(event.session_id, (event, ""))
+            if settled_by == event.id:
+                self._starts[event.session_id] = start, ""
 
-    def of(self, session_id: str) -> Event | None:
-        """The start that a session's next prompt is to be told; None for nothing."""
-        with self._lock:
-            known = self._starts.get(session_id)
-            return None if known is None or known.told_by else known.event
+    def find(self, session_id: str) -> Event | None:
+        """The start that a session's next prompt is to be told; None for none."""
+        start, settled_by = self._starts.get(session_id, (None, ""))
+        return None if settled_by else start
 
 
-#: What was looked up is kept so long; with more waiting the oldest goes: a disk may be full for days.
-KEPT_S, MOST_WAITING = 90 * 86_400, 2_000
-#: The tools that look something up for somebody: (kind, the parameter with the words, what is counted in the answer).
-ASKED: Mapping[str, tuple[str, str, str]] = {
+#: Lookups are kept so long; while more than so many are unwritten the oldest goes: a disk may be full for days.
+KEPT_S, MOST_UNWRITTEN = 90 * 86_400, 2_000
+#: The tools that look something up: (kind, the parameter with the words, the list in the answer).
+LOOKUP_TOOLS: Mapping[str, tuple[str, str, str]] = {
     "csm_memory_search": ("search", "query", "hits"),
     "csm_memory_recall": ("recall", "prompt", "items"),
 }
 
 
 class LookupLog:
-    """Owns what is not written down yet; from any thread."""
+    """Owns the notes on what was looked up that are not in the store yet; from any thread."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._composed: deque[Composition] = deque(maxlen=MOST_WAITING)
-        self._recalled: deque[Lookup] = deque(maxlen=MOST_WAITING)
+        self._composed: deque[Composition] = deque(maxlen=MOST_UNWRITTEN)
+        self._recalled: deque[Lookup] = deque(maxlen=MOST_UNWRITTEN)
 
-    def composed(self, event: Event, brief: Brief, took_s: float) -> None:
-        """Notes what was composed for an event, and of a prompt that it was looked for."""
-        made = Composition(
+    def log_brief(self, event: Event, brief: Brief, took_s: float) -> None:
+        """Notes what was composed for an event, and for a prompt what was recalled."""
+        composed = Composition(
             at=event.at, session_id=event.session_id, event=event.name, chosen=len(brief.items), cut=brief.cut,
             tokens=brief.tokens, degraded=len(brief.degraded), ms=round(took_s * 1000),
         )  # fmt: skip
         with self._lock:
-            self._composed.append(made)
+            self._composed.append(composed)
         if event.name == "prompt":
-            self._asked("prompt", event.text, [item.score for item in brief.items], took_s)
+            self._log_lookup("prompt", event.text, [item.score for item in brief.items], took_s)
 
-    def answered(self, tool: str, params: Mapping[str, Any], result: Mapping[str, Any], took_s: float) -> None:
+    def log_call(self, tool: str, params: Mapping[str, Any], result: Mapping[str, Any], took_s: float) -> None:
         """Notes what a tool found, where it is one that looks something up."""
-        if tool in ASKED:
-            kind, words, found = ASKED[tool]
-            self._asked(kind, str(params[words]), [float(one["score"]) for one in result[found]], took_s)
+        if tool in LOOKUP_TOOLS:
+            kind, words, hits = LOOKUP_TOOLS[tool]
+            self._log_lookup(kind, str(params[words]), [float(hit["score"]) for hit in result[hits]], took_s)
 
-    def _asked(self, kind: str, words: str, scores: Sequence[float], took_s: float) -> None:
-        asked = Lookup(
+    def _log_lookup(self, kind: str, words: str, scores: Sequence[float], took_s: float) -> None:
+        recalled = Lookup(
             at=now_iso(), kind=kind, query_hash=tokens.keyed_hash(words, self._store.hash_key), results=len(scores),
             top=max(scores, default=0.0), ms=round(took_s * 1000),
         )  # fmt: skip
         with self._lock:
-            self._recalled.append(asked)
+            self._recalled.append(recalled)
 
-    def waiting(self) -> tuple[list[Composition], list[Lookup]]:
-        """What is not written down yet, the latest first."""
+    def unwritten(self) -> tuple[list[Composition], list[Lookup]]:
+        """What is not in the store yet, the latest first."""
         with self._lock:
             return list(reversed(self._composed)), list(reversed(self._recalled))
 
     def write(self) -> bool:
-        """Writes down what waits; whether there was any."""
+        """Writes the notes to the store; whether there were any."""
         with self._lock:
             composed, recalled = list(self._composed), list(self._recalled)
         if not composed and not recalled:
             return False
         before, key = iso_before(KEPT_S), self._store.hash_key
         self._store.write(lambda rows: activity.add_lookups(rows, composed, recalled, before=before, key=key))
-        with self._lock:  # what came meanwhile stands behind what was written
-            _drop(self._composed, composed)
-            _drop(self._recalled, recalled)
+        written = {id(note) for note in (*composed, *recalled)}
+        with self._lock:
+            self._composed = deque((note for note in self._composed if id(note) not in written), MOST_UNWRITTEN)
+            self._recalled = deque((note for note in self._recalled if id(note) not in written), MOST_UNWRITTEN)
         return True
 
 
-def _drop(waiting: deque[Any], written: Sequence[object]) -> None:
-    """Lets go of what was written; the oldest of it may have gone meanwhile for want of room."""
-    done = set(map(id, written))
-    while waiting and id(waiting[0]) in done:
-        waiting.popleft()
-
-
-#: Else who read the pauses before they changed could put what was known then in place of the new.
-_LOOKING = threading.Lock()
+#: Reading the pauses and putting them in place is one step: an older state must not replace a newer one.
+_READING_PAUSES = threading.Lock()
 #: Transcripts outside of every known directory that hooks may name before somebody looks.
 MOST_ELSEWHERE = 32
 
@@ -249,28 +235,24 @@ def transcript_roots(config: Config) -> list[Path]:
 
 def excludes(config: Config, pauses: PauseFile) -> Excludes:
     """What the user wants left out."""
-    settings = config.settings
-    return Excludes(
-        projects=settings.privacy_exclude, files=settings.files_left_out, is_off=files.has_off_mark, pauses=pauses
-    )  # fmt: skip
+    projects, paths = config.settings.privacy_exclude, config.settings.files_left_out
+    return Excludes(projects=projects, files=paths, is_off=files.has_off_mark, pauses=pauses)
 
 
-def look_at_pauses(pauses: PauseFile) -> bool:
-    """Reads the pauses again; a change is told."""
-    with _LOOKING:
+def read_pauses(pauses: PauseFile) -> bool:
+    """Reads the pauses again and logs a change; whether there was one."""
+    with _READING_PAUSES:
         changed = pauses.look()
-    if not changed:
-        return False
-    on = pauses().current(now_iso())
-    end = (
-        f"until {datetime.fromisoformat(on[1]).astimezone():%Y-%m-%d %H:%M}" if on and on[1] else "until it is resumed"
-    )
-    log.info("paused %s: nothing is captured", end) if on else log.info("not paused")
-    return True
+    if changed and (pause := pauses().current(now_iso())):
+        end = f"until {local_time(pause[1]):%Y-%m-%d %H:%M}" if pause[1] else "until it is resumed"
+        log.info("paused %s: nothing is captured", end)
+    elif changed:
+        log.info("not paused")
+    return changed
 
 
 class Context:
-    """Owns what waits for the background thread; hints and jobs come from any thread, the rest is that thread's own."""
+    """Owns what waits for the background thread: hints and tasks come from any thread, the rest is for that thread."""
 
     def __init__(self, store: Store, config: Config, embedder: Embedder) -> None:
         self.store = store
@@ -281,20 +263,20 @@ class Context:
         self.pauses = PauseFile(config.paths.pauses)
         self.excludes = excludes(config, self.pauses)
         self.excluded: set[Path] = set()
-        """Transcripts of projects that the user wants left out, as far as they were met."""
+        """Transcripts that were found to belong to a project that the user leaves out."""
         self.left_alone: set[Path] = set()
-        """What lies in the spool, is no event and cannot be removed."""
+        """Files in the spool that are no events and cannot be removed."""
         self.half_read: set[str] = set()
         """Transcripts of which a piece was read and the next is still to be."""
         self.backlog = Backlog()
-        self.noted = LookupLog(store)
-        self.owed = UnansweredStarts()
+        self.lookups = LookupLog(store)
+        self.starts = PendingStarts()
         self.reads: Task | None = None
-        """The job that reads, the latest first: what a transcript's words are worth is known when all are read."""
+        """The task that reads transcripts: what their words are worth is known when all are read."""
         self.live: set[str] = set()
-        """Transcripts that were hinted at meanwhile: they do not wait for it."""
+        """Transcripts that were hinted at meanwhile: they do not wait for that task."""
         self.heard_at = time.monotonic()
-        """When something was last heard of a session."""
+        """When a hook or a file last told of a session; monotonic."""
         self.read_until = 0.0
         self.wake = threading.Event()
         self._queue: deque[Task] = deque()
@@ -313,7 +295,7 @@ class Context:
         self.wake.set()
 
     def hint_of_hook(self, path: str) -> None:
-        """Says the same in a hook's name, which anybody can use: only of what lies where the assistant writes."""
+        """Hints at the transcript that a hook named, which anybody can call: only below the assistant's directories."""
         self.heard_at = time.monotonic()
         place = os.path.normpath(path)
         if any(Path(place).is_relative_to(folder / "projects") for folder in self.config.assistant_dirs):
@@ -360,19 +342,19 @@ class Context:
         return bool(self._hints)
 
     def take_task(self) -> Task | None:
-        """The job that waited longest, which waits no longer; None for none."""
+        """Takes the task that waited longest from the queue; None for none."""
         with self._lock:
             self.reads = self._queue.popleft() if self._queue else None
         return self.reads
 
     def take_hints(self) -> list[Path]:
-        """The transcripts that were hinted at since it was last asked."""
+        """Takes the transcripts that were hinted at since the last call."""
         with self._lock:
             hints, self._hints = list(self._hints), {}
         return [Path(path) for path in hints]
 
     def take_elsewhere(self) -> list[str]:
-        """The transcripts outside of every known directory that hooks have named since it was last asked."""
+        """Takes the transcripts outside of every known directory that hooks named since the last call."""
         with self._lock:
             named, self._elsewhere = list(self._elsewhere), {}
         return named
@@ -405,15 +387,11 @@ class Context:
         return None if directory is None else supervisor.model_identity(directory)
 
     def query_vector(self, *, deadline_s: float, start: bool) -> hybrid_search.Embed | None:
-        """How a query becomes a vector, or None when no model is installed."""
+        """The function that makes a query's vector, or None when no model is installed."""
         name = self.model_name()
         if name is None:
             return None
-
-        def vector(query: str) -> tuple[bytes, str]:
-            return self.embedder.embed([query], deadline_s=deadline_s, start=start)[0], name
-
-        return vector
+        return lambda query: (self.embedder.embed([query], deadline_s=deadline_s, start=start)[0], name)
 
     def guard(self, what: str, work: Callable[[], bool], *, about: str = "", strict: bool = False) -> bool:
         """One of the four catch-alls: a failing part is logged, shown in status, and the others go on.
@@ -427,15 +405,12 @@ class Context:
         except Exception as error:
             if strict and isinstance(error, StoreError):
                 raise
-            known = isinstance(error, CsmdError | OSError)
-            trouble = (
-                error.what if isinstance(error, CsmdError) else getattr(error, "strerror", "") or type(error).__name__
-            )
-            # The same trouble at every tick is one line in the log, not a thousand.
-            if self.trouble.get(place) != trouble:
-                said = logs.kind_of(error)
-                log.warning("%s: %s; `csmd status` says where", what, said, exc_info=None if known else error)
-            self.trouble[place] = trouble
+            is_known = isinstance(error, CsmdError | OSError)
+            what_failed = getattr(error, "what", "") or getattr(error, "strerror", "") or type(error).__name__
+            if self.trouble.get(place) != what_failed:  # the same trouble at every tick is one line in the log
+                kind = logs.kind_of(error)
+                log.warning("%s: %s; `csmd status` says where", what, kind, exc_info=None if is_known else error)
+            self.trouble[place] = what_failed
             return False
         if self.trouble.pop(place, None):
             log.info("%s: well again", what)

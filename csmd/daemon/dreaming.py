@@ -23,7 +23,7 @@ from csmd import machine
 from csmd.capture import instruction_files
 from csmd.config import boot_id
 from csmd.daemon import housekeeping, reading
-from csmd.daemon.context import Context, Task, carry_out, here, iso, now_iso
+from csmd.daemon.context import Context, Task, carry_out, iso, local_time, now_iso
 from csmd.dream import daily, gates, page_edits, page_files, reselection, steps, undo
 from csmd.dream.gates import Chosen, Holder, Seen, Verdict
 from csmd.dream.undo import EDITED
@@ -251,7 +251,7 @@ class Edited:
     def _withdraw(self) -> int:
         """Takes what was forgotten out of all that csmd wrote, of the days some in a step; in how many places it was looked for."""
         store, directory = self._context.store, self._context.config.paths.memory
-        days = daily.withdraw(store, directory, now=now_iso(), here=here)
+        days = daily.withdraw(store, directory, now=now_iso(), here=local_time)
         self._forgotten |= days > 0  # more may be left
         return page_files.withdraw(store, directory) + days
 
@@ -318,7 +318,7 @@ class Night:
     awaited: bool = False
     confirmed: bool = False
     now: Callable[[], str] = now_iso
-    here: daily.Here = here
+    here: daily.Here = local_time
 
 
 Step = Callable[[Night], Iterator[None]]

@@ -10,11 +10,11 @@ from typing import Any
 
 from csmd.config import Config
 from csmd.daemon import housekeeping, reading
-from csmd.daemon.context import Context, Task, iso_before, look_at_pauses, now_here, now_iso
+from csmd.daemon.context import Context, Task, iso_before, local_now, now_iso, read_pauses
 from csmd.daemon.dreaming import Dreaming, Edited
 from csmd.daemon.health import Alarms, Clients, describe_clients
 from csmd.daemon.housekeeping import Hourly, InstructionRefresh
-from csmd.daemon.injection import Rehearsing
+from csmd.daemon.injection import Rehearsal
 from csmd.daemon.scheduler import TICK_S, Job, Scheduler, Turn
 from csmd.daemon.stages import Awaited, Reindex, Stages
 from csmd.daemon.tasks import Tasks
@@ -43,7 +43,7 @@ class Background:
         self.reindex = Reindex(context)
         self.dreaming = Dreaming(context, self.edited)
         self.stages = Stages(context, self.reindex, self.dreaming)
-        self.rehearsing = Rehearsing(store, context.poke)
+        self.rehearsal = Rehearsal(store, context.poke)
         self.tasks = Tasks(
             context, instructed=self.instructed, edited=self.edited, reindex=self.reindex, stages=self.stages,
             dreaming=self.dreaming,
@@ -56,7 +56,7 @@ class Background:
         """Has the socket's thread call back when it comes by."""
         self.scheduler = Scheduler(
             context, self._table(), is_urgent=self._is_urgent,
-            endings={"task": self.tasks.close, "dream": self.dreaming.close, "notes": context.noted.write},
+            endings={"task": self.tasks.close, "dream": self.dreaming.close, "notes": context.lookups.write},
         )  # fmt: skip
 
     def _table(self) -> tuple[Job, ...]:
@@ -72,10 +72,10 @@ class Background:
 
         return (
             Job(name="mark", step=lambda _: self._take_away_mark(), when="always"),
-            Job(name="pauses", step=_quiet(lambda _: look_at_pauses(context.pauses)), when="always"),
+            Job(name="pauses", step=_quiet(lambda _: read_pauses(context.pauses)), when="always"),
             Job(name="alarms", step=lambda turn: self.alarms.step(turn.now), when="always"),
             Job(name="spool", step=lambda _: reading.replay(context)),
-            Job(name="rehearsal", step=lambda turn: self.rehearsing.step(turn.now)),
+            Job(name="rehearsal", step=lambda turn: self.rehearsal.step(turn.now)),
             Job(name="directories", step=_quiet(lambda _: self.clients.look())),
             Job(name="task", step=self.tasks.step, when="always"),
             Job(name="hints", step=look_at_hints),
@@ -98,7 +98,7 @@ class Background:
             Job(name="stages", step=self.stages.step),
             Job(name="checkpoint", step=self._checkpoint),
             Job(name="summary", step=_quiet(lambda turn: hourly.step(store, turn.now))),
-            Job(name="notes", step=_quiet(lambda _: context.noted.write()), every_s=housekeeping.NOTES_S),
+            Job(name="notes", step=_quiet(lambda _: context.lookups.write()), every_s=housekeeping.NOTES_S),
             Job(name="dream", step=self._dream, when="always"),
             Job(
                 name="backup", step=_quiet(lambda _: housekeeping.daily_backup(context)), when="idle",
@@ -111,10 +111,10 @@ class Background:
         context = self.context
         return ToolContext(
             store=context.store, config=context.config, embedder=context.embedder, excludes=context.excludes,
-            dreams=self.dreaming, now=now_iso, before=iso_before, here=now_here, monotonic=time.monotonic,
-            pauses=context.pauses, read_pauses=lambda: look_at_pauses(context.pauses), query_vector=context.query_vector,
+            dreams=self.dreaming, now=now_iso, before=iso_before, here=local_now, monotonic=time.monotonic,
+            pauses=context.pauses, read_pauses=lambda: read_pauses(context.pauses), query_vector=context.query_vector,
             submit=lambda kind, **order: context.submit(Task(kind=kind, **order)).id, job=context.tasks.get,
-            poke=context.poke, hint=context.hint, hint_of_hook=context.hint_of_hook, unwritten=context.noted.waiting,
+            poke=context.poke, hint=context.hint, hint_of_hook=context.hint_of_hook, unwritten=context.lookups.unwritten,
             forget_lines=self.edited.forget, alarms=self.alarms.shown, status=lambda rows: status(rows, self),
             clients=lambda rows: describe_clients(rows, context.config),
         )  # fmt: skip
@@ -132,7 +132,7 @@ class Background:
 
     def expect(self, project: int) -> None:
         """Says that a session begins in a project: its next prompt is rehearsed."""
-        self.rehearsing.expect(project)
+        self.rehearsal.expect(project)
         self.context.poke()
 
     # --- steps that concern several parts

@@ -203,7 +203,7 @@ def _begin(context: Context, path: Path) -> Begun:
 def _finish(context: Context, begun: Begun) -> bool:
     path = begun.path
     try:
-        is_owed = begun.written.result()
+        is_pending = begun.written.result()
     except FileNotFoundError:
         return False
     except BadInput as error:
@@ -219,9 +219,9 @@ def _finish(context: Context, begun: Begun) -> bool:
     else:
         context.hint_of_hook(begun.transcript)
         if begun.event is not None:
-            context.owed.unread(begun.event)
-            if is_owed:
-                context.owed.owe(begun.event)
+            context.starts.reopen(begun.event)
+            if is_pending:
+                context.starts.add(begun.event)
         path.unlink(missing_ok=True)
     return True
 

@@ -22,7 +22,7 @@ from csmd.capture.project_identity import Places
 from csmd.config import Config
 from csmd.daemon import context, logs, reading
 from csmd.daemon.context import now_iso
-from csmd.daemon.run import alone, configuration, explaining
+from csmd.daemon.run import configuration, hold_instance_lock, run_explained
 from csmd.errors import BadInput, Damaged, StoreError
 from csmd.exclusions import PauseFile
 from csmd.privacy.redaction import choose_words
@@ -208,7 +208,7 @@ def _finish(store: Store) -> None:
 @contextlib.contextmanager
 def _workshop(config: Config) -> Iterator[Path]:
     """A private directory for what is being made, in a home that no daemon serves; gone afterwards."""
-    with alone(config.paths):
+    with hold_instance_lock(config.paths):
         folder = config.paths.home / WORKSHOP
         shutil.rmtree(folder, ignore_errors=True)  # of one that was killed
         try:
@@ -273,7 +273,7 @@ def main(arguments: list[str]) -> int:
         report = restore(config, rest[0], dry_run=dry_run) if verb == "restore" else repair(config, dry_run=dry_run)
         print(wire.pretty(report))  # noqa: T201
 
-    return explaining(perform)
+    return run_explained(perform)
 
 
 if __name__ == "__main__":

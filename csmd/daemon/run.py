@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import logging
 import os
@@ -17,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import filelock
@@ -27,7 +27,7 @@ from csmd.config import Config, boot_id, child_environment, default_paths, load,
 from csmd.daemon import dreaming, logs, stages, tasks
 from csmd.daemon.context import now_iso
 from csmd.daemon.jobs import Background
-from csmd.daemon.server import Server
+from csmd.daemon.server import Server, WakePipe
 from csmd.daemon.state import status
 from csmd.daemon.watch import Watch
 from csmd.embedding import supervisor
@@ -38,68 +38,62 @@ from csmd.privacy.redaction import choose_words, redact
 from csmd.store import files
 from csmd.store.core import Store
 
-#: What a disk says that is full, broken or not to be written: no fault of ours.
-DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+log = logging.getLogger(__name__)
+
+#: Errors of a disk that is full, broken or not to be written: no fault of ours.
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+#: A write that takes longer than this is stuck.
+WRITER_PATIENCE_S = 600.0
+#: Of the service manager's patience: how often it is told, and how long the socket's thread may take to answer.
+TELL, ANSWER = 1 / 4, 1 / 2
+#: A socket's path may be this long on Linux (107) and macOS (103).
+SOCKET_PATH_LIMIT = 103
+#: A thread that works in Python gives way after this. With 5 ms, as it is by default, a hook's write of 40 statements takes
+#: 10 ms beside a stage or a dream that plans, with 1 ms 2-5, with this less: each statement waits for its turn anew.
+GIVE_WAY_S = 0.0002
+#: How often the main thread looks for directories of the assistant that appeared or were made anew.
+LOOK_S = 60.0
 
 
 def configuration() -> Config:
     """The configuration in force, with the assistant's directories that `csmd install` recorded."""
     paths = default_paths()
-    record = files.read_json(paths.install_record) or {}
-    recorded = record.get("assistant_dirs")
+    recorded = (files.read_json(paths.install_record) or {}).get("assistant_dirs")
     extra = tuple(Path(str(folder)) for folder in recorded) if isinstance(recorded, list) else ()
     return load(paths=paths, extra_dirs=extra)
 
 
-def explaining(work: Callable[[], None], *, also: Path | None = None) -> int:
-    """Does what a process is for; the exit code. What stops it is said on stderr, and to the file `also`.
+def run_explained(work: Callable[[], None], *, complaint: Path | None = None) -> int:
+    """Does what a process is for; its exit code. An error is explained on stderr and in the file `complaint`.
 
-    A service manager has our stderr for itself: there `csmd start` finds in that file why the daemon ended.
+    A service manager has our stderr for itself: `csmd start` finds in that file why the daemon ended.
     """
     try:
         work()
+        return 0
     except CsmdError as error:
-        _say(redact(error.what, Counter()), error.hint, also)
-        return error.exit_code
+        exit_code, what, hint = error.exit_code, redact(error.what, Counter()), error.hint
     except OSError as error:
-        if error.errno not in DISK:
+        if error.errno not in DISK_ERRORS:
             raise
-        place = error.filename or "the home"
-        _say(
-            f"{place}: {error.strerror}",
-            "free some space, or make that directory writable; hooks spool meanwhile",
-            also,
-        )
-        return 1
-    return 0
+        exit_code, what = 1, f"{error.filename or 'the home'}: {error.strerror}"
+        hint = "free some space, or make that directory writable; hooks spool meanwhile"
+    explained = f"csmd: {what}\n" + (f"  try: {hint}\n" if hint else "")
+    sys.stderr.write(explained)
+    if complaint is not None:
+        with suppress(OSError, CsmdError):  # that no file can be written is often what is explained
+            files.write_atomic(complaint, explained.encode("utf-8", "replace"))
+    return exit_code
 
 
-def _say(what: str, hint: str, also: Path | None) -> None:
-    said = f"csmd: {what}\n" + (f"  try: {hint}\n" if hint else "")
-    sys.stderr.write(said)
-    if also is not None:
-        with suppress(OSError, CsmdError):  # that no file can be written is often what is told
-            files.write_atomic(also, said.encode("utf-8", "replace"))
+def notify_manager(address: str, *state: str) -> None:
+    """Sends assignments to the service manager as sd_notify(3) does; nothing where it is gone.
 
-
-#: A write that takes longer than this is no write any more.
-WRITER_PATIENCE_S = 600.0
-#: Of the manager's patience: how often it is told, and how long the socket's thread may take to answer.
-TELL, ANSWER = 1 / 4, 1 / 2
-
-
-@dataclass(frozen=True, slots=True)
-class Notify:
-    """The manager's socket (a path, or @ and an abstract name); "" for none."""
-
-    address: str
-
-    def tell(self, *state: str) -> None:
-        """Sends assignments as sd_notify(3) has them; a manager that is gone hears nothing, and that harms nobody."""
-        if not self.address:
-            return
-        place = "\0" + self.address[1:] if self.address.startswith("@") else self.address
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
+    `address` is its socket: a path, @ and an abstract name, or "" for none.
+    """
+    if address:
+        place = "\0" + address[1:] if address.startswith("@") else address
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
             out.settimeout(1.0)
             out.connect(place)
             out.send("\n".join(state).encode("utf-8", "replace"))
@@ -107,7 +101,7 @@ class Notify:
 
 @dataclass(slots=True)
 class Part:
-    """Something that must not stand still: `ask` has it call back, `patience_s` is how long that may take."""
+    """A thread that must not get stuck: `ask` has it call back, which may take `patience_s`."""
 
     ask: Callable[[Callable[[], None]], None]
     patience_s: float
@@ -117,14 +111,13 @@ class Part:
     def _answered(self) -> None:
         self.asked_at = None
 
-    def stands_still(self, now: float) -> bool:
+    def is_stuck(self, now: float) -> bool:
         """Whether the open question is older than it may be; where none is open, one is put."""
         if self.asked_at is None:
             self.asked_at = now
             self.ask(self._answered)
-        # It may have answered at once, on this thread or its own.
-        since = self.asked_at
-        return since is not None and now - since > self.patience_s
+        asked_at = self.asked_at  # it may have answered at once, on this thread or its own
+        return asked_at is not None and now - asked_at > self.patience_s
 
 
 def ask_writer(store: Store, answered: Callable[[], None]) -> None:
@@ -138,24 +131,24 @@ def ask_writer(store: Store, answered: Callable[[], None]) -> None:
 
 
 class Watchdog(threading.Thread):
-    """Owns the thread that tells the manager every few seconds that csmd is alive, as long as every part is."""
+    """Owns the thread that tells the service manager that csmd is alive, as long as no part is stuck."""
 
-    def __init__(self, notify: Notify, patience_s: float, parts: Mapping[str, Part]) -> None:
+    def __init__(self, address: str, patience_s: float, parts: Mapping[str, Part]) -> None:
         super().__init__(name="csmd-watchdog")
-        self._notify = notify
+        self._address = address
         self._every_s = patience_s * TELL
         self._parts = parts
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        while not self._stopping.is_set():
+        self.step(time.monotonic())
+        while not self._stopping.wait(self._every_s):
             self.step(time.monotonic())
-            self._stopping.wait(self._every_s)
 
     def step(self, now: float) -> str:
-        """Tells the manager what is so at the monotonic time `now`; the parts that stand still, by name."""
-        stuck = ", ".join([name for name, part in self._parts.items() if part.stands_still(now)])
-        self._notify.tell(f"STATUS={stuck} stands still" if stuck else "WATCHDOG=1")
+        """Tells the manager how csmd is at the monotonic time `now`; the parts that are stuck, by name."""
+        stuck = ", ".join([name for name, part in self._parts.items() if part.is_stuck(now)])
+        notify_manager(self._address, f"STATUS={stuck} stands still" if stuck else "WATCHDOG=1")
         return stuck
 
     def stop(self) -> None:
@@ -164,29 +157,12 @@ class Watchdog(threading.Thread):
         self.join()
 
 
-def watching(
-    notify: Notify, patience_s: float, *, server: Callable[[Callable[[], None]], None], store: Store
-) -> Watchdog:
-    """The watchdog of a daemon, for a manager of that patience; not yet started."""
-    return Watchdog(
-        notify,
-        patience_s,
-        {
-            "the socket's thread": Part(server, patience_s * ANSWER),
-            "the writer": Part(lambda answered: ask_writer(store, answered), WRITER_PATIENCE_S),
-        },
-    )
-
-
-log = logging.getLogger(__name__)
-
-#: A socket's path may be this long on Linux (107) and macOS (103).
-SOCKET_PATH_LIMIT = 103
-#: A thread that works in Python gives way after this. With 5 ms, as it is by default, a hook's write of 40 statements takes
-#: 10 ms beside a stage or a dream that plans, with 1 ms 2-5, with this less: each statement waits for its turn anew.
-GIVE_WAY_S = 0.0002
-#: How often the main thread looks for directories of the assistant that appeared or were made anew.
-LOOK_S = 60.0
+def watched_parts(server: Callable[[Callable[[], None]], None], store: Store, patience_s: float) -> dict[str, Part]:
+    """The parts of a daemon that must not get stuck, for a manager of that patience."""
+    return {
+        "the socket's thread": Part(server, patience_s * ANSWER),
+        "the writer": Part(partial(ask_writer, store), WRITER_PATIENCE_S),
+    }
 
 
 def socket_path(home: Path) -> Path:
@@ -198,28 +174,28 @@ def socket_path(home: Path) -> Path:
 
 
 def run(config: Config) -> None:
-    """Runs the daemon until SIGTERM or SIGINT; AlreadyRunning when another one serves this home."""
+    """Runs the daemon until SIGTERM, SIGINT or SIGHUP; AlreadyRunning when another one serves this home."""
     os.umask(0o077)
     stages.few_arenas()
     sys.setswitchinterval(GIVE_WAY_S)
     address, patience_s = take_notify_socket()
-    with alone(config.paths):
+    with hold_instance_lock(config.paths):
         logs.configure(config)
         choose_words(config.settings.privacy_redact)
         try:
-            _serve(config, Notify(address), patience_s)
+            _serve(config, address, patience_s)
         except Damaged:
             log.error("the database is damaged: nothing is taken in until `csmd repair`, hooks spool")
             raise
 
 
 @contextmanager
-def alone(paths: Paths) -> Iterator[None]:
+def hold_instance_lock(paths: Paths) -> Iterator[None]:
     """Holds the instance lock of a home, its directories made; AlreadyRunning when another process has it."""
+    lock = filelock.FileLock(paths.lock, mode=0o600)
     try:
         for directory in (paths.home, paths.run_dir, paths.spool, paths.models):
             files.make_private(directory)
-        lock = filelock.FileLock(paths.lock, mode=0o600)
         lock.acquire(timeout=0)
     except filelock.Timeout:
         raise AlreadyRunning(
@@ -236,10 +212,13 @@ def alone(paths: Paths) -> Iterator[None]:
         lock.release()
 
 
-def _serve(config: Config, notify: Notify, patience_s: float) -> None:
+def _serve(config: Config, address: str, patience_s: float) -> None:
     paths = config.paths
     with ExitStack() as ending:  # whatever fails on the way, up or down: every part that was begun is ended
-        stop = _StopMark(ending)
+        stop = WakePipe()
+        ending.callback(stop.close)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            ending.callback(signal.signal, number, signal.signal(number, lambda *_: stop.wake()))
         ending.callback(paths.instance.unlink, missing_ok=True)  # the last: until then `csmd stop` waits for us
         log.info("csmd %s starts, pid %d", csmd.__version__, os.getpid())
         store = Store(paths.database, now=now_iso())
@@ -254,15 +233,16 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
         started, meter = time.monotonic(), Meter()
 
         background = Background(store, config, embedder)
-        tasks.resume_purge(background.context)
-        dreaming.resume_dreams(background.context)
-        watch = Watch(background.hint, background.instructed.touch)
-        background.is_watched = lambda: not watch.trouble and watch.roots == sorted(background.context.roots())
+        context, instructed = background.context, background.instructed
+        tasks.resume_purge(context)
+        dreaming.resume_dreams(context)
+        watch = Watch(background.hint, instructed.touch)
+        background.is_watched = lambda: not watch.trouble and watch.roots == sorted(context.roots())
         path = socket_path(paths.home)
         tools = background.tool_context(
             lambda rows, own: status(rows, own, watch, meter, started, paused=tools.paused())
         )
-        server = Server(path, store, config, embedder, background, tools, ended=stop.set)
+        server = Server(path, background, tools, ended=stop.wake)
         background.ask_server = server.ask
         server.start()
         server.ready.wait()
@@ -285,64 +265,35 @@ def _serve(config: Config, notify: Notify, patience_s: float) -> None:
         # A hook that comes while we end finds no endpoint and spools at once.
         ending.callback(paths.endpoint.unlink, missing_ok=True)
         ending.callback(log.info, "stopping")
-        ending.callback(notify.tell, "STOPPING=1")
+        ending.callback(notify_manager, address, "STOPPING=1")
         # Before anybody is told where to ask: a mark that a hook makes from now on is about this daemon.
         paths.stopped_mark.unlink(missing_ok=True)
         paths.hung_mark.unlink(missing_ok=True)
         files.write_atomic(paths.endpoint, f"{path}\n".encode())
-        watch.follow(background.context.roots(), alone=background.instructed.folders())
+        watch.follow(context.roots(), alone=instructed.folders())
         background.scheduler.start()
-        words = (
-            "search by words and meaning" if background.context.model_name() else "search by words: no embedding model"
-        )
-        on = background.context.pauses().current(now_iso())
         log.info(
             "listening, directories of transcripts: %d, %s%s",
-            len(background.context.roots()),
-            words,
-            ", paused" if on else "",
+            len(context.roots()),
+            "search by words and meaning" if context.model_name() else "search by words: no embedding model",
+            ", paused" if tools.paused() else "",
         )
         if started_by() != "detached":  # else it is our stderr
             paths.complaint.unlink(missing_ok=True)
-        notify.tell("READY=1", f"STATUS=csmd {csmd.__version__} takes in what happens")
+        notify_manager(address, "READY=1", f"STATUS=csmd {csmd.__version__} takes in what happens")
         if patience_s:
-            watchdog = watching(notify, patience_s, server=server.ask, store=store)
+            watchdog = Watchdog(address, patience_s, watched_parts(server.ask, store, patience_s))
             ending.callback(watchdog.stop)
             watchdog.start()
-        while not stop.wait(LOOK_S):
+        poll = select.poll()
+        poll.register(stop, select.POLLIN)
+        while not poll.poll(LOOK_S * 1000):
             meter.usage(os.getpid())  # so that `csmd status` can say what it cost lately
-            if watch.follow(
-                background.context.roots(), alone=background.instructed.folders()
-            ):  # a directory that appeared: its transcripts are read at once
+            # The transcripts of a directory that appeared are read at once.
+            if watch.follow(context.roots(), alone=instructed.folders()):
                 background.sweep_soon()
         if server.failure:
             raise CsmdError(server.failure, hint="look at the log and restart the daemon")
-
-
-class _StopMark:
-    """Owns a pipe that signal handlers and the server's end write to, and the main thread waits on.
-
-    Not a threading.Event: its lock is not to be taken by a handler that interrupts the very wait that holds it.
-    """
-
-    def __init__(self, ending: ExitStack) -> None:
-        self._out, self._in = os.pipe()
-        ending.callback(os.close, self._out)
-        ending.callback(os.close, self._in)
-        os.set_blocking(self._in, False)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            ending.callback(signal.signal, number, signal.signal(number, lambda *_: self.set()))
-
-    def set(self) -> None:
-        """Asks for the end; from any thread or signal handler."""
-        with suppress(BlockingIOError):
-            os.write(self._in, b"!")
-
-    def wait(self, seconds: float) -> bool:
-        """Whether the end was asked for within this time."""
-        poll = select.poll()
-        poll.register(self._out, select.POLLIN)
-        return bool(poll.poll(seconds * 1000))
 
 
 def _end_threads(server: Server, background: Background, watch: Watch) -> None:

@@ -1,7 +1,7 @@
 """The ROUTER socket: requests in, each answered once, hooks before their deadline.
 
-A hook without an answer takes the daemon for hung, and hooks are then silent for a while. So one that is about to leave
-is told how it stands: what is stored is acknowledged, what is not it is to spool; a replay is known by its id.
+A hook that gets no answer takes the daemon for hung, and hooks are silent for a while. So a hook whose deadline is near
+is answered as it stands: `ok` where its event is stored, else `retry`, upon which it spools; a replay is known by its id.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import logging
 import math
-import os
 import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,29 +25,43 @@ import zmq
 from csmd import wire
 from csmd.capture import ingest
 from csmd.capture.ingest import Decoded
-from csmd.config import Config
 from csmd.daemon import injection
 from csmd.daemon.context import LookupLog, now_iso
 from csmd.daemon.injection import Injection
 from csmd.daemon.jobs import Background
-from csmd.embedding.supervisor import Embedder
 from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
 from csmd.hosts.claude import hooks
-from csmd.model import Event, Project
+from csmd.model import Event
 from csmd.store import activity, files
-from csmd.store.core import Ended, Lane, Precedence, Store, run_briefly, run_to_end
+from csmd.store.core import Ended, Lane, Precedence, run_briefly, run_to_end
 from csmd.store.sqlite import Rows
 from csmd.tools import TOOLS, named
 from csmd.tools.registry import ToolContext
 from csmd.wire import Reply, Request
 
-#: A hook is sent off so long before its deadline.
+log = logging.getLogger(__name__)
+
+#: A hook is answered as it stands so long before its deadline.
 LAST_S = 0.008
+#: Of a hook's deadline: kept for the way back, and for the commit of the receipt.
+MARGIN_S, RECEIPT_S = 0.015, 0.01
+#: The longest patience that a caller can have.
+LONGEST_MS = 3_600_000
+#: Requests taken from the socket before the others are looked at.
+AT_ONCE = 200
+#: Requests that a stopping daemon still answers, with `retry`.
+LATE_LIMIT = 10_000
+#: A longer payload is decoded on a reader's thread, so that the other hooks are served meanwhile.
+DECODED_HERE_BYTES = 256 * 1024
+INTERNAL_ERROR = b'{"error":"internal error, see the log"}'
+
+#: The steps of an exchange: yields each future that it waits for, is sent its result, returns the body of the answer.
+Steps = Generator[Future[Any], Any, bytes]
 
 
-@dataclass(slots=True)
-class Waiting:
-    """A request whose answer is not ready yet; `until` is monotonic, `stored` says that its event is on the disk."""
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """A request and whether it has its answer; `until` is monotonic, `stored` says that its event is committed."""
 
     identity: bytes
     request: Request
@@ -55,96 +69,103 @@ class Waiting:
     stored: bool = False
     answered: bool = False
 
+    @property
+    def is_hook(self) -> bool:
+        """Whether a hook waits for the answer."""
+        return self.request.verb == "event"
+
 
 class WaitingRoom:
-    """Owns who waits; for the socket's thread alone. The background gives way while a hook is inside."""
+    """Owns the exchanges that wait; for the socket's thread alone. The background gives way while a hook is inside."""
 
     def __init__(self, send: Callable[[bytes, Reply], None], precedence: Precedence) -> None:
         self._send = send
         self._precedence = precedence
-        self._inside: dict[int, Waiting] = {}
-        self._next_leaves = math.inf
+        self._exchanges: set[Exchange] = set()
 
     def __len__(self) -> int:
-        return len(self._inside)
+        return len(self._exchanges)
 
-    def take_in(self, waiting: Waiting) -> None:
-        """Has a request wait, unless it was answered already."""
-        if not waiting.answered:
-            self._inside[id(waiting)] = waiting
-            if waiting.request.verb == "event":
+    def admit(self, exchange: Exchange) -> None:
+        """Has an exchange wait, unless it was answered already."""
+        if not exchange.answered:
+            self._exchanges.add(exchange)
+            if exchange.is_hook:
                 self._precedence.say(answering=True)
 
-    def answer(self, waiting: Waiting, reply: Reply) -> None:
-        """Sends a request its one answer; one that is made after a hook was sent off goes nowhere."""
-        self._inside.pop(id(waiting), None)
-        if not waiting.answered:
-            waiting.answered = True
-            self._send(waiting.identity, reply)
-            if waiting.request.verb == "event":
-                self._precedence.say(answering=any(one.request.verb == "event" for one in self._inside.values()))
+    def answer(self, exchange: Exchange, reply: Reply) -> None:
+        """Sends a request its one answer; any further one is dropped."""
+        self._exchanges.discard(exchange)
+        if not exchange.answered:
+            exchange.answered = True
+            self._send(exchange.identity, reply)
+            if exchange.is_hook:
+                self._precedence.say(answering=any(other.is_hook for other in self._exchanges))
 
-    def patience_ms(self) -> int | None:
-        """Until the first hook has to be sent off; None while none waits."""
-        hooks = [one.until for one in self._inside.values() if one.request.verb == "event"]
-        self._next_leaves = min(hooks, default=math.inf) - LAST_S
-        return max(0, math.ceil((self._next_leaves - time.monotonic()) * 1000)) if hooks else None
+    def timeout_ms(self) -> int | None:
+        """Milliseconds until a hook has to be answered as it stands; None while no hook waits."""
+        ends = [exchange.until for exchange in self._exchanges if exchange.is_hook]
+        return max(0, math.ceil((min(ends) - LAST_S - time.monotonic()) * 1000)) if ends else None
 
-    def send_off(self, now: float) -> None:
-        """Answers the hooks that are about to leave at the monotonic time `now`."""
-        if now < self._next_leaves:
-            return
-        for waiting in list(self._inside.values()):
-            if waiting.request.verb == "event" and now >= waiting.until - LAST_S:
-                self.answer(waiting, Reply(status="ok" if waiting.stored else "retry"))
+    def answer_late(self, now: float) -> None:
+        """Answers the hooks whose deadline is near at the monotonic time `now`."""
+        for exchange in [one for one in self._exchanges if one.is_hook and now >= one.until - LAST_S]:
+            self.answer(exchange, Reply(status="ok" if exchange.stored else "retry"))
 
     def turn_away(self) -> None:
         """Answers everybody with `retry`."""
-        for waiting in list(self._inside.values()):
-            self.answer(waiting, Reply(status="retry"))
+        for exchange in list(self._exchanges):
+            self.answer(exchange, Reply(status="retry"))
 
 
-log = logging.getLogger(__name__)
+class WakePipe:
+    """Owns a pipe that wakes the thread that polls it; `wake` from any thread, and from a signal's handler."""
 
-#: Kept back from a hook's deadline for the way home, and of what is left for the commit of what it is told.
-MARGIN_S, RECEIPT_S = 0.015, 0.01
-#: Requests that are still answered, with `retry`, by a daemon that stops.
-LATE_LIMIT = 10_000
-#: A longer payload is decoded on a reader's thread, so that the other hooks are served meanwhile.
-DECODED_HERE_BYTES = 256 * 1024
+    def __init__(self) -> None:
+        self._out, self._in = socket.socketpair()
+        self._out.setblocking(False)
+        self._in.setblocking(False)
+        # A descriptor that another thread closes before the byte is sent may be somebody else's already.
+        self._lock = threading.RLock()
+
+    def fileno(self) -> int:
+        """The descriptor to poll."""
+        return self._out.fileno()
+
+    def wake(self) -> None:
+        """Makes the pipe readable; nothing once it is closed."""
+        with self._lock, suppress(OSError):  # where it is full it is readable
+            self._in.send(b"!")
+
+    def drain(self) -> None:
+        """Reads what was written."""
+        with suppress(BlockingIOError):
+            while self._out.recv(4096):
+                pass
+
+    def close(self) -> None:
+        """Closes both ends."""
+        with self._lock:
+            self._in.close()
+            self._out.close()
 
 
 class Server(threading.Thread):
     """Owns the ROUTER socket; `start` it, wait for `ready`, look at `failure`, `stop` it. Calls `ended` at its end."""
 
-    def __init__(
-        self,
-        path: Path,
-        store: Store,
-        config: Config,
-        embedder: Embedder,
-        background: Background,
-        tools: ToolContext,
-        *,
-        ended: Callable[[], None],
-    ) -> None:
+    def __init__(self, path: Path, background: Background, tools: ToolContext, *, ended: Callable[[], None]) -> None:
         super().__init__(name="csmd-server")
-        self._ended = ended
         self.path = path
-        self.store = store
-        self.config = config
-        self.embedder = embedder
         self.background = background
         self.tools = tools
+        self.store = background.context.store
+        self.embedder = background.context.embedder
         self.ready = threading.Event()
-        self.failure: str = ""
+        self.failure = ""
+        self._ended = ended
         self._inbox: deque[Callable[[], None]] = deque()
-        self._waiting = WaitingRoom(self._send, store.precedence)
-        self._wake_out, self._wake_in = socket.socketpair()
-        self._wake_out.setblocking(False)
-        self._wake_in.setblocking(False)
-        # Held while a byte is sent: a descriptor closed meanwhile may be somebody else's already.
-        self._wake_lock = threading.Lock()
+        self._waiting = WaitingRoom(self._send, self.store.precedence)
+        self._pipe = WakePipe()
         self._stopping = threading.Event()
         self._router: zmq.Socket[bytes] | None = None
         self._warming: threading.Thread | None = None
@@ -152,181 +173,171 @@ class Server(threading.Thread):
     def stop(self) -> None:
         """Answers everybody who waits with `retry`, so that they spool at once, and ends."""
         self._stopping.set()
-        self._wake()
+        self._pipe.wake()
 
     def ask(self, answered: Callable[[], None]) -> None:
         """Has the socket's thread call back when it comes by; from any thread."""
         self._inbox.append(answered)
-        self._wake()
+        self._pipe.wake()
 
     def run(self) -> None:
         try:
-            self._listen()
+            with zmq.Context() as ctx, ctx.socket(zmq.ROUTER) as router:
+                self._serve(router)
         except Exception as error:
             log.exception("the socket's thread failed")
             self.failure = f"the socket's thread failed: {type(error).__name__}"
         finally:
-            with self._wake_lock:
-                self._wake_in.close()
-                self._wake_out.close()
+            self._pipe.close()
             self.ready.set()
             self._ended()
 
-    def _listen(self) -> None:
-        ctx = zmq.Context()
-        router: zmq.Socket[bytes] = ctx.socket(zmq.ROUTER)
+    def _serve(self, router: zmq.Socket[bytes]) -> None:
         router.setsockopt(zmq.LINGER, 200)
         router.setsockopt(zmq.MAXMSGSIZE, wire.MAX_BODY_BYTES + 4096)
         router.setsockopt(zmq.RCVHWM, 10_000)
         try:
             files.clear_stale_socket(self.path)
-            old = os.umask(0o077)
-            try:
-                router.bind(f"ipc://{self.path}")
-            finally:
-                os.umask(old)
+            router.bind(f"ipc://{self.path}")
             self.path.chmod(0o600)
         except (OSError, CsmdError, zmq.ZMQError) as error:
             self.failure = f"cannot listen on {self.path}: {error}"
-            router.close(0)
-            ctx.term()
             return
         self._router = router
         poller = zmq.Poller()
         poller.register(router, zmq.POLLIN)
-        poller.register(self._wake_out, zmq.POLLIN)
+        poller.register(self._pipe.fileno(), zmq.POLLIN)
         self.ready.set()
-        try:
-            while not self._stopping.is_set():
-                for source, _ in poller.poll(self._waiting.patience_ms()):
-                    if source is router:
-                        self._receive(router)
-                    else:
-                        self._drain_wakes()
-                self._work()
-                self._waiting.send_off(time.monotonic())
-            self._turn_away(router)
-        finally:
-            router.close()
-            ctx.term()
-
-    def _turn_away(self, router: zmq.Socket[bytes]) -> None:
-        """The last answers: `retry` to who waits for the store, and to who came too late to be looked at."""
+        while not self._stopping.is_set():
+            for source, _ in poller.poll(self._waiting.timeout_ms()):
+                if source is router:
+                    self._receive(router)
+                else:
+                    self._pipe.drain()
+            while self._inbox:
+                self._inbox.popleft()()
+            self._waiting.answer_late(time.monotonic())
         self._waiting.turn_away()
-        for _ in range(LATE_LIMIT):
-            try:
-                identity = router.recv_multipart(zmq.NOBLOCK)[0]
-            except zmq.Again:
-                return
-            self._send(identity, Reply(status="retry"))
+        with suppress(zmq.Again):
+            for _ in range(LATE_LIMIT):
+                self._send(router.recv_multipart(zmq.NOBLOCK)[0], Reply(status="retry"))
 
     def _receive(self, router: zmq.Socket[bytes]) -> None:
-        for _ in range(200):
+        for _ in range(AT_ONCE):
             try:
-                frames = router.recv_multipart(zmq.NOBLOCK)
+                identity, *frames = router.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
                 return
-            identity, rest = frames[0], frames[1:]
-            # One of the four catch-alls: whatever one peer sends, the others are served.
             try:
-                self._dispatch(identity, wire.decode_request(rest))
+                request = wire.decode_request(frames)
             except BadInput as error:
-                log.warning("a malformed request: %s, %d frames", type(error).__name__, len(rest))
+                log.warning("a malformed request: %s, %d frames", type(error).__name__, len(frames))
                 self._send(identity, Reply(status="error", body=_problem(error)))
-            except StoreError as error:
-                self._send(identity, Reply(status="refused", body=_problem(error)))
-            except Exception:
-                log.exception("dispatch failed")
-                self._send(identity, Reply(status="error", body=b'{"error":"internal error, see the log"}'))
+            else:
+                self._dispatch(identity, request)
 
     def _dispatch(self, identity: bytes, request: Request) -> None:
         if request.proto > wire.PROTO:
             self._send(identity, Reply(status="upgrade"))
             return
-        patience = min(max(request.deadline_ms, 0), 3_600_000) / 1000
-        waiting = Waiting(identity, request, time.monotonic() + patience)
-        if request.verb == "event":
-            self._event(waiting)
-        elif request.verb == "call":
-            self._call(waiting)
-        else:
-            raise BadInput(f"unknown verb {request.verb[:40]!r}")
+        patience_s = min(max(request.deadline_ms, 0), LONGEST_MS) / 1000
+        exchange = Exchange(identity, request, time.monotonic() + patience_s)
+        self._advance(exchange, self._steps(exchange))
 
-    def _event(self, waiting: Waiting) -> None:
-        request = waiting.request
-        if not request.id:
-            raise BadInput("an event has no id")  # it is what makes a replay known
+    def _advance(self, exchange: Exchange, steps: Steps, finished: Future[Any] | None = None) -> None:
+        """Goes on with an exchange once what it waits for is `finished`; what fails is answered."""
+        # One of the four catch-alls: whatever one peer sends, it gets an answer and the others are served.
+        try:
+            if finished is None:
+                future = next(steps)
+            elif (error := finished.exception()) is not None:
+                future = steps.throw(error)
+            else:
+                future = steps.send(finished.result())
+        except StopIteration as end:
+            self._waiting.answer(exchange, Reply(status="ok", body=end.value))
+        except CsmdError as error:
+            is_refused = isinstance(error, StoreError) and exchange.is_hook
+            self._waiting.answer(exchange, Reply(status="refused" if is_refused else "error", body=_problem(error)))
+        except Exception:
+            log.exception("%s failed", _describe(exchange.request))
+            self._waiting.answer(exchange, Reply(status="error", body=INTERNAL_ERROR))
+        else:
+            self._waiting.admit(exchange)
+            future.add_done_callback(lambda done: self.ask(lambda: self._advance(exchange, steps, done)))
+
+    def _steps(self, exchange: Exchange) -> Steps:
+        if exchange.request.verb == "call":
+            return (yield from self._call(exchange))
+        if not exchange.is_hook:
+            raise BadInput(f"unknown verb {exchange.request.verb[:40]!r}")
+        if not exchange.request.id:
+            raise BadInput("an event has no id")  # by which a replay is known
+        event = yield from self._take_in(exchange)
+        if event is not None:
+            # The answer goes first: reading files and starting the worker would take the processor from it.
+            self._follow_up(event)
+        return b""
+
+    def _take_in(self, exchange: Exchange) -> Generator[Future[Any], Any, Event | None]:
+        """Stores a hook's event and answers the hook; the event, None for one that csmd has no use for."""
+        request, store = exchange.request, self.store
         if request.host not in ingest.DECODERS:
             # Acknowledged: in the spool nobody would understand it either.
-            counted = self.store.submit(lambda rows: activity.count(rows, [(ingest.UNKNOWN, 1)]))
-            self._then(counted, waiting, lambda _: self._done(waiting))
-            return
-        at, left_out = now_iso(), self.background.context.excludes
-
-        def decode(_: Rows | None = None) -> Decoded | BadInput:
-            return ingest.decode(request.host, request.body, left_out, name=request.name, event_id=request.id, at=at)
-
-        lane: Lane = "main" if len(request.body) > DECODED_HERE_BYTES else "hook"
-        # Whether a project is left out, the disk tells; in a pause nobody asks.
-        if lane == "hook" and (not left_out.ask_the_disk or left_out.pauses().covers(at)):
-            self._decoded(waiting, decode())
-        else:
-            read = self.store.submit_read(decode, lane=lane)
-            self._then(read, waiting, lambda decoded: self._decoded(waiting, decoded))
-
-    def _decoded(self, waiting: Waiting, decoded: Decoded | BadInput) -> None:
-        request = waiting.request
+            yield store.submit(lambda rows: activity.count(rows, [(ingest.UNKNOWN, 1)]))
+            return None
+        decoded = yield from self._decode(request)
         if isinstance(decoded, BadInput):
-            # Kept out, noted and acknowledged: a spool would only bring it back.
+            # Quarantined and acknowledged: the spool would only bring it back.
             reason = decoded.what
-            self._then(
-                self.store.submit(lambda rows: self._note_bad(rows, request, reason)),
-                waiting,
-                lambda _: self._done(waiting),
-            )
-            return
+            yield store.submit(lambda rows: self._quarantine(rows, request, reason))
+            return None
         event, redacted = decoded
         if event is None:
             if redacted:
-                self.store.submit(lambda rows: activity.count(rows, list(redacted.items())))
-            self._done(waiting)
-            return
-        key, room = self.store.hash_key, self.config.settings.capture_session_bytes
-
-        def record(place: Project | None) -> None:
-            write = self.store.submit(
-                lambda rows: ingest.record(
-                    rows, event, redacted=redacted, key=key, now=now_iso(), place=place, room=room
-                )
-            )
-            self._then(write, waiting, lambda new: self._recorded(waiting, event, new, early))
-
-        # Whose project a directory is, a disk tells that may be far away: neither this thread nor the writer waits.
-        placed = self.store.submit_read(lambda rows: ingest.place_of(rows, event), lane="hook") if event.text else None
-        # These answers do not depend on their own event: they are looked up while that is written.
-        early = self._look_up(waiting, event) if event.name in ("prompt", "tool_failure") else None
-        if placed is None:
-            record(None)
-        else:
-            self._then(placed, waiting, record)
-
-    def _look_up(self, waiting: Waiting, event: Event) -> Future[Injection] | None:
-        """Starts composing what the event's answer may inject; None where nothing is to be injected."""
-        left = waiting.until - time.monotonic() - MARGIN_S - RECEIPT_S
-        if event.name not in hooks.INJECTING or not self.config.settings.stages_inject or left <= 0:
+                store.submit(lambda rows: activity.count(rows, list(redacted.items())))
             return None
-        if event.name == "prompt" and not event.by_user:
-            return None
-        return self.store.submit_read(
-            lambda rows: injection.compose_injection(rows, self.config, self.background.context, event, left),
-            lane="hook",
-            deadline_s=left,
+        # Whose project a directory is, a disk says that may be far away: neither this thread nor the writer waits.
+        placing = store.submit_read(lambda rows: ingest.place_of(rows, event), lane="hook") if event.text else None
+        # What answers these does not depend on their own event: it is composed while that is written.
+        composing = self._compose(exchange, event) if event.name in ("prompt", "tool_failure") else None
+        place = (yield placing) if placing is not None else None
+        key, room = store.hash_key, self.background.context.config.settings.capture_session_bytes
+        is_new = yield store.submit(
+            lambda rows: ingest.record(rows, event, redacted=redacted, key=key, now=now_iso(), place=place, room=room)
         )
+        exchange.stored = True
+        if is_new and event.name == "session_start":
+            self.background.context.starts.add(event)
+        body = b""
+        if is_new:
+            try:
+                # A start, a clearing or a compaction changes what the session has been told: composed after its commit.
+                body = yield from self._inject(exchange, event, composing or self._compose(exchange, event))
+            except Exception as error:  # noqa: BLE001 - the event is stored: its hook is told so
+                log.warning("answered without an injection: %s", type(error).__name__)
+        self._waiting.answer(exchange, Reply(status="ok", body=body))
+        return event
 
-    def _note_bad(self, rows: Rows, request: Request, reason: str) -> None:
-        """Runs on the writer: the note is a file that is flushed to the disk."""
+    def _decode(self, request: Request) -> Generator[Future[Any], Any, Decoded | BadInput]:
+        """Decodes an event's payload; on a reader's thread where that takes long or the disk is asked."""
+        at, excludes = now_iso(), self.background.context.excludes
+
+        def decode(_: Rows | None = None) -> Decoded | BadInput:
+            return ingest.decode(request.host, request.body, excludes, name=request.name, event_id=request.id, at=at)
+
+        # Whether a project is left out, the disk says; in a pause nobody asks.
+        is_asking = excludes.ask_the_disk and not excludes.pauses().covers(at)
+        if len(request.body) > DECODED_HERE_BYTES or is_asking:
+            lane: Lane = "main" if len(request.body) > DECODED_HERE_BYTES else "hook"
+            decoded: Decoded | BadInput = yield self.store.submit_read(decode, lane=lane)
+            return decoded
+        return decode()
+
+    def _quarantine(self, rows: Rows, request: Request, reason: str) -> None:
+        """Notes and counts a malformed event; on the writer, for the note is a file that is flushed to the disk."""
         files.quarantine(
-            self.config.paths.quarantine,
+            self.background.context.config.paths.quarantine,
             source=f"hook {request.name}",
             reason=reason,
             data=request.body,
@@ -334,138 +345,78 @@ class Server(threading.Thread):
         )
         activity.count(rows, [("bad events", 1)])
 
-    def _recorded(self, waiting: Waiting, event: Event, new: bool, early: Future[Injection] | None) -> None:
-        """The event is on the disk: now it may be answered."""
-        waiting.stored = True
-        self.background.context.hint_of_hook(event.transcript_path)
-        if event.name in hooks.INJECTING and event.failure is None:
-            self._warm()
-            self.background.instructed.visit(event.cwd)
-        if new and event.name == "session_start":
-            self.background.context.owed.owe(event)
-        # A start, a clearing or a compaction changes what the session has been told: composed after its commit.
-        read = (early or self._look_up(waiting, event)) if new else None
-        if read is None:
-            self._done(waiting)
-            return
-        self._then(read, waiting, lambda made: self._composed(waiting, event, made), otherwise=Reply(status="ok"))
+    def _compose(self, exchange: Exchange, event: Event) -> Future[Injection] | None:
+        """Starts composing what the event's answer tells; None where it tells nothing."""
+        context, left = self.background.context, exchange.until - time.monotonic() - MARGIN_S - RECEIPT_S
+        if event.name not in hooks.INJECTING or not context.config.settings.stages_inject or left <= 0:
+            return None
+        if event.name == "prompt" and not event.by_user:
+            return None
+        return self.store.submit_read(
+            lambda rows: injection.compose_injection(rows, context, event, left), lane="hook", deadline_s=left
+        )
 
-    def _warm(self) -> None:
-        """Has the worker started for the prompts to come; on another thread: starting or burying one takes a while."""
-        if self._warming is None or not self._warming.is_alive():
-            self._warming = threading.Thread(target=self.embedder.warm, name="csmd-warm")
-            self._warming.start()
-
-    def _composed(self, waiting: Waiting, event: Event, made: Injection) -> None:
-        """Notes what will be told and tells it; the hook may leave at any moment, and what nobody read is not noted."""
+    def _inject(self, exchange: Exchange, event: Event, composing: Future[Injection] | None) -> Steps:
+        """Commits the receipt of what was composed and gives the answer; b"" where there is none or the hook has left."""
+        if composing is None:
+            return b""
+        injected: Injection = yield composing
         if event.name == "session_start":
-            self.background.expect(made.project)
-        body = hooks.answer(event.name, made.text)
+            self.background.expect(injected.project)
+        body = hooks.answer(event.name, injected.text)
 
         def is_late() -> bool:
-            return time.monotonic() > waiting.until - MARGIN_S
-
-        def tell() -> None:
-            self._done(waiting, body)
-            if made.settles:
-                self.background.context.owed.settle(event.session_id, by=event.id)
-
-        if is_late():
-            self._done(waiting)
-            return
-        if not body:
-            tell()
-            return
+            return time.monotonic() > exchange.until - MARGIN_S
 
         def note(rows: Rows) -> None:
             if is_late():  # it stood behind others: raised, so that nothing of it is stored
                 raise DeadlineExceeded("the hook has left")
-            injection.note(rows, made, key=self.store.hash_key)
+            injection.note(rows, injected, key=self.store.hash_key)
 
-        def noted(_: None) -> None:
-            if not is_late():
-                tell()
-                return
-            # The commit took too long: without this the session would never be told what it did not read.
-            undone = self.store.submit(lambda rows: injection.take_back(rows, event))
-            self._then(undone, waiting, lambda _: self._done(waiting), otherwise=Reply(status="ok"))
+        if is_late():
+            return b""
+        if body:
+            yield self.store.submit(note)
+            if is_late():
+                # The commit took too long: a receipt would keep the session from being told later.
+                yield self.store.submit(lambda rows: injection.take_back(rows, event))
+                return b""
+        if injected.settles:
+            self.background.context.starts.settle(event.session_id, by=event.id)
+        return body
 
-        self._then(self.store.submit(note), waiting, noted, otherwise=Reply(status="ok"))
+    def _follow_up(self, event: Event) -> None:
+        """Has the background do what an event gives reason to."""
+        self.background.context.hint_of_hook(event.transcript_path)
+        if event.name in hooks.INJECTING and event.failure is None:
+            self.background.instructed.visit(event.cwd)
+            # For the prompts to come; on a thread of its own, because starting the worker takes a while.
+            if self._warming is None or not self._warming.is_alive():
+                self._warming = threading.Thread(target=self.embedder.warm, name="csmd-warm")
+                self._warming.start()
 
-    def _call(self, waiting: Waiting) -> None:
-        request = waiting.request
+    def _call(self, exchange: Exchange) -> Steps:
+        """Answers a tool's call, a moment at a time: whoever came meanwhile comes in between."""
+        request, lookups = exchange.request, self.background.context.lookups
         params = wire.loads(request.body or b"{}")
         if not isinstance(params, dict):
             raise BadInput("a call's parameters are not a JSON object")
-        lane, noted = named(request.name).lane, self.background.context.noted
+        lane = named(request.name).lane
         if lane is None:
-            answer = run_to_end(answering(self.tools, noted, None, request.name, params))
-            self._send(waiting.identity, Reply(status="ok", body=_json(answer)))
-            return
-        self._answer(waiting, lane, lambda rows: answering(self.tools, noted, rows, request.name, params))
+            return _json(run_to_end(call_tool(self.tools, lookups, None, request.name, params)))
+        steps: Generator[None, None, Any] | None = None
 
-    def _answer(self, waiting: Waiting, lane: Lane, begun: Callable[[Rows], Generator[None, None, Any]]) -> None:
-        """A moment of answering, and the next one behind whoever came meanwhile."""
+        def go_on(rows: Rows) -> Ended[Any] | None:
+            nonlocal steps
+            steps = steps or call_tool(self.tools, lookups, rows, request.name, params)
+            return run_briefly(steps)
 
-        def go_on(rows: Rows) -> tuple[Generator[None, None, Any], Ended[Any] | None]:
-            steps = begun(rows)
-            return steps, run_briefly(steps)
-
-        def then(found: tuple[Generator[None, None, Any], Ended[Any] | None]) -> None:
-            steps, ended = found
-            if ended is None:
-                self._answer(waiting, lane, lambda _: steps)
-            else:
-                self._done(waiting, _json(ended.value))
-
-        # Nobody reads an answer after the caller's patience: a search that takes longer is stopped.
-        left = waiting.until - time.monotonic()
-        self._then(self.store.submit_read(go_on, lane=lane, deadline_s=left), waiting, then)
-
-    def _then(
-        self,
-        future: Future[Any],
-        waiting: Waiting,
-        next_step: Callable[[Any], None],
-        *,
-        otherwise: Reply | None = None,
-    ) -> None:
-        """Goes on with `next_step` on this thread when `future` is done; a failure is answered."""
-        self._waiting.take_in(waiting)
-
-        def done(finished: Future[Any]) -> None:
-            self._inbox.append(lambda: self._resume(finished, waiting, next_step, otherwise))
-            self._wake()
-
-        future.add_done_callback(done)
-
-    def _resume(
-        self, finished: Future[Any], waiting: Waiting, next_step: Callable[[Any], None], otherwise: Reply | None
-    ) -> None:
-        error = finished.exception()
-        if error is None:
-            # One of the four catch-alls: who asked gets an answer even when making it fails.
-            try:
-                next_step(finished.result())
-                return
-            except Exception as raised:  # noqa: BLE001 - logged below
-                error = raised
-        if otherwise is not None:
-            log.warning("answered without an injection: %s", type(error).__name__)
-            self._waiting.answer(waiting, otherwise)
-        elif isinstance(error, CsmdError):
-            refused = isinstance(error, StoreError) and waiting.request.verb == "event"
-            self._waiting.answer(waiting, Reply(status="refused" if refused else "error", body=_problem(error)))
-        else:
-            log.error("%s failed", _what(waiting.request), exc_info=error)
-            self._waiting.answer(waiting, Reply(status="error", body=b'{"error":"internal error, see the log"}'))
-
-    def _done(self, waiting: Waiting, body: bytes = b"") -> None:
-        self._waiting.answer(waiting, Reply(status="ok", body=body))
-
-    def _work(self) -> None:
-        while self._inbox:
-            self._inbox.popleft()()
+        ended: Ended[Any] | None = None
+        while ended is None:
+            # A search that takes longer than its caller waits is stopped.
+            left = exchange.until - time.monotonic()
+            ended = yield self.store.submit_read(go_on, lane=lane, deadline_s=left)
+        return _json(ended.value)
 
     def _send(self, identity: bytes, reply: Reply) -> None:
         if self._router is not None:
@@ -474,33 +425,19 @@ class Server(threading.Thread):
             except zmq.ZMQError as error:
                 log.warning("a peer went away before its answer: error %d", error.errno)
 
-    def _wake(self) -> None:
-        with self._wake_lock:
-            try:
-                self._wake_in.send(b"!")
-            except OSError:
-                return  # it is awake (the pipe is full), or it has ended
 
-    def _drain_wakes(self) -> None:
-        try:
-            while self._wake_out.recv(4096):
-                pass
-        except BlockingIOError:
-            return
-
-
-def answering(
-    ctx: ToolContext, noted: LookupLog, rows: Rows | None, name: str, params: Mapping[str, Any]
+def call_tool(
+    ctx: ToolContext, lookups: LookupLog, rows: Rows | None, name: str, params: Mapping[str, Any]
 ) -> Generator[None, None, Any]:
-    """Runs a tool in steps, where its answer takes long: each may have a transaction of its own."""
+    """Runs a tool in steps, each of which may have a transaction of its own, and logs a lookup."""
     tool, began = named(name), time.monotonic()
-    given = tool.check(params)
-    result = yield from tool.answer(ctx, rows, given)
-    noted.answered(name, given, result, time.monotonic() - began)
+    checked = tool.check(params)
+    result = yield from tool.answer(ctx, rows, checked)
+    lookups.log_call(name, checked, result, time.monotonic() - began)
     return result
 
 
-def _what(request: Request) -> str:
+def _describe(request: Request) -> str:
     """What was asked in words of ours; a peer can put anything there."""
     return request.name if request.name in TOOLS else "an event" if request.verb == "event" else "a call"
 
@@ -510,5 +447,5 @@ def _problem(error: CsmdError) -> bytes:
 
 
 def _json(value: Any) -> bytes:
-    """What a path or an argument holds that is not Unicode must not cost the answer."""
+    """JSON whose text can be encoded, whatever a path or an argument holds."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

@@ -11,7 +11,7 @@ from functools import partial
 
 from csmd.cache import cached
 from csmd.capture import project_identity
-from csmd.daemon.context import Context, here, iso_before, now_iso
+from csmd.daemon.context import Context, iso_before, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
 from csmd.daemon.scheduler import Turn
 from csmd.dream import daily
@@ -266,7 +266,7 @@ def _daily(stages: Stages, _: bool) -> int:
 
     def write() -> bool:
         nonlocal done
-        done = daily.step(stages.store, stages.context.config.paths.memory, now=now_iso(), here=here)
+        done = daily.step(stages.store, stages.context.config.paths.memory, now=now_iso(), here=local_time)
         return done > 0
 
     if stages.context.config.settings.stages_daily:

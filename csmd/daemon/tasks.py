@@ -23,7 +23,7 @@ from csmd.capture import project_identity, transcripts
 from csmd.config import child_environment, spool_places
 from csmd.daemon import backlog, housekeeping, reading
 from csmd.daemon.backlog import Past
-from csmd.daemon.context import Context, Task, carry_out, here, now_iso
+from csmd.daemon.context import Context, Task, carry_out, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming, Edited
 from csmd.daemon.housekeeping import InstructionRefresh
 from csmd.daemon.scheduler import REST, Turn
@@ -189,7 +189,7 @@ def purge_batches(context: Context, job: Task) -> Iterator[None]:
     yield from _honour(context, job)
     job.progress.update(step="files")
     job.result.update(_purge_files(context, plan))
-    while daily.withdraw(context.store, context.config.paths.memory, now=now_iso(), here=here):
+    while daily.withdraw(context.store, context.config.paths.memory, now=now_iso(), here=local_time):
         yield
     yield from cleanse(context, job)
     context.store.write(purge.end)

@@ -58,13 +58,13 @@ def project_of(parts: Any, cwd: str) -> int:
 
 
 def through(steward: Any) -> None:
-    while steward.rehearsing.step(1000.0) or read(steward):
+    while steward.rehearsal.step(1000.0) or read(steward):
         pass
 
 
 def read(steward: Any) -> bool:
     """Waits for the reader, where it is at work; whether it was."""
-    was = steward.rehearsing.is_reading
+    was = steward.rehearsal.is_reading
     steward.context.store.read(lambda rows: None, lane="main")
     return bool(was)
 
@@ -84,7 +84,7 @@ def test_at_the_start_the_prompts_of_the_latest_session_are_looked_for_and_not_s
     assert looked_for == PROMPTS[::-1]
     parts.background.expect(project)
     for number in (3, 4):  # the first asks for the prompts
-        assert parts.background.rehearsing.step(1000.0 + injection.AGAIN_S)
+        assert parts.background.rehearsal.step(1000.0 + injection.AGAIN_S)
         read(parts.background)
         assert len(looked_for) == number, "a prompt a step"
 
@@ -94,7 +94,7 @@ def test_the_steward_waits_for_no_rehearsal(parts: Any, looked_for: list[str], m
     say(parts, PROMPTS, cwd=str(parts.machine.project))
     may_end, poked = threading.Event(), threading.Event()
     monkeypatch.setattr(injection.prompt, "find_bearing", lambda *_, **__: may_end.wait(30))
-    rehearsal = injection.Rehearsing(parts.store, poked.set)
+    rehearsal = injection.Rehearsal(parts.store, poked.set)
     assert rehearsal.step(1000.0)
     parts.store.read(lambda rows: None, lane="main")
     poked.clear()
@@ -140,17 +140,17 @@ def test_a_small_store_is_not_looked_through(
     assert not looked_for
 
 
-def test_a_read_that_fails_is_told_once_and_rehearsing_goes_on(
+def test_a_read_that_fails_is_told_once_and_rehearsal_goes_on(
     parts: Any, looked_for: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say(parts, PROMPTS, cwd=str(parts.machine.project))
-    own = injection._last_asked
-    monkeypatch.setattr(injection, "_last_asked", lambda rows, **more: 1 // 0)
-    parts.background.rehearsing.step(1000.0)
+    own = injection._latest_prompts
+    monkeypatch.setattr(injection, "_latest_prompts", lambda rows, project: 1 // 0)
+    parts.background.rehearsal.step(1000.0)
     read(parts.background)
     with pytest.raises(ZeroDivisionError):
-        parts.background.rehearsing.step(1000.0)
-    monkeypatch.setattr(injection, "_last_asked", own)
+        parts.background.rehearsal.step(1000.0)
+    monkeypatch.setattr(injection, "_latest_prompts", own)
     parts.background.expect(project_of(parts, str(parts.machine.project)))
     through(parts.background)
     assert looked_for == PROMPTS[::-1]

@@ -22,12 +22,12 @@ from csmd.daemon.logs import WordlessFormatter
 from csmd.daemon.run import (
     SOCKET_PATH_LIMIT,
     WRITER_PATIENCE_S,
-    Notify,
     Part,
     Watchdog,
     ask_writer,
+    notify_manager,
     socket_path,
-    watching,
+    watched_parts,
 )
 from csmd.errors import BadInput, CsmdError, Damaged, Refused
 from csmd.store import files
@@ -450,9 +450,9 @@ def test_ready_is_told_when_csmd_answers_and_stopping_when_it_ends(machine: Mach
 
 
 def test_without_a_manager_nothing_is_said_and_one_that_is_gone_harms_nobody() -> None:
-    Notify("").tell("READY=1")
-    Notify("@nobody-listens-here").tell("READY=1")
-    Notify("/nonexistent/socket").tell("READY=1")
+    notify_manager("", "READY=1")
+    notify_manager("@nobody-listens-here", "READY=1")
+    notify_manager("/nonexistent/socket", "READY=1")
 
 
 def test_a_daemon_that_ends_before_it_is_ready_leaves_its_reason_where_start_looks(machine: Machine) -> None:
@@ -472,21 +472,21 @@ def test_a_daemon_that_ends_before_it_is_ready_leaves_its_reason_where_start_loo
 # --- alive
 
 
-def test_a_part_stands_still_when_its_question_stays_open_too_long() -> None:
+def test_a_part_is_stuck_when_its_question_stays_open_too_long() -> None:
     asked: list[Callable[[], None]] = []
     part = Part(asked.append, 10.0)
-    assert not part.stands_still(100.0) and not part.stands_still(110.0)
-    assert part.stands_still(110.1) and len(asked) == 1, "asked once, not again and again"
+    assert not part.is_stuck(100.0) and not part.is_stuck(110.0)
+    assert part.is_stuck(110.1) and len(asked) == 1, "asked once, not again and again"
     asked[0]()
-    assert not part.stands_still(200.0) and len(asked) == 2
+    assert not part.is_stuck(200.0) and len(asked) == 2
     at_once = Part(lambda answered: answered(), 10.0)
-    assert not any(at_once.stands_still(now) for now in (0.0, 100.0, 1000.0))
+    assert not any(at_once.is_stuck(now) for now in (0.0, 100.0, 1000.0))
 
 
 def test_the_manager_hears_that_csmd_is_alive_only_while_every_part_is(ear: socket.socket) -> None:
     asked: list[Callable[[], None]] = []
     parts = {"one": Part(lambda answered: answered(), 1.0), "other": Part(asked.append, 1.0)}
-    watchdog = Watchdog(Notify(address(ear)), 60.0, parts)
+    watchdog = Watchdog(address(ear), 60.0, parts)
     assert (watchdog.step(0.0), ear.recv(99)) == ("", b"WATCHDOG=1")
     assert (watchdog.step(2.0), ear.recv(99)) == ("other", b"STATUS=other stands still")
     asked[0]()
@@ -500,7 +500,7 @@ def test_a_writer_at_a_long_write_is_alive_for_minutes_and_a_wedged_one_is_not(t
     store = Store(tmp_path / "csmd.db", now=NOW)
     held = threading.Event()
     try:
-        watchdog = watching(Notify(""), 60.0, server=lambda answered: answered(), store=store)
+        watchdog = Watchdog("", 60.0, watched_parts(lambda answered: answered(), store, 60.0))
         store.submit(lambda _: held.wait(LIMIT_S))
         assert [watchdog.step(now) for now in (0.0, 60.0, WRITER_PATIENCE_S)] == ["", "", ""]
         assert watchdog.step(WRITER_PATIENCE_S + 1) == "the writer"

@@ -19,7 +19,7 @@ from machine import PREFERENCE, Machine, ask, call_frames, event_frames, eventua
 from csmd import wire
 from csmd.capture import project_identity
 from csmd.daemon import injection
-from csmd.daemon.context import Task, UnansweredStarts
+from csmd.daemon.context import PendingStarts, Task
 from csmd.daemon.reading import replay
 from csmd.daemon.server import Server
 from csmd.embedding.supervisor import Embedder
@@ -483,7 +483,7 @@ def test_a_start_that_cannot_be_told_in_time_costs_no_prompt_its_answer(
 
     own = injection.brief.session_brief
     monkeypatch.setattr(injection.brief, "session_brief", slow)
-    monkeypatch.setattr(injection, "OWED_S", 0.2)
+    monkeypatch.setattr(injection, "START_S", 0.2)
     why = "The worker cannot read the config: which key does it use for the database url?"
     assert b"database_url" in prompted(parts, server, why, ident="p1")
     monkeypatch.setattr(injection.brief, "session_brief", own)
@@ -498,7 +498,7 @@ def test_a_start_that_was_stored_and_not_answered_is_owed_once_the_spool_says_so
     start = start_of("new", parts)
     with reader_held(parts.store, "hook"):
         assert ask(server.path, event_frames("SessionStart", start, ident="e" * 32, deadline_ms=900)) == [b"ok", b""]
-    parts.background.context.owed = UnansweredStarts()  # as after a restart
+    parts.background.context.starts = PendingStarts()  # as after a restart
     in_the_spool(parts, "SessionStart", start, ident="e" * 32)
     assert b"database_url" in prompted(parts, server, "Write a poem about the sea.", ident="f" * 32)
     assert prompted(parts, server, "Write another one.", ident="a" * 32) == b""

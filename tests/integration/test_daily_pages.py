@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from machine import Machine
 
-from csmd.daemon.context import here, iso
+from csmd.daemon.context import iso, local_time
 
 START = 1000.0
 MARK = "Zanzibar quokka"
@@ -41,7 +41,7 @@ def test_the_steward_writes_what_has_ended_by_day_and_what_goes_on_by_session(pa
     said_ago(parts.machine, 0.1, "and now the receipts of the till", session="s2")
     step(parts)
     memory = parts.machine.paths.memory
-    day = here(iso(datetime.now(UTC) - timedelta(hours=26))).date().isoformat()
+    day = local_time(iso(datetime.now(UTC) - timedelta(hours=26))).date().isoformat()
     assert files(memory) == [f"daily/{day}.md", f"daily/{day}.yaml", "sessions/s2.yaml"]
     assert MARK in (memory / f"daily/{day}.md").read_text() and parts.background.context.trouble == {}
     parts.background.context.config = parts.machine.config(stages_daily=False)

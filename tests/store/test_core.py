@@ -17,7 +17,7 @@ from typing import Any, Literal
 import pytest
 
 import csmd
-from csmd.daemon.server import Waiting, WaitingRoom
+from csmd.daemon.server import Exchange, WaitingRoom
 from csmd.errors import Damaged, DeadlineExceeded, Refused, StoreError
 from csmd.store import activity, core, fulltext, sqlite, vectors
 from csmd.store.core import Precedence, Store, within_short_write
@@ -672,9 +672,9 @@ def test_the_background_gives_way_from_the_first_hook_inside_to_the_last_and_to_
     first = Precedence()
     room = WaitingRoom(lambda _, __: None, first)
 
-    def inside(verb: Literal["event", "call"]) -> Waiting:
-        one = Waiting(b"", Request(id="1", verb=verb, deadline_ms=1, host="claude", name="Stop", body=b""), 1.0)
-        room.take_in(one)
+    def inside(verb: Literal["event", "call"]) -> Exchange:
+        one = Exchange(b"", Request(id="1", verb=verb, deadline_ms=1, host="claude", name="Stop", body=b""), 1.0)
+        room.admit(one)
         return one
 
     call = inside("call")
@@ -685,7 +685,7 @@ def test_the_background_gives_way_from_the_first_hook_inside_to_the_last_and_to_
     assert not stood.is_set()
     room.answer(hooks[1], Reply(status="ok"))
     assert stood.is_set()
-    room.take_in(hooks[1])  # answered already
+    room.admit(hooks[1])  # answered already
     assert stood.is_set()
     room.answer(call, Reply(status="ok"))
     inside("event")
