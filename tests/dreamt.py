@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from csmd.dream import steps
 from csmd.dream.actions import DreamPlan, Fact, Snapshot
 from csmd.dream.consolidation import plan_project
-from csmd.memory import remember as believe
+from csmd.memory import remember
 from csmd.model import Memory, Project, Provenance, Statement
 from csmd.store import dreams, projects
 from csmd.store.core import Store, run_to_end
@@ -130,7 +130,7 @@ FACTS = (
 # --- a store
 
 
-def remember(
+def save_memory(
     rows: Rows, said: str, *, key: bytes, day: int, number: int, project: str = "alpha", **changes: object
 ) -> str:
     """Has a user ask to remember something on a day in a project; the memory's id."""
@@ -146,7 +146,7 @@ def remember(
         **changes,
     }
     source = Provenance(uuid=f"cli:{project}-{day}-{number}", session_id=f"s{day}", at=now)
-    return believe.remember(
+    return remember.remember(
         rows, Statement(text=said, **statement), source, project=home, origin="stated", key=key  # type: ignore[arg-type]
     )[0]  # fmt: skip
 
@@ -158,7 +158,7 @@ def talk(store: Store, seed: int, *, days: Sequence[int] = range(28), most: int 
     def write(rows: Rows) -> None:
         for day in days:
             for number in range(chance.randrange(most + 1)):
-                remember(
+                save_memory(
                     rows, chance.choice(SAID), key=store.hash_key, day=day, number=number,
                     project=chance.choice(("alpha", "beta")), authority=chance.choice(("user", "assistant")),
                     category=chance.choice(("decision", "plan", "preference")), confidence=chance.choice((0.7, 0.9)),

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd.dream import undo as stage_undo
-from csmd.memory import remember as stage
-from csmd.memory import supersession, upkeep
+from csmd.memory import remember, supersession, upkeep
 from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
 from csmd.store import (
     belief_changes,
@@ -81,18 +80,20 @@ def home(rows: Rows, name: str = "alpha") -> int:
     return projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
 
 
-def remember(rows: Rows, key: bytes, said: str, uuid: str, *, at: str = NOW, **changes: Any) -> str:
+def save_memory(rows: Rows, key: bytes, said: str, uuid: str, *, at: str = NOW, **changes: Any) -> str:
     values = {"gate": "epistemic", "category": "decision", "confidence": 0.8, "authority": "user", **changes}
     projects.touch(rows, home(rows), at)
     source = Provenance(uuid=f"cli:{uuid}", session_id=uuid, at=at)
-    return stage.remember(rows, Statement(text=said, **values), source, project=home(rows), origin="stated", key=key)[0]
+    return remember.remember(
+        rows, Statement(text=said, **values), source, project=home(rows), origin="stated", key=key
+    )[0]
 
 
 def believed(store: Store) -> list[str]:
     """Six memories with all that can stand beside one, and a candidate that says that two are one."""
 
     def write(rows: Rows) -> list[str]:
-        found = [remember(rows, store.hash_key, said, f"u{number}") for number, said in enumerate(SAID)]
+        found = [save_memory(rows, store.hash_key, said, f"u{number}") for number, said in enumerate(SAID)]
         seqs = [memory.seq for ident in found if (memory := memories.by_id(rows, ident)) is not None]
         memories.add_link(rows, Link(from_id=found[2], to_id=found[3], relationship="elaborates", weight=0.5), now=NOW)
         topics.tag(rows, seqs[0], "redis", by=topics.PERSON)
@@ -203,7 +204,7 @@ def raise_(rows: Rows, key: bytes, one: str, other: str) -> list[str]:
     belief = next((candidate for candidate in found if candidate.kind == "belief"), None)
     if belief is None:
         return []
-    made = remember(rows, key, "Tests run with make check, as seen in three sessions", "u7", at=LATER)
+    made = save_memory(rows, key, "Tests run with make check, as seen in three sessions", "u7", at=LATER)
     promoted = replace(belief, status="promoted", memory_ids=(made,))
     candidates.renew(rows, belief, promoted)
     return [belief.id, made]

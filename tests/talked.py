@@ -6,8 +6,7 @@ from typing import Any
 
 from csmd import wire
 from csmd.extraction import statements as distill
-from csmd.memory import failure_links
-from csmd.memory import remember as believe
+from csmd.memory import failure_links, remember
 from csmd.model import Project, Turn
 from csmd.store import projects, turns
 from csmd.store.core import Store
@@ -56,11 +55,11 @@ def go_through(store: Store) -> int:
     """Distils, believes and goes through everything; how much the last of the three looked at."""
     for session in distill.behind(store):
         distill.distill(store, session, settled=True)
-    while believe.believe(store)[0]:
+    while remember.believe(store)[0]:
         pass
     total = 0
     for session in failure_links.waiting(store):
         total += failure_links.go_through(store, session, now=NOW)
-    while looked := failure_links.look_again(store, now=NOW):
+    while looked := failure_links.recheck_sessions(store, now=NOW):
         total += looked
     return total

@@ -238,7 +238,7 @@ def _gotchas(stages: Stages, force: bool) -> int:
     for session in failure_links.waiting(stages.store):
         if stages.context.guard("gotchas of session", partial(look, session), about=session.session_id, strict=force):
             return looked
-    return failure_links.look_again(stages.store, now=now)
+    return failure_links.recheck_sessions(stages.store, now=now)
 
 
 def _habits(stages: Stages, force: bool) -> int:

@@ -148,7 +148,7 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
         close[other].append(one)
     return Gathered(
         told=tuple(ordered(told)), close={ident: tuple(beside) for ident, beside in close.items()},
-        doubles=frozenset(other for _, other in ordered(same)), renames=contradiction.table(renaming),
+        doubles=frozenset(other for _, other in ordered(same)), renames=contradiction.rename_table(renaming),
     )  # fmt: skip
 
 
@@ -178,12 +178,12 @@ def _speaking_against(every: list[Memory]) -> Iterator[list[tuple[str, str]]]:
     for memory in every:
         found: list[tuple[str, str]] = []
         if contradiction.SPEAKS_AGAINST.search(memory.text):  # taking a text apart is dear
-            said = contradiction.read(memory.text)
+            said = contradiction.parse_statement(memory.text)
             ended = [against.what for against in said.instead]
             for what in (*ended, *said.gone, *(liked_less for _, liked_less in said.prefers)):
                 stem = max(what, key=lambda one: (len(one), one))
                 naming = (one for one, plain in folded if stem in plain and one.id != memory.id)
-                beside = (one for one in naming if stem in contradiction.read(one.text).stems)
+                beside = (one for one in naming if stem in contradiction.parse_statement(one.text).stems)
                 found += ((memory.id, one.id) for one in islice(beside, LIKEST))
         yield found
 
@@ -244,10 +244,10 @@ def _merged(goes: Memory, keeper: Memory) -> str:
 
 def _may_merge(snapshot: Snapshot, goes: Memory, keeper: Memory) -> bool:
     """Whether nothing is lost when one memory goes into another: no word, no weight, no place where it holds."""
-    lasting = [confidence.is_lasting(one) for one in (keeper, goes)]
+    lasting = [confidence.has_warm_floor(one) for one in (keeper, goes)]
     return (
         goes.project_seq == snapshot.project_seq
-        and upkeep.stands_for(keeper, goes, everywhere={snapshot.project_seq: snapshot.everywhere})
+        and upkeep.is_visible_wherever(keeper, goes, everywhere={snapshot.project_seq: snapshot.everywhere})
         and upkeep.may_go(goes, keeper)
         and (goes.gate == "correction") == (keeper.gate == "correction")
         and _DECAYS[keeper.decay] >= _DECAYS[goes.decay]
@@ -370,7 +370,7 @@ def _ask(snapshot: Snapshot, gathered: Gathered, ident: str) -> Action | None:
         may = _may_overturn(old, new) and not old.pinned
         found = (contradiction.doubt if may else contradiction.amendment)(old.text, new.text, gathered.renames)
         if found is not None:
-            why = "of what use it speaks is not said" if may else contradiction.stands(pinned=old.pinned)
+            why = "of what use it speaks is not said" if may else contradiction.reason_kept(pinned=old.pinned)
             return Action(
                 kind="ask", project_seq=snapshot.project_seq, memory=old, other=new, sure=found.confidence,
                 reason=f"{new.id} {'may speak' if may else 'speaks'} against {ident} ({', '.join(found.reasons)}), which stands: {why}",
@@ -511,7 +511,7 @@ def _why_archived(snapshot: Snapshot, memory: Memory) -> str:
     if memory.tier != "daily":
         return f"has faded: neither told nor used since {memory.fresh_at[:10]}"
     passed = today - snapshot.day(memory.project_seq, memory.fresh_at[:10])
-    lasting = confidence.is_lasting(memory)
+    lasting = confidence.has_warm_floor(memory)
     if lasting or passed <= confidence.DAILY_DAYS:
         return ""
     return f"is a daily memory, neither told nor used for {passed} active days"

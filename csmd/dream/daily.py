@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from csmd.dream import narrator
-from csmd.extraction.digest import SAID
+from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.privacy.redaction import redact
 from csmd.recall import brief
 from csmd.recall.last_sessions import without_courtesy
@@ -401,7 +401,7 @@ DAILY, LIVE, ARCHIVE, WALLED = "daily", "sessions", "archive", "workspaces"
 LIVE_HEAD = "# csmd: where this session stands; made anew while it goes on, gone when it has ended.\n"
 
 #: What an outcome is called, as a digest tells it.
-OUTCOMES: Mapping[str, str] = {str(name): said for name, said in SAID.items()}
+OUTCOMES: Mapping[str, str] = {str(name): said for name, said in OUTCOME_WORDS.items()}
 
 #: A time of the store in the zone whose days people mean.
 Here = Callable[[str], datetime]

@@ -324,7 +324,7 @@ class Taking:
         word = f"{self._path}\0{self._now}\0{line.id}\0{line.text}"
         uuid = "cli:page-" + hashlib.sha256(word.encode("utf-8", "replace")).hexdigest()[:16]
         if memory is not None:
-            asked = review_answers.Asked(verb="edit", uuid=uuid, at=self._now, key=self._key, text=line.text)
+            asked = review_answers.ReviewAnswer(verb="edit", uuid=uuid, at=self._now, key=self._key, text=line.text)
             try:
                 return review_answers.of_memory(self._rows, memory, asked).made
             except CsmdError:

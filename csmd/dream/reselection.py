@@ -120,7 +120,7 @@ def _said(rows: Rows, *, session: Behind, key: bytes) -> list[Said]:
     reached = cursors.cursor(rows, statements.STAGE, str(session.session_seq))
     return [
         Said(one.statement, one.turn.uuid, one.turn.session_id, one.turn.at, one.turn.project_seq)
-        for one in statements.choose_whole(rows, session, key=key)
+        for one in statements.choose_from_session(rows, session, key=key)
         if one.turn.ordinal <= reached
     ]
 

@@ -177,7 +177,7 @@ def sources_of(turns: Sequence[StoredTurn], *, settled: bool, worked: Iterable[S
     return sorted([*found, *worked], key=lambda source: source.turn.ordinal)
 
 
-def sources_beside(turns: Iterable[StoredTurn]) -> list[Source]:
+def sources_of_notifications(turns: Iterable[StoredTurn]) -> list[Source]:
     """The sources among what nobody says to anybody: notifications that report, and summaries."""
     found = []
     for turn in turns:
@@ -278,7 +278,7 @@ def _of_source(
     if turn.kind not in PROMPTS and turn.kind != "assistant":
         return []
     user = turn.kind in PROMPTS  # a program's prompt is worded like a user's
-    outline = read(turn)
+    outline = sentences_of(turn)
     other = _content(prompt)
     asserted = _asserted(outline, weights) if user else []
     found = passages(outline, "user" if user else "assistant")
@@ -303,7 +303,7 @@ def _of_source(
     return chosen
 
 
-def read(turn: StoredTurn) -> list[prose.Sentence]:
+def sentences_of(turn: StoredTurn) -> list[prose.Sentence]:
     """The sentences of a turn; of a prompt without what it quotes."""
     return prose.outline(quotations.own_words(turn.text) if turn.kind in PROMPTS else turn.text)
 
@@ -341,7 +341,7 @@ def cited(content: frozenset[str], other: StoredTurn | None, role: str) -> tuple
 
 def passages(outline: Sequence[prose.Sentence], speaker: Speaker) -> list[Passage]:
     """The candidates of a turn, in order: the longest that begins with each sentence that may begin one."""
-    stands = [_stands(one, speaker) for one in outline]
+    stands = [_is_usable(one, speaker) for one in outline]
     content = [
         frozenset(content_words(one.text)) if stand else frozenset() for one, stand in zip(outline, stands, strict=True)
     ]
@@ -349,7 +349,7 @@ def passages(outline: Sequence[prose.Sentence], speaker: Speaker) -> list[Passag
     return [one for one in found if one is not None]
 
 
-def _stands(sentence: prose.Sentence, speaker: Speaker) -> bool:
+def _is_usable(sentence: prose.Sentence, speaker: Speaker) -> bool:
     """Whether a sentence may be part of a passage: prose that states something, in no section of steps."""
     said = sentence.text
     if len(said) >= prose.MAX_LINE or len(_WORDY.findall(said)) < 3 or _CODE_LINE.search(said):
@@ -399,7 +399,7 @@ def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passa
     """
     if not outline or outline[-1].row >= DOCUMENT_ROWS:
         return []
-    sure = [certainty(one.text, weights) if _stands(one, "user") else 0.0 for one in outline]
+    sure = [certainty(one.text, weights) if _is_usable(one, "user") else 0.0 for one in outline]
     bar = next(bar for size, bar in CERTAIN if len(outline) <= size)
     listed = sum(one.item >= 0 for one in outline)
     if 2 * listed > len(outline) and 2 * sum(value >= CERTAIN[0][1] for value in sure) > listed:

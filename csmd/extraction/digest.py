@@ -30,13 +30,13 @@ Outcome = Literal["failing", "rejected", "corrected", "committed", "checked", "u
 #: Characters of a digest.
 LIMIT = 1500
 #: How many of each are told; `items` keeps more for the stages that compare sessions.
-TOLD = {"decision": 3, "correction": 2, "file": 8, "command": 3, "commit": 3, "open": 4}
+SHOWN = {"decision": 3, "correction": 2, "file": 8, "command": 3, "commit": 3, "open": 4}
 KEPT = 80
 #: From so many corrections and changes turned down a session is one in which the user had to correct.
 AGAIN_AND_AGAIN = 3
 
 #: What an outcome is called; the first whose rule holds, in `_outcome`, is it.
-SAID: dict[Outcome, str] = {
+OUTCOME_WORDS: dict[Outcome, str] = {
     "failing": "ended with a failing check",
     "rejected": "the last change was turned down or corrected",
     "corrected": "corrected again and again",
@@ -92,21 +92,21 @@ def _digest(entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, c
     work = fold(entries, cwd=cwd)
     known = [one for one in stated if one.ordinal <= upto]
     outcome = _outcome(work, known, prompts, answers)
-    goal = harvest.goal(prompts, title, answers)
+    goal = harvest.goal_items(prompts, title, answers)
     items = [
         *goal,
-        *harvest.said(known, goal[0].text if goal else ""),
-        *harvest.done(work, cwd),
-        *harvest.named(entries, prompts),
-        *harvest.left_open(work, prompts, answers, is_over=why != "compaction"),
+        *harvest.decision_items(known, goal[0].text if goal else ""),
+        *harvest.done_items(work, cwd),
+        *harvest.reference_items(entries, prompts),
+        *harvest.open_items(work, prompts, answers, is_over=why != "compaction"),
     ]
-    last = harvest.last(answers)
+    last = harvest.last_item(answers)
     if last is not None:
         items.append(last)
     calls, tokens = work.calls, sum(entry.tokens for entry in entries)
     at = max(entry.at for entry in entries)
     counted = f"{amount(len(prompts), 'prompt')}, {amount(calls, 'tool call')}, {amount(tokens, 'token')} written"
-    body = _told(items, outcome, work, f"{counted}, {_minute(entries[0].at)} to {_minute(at)}")
+    body = _render(items, outcome, work, f"{counted}, {_minute(entries[0].at)} to {_minute(at)}")
     return Digest(why, upto, at, body, outcome, len(prompts), calls, tokens, tuple(_bounded(items)))
 
 
@@ -140,28 +140,28 @@ def _outcome(work: Work, stated: Sequence[Stated], prompts: Sequence[Entry], ans
 # --- how it is told
 
 
-def _told(items: Sequence[Item], outcome: Outcome, work: Work, counted: str) -> str:
+def _render(items: Sequence[Item], outcome: Outcome, work: Work, counted: str) -> str:
     by: dict[str, list[Item]] = {}
     for item in items:
         by.setdefault(item.kind, []).append(item)
     rows: list[str] = [f"Goal: {item.text}" for item in by.get("goal", ())]
     turned_down = f"; {amount(len(work.rejections), 'call')} turned down" if work.rejections else ""
-    rows.append(f"Outcome: {SAID[outcome]}{turned_down}")
+    rows.append(f"Outcome: {OUTCOME_WORDS[outcome]}{turned_down}")
     rows += _row(
-        "Corrected", [cut(one.text, SENTENCE) for one in by.get("correction", ())], TOLD["correction"], ENTRY * 4
+        "Corrected", [cut(one.text, SENTENCE) for one in by.get("correction", ())], SHOWN["correction"], ENTRY * 4
     )
-    rows += _row("Decided", [cut(one.text, SENTENCE) for one in by.get("decision", ())], TOLD["decision"], ENTRY * 5)
+    rows += _row("Decided", [cut(one.text, SENTENCE) for one in by.get("decision", ())], SHOWN["decision"], ENTRY * 5)
     files = [f"{one.text} x{one.amount}" if one.amount > 1 else one.text for one in by.get("file", ())]
-    rows += _row(f"Changed {amount(len(files), 'file')}", files, TOLD["file"], 300, between=", ")
+    rows += _row(f"Changed {amount(len(files), 'file')}", files, SHOWN["file"], 300, between=", ")
     failed = [
         one for one in by.get("command", ()) if one.state != "passed" and (check_of(one.text) or one.state == "failed")
     ]
     ends = {"mended": "passed in the end", "failed": "failed at the end"}
     rows += _row(
-        "Failed", [f"`{cut(one.text, 60)}` {one.amount}x, {ends[one.state]}" for one in failed], TOLD["command"], 260
+        "Failed", [f"`{cut(one.text, 60)}` {one.amount}x, {ends[one.state]}" for one in failed], SHOWN["command"], 260
     )
-    rows += _row("Commits", [one.text for one in by.get("commit", ())][::-1], TOLD["commit"], 260)
-    rows += _row("Open", [one.text for one in by.get("open", ())], TOLD["open"], 300)
+    rows += _row("Commits", [one.text for one in by.get("commit", ())][::-1], SHOWN["commit"], 260)
+    rows += _row("Open", [one.text for one in by.get("open", ())], SHOWN["open"], 300)
     rows += [f"Last: {item.text}" for item in by.get("last", ())]
     rows.append(counted)
     while len("\n".join(rows)) > LIMIT:

@@ -24,7 +24,7 @@ HIDDEN = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorSeen:
+class ObservedFailure:
     """A failure: what was run, how it ended, the line that says what went wrong.
 
     `exit_code` is -1 where a pipe hid it. `command` is "" for an error that somebody pasted.
@@ -127,12 +127,12 @@ _NUMBER = at_first_use(
 _SPACES = at_first_use(r"\s+")
 
 
-def seen(tool: str, command: str, result: str, *, at: str, uuid: str) -> ErrorSeen | None:
+def observed_failure(tool: str, command: str, result: str, *, at: str, uuid: str) -> ObservedFailure | None:
     """The failure that a tool's answer tells of, None for one that tells of none or of nothing worth knowing again.
 
     `command` is the shell line of a shell tool; of other tools only a server's own (`mcp__...`) are looked at.
     """
-    body = shown(result)
+    body = visible_output(result)
     if not body.strip() or _NOT_RUN.match(body):
         return None
     if tool.startswith("mcp__"):
@@ -157,18 +157,18 @@ def seen(tool: str, command: str, result: str, *, at: str, uuid: str) -> ErrorSe
     return _error(_which(run, found[0], lines), exit_code or -1, message, at, uuid)
 
 
-def pasted(said: str, *, at: str, uuid: str) -> ErrorSeen | None:
+def pasted_error(said: str, *, at: str, uuid: str) -> ObservedFailure | None:
     """The error that somebody pasted into what they say, by its first line that reads like one."""
-    for line in _lines(shown(said)):
+    for line in _lines(visible_output(said)):
         found = _PASTED.match(line.lstrip("`*> "))
         if found and not line.rstrip().endswith("?"):
             return _error("", 0, normalised(found["said"]), at, uuid)
     return None
 
 
-def _error(command: str, exit_code: int, message: str, at: str, uuid: str) -> ErrorSeen:
+def _error(command: str, exit_code: int, message: str, at: str, uuid: str) -> ObservedFailure:
     shown_code = HIDDEN if exit_code < 0 else exit_code
-    return ErrorSeen(
+    return ObservedFailure(
         fingerprint=fingerprint(command, shown_code, message), command=command, exit_code=exit_code, message=message,
         at=at, uuid=uuid,
     )  # fmt: skip
@@ -176,11 +176,11 @@ def _error(command: str, exit_code: int, message: str, at: str, uuid: str) -> Er
 
 def succeeded(result: str) -> bool:
     """Whether a tool's answer is one of a command that was run and ended well, as far as an answer tells."""
-    body = shown(result)
+    body = visible_output(result)
     return not _NOT_RUN.match(body) and not _EXIT.match(body)
 
 
-def shown(result: str) -> str:
+def visible_output(result: str) -> str:
     """What is looked at of an output, without the marks of a terminal."""
     if len(result) > HEAD + TAIL:
         result = f"{result[:HEAD]}\n{result[-TAIL:]}"
@@ -251,7 +251,7 @@ def _which(run: list[str], rule: str, lines: list[str]) -> str:
     return run[-1]
 
 
-def _of_server(tool: str, body: str, at: str, uuid: str) -> ErrorSeen | None:
+def _of_server(tool: str, body: str, at: str, uuid: str) -> ObservedFailure | None:
     """A failure that a memory or tool server tells of: its first line is an error."""
     line = body.lstrip().split("\n", 1)[0][:MOST_LINE]
     if not re.match(r"(?:MCP )?(?:[Ee]rror\b|ERROR\b)", line):
@@ -431,7 +431,7 @@ class Spoken(NamedTuple):
     ordinal: int
 
 
-class Told(NamedTuple):
+class MemoryStatement(NamedTuple):
     """A memory as the turn with this uuid states it; `key` tells memories apart."""
 
     key: int
@@ -482,7 +482,7 @@ class Relations(NamedTuple):
     links: list[tuple[int, int]]
 
 
-def relate(turns: Sequence[Spoken], told: Sequence[Told], failed: Sequence[Failed]) -> Relations:
+def relate(turns: Sequence[Spoken], told: Sequence[MemoryStatement], failed: Sequence[Failed]) -> Relations:
     """What of a session's turns, memories and failures belongs together; the same whenever it is asked again."""
     prompts = [turn for turn in turns if turn.kind in ("user", "relayed")]
     causes = [one for one in told if is_cause(one.text, category=one.category, authority=one.authority)]
@@ -512,7 +512,7 @@ def belongs_across(symptom: str, said_at: str, cause: str, found_at: str) -> boo
     return 0 < days <= DAYS_ACROSS and share(symptom, cause)[0] >= NAMES_ACROSS
 
 
-def _reported(cause: Told, prompts: Sequence[Spoken], *, is_cause: bool) -> list[Symptom]:
+def _reported(cause: MemoryStatement, prompts: Sequence[Spoken], *, is_cause: bool) -> list[Symptom]:
     before = [turn for turn in prompts if turn.ordinal <= cause.ordinal][-PROMPTS_BEFORE:]
     found = []
     for turn in before:
@@ -528,7 +528,7 @@ def _reported(cause: Told, prompts: Sequence[Spoken], *, is_cause: bool) -> list
     return found
 
 
-def _failed(cause: Told, failed: Sequence[Failed]) -> list[Symptom]:
+def _failed(cause: MemoryStatement, failed: Sequence[Failed]) -> list[Symptom]:
     near = [one for one in failed if 0 <= cause.ordinal - one.ordinal <= FAILED_BEFORE]
     latest = {one.fingerprint: one for one in near if are_about_the_same(one.message, cause.text)}
     return [
@@ -538,7 +538,11 @@ def _failed(cause: Told, failed: Sequence[Failed]) -> list[Symptom]:
 
 
 def _refuted(
-    cause: Told, turns: Sequence[Spoken], prompts: Sequence[Spoken], causes: Sequence[Told], failed: Sequence[Failed]
+    cause: MemoryStatement,
+    turns: Sequence[Spoken],
+    prompts: Sequence[Spoken],
+    causes: Sequence[MemoryStatement],
+    failed: Sequence[Failed],
 ) -> list[Refutation]:
     after = [turn for turn in prompts if turn.ordinal > cause.ordinal][:PROMPTS_AFTER]
     end = after[-1].ordinal if len(after) == PROMPTS_AFTER else 2**62
@@ -564,7 +568,7 @@ def _refuted(
     return found
 
 
-def _against(cause: Told, turn: Spoken, causes: Sequence[Told]) -> int:
+def _against(cause: MemoryStatement, turn: Spoken, causes: Sequence[MemoryStatement]) -> int:
     """The memory that says what it was instead: of the refuting turn, else the next cause that is about the same."""
     later = [one for one in causes if one.ordinal >= turn.ordinal and one.key != cause.key]
     own = next((one for one in later if one.uuid == turn.uuid), None)

@@ -276,7 +276,7 @@ def _done(call: Heard, result: Heard) -> list[tuple[PacketKind, str, str]]:
     failed = bool(_FAILED.match(result.text))
     outcome = "failed" if failed else "ok"
     if call.tool_name in SHELL:
-        ran = shell_commands.commands_of(shell_commands.command_of(call.text))
+        ran = shell_commands.significant_commands(shell_commands.command_of(call.text))
         seen: list[tuple[PacketKind, str, str]] = [
             ("milestone" if shell_commands.milestone(name) else "tool", name, outcome) for name in ran
         ]

@@ -199,7 +199,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 WRITERS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 
 
-def commands_of(line: str) -> list[str]:
+def significant_commands(line: str) -> list[str]:
     """The commands of a shell line that have a purpose or reach a milestone, without arguments, each once in order."""
     plain = QUOTED.sub(" ", HEREDOC.sub(" ", line[:LINE_CHARACTERS]))
     found: dict[str, None] = {}
@@ -237,7 +237,7 @@ def milestone(command: str) -> str:
     return next((name for name, pattern in MILESTONES.items() if pattern.fullmatch(command)), "")
 
 
-def given(call: str, *names: str) -> str:
+def text_parameter(call: str, *names: str) -> str:
     """The value of the first of some text parameters of a tool call as it is stored (JSON, perhaps cut), "" for none."""
     match = re.search(rf'"(?:{"|".join(names)})":"((?:[^"\\]|\\.)*)', call)
     return _ESCAPED.sub(_unescaped, match[1]) if match else ""
@@ -250,12 +250,12 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 def command_of(call: str) -> str:
     """The shell line of a tool call."""
-    return given(call, "command")
+    return text_parameter(call, "command")
 
 
 def file_of(call: str) -> str:
     """The file that a tool call names."""
-    return given(call, "file_path", "notebook_path")
+    return text_parameter(call, "file_path", "notebook_path")
 
 
 def notable(path: str) -> str:

@@ -60,7 +60,7 @@ _QUESTION_END = ("?", "？")
 REVIEW = "in a review"
 
 
-class Said(NamedTuple):
+class Utterance(NamedTuple):
     """What was said at an ordinal of its session, in which turn; `key` tells statements apart."""
 
     key: int
@@ -97,14 +97,14 @@ class Scene(NamedTuple):
     uuid: str
 
 
-def scenes(said: Iterable[Said], changes: Sequence[Change], prompts: Sequence[Prompt]) -> dict[int, Scene]:
+def scenes(said: Iterable[Utterance], changes: Sequence[Change], prompts: Sequence[Prompt]) -> dict[int, Scene]:
     """By a statement's key its scene; changes and prompts stand in order."""
     exchanges = _Exchanges(changes, prompts)
     found = {one.key: _scene(one, exchanges) for one in said}
     return {key: there for key, there in found.items() if there is not None}
 
 
-def written_anew(said: Iterable[Said], changes: Sequence[Change], prompts: Sequence[Prompt]) -> dict[int, Change]:
+def find_rewrites(said: Iterable[Utterance], changes: Sequence[Change], prompts: Sequence[Prompt]) -> dict[int, Change]:
     """By the key of what an assistant said of its work the last change behind the exchange that wrote that file anew."""
     exchanges = _Exchanges(changes, prompts)
     last = {one.path: one for one in exchanges.work if one.anew}
@@ -164,7 +164,7 @@ class _Exchanges:
         return self._prompts[bisect_right(self._typed, ordinal) - 1]
 
 
-def _scene(said: Said, exchanges: _Exchanges) -> Scene | None:
+def _scene(said: Utterance, exchanges: _Exchanges) -> Scene | None:
     at = exchanges.at(said.ordinal)
     if said.by_user:
         lead = _lead(said)
@@ -180,7 +180,7 @@ def _scene(said: Said, exchanges: _Exchanges) -> Scene | None:
     return _at_hand(said, exchanges.most(at - back) if back is not None else None)
 
 
-def _at_hand(said: Said, changed: Change | None) -> Scene | None:
+def _at_hand(said: Utterance, changed: Change | None) -> Scene | None:
     """The only file that the turn names, else the one that was changed most, for what names no place."""
     if _PLACE.search(said.text):
         return None
@@ -212,7 +212,7 @@ def _question(prompt: Prompt, answer: str) -> Scene | None:
     return Scene(f"in answer to {_quoted(question)}", prompt.uuid)
 
 
-def _lead(said: Said) -> str:
+def _lead(said: Utterance) -> str:
     """The sentence with which a turn begins, as a phrase, where what was said stands in a later one and leaves its words out."""
     lead, *behind = _sentences(said.turn) or [""]
     while behind and len(tokens.content_words(lead)) < LEAST_ASKED:  # a greeting, a heading; a colon leads on
@@ -225,7 +225,7 @@ def _lead(said: Said) -> str:
     return f"after {_quoted(lead)}" if stands and _adds(lead, said.text) else ""
 
 
-def _is_remark(said: Said) -> bool:
+def _is_remark(said: Utterance) -> bool:
     """Whether what was said is of a reviewer's remark: of one that is quoted, or of a turn that is one and finds fault."""
     words = _words(said.text)
     return any(
@@ -366,7 +366,7 @@ def remark(said: str, category: str, turn: str) -> str:
     return max(items, key=lambda item: len(words & set(tokens.content_words(item))))
 
 
-def edited(claims: Iterable[Claim], edits: Sequence[Edit]) -> dict[int, Edit]:
+def find_edits(claims: Iterable[Claim], edits: Sequence[Edit]) -> dict[int, Edit]:
     """By a claim's key the last edit behind it that changed the code of which it says something; each edit is read once."""
     waiting = {one.key: _Named(one.ordinal, _names(one.said), _names(one.around), one.answered) for one in claims}
     found: dict[int, Edit] = {}

@@ -129,7 +129,7 @@ class View(NamedTuple):
     before: str
 
 
-def choose_whole(rows: Rows, session: Behind, *, key: bytes) -> list[Chosen]:
+def choose_from_session(rows: Rows, session: Behind, *, key: bytes) -> list[Chosen]:
     """What would be chosen now from a whole conversation, as if it were over; nothing is written."""
     view = _view(rows, replace(session, position=0), settled=True, key=key)
     return chooser.choose(view.sources, said=view.said, before=view.before)
@@ -147,7 +147,7 @@ def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
         if after == 0 or any(turn.ordinal < begun and turn.kind == "assistant" for turn in found):
             break
     known = [turn for turn in found if turn.ordinal <= session.turns]
-    worked = chooser.sources_beside(known)
+    worked = chooser.sources_of_notifications(known)
     calls = turns.tool_calls(rows, session.session_seq, after=after, tools=tool_calls.CALLS, holding=tool_calls.HOLDING)
     worked += [one for call in calls if (one := chooser.source_of_call(call.turn, call.tool, call.result)) is not None]
     worked = [one for one in worked if begun <= one.turn.ordinal <= session.turns]

@@ -167,7 +167,7 @@ def commands(line: str) -> list[str]:
     return kept
 
 
-def is_told(ran: Ran) -> bool:
+def is_notable(ran: Ran) -> bool:
     """Whether a command says what kind of work was done, or failed."""
     return bool(_PROGRAM.match(ran.command) or check_of(ran.command)) or bool(ran.error and not ran.passed)
 
@@ -298,7 +298,7 @@ class Item(NamedTuple):
     amount: int = 1
 
 
-def goal(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = ()) -> list[Item]:
+def goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = ()) -> list[Item]:
     """The first words that say something, a plan's heading, or the host's title; and the words it is known by.
 
     What a prompt quotes, or a program printed, says nothing; where every prompt is such a paste the first answer does.
@@ -319,7 +319,7 @@ def goal(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = ()) ->
                 words.setdefault(stem(word), prompt.uuid)
     if not found and (title or prompts):
         own = _typed(prompts[0].text) if prompts else ""
-        summed = last(answers[:1])
+        summed = last_item(answers[:1])
         said = title or own or (summed.text if summed else prompts[0].text)
         found.append(Item("goal", cut(squeeze(said), GOAL), prompts[0].uuid if prompts else ""))
     return [*found, *(Item("word", word, uuid) for word, uuid in list(words.items())[:WORDS])]
@@ -331,7 +331,7 @@ def _typed(prompt: str) -> str:
     return " ".join(row for row in rows if refusals.refusal(row, "user") != "printed")
 
 
-def said(stated: Sequence[Stated], goal: str) -> list[Item]:
+def decision_items(stated: Sequence[Stated], goal: str) -> list[Item]:
     """Corrections, and decisions: the user's and the surest first; no sentence twice, nor one that the goal is."""
     found: dict[str, Item] = {}
     for one in sorted(stated, key=lambda one: (one.authority != "user", -one.confidence, one.ordinal)):
@@ -344,13 +344,13 @@ def said(stated: Sequence[Stated], goal: str) -> list[Item]:
     return list(found.values())
 
 
-def done(work: Work, cwd: str) -> list[Item]:
+def done_items(work: Work, cwd: str) -> list[Item]:
     found: list[Item] = []
     root = cwd.rstrip("/") + "/"
     for path, uuids in sorted(work.files.items(), key=lambda one: -len(one[1])):
         short = path.removeprefix(root) if cwd else path
         found.append(Item("file", cut(short, 200), uuids[-1], amount=len(uuids)))
-    told = [ran for ran in work.ran.values() if is_told(ran)]
+    told = [ran for ran in work.ran.values() if is_notable(ran)]
     for ran in sorted(told, key=lambda one: (one.state == "passed", one.at)):
         found.append(Item("command", ran.command, ran.uuid, ran.state, ran.failures or ran.runs))
         if ran.error:
@@ -364,7 +364,7 @@ def done(work: Work, cwd: str) -> list[Item]:
     return found
 
 
-def named(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[Item]:
+def reference_items(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[Item]:
     """What the session says that it builds on: a plan, a transcript, a commit, an earlier conversation."""
     found: list[Item] = []
     for prompt in prompts:
@@ -383,7 +383,7 @@ def named(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[Item]:
     return list(dict.fromkeys(found))
 
 
-def left_open(work: Work, prompts: Sequence[Entry], answers: Sequence[Entry], *, is_over: bool = False) -> list[Item]:
+def open_items(work: Work, prompts: Sequence[Entry], answers: Sequence[Entry], *, is_over: bool = False) -> list[Item]:
     """To-dos of the last list, what the last message leaves for later, its question, a prompt without an answer.
 
     Once a session is over, what was changed behind its last prompt has answered that.
@@ -402,7 +402,7 @@ def left_open(work: Work, prompts: Sequence[Entry], answers: Sequence[Entry], *,
     return found
 
 
-def last(answers: Sequence[Entry]) -> Item | None:
+def last_item(answers: Sequence[Entry]) -> Item | None:
     """The first whole sentence of the last message that says something by itself, else its last one."""
     for answer in reversed(answers[-3:]):
         said = [line for line in _prose(answer.text) if not _ASKS.search(line)]

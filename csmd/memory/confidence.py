@@ -49,7 +49,7 @@ def days_until(confidence: float, floor: float, decay: Decay) -> float:
     return max(0.0, horizon * math.log(confidence / floor, 3)) if confidence > 0 else 0.0
 
 
-def is_lasting(memory: Memory) -> bool:
+def has_warm_floor(memory: Memory) -> bool:
     """Whether a memory never falls below WARM: corrections, and preferences that the user stated."""
     stated = memory.authority == "user" and memory.origin != "inferred"
     return memory.gate == "correction" or (stated and memory.category == "preference")
@@ -89,7 +89,7 @@ def aged(memory: Memory, *, today: int) -> Memory:
         days = min(days_until(memory.confidence, floor, memory.decay), most)
         return NEVER if math.isinf(days) else today + math.floor(days)
 
-    lasts = not memory.superseded_by and is_lasting(memory)
+    lasts = not memory.superseded_by and has_warm_floor(memory)
     promised = days_to(due(memory.text, gate=memory.gate, at=memory.created_at), on=memory.fresh_at)
     until = 0 if memory.superseded_by else today + promised
     hot = day(HOT_ABOVE, DAILY_DAYS if memory.tier == "daily" else math.inf)
@@ -164,5 +164,5 @@ def factors(
 def strength(memory: Memory, *, days: int) -> float:
     """The confidence that is left after so many active days: `c * 3^-(days/horizon)`, lasting ones never below WARM."""
     faded = memory.confidence * 3 ** -(days / DECAY_HORIZON_DAYS[memory.decay])
-    lasting = is_lasting(memory) and not memory.superseded_by
+    lasting = has_warm_floor(memory) and not memory.superseded_by
     return round(max(faded, min(memory.confidence, WARM_ABOVE)) if lasting else faded, 4)

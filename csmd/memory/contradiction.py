@@ -175,7 +175,7 @@ class Slot(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ParsedStatement:
     """One statement taken apart; every set is of stems."""
 
     order: tuple[str, ...]
@@ -241,7 +241,7 @@ def assertion(said: str) -> str:
 
 
 @cached(2048)
-def read(said: str) -> Said:
+def parse_statement(said: str) -> ParsedStatement:
     """A statement taken apart."""
     words, asks = _words(said), said.rstrip().endswith("?")
     order = tuple(word.stem for word in words if word.stem)
@@ -249,7 +249,7 @@ def read(said: str) -> Said:
     against = {stem for one in (*_negated(words, asides=True), *instead) for stem in one.what}
     pairs = [] if asks else [tuple(frozenset(_stems_of(side)) for side in pair) for pair in PREFERS.findall(said)]
     copula = next((at for at, word in enumerate(words) if word.plain in COPULA), 0)
-    return Said(
+    return ParsedStatement(
         order=order, stems=frozenset(order), parts=frozenset(order) | _parts_of_names(said), names=_names(said), main=_main(words) or frozenset(order),
         positive=frozenset(order) - against, denied=tuple(_negated(words)), instead=instead,
         gone=() if asks else tuple(_gone(words, said)),
@@ -460,7 +460,7 @@ def changes(said: str) -> tuple[Change, ...]:
     return tuple(found)
 
 
-def _overturns(change: Change, slot: Slot, before: Said) -> bool:
+def _overturns(change: Change, slot: Slot, before: ParsedStatement) -> bool:
     """Whether a slot of an older statement gives the thing that was changed another value."""
     # A number takes a number's place, in 2026-12-15 as in "port 8080"; "green" nothing's.
     numbers = _is_date_or_number(slot.value - change.thing) and _is_date_or_number(change.value)
@@ -516,19 +516,19 @@ def parts(said: str) -> tuple[str, ...]:
 
 
 def _says_something(clause: str) -> bool:
-    return len(similarity.gist(clause).stems) >= 2 or bool(read(clause).slots)
+    return len(similarity.gist(clause).stems) >= 2 or bool(parse_statement(clause).slots)
 
 
 def _clauses(sentence: str) -> list[str]:
     """A sentence cut at its first "and" where a value is given on both sides; else whole."""
     for match in _AND.finditer(sentence):
         sides = [sentence[: match.start()], sentence[match.end() :]]
-        if all(read(side).slots for side in sides):
+        if all(parse_statement(side).slots for side in sides):
             return sides
     return [sentence]
 
 
-def without(said: str, ended: Sequence[str]) -> str:
+def text_without(said: str, ended: Sequence[str]) -> str:
     """What is left of a statement without some of its `parts`, its heading kept; "" where nothing is."""
     left = [part for part in parts(said) if part not in ended]
     if not left:
@@ -538,7 +538,7 @@ def without(said: str, ended: Sequence[str]) -> str:
     return heading + "".join(part + (" " if part.endswith((".", "!")) else "; ") for part in left[:-1]) + left[-1]
 
 
-def spoken_of(older: str, newer: str) -> tuple[str, ...]:
+def mentioned_parts(older: str, newer: str) -> tuple[str, ...]:
     """The parts of the older one that the newer one speaks of, by words that only they say; all where it has one part."""
     said = parts(older)
     if len(said) < 2:
@@ -550,7 +550,7 @@ def spoken_of(older: str, newer: str) -> tuple[str, ...]:
 
 def is_partly(older: str, newer: str) -> bool:
     """Whether the newer one speaks of some of the parts of the older one, and of others it says nothing."""
-    return 0 < len(spoken_of(older, newer)) < len(parts(older))
+    return 0 < len(mentioned_parts(older, newer)) < len(parts(older))
 
 
 # --- signals
@@ -561,7 +561,9 @@ MOST_OF_IT = 0.6
 SAME_SUBJECT = 0.5
 
 
-def _signals(before: Said, after: Said, unfollowed: Said, newer: str) -> dict[str, bool]:
+def _signals(
+    before: ParsedStatement, after: ParsedStatement, unfollowed: ParsedStatement, newer: str
+) -> dict[str, bool]:
     """By what the newer one replaces the older: signal -> whether it certainly is the same subject."""
     if any(old in unfollowed.named for old, _ in after.renames):
         return {"renamed": True}
@@ -589,7 +591,7 @@ def _signals(before: Said, after: Said, unfollowed: Said, newer: str) -> dict[st
     return found | _opposite(before, after, shared) | _other_value(before, after)
 
 
-def _names_another_end(before: Said, after: Said) -> bool:
+def _names_another_end(before: ParsedStatement, after: ParsedStatement) -> bool:
     """Whether each statement names something that the other does not, besides the value that was exchanged."""
     verbs = {slot.verb for slot in before.slots}
     exchanged = {stem for one in after.instead for stem in one.what}
@@ -597,14 +599,14 @@ def _names_another_end(before: Said, after: Said) -> bool:
     return bool(own) and len(after.positive - before.stems - _REPLACING) > 1
 
 
-def _likes_better(liked: frozenset[str], other: frozenset[str], before: Said) -> bool:
+def _likes_better(liked: frozenset[str], other: frozenset[str], before: ParsedStatement) -> bool:
     """Whether an older statement is for what is now liked less, and of nothing but that."""
     rest = before.stems - other - _LIKING
     is_liked = any(liked <= what for what, _ in before.prefers)
     return other <= before.positive and rest in (frozenset(), liked) and not before.denied and not is_liked
 
 
-def _says_instead(one: Against, before: Said) -> bool:
+def _says_instead(one: Against, before: ParsedStatement) -> bool:
     """`X instead of Y`: Y stands in the older one, with what stands beside it in the newer."""
     if not one.what <= before.positive or not before.has_near(one.what):
         return False
@@ -617,14 +619,14 @@ def _says_instead(one: Against, before: Said) -> bool:
     return (beside >= 2 and beside >= 0.4 * len(one.beside)) or (bool(special) and 1 <= beside >= 0.5 * len(one.beside))
 
 
-def _is_all(what: frozenset[str], before: Said) -> bool:
+def _is_all(what: frozenset[str], before: ParsedStatement) -> bool:
     """Whether a statement says by what something is done, or where ("we deploy to Fly.io"), and hardly what."""
     beside, slots = before.positive - what - _ALWAYS, [slot for slot in before.slots if slot.value == what]
     placed = {slot.verb for slot in slots if slot.way == "place"} & _HOLDING if what <= before.names else None
     return bool(placed and beside <= placed) or (len(beside) <= 2 and any(slot.way == "means" for slot in slots))
 
 
-def _denies(one: Against, before: Said) -> bool:
+def _denies(one: Against, before: ParsedStatement) -> bool:
     """A negation: the older one affirms just what is denied, of the same subject; without a subject nearly all of it."""
     if one.is_qualified or not one.what <= before.positive or not before.has_near(one.what):
         return False
@@ -633,7 +635,7 @@ def _denies(one: Against, before: Said) -> bool:
     return one.beside <= before.parts and len(one.what | one.beside) >= MOST_OF_IT * len(before.main)
 
 
-def _opposite(before: Said, after: Said, shared: frozenset[str]) -> dict[str, bool]:
+def _opposite(before: ParsedStatement, after: ParsedStatement, shared: frozenset[str]) -> dict[str, bool]:
     """The signal of two that differ in a word and its opposite and in nothing else; doubtful where one says more."""
     old, new = before.stems - shared, after.stems - shared
     for one in old:
@@ -646,7 +648,7 @@ def _opposite(before: Said, after: Said, shared: frozenset[str]) -> dict[str, bo
     return {"opposite": True} if alike and turned else {}
 
 
-def _other_value(before: Said, after: Said) -> dict[str, bool]:
+def _other_value(before: ParsedStatement, after: ParsedStatement) -> dict[str, bool]:
     """The kind of a value that changed: of one slot, where the rest of both statements is the same subject."""
     if after.asks or after.adds or before.positive < after.positive or after.positive < before.positive:
         return {}  # one says what the other does, and more
@@ -667,7 +669,9 @@ def _other_value(before: Said, after: Said) -> dict[str, bool]:
     return {}
 
 
-def _kind_of_value(changed: frozenset[str], into: frozenset[str], before: Said, after: Said, *, is_time: bool) -> str:
+def _kind_of_value(
+    changed: frozenset[str], into: frozenset[str], before: ParsedStatement, after: ParsedStatement, *, is_time: bool
+) -> str:
     """The signal that a value of one kind gives when it takes another's place; "" for two that are of different kinds."""
     numbers = _has_number(changed), _has_number(into)
     if all(numbers):
@@ -750,18 +754,18 @@ def replacement(older: str, newer: str, renames: Mapping[str, str] | None = None
 
 def _of_one(older: str, newer: str, renames: Mapping[str, str] | None) -> Replacement | None:
     older, newer = assertion(older), assertion(newer)
-    before, after = read(followed(older, renames or {})), read(newer)
+    before, after = parse_statement(with_new_names(older, renames or {})), parse_statement(newer)
     only_before, only_after = before.stems - after.stems, after.stems - before.stems
     if only_before == before.stems or before.asks or (_ENVIRONMENTS & only_before and _ENVIRONMENTS & only_after):
         return None
-    found = _signals(before, after, read(older), newer)
+    found = _signals(before, after, parse_statement(older), newer)
     certain = sorted((name for name, is_certain in found.items() if is_certain), key=lambda name: -SIGNALS[name])
     if certain:
         return Replacement(confidence=SIGNALS[certain[0]], reasons=tuple(certain))
     return Replacement(confidence=DOUBTFUL, reasons=tuple(found)) if found else None
 
 
-def stands(*, pinned: bool) -> str:
+def reason_kept(*, pinned: bool) -> str:
     """Why a memory stands that is spoken against."""
     return "it is pinned" if pinned else "it was said with more authority, or holds in more places"
 
@@ -782,7 +786,7 @@ def renames(said: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def table(statements: Sequence[str]) -> dict[str, str]:
+def rename_table(statements: Sequence[str]) -> dict[str, str]:
     """Old name -> the one it has now, from statements in the order they were made; chains are followed."""
     now: dict[str, str] = {}
     for statement in statements:
@@ -793,12 +797,12 @@ def table(statements: Sequence[str]) -> dict[str, str]:
     return {old: new for old, new in now.items() if old != new}
 
 
-def names(said: str, name: str) -> bool:
+def mentions_name(said: str, name: str) -> bool:
     """Whether a text names something by this name."""
     return name in said.casefold() and bool(_whole(name).search(said))
 
 
-def followed(said: str, renames: Mapping[str, str]) -> str:
+def with_new_names(said: str, renames: Mapping[str, str]) -> str:
     """A text with each old name replaced by the new one."""
     present = [old for old in renames if old in said.casefold()]
     for old in present:

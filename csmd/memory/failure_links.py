@@ -14,9 +14,9 @@ from csmd import wire
 from csmd.errors import BadInput
 from csmd.extraction import failure_reports, shell_commands, statement_context
 from csmd.extraction import statements as distill
-from csmd.extraction.failure_reports import Spoken, Told
+from csmd.extraction.failure_reports import MemoryStatement, Spoken
 from csmd.extraction.shell_commands import WRITERS, command_of, file_of
-from csmd.extraction.statement_context import Change, Claim, Edit, Prompt, Said, Scene
+from csmd.extraction.statement_context import Change, Claim, Edit, Prompt, Scene, Utterance
 from csmd.memory import confidence
 from csmd.memory.supersession import aged
 from csmd.model import Link
@@ -48,7 +48,7 @@ def go_through(store: Store, session: Behind, *, now: str) -> int:
     if store.read(lambda rows: _is_tampered(rows, session.path, store.hash_key)):
         store.write(lambda rows: cursors.move_cursor(rows, STAGE, str(session.session_seq), session.turns))
     else:
-        seen = store.read(lambda rows: _seen(rows, session))
+        seen = store.read(lambda rows: _find_observations(rows, session))
         while seen:
             noted = store.write(lambda rows, seen=seen: _note(rows, session, seen))  # type: ignore[misc]
             seen = seen[noted:]
@@ -56,7 +56,7 @@ def go_through(store: Store, session: Behind, *, now: str) -> int:
     return max(1, session.turns - session.position)
 
 
-def look_again(store: Store, *, now: str) -> int:
+def recheck_sessions(store: Store, *, now: str) -> int:
     """Looks again at the sessions of some new memories; the memories looked at, 0 when nothing waits."""
     fresh = store.read(lambda rows: stored.memories_after(rows, cursors.cursor(rows, STAGE, "memories"), limit=BATCH))
     if not fresh:
@@ -85,38 +85,38 @@ def _is_tampered(rows: Rows, path: str, key: bytes) -> bool:
 # --- errors and what mended them
 
 
-class _Seen(NamedTuple):
+class _Observation(NamedTuple):
     """What one turn shows: a failure, or with its call and shell line that something went well."""
 
     turn: stored.FailureRow
-    failure: failure_reports.ErrorSeen | None
+    failure: failure_reports.ObservedFailure | None
     call: stored.FailureRow | None = None
     line: str = ""
 
 
-def _seen(rows: Rows, session: Behind) -> list[_Seen]:
+def _find_observations(rows: Rows, session: Behind) -> list[_Observation]:
     """What the new turns of a session show; looked at on a reader, for outputs are long and nobody is to wait behind it."""
     around = stored.turns_past(
         rows, session.session_seq, after=max(0, session.position - stored.CALL_BEFORE), upto=session.turns
     )
     calls = {turn.tool_id: turn for turn in around if turn.kind == "tool_call" and turn.tool_id}
-    found: list[_Seen] = []
+    found: list[_Observation] = []
     for turn in around:
         if turn.ordinal <= session.position:
             continue
         if turn.kind == "user":
-            pasted = failure_reports.pasted(turn.text, at=turn.at, uuid=turn.uuid)
-            found += [_Seen(turn, pasted)] if pasted else []
+            pasted = failure_reports.pasted_error(turn.text, at=turn.at, uuid=turn.uuid)
+            found += [_Observation(turn, pasted)] if pasted else []
         elif turn.kind == "tool_result" and turn.tool_id in calls:
             call = calls[turn.tool_id]
             line = command_of(call.text) if call.tool_name == "Bash" else ""
-            failure = failure_reports.seen(call.tool_name, line, turn.text, at=turn.at, uuid=turn.uuid)
+            failure = failure_reports.observed_failure(call.tool_name, line, turn.text, at=turn.at, uuid=turn.uuid)
             if failure or (line and failure_reports.succeeded(turn.text)):
-                found.append(_Seen(turn, failure, call, line))
+                found.append(_Observation(turn, failure, call, line))
     return found
 
 
-def _note(rows: Rows, session: Behind, seen: Sequence[_Seen]) -> int:
+def _note(rows: Rows, session: Behind, seen: Sequence[_Observation]) -> int:
     """Writes down the first of what was seen, as far as its turns are still there; how many were looked at."""
     noted, batch = 0, seen[:SEEN_BATCH]
     there = search.turns_by_seq(rows, [one.turn.seq for one in batch])
@@ -153,7 +153,7 @@ def _mended(rows: Rows, session: Behind, call: stored.FailureRow, turn: stored.F
         later = [one.ordinal for one in failed if one.command == failure.command and one.ordinal > failure.ordinal]
         again = min([*later, call.ordinal])
         between = [one for one in around if one.ordinal > failure.ordinal]
-        files = _edited(between, upto=again)
+        files = _edited_files(between, upto=again)
         if not files:
             continue
         about = failures.message(rows, error)
@@ -171,7 +171,7 @@ def _scope(around: Sequence[stored.FailureRow], failure: failures.Open) -> froze
     return shell_commands.scope(line, failure.command)
 
 
-def _edited(between: Sequence[stored.FailureRow], *, upto: int) -> list[str]:
+def _edited_files(between: Sequence[stored.FailureRow], *, upto: int) -> list[str]:
     """The names of the files that were edited up to an ordinal, in order."""
     found = [
         name.rpartition("/")[2]
@@ -199,7 +199,7 @@ def _passages(between: Sequence[stored.FailureRow], *, again: int, well: int) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SessionFindings:
     """What belongs together in a session and across, by the memories up to the row key `last`; `ids` by row key.
 
     `edited` is by memory (uuid, time) of the last edit of what it speaks of, or of the turn that says so; `scenes` is
@@ -236,17 +236,19 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
     store.write(write)
 
 
-def _look(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> Found:
+def _look(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> SessionFindings:
     turns = [
         Spoken(turn.uuid, turn.kind, turn.text, turn.at, turn.ordinal)
         for turn in stored.turns_past(rows, session_seq, after=0, upto=upto, spoken=True)
     ]
     said = [one for one in stored.stated_memories(rows, session_seq, ident) if one.ordinal <= upto]
-    told = [Told(one.memory_seq, one.text, one.category, one.authority, one.uuid, one.ordinal) for one in said]
-    return Found(
+    told = [
+        MemoryStatement(one.memory_seq, one.text, one.category, one.authority, one.uuid, one.ordinal) for one in said
+    ]
+    return SessionFindings(
         within=failure_reports.relate(turns, told, failures.of_session(rows, session_seq, failure_reports.Failed)),
         across=_across(rows, session_seq, turns, told, key=key),
-        edited=_edited_since(rows, session_seq, turns, told, upto=upto),
+        edited=_find_stale(rows, session_seq, turns, told, upto=upto),
         scenes=_scenes(rows, session_seq, ident, upto=upto, key=key),
         ids={one.memory_seq: one.memory_id for one in said}, last=stored.last_memory(rows),
     )  # fmt: skip
@@ -255,7 +257,7 @@ def _look(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) ->
 def _report(rows: Rows, symptom: failure_reports.Symptom) -> None:
     shown = symptom.fingerprint
     if not shown:
-        pasted = failure_reports.pasted(symptom.text, at=symptom.at, uuid=symptom.uuid)
+        pasted = failure_reports.pasted_error(symptom.text, at=symptom.at, uuid=symptom.uuid)
         shown = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint) if pasted else ""
     stored.add_symptom(rows, symptom.key, uuid=symptom.uuid, at=symptom.at, text=symptom.text, fingerprint=shown)
 
@@ -279,7 +281,7 @@ def _refute(rows: Rows, found: failure_reports.Refutation, ids: Mapping[int, str
 
 
 def _across(
-    rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[Told], *, key: bytes
+    rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[MemoryStatement], *, key: bytes
 ) -> list[failure_reports.Symptom]:
     """Joins what this session reports with causes that others found later, and its causes with earlier reports."""
     found: list[failure_reports.Symptom] = []
@@ -324,8 +326,8 @@ MOST_EDITS, CHARACTERS = 2_000, 1_200
 NONE = Scene("", "")
 
 
-def _edited_since(
-    rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[Told], *, upto: int
+def _find_stale(
+    rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[MemoryStatement], *, upto: int
 ) -> dict[int, tuple[str, str]]:
     """By memory that `turns` of a session tell the edit that changed its code behind the last of those turns.
 
@@ -333,7 +335,7 @@ def _edited_since(
     """
     users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
     beside = stored.context_citations(rows, session_seq)
-    last: dict[int, Told] = {}
+    last: dict[int, MemoryStatement] = {}
     for one in sorted(told, key=lambda one: one.ordinal):
         by_assistant, turn = one.authority == "assistant", users.get(one.uuid, "")
         if (one.key, one.uuid) not in beside and statement_context.is_claim(
@@ -346,13 +348,13 @@ def _edited_since(
     edits = list(_edits(memories.file_changes_of(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
     prompts = _prompts(rows, session_seq, upto=upto)
     changes, _ = _changes(rows, session_seq, upto=upto)
-    said = [Said(one.key, one.text, one.uuid, one.ordinal, one.authority == "user", "") for one in last.values()]
+    said = [Utterance(one.key, one.text, one.uuid, one.ordinal, one.authority == "user", "") for one in last.values()]
     asked = [_claim(one, users, [prompt.ordinal for prompt in prompts]) for one in last.values()]
-    found = {key: (one.uuid, one.at) for key, one in statement_context.written_anew(said, changes, prompts).items()}
-    return found | {key: (one.uuid, one.at) for key, one in statement_context.edited(asked, edits).items()}
+    found = {key: (one.uuid, one.at) for key, one in statement_context.find_rewrites(said, changes, prompts).items()}
+    return found | {key: (one.uuid, one.at) for key, one in statement_context.find_edits(asked, edits).items()}
 
 
-def _claim(one: Told, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
+def _claim(one: MemoryStatement, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
     """What a memory claims, with the remark around it; what is done before the next prompt answers that."""
     around = statement_context.remark(one.text, one.category, users.get(one.uuid, ""))
     after = bisect_right(prompts, one.ordinal)
@@ -387,7 +389,7 @@ def _scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) 
         return {}
     changes, is_whole = _changes(rows, session_seq, upto=upto)
     said = [
-        Said(
+        Utterance(
             one.memory_seq, one.text, one.uuid, one.ordinal, one.authority == "user", one.turn, one.gate == "correction"
         )
         for one in stated

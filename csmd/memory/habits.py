@@ -11,8 +11,7 @@ from typing import Literal
 
 from csmd.extraction import shell_commands
 from csmd.memory import confidence as score
-from csmd.memory import remember as believe
-from csmd.memory import supersession
+from csmd.memory import remember, supersession
 from csmd.model import (
     Authority,
     Candidate,
@@ -59,7 +58,7 @@ KINDS: dict[CandidateKind, KindRule] = {
 }
 
 
-def found_candidates(packets: Iterable[Packet], *, project: int) -> list[Candidate]:
+def derive_candidates(packets: Iterable[Packet], *, project: int) -> list[Candidate]:
     """What the packets of one project suggest; each with the time of its first and its latest packet and no id yet."""
     ordered = list(packets)
     return [_of_habit(habit, project) for habit in habits(ordered)] + _drifting(ordered, project)
@@ -400,7 +399,7 @@ def step(store: Store, *, now: str, promoting: bool = True, quiet_before: str = 
 
 def _count(store: Store, project: int, top: int, *, now: str, promoting: bool) -> None:
     observed = store.read(lambda rows: candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS))
-    found = found_candidates(observed, project=project)
+    found = derive_candidates(observed, project=project)
 
     def write(rows: Rows) -> None:
         if dict(candidates.projects_to_scan(rows)).get(project) != top:
@@ -476,7 +475,7 @@ def _memories(rows: Rows, candidate: Candidate) -> list[Memory]:
 def look(rows: Rows, *, projects: Sequence[int] | None, profile: Profile) -> list[Action]:
     """What is to be done with the candidates that wait in some projects (None: all)."""
     found = [one for one in candidates.waiting(rows, projects=projects, limit=MOST_CANDIDATES) if one.kind in KINDS]
-    known = {one.id: memory.id for one in found if (memory := _said_already(rows, one)) is not None}
+    known = {one.id: memory.id for one in found if (memory := _find_repeated(rows, one)) is not None}
     return promotions(found, profile=profile, known=known)
 
 
@@ -509,10 +508,10 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     statement = _statement(candidate, _core(candidate), KINDS[candidate.kind].authority)
     whole, place = replace(statement, text=candidate.text), candidate.project_seq
     ident, new = "", False
-    if not believe.is_forgotten(rows, whole, project=place, at="", key=key):
+    if not remember.is_forgotten(rows, whole, project=place, at="", key=key):
         # What somebody asks an assistant for in session after session tells of them; what runs tells of the project.
         scope: Scope | None = "user" if candidate.fingerprint.startswith(ORDER) else None
-        ident, new = believe.remember(rows, statement, source, project=place, origin=origin, key=key, scope=scope)
+        ident, new = remember.remember(rows, statement, source, project=place, origin=origin, key=key, scope=scope)
     if not ident:
         candidates.settle(rows, candidate, "dropped", now=now)
         return ""
@@ -567,17 +566,17 @@ def put(rows: Rows, candidate: Candidate, *, promoting: bool, key: bytes, now: s
             _renew(rows, known, replace(candidate, id=ident), key=key, now=now)
     current = candidates.by_id(rows, ident) if ident else None
     if current is not None and promoting and current.status in candidates.WAITING:
-        said = _said_already(rows, current)
+        said = _find_repeated(rows, current)
         plan = promotions([current], profile=DEFAULT, known={ident: said.id} if said else {})
         carry_out(rows, plan, key=key, now=now)
         current = candidates.by_id(rows, ident)
     return [] if current is None or current.status == "dropped" else [ident, *current.memory_ids]
 
 
-def _said_already(rows: Rows, candidate: Candidate) -> Memory | None:
+def _find_repeated(rows: Rows, candidate: Candidate) -> Memory | None:
     """A memory of the same project that says the same, in its words or nearly."""
     for said in dict.fromkeys((_core(candidate), candidate.text)):
-        found = believe.said_already(rows, _statement(candidate, said, "user"), project=candidate.project_seq)
+        found = remember.find_repeated(rows, _statement(candidate, said, "user"), project=candidate.project_seq)
         if found is not None:
             return found
     return None

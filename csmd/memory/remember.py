@@ -95,7 +95,7 @@ def remember(
     when that is not to be told by its words.
     """
     at = source.at if origin in (STATED, MODEL_SAVED) else ""  # what is counted is said at no time
-    told = _told(statement)
+    told = _classify(statement)
     scope, home = _place(rows, statement, project, scope)
     if statement.authority == "external" or is_forgotten(rows, statement, project=project, home=home, at=at, key=key):
         return "", False
@@ -111,7 +111,7 @@ def remember(
         known = belief_changes.surviving_memory(rows, known)
         if origin != MODEL_SAVED:
             confirm(rows, known, statement, source, pinned=pinned)
-            _note_beside(rows, known.seq, statement, source)
+            _cite_context(rows, known.seq, statement, source)
             supersession.settle(rows, known.id, key=key)
         return known.id, False
     # What is counted is told in csmd's own words: they say nothing of how long it holds.
@@ -128,7 +128,7 @@ def remember(
     )  # fmt: skip
     memory = aged(rows, memory)
     seq = memories.insert(rows, memory, text_hash=text_hash)
-    _note_beside(rows, seq, statement, source)
+    _cite_context(rows, seq, statement, source)
     supersession.settle_new(rows, replace(memory, seq=seq), near, key=key)
     return memory.id, True
 
@@ -152,7 +152,7 @@ def _is_worded_anew(memory: Memory, besides: str) -> bool:
     return bool(besides) and (memory.id == besides or bool(memory.superseded_by))
 
 
-def _told(statement: Statement) -> Classification:
+def _classify(statement: Statement) -> Classification:
     """What the words of a statement are by themselves."""
     return classifier.classify(statement.text, speaker="assistant" if statement.authority == "assistant" else "user")
 
@@ -160,7 +160,7 @@ def _told(statement: Statement) -> Classification:
 def _is_for_good(statement: Statement, decay: Decay) -> bool:
     """Whether a user states something for good: asks to remember it, corrects, prefers, or says that it always holds."""
     lasts = decay == "durable" and (statement.gate == "correction" or statement.category == "preference")
-    return statement.authority == "user" and (lasts or EXPLICIT in statement.reasons or _told(statement).for_good)
+    return statement.authority == "user" and (lasts or EXPLICIT in statement.reasons or _classify(statement).for_good)
 
 
 def unpinned(memory: Memory) -> Memory:
@@ -169,7 +169,7 @@ def unpinned(memory: Memory) -> Memory:
         text=memory.text, gate=memory.gate, category=memory.category, confidence=memory.confidence,
         authority=memory.authority,
     )  # fmt: skip
-    decay = _told(statement).decay
+    decay = _classify(statement).decay
     for_good = _is_for_good(statement, decay)
     sessions = len(memory.sessions)
     tier = confidence.tier(decay=decay, for_good=for_good, sessions=sessions, confidence=memory.confidence)
@@ -183,12 +183,12 @@ def _place(rows: Rows, statement: Statement, project: int, scope: Scope | None =
         if by_user and is_of_the_user(statement.text, project_name=name):
             scope = "user"
         else:
-            of_speaker = by_user and _told(statement).about_speaker
+            of_speaker = by_user and _classify(statement).about_speaker
             scope = scope_of(statement.text, gate=statement.gate, about_speaker=of_speaker, project_name=name)
     return scope, project if scope == "project" else projects.everywhere(rows, project)
 
 
-def _note_beside(rows: Rows, seq: int, statement: Statement, source: Provenance) -> None:
+def _cite_context(rows: Rows, seq: int, statement: Statement, source: Provenance) -> None:
     """Cites the turns that are the other half of a statement."""
     for uuid in statement.also[:MOST_BESIDE]:
         memories.add_provenance(rows, seq, replace(source, uuid=uuid, role="beside"))
@@ -255,7 +255,7 @@ def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> N
     tombstones.remove(rows, statement.text, correction=correction, project=project, home=home, key=key)
 
 
-def said_already(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
+def find_repeated(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
     """A memory of the scope that says the same in nearly the same words, the likest first."""
     near = fulltext.text_hits(rows, "memory", tokens.query_terms(statement.text), projects=[project], limit=LIKEST)
     found = memories.by_seqs(rows, [int(seq) for seq, _ in near])
@@ -295,7 +295,7 @@ def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance,
         return
     if source.at < known.created_at and known.origin == "stated":
         memories.stated_earlier(rows, known.seq, source)
-    known = supersession.lifted(rows, memories.by_seqs(rows, [known.seq])[known.seq])
+    known = supersession.without_supersession(rows, memories.by_seqs(rows, [known.seq])[known.seq])
     raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[known.authority]
     sure = confidence.confirm(known.confidence, pinned=known.pinned)
     decay: Decay = "permanent" if pinned else known.decay

@@ -89,7 +89,7 @@ def title(candidate: Candidate) -> str:
     return TITLES_OF.get((candidate.source, candidate.kind), TITLES[candidate.kind])
 
 
-def asks_about(candidate: Candidate, alive: int) -> About:
+def subject_of(candidate: Candidate, alive: int) -> About:
     """What a candidate asks about, with so many of its memories still there."""
     if candidate.source == supersession.SOURCE:
         return "change" if alive > 1 else "warning"
@@ -104,7 +104,7 @@ def strength(memory: Memory) -> tuple[int, bool, float, str, str]:
     return AUTHORITY_RANK[memory.authority], memory.pinned, memory.confidence, memory.confirmed_at, memory.id
 
 
-def why_shown(memory: Memory) -> str:
+def review_reason(memory: Memory) -> str:
     """Why a memory waits for a person."""
     if memory.origin == "model_saved":
         return "a model saved it, and nobody has said it: no session is told it until you keep it"
@@ -113,7 +113,7 @@ def why_shown(memory: Memory) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReviewAnswer:
     """An answer as it comes from a person: `uuid` and `at` are those of the word they say, `key` is the store's.
 
     `text` is a new wording, `other` the second memory of a supersession.
@@ -132,7 +132,7 @@ class Asked:
         return Provenance(uuid=self.uuid, session_id="", at=self.at)
 
 
-def of_memory(rows: Rows, memory: Memory, asked: Asked) -> Answer:
+def of_memory(rows: Rows, memory: Memory, asked: ReviewAnswer) -> Answer:
     """Answers about one memory, and notes what undoing it needs."""
     if memory.superseded_by and asked.verb in ("keep", "edit", "pin"):
         raise CsmdError(
@@ -146,11 +146,11 @@ def of_memory(rows: Rows, memory: Memory, asked: Asked) -> Answer:
     )  # fmt: skip
 
 
-def of_candidate(rows: Rows, candidate: Candidate, asked: Asked) -> Answer:
+def of_candidate(rows: Rows, candidate: Candidate, asked: ReviewAnswer) -> Answer:
     """Answers about one candidate: does what it proposes, or something else, and settles it."""
     found = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
     alive = [one for one in found if one is not None and not one.superseded_by]
-    about = asks_about(candidate, len(alive))
+    about = subject_of(candidate, len(alive))
     if asked.verb not in DOES[about]:
         raise BadInput(
             f"{candidate.id} cannot be answered with {asked.verb}", hint="csmd review shows what can be done"
@@ -172,7 +172,7 @@ def of_candidate(rows: Rows, candidate: Candidate, asked: Asked) -> Answer:
 Settled = tuple[str, CandidateStatus]
 
 
-def _to_memory(rows: Rows, memory: Memory, asked: Asked) -> str:
+def _to_memory(rows: Rows, memory: Memory, asked: ReviewAnswer) -> str:
     if asked.verb == "keep":
         return _keep(rows, memory, asked)
     if asked.verb == "edit":
@@ -186,7 +186,7 @@ def _to_memory(rows: Rows, memory: Memory, asked: Asked) -> str:
     return _give_way(rows, memory, asked.other, asked)
 
 
-def _about_two(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
+def _about_two(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: ReviewAnswer) -> Settled:
     """Two that say the same, of which the stronger stays; or an older one that the newer may replace."""
     first, second = sorted(alive[:2], key=strength, reverse=True)
     giving_way, staying = second, first
@@ -205,7 +205,7 @@ def _about_two(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked:
     return "", "dropped"  # what is proposed is not proposed again
 
 
-def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
+def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: ReviewAnswer) -> Settled:
     if asked.verb == "drop":
         return "", "dropped"
     worded = asked.text if asked.verb == "edit" else candidate.text
@@ -223,7 +223,7 @@ def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], ask
     return made, "promoted"
 
 
-def _about_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: Asked) -> Settled:
+def _about_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: ReviewAnswer) -> Settled:
     del alive
     if asked.verb == "edit":
         statement = _statement(candidate, asked.text)
@@ -231,7 +231,7 @@ def _about_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], as
     return "", "dropped" if asked.verb == "drop" else "done"
 
 
-_ABOUT: dict[About, Callable[[Rows, Candidate, Sequence[Memory], Asked], Settled]] = {
+_ABOUT: dict[About, Callable[[Rows, Candidate, Sequence[Memory], ReviewAnswer], Settled]] = {
     "memory": lambda rows, _, alive, asked: (_to_memory(rows, alive[0], asked), "done"),
     "pair": _about_two,
     "change": _about_two,
@@ -243,7 +243,7 @@ _ABOUT: dict[About, Callable[[Rows, Candidate, Sequence[Memory], Asked], Settled
 # --- what an answer does; each gives the id of the memory that came of it, "" for none
 
 
-def _keep(rows: Rows, memory: Memory, asked: Asked) -> str:
+def _keep(rows: Rows, memory: Memory, asked: ReviewAnswer) -> str:
     """The person says it, too: it is stated, theirs, and as sure as what somebody has looked at."""
     statement = _as_statement(memory, memory.text)
     remember.confirm(rows, memory, statement, asked.source, pinned=memory.pinned)
@@ -256,7 +256,7 @@ def _keep(rows: Rows, memory: Memory, asked: Asked) -> str:
     return memory.id
 
 
-def _instead(rows: Rows, olds: Sequence[Memory], asked: Asked) -> str:
+def _instead(rows: Rows, olds: Sequence[Memory], asked: ReviewAnswer) -> str:
     """The person's wording becomes a memory of theirs that takes the place of older ones."""
     old = olds[0]
     statement = _as_statement(old, asked.text)
@@ -267,7 +267,7 @@ def _instead(rows: Rows, olds: Sequence[Memory], asked: Asked) -> str:
     return made
 
 
-def _pin(rows: Rows, memory: Memory, asked: Asked) -> str:
+def _pin(rows: Rows, memory: Memory, asked: ReviewAnswer) -> str:
     """Pins a memory, so that it neither fades nor is archived and keeps its confidence; or has it fade again from now on."""
     if asked.verb == "pin":
         changed = replace(memory, pinned=True, decay="permanent", tier="durable")
@@ -280,7 +280,7 @@ def _pin(rows: Rows, memory: Memory, asked: Asked) -> str:
     return memory.id
 
 
-def _drop(rows: Rows, memory: Memory, asked: Asked, *, beside: Memory | None) -> str:
+def _drop(rows: Rows, memory: Memory, asked: ReviewAnswer, *, beside: Memory | None) -> str:
     """Removes a memory and keeps it out; not what stays `beside` it and says nearly the same."""
     belief_changes.delete_memory(rows, memory)
     correction = memory.gate == "correction"
@@ -295,14 +295,16 @@ def _drop(rows: Rows, memory: Memory, asked: Asked, *, beside: Memory | None) ->
     return ""
 
 
-def _give_way(rows: Rows, old: Memory, new: Memory, asked: Asked) -> str:
+def _give_way(rows: Rows, old: Memory, new: Memory, asked: ReviewAnswer) -> str:
     """Puts one memory in another's place: the older is lowered and linked, and stays to be found."""
     reason, key = WHY.get(asked.verb, "told"), asked.key if asked.verb == "supersede" else b""
     supersession.supersede(rows, _must(rows, old.id), new, by=PERSON, now=asked.at, reason=reason, key=key)
     return new.id
 
 
-def _state(rows: Rows, statement: Statement, project: int, asked: Asked, *, besides: str, pinned: bool = False) -> str:
+def _state(
+    rows: Rows, statement: Statement, project: int, asked: ReviewAnswer, *, besides: str, pinned: bool = False
+) -> str:
     """Makes a memory of what a person says; CsmdError for what they made csmd forget or purge."""
     made, _ = remember.remember(
         rows, statement, asked.source, project=project, origin="stated", key=asked.key, pinned=pinned, besides=besides

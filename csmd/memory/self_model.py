@@ -287,7 +287,7 @@ KINDS: Mapping[str, Kind] = {
 # fmt: on
 
 
-class Seen(NamedTuple):
+class DigestItem(NamedTuple):
     """One thing in a session's digest: its kind, what it says, where, how it ended."""
 
     kind: str
@@ -296,7 +296,7 @@ class Seen(NamedTuple):
     state: str
 
 
-class Ended(NamedTuple):
+class WorkEnding(NamedTuple):
     """How work of a kind ended in a session: in which way, why, and the turn that shows it."""
 
     capability: str
@@ -305,7 +305,7 @@ class Ended(NamedTuple):
     uuid: str
 
 
-class Counted(NamedTuple):
+class StoredEnding(NamedTuple):
     """One session's ending of one kind of work, as it is stored; in the order of their time."""
 
     capability: str
@@ -338,16 +338,16 @@ class Drift(NamedTuple):
     recent: int
     chance: float
     since: str
-    against: tuple[Counted, ...]
+    against: tuple[StoredEnding, ...]
     """The recent sessions that ended badly."""
 
 
-def endings(outcome: str, seen: Sequence[Seen]) -> list[Ended]:
+def endings(outcome: str, seen: Sequence[DigestItem]) -> list[WorkEnding]:
     """How each kind of work that was done in a session ended, in the order of KINDS."""
     whole, why = ENDINGS.get(outcome, ("undecided", outcome))
     changed = [one for one in seen if one.kind == "file"]
     words = {one.text: one for one in seen if one.kind == "word"}
-    found: list[Ended] = []
+    found: list[WorkEnding] = []
     for name, kind in KINDS.items():
         ran = [
             one
@@ -361,18 +361,18 @@ def endings(outcome: str, seen: Sequence[Seen]) -> list[Ended]:
                 failed = failed if outcome == "failing" or len(failed) == len(ran) else []
             last = (failed or ran)[-1]
             said = f"`{last.text}` {'failed' if failed else 'passed'} in the end"
-            found.append(Ended(name, "badly" if failed else "well", said, last.uuid))
+            found.append(WorkEnding(name, "badly" if failed else "well", said, last.uuid))
             continue
         touched = [one for one in changed if kind.files.search(one.text)]
         cue = next((words[word] for word in sorted(kind.words) if word in words), None)
         if touched:
-            found.append(Ended(name, whole, why, touched[0].uuid))
+            found.append(WorkEnding(name, whole, why, touched[0].uuid))
         elif cue is not None and changed:
-            found.append(Ended(name, whole, why, changed[0].uuid))
+            found.append(WorkEnding(name, whole, why, changed[0].uuid))
     return found
 
 
-def capabilities(counted: Sequence[Counted]) -> list[Capability]:
+def capabilities(counted: Sequence[StoredEnding]) -> list[Capability]:
     """What each kind of work amounts to over sessions, what ended badly most often first; a turn of two sessions counts once."""
     found = []
     for name, some in _by_capability(counted).items():
@@ -392,7 +392,7 @@ def confidence(well: int, decided: int) -> float:
     return round((well + 1) / (decided + 2), 2)
 
 
-def drifts(counted: Sequence[Counted]) -> list[Drift]:
+def drifts(counted: Sequence[StoredEnding]) -> list[Drift]:
     """The kinds of work that end clearly worse lately than before."""
     found = []
     for name, every in sorted(_by_capability(counted).items()):
@@ -417,7 +417,7 @@ def fewer_by_chance(well: int, of: int, lately_well: int, lately: int) -> float:
     return ways / comb(total, lately)
 
 
-def told(drift: Drift) -> str:
+def describe_drift(drift: Drift) -> str:
     """A warning in words: what was seen, neither advice nor a rule."""
     return (
         f"{drift.capability}: {drift.recent_well} of the last {drift.recent} sessions ended well, "
@@ -425,12 +425,12 @@ def told(drift: Drift) -> str:
     )
 
 
-def _by_capability(counted: Sequence[Counted]) -> dict[str, list[Counted]]:
+def _by_capability(counted: Sequence[StoredEnding]) -> dict[str, list[StoredEnding]]:
     """The endings of each kind of work in the order of their time.
 
     Without what a fork holds of its trunk: the same turn shows the same ending.
     """
-    found: dict[str, dict[str, Counted]] = {}
+    found: dict[str, dict[str, StoredEnding]] = {}
     for one in sorted(counted, key=lambda one: (one.at, one.session_id)):
         found.setdefault(one.capability, {}).setdefault(one.uuid, one)
     return {name: list(by_turn.values()) for name, by_turn in found.items()}
@@ -445,7 +445,7 @@ KINDS_OF_LINK = {name: rule.kind for name, rule in RULES.items()}
 class Looked(NamedTuple):
     """What one step found out about a project: endings of the new sessions, links of all that they bear on."""
 
-    ended: list[tuple[int, list[Ended], str]]
+    ended: list[tuple[int, list[WorkEnding], str]]
     linked: list[tuple[int, list[Link]]]
 
 
@@ -478,9 +478,9 @@ def _look(rows: Rows, project: int, some: Sequence[Behind]) -> Looked:
     found = digests.digests_of_project(
         rows, project, since=_moved(min(starts), -SPAN_DAYS), until=_moved(max(starts), SPAN_DAYS)
     )
-    items: dict[int, list[Seen]] = {}
+    items: dict[int, list[DigestItem]] = {}
     for digest, kind, said, uuid, state in digests.items_of(rows, [int(row[4]) for row in found]):
-        items.setdefault(int(digest), []).append(Seen(kind, said, uuid, state))
+        items.setdefault(int(digest), []).append(DigestItem(kind, said, uuid, state))
     days = sorted(projects.active_days(rows, project))
     facts = {
         int(row[0]): _facts(row, items.get(int(row[4]), []), days, digests.sessions_sharing_turns(rows, int(row[0])))
@@ -503,7 +503,9 @@ def _look(rows: Rows, project: int, some: Sequence[Behind]) -> Looked:
     return Looked(ended, linked)
 
 
-def _facts(row: Sequence[object], seen: Sequence[Seen], days: Sequence[str], shares: list[tuple[int, str]]) -> Facts:
+def _facts(
+    row: Sequence[object], seen: Sequence[DigestItem], days: Sequence[str], shares: list[tuple[int, str]]
+) -> Facts:
     things: dict[str, dict[str, str]] = {}
     for one in seen:
         text = one.text.partition(" ")[0] if one.kind == "commit" else one.text
@@ -535,7 +537,7 @@ def _warn(store: Store, now: str) -> int:
     def look(rows: Rows) -> list[tuple[int, list[Drift]]]:
         found = digests.projects_held(rows)
         return [
-            (project, drifts([Counted(*row) for row in digests.outcomes_counted(rows, projects=[project])]))
+            (project, drifts([StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=[project])]))
             for project in sorted({*found, *digests.warned(rows)})
         ]
 
@@ -562,7 +564,7 @@ def _warn(store: Store, now: str) -> int:
 def _warning(project: int, drift: Drift, now: str) -> Candidate:
     fingerprint = f"drift:{drift.capability}"
     return Candidate(
-        id="", kind="drift_warning", source=SOURCE, project_seq=project, fingerprint=fingerprint, text=told(drift),
+        id="", kind="drift_warning", source=SOURCE, project_seq=project, fingerprint=fingerprint, text=describe_drift(drift),
         reason=f"chance alone would make this once in {round(1 / max(drift.chance, 0.0001))} (Fisher's exact test)",
         confidence=round(1 - drift.chance, 2), created_at=now, updated_at=now, reinforcement=len(drift.against),
         status="needs_review",

@@ -37,7 +37,7 @@ def _look(rows: Rows, now: str) -> int:
         if prompt.kind == "user" and not prompt.of_agent and _is_of_program(rows, prompt):
             turns.correct_speaker(rows, prompt.seq, "notification")
             prompt = prompt._replace(kind="notification")
-        _put_right(rows, prompt, now)
+        _correct_statements(rows, prompt, now)
         turns.settle_speaker(rows, prompt)
     return len(found)
 
@@ -48,13 +48,13 @@ def _is_of_program(rows: Rows, prompt: Prompt) -> bool:
     if len(prompt.text) < LEAST_PROMPT:
         return False
     calls = turns.earlier_tool_inputs(rows, prompt, tools=tool_calls.AGENTS)
-    return any(shell_commands.given(call, "prompt").strip() == prompt.text for call in calls)
+    return any(shell_commands.text_parameter(call, "prompt").strip() == prompt.text for call in calls)
 
 
-def _put_right(rows: Rows, prompt: Prompt, now: str) -> None:
+def _correct_statements(rows: Rows, prompt: Prompt, now: str) -> None:
     """Puts right what was chosen from a turn and believed because of it."""
     for sentence in turns.sentences_of(rows, prompt):
-        if not _stands(prompt.kind, prompt.of_agent, sentence.text, prompt.text):
+        if not _is_stated(prompt.kind, prompt.of_agent, sentence.text, prompt.text):
             turns.drop_sentence(rows, sentence)
         elif prompt.kind != "user" and sentence.authority == "user":
             turns.relay_sentence(rows, sentence)
@@ -69,7 +69,7 @@ def _judge(rows: Rows, memory: Memory, now: str) -> None:
     standing = [
         kind
         for kind, of_agent, said in turns.sources_of(rows, memory)
-        if not kind or _stands(kind, bool(of_agent), memory.text, said)
+        if not kind or _is_stated(kind, bool(of_agent), memory.text, said)
     ]
     if any(kind in ("", "user") for kind in standing):  # a turn that is gone may have been the user's
         return
@@ -83,7 +83,7 @@ def _judge(rows: Rows, memory: Memory, now: str) -> None:
     activity.count(rows, [(turns.LOWERED if standing else turns.ARCHIVED, 1)])
 
 
-def _stands(kind: str, of_agent: bool, statement: str, said: str) -> bool:
+def _is_stated(kind: str, of_agent: bool, statement: str, said: str) -> bool:
     """Whether somebody in the session said a statement in a turn."""
     if kind == "notification" or of_agent:
         return False

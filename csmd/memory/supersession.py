@@ -81,9 +81,9 @@ def rest_of(rows: Rows, memory_id: str) -> Memory | None:
     return memories.by_seqs(rows, [seq])[seq] if seq else None
 
 
-def wanted_rest(rows: Rows, whole: Memory, ended: Sequence[str], *, key: bytes) -> str:
+def remaining_text(rows: Rows, whole: Memory, ended: Sequence[str], *, key: bytes) -> str:
     """The text to keep of a memory of which some parts ended: "" where it is remembered already, or was forgotten."""
-    said = contradiction.without(whole.text, ended) if ended else ""
+    said = contradiction.text_without(whole.text, ended) if ended else ""
     if not said or is_forgotten(rows, whole, said, key=key):
         return ""
     known = memories.by_hash(rows, tokens.keyed_hash(said, key), project=whole.project_seq)
@@ -105,19 +105,19 @@ def keep_rest(rows: Rows, whole: Memory, said: str, *, key: bytes, by: str, at: 
 # --- what replaces what
 
 
-def lift(rows: Rows, change: belief_changes.Change, *, at: str) -> None:
+def undo_supersession(rows: Rows, change: belief_changes.Change, *, at: str) -> None:
     """Undoes a supersession: the whole holds again, and its rest goes with it."""
     belief_changes.undo_supersession(rows, change, at=at)
     for seq in memories.release_rest(rows, change.memory_id):
         belief_changes.delete_memory(rows, memories.by_seqs(rows, [seq])[seq])
 
 
-def lifted(rows: Rows, memory: Memory) -> Memory:
+def without_supersession(rows: Rows, memory: Memory) -> Memory:
     """A memory as it is without what superseded it, so that a confirmation finds it unlowered."""
     change = belief_changes.latest_change(rows, memory.id)
     if change is None or change.by not in UNASKED:
         return memory
-    lift(rows, change, at=memory.confirmed_at)
+    undo_supersession(rows, change, at=memory.confirmed_at)
     return memories.by_seqs(rows, [memory.seq])[memory.seq]
 
 
@@ -130,13 +130,13 @@ class Near(NamedTuple):
 
 def near(rows: Rows, said: str, home: int) -> Near:
     """Looked up once for each statement: this costs more than all that is done with it."""
-    reach = _reach(rows, home)
+    reach = _visible_scopes(rows, home)
     renames = renamed(rows, reach)
     return Near(_sharing(rows, said, reach, renames), renames)
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class RelatedMemories:
     """What a new memory found of the same matter; `doubtful` are those of which a person can tell whether it replaces them."""
 
     replaced: Sequence[Memory]
@@ -144,14 +144,14 @@ class Beside:
     related: Sequence[Memory]
 
 
-def beside(rows: Rows, memory: Memory) -> Beside:
+def find_related(rows: Rows, memory: Memory) -> RelatedMemories:
     """What a memory has superseded, and what holds in its reach and speaks of the same: the likest first."""
     own, found = similarity.gist(memory.text), near(rows, memory.text, memory.project_seq)
     others = [one for one in found.memories if one.id != memory.id]
     holding = [one for one in others if not one.superseded_by]
     doubtful = [one for one in holding if _ending(one, memory, found.renames)[1]]
     related = [one for one in holding if one not in doubtful and _one_subject(own, similarity.gist(one.text))]
-    return Beside([one for one in others if one.superseded_by == memory.id], doubtful, related)
+    return RelatedMemories([one for one in others if one.superseded_by == memory.id], doubtful, related)
 
 
 def _one_subject(one: similarity.Gist, other: similarity.Gist) -> bool:
@@ -186,7 +186,7 @@ def _settle_among(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> Non
             or other.superseded_by == memory.id
             or _ending(other, memory, renames)[1]
         ):
-            beside = _sharing(rows, other.text, _reach(rows, other.project_seq), renames)
+            beside = _sharing(rows, other.text, _visible_scopes(rows, other.project_seq), renames)
             _settle_one(rows, other, _others(other, beside), renames, key=key)
     _settle_one(rows, memory, others, renames, key=key)
 
@@ -198,7 +198,7 @@ def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> 
         found = fulltext.text_hits(
             rows, "memory", ["renamed", "called", "named"], beside=names, projects=scopes, limit=RENAMES
         )
-        renames = contradiction.table(search.memory_texts(rows, [int(seq) for seq, _ in found]))
+        renames = contradiction.rename_table(search.memory_texts(rows, [int(seq) for seq, _ in found]))
         further = [name for pair in renames.items() for name in pair if name not in names] if of else []
         if not further:
             break
@@ -227,10 +227,10 @@ def supersede(
     if change is not None:
         if old.superseded_by != new.id:
             reason = f"{reason}; until then {old.superseded_by} did"
-        lift(rows, change, at=now)
+        undo_supersession(rows, change, at=now)
         old = memories.by_seqs(rows, [old.seq])[old.seq]
     if key:
-        left = wanted_rest(rows, old, contradiction.spoken_of(old.text, new.text), key=key)
+        left = remaining_text(rows, old, contradiction.mentioned_parts(old.text, new.text), key=key)
         keep_rest(rows, old, left, key=key, by=by, at=now)
     lower(rows, old, new, lowers=contradiction.MOST, sure=1.0, reason=reason, by=by, at=now)
     return memories.by_seqs(rows, [old.seq])[old.seq]
@@ -241,7 +241,7 @@ def undo(rows: Rows, old: Memory, *, by: str, now: str) -> Memory:
     change = belief_changes.latest_change(rows, old.id)
     if change is None:
         raise BadInput(f"nothing supersedes {old.id}", hint=f"`csmd show {old.id}`")
-    lift(rows, change, at=now)
+    undo_supersession(rows, change, at=now)
     belief_changes.note(rows, old.id, belief_changes.REFUSED, old.superseded_by, "", "told", by, now)
     return memories.by_seqs(rows, [old.seq])[old.seq]
 
@@ -267,7 +267,7 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
         if how is None:
             continue
         if not _may(memory, other) and parts:
-            stands = contradiction.stands(pinned=memory.pinned)
+            stands = contradiction.reason_kept(pinned=memory.pinned)
             reason = f"speaks against {memory.id} ({', '.join(how.reasons)}), which stands: {stands}"
             ask_about(rows, memory, other, reason=reason, sure=how.confidence, at=at)
         elif _may(memory, other) and not parts and other.authority == "user":
@@ -276,11 +276,11 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
             replaced |= {*parts}
             endings.append((at, other, how))
     best = max(endings, key=lambda ending: (ending[0], ending[1].id), default=None)
-    left = wanted_rest(rows, memory, tuple(replaced), key=key)
+    left = remaining_text(rows, memory, tuple(replaced), key=key)
     rest = rest_of(rows, memory.id)
     if (best[1].id if best else "", left) == (memory.superseded_by, rest.text if rest else ""):
         return
-    memory = lifted(rows, memory)
+    memory = without_supersession(rows, memory)
     if best is not None:
         at, other, how = best
         keep_rest(rows, memory, left, key=key, by=RULE, at=at)
@@ -334,7 +334,7 @@ def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, r
     memories.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by", weight=sure), now=at)
 
 
-def _reach(rows: Rows, home: int) -> list[int] | None:
+def _visible_scopes(rows: Rows, home: int) -> list[int] | None:
     """The scopes whose memories one is compared with: a project's own and those around it; None is all."""
     if not home:
         return projects.visible(rows, inside=0)

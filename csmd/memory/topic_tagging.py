@@ -52,7 +52,7 @@ _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class TaggableMemory:
     """A memory as its subjects are looked for."""
 
     seq: int
@@ -98,7 +98,7 @@ class Phrase(NamedTuple):
     closes: bool
 
 
-def tags_of(told: Sequence[Told]) -> list[Tag]:
+def tags_of(told: Sequence[TaggableMemory]) -> list[Tag]:
     """At most three tags for each of the memories of one project, the most telling first, by memory."""
     if len(told) < LEAST_KNOWN:
         return []
@@ -317,12 +317,12 @@ def step(store: Store, *, force: bool, reading: bool) -> int:
     return max(1, project.memories)
 
 
-def _look(rows: Rows, *, force: bool, reading: bool) -> tuple[stored.Due, list[Told]] | None:
+def _look(rows: Rows, *, force: bool, reading: bool) -> tuple[stored.Due, list[TaggableMemory]] | None:
     share = WHEN_READING if reading else WHEN_AT_REST
     for project in stored.due_projects(rows):
         if force or project.changes * share >= project.memories:
             return project, [
-                Told(seq=seq, text=said, session_id=session)
+                TaggableMemory(seq=seq, text=said, session_id=session)
                 for seq, said, session in stored.newest_memories(rows, project.project_seq, limit=MOST)
             ]
     return None

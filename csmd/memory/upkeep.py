@@ -151,7 +151,7 @@ def rank(memory: Memory) -> tuple[bool, int, float, int, str, str]:
     )  # fmt: skip
 
 
-def stands_for(keeper: Memory, other: Memory, *, everywhere: Mapping[int, int]) -> bool:
+def is_visible_wherever(keeper: Memory, other: Memory, *, everywhere: Mapping[int, int]) -> bool:
     """Whether one memory is seen wherever another is; `everywhere` maps a project to the row of what holds all around it."""
     return keeper.project_seq in (other.project_seq, everywhere.get(other.project_seq, 0))
 
@@ -172,9 +172,9 @@ def duplicates(
     found: list[Finding] = []
     for pair in pairs(alive, everywhere=everywhere):
         one, other = sorted((alive[pair.one], alive[pair.other]), key=rank)
-        if not stands_for(one, other, everywhere=everywhere):
+        if not is_visible_wherever(one, other, everywhere=everywhere):
             one, other = other, one  # what holds everywhere stays, however sure the project's own is
-        if stands_for(one, other, everywhere=everywhere) and may_go(other, one):
+        if is_visible_wherever(one, other, everywhere=everywhere) and may_go(other, one):
             finding = duplicate(one, other, share=pair.share, exact=pair.exact)
             if finding.key not in dropped:
                 found.append(finding)
@@ -525,7 +525,7 @@ def apply(
     done: list[Action] = []
     left: list[Action] = []
     for action in plan:
-        again = _again(rows, action, key=key, as_said=as_said)
+        again = _revalidate(rows, action, key=key, as_said=as_said)
         if again is None:
             left.append(action)
         else:
@@ -534,7 +534,7 @@ def apply(
     return done, left
 
 
-def _again(rows: Rows, action: Action, *, key: bytes, as_said: bool) -> Action | None:
+def _revalidate(rows: Rows, action: Action, *, key: bytes, as_said: bool) -> Action | None:
     """The action on the memories as they are now, or None where it is no longer to be done."""
     planned = [one for one in (action.memory, action.into) if one is not None]
     found = [memory for one in planned if (memory := memories.by_id(rows, one.id)) is not None]
@@ -593,7 +593,7 @@ def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int]
             )
     if memory.id == into.id:
         raise BadInput(f"{memory.id} is one memory", hint="name two")
-    if not stands_for(into, memory, everywhere=everywhere):
+    if not is_visible_wherever(into, memory, everywhere=everywhere):
         raise BadInput(f"{into.id} does not hold where {memory.id} does", hint="merge memories of one project")
     if (memory.gate == "correction") != (into.gate == "correction"):
         raise BadInput("a correction is merged with corrections only: what it corrects says something else")

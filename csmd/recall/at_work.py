@@ -102,7 +102,7 @@ def recall_failure(rows: Rows, *, places: Sequence[int], session_id: str, failed
     `kept_bytes` is how much is kept of a tool's output: what is told by its transcript is looked at, no more.
     """
     said = display.both_ends(failed.said, limit=kept_bytes)
-    seen = failure_reports.seen(failed.tool, failed.command, said, at="", uuid="")
+    seen = failure_reports.observed_failure(failed.tool, failed.command, said, at="", uuid="")
     if seen is None:
         return Brief(text="", tokens=0, items=())
     here = failures.PresentContext(session_id, receipts.fresh_since(rows, session_id))
@@ -122,7 +122,7 @@ def _same(rows: Rows, fingerprint: str, places: Sequence[int], here: failures.Pr
 
 
 def _similar(
-    rows: Rows, seen: failure_reports.ErrorSeen, places: Sequence[int], here: failures.PresentContext
+    rows: Rows, seen: failure_reports.ObservedFailure, places: Sequence[int], here: failures.PresentContext
 ) -> Known | None:
     """What is known of the failure with the same message that was solved last; a message that names nothing is anybody's."""
     if not names_something(seen.message):

@@ -154,7 +154,9 @@ def _goals(prompts: Sequence[Entry]) -> list[Piece]:
     """The task that was set last, then the one that the session began with where that is another."""
     orders = tasks(prompts)
     found = [
-        Piece("goal", item.text, item.uuid) for one in (orders[:1], orders[-1:]) for item in harvest.goal(one, "")[:1]
+        Piece("goal", item.text, item.uuid)
+        for one in (orders[:1], orders[-1:])
+        for item in harvest.goal_items(one, "")[:1]
     ]
     return list({piece.uuid: piece for piece in found}.values())
 
@@ -172,7 +174,7 @@ def _plan(work: Work) -> list[Piece]:
 
 def _said(stated: Sequence[Stated], goals: Sequence[Piece]) -> list[Piece]:
     kinds: dict[str, PieceKind] = {"correction": "correction", "decision": "decision"}
-    said: list[Item] = harvest.said(stated, " ".join(goal.text for goal in goals))
+    said: list[Item] = harvest.decision_items(stated, " ".join(goal.text for goal in goals))
     return [Piece(kinds[item.kind], item.text, item.uuid) for item in said if item.kind in kinds]
 
 
@@ -204,7 +206,7 @@ def _files(work: Work, cwd: str) -> list[Piece]:
 
 def _open(work: Work, stated: Sequence[Stated], prompts: Sequence[Entry], answers: Sequence[Entry]) -> list[Piece]:
     """What was asked and not answered, what was left for later, what somebody promised; the to-do list is the plan's."""
-    left = harvest.left_open(work, prompts, answers)[len(work.open) :]
+    left = harvest.open_items(work, prompts, answers)[len(work.open) :]
     found = [Piece("open", item.text, item.uuid) for item in left]
     found += [Piece("open", squeeze(one.text), one.uuid) for one in stated[::-1] if one.gate == "promissory"]
     return list({piece.text: piece for piece in found}.values())

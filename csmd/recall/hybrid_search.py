@@ -114,7 +114,7 @@ def terms_of(rows: Rows, said: str, *, places: Sequence[int] | None) -> list[str
     renames = supersession.renamed(rows, None if places is None else list(places), of=named) if named else {}
     for old, new in renames.items():
         for one, other in ((new, old), (old, new)):
-            if contradiction.names(said, one):
+            if contradiction.mentions_name(said, one):
                 found += [term for term in tokens.query_terms(other) if term not in found]
     return found[:MOST_TERMS]
 

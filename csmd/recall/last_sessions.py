@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from csmd.extraction.digest import SAID
+from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.recall import threads
 from csmd.recall.compose import Block, Note
 from csmd.store import digests, receipts, sessions
@@ -85,7 +85,7 @@ def _note(one: Ended, *, every: bool = False) -> Note | None:
         names = [PurePosixPath(path).name for path in files[:FILES]]
         parts.append("changed " + _listed(names, len(files)))
     if one.outcome not in _UNTOLD:
-        parts.append(SAID.get(one.outcome, one.outcome))  # type: ignore[call-overload]
+        parts.append(OUTCOME_WORDS.get(one.outcome, one.outcome))  # type: ignore[call-overload]
     ended = "; ".join(parts)
     return Note(id=one.session_id, text=f"{about}: {ended}" if about else ended, tail=one.tail, reason=HOW_ENDED)
 

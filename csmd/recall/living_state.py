@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from csmd.extraction.digest import SAID
+from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.memory import self_model, upkeep
-from csmd.memory.self_model import Capability, Counted
+from csmd.memory.self_model import Capability, StoredEnding
 from csmd.memory.upkeep import Belief
 from csmd.model import Brief, Candidate, Packet
 from csmd.recall import compose, last_sessions
@@ -116,7 +116,7 @@ def experience(latest: Sequence[Packet], outcomes: Mapping[str, str]) -> list[Li
             )
             if value is not None
         )
-        ended = SAID.get(outcomes.get(ident, ""), "")  # type: ignore[call-overload]
+        ended = OUTCOME_WORDS.get(outcomes.get(ident, ""), "")  # type: ignore[call-overload]
         parts = [said, *([f"{figures} at its end"] if figures else []), *([ended] if ended else [])]
         tail = f"{some[0].at[:10]}, session {ident[:8]}"
         found.append(Line(part="experience", id=f"experience:{ident}", text="; ".join(parts), tail=tail))
@@ -215,7 +215,7 @@ def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_t
     seen = [
         one for one in candidates.latest_packets(rows, projects=places, limit=PACKETS) if one.session_id != session_id
     ]
-    counted = [Counted(*row) for row in digests.outcomes_counted(rows, projects=places)]
+    counted = [StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=places)]
     held = upkeep.beliefs(memories.listing(rows, projects=places, limit=MEMORIES))
     found = [
         *warnings(waiting),

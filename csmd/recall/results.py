@@ -208,7 +208,7 @@ def _raised(
         turns = dict.fromkeys((seq for seq, _ in of_time), TIME_WEIGHT)
         turns |= {one.passage.turn_seq: TIME_WEIGHT for one in found if one.passage and window.holds(one.passage.at)}
         told = {one.memory.seq: TIME_WEIGHT for one in found if one.memory and window.holds(one.at)}
-    pasted = failure_reports.pasted(said, at="", uuid="")
+    pasted = failure_reports.pasted_error(said, at="", uuid="")
     if pasted is not None:
         same = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=asked.places)
         known = [

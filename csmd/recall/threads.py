@@ -58,7 +58,7 @@ def _is_echo(shown: Stems, at: str, session: str, one: Replaced) -> bool:
 
 def _affirmed(said: str) -> Stems:
     """The stems of a text but for those that it speaks against: "pnpm, not npm" says nothing for npm."""
-    read = contradiction.read(said)
+    read = contradiction.parse_statement(said)
     return known_stems(said).difference(*(one.what for one in (*read.denied, *read.instead)), *read.gone)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from csmd.memory import remember as believe
+from csmd.memory import remember
 from csmd.model import StoredTurn
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import memories, receipts, search, turns
@@ -240,7 +240,7 @@ def step(store: Store, *, answered: str, still: str, over: str) -> int:
             receipts.note_use(rows, told.receipt.seq, {ident: (bool(one.by), one.by) for ident, one in items.items()})
             for ident, at in told.used_at.items():
                 if (memory := memories.by_id(rows, ident)) is not None:
-                    believe.use(rows, memory, at=at)
+                    remember.use(rows, memory, at=at)
 
     store.write(write)
     return len(found)

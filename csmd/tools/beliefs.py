@@ -332,7 +332,7 @@ def _is_over(rows: Rows, found: Candidate) -> bool:
 
 def _review_candidate(rows: Rows, found: Candidate, asking: str) -> Json:
     value = candidate_json(rows, found, asking)
-    about = review_answers.asks_about(
+    about = review_answers.subject_of(
         found, len([memory for memory in value["memories"] if not memory["superseded_by"]])
     )
     return {
@@ -351,7 +351,7 @@ def _review_memory(rows: Rows, memory: Memory, asking: str) -> Json:
         "title": "saved by a model" if memory.origin == "model_saved" else "unsure",
         "about": "memory",
         "does": dict(review_answers.DOES["memory"]),
-        "reason": review_answers.why_shown(memory),
+        "reason": review_answers.review_reason(memory),
         "version": memory.version,
         "memories": [],
         "evidence": [{**source, "against": False} for source in sources(rows, memory, asking)[:NEAR_IN_REVIEW]],
@@ -415,7 +415,7 @@ def _carry_out_answer(
             raise CsmdError(f"{item.id} has changed meanwhile; nothing was done", hint=f"csmd show {item.id}")
         replacing = find_memory(rows, other, asking) if other else None
         uuid = f"cli:{secrets.token_hex(8)}"
-        asked = review_answers.Asked(verb=verb, uuid=uuid, at=at, key=key, text=text, other=replacing)
+        asked = review_answers.ReviewAnswer(verb=verb, uuid=uuid, at=at, key=key, text=text, other=replacing)
         if isinstance(item, Memory):
             return review_answers.of_memory(rows, item, asked), item.text
         if item.status not in candidates.WAITING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from csmd.errors import BadInput
 from csmd.extraction import digest
 from csmd.memory import self_model
-from csmd.memory.self_model import Counted
+from csmd.memory.self_model import StoredEnding
 from csmd.recall import living_state, visibility
 from csmd.recall.living_state import Line
 from csmd.store import candidates, digests, failures, memories, sessions
@@ -55,7 +55,7 @@ def _distill(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
 
 def _self(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> Json:
     among = places(rows, project, asking)
-    counted = [Counted(*row) for row in digests.outcomes_counted(rows, projects=among)]
+    counted = [StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=among)]
     capability = "name confidence well decided sessions since last_at evidence"
     return {
         "note": PREVIEW,

@@ -116,7 +116,7 @@ def _save(
 
 def _beside_new(rows: Rows, made: Memory) -> list[Json]:
     """What a new memory has replaced, may replace, or stands beside; with what is left where only a part was replaced."""
-    found = supersession.beside(rows, made)
+    found = supersession.find_related(rows, made)
     near = [("replaced", one) for one in found.replaced]
     near += [("doubtful", one) for one in found.doubtful[:DOUBTFUL]]
     near += [("related", one) for one in found.related[: max(0, RELATED - len(near))]]

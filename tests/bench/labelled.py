@@ -72,7 +72,7 @@ def _session(path: Path) -> Session:
     return Session(
         id=ids.most_common(1)[0][0] if ids else path.stem,
         turns=stored,
-        worked=[*chooser.sources_beside(stored), *(one for one in said if one is not None)],
+        worked=[*chooser.sources_of_notifications(stored), *(one for one in said if one is not None)],
         started=next((turn.at for turn in reading.turns), ""),
         cwd=next((turn.cwd for turn in reading.turns if turn.cwd), ""),
     )

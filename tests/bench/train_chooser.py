@@ -65,7 +65,7 @@ def candidates(project: Project) -> Iterator[Candidate]:
 
 def _of_source(project: Project, session: str, source: Source, prompt: StoredTurn | None) -> Iterator[Candidate]:
     user = source.turn.kind in PROMPTS
-    found = chooser.passages(chooser.read(source.turn), "user" if user else "assistant")
+    found = chooser.passages(chooser.sentences_of(source.turn), "user" if user else "assistant")
     other = chooser._content(prompt)
     for one in found:
         cites = [line_of(source.turn.uuid), *lines_of(chooser.cited(one.content, prompt, "reply"))]

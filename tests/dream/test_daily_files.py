@@ -15,7 +15,7 @@ from talked import Talk, go_through
 
 from csmd.dream import daily
 from csmd.extraction import digest
-from csmd.memory import remember as believe
+from csmd.memory import remember
 from csmd.model import Event, Memory, Project, Provenance, Statement
 from csmd.privacy.fingerprints import Needle
 from csmd.store import (
@@ -172,7 +172,7 @@ def test_what_is_forgotten_leaves_the_days_and_the_live_files_by_the_line_and_co
             one for one in memories.listing(rows, projects=None) if "vouchers" in one.text and one.authority == "user"
         ]
         for said in found:
-            believe.forget(rows, said, key=store.hash_key, now=LAST, by_person=True)
+            remember.forget(rows, said, key=store.hash_key, now=LAST, by_person=True)
         return len(found)
 
     assert store.write(forget) == 1
@@ -195,7 +195,7 @@ def forgetting(store: Store, words: str) -> int:
     def forget(rows: Rows) -> int:
         found = [one for one in memories.listing(rows, projects=None) if words in one.text]
         for one in found:
-            believe.forget(rows, one, key=store.hash_key, now=LAST, by_person=True)
+            remember.forget(rows, one, key=store.hash_key, now=LAST, by_person=True)
         return len(found)
 
     return store.write(forget)
@@ -275,7 +275,7 @@ def test_what_says_a_forgotten_thing_in_another_form_leaves_the_days_and_no_othe
 
     def forget(rows: Rows) -> None:
         known = stated(rows, one.removeprefix("No, "), key=store.hash_key)
-        believe.forget(rows, known, key=store.hash_key, now=LAST, by_person=True)
+        remember.forget(rows, known, key=store.hash_key, now=LAST, by_person=True)
 
     store.write(forget)
     assert {part.id for part in store.read(lambda rows: markdown_pages.days_due(rows, "again", limit=9))} == {
@@ -292,7 +292,7 @@ def stated(rows: Rows, said: str, *, key: bytes) -> Memory:
     source = Provenance(uuid=f"u-{said}", session_id="apart", at=LATER)
     told = Statement(text=said, gate="epistemic", category="preference", confidence=0.9, authority="user")
     project = projects.ensure(rows, Project(key="till", root="/p/till", name="till", kind="path"), now=LATER)
-    ident, _ = believe.remember(rows, told, source, project=project, origin="stated", key=key)
+    ident, _ = remember.remember(rows, told, source, project=project, origin="stated", key=key)
     known = memories.by_id(rows, ident)
     assert known is not None
     return known
@@ -312,7 +312,7 @@ def test_a_memory_of_a_common_word_has_only_days_looked_through_that_say_hardly_
 
     def forget(rows: Rows) -> None:
         known = stated(rows, "Cents, please", key=store.hash_key)
-        believe.forget(rows, known, key=store.hash_key, now=LAST, by_person=True)
+        remember.forget(rows, known, key=store.hash_key, now=LAST, by_person=True)
 
     store.write(forget)
     assert {part.id for part in store.read(lambda rows: markdown_pages.days_due(rows, "again", limit=9))} == {"s5"}
@@ -335,7 +335,7 @@ def test_what_is_to_be_forgotten_is_looked_for_in_steps_and_what_came_meanwhile_
     assert len(steps[0]) > 2, "a row a step"
     talk(store, "s2", day=2)
     settle(store, memory, now="2026-03-02T13:00:00.000Z")
-    store.write(lambda rows: believe.forget(rows, known, key=store.hash_key, now=LAST, by_person=True, told=steps[1]))
+    store.write(lambda rows: remember.forget(rows, known, key=store.hash_key, now=LAST, by_person=True, told=steps[1]))
     withdraw(store, memory)
     assert said not in day(memory).lower() and said not in day(memory, "2026-03-02").lower()
 

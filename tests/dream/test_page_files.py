@@ -129,7 +129,7 @@ class Home:
     def answer(self, verb: Any) -> None:
         def write(rows: Rows) -> None:
             one = candidates.waiting(rows, projects=None)[0]
-            asked = review_answers.Asked(verb=verb, uuid="cli:1", at=LAST, key=self.store.hash_key)
+            asked = review_answers.ReviewAnswer(verb=verb, uuid="cli:1", at=LAST, key=self.store.hash_key)
             review_answers.of_candidate(rows, one, asked)
 
         self.store.write(write)

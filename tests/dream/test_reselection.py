@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from recall.test_visibility import project, remember, say
+from recall.test_visibility import project, save_memory, say
 
 from csmd.dream import reselection
 from csmd.dream.reselection import ENOUGH, Plan, Said, match_statements
 from csmd.extraction import statements
-from csmd.memory import remember as believe
+from csmd.memory import remember
 from csmd.model import Authority, Memory, Provenance, Statement
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import cursors, dreams, memories
@@ -115,7 +115,7 @@ def replace_said(one: Said, *, authority: Authority, home: int) -> Said:
 
 
 def test_what_the_user_said_is_the_users_in_whatever_words_it_is_told(store: Store) -> None:
-    ident = remember(
+    ident = save_memory(
         store, "The importer reads its feed at night", say(store, "The importer reads its feed at night", 1)
     )
     (old,) = held(store)
@@ -136,7 +136,7 @@ def test_no_two_memories_get_the_same_words(store: Store) -> None:
         (1, "The importer reads its feed at night"),
         (3, "Our feed: the importer reads it nightly, by cron"),
     ):
-        remember(store, words, say(store, words, number))
+        save_memory(store, words, say(store, words, number))
     words = "The importer reads its nightly feed by cron at night"
     carry_out(
         store,
@@ -156,7 +156,7 @@ def test_what_was_purged_or_forgotten_since_it_was_read_becomes_no_memory(store:
     store.write(lambda rows: rows.run("update turns set text = :text where uuid = 's1-1'", text=PURGED))
     carry_out(store, made)
     assert held(store) == []
-    ident = remember(store, words, say(store, f"{words}.", 3))
+    ident = save_memory(store, words, say(store, f"{words}.", 3))
     store.write(lambda rows: forget(rows, ident, store))
     carry_out(store, replace(made, made=(now_said(store, words, "s1-3"),)))
     assert held(store) == []
@@ -165,12 +165,12 @@ def test_what_was_purged_or_forgotten_since_it_was_read_becomes_no_memory(store:
 def forget(rows: Rows, ident: str, store: Store) -> None:
     memory = memories.by_id(rows, ident)
     assert memory is not None
-    believe.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
+    remember.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
 
 
 def test_a_plan_lists_nothing_that_was_forgotten(store: Store) -> None:
     words = "We decided that all dates are stored in UTC, never in local time."
-    ident = remember(store, words, say(store, words, 1))
+    ident = save_memory(store, words, say(store, words, 1))
     session = store.read(lambda rows: int(rows.value("select seq from sessions")))
     store.write(lambda rows: cursors.move_cursor(rows, statements.STAGE, str(session), 1))
 
@@ -179,6 +179,6 @@ def test_a_plan_lists_nothing_that_was_forgotten(store: Store) -> None:
 
     store.write(lambda rows: rows.run("delete from memories"))
     assert [one.statement.text for one in planned().made] == [words]
-    remember(store, words, "s1-1")
+    save_memory(store, words, "s1-1")
     store.write(lambda rows: forget(rows, ident, store))
     assert planned().made == ()

@@ -8,14 +8,13 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from dreamt import FACTS, SAID, act, at, dream, plan, remember, talk
+from dreamt import FACTS, SAID, act, at, dream, plan, save_memory, talk
 from talked import Talk
 
 from csmd.dream import steps as stage
 from csmd.dream import undo
 from csmd.dream.actions import Action, Fact, Snapshot
-from csmd.memory import remember as believe
-from csmd.memory import supersession, upkeep
+from csmd.memory import remember, supersession, upkeep
 from csmd.model import Memory, Project
 from csmd.recall import results
 from csmd.store import (
@@ -54,7 +53,7 @@ def look(store: Store) -> Snapshot:
 
 
 def say(store: Store, said: str, *, day: int, number: int = 0, **changes: object) -> str:
-    return store.write(lambda rows: remember(rows, said, key=store.hash_key, day=day, number=number, **changes))  # type: ignore[arg-type]
+    return store.write(lambda rows: save_memory(rows, said, key=store.hash_key, day=day, number=number, **changes))  # type: ignore[arg-type]
 
 
 def doubled(store: Store) -> tuple[str, str]:
@@ -270,7 +269,7 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     outlive(store)
     assert dream(store, now="2027-03-09T10:00:00.000Z") == 0, "whether the journal still tells of it or not"
     gone = read(store, own[0])
-    store.write(lambda rows: believe.forget(rows, gone, key=store.hash_key, now=LATER, by_person=False))
+    store.write(lambda rows: remember.forget(rows, gone, key=store.hash_key, now=LATER, by_person=False))
     assert dream(store, now="2027-03-09T10:00:00.000Z") == 0, "nor of the three that are left"
 
 

@@ -20,8 +20,7 @@ from csmd.capture import project_identity
 from csmd.cli import intake, render
 from csmd.dream import transfer
 from csmd.errors import BadInput
-from csmd.memory import remember as believe
-from csmd.memory import supersession
+from csmd.memory import remember, supersession
 from csmd.model import Link, Memory, Project, Provenance, Statement
 from csmd.store import belief_changes, exports, failures, memories, projects, topics, workspaces
 from csmd.store.core import Store
@@ -52,7 +51,7 @@ def homes(tmp_path: Path) -> Iterator[Callable[[], Store]]:
         store.close()
 
 
-def remember(store: Store, said: str, *, uuid: str, root: str = "/p/alpha", at: str = NOW, **more: Any) -> str:
+def save_memory(store: Store, said: str, *, uuid: str, root: str = "/p/alpha", at: str = NOW, **more: Any) -> str:
     values: dict[str, Any] = {
         "text": said, "gate": "epistemic", "category": "decision", "confidence": 0.8, "authority": "user", **more,
     }  # fmt: skip
@@ -62,7 +61,7 @@ def remember(store: Store, said: str, *, uuid: str, root: str = "/p/alpha", at: 
         place = projects.ensure(rows, Project(key=root, root=root, name=root.rpartition("/")[2], kind="path"), now=NOW)
         projects.touch(rows, place, at[:10])
         source = Provenance(uuid=uuid, session_id=f"s-{uuid}", at=at)
-        ident, _ = believe.remember(
+        ident, _ = remember.remember(
             rows, Statement(**values), source, project=place, origin="stated", key=store.hash_key, pinned=pinned
         )
         return ident
@@ -72,9 +71,11 @@ def remember(store: Store, said: str, *, uuid: str, root: str = "/p/alpha", at: 
 
 def full(store: Store) -> list[str]:
     """Memories with everything that one can have: sources, links, tags, an audit, symptoms, refutations, a successor."""
-    idents = [remember(store, said, uuid=f"u{number}") for number, said in enumerate(SAID)]
-    idents.append(remember(store, "I prefer pathlib over os.path", uuid="u8", gate="behavioral", category="preference"))
-    idents.append(remember(store, "Use Redis for the job queue", uuid="u9", at=LATER, pinned=True))
+    idents = [save_memory(store, said, uuid=f"u{number}") for number, said in enumerate(SAID)]
+    idents.append(
+        save_memory(store, "I prefer pathlib over os.path", uuid="u8", gate="behavioral", category="preference")
+    )
+    idents.append(save_memory(store, "Use Redis for the job queue", uuid="u9", at=LATER, pinned=True))
 
     def more(rows: Rows) -> None:
         known = [memories.by_id(rows, ident) for ident in idents]
@@ -147,7 +148,7 @@ def test_what_one_home_exports_another_holds_whole_and_a_second_import_adds_noth
 @given(said=st.lists(st.text(min_size=12, max_size=60), min_size=1, max_size=4, unique_by=tokens.normalise))
 def test_any_text_comes_through(homes: Callable[[], Store], tmp_path: Path, said: list[str]) -> None:
     one, other = homes(), homes()
-    made = {remember(one, words, uuid=f"u{number}") for number, words in enumerate(said)}
+    made = {save_memory(one, words, uuid=f"u{number}") for number, words in enumerate(said)}
     assert taken(other, exported(one, tmp_path / "out")).new == len(made)
     assert {row["id"]: row["text"] for row in all_of(other)} == {row["id"]: row["text"] for row in all_of(one)}
 
@@ -176,12 +177,14 @@ def test_a_file_for_which_nobody_vouches_brings_an_assistants_words_that_nobody_
 def test_what_was_forgotten_stays_forgotten_and_secrets_stay_out(homes: Callable[[], Store], tmp_path: Path) -> None:
     one, other = homes(), homes()
     full(one)
-    remember(one, f"The deploy token is kept by hand: {SECRET}", uuid="u20")  # as a home of before redaction holds it
-    here = remember(other, SAID[1], uuid="v1")
+    save_memory(
+        one, f"The deploy token is kept by hand: {SECRET}", uuid="u20"
+    )  # as a home of before redaction holds it
+    here = save_memory(other, SAID[1], uuid="v1")
 
     def forget(rows: Rows) -> None:
         memory = must(memories.by_id(rows, here))
-        believe.forget(rows, memory, key=other.hash_key, now=NOW, by_person=True)
+        remember.forget(rows, memory, key=other.hash_key, now=NOW, by_person=True)
 
     other.write(forget)
     came = taken(other, exported(one, tmp_path / "out"))
@@ -194,7 +197,7 @@ def test_a_project_is_known_by_its_key_or_its_remote_and_its_wall_comes_along(
     homes: Callable[[], Store], tmp_path: Path
 ) -> None:
     one, other = homes(), homes()
-    remember(one, SAID[0], uuid="u1", root="/p/walled")
+    save_memory(one, SAID[0], uuid="u1", root="/p/walled")
     remote = "example.com/me/shop"
 
     def wall(rows: Rows) -> None:
@@ -211,7 +214,7 @@ def test_a_project_is_known_by_its_key_or_its_remote_and_its_wall_comes_along(
         said = Statement(text=SAID[2], gate="epistemic", category="decision", confidence=0.8, authority="user")
         place = projects.seq_of(rows, Project(key="k1", root="/old/shop", name="shop", kind="git"))
         source = Provenance(uuid="u2", session_id="s2", at=NOW)
-        believe.remember(rows, said, source, project=place or 0, origin="stated", key=one.hash_key)
+        remember.remember(rows, said, source, project=place or 0, origin="stated", key=one.hash_key)
 
     one.write(in_shop)
     taken(other, exported(one, tmp_path / "out"))
@@ -238,7 +241,7 @@ def shop_of(store: Store, root: str) -> str:
             rows, Project(key=root, root=root, name="shop", kind="git", remote="git@GitHub.com:me/shop.git"), now=NOW
         )
     )
-    return remember(store, SAID[2], uuid="u2", root=root)
+    return save_memory(store, SAID[2], uuid="u2", root=root)
 
 
 def where(store: Store, ident: str) -> str:

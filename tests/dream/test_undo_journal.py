@@ -19,7 +19,7 @@ from journalled import (
     dump,
     home,
     memory_of,
-    remember,
+    save_memory,
     sound,
     undo,
 )
@@ -27,8 +27,7 @@ from journalled import (
 from csmd.dream import undo as stage_undo
 from csmd.dream import undo as stage_unwriting
 from csmd.errors import CsmdError
-from csmd.memory import remember as stage
-from csmd.memory import supersession
+from csmd.memory import remember, supersession
 from csmd.model import Project
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import (
@@ -329,13 +328,13 @@ def test_files_are_what_they_were_and_one_that_was_edited_since_stays(store: Sto
 
 def test_a_use_is_no_change_of_belief_and_is_not_lost(store: Store) -> None:
     idents = believed(store)
-    store.write(lambda rows: stage.use(rows, memory_of(rows, idents[0]), at=LATER))
+    store.write(lambda rows: remember.use(rows, memory_of(rows, idents[0]), at=LATER))
     was = store.read(lambda rows: memory_of(rows, idents[1]))
     done = dream(store, [("merge", idents[0], idents[1])])
     merged = store.read(lambda rows: memory_of(rows, idents[1]))
     assert merged.used_at == LATER, "it counts as used when the other one was"
     store.write(lambda rows: projects.touch(rows, home(rows), LAST))
-    store.write(lambda rows: stage.use(rows, merged, at=LAST))
+    store.write(lambda rows: remember.use(rows, merged, at=LAST))
     assert undo(store, done.id).kept == ()
     used = store.read(lambda rows: memory_of(rows, idents[1]))
     assert (used.confidence, used.provenance, used.used_at) == (was.confidence, was.provenance, LAST)
@@ -370,7 +369,7 @@ def test_what_was_made_and_is_believed_by_others_since_stays_with_its_candidate(
     done = dream(store, [("raise", idents[0], idents[1])])
     (change,) = store.read(lambda rows: list(dreams.changes(rows, done.seq)))
     belief, made = (row.was.memory_id for row in change.rows)
-    store.write(lambda rows: remember(rows, store.hash_key, memory_of(rows, made).text, "u99", at=LAST))
+    store.write(lambda rows: save_memory(rows, store.hash_key, memory_of(rows, made).text, "u99", at=LAST))
     kept = kept_of(undo(store, done.id))
     assert kept == {
         made: "it was said again since, or a source of it is gone", belief: f"{made}, which was made of it, stays",

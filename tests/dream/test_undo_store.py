@@ -21,7 +21,7 @@ from journalled import (
     dream,
     dump,
     found_by_words,
-    remember,
+    save_memory,
     sound,
     undo,
     without_version,
@@ -38,7 +38,7 @@ from csmd.store.sqlite import Rows
 def confirm(rows: Rows, key: bytes, one: str) -> None:
     memory = memories.by_id(rows, one)
     if memory is not None:
-        remember(rows, key, memory.text, f"since-{one}", at=LAST)
+        save_memory(rows, key, memory.text, f"since-{one}", at=LAST)
 
 
 def pin(rows: Rows, key: bytes, one: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.extraction import failure_reports, shell_commands
-from csmd.extraction.failure_reports import ErrorSeen, Failed, Spoken, Told
+from csmd.extraction.failure_reports import Failed, MemoryStatement, ObservedFailure, Spoken
 
 GO_LINT = """Exit code 1
 [fmt] $ gofmt -w .
@@ -109,8 +109,8 @@ CASES = [
 ]  # fmt: skip
 
 
-def check(line: str, said: str) -> ErrorSeen | None:
-    return failure_reports.seen("Bash", line, said, at="2026-01-01T00:00:00.000Z", uuid="u")
+def check(line: str, said: str) -> ObservedFailure | None:
+    return failure_reports.observed_failure("Bash", line, said, at="2026-01-01T00:00:00.000Z", uuid="u")
 
 
 @pytest.mark.parametrize("line, said, command, code, message", CASES, ids=[case[2] for case in CASES])
@@ -188,23 +188,23 @@ def test_what_is_no_failure_of_a_command_is_none(line: str, said: str) -> None:
 
 
 def test_a_failing_server_is_known_by_its_tool_and_other_tools_are_the_hosts() -> None:
-    found = failure_reports.seen("mcp__tracker__get", "", "Error: issue 12 not found", at="", uuid="u")
+    found = failure_reports.observed_failure("mcp__tracker__get", "", "Error: issue 12 not found", at="", uuid="u")
     assert found and (found.command, found.message) == ("tracker get", "Error: issue <n> not found")
-    assert failure_reports.seen("Edit", "", "String to replace not found in file.", at="", uuid="u") is None
+    assert failure_reports.observed_failure("Edit", "", "String to replace not found in file.", at="", uuid="u") is None
 
 
 def test_a_pasted_error_is_found_by_its_message() -> None:
     said = "I now get this when I start it:\n```\nfatal: bad object 3f2a9c1d\n```\nany idea?"
-    found = failure_reports.pasted(said, at="", uuid="u")
+    found = failure_reports.pasted_error(said, at="", uuid="u")
     told = check("git gc", "Exit code 128\nfatal: bad object 91be0c77a1")
     assert found and told and found.message == told.message and found.command == ""
-    assert failure_reports.pasted("should we print an error: or not?", at="", uuid="u") is None
+    assert failure_reports.pasted_error("should we print an error: or not?", at="", uuid="u") is None
 
 
 @given(st.text(max_size=400), st.text(max_size=600))
 @settings(max_examples=150, deadline=None)
 def test_whatever_comes_in_there_is_an_answer_and_its_message_is_short(line: str, said: str) -> None:
-    for found in (check(line, f"Exit code 1\n{said}"), failure_reports.pasted(said, at="", uuid="u")):
+    for found in (check(line, f"Exit code 1\n{said}"), failure_reports.pasted_error(said, at="", uuid="u")):
         assert found is None or (0 < len(found.message) <= failure_reports.MESSAGE and "\n" not in found.message)
     assert all(0 < len(one) <= 80 for one in shell_commands.commands(line))
 
@@ -219,7 +219,7 @@ def test_a_million_characters_take_about_as_long_as_any_other_million() -> None:
     for text in NASTY:
         begun = time.perf_counter()
         check(text, f"Exit code 1\n{text}")
-        failure_reports.pasted(text, at="", uuid="u")
+        failure_reports.pasted_error(text, at="", uuid="u")
         took.append(time.perf_counter() - begun)
     assert max(took) < 2.0 + 20 * sorted(took)[len(took) // 2], took
 
@@ -241,8 +241,10 @@ def turns(*said: tuple[str, str]) -> list[Spoken]:
     return [Spoken(f"u{place}", kind, text, AT, place) for place, (kind, text) in enumerate(said, 1)]
 
 
-def told(text: str, place: int, *, key: int = 0, category: str = "gotcha", authority: str = "assistant") -> Told:
-    return Told(key or place, text, category, authority, f"u{place}", place)
+def told(
+    text: str, place: int, *, key: int = 0, category: str = "gotcha", authority: str = "assistant"
+) -> MemoryStatement:
+    return MemoryStatement(key or place, text, category, authority, f"u{place}", place)
 
 
 def symptoms(found: failure_reports.Relations) -> list[tuple[int, str]]:

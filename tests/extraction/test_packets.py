@@ -251,14 +251,14 @@ def test_whatever_is_said_orders_are_few_and_short(said: str) -> None:
     ],
 )
 def test_a_command_is_known_without_its_arguments(line: str, wanted: list[str]) -> None:
-    assert shell_commands.commands_of(line) == wanted
+    assert shell_commands.significant_commands(line) == wanted
     assert all(bool(shell_commands.purpose(name)) != bool(shell_commands.milestone(name)) for name in wanted)
 
 
 def test_a_parameter_is_read_from_a_call_also_when_it_was_trimmed() -> None:
-    assert shell_commands.given(r'{"command":"echo \"a\"\nls","x":1}', "command") == 'echo "a"\nls'
-    assert shell_commands.given('{"command":"mise run te', "command") == "mise run te"
-    assert shell_commands.given("{}", "command") == ""
+    assert shell_commands.text_parameter(r'{"command":"echo \"a\"\nls","x":1}', "command") == 'echo "a"\nls'
+    assert shell_commands.text_parameter('{"command":"mise run te', "command") == "mise run te"
+    assert shell_commands.text_parameter("{}", "command") == ""
     assert [shell_commands.notable(path) for path in ("/p/CHANGELOG.md", "/p/sub/package.json", "/p/main.py")] == [
         "CHANGELOG.md", "package.json", "",
     ]  # fmt: skip

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.extraction import statement_context
-from csmd.extraction.statement_context import Change, Claim, Edit, Prompt, Said, Scene
+from csmd.extraction.statement_context import Change, Claim, Edit, Prompt, Scene, Utterance
 
 ANSWER = "the catch: only what stands on the default branch is shown"
 ASKED = "How can I try the order form before it is merged?"
@@ -32,7 +32,7 @@ def check(
 ) -> None:
     """The scene of what was said at an ordinal as "phrase, turn", "" for none."""
     found = statement_context.scenes(
-        [Said(1, said, "said", at, by_user=by_user, turn=turn or said, corrects=corrects)],
+        [Utterance(1, said, "said", at, by_user=by_user, turn=turn or said, corrects=corrects)],
         changes,
         [Prompt(f"p{ordinal}", ordinal, text) for ordinal, text in prompts],
     )
@@ -182,7 +182,7 @@ def test_what_an_assistant_says_of_its_work_ends_where_the_file_is_written_anew(
     typed = [Prompt("p3", 3, "do it"), Prompt("p7", 7, "and now otherwise")]
     work = sorted([change(4), behind], key=lambda one: one.ordinal)
     for by_user in (False, True):
-        found = statement_context.written_anew([Said(1, ANSWER, "said", 6, by_user, ANSWER)], work, typed)
+        found = statement_context.find_rewrites([Utterance(1, ANSWER, "said", 6, by_user, ANSWER)], work, typed)
         assert [one.uuid for one in found.values()] == ([wanted] if wanted and not by_user else [])
 
 
@@ -201,7 +201,7 @@ def test_a_scene_is_always_shown_by_a_turn_of_the_session(
     work = [Change(f"e{ordinal}.{number}", ordinal, path) for number, (ordinal, path) in enumerate(sorted(changes))]
     taken = {one.ordinal for one in work} | (set() if by_user else {at})  # an ordinal is of one turn
     typed = [Prompt(f"p{at_}", at_, said) for at_, said in sorted(dict(prompts).items()) if at_ not in taken]
-    found = statement_context.scenes([Said(1, ANSWER, "said", at, by_user, ANSWER)], work, typed)
+    found = statement_context.scenes([Utterance(1, ANSWER, "said", at, by_user, ANSWER)], work, typed)
     if not found:
         return
     there = found[1]
@@ -218,7 +218,7 @@ def test_a_scene_is_always_shown_by_a_turn_of_the_session(
 
 def test_of_many_statements_each_exchange_is_counted_once() -> None:
     work = [Change(f"e{number}", number, f"src/{number % 7}.go") for number in range(2_000)]
-    said = [Said(number, ANSWER, "said", number, False, ANSWER) for number in range(2_000)]
+    said = [Utterance(number, ANSWER, "said", number, False, ANSWER) for number in range(2_000)]
     begun = time.process_time()
     statement_context.scenes(said[:20], work, [Prompt("p", 0, "go on")])
     few = time.process_time() - begun
@@ -248,7 +248,7 @@ def check_edited(
 ) -> None:
     """The uuid of the edit that changed what is spoken of, "" for none; said at ordinal 5, in answer up to `answered`."""
     found = (
-        statement_context.edited(
+        statement_context.find_edits(
             [Claim(1, said, 5, statement_context.remark(said, category, turn), answered)], edits
         ).get(1)
         if statement_context.is_claim(said, category, by_assistant=by_assistant, turn=turn)

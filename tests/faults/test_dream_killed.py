@@ -13,7 +13,7 @@ from contextlib import closing
 
 import apsw
 import pytest
-from dreamt import remember
+from dreamt import save_memory
 from machine import LIMIT_S, Daemon, Machine
 
 from csmd.store import dreams, files, integrity
@@ -40,8 +40,8 @@ def with_doubles(machine: Machine, chance: random.Random) -> list[tuple[object, 
                 for number in range(TOLD):
                     said = " ".join(chance.sample(words, 9))
                     tell = {"key": store.hash_key, "day": number, "project": project, "number": 2 * number}
-                    remember(rows, said, **tell)  # type: ignore[arg-type]
-                    other = remember(
+                    save_memory(rows, said, **tell)  # type: ignore[arg-type]
+                    other = save_memory(
                         rows, f"{number} is not said yet in {project}", **{**tell, "number": 2 * number + 1}
                     )  # type: ignore[arg-type]
                     rows.run("update memories set text = :text where id = :id", text=f"{said}!", id=other)

@@ -27,7 +27,7 @@ from csmd.daemon.context import now_iso
 from csmd.daemon.jobs import Background
 from csmd.embedding.supervisor import Embedder
 from csmd.errors import BadInput, Damaged, SchemaTooNew
-from csmd.memory import remember as believe
+from csmd.memory import remember
 from csmd.model import Project, Provenance, Statement, Turn
 from csmd.store import backup, files, fulltext, memories, passages, projects, recovery, sqlite, turns, vectors
 from csmd.store.core import Store
@@ -75,11 +75,11 @@ def order(rows: Rows) -> dict[str, list[str]]:
     return found
 
 
-def remember(store: Store, said: str) -> str:
+def save_memory(store: Store, said: str) -> str:
     source = Provenance(uuid=f"cli:{said[:9]}", session_id="cli", at=now_iso())
     statement = Statement(text=said, gate="epistemic", category="fact", confidence=0.9, authority="user", reasons=())
     return store.write(
-        lambda rows: believe.remember(rows, statement, source, project=0, origin="stated", key=store.hash_key)
+        lambda rows: remember.remember(rows, statement, source, project=0, origin="stated", key=store.hash_key)
     )[0]
 
 
@@ -114,8 +114,8 @@ def used() -> Iterator[Used]:
             pass
 
     talk(0, LINES // 2)
-    remember(store, REMEMBERED)
-    forgotten = remember(store, FORGOTTEN)
+    save_memory(store, REMEMBERED)
+    forgotten = save_memory(store, FORGOTTEN)
     model = store.write(lambda rows: vectors.ensure_model(rows, "m", 4, now=""))
     waiting = store.read(lambda rows: vectors.backlog(rows, "passage", model, limit=999))
     passages = [(seq, project, 0, 9, seq.to_bytes(4, "big")) for seq, project, _ in waiting]
@@ -126,7 +126,7 @@ def used() -> Iterator[Used]:
     def forget(rows: Rows) -> None:
         memory = memories.by_id(rows, forgotten)
         assert memory
-        believe.forget(rows, memory, key=store.hash_key, now=now_iso(), by_person=True)
+        remember.forget(rows, memory, key=store.hash_key, now=now_iso(), by_person=True)
 
     store.write(forget)
     talk(LINES // 2, LINES)

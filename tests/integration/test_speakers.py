@@ -12,8 +12,7 @@ import pytest
 from machine import Machine
 
 from csmd import wire
-from csmd.memory import remember as believe
-from csmd.memory import speakers
+from csmd.memory import remember, speakers
 from csmd.model import Project, Statement, Turn
 from csmd.store import activity, integrity, memories, migrate, projects, turns
 from csmd.store.core import Store
@@ -48,7 +47,7 @@ def old(machine: Machine, tmp_path: Path) -> Machine:
     machine.paths.database.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with outdated.store_of(machine.paths.database, tmp_path / "migrations", 5) as store:
         store.write(lambda rows: fill(rows, machine, store.hash_key, first, second))
-        while believe.believe(store) != (0, 0):
+        while remember.believe(store) != (0, 0):
             pass
         store.write(lambda rows: pin(rows, store.hash_key))
     return machine

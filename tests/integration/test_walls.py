@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from csmd.capture import project_identity
 from csmd.errors import BadInput
-from csmd.memory import remember as believe
+from csmd.memory import remember
 from csmd.model import Provenance, Statement, Turn
 from csmd.recall import brief, prompt, results, visibility
 from csmd.store import memories, projects, turns, vectors, workspaces
@@ -61,7 +61,7 @@ def say(rows: Rows, number: int, root: str, saying: int) -> str:
         text=said, gate="behavioral" if general else "epistemic", category="preference" if general else "fact",
         confidence=0.9, authority="user",
     )  # fmt: skip
-    ident, new = believe.remember(
+    ident, new = remember.remember(
         rows, statement, Provenance(uuid=turn.uuid, session_id=turn.session_id, at=NOW), project=home.seq,
         origin="stated", key=b"k",
     )  # fmt: skip

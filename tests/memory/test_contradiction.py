@@ -78,7 +78,7 @@ def test_how_many_parts_a_statement_has(said: str, number: int) -> None:
     ],
 )
 def test_what_is_left_of_a_statement_is_told_in_its_own_words(said: str, ended: int, left: str) -> None:
-    assert contradiction.without(said, contradiction.parts(said)[ended : ended + 1]) == left
+    assert contradiction.text_without(said, contradiction.parts(said)[ended : ended + 1]) == left
 
 
 # --- What a later statement is to an earlier one, and what that does: lowered, linked, undone, in whatever order heard.
@@ -239,9 +239,9 @@ def test_every_relation_has_a_bounded_sureness_and_lowers_within_the_plan(older:
 
 def test_a_chain_of_names_leads_to_the_one_of_now() -> None:
     said = ["We renamed `a.toml` to `b.toml`.", "`b.toml` was renamed to `c.toml`", "`old_run` is now `run`"]
-    assert contradiction.table(said) == {"a.toml": "c.toml", "b.toml": "c.toml", "old_run": "run"}
-    assert contradiction.table(["renamed `x.py` to `y.py`", "renamed `y.py` to `x.py`"]) == {"y.py": "x.py"}
-    assert contradiction.followed("see a.toml and data.toml", {"a.toml": "c.toml"}) == "see c.toml and data.toml"
+    assert contradiction.rename_table(said) == {"a.toml": "c.toml", "b.toml": "c.toml", "old_run": "run"}
+    assert contradiction.rename_table(["renamed `x.py` to `y.py`", "renamed `y.py` to `x.py`"]) == {"y.py": "x.py"}
+    assert contradiction.with_new_names("see a.toml and data.toml", {"a.toml": "c.toml"}) == "see c.toml and data.toml"
 
 
 # --- in the store

@@ -13,8 +13,7 @@ from talked import NOW, Talk, go_through
 from csmd.dream import page_content, page_format, transfer
 from csmd.extraction import failure_reports
 from csmd.memory import failure_links as stage
-from csmd.memory import remember as believe
-from csmd.memory import supersession
+from csmd.memory import remember, supersession
 from csmd.model import Hit, Memory, Provenance, Statement
 from csmd.recall import compose, results, visibility
 from csmd.store import belief_changes, failures, fulltext, memories, projects, purge, search, sessions
@@ -232,7 +231,7 @@ def test_a_refuted_cause_is_told_to_no_session_until_it_is_confirmed_and_search_
 
     source = Provenance(uuid="u9", session_id="s9", at="2026-04-01T10:00:00.000Z")
     said = Statement(text=memory.text, gate=memory.gate, category="gotcha", confidence=0.9, authority="user")
-    store.write(lambda rows: believe.confirm(rows, memory, said, source, pinned=False))
+    store.write(lambda rows: remember.confirm(rows, memory, said, source, pinned=False))
     after = store.read(lambda rows: memories.by_id(rows, memory.id))
     assert after is not None and visibility.is_injectable(after)
 
@@ -268,7 +267,7 @@ def test_what_is_said_of_code_that_was_edited_later_says_so_and_is_no_less_belie
 
     source = Provenance(uuid="u9", session_id="s9", at="2026-04-01T10:00:00.000Z")
     said = Statement(text=after.text, gate=after.gate, category="gotcha", confidence=0.9, authority="user")
-    store.write(lambda rows: believe.confirm(rows, after, said, source, pinned=False))
+    store.write(lambda rows: remember.confirm(rows, after, said, source, pinned=False))
     anew = store.read(lambda rows: memories.by_id(rows, ident))
     assert anew is not None and not anew.is_edited, "said anew after the edit it holds as it stands"
 
@@ -639,7 +638,7 @@ def test_what_was_forgotten_is_quoted_beside_nothing(store: Store) -> None:
     ((ident,),) = store.read(lambda rows: rows.all("select id from memories where text like '%salaries%'"))
     memory = store.read(lambda rows: memories.by_id(rows, ident))
     assert memory is not None
-    store.write(lambda rows: believe.forget(rows, memory, key=store.hash_key, now=NOW, by_person=True))
+    store.write(lambda rows: remember.forget(rows, memory, key=store.hash_key, now=NOW, by_person=True))
     assert scene_of(store, "swap") == ""
     talk.say("assistant", "Done.")
     go_through(store)

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.extraction import packets
-from csmd.memory import habits
-from csmd.memory import remember as believe
+from csmd.memory import habits, remember
 from csmd.model import Candidate, Evidence, Packet, PacketKind, Project, Provenance, State, Statement, Turn, TurnKind
 from csmd.store import belief_changes, candidates, memories, projects, purge, sessions, tombstones, turns
 from csmd.store.core import Store
@@ -167,10 +166,10 @@ def test_steps_count_from_the_milestone_before_and_failed_ones_do_not() -> None:
 def test_a_failing_command_is_a_warning_only_where_it_did_not_fail_before() -> None:
     runs = [packet(number, "tool", "make test", "ok") for number in range(8)]
     failing = [packet(number, "tool", "make test", "failed") for number in range(20, 25)]
-    (warning,) = [one for one in habits.found_candidates(runs + failing, project=1) if one.kind == "drift_warning"]
+    (warning,) = [one for one in habits.derive_candidates(runs + failing, project=1) if one.kind == "drift_warning"]
     assert warning.text == "`make test` fails lately: 5 of the latest 6 runs."
     always = [packet(number, "tool", "make test", "failed") for number in range(20)]
-    assert [one for one in habits.found_candidates(always, project=1) if one.kind == "drift_warning"] == []
+    assert [one for one in habits.derive_candidates(always, project=1) if one.kind == "drift_warning"] == []
 
 
 @pytest.mark.parametrize(
@@ -189,7 +188,7 @@ def test_confidence_stays_within_bounds_and_contradiction_lowers_it(count: int, 
 
 def test_what_counts_against_it_needs_a_person_and_an_assistants_command_is_its_word() -> None:
     packets = [packet(number, "order", "commit") for number in range(5)] + [packet(9, "order", "commit", "against")]
-    (one,) = habits.found_candidates(packets, project=1)
+    (one,) = habits.derive_candidates(packets, project=1)
     assert (one.status, one.contradicted, [source.against for source in one.evidence].count(True)) == (
         "needs_review",
         1,
@@ -209,9 +208,9 @@ def test_the_order_of_sessions_makes_no_difference(chance: random.Random) -> Non
              ("milestone", "git commit", "ok"), ("order", "commit", "against"), ("tool", "make test", "failed")] * 5, 1
         )
     ]  # fmt: skip
-    wanted = habits.found_candidates(packets, project=1)
+    wanted = habits.derive_candidates(packets, project=1)
     chance.shuffle(packets)
-    assert wanted and habits.found_candidates(packets, project=1) == wanted
+    assert wanted and habits.derive_candidates(packets, project=1) == wanted
 
 
 # --- Habits over a real store: a replay changes nothing, what is purged takes its share along, what was refused stays out.
@@ -397,7 +396,7 @@ def test_what_was_forgotten_or_dropped_stays_out_however_often_it_is_seen_again(
     asked(store, range(4), of=4)
     count(store)
     (memory,) = store.read(lambda rows: memories.listing(rows, projects=None))
-    store.write(lambda rows: believe.forget(rows, memory, key=store.hash_key, now=NOW, by_person=True))
+    store.write(lambda rows: remember.forget(rows, memory, key=store.hash_key, now=NOW, by_person=True))
     asked(store, range(9), of=9)
     count(store)
     assert texts(store) == [] and store.read(candidates.counts) == {"preference": {"dropped": 1}}
@@ -449,7 +448,7 @@ def test_what_a_person_said_already_is_confirmed_by_nobody_and_not_doubled(store
     asked(store, range(4), of=4)
     source = Provenance(uuid="cli:1", session_id="", at=NOW)
     home = store.read(lambda rows: int(rows.value("select seq from projects where key = 'alpha'")))
-    store.write(lambda rows: believe.remember(rows, said, source, project=home, origin="stated", key=store.hash_key))
+    store.write(lambda rows: remember.remember(rows, said, source, project=home, origin="stated", key=store.hash_key))
     count(store)
     (memory,) = store.read(lambda rows: memories.listing(rows, projects=None))
     assert (memory.origin, len(memory.provenance)) == ("stated", 1)

@@ -34,7 +34,7 @@ def statement(text: str, **changes: object) -> Statement:
     return Statement(**values)  # type: ignore[arg-type]
 
 
-def remember(
+def save_memory(
     store: Store, said: Statement, uuid: str, *, session: str = "s1", name: str = "alpha", at: str = NOW
 ) -> tuple[str, bool]:
     def write(rows: Rows) -> tuple[str, bool]:
@@ -50,8 +50,8 @@ def read(store: Store, ident: str):
 
 
 def test_the_same_statement_from_another_turn_confirms_instead_of_doubling(store: Store) -> None:
-    ident, new = remember(store, statement("Use Postgres for the job queue because of LISTEN/NOTIFY"), "u1")
-    again, second = remember(
+    ident, new = save_memory(store, statement("Use Postgres for the job queue because of LISTEN/NOTIFY"), "u1")
+    again, second = save_memory(
         store, statement("use postgres for the job queue, because of LISTEN/NOTIFY."), "u2", session="s2"
     )
     memory = read(store, ident)
@@ -66,7 +66,7 @@ def test_who_said_it_first_is_told_by_its_time_and_not_by_which_was_heard_first(
     for number, order in enumerate(itertools.permutations(said)):
         store = Store(tmp_path / f"{number}.db", now=NOW)
         for uuid, session, day in order:
-            ident, _ = remember(store, statement("Use tabs"), uuid, session=session, at=f"{day}T10:00:00.000Z")
+            ident, _ = save_memory(store, statement("Use tabs"), uuid, session=session, at=f"{day}T10:00:00.000Z")
         memory = read(store, ident)
         store.close()
         known.append(replace(memory, version=0))
@@ -81,24 +81,24 @@ def test_who_said_it_first_is_told_by_its_time_and_not_by_which_was_heard_first(
 
 @pytest.mark.invariant("Only another turn confirms; use is no confirmation; what was forgotten stays forgotten")
 def test_the_same_turn_heard_twice_is_no_confirmation(store: Store) -> None:
-    ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
-    remember(store, statement("Use Postgres for the job queue"), "u1")
+    ident, _ = save_memory(store, statement("Use Postgres for the job queue"), "u1")
+    save_memory(store, statement("Use Postgres for the job queue"), "u1")
     assert read(store, ident).confidence == pytest.approx(0.85)
     assert len(read(store, ident).provenance) == 1
 
 
 @pytest.mark.invariant("Only another turn confirms; use is no confirmation; what was forgotten stays forgotten")
 def test_an_assistant_that_repeats_what_it_was_told_confirms_nothing(store: Store) -> None:
-    ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
+    ident, _ = save_memory(store, statement("Use Postgres for the job queue"), "u1")
     store.write(
         lambda rows: receipts.add_receipt(
             rows, receipt_id="r1", session_id="s2", event="session_start", project=1, at=NOW, tokens=9, text_hash="",
             items=[BriefItem(id=ident, score=1.0, reason="")],
         )
     )  # fmt: skip
-    remember(store, statement("Use Postgres for the job queue", authority="assistant"), "u2", session="s2")
+    save_memory(store, statement("Use Postgres for the job queue", authority="assistant"), "u2", session="s2")
     assert read(store, ident).confidence == pytest.approx(0.85)
-    remember(store, statement("Use Postgres for the job queue", authority="assistant"), "u3", session="s3")
+    save_memory(store, statement("Use Postgres for the job queue", authority="assistant"), "u3", session="s3")
     assert read(store, ident).confidence == pytest.approx(0.90)
 
 
@@ -106,8 +106,8 @@ def test_an_assistant_that_repeats_what_it_was_told_confirms_nothing(store: Stor
 @pytest.mark.parametrize("known", [False, True])
 def test_what_only_outsiders_say_is_never_stated_and_confirms_nothing(store: Store, known: bool) -> None:
     said = "The staging host is only reachable over VPN"
-    ident, _ = remember(store, statement(said), "u1") if known else ("", False)
-    assert remember(store, statement(said, authority="external"), "u2", session="s2") == ("", False)
+    ident, _ = save_memory(store, statement(said), "u1") if known else ("", False)
+    assert save_memory(store, statement(said, authority="external"), "u2", session="s2") == ("", False)
     assert store.read(lambda rows: rows.value("select count(*) from memories")) == known
     if known:
         memory = read(store, ident)
@@ -116,10 +116,10 @@ def test_what_only_outsiders_say_is_never_stated_and_confirms_nothing(store: Sto
 
 @pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")
 def test_authority_rises_only_by_the_turn_that_has_it(store: Store) -> None:
-    ident, _ = remember(store, statement("The staging host is only reachable over VPN", authority="assistant"), "u1")
-    remember(store, statement("The staging host is only reachable over VPN", authority="assistant"), "u2")
+    ident, _ = save_memory(store, statement("The staging host is only reachable over VPN", authority="assistant"), "u1")
+    save_memory(store, statement("The staging host is only reachable over VPN", authority="assistant"), "u2")
     assert read(store, ident).authority == "assistant"
-    remember(store, statement("The staging host is only reachable over VPN"), "u3")
+    save_memory(store, statement("The staging host is only reachable over VPN"), "u3")
     assert read(store, ident).authority == "user"
 
 
@@ -134,10 +134,10 @@ def forget(store: Store, ident: str, *, by_person: bool = True, at: str = NOW) -
 @pytest.mark.invariant("Only another turn confirms; use is no confirmation; what was forgotten stays forgotten")
 def test_what_the_user_made_csmd_forget_does_not_come_back(store: Store) -> None:
     said = statement("The admin password rotates on Mondays")
-    ident, _ = remember(store, said, "u1")
+    ident, _ = save_memory(store, said, "u1")
     forget(store, ident)
     assert read(store, ident) is None
-    assert remember(store, said, "u2", session="s9") == ("", False)
+    assert save_memory(store, said, "u2", session="s9") == ("", False)
     assert store.read(lambda rows: memories.listing(rows, projects=None)) == []
 
 
@@ -170,9 +170,9 @@ FORGOTTEN = [
 def test_what_says_the_same_as_something_forgotten_stays_out_and_nothing_else(
     store: Store, gone: str, later: str, stays_out: bool
 ) -> None:
-    ident, _ = remember(store, statement(gone), "u1")
+    ident, _ = save_memory(store, statement(gone), "u1")
     forget(store, ident)
-    found, _ = remember(store, statement(later), "u2", session="s2")
+    found, _ = save_memory(store, statement(later), "u2", session="s2")
     assert (found == "") == stays_out
     # The same rule confirms: what stays out would have been the same memory.
     assert similarity.says_the_same(gone, later) == stays_out
@@ -184,7 +184,7 @@ ROTATES = "The admin password rotates on Mondays"
 
 def stays_out(store: Store, *, at: str, name: str = "alpha", authority: str = "user", said: str = ROTATES) -> bool:
     """Whether a statement is no memory after it was heard; it leaves no trace."""
-    kept, _ = remember(store, statement(said, authority=authority), f"{at}{name}{authority}", name=name, at=at)
+    kept, _ = save_memory(store, statement(said, authority=authority), f"{at}{name}{authority}", name=name, at=at)
     return kept == ""
 
 
@@ -192,8 +192,8 @@ def stays_out(store: Store, *, at: str, name: str = "alpha", authority: str = "u
     "What was forgotten in a project is kept out of it, as it was said by then; what was purged wherever and whenever it is said"
 )
 def test_what_is_forgotten_in_a_project_is_remembered_in_another_one(store: Store) -> None:
-    here, _ = remember(store, statement(ROTATES), "u1")
-    there, _ = remember(store, statement(ROTATES), "u2", name="beta")
+    here, _ = save_memory(store, statement(ROTATES), "u1")
+    there, _ = save_memory(store, statement(ROTATES), "u2", name="beta")
     forget(store, here)
     assert read(store, here) is None and read(store, there) is not None
     assert stays_out(store, at=BEFORE) and not stays_out(store, at=BEFORE, name="beta")
@@ -207,7 +207,7 @@ def test_what_is_forgotten_in_a_project_is_remembered_in_another_one(store: Stor
 def test_what_the_user_says_anew_after_forgetting_is_remembered_and_what_was_said_before_stays_out(
     store: Store,
 ) -> None:
-    ident, _ = remember(store, statement(ROTATES), "u1")
+    ident, _ = save_memory(store, statement(ROTATES), "u1")
     forget(store, ident)
     assert stays_out(store, at=NOW) and stays_out(store, at=BEFORE), "a turn that is read again says nothing new"
     assert stays_out(store, at=AFTER, authority="assistant"), "an assistant has it from before"
@@ -224,9 +224,9 @@ def test_what_the_user_says_anew_after_forgetting_is_remembered_and_what_was_sai
 
 def test_a_forgotten_preference_of_everywhere_is_kept_out_of_every_project(store: Store) -> None:
     said = statement("I always prefer tabs in Go code", gate="behavioral", category="preference")
-    ident, _ = remember(store, said, "u1")
+    ident, _ = save_memory(store, said, "u1")
     assert read(store, ident).project_seq == 0
-    copy, _ = remember(store, replace(said, gate="epistemic"), "u2", name="beta")
+    copy, _ = save_memory(store, replace(said, gate="epistemic"), "u2", name="beta")
     assert read(store, copy).project_seq > 0
     forget(store, ident)
     assert read(store, ident) is None and read(store, copy) is None
@@ -236,8 +236,8 @@ def test_a_forgotten_preference_of_everywhere_is_kept_out_of_every_project(store
 
 
 def test_what_is_forgotten_stays_out_of_what_its_project_becomes_a_part_of(store: Store) -> None:
-    ident, _ = remember(store, statement(ROTATES), "u1")
-    remember(store, statement("Use Postgres for the job queue"), "u2", name="beta")
+    ident, _ = save_memory(store, statement(ROTATES), "u1")
+    save_memory(store, statement("Use Postgres for the job queue"), "u2", name="beta")
     forget(store, ident)
     store.write(lambda rows: projects.merge_projects(rows, 1, 2))
     assert stays_out(store, at=BEFORE, name="beta") and stays_out(store, at=BEFORE)
@@ -247,18 +247,18 @@ def test_what_is_forgotten_stays_out_of_what_its_project_becomes_a_part_of(store
     "What was forgotten in a project is kept out of it, as it was said by then; what was purged wherever and whenever it is said"
 )
 def test_what_a_purge_keeps_out_is_kept_out_wherever_and_whenever_it_is_said(store: Store) -> None:
-    ident, _ = remember(store, statement(ROTATES), "u1")
+    ident, _ = save_memory(store, statement(ROTATES), "u1")
     forget(store, ident)
     store.write(lambda rows: tombstones.forget(rows, ROTATES, correction=False, by="user", key=store.hash_key, now=NOW))
     assert all(stays_out(store, at=at, name=name) for at in (BEFORE, LATER) for name in ("alpha", "beta"))
 
 
 def test_a_person_lifts_what_they_made_csmd_forget_in_other_words_too(store: Store) -> None:
-    ident, _ = remember(store, statement("deploy the billing service each Monday in the cluster"), "u1")
+    ident, _ = save_memory(store, statement("deploy the billing service each Monday in the cluster"), "u1")
     forget(store, ident)
     again = statement("deploy billing service Mondays cluster, carefully")
     store.write(lambda rows: stage.unforget(rows, again, project=1, key=store.hash_key))
-    assert remember(store, again, "u2")[1]
+    assert save_memory(store, again, "u2")[1]
     assert store.read(lambda rows: rows.value("select count(*) from tombstones")) == 0
 
 
@@ -267,27 +267,27 @@ def test_a_person_lifts_what_they_made_csmd_forget_in_other_words_too(store: Sto
 )
 def test_what_an_assistant_saved_and_forgot_keeps_no_user_from_saying_it(store: Store) -> None:
     said = "Use Postgres for the job queue of the billing workers"
-    ident, _ = remember(store, statement(said, authority="assistant"), "u1")
+    ident, _ = save_memory(store, statement(said, authority="assistant"), "u1")
     forget(store, ident, by_person=False)
-    assert remember(store, statement(said, authority="assistant"), "u2") == ("", False)
-    kept, new = remember(store, statement(f"{said}."), "u3")
+    assert save_memory(store, statement(said, authority="assistant"), "u2") == ("", False)
+    kept, new = save_memory(store, statement(f"{said}."), "u3")
     assert new and read(store, kept).authority == "user"
     forget(store, kept)
-    assert remember(store, statement(said), "u4") == ("", False)
+    assert save_memory(store, statement(said), "u4") == ("", False)
 
 
 def test_projects_do_not_share_what_is_tied_to_one(store: Store) -> None:
     said = statement("we use `uv` here, not pip", gate="correction", category="convention")
-    first, _ = remember(store, said, "u1", name="alpha")
-    second, new = remember(store, said, "u2", name="beta")
+    first, _ = save_memory(store, said, "u1", name="alpha")
+    second, new = save_memory(store, said, "u2", name="beta")
     assert new
     assert first != second
 
 
 def test_a_general_preference_is_one_memory_in_every_project(store: Store) -> None:
     said = statement("I prefer small commits", gate="behavioral", category="preference", confidence=0.9)
-    first, _ = remember(store, said, "u1", name="alpha")
-    again, new = remember(store, said, "u2", name="beta", session="s2")
+    first, _ = save_memory(store, said, "u1", name="alpha")
+    again, new = save_memory(store, said, "u2", name="beta", session="s2")
     assert (again, new) == (first, False)
     assert (read(store, first).scope, read(store, first).project_seq) == ("user", 0)
 
@@ -305,23 +305,23 @@ def test_a_general_preference_is_one_memory_in_every_project(store: Store) -> No
     ],
 )
 def test_a_contradiction_is_a_memory_of_its_own_and_confirms_nothing(store: Store, first: str, second: str) -> None:
-    ident, _ = remember(store, statement(first), "u1")
-    other, new = remember(store, statement(second, gate="correction"), "u2", session="s2")
+    ident, _ = save_memory(store, statement(first), "u1")
+    other, new = save_memory(store, statement(second, gate="correction"), "u2", session="s2")
     assert new
     assert other != ident
     assert read(store, ident).confidence == pytest.approx(0.85)
 
 
 def test_a_correction_does_not_confirm_what_it_was_said_against(store: Store) -> None:
-    ident, _ = remember(store, statement("the config key is database_url in production"), "u1")
-    other, new = remember(
+    ident, _ = save_memory(store, statement("the config key is database_url in production"), "u1")
+    other, new = save_memory(
         store, statement("the config key is database_url in production, remember", gate="correction"), "u2"
     )
     assert (new, other == ident) == (True, False)
 
 
 def test_what_the_assistant_saves_by_itself_confirms_nothing(store: Store) -> None:
-    ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
+    ident, _ = save_memory(store, statement("Use Postgres for the job queue"), "u1")
 
     def save(rows: Rows) -> tuple[str, bool]:
         said = statement("Use Postgres for the job queue", authority="assistant")
@@ -352,7 +352,7 @@ def ages(store: Store, ident: str) -> tuple[int, int]:
 
 def test_an_import_of_older_history_ages_nothing(store: Store) -> None:
     days(store, "2026-03-01")
-    ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
+    ident, _ = save_memory(store, statement("Use Postgres for the job queue"), "u1")
     before = ages(store, ident)
     days(store, *(f"2026-01-{day:02d}" for day in range(1, 31)))
     assert ages(store, ident) == before
@@ -360,7 +360,7 @@ def test_an_import_of_older_history_ages_nothing(store: Store) -> None:
 
 def test_days_after_a_memory_age_it_whenever_they_come_to_light(store: Store) -> None:
     days(store, "2026-03-01")
-    ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
+    ident, _ = save_memory(store, statement("Use Postgres for the job queue"), "u1")
     left, age = ages(store, ident)
     days(store, "2026-03-05", "2026-03-04", "2026-03-09")
     assert ages(store, ident) == (left - 3, age + 3)
@@ -368,7 +368,7 @@ def test_days_after_a_memory_age_it_whenever_they_come_to_light(store: Store) ->
 
 def test_an_old_statement_that_comes_to_light_late_has_its_age(store: Store) -> None:
     days(store, *(f"2026-03-{day:02d}" for day in range(1, 32)))
-    ident, _ = remember(store, statement("Use Postgres for the job queue"), "u1")
+    ident, _ = save_memory(store, statement("Use Postgres for the job queue"), "u1")
     assert ages(store, ident)[1] == 30
 
 
@@ -390,7 +390,7 @@ def _behind_a_wall(rows: Rows, *names: str) -> None:
 
 
 def test_what_is_forgotten_after_a_merge_stays_out_after_the_split(store: Store) -> None:
-    ident, _ = remember(store, statement(ROTATES), "u1")
+    ident, _ = save_memory(store, statement(ROTATES), "u1")
     store.write(lambda rows: projects.merge_projects(rows, *_ensured(rows, "alpha", "beta")))
     forget(store, ident)
     store.write(lambda rows: projects.split_projects(rows, *_ensured(rows, "beta")[:1], 1))
@@ -399,7 +399,7 @@ def test_what_is_forgotten_after_a_merge_stays_out_after_the_split(store: Store)
 
 
 def test_what_is_forgotten_in_the_whole_stays_out_of_a_part_that_was_merged_elsewhere(store: Store) -> None:
-    ident, _ = remember(store, statement(ROTATES), "u1")
+    ident, _ = save_memory(store, statement(ROTATES), "u1")
     forget(store, ident)
 
     def part(rows: Rows) -> None:
@@ -413,7 +413,7 @@ def test_what_is_forgotten_in_the_whole_stays_out_of_a_part_that_was_merged_else
 
 
 def test_what_is_forgotten_in_a_part_stays_in_the_whole_where_that_says_it_itself(store: Store) -> None:
-    whole, _ = remember(store, statement(ROTATES), "u1")
+    whole, _ = save_memory(store, statement(ROTATES), "u1")
 
     def part(rows: Rows) -> None:
         made = workspaces.add_part(rows, key="part", root="/p/alpha/sub", name="sub", whole=1, now=NOW)
@@ -433,17 +433,17 @@ def test_what_is_forgotten_in_a_part_stays_in_the_whole_where_that_says_it_itsel
 
 
 def test_what_is_forgotten_everywhere_stays_out_behind_a_wall_that_is_raised_later(store: Store) -> None:
-    ident, _ = remember(store, SHORT, "u1")
+    ident, _ = save_memory(store, SHORT, "u1")
     forget(store, ident)
     store.write(lambda rows: _behind_a_wall(rows, "alpha"))
-    assert stays_out(store, at=BEFORE, said=SHORT.text) and remember(store, SHORT, "u2", at=BEFORE) == ("", False)
+    assert stays_out(store, at=BEFORE, said=SHORT.text) and save_memory(store, SHORT, "u2", at=BEFORE) == ("", False)
 
 
 def test_what_is_forgotten_behind_a_wall_stays_out_of_what_leaves_it_and_nowhere_else(store: Store) -> None:
-    remember(store, SHORT, "u1")
-    outside, _ = remember(store, SHORT, "u2", name="gamma")
+    save_memory(store, SHORT, "u1")
+    outside, _ = save_memory(store, SHORT, "u2", name="gamma")
     store.write(lambda rows: _behind_a_wall(rows, "alpha"))
-    ident, _ = remember(store, replace(SHORT, text="I always prefer long answers with headings"), "u3")
+    ident, _ = save_memory(store, replace(SHORT, text="I always prefer long answers with headings"), "u3")
     forget(store, ident)
     store.write(lambda rows: _behind_a_wall(rows, "beta"))
 
@@ -496,7 +496,7 @@ def test_a_state_from_before_a_merge_or_a_wall_is_brought_up_to_date_with_what_w
 def test_what_was_forgotten_in_a_project_is_not_put_before_it_by_an_old_turn_that_is_to_hold_everywhere(
     store: Store,
 ) -> None:
-    ident, _ = remember(store, statement(ROTATES), "u1")
+    ident, _ = save_memory(store, statement(ROTATES), "u1")
     forget(store, ident)
 
     def everywhere(at: str) -> str:
@@ -514,7 +514,7 @@ def test_what_was_forgotten_in_a_project_is_not_put_before_it_by_an_old_turn_tha
 def test_what_a_person_says_again_in_a_project_is_let_in_there_and_everywhere_only_if_it_is_to_hold_there(
     store: Store,
 ) -> None:
-    ident, _ = remember(store, SHORT, "u1")
+    ident, _ = save_memory(store, SHORT, "u1")
     forget(store, ident)
 
     def lift(said: Statement) -> None:

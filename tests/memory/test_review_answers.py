@@ -89,7 +89,7 @@ def answer(
     store: Store, ident: str, verb: review_answers.Verb, *, said: str = "", other: str = "", at: str = LATER
 ) -> belief_changes.Answer:
     def write(rows: Rows) -> belief_changes.Answer:
-        asked = review_answers.Asked(
+        asked = review_answers.ReviewAnswer(
             verb=verb, uuid=f"cli:{ident}{verb}{at}", at=at, key=store.hash_key, text=said,
             other=memories.by_id(rows, other) if other else None,
         )  # fmt: skip

@@ -16,9 +16,9 @@ import pytest
 
 from csmd.errors import CsmdError
 from csmd.extraction import digest, statements
-from csmd.extraction.digest import SAID
+from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.memory import self_model
-from csmd.memory.self_model import Counted, Facts, Seen, capabilities, drifts, endings, links
+from csmd.memory.self_model import DigestItem, Facts, StoredEnding, capabilities, drifts, endings, links
 from csmd.model import Candidate, Event, Project, Turn
 from csmd.store import candidates, digests, events, projects, purge, sessions, tombstones
 from csmd.store import turns as journal
@@ -375,19 +375,19 @@ CASES = (
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_was_done_and_how_it_ended_is_told_by_commands_files_and_the_goal(case: Case) -> None:
-    seen = [Seen(kind, text, "u1", state) for kind, text, state in case.seen]
+    seen = [DigestItem(kind, text, "u1", state) for kind, text, state in case.seen]
     assert {one.capability: one.outcome for one in endings(case.outcome, seen)} == case.wanted
 
 
 def test_every_outcome_of_a_session_counts_in_one_way() -> None:
-    assert set(self_model.ENDINGS) == set(SAID)
+    assert set(self_model.ENDINGS) == set(OUTCOME_WORDS)
 
 
-def ended(outcomes: str, *, name: str = "debugging", begin: int = 0) -> list[Counted]:
+def ended(outcomes: str, *, name: str = "debugging", begin: int = 0) -> list[StoredEnding]:
     """`+` well, `-` badly, `?` undecided; one session each."""
     words = {"+": "well", "-": "badly", "?": "undecided"}
     return [
-        Counted(
+        StoredEnding(
             name, words[one], f"u{begin + at}", f"s{begin + at}", f"2026-03-01T{at // 60:02d}:{at % 60:02d}:00.000Z"
         )
         for at, one in enumerate(outcomes)
@@ -428,6 +428,6 @@ def test_by_chance_alone_a_warning_is_rare() -> None:
     "Digests, links and the self model do not depend on the order of sessions; a warning is rare by chance and orders nothing"
 )
 def test_a_warning_says_what_was_seen_and_orders_nothing() -> None:
-    text = self_model.told(drifts(ended("+" * 14 + "--------"))[0])
+    text = self_model.describe_drift(drifts(ended("+" * 14 + "--------"))[0])
     assert text == "debugging: 0 of the last 8 sessions ended well, 14 of 14 before 2026-03-01"
     assert not re.search(r"\b(?:must|should|always|never|do not|stop|avoid)\b", text)

@@ -37,9 +37,10 @@ SAID = [
 ]
 
 
-def told(said: list[tuple[str, str]]) -> list[topic_tagging.Told]:
+def told(said: list[tuple[str, str]]) -> list[topic_tagging.TaggableMemory]:
     return [
-        topic_tagging.Told(seq=number, text=text, session_id=session) for number, (session, text) in enumerate(said, 1)
+        topic_tagging.TaggableMemory(seq=number, text=text, session_id=session)
+        for number, (session, text) in enumerate(said, 1)
     ]
 
 

@@ -17,7 +17,7 @@ from csmd.dream import page_content
 from csmd.extraction.digest import Digest
 from csmd.extraction.work import Item
 from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
-from csmd.memory import remember as believe
+from csmd.memory import remember
 from csmd.model import CATEGORIES, Brief, Category, Event, Gate, Memory, Project, Provenance, Statement, Turn, TurnKind
 from csmd.recall import brief, compose, living_state, visibility
 from csmd.recall.brief import Candidate
@@ -193,12 +193,12 @@ def session(
     return turn.uuid
 
 
-def remember(store: Store, said: str, gate: Gate, category: Category, uuid: str, ident: str, number: int) -> None:
+def save_memory(store: Store, said: str, gate: Gate, category: Category, uuid: str, ident: str, number: int) -> None:
     asked = () if gate == "promissory" else ("remember",)
     statement = Statement(text=said, gate=gate, category=category, confidence=0.85, authority="user", reasons=asked)
     source = Provenance(uuid=uuid, session_id=ident, at=day(number))
     store.write(
-        lambda rows: believe.remember(
+        lambda rows: remember.remember(
             rows, statement, source, project=visibility.scopes(rows, HERE)[0], origin="stated", key=store.hash_key
         )
     )
@@ -208,7 +208,7 @@ def told_on(store: Store, number: int, ident: str = "s0") -> None:
     """A session on a day in which everything is said, and which changed something."""
     uuid = session(store, ident, number)
     for said, gate, category in SAID:
-        remember(store, said, gate, category, uuid, ident, number)
+        save_memory(store, said, gate, category, uuid, ident, number)
     digest(store, ident, uuid, number)
 
 
@@ -253,10 +253,10 @@ def test_a_session_is_not_called_by_what_was_overturned_since_nor_by_what_was_to
     line = "use npm in the web client for packages: changed settings.py"
     assert line in brief_of(store).text
     assert "use npm" not in brief_of(store, before="Can you use npm in the web client for packages? And more.").text
-    remember(store, "Use npm in the web client for packages", "epistemic", "decision", uuid, "s0", 0)
+    save_memory(store, "Use npm in the web client for packages", "epistemic", "decision", uuid, "s0", 0)
     later = session(store, "s1", 1, "Use pnpm in the web client for packages, not npm")
     new = "Use pnpm in the web client for packages, not npm"
-    remember(store, new, "epistemic", "decision", later, "s1", 1)
+    save_memory(store, new, "epistemic", "decision", later, "s1", 1)
     told = brief_of(store).text
     assert "use npm" not in told.lower() and "- changed settings.py" in told
 
@@ -297,7 +297,7 @@ def test_a_project_left_for_sixty_days_is_told_of_as_before(store: Store) -> Non
 @pytest.mark.invariant("A promise is asked about once before it fades")
 def test_a_promise_is_asked_about_once_before_it_fades_and_again_when_it_was_confirmed(store: Store) -> None:
     uuid = session(store, "s0", 0)
-    remember(store, PROMISED, "promissory", "plan", uuid, "s0", 0)
+    save_memory(store, PROMISED, "promissory", "plan", uuid, "s0", 0)
     asked = [brief.FADING[0] in brief_of(store, "x").text]
     for number in range(1, 12):
         session(store, f"s{number}", number)
@@ -309,7 +309,7 @@ def test_a_promise_is_asked_about_once_before_it_fades_and_again_when_it_was_con
             event(store, f"s{number}", day(number, "12:00:00.000"), number, "compact")
             assert PROMISED in brief_of(store, f"s{number}").text, "its own session is told it after a compaction again"
     assert sum(asked) == 1 and not any(asked[:4])
-    remember(store, PROMISED, "promissory", "plan", session(store, "s20", 20), "s20", 20)
+    save_memory(store, PROMISED, "promissory", "plan", session(store, "s20", 20), "s20", 20)
     later = []
     for number in range(21, 32):
         session(store, f"s{number}", number)
@@ -375,8 +375,8 @@ def test_how_full_a_context_is_is_not_known_until_somebody_answers_in_it(store: 
 )
 def test_what_is_promised_for_a_date_is_told_until_that_has_passed(store: Store, said: str) -> None:
     uuid = session(store, "s0", 0)
-    remember(store, said, "promissory", "plan", uuid, "s0", 0)
-    remember(store, "we want to tidy the fixtures of the parser", "promissory", "plan", uuid, "s0", 0)
+    save_memory(store, said, "promissory", "plan", uuid, "s0", 0)
+    save_memory(store, "we want to tidy the fixtures of the parser", "promissory", "plan", uuid, "s0", 0)
     for number in range(1, 60):
         session(store, f"s{number}", number)
         if number in (2, 40):
@@ -394,7 +394,7 @@ def test_what_is_promised_for_a_date_is_told_until_that_has_passed(store: Store,
 )
 def test_a_promise_that_names_a_past_day_fades_as_any_other(store: Store) -> None:
     uuid = session(store, "s0", 0)
-    remember(store, "we said on December 3 that the fixtures get tidied", "promissory", "plan", uuid, "s0", 0)
+    save_memory(store, "we said on December 3 that the fixtures get tidied", "promissory", "plan", uuid, "s0", 0)
     for number in range(1, 4):
         session(store, f"s{number}", number)
     assert "fixtures" not in brief_of(store, "new", today=day(3)[:10]).text
@@ -418,8 +418,8 @@ OLD, NEW = "The kangaroo gateway listens on port 8080", "From today the kangaroo
 )
 def test_what_a_later_memory_replaces_is_told_with_it_as_before(store: Store) -> None:
     first, second = session(store, "s1", 1, OLD), session(store, "s2", 2, NEW)
-    remember(store, OLD, "epistemic", "fact", first, "s1", 1)
-    remember(store, NEW, "epistemic", "decision", second, "s2", 2)
+    save_memory(store, OLD, "epistemic", "fact", first, "s1", 1)
+    save_memory(store, NEW, "epistemic", "decision", second, "s2", 2)
     follows(store, first, second, 0.9)
     lines = [line for line in brief_of(store).text.splitlines() if "kangaroo" in line]
     assert len(lines) == 1 and f"{NEW} (before, {day(1)[:10]}: {OLD})" in lines[0]
@@ -427,8 +427,8 @@ def test_what_a_later_memory_replaces_is_told_with_it_as_before(store: Store) ->
 
 def test_what_may_be_over_is_told_whole_behind_what_was_said_later(store: Store) -> None:
     first, second = session(store, "s1", 1, OLD), session(store, "s2", 2, NEW)
-    remember(store, OLD, "correction", "fact", first, "s1", 1)
-    remember(store, NEW, "epistemic", "fact", second, "s2", 2)
+    save_memory(store, OLD, "correction", "fact", first, "s1", 1)
+    save_memory(store, NEW, "epistemic", "fact", second, "s2", 2)
     lines = [line for line in brief_of(store).text.splitlines() if "kangaroo" in line]
     assert [OLD in line for line in lines] == [True, False], "corrections come first"
     follows(store, first, second, brief.REPLACES - 0.1)
@@ -439,11 +439,11 @@ def test_what_may_be_over_is_told_whole_behind_what_was_said_later(store: Store)
 def test_what_lasts_is_told_behind_what_changed_it_in_passing(store: Store) -> None:
     first, second = session(store, "s1", 1, OLD), session(store, "s2", 2, NEW)
     reply = session(store, "s2", 2, "The kangaroo client and its tests are moved", kind="assistant")
-    remember(store, NEW, "promissory", "plan", second, "s2", 2)
+    save_memory(store, NEW, "promissory", "plan", second, "s2", 2)
     for number in range(3, 6):
         session(store, f"s{number}", number)
     assert NEW not in brief_of(store).text
-    remember(store, OLD, "correction", "fact", first, "s1", 1)
+    save_memory(store, OLD, "correction", "fact", first, "s1", 1)
     follows(store, first, reply, 0.9)
     lines = [line for line in brief_of(store).text.splitlines() if "kangaroo" in line]
     assert [NEW in line for line in lines] == [True, False] and OLD in lines[1]
@@ -454,7 +454,7 @@ def test_what_lasts_is_told_behind_what_changed_it_in_passing(store: Store) -> N
 )
 def test_no_memory_gives_way_to_talk_that_none_states(store: Store) -> None:
     first, second = session(store, "s1", 1, OLD), session(store, "s2", 2, NEW)
-    remember(store, OLD, "epistemic", "fact", first, "s1", 1)
+    save_memory(store, OLD, "epistemic", "fact", first, "s1", 1)
     before = brief_of(store).text
     follows(store, first, second, 0.9)
     assert brief_of(store).text == before and OLD in before

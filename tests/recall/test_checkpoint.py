@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.extraction.work import Entry, Stated
-from csmd.memory import remember as believe
+from csmd.memory import remember
 from csmd.model import Brief, Event, Project, Provenance, Statement, Turn
 from csmd.recall import checkpoint
 from csmd.recall.checkpoint import Captured, Piece
@@ -606,7 +606,7 @@ def test_a_restored_checkpoint_says_of_its_goal_that_it_holds_no_longer(store: S
         statement = Statement(text=said, gate="epistemic", category="decision", confidence=0.9, authority="user")
         origin = Provenance(uuid=source, session_id="s1" if minute == 1 else "s2", at=at(minute))
         ids += store.write(
-            lambda rows, statement=statement, origin=origin: believe.remember(
+            lambda rows, statement=statement, origin=origin: remember.remember(
                 rows, statement, origin, project=place_of(rows), origin="stated", key=store.hash_key
             )
         )[:1]

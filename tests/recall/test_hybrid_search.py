@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recall.test_visibility import HERE, NOW, THERE, remember, say, state
+from recall.test_visibility import HERE, NOW, THERE, save_memory, say, state
 from recalled import ordinary
 
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
@@ -70,7 +70,7 @@ def test_a_memory_and_the_passage_that_states_it_are_one(store: Store) -> None:
 
 
 def test_a_memory_whose_passage_says_something_else_stands_by_itself(store: Store) -> None:
-    ident = remember(store, "The queue lives in Redis on the second host", say(store, "yes, do that", 1))
+    ident = save_memory(store, "The queue lives in Redis on the second host", say(store, "yes, do that", 1))
     one, *_ = (one for one in find(store, "where does the queue live?") if one.memory)
     assert one.passage is None and one.memory is not None and one.memory.id == ident
     assert (one.text, one.at) == (one.memory.text, one.memory.confirmed_at)
@@ -108,7 +108,7 @@ def test_the_best_stand_first_and_the_order_is_the_same_each_time(store: Store) 
 def test_only_what_is_of_these_places_is_found(store: Store) -> None:
     here = say(store, "the queue lives in the jobs table", 1)
     there = say(store, "the queue lives in a file", 3, root=THERE, session="s2")
-    remember(store, "the queue has two workers", there, root=THERE)
+    save_memory(store, "the queue has two workers", there, root=THERE)
     model = embed(store, {"queue": 0})
     vector = (towards(0), model)
     assert {one.text for one in find(store, "queue", vector=vector)} == {"the queue lives in the jobs table"}
@@ -148,7 +148,7 @@ def test_what_nobody_said_is_not_found(store: Store) -> None:
 
 
 def test_a_reported_symptom_finds_what_explains_it(store: Store) -> None:
-    ident = remember(store, "cron truncates the sessions table", say(store, "yes", 1))
+    ident = save_memory(store, "cron truncates the sessions table", say(store, "yes", 1))
 
     def report(rows: Rows) -> None:
         memory = memories.by_id(rows, ident)

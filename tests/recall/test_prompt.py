@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall.test_brief import words
-from recall.test_visibility import HERE, NOW, THERE, project, remember, say, state
+from recall.test_visibility import HERE, NOW, THERE, project, save_memory, say, state
 from recalled import found, ordinary, passage
 
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
-from csmd.memory import remember as believe
+from csmd.memory import remember
 from csmd.model import Brief, Provenance, Statement
 from csmd.recall import prompt, threads, visibility
 from csmd.recall.hybrid_search import Embed, Found
@@ -181,7 +181,7 @@ def rule(store: Store, body: str, number: int) -> str:
     said = Statement(text=body, gate="behavioral", category="convention", confidence=0.9, authority="user")
     source = Provenance(uuid=say(store, body, number), session_id="s1", at=NOW)
     return store.write(
-        lambda rows: believe.remember(
+        lambda rows: remember.remember(
             rows, said, source, project=project(rows, HERE), origin="stated", key=store.hash_key
         )[0]
     )
@@ -192,7 +192,7 @@ def rule(store: Store, body: str, number: int) -> str:
 
 @pytest.mark.parametrize("said", ["We use Postgres for the job queue", "The job queue lives in Redis since March"])
 def test_a_question_is_answered_without_a_model(busy: Store, said: str) -> None:
-    remember(busy, said, say(busy, said, 1))
+    save_memory(busy, said, say(busy, said, 1))
     made = told(busy, "where does the job queue live?", floor=0.5)
     assert said in made.text
     assert made.degraded == ("vectors: no embedding model is installed (csmd model fetch)",)
@@ -210,14 +210,14 @@ def test_assent_thanks_and_going_on_ask_for_nothing(busy: Store, said: str) -> N
     for number, body in enumerate(
         ("The job queue lives in Redis", "yes, thanks, that looks good, go on", "ok danke"), 1
     ):
-        remember(busy, body, say(busy, body, number))
+        save_memory(busy, body, say(busy, body, number))
     made = told(busy, said.strip())
     assert (made.text, made.tokens, made.items) == ("", 0, ())
 
 
 @pytest.mark.parametrize("asked", ["what is the capital of France?", "how do I roast coffee beans?", "tell me a joke"])
 def test_what_nobody_spoke_of_is_told_nothing(busy: Store, asked: str) -> None:
-    remember(busy, "The job queue lives in Redis since March", say(busy, "hello there", 1))
+    save_memory(busy, "The job queue lives in Redis since March", say(busy, "hello there", 1))
     assert told(busy, asked, floor=0.5).text == ""
 
 
@@ -247,7 +247,7 @@ def test_the_best_of_a_small_store_is_not_told_where_it_bears_on_nothing_that_wa
         "Invoices are sent on the first",
     ]
     for number, body in enumerate(said):
-        remember(store, body, say(store, body + ", as agreed", 2 * number + 1, session=f"s{number}"))
+        save_memory(store, body, say(store, body + ", as agreed", 2 * number + 1, session=f"s{number}"))
     # As long as a vector is that a model made: a quarter is 127.
     towards = [bytes(127 if place // 16 == number else 0 for place in range(64)) for number in range(4)]
 
@@ -348,7 +348,7 @@ def test_what_was_forgotten_is_not_quoted_either(store: Store) -> None:
     def forget(rows: Rows) -> None:
         memory = memories.by_id(rows, ident)
         assert memory is not None
-        believe.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
+        remember.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
 
     store.write(forget)
     assert told(store).text == ""
@@ -357,14 +357,14 @@ def test_what_was_forgotten_is_not_quoted_either(store: Store) -> None:
 @pytest.mark.parametrize("said", ["no, that's wrong: {}", "Good, and as I said, {}", "as agreed - {}", "{}"])
 def test_what_was_forgotten_is_not_quoted_from_within_a_longer_sentence(store: Store, said: str) -> None:
     body = "the config key is database_url, not db_url"
-    ident = remember(store, body, say(store, said.format(body), 1))
+    ident = save_memory(store, body, say(store, said.format(body), 1))
     asked = "which config key is the database url?"
     assert "database_url" in told(store, asked).text
 
     def forget(rows: Rows) -> None:
         memory = memories.by_id(rows, ident)
         assert memory is not None
-        believe.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
+        remember.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
 
     store.write(forget)
     say(store, said.format(body), 3, session="s2")
@@ -375,7 +375,7 @@ def forget(store: Store, ident: str) -> None:
     def write(rows: Rows) -> None:
         memory = memories.by_id(rows, ident)
         assert memory is not None
-        believe.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
+        remember.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
 
     store.write(write)
 
@@ -390,7 +390,7 @@ def forget(store: Store, ident: str) -> None:
 )
 def test_what_was_forgotten_is_not_quoted_from_within_a_list_or_asides(store: Store, said: str) -> None:
     body = "the config key is database_url, not db_url"
-    ident = remember(store, body, say(store, said.format(body), 1))
+    ident = save_memory(store, body, say(store, said.format(body), 1))
     asked = "which config key is the database url?"
     assert "database_url" in told(store, asked).text
     forget(store, ident)
@@ -416,13 +416,13 @@ def test_of_what_was_replaced_in_part_nothing_is_told_once_its_rest_was_forgotte
 @pytest.mark.parametrize("said", ["{}", "Understood. {} Now the tests of the web client."])
 def test_a_forgotten_memory_of_several_sentences_is_not_quoted_either(store: Store, said: str) -> None:
     body = "The queue lives in the jobs table.{}Its worker polls every second."
-    ident = remember(store, body.format(" "), say(store, said.format(body.format("\n")), 1))
+    ident = save_memory(store, body.format(" "), say(store, said.format(body.format("\n")), 1))
     assert "jobs table" in told(store).text
 
     def forget(rows: Rows) -> None:
         memory = memories.by_id(rows, ident)
         assert memory is not None
-        believe.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
+        remember.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
 
     store.write(forget)
     assert told(store).text == ""
@@ -443,14 +443,14 @@ TALK = "Meanwhile " + " ".join(f"word{number}" for number in range(38))
 def test_a_forgotten_memory_is_told_from_none_of_the_passages_that_hold_a_part_of_it(
     store: Store, said: str, body: str
 ) -> None:
-    ident = remember(store, body, say(store, said.format(body), 1))
+    ident = save_memory(store, body, say(store, said.format(body), 1))
     asked = "where does the queue live, and how often does its worker poll?"
     assert "queue" in told(store, asked).text and len(store.read(lambda rows: passages.of_turns(rows, [1]))[1]) > 1
 
     def forget(rows: Rows) -> None:
         memory = memories.by_id(rows, ident)
         assert memory is not None
-        believe.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
+        remember.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
 
     store.write(forget)
     again = told(store, asked).text
@@ -458,7 +458,7 @@ def test_a_forgotten_memory_is_told_from_none_of_the_passages_that_hold_a_part_o
 
 
 def test_what_was_forgotten_is_looked_up_at_once_for_all_that_is_found(store: Store) -> None:
-    ident = remember(store, "The kettle is on the third floor", say(store, "The kettle is on the third floor", 1))
+    ident = save_memory(store, "The kettle is on the third floor", say(store, "The kettle is on the third floor", 1))
     for number in range(20):
         say(
             store,
@@ -493,7 +493,7 @@ def test_what_was_forgotten_is_looked_up_at_once_for_all_that_is_found(store: St
     def forget(rows: Rows) -> None:
         memory = memories.by_id(rows, ident)
         assert memory is not None
-        believe.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
+        remember.forget(rows, memory, key=store.hash_key, now="2026-12-01T00:00:00.000Z", by_person=True)
 
     store.write(forget)
     assert asked() <= before + 10

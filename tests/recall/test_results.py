@@ -16,7 +16,7 @@ from recalled import ordinary
 from talked import Talk, go_through
 
 from csmd.capture import project_identity
-from csmd.memory import remember as believe
+from csmd.memory import remember
 from csmd.model import Category, Hit, Project, Provenance, Statement, Turn
 from csmd.recall import ranking, results, threads, visibility
 from csmd.recall.results import Part
@@ -62,7 +62,7 @@ class Shelf:
         said = Statement(text=body, gate="epistemic", category=category, confidence=0.9, authority="user")
         source = Provenance(uuid=uuid, session_id=session, at=f"{on}T10:00:00.000Z")
         return self.store.write(
-            lambda rows: believe.remember(
+            lambda rows: remember.remember(
                 rows, said, source, project=self.home(rows, root), origin="stated", key=self.store.hash_key
             )[0]
         )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from csmd.memory import remember as believe
+from csmd.memory import remember
 from csmd.model import BriefItem, Event, EventName, Project, Provenance, Statement, Turn, TurnKind
 from csmd.recall import usage
 from csmd.store import events, memories, projects, receipts, turns
@@ -141,11 +141,11 @@ def hear(store: Store, name: EventName, minute: float, *, said: str = "", source
     store.write(lambda rows: events.record(rows, event, text_hash=hashed, payload_hash=event.id))
 
 
-def remember(store: Store, said: str) -> str:
+def save_memory(store: Store, said: str) -> str:
     statement = Statement(text=said, gate="epistemic", category="decision", confidence=0.9, authority="user")
     source = Provenance(uuid="u0", session_id="s0", at=EARLY)
     return store.write(
-        lambda rows: believe.remember(
+        lambda rows: remember.remember(
             rows,
             statement,
             source,
@@ -184,7 +184,7 @@ def prompted(store: Store, said: str, minute: float, items: Sequence[str]) -> No
 
 
 def test_what_a_prompt_was_told_is_judged_when_the_next_prompt_has_come(store: Store) -> None:
-    pnpm, retry = remember(store, "We use pnpm."), remember(store, "Payments retry with exponential backoff.")
+    pnpm, retry = save_memory(store, "We use pnpm."), save_memory(store, "Payments retry with exponential backoff.")
     prompted(store, "install the dependencies", 1, [pnpm, retry])
     say(store, "tool_call", '{"command": "pnpm install"}', 2)
     assert judge(store) == 0, "the assistant is still at it"
@@ -201,7 +201,7 @@ def test_what_a_prompt_was_told_is_judged_when_the_next_prompt_has_come(store: S
 
 @pytest.mark.invariant("Use is told only by what the assistant brings first, and is no confirmation")
 def test_what_is_used_begins_its_age_again_and_is_no_surer(store: Store) -> None:
-    pnpm, other = remember(store, "We use pnpm."), remember(store, "The bank throttles payments.")
+    pnpm, other = save_memory(store, "We use pnpm."), save_memory(store, "The bank throttles payments.")
     before = store.read(lambda rows: memories.by_id(rows, pnpm))
     prompted(store, "install", 1, [pnpm, other])
     say(store, "tool_call", '{"command": "pnpm install"}', 2)
@@ -214,7 +214,7 @@ def test_what_is_used_begins_its_age_again_and_is_no_surer(store: Store) -> None
 
 
 def test_a_start_is_judged_by_the_whole_session_until_it_ends_or_begins_afresh(store: Store) -> None:
-    pnpm, retry = remember(store, "We use pnpm."), remember(store, "Payments retry with exponential backoff.")
+    pnpm, retry = save_memory(store, "We use pnpm."), save_memory(store, "Payments retry with exponential backoff.")
     hear(store, "session_start", 1, source="startup")
     tell(store, 1, [pnpm, retry], event="session_start")
     prompted(store, "hello", 2, [])
@@ -231,7 +231,7 @@ def test_a_start_is_judged_by_the_whole_session_until_it_ends_or_begins_afresh(s
 
 
 def test_what_the_context_held_is_no_use_and_after_a_compaction_it_is(store: Store) -> None:
-    pnpm = remember(store, "We use pnpm.")
+    pnpm = save_memory(store, "We use pnpm.")
     say(store, "assistant", "I run pnpm install.", 1)
     prompted(store, "go on", 2, [pnpm])
     say(store, "tool_call", '{"command": "pnpm install"}', 3)
@@ -247,7 +247,7 @@ def test_what_the_context_held_is_no_use_and_after_a_compaction_it_is(store: Sto
 
 
 def test_what_is_quiet_long_enough_is_over_and_what_nobody_answered_is_not_judged(store: Store) -> None:
-    pnpm = remember(store, "We use pnpm.")
+    pnpm = save_memory(store, "We use pnpm.")
     prompted(store, "install", 1, [pnpm])
     assert judge(store, still=at(1)) == 0
     assert judge(store, still=at(9)) == 1 and judge(store, still=at(9)) == 0
@@ -267,7 +267,7 @@ def test_a_turn_that_was_told_is_judged_and_what_is_neither_breaks_nothing(store
 
 
 def test_a_receipt_of_an_unknown_session_waits_for_nobody(store: Store) -> None:
-    pnpm = remember(store, "We use pnpm.")
+    pnpm = save_memory(store, "We use pnpm.")
     tell(store, 1, [pnpm])
     assert judge(store, over=at(1)) == 0
     assert judge(store, over=LATE) == 1 and judge(store, over=LATE) == 0

@@ -15,7 +15,7 @@ from csmd.capture import project_identity
 from csmd.embedding import supervisor
 from csmd.embedding.supervisor import Embedder
 from csmd.errors import EmbeddingUnavailable
-from csmd.memory import remember as believe
+from csmd.memory import remember
 from csmd.model import BriefItem, Event, Project, Provenance, Statement, Turn
 from csmd.recall import brief, hybrid_search, results, visibility
 from csmd.recall import prompt as prompts
@@ -68,10 +68,10 @@ def say(store: Store, body: str, number: int, *, root: str = HERE, session: str 
     return turn.uuid
 
 
-def remember(store: Store, body: str, uuid: str, *, root: str = HERE, origin: str = "stated") -> str:
+def save_memory(store: Store, body: str, uuid: str, *, root: str = HERE, origin: str = "stated") -> str:
     said = Statement(text=body, gate="epistemic", category="decision", confidence=0.9, authority="user")
     return store.write(
-        lambda rows: believe.remember(
+        lambda rows: remember.remember(
             rows, said, Provenance(uuid=uuid, session_id="s1", at=NOW), project=project(rows, root), origin=origin,
             key=store.hash_key,
         )[0]
@@ -109,8 +109,8 @@ def test_a_worker_that_fails_degrades_the_search_and_no_more(store: Store) -> No
 
 @pytest.mark.invariant("A project's memories stay in it, unless their words say that they hold everywhere")
 def test_another_projects_turns_and_memories_stay_there(store: Store) -> None:
-    remember(store, "alpha deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
-    remember(
+    save_memory(store, "alpha deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
+    save_memory(
         store,
         "beta deploys with `just push` from main",
         say(store, "beta deploys so", 1, root=THERE, session="s2"),
@@ -126,7 +126,7 @@ def test_another_projects_turns_and_memories_stay_there(store: Store) -> None:
 
 
 def test_an_unknown_place_sees_only_what_holds_everywhere(store: Store) -> None:
-    remember(store, "alpha deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
+    save_memory(store, "alpha deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
     told = store.read(
         lambda rows: brief.session_brief(
             rows, places=visibility.scopes(rows, "/nowhere"), session_id="", max_tokens=900
@@ -137,7 +137,7 @@ def test_an_unknown_place_sees_only_what_holds_everywhere(store: Store) -> None:
 
 def test_hits_carry_the_contracts_fields_best_first(store: Store) -> None:
     uuid = say(store, "let's go with Postgres for the job queue because we need LISTEN/NOTIFY", 1)
-    ident = remember(store, "let's go with Postgres for the job queue because we need LISTEN/NOTIFY", uuid)
+    ident = save_memory(store, "let's go with Postgres for the job queue because we need LISTEN/NOTIFY", uuid)
     hits, _ = find(store, "which database for the job queue?")
     assert hits == sorted(hits, key=lambda hit: -hit.score)
     memory = next(hit for hit in find(store, "job queue", kind="memory")[0] if hit.kind == "memory")
@@ -203,7 +203,7 @@ def brief_of(store: Store, number: int) -> str:
 @pytest.mark.invariant("A session is told once what bears on it, and nothing else")
 def test_a_session_is_told_once_and_again_after_its_context_was_lost(store: Store) -> None:
     uuid = say(store, "alpha deploys so", 1)
-    remember(store, "alpha deploys with `make ship` from the release branch", uuid)
+    save_memory(store, "alpha deploys with `make ship` from the release branch", uuid)
     start(store, "startup", 1)
     first = brief_of(store, 1)
     assert first
@@ -214,7 +214,7 @@ def test_a_session_is_told_once_and_again_after_its_context_was_lost(store: Stor
 
 
 def test_what_a_session_said_itself_is_not_told_back_to_it(store: Store) -> None:
-    remember(store, "the billing service deploys to staging with `make ship`", say(store, "x", 1))
+    save_memory(store, "the billing service deploys to staging with `make ship`", say(store, "x", 1))
     asked = "how do we deploy the billing service to staging?"
     assert recall(store, asked, session="s1") == []
     assert recall(store, asked, session="s9") != []
@@ -240,8 +240,8 @@ def recall(store: Store, prompt: str, session: str = "s9") -> list[BriefItem]:
 
 @pytest.mark.invariant("A session is told once what bears on it, and nothing else")
 def test_a_prompt_gets_what_bears_on_it_and_nothing_else(store: Store) -> None:
-    ident = remember(store, "the billing service deploys to staging with `make ship`", say(store, "x", 1))
-    remember(store, "the users table has a composite index on organisation", say(store, "y", 3))
+    ident = save_memory(store, "the billing service deploys to staging with `make ship`", say(store, "x", 1))
+    save_memory(store, "the users table has a composite index on organisation", say(store, "y", 3))
     assert [item.id for item in recall(store, "how do we deploy the billing service to staging?")] == [ident]
     assert recall(store, "what is the capital of France?") == []
     assert recall(store, "yes") == []
@@ -249,7 +249,9 @@ def test_a_prompt_gets_what_bears_on_it_and_nothing_else(store: Store) -> None:
 
 @pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")
 def test_what_the_assistant_saved_by_itself_is_found_but_not_told(store: Store) -> None:
-    remember(store, "the billing service deploys to staging with `make ship`", say(store, "x", 1), origin="model_saved")
+    save_memory(
+        store, "the billing service deploys to staging with `make ship`", say(store, "x", 1), origin="model_saved"
+    )
     assert recall(store, "how do we deploy the billing service to staging?") == []
     assert find(store, "billing service deploy", kind="memory")[0]
 
@@ -260,7 +262,7 @@ def state(store: Store, body: str, number: int, **more: str) -> str:
     said = Statement(text=body, gate="epistemic", category="decision", confidence=0.9, authority="user")
     source = Provenance(uuid=uuid, session_id=more.get("session", "s1"), at=f"2026-03-01T10:{number:02d}:00.000Z")
     return store.write(
-        lambda rows: believe.remember(
+        lambda rows: remember.remember(
             rows, said, source, project=project(rows, HERE), origin="stated", key=store.hash_key
         )[0]
     )

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from csmd.memory import remember as believe
+from csmd.memory import remember
 from csmd.model import Project, Provenance, Statement, Turn
 from csmd.store import files, memories, projects, turns, vectors, workspaces
 from csmd.store.core import Store
@@ -211,7 +211,7 @@ def say(rows: Rows, number: int, one: Said, *, key: bytes = b"k" * 32) -> None:
     )
     last = next(row for row in stored if row.uuid == turn.uuid)
     memories.add_statement(rows, statement, last, session_seq=1, text_hash=tokens.keyed_hash(turn.text, key))
-    ident, new = believe.remember(
+    ident, new = remember.remember(
         rows, statement, Provenance(uuid=turn.uuid, session_id=turn.session_id, at=at), project=home.seq,
         origin="stated", key=key,
     )  # fmt: skip
@@ -374,7 +374,7 @@ def test_what_is_forgotten_after_a_merge_is_forgotten_on_both_sides(store: Store
         one, other, _ = told(rows, [(0, 0, 0, 1, "user"), (1, 0, 0, 2, "user")])
         projects.merge_projects(rows, one, other)
         [memory] = memories.listing(rows, projects=[other])
-        believe.forget(rows, memory, key=b"k" * 32, now=NOW, by_person=True)
+        remember.forget(rows, memory, key=b"k" * 32, now=NOW, by_person=True)
         projects.split_projects(rows, other, one)
         return [rows.all("select seq from memories"), rows.all("select seq from vectors where kind = 'memory'")]
 

@@ -141,7 +141,7 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
             {"unseen commit": "gap"},
         )
         digests.replace_outcomes(
-            rows, session, [self_model.Ended("tests", "well", "`pytest` passed", "u20")], at=given.now
+            rows, session, [self_model.WorkEnding("tests", "well", "`pytest` passed", "u20")], at=given.now
         )
         belief_changes.note(rows, "m-u00", "edit", "before", "after", "reason", "user", given.now)
         candidates.put_packets(rows, [PACKET])
