@@ -12,7 +12,7 @@ from csmd.config import Config
 from csmd.daemon import housekeeping, reading
 from csmd.daemon.context import Context, Task, iso_before, local_now, now_iso, read_pauses
 from csmd.daemon.dreaming import Dreaming, Edited
-from csmd.daemon.health import Alarms, Clients, describe_clients
+from csmd.daemon.health import EVERY_S, Alarms, Clients, describe_clients
 from csmd.daemon.housekeeping import Hourly, InstructionRefresh
 from csmd.daemon.injection import Rehearsal
 from csmd.daemon.scheduler import TICK_S, Job, Scheduler, Turn
@@ -73,10 +73,10 @@ class Background:
         return (
             Job(name="mark", step=lambda _: self._take_away_mark(), when="always"),
             Job(name="pauses", step=_quiet(lambda _: read_pauses(context.pauses)), when="always"),
-            Job(name="alarms", step=lambda turn: self.alarms.step(turn.now), when="always"),
+            Job(name="alarms", step=lambda turn: self.alarms.step(turn.now), when="always", every_s=EVERY_S),
             Job(name="spool", step=lambda _: reading.replay(context)),
             Job(name="rehearsal", step=lambda turn: self.rehearsal.step(turn.now)),
-            Job(name="directories", step=_quiet(lambda _: self.clients.look())),
+            Job(name="directories", step=_quiet(lambda _: self.clients.note_directories())),
             Job(name="task", step=self.tasks.step, when="always"),
             Job(name="hints", step=look_at_hints),
             Job(name="sweep", step=self._sweep, when="no_task", every_s=LIVE_SWEEP_S),
@@ -85,7 +85,7 @@ class Background:
             ),
             Job(name="unfinished spool files", step=_quiet(self._clear_unfinished), when="no_task", every_s=LIVE_SWEEP_S),
             Job(
-                name="hooks", step=_quiet(lambda turn: self.clients.settle(turn.now)), when="no_task", every_s=LIVE_SWEEP_S
+                name="hooks", step=_quiet(lambda turn: self.clients.settle_hooks(turn.now)), when="no_task", every_s=LIVE_SWEEP_S
             ),
             Job(name="backlog", step=lambda _: reading.read_backlog(context), when="no_task"),
             Job(
@@ -115,7 +115,7 @@ class Background:
             pauses=context.pauses, read_pauses=lambda: read_pauses(context.pauses), query_vector=context.query_vector,
             submit=lambda kind, **order: context.submit(Task(kind=kind, **order)).id, job=context.tasks.get,
             poke=context.poke, hint=context.hint, hint_of_hook=context.hint_of_hook, unwritten=context.lookups.unwritten,
-            forget_lines=self.edited.forget, alarms=self.alarms.shown, status=lambda rows: status(rows, self),
+            forget_lines=self.edited.forget, alarms=self.alarms.active, status=lambda rows: status(rows, self),
             clients=lambda rows: describe_clients(rows, context.config),
         )  # fmt: skip
 

@@ -31,7 +31,7 @@ Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tuple
 
 
 class WordlessFormatter(logging.Formatter):
-    """Writes of an exception its type and frames, and of a foreign package's line only whose it is."""
+    """Writes an exception as its type and frames, and a foreign package's line without its words."""
 
     def format(self, record: logging.LogRecord) -> str:
         if record.name.partition(".")[0] != "csmd":
@@ -54,7 +54,7 @@ class WordlessFormatter(logging.Formatter):
 
 
 def kind_of(error: BaseException) -> str:
-    """What went wrong in words of ours or the system's; never what the error itself says, which may quote somebody."""
+    """An error's kind in words of ours or the system's; never its own text, which may quote somebody."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     if isinstance(error, CsmdError):
@@ -74,21 +74,21 @@ def configure(config: Config) -> None:
 
 
 def keep_words_off_stderr() -> None:
-    """From now on what nobody catches is told without its words: in the log, and what ends the process on stderr too.
+    """Has uncaught exceptions logged without their words, and those that end the process written to stderr so too.
 
-    Before `configure` there is no log: then nothing but what ends the process is told.
+    Before `configure` there is no log, and only those that end the process are written.
     """
     logging.raiseExceptions = False  # else a line that cannot be written goes to stderr with its arguments
     logging.lastResort = None
-    sys.excepthook = _uncaught
-    threading.excepthook = lambda hooked: _failed(hooked.exc_value)
-    sys.unraisablehook = lambda hooked: _failed(hooked.exc_value)
+    sys.excepthook = _end_with
+    threading.excepthook = lambda hooked: _log_uncaught(hooked.exc_value)
+    sys.unraisablehook = lambda hooked: _log_uncaught(hooked.exc_value)
 
 
-def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    _failed(error)
+def _end_with(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    _log_uncaught(error)
     sys.stderr.write(f"csmd: a bug: {WordlessFormatter().formatException((kind, error, trace))}\n")
 
 
-def _failed(error: BaseException | None) -> None:
+def _log_uncaught(error: BaseException | None) -> None:
     log.error("nobody caught this", exc_info=error)

@@ -1,4 +1,4 @@
-"""What `csmd status` tells of the daemon, its store and the transcripts that the assistant keeps."""
+"""What `csmd status` shows of the daemon, its store and the transcripts that the assistant keeps."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ MOST_PROJECTS = 100
 
 
 def describe_transcripts(rows: Rows, config: Config) -> dict[str, Any]:
-    """What `csmd status` says of transcripts; looks at the disk. `projects` are those with a number of their own."""
-    days = {str(folder): _days(str(folder)) for folder in config.assistant_dirs}
+    """The days after which transcripts are deleted, and how many are gone; looks at the disk."""
+    days = {str(folder): _cleanup_days(str(folder)) for folder in config.assistant_dirs}
     roots = [root for _, root, *_ in activity.project_counts(rows)[:MOST_PROJECTS] if root and Path(root).is_dir()]
-    own = {root: min(_days(folder, root) for folder in days) for root in roots} if days else {}
+    by_project = {root: min(_cleanup_days(folder, root) for folder in days) for root in roots if days}
     usual = min(days.values(), default=registration.CLEANUP_DAYS)
-    named = sessions.transcript_paths(rows)
-    missing = [seq for seq, path in named if not os.path.exists(path)]  # noqa: PTH110 - thousands, at each status
+    paths = sessions.transcript_paths(rows)
+    missing = [seq for seq, path in paths if not os.path.exists(path)]  # noqa: PTH110 - thousands, at each status
     return {
         "days": usual,
         "by_directory": days,
-        "by_project": {root: number for root, number in own.items() if number != usual},
-        "sessions": len(named),
+        "by_project": {root: number for root, number in by_project.items() if number != usual},
+        "sessions": len(paths),
         # Not the one that a hook has just opened: the assistant writes its transcript a moment later.
         "gone": sessions.read_among(rows, missing),
     }
 
 
-def _days(folder: str, project: str = "") -> int:
-    places = environment.settings_files(folder, platform=sys.platform, project=project)
-    found = environment.cleanup_days([files.read_small(place, SETTINGS_BYTES) for place in places])
-    return registration.CLEANUP_DAYS if found is None else found
+def _cleanup_days(folder: str, project: str = "") -> int:
+    paths = environment.settings_files(folder, platform=sys.platform, project=project)
+    days = environment.cleanup_days([files.read_small(path, SETTINGS_BYTES) for path in paths])
+    return registration.CLEANUP_DAYS if days is None else days
 
 
 WEEK = timedelta(days=7)
@@ -62,8 +62,8 @@ MOST_LIVE = 5
 
 
 def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
-    """What the rows tell at `now`; `model` is the embedding model's identity. StoreError where they cannot be read."""
-    counters, known_clients = activity.counters(rows), health.describe_clients(rows, config)
+    """What the rows say at `now`; `model` is the embedding model's identity. StoreError where they cannot be read."""
+    counters, clients = activity.counters(rows), health.describe_clients(rows, config)
     figures = housekeeping.retention_figures(rows, config.settings, counters)
     return {
         "waiting": vectors.count_waiting(rows, vectors.model_seq(rows, model)) if model else 0,
@@ -86,17 +86,17 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
                 activity.size_list(rows), used=figures["used_bytes"], today=now.astimezone(UTC).date()
             ),
         },
-        "clients": known_clients,
+        "clients": clients,
         "pages": page_edits.report(rows, config.paths.memory, key=key),
         "warnings": [
             *housekeeping.retention_warnings(rows, config.settings),
-            *health.client_warnings(known_clients, config),
+            *health.client_warnings(clients, config),
         ],
     }
 
 
 def unknown_figures() -> dict[str, Any]:
-    """What is told when no row can be read."""
+    """The figures where no row can be read."""
     return {
         **dict.fromkeys(("corrected", "dream", "transcripts", "clients", "pages")),
         "waiting": 0, "counts": dict.fromkeys(dict(activity.COUNTED), 0), "memories": _memories([]), "counters": {},
@@ -105,16 +105,16 @@ def unknown_figures() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _memories(found: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
-    gates: Counter[str] = Counter()
-    tiers: Counter[str] = Counter()
-    for gate, tier, amount in found:
-        gates[gate] += amount
-        tiers[tier] += amount
-    return {"by_gate": dict(gates), "by_tier": dict(tiers)}
+def _memories(amounts: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
+    by_gate: Counter[str] = Counter()
+    by_tier: Counter[str] = Counter()
+    for gate, tier, amount in amounts:
+        by_gate[gate] += amount
+        by_tier[tier] += amount
+    return {"by_gate": dict(by_gate), "by_tier": dict(by_tier)}
 
 
-#: What is told, in this order.
+#: The keys of the status, in this order.
 STATUS = (
     "at version proto home alarms service daemon worker socket model counts memories counters corrected excluded paused "
     "last_event last_read spool jobs backfill projects live told dream watching transcripts clients pages storage log degraded"
@@ -131,10 +131,10 @@ def status(
     database, now = config.paths.database, datetime.now(UTC)
     degraded = [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(context.trouble.items())]
     try:
-        known = read_figures(rows, config, model, now=now, key=store.hash_key)
-        known |= {"dream": background.dreaming.shown(rows)}
+        figures = read_figures(rows, config, model, now=now, key=store.hash_key)
+        figures["dream"] = background.dreaming.shown(rows)
     except StoreError as error:
-        known = unknown_figures()
+        figures = unknown_figures()
         degraded.insert(0, f"database: {error.what}")
     if store.damage:
         degraded.insert(0, f"database: {store.damage}; nothing is taken in, hooks spool ({REPAIR_HINT})")
@@ -142,19 +142,19 @@ def status(
         degraded.append(NO_MODEL)
     if watch.trouble:
         degraded.append(watch.trouble)
-    shown = {
-        **known,
+    state = {
+        **figures,
         "at": iso(now),
         "version": csmd.__version__,
         "proto": wire.PROTO,
         "home": str(config.paths.home),
-        "alarms": background.alarms.shown(),
+        "alarms": background.alarms.active(),
         "service": started_by(),
         "daemon": {"pid": os.getpid(), "uptime_s": round(time.monotonic() - started, 1), **meter.usage(os.getpid())},
         "worker": {"pid": embedder.pid, **meter.usage(embedder.pid)},
         "socket": (files.read_small(str(config.paths.endpoint)) or "").strip(),
-        "model": {"name": model, "waiting": known["waiting"]},
-        "excluded": {"events": known["counters"].get(ingest.EXCLUDED, 0), "transcripts": len(context.excluded)},
+        "model": {"name": model, "waiting": figures["waiting"]},
+        "excluded": {"events": figures["counters"].get(ingest.EXCLUDED, 0), "transcripts": len(context.excluded)},
         "paused": paused,
         "spool": _spool(files.spooled_paths(config.paths.home)),
         "jobs": [
@@ -167,14 +167,14 @@ def status(
         "storage": {
             "database_bytes": _size(database),
             "wal_bytes": _size(database.with_name(database.name + "-wal")),
-            **known["storage"],
+            **figures["storage"],
             "commits": store.commits,
             **housekeeping.describe_backups(database),
         },
         "log": str(config.paths.log_file),
-        "degraded": [*degraded, *known["warnings"]],
+        "degraded": [*degraded, *figures["warnings"]],
     }
-    return {name: shown[name] for name in STATUS.split()}
+    return {name: state[name] for name in STATUS.split()}
 
 
 def _spool(paths: list[Path]) -> dict[str, Any]:

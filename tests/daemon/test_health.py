@@ -17,14 +17,14 @@ from machine import PREFERENCE, Machine, eventually
 from csmd.config import base_interpreter, has_desktop
 from csmd.daemon import context, health, reading
 from csmd.daemon.context import iso
-from csmd.daemon.health import UnheardNote, UnheardSession
 from csmd.daemon.jobs import LIVE_SWEEP_S
 from csmd.errors import StoreError
 from csmd.hosts.claude import environment, registration
 from csmd.store import events
+from csmd.store.events import HookedSession, UnreportedSession
 from csmd.store.sqlite import explained
 
-WORDS = {one.key: one.what for one in health.ALARMS}
+WORDS = {key: what for key, (what, _) in health.ALARMS.items()}
 
 
 def at(seconds_ago: float) -> str:
@@ -34,76 +34,89 @@ def at(seconds_ago: float) -> str:
 # --- decided
 
 
-SEEN = [
-    # where the settings have no hooks of ours, every session counts: what is told is true
-    (UnheardSession(folder="/a", hooks="gone", expected=False, passed_by=False), True),
-    (UnheardSession(folder="/a", hooks="off", expected=False, passed_by=True), True),
-    # where they have, only one of a person in a terminal in which hooks run
-    (UnheardSession(folder="/a", hooks="there", expected=True, passed_by=False), True),
-    (UnheardSession(folder="/a", hooks="there", expected=False, passed_by=False), False),
-    (UnheardSession(folder="/a", hooks="there", expected=True, passed_by=True), False),
-    (UnheardSession(folder="/a", hooks="unknown", expected=True, passed_by=False), True),
-    (UnheardSession(folder="/a", hooks="unknown", expected=False, passed_by=False), False),
-    # and none of which another was heard meanwhile
-    (UnheardSession(folder="/a", hooks="there", expected=True, passed_by=False, others_heard=True), False),
-    (UnheardSession(folder="/a", hooks="gone", expected=True, passed_by=False, others_heard=True), False),
-    # a directory that csmd was not installed into is none of its business
-    (UnheardSession(folder="", hooks="gone", expected=True, passed_by=False), False),
-]
-
-
-@pytest.mark.parametrize(("seen", "expected"), SEEN)
-def test_an_unheard_session_says_something_or_not(seen: UnheardSession, expected: bool) -> None:
-    assert health.alarm_counts(seen) is expected
-
-
-def note(session: str, folder: str = "/a", at: str = "2026-05-05T10:00:00.000Z", after: int = 5) -> UnheardNote:
-    return UnheardNote(session=session, folder=folder, at=at, after_event=after)
-
-
-BEFORE, LATER = "2026-05-05T09:00:00.000Z", "2026-05-05T11:00:00.000Z"
-RAISED: list[tuple[str, list[UnheardNote], dict[str, Any], dict[str, str]]] = [
-    ("nothing noted", [], {"/a": "gone"}, {}),
-    ("one is enough where the hooks are gone", [note("1")], {"/a": "gone"}, {"gone": note("1").at}),
-    ("one is enough where they are switched off", [note("1")], {"/a": "off"}, {"off": note("1").at}),
-    ("one is not enough where they are there", [note("1")], {"/a": "there"}, {}),
-    ("two are", [note("1"), note("2", at=LATER)], {"/a": "there"}, {"silent": note("1").at}),
-    ("nor where the settings cannot be read", [note("1")], {"/a": "unknown"}, {}),
-    ("each in another directory", [note("1"), note("2", "/b")], {"/a": "there", "/b": "there"}, {}),
-    (
-        "of two directories the one without hooks",
-        [note("1"), note("2", "/b", at=BEFORE)],
-        {"/a": "gone", "/b": "gone"},
-        {"gone": BEFORE},
-    ),
-    ("a directory that is not csmd's any more", [note("1")], {"/b": "gone"}, {}),
-]
-
-
-@pytest.mark.parametrize(("notes", "states", "expected"), [row[1:] for row in RAISED], ids=[row[0] for row in RAISED])
-def test_what_is_raised(notes: list[UnheardNote], states: dict[str, Any], expected: dict[str, str]) -> None:
-    assert health.hook_alarms(notes, states) == expected
-
-
-BACK: list[tuple[str, UnheardNote, list[tuple[int, str]], str, bool]] = [
-    ("nothing came", note("1"), [], "", False),
-    ("an event of a session of that directory", note("1"), [(6, "/a")], "", True),
-    ("an event of nobody knows where", note("1"), [(6, "")], "", True),
-    ("an event of another directory", note("1"), [(6, "/b")], "", False),
-    ("an event from before", note("1"), [(5, "/a")], "", False),
-    ("hooks were put in place anew", note("1"), [], LATER, True),
-    ("they were put in place before", note("1"), [], BEFORE, False),
-    ("its session was purged", note("1", ""), [], "", True),
+BEFORE, NOTED, LATER = "2026-05-05T09:00:00.000Z", "2026-05-05T10:00:00.000Z", "2026-05-05T11:00:00.000Z"
+#: A person's session in a terminal, and one whose client runs no hooks.
+TERMINAL, BARE = b'{"entrypoint":"cli","type":"agent_listing_delta"}', b'{"entrypoint":"cli"}'
+UNREPORTED: list[tuple[str, str, bytes, dict[str, str], bool]] = [
+    ("where the settings have no hooks every session counts: what is told is true", "gone", BARE, {}, True),
+    ("where they are switched off, too", "off", BARE, {"passed_at": LATER}, True),
+    ("where they are there one of a person in a terminal in which hooks run", "there", TERMINAL, {}, True),
+    ("and no other", "there", BARE, {}, False),
+    ("nor one that the user keeps out", "there", TERMINAL, {"passed_at": LATER}, False),
+    ("a word of one before it says nothing", "there", TERMINAL, {"passed_at": BEFORE}, True),
+    ("nor where the settings cannot be read", "unknown", TERMINAL, {}, True),
+    ("nor another than a person's there", "unknown", BARE, {}, False),
+    ("one beside which another was heard", "there", TERMINAL, {"reported": "/a"}, False),
+    ("also where the hooks are gone", "gone", TERMINAL, {"reported": ""}, False),
+    ("but not one of another directory", "gone", TERMINAL, {"reported": "/b"}, True),
+    ("a directory that csmd was not installed into is none of its business", "", TERMINAL, {}, False),
 ]
 
 
 @pytest.mark.parametrize(
-    ("one", "events", "installed", "expected"), [row[1:] for row in BACK], ids=[row[0] for row in BACK]
+    ("state", "beginning", "more", "expected"), [row[1:] for row in UNREPORTED], ids=[row[0] for row in UNREPORTED]
 )
-def test_what_takes_a_note_back(
-    one: UnheardNote, events: list[tuple[int, str]], installed: str, expected: bool
+def test_an_unreported_session_says_something_or_not(
+    tmp_path: Path, state: Any, beginning: bytes, more: dict[str, str], expected: bool
 ) -> None:
-    assert health.cleared_sessions([one], events, installed_at=installed) == (["1"] if expected else [])
+    transcript = tmp_path / "projects" / "-p" / "s.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_bytes(beginning)
+    session = HookedSession(id="s", path=str(transcript), started_at=NOTED)
+    other = more.get("reported", "/b")
+    reported = [(LATER, str(tmp_path) if other == "/a" else other)]
+    states = {str(tmp_path): state} if state else {}
+    assert health.is_unreported(session, states, reported, passed_at=more.get("passed_at", "")) is expected
+
+
+def path_in(folder: str) -> str:
+    return f"{folder}/projects/-p/s.jsonl" if folder else ""
+
+
+RAISED: list[tuple[str, list[tuple[str, str]], dict[str, Any], dict[str, str]]] = [
+    ("nothing noted", [], {"/a": "gone"}, {}),
+    ("one is enough where the hooks are gone", [("/a", NOTED)], {"/a": "gone"}, {"gone": NOTED}),
+    ("one is enough where they are switched off", [("/a", NOTED)], {"/a": "off"}, {"off": NOTED}),
+    ("one is not enough where they are there", [("/a", NOTED)], {"/a": "there"}, {}),
+    ("two are", [("/a", NOTED), ("/a", LATER)], {"/a": "there"}, {"silent": NOTED}),
+    ("nor where the settings cannot be read", [("/a", NOTED)], {"/a": "unknown"}, {}),
+    ("each in another directory", [("/a", NOTED), ("/b", NOTED)], {"/a": "there", "/b": "there"}, {}),
+    (
+        "of two directories the one without hooks",
+        [("/a", NOTED), ("/b", BEFORE)],
+        {"/a": "gone", "/b": "gone"},
+        {"gone": BEFORE},
+    ),
+    ("a directory that is not csmd's any more", [("/a", NOTED)], {"/b": "gone"}, {}),
+]
+
+
+@pytest.mark.parametrize(("noted", "states", "expected"), [row[1:] for row in RAISED], ids=[row[0] for row in RAISED])
+def test_what_is_raised(noted: list[tuple[str, str]], states: dict[str, Any], expected: dict[str, str]) -> None:
+    assert health.hook_alarms(noted, states) == expected
+
+
+CLEARED: list[tuple[str, str, list[tuple[int, str]], str, bool]] = [
+    ("nothing came", "/a", [], "", False),
+    ("an event of a session of that directory", "/a", [(6, "/a")], "", True),
+    ("an event of nobody knows where", "/a", [(6, "")], "", True),
+    ("an event of another directory", "/a", [(6, "/b")], "", False),
+    ("an event from before", "/a", [(5, "/a")], "", False),
+    ("hooks were put in place anew", "/a", [], LATER, True),
+    ("they were put in place before", "/a", [], BEFORE, False),
+    ("its session was purged", "", [], "", True),
+]
+
+
+@pytest.mark.parametrize(
+    ("folder", "reported", "installed", "expected"), [row[1:] for row in CLEARED], ids=[row[0] for row in CLEARED]
+)
+def test_what_clears_a_noted_session(
+    folder: str, reported: list[tuple[int, str]], installed: str, expected: bool
+) -> None:
+    noted = UnreportedSession(id="1", path=path_in(folder), at=NOTED, after_event=5)
+    cleared = health.cleared_sessions([noted], reported, ["/a", "/b"], since=installed)
+    assert cleared == (["1"] if expected else [])
 
 
 SCRIPT = "/h/hook/csmd_hook.py"
@@ -178,7 +191,7 @@ class Story:
             self.parts.background.step(self.now)
         assert "alarms" not in self.parts.background.context.trouble, self.parts.background.context.trouble
         by_words = {what: key for key, what in WORDS.items()}
-        return [by_words[one["what"]] for one in self.parts.background.alarms.shown()]
+        return [by_words[one["what"]] for one in self.parts.background.alarms.active()]
 
     def session(
         self, name: str, *, entry: str = "cli", listing: bool = True, begun: float = 60, answered: float = 30,
@@ -215,7 +228,7 @@ def test_where_the_hooks_are_gone_one_session_raises_it_and_a_new_install_ends_i
     assert story.step() == []
     story.session("s1")
     assert story.step() == ["gone"]
-    (shown,) = story.parts.background.alarms.shown()
+    (shown,) = story.parts.background.alarms.active()
     assert shown["since"].startswith(at(0)[:10])
     story.put_hooks(registration.hooks_json(base_interpreter(), story.machine.home))
     story.installed(0)
@@ -248,10 +261,10 @@ def test_an_alarm_outlives_a_restart(story: Story) -> None:
     story.put_hooks({})
     story.session("s1")
     assert story.step() == ["gone"]
-    since = story.parts.background.alarms.shown()[0]["since"]
+    since = story.parts.background.alarms.active()[0]["since"]
     story.parts.background.alarms = Alarms(story.parts.background.context)
     assert story.step() == ["gone"]
-    assert story.parts.background.alarms.shown()[0]["since"] == since
+    assert story.parts.background.alarms.active()[0]["since"] == since
 
 
 def of_a_script(story: Story, name: str) -> None:
@@ -389,7 +402,7 @@ def test_while_events_wait_in_the_spool_nobody_is_taken_for_unheard(story: Story
     story.event("SessionStart", "s1")
     story.now += 6
     story.parts.background.alarms.step(story.now)
-    assert story.parts.background.alarms.shown() == []
+    assert story.parts.background.alarms.active() == []
     assert story.step() == []
 
 
@@ -415,10 +428,10 @@ def test_a_disk_that_takes_no_write_is_an_alarm_until_it_does(story: Story) -> N
     with pytest.raises(StoreError):
         store.write(full)
     assert story.parts.call("csm_runtime_alarms")["alarms"][0]["what"] == WORDS["disk"]
-    first = story.parts.background.alarms.shown()
-    assert story.parts.background.alarms.shown() == first, "since is when it began"
+    first = story.parts.background.alarms.active()
+    assert story.parts.background.alarms.active() == first, "since is when it began"
     store.write(lambda rows: None)
-    assert story.parts.background.alarms.shown() == []
+    assert story.parts.background.alarms.active() == []
 
 
 def test_a_write_that_is_wrong_by_itself_is_no_alarm(story: Story) -> None:
@@ -431,7 +444,7 @@ def test_a_write_that_is_wrong_by_itself_is_no_alarm(story: Story) -> None:
     for write in (of_ours, of_nothing):
         with pytest.raises(StoreError):
             story.parts.store.write(write)
-        assert story.parts.background.alarms.shown() == []
+        assert story.parts.background.alarms.active() == []
 
 
 def test_a_damaged_database_is_an_alarm(story: Story) -> None:
@@ -450,9 +463,8 @@ def test_events_that_are_stuck_for_an_hour_are_an_alarm(story: Story) -> None:
 
 
 def test_alarms_stand_worst_first(story: Story) -> None:
-    keys = [one.key for one in health.ALARMS]
-    told = health.describe_alarms(dict.fromkeys(reversed(keys), "now"))
-    assert [one["what"] for one in told] == [one.what for one in health.ALARMS]
+    told = health.describe_alarms(dict.fromkeys(reversed(health.ALARMS), "now"))
+    assert [one["what"] for one in told] == list(WORDS.values())
     assert all(list(one) == ["what", "do", "since"] for one in told)
 
 
@@ -524,7 +536,7 @@ def test_a_desktop_that_does_not_listen_holds_up_nobody(
 ) -> None:
     program = tmp_path / "bin" / "notify-send"
     program.write_text("#!/bin/sh\nexec sleep 60\n")
-    monkeypatch.setattr(health, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(health, "NOTICE_PATIENCE_S", 0.05)
     assert not health.Notices(tmp_path).show("what", "do")
 
 

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.e2e
 SAID = "csmd: memory is not being recorded: "
 AWAY = f"{SAID}its daemon is not running (csmd start; csmd doctor says why)"
 REFUSED = f"{SAID}nothing can be stored (csmd doctor says why)"
-WORDS = {one.key: one.what for one in ALARMS}
+WORDS = {key: what for key, (what, _) in ALARMS.items()}
 LIMIT_S = 60.0
 latest_only = pytest.mark.parametrize("claude_build", client.VERSIONS[:1], indirect=True)
 
