@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,7 +17,6 @@ from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.exclusions import Pauses
 from csmd.installer import foreign_files, plan
-from csmd.paths import Paths
 from csmd.text.display import amount
 
 #: Places that are shown one by one.
@@ -28,7 +26,17 @@ LINES = 6
 
 
 def _where(project: str) -> str:
-    return f"in {PurePath(project).name or project}" if project else "everywhere"
+    return f"in {Path(project).name or project}" if project else "everywhere"
+
+
+def _ask(tool: str, **params: Any) -> Any:
+    """Asks the daemon for something that only a person may have it do."""
+    return verb.ask(tool, by_person=verb.person_is_there(), **params)
+
+
+def _counted(value: dict[str, Any], **nouns: str) -> list[str]:
+    """Numbers of a value with their nouns: `2 memories`."""
+    return [amount(value[name], noun) for name, noun in nouns.items()]
 
 
 def _listed(rows: Sequence[Any], line: Callable[[Any], str], more: str = "more") -> Screen:
@@ -60,16 +68,16 @@ def show_planned(value: dict[str, Any]) -> Screen:
     yield from (f"  {number:>6}  {name}" for name, number in value["counts"].items())
     if value["places"]:
         yield "wherever it stands, in every project:"
-    yield from _listed(value["places"], _held, "more projects")
+    yield from _listed(value["places"], _place, "more projects")
     if value["backups"]:
         copies = f"{amount(value['backups'], 'copy')} of the database"
         yield f"backups go with it: {f'of {copies} those that hold it' if value['what'] == 'text' else copies}"
     yield from _afterwards(value)
 
 
-def _held(place: dict[str, Any]) -> str:
-    held = [amount(place[name], what) for name, what in (("memories", "memory"), ("turns", "turn")) if place[name]]
-    return f"{' and '.join(held)} {_where(place['project'])}"
+def _place(place: dict[str, Any]) -> str:
+    nouns = {name: noun for name, noun in (("memories", "memory"), ("turns", "turn")) if place[name]}
+    return f"{' and '.join(_counted(place, **nouns))} {_where(place['project'])}"
 
 
 @render.whole
@@ -77,8 +85,8 @@ def show_purged(value: dict[str, Any]) -> Screen:
     """What a purge has done, and what is left."""
     yield f"purged: {value['about']}"
     yield from (f"  {number:>6}  {name}" for name, number in value["counts"].items())
-    for done, paths in (("removed", value["files_removed"]), ("rewritten", value["files_rewritten"])):
-        yield from (f"{done}: {path}" for path in paths)
+    for action in ("removed", "rewritten"):
+        yield from (f"{action}: {path}" for path in value[f"files_{action}"])
     for file in value["left"]:
         needed = " (csmd needs it to take its hooks out again)" if file["path"] in value["files_kept"] else ""
         yield f"still in: {file['path']}, {amount(file['count'], 'time')}{needed}"
@@ -103,7 +111,7 @@ def _numbered(file: dict[str, Any]) -> str:
 
 
 @render.whole
-def show_lifted(value: dict[str, Any]) -> Screen:
+def show_readmitted(value: dict[str, Any]) -> Screen:
     """Whether something purged is let in again."""
     if value["lifted"]:
         yield f"{value['about']}: is let in again; what was removed does not come back by itself"
@@ -118,11 +126,9 @@ def show_lifted(value: dict[str, Any]) -> Screen:
 @render.whole
 def show_scanned(value: dict[str, Any]) -> Screen:
     """The secrets that a scan has found, by kind and by place."""
-    if not value["secrets"]:
-        yield f"no secret found in what csmd holds, {value['took_s']:.1f} s"
-    else:
-        kinds = ", ".join(f"{number} {kind}" for kind, number in value["kinds"].items())
-        yield f"{amount(value['secrets'], 'secret')}: {kinds}"
+    kinds = ", ".join(f"{number} {kind}" for kind, number in value["kinds"].items())
+    none = f"no secret found in what csmd holds, {value['took_s']:.1f} s"
+    yield f"{amount(value['secrets'], 'secret')}: {kinds}" if value["secrets"] else none
     for secret in value["found"][:SHOWN]:
         place = secret.get("file") or f"{secret['table']}.{secret['column']} {secret['id'][:36]}"
         length = f"{secret['preview']} {amount(secret['length'], 'character')}" if secret["length"] else ""
@@ -151,9 +157,7 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
     if not purge and not lift:
         if kind or dry_run or yes:
             raise click.UsageError("--as, --dry-run and --yes go with --purge")
-        verb.out(
-            verb.ask("csm_memory_delete", id=what, asking=verb.here(None), by_person=by_person), as_json, show_forgotten
-        )
+        verb.out(_ask("csm_memory_delete", id=what, asking=verb.here(None)), as_json, show_forgotten)
         return
     what = click.prompt("what", hide_input=True) if what == "-" else what
     # What was purged is known no more, so that only its path can be lifted.
@@ -161,7 +165,7 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
     params = {"what": named, "kind": kind or "", "by_person": by_person}
     if lift:
         lifted = verb.ask("csm_privacy_lift", **params)
-        verb.out(lifted, as_json, show_lifted)
+        verb.out(lifted, as_json, show_readmitted)
         if not lifted["lifted"]:
             raise SystemExit(1)  # told why
         return
@@ -202,11 +206,11 @@ def pause(length: str, as_json: bool) -> None:
     """Stop capture and injection. What is said meanwhile stays left out, also later."""
     now = datetime.now(UTC)
     end = _iso(now + timedelta(seconds=exclusions.pause_seconds(length))) if length else ""
-    with _changing(default_paths()) as (known, save):
-        made = known.begun(_iso(now), end=end)
-        save(made)
-    on = made.current(_iso(now))
-    value = {"paused": {"since": on[0] if on else "", "until": end}, "daemon": _daemon_knows()}
+    with _locked_pauses() as pauses:
+        pauses = pauses.begun(_iso(now), end=end)
+        _write(pauses)
+    current = pauses.current(_iso(now))
+    value = {"paused": {"since": current[0] if current else "", "until": end}, "daemon": _daemon_knows()}
     verb.out(value, as_json, show_paused, length=length)
 
 
@@ -214,11 +218,11 @@ def pause(length: str, as_json: bool) -> None:
 def resume(as_json: bool) -> None:
     """End a pause. What is said from now on is captured again."""
     now = _iso(datetime.now(UTC))
-    with _changing(default_paths()) as (known, save):
-        on = known.current(now)
-        if on:
-            save(known.ended(now))
-    value = {"paused": None, "since": on[0] if on else "", "daemon": _daemon_knows()}
+    with _locked_pauses() as pauses:
+        current = pauses.current(now)
+        if current:
+            _write(pauses.ended(now))
+    value = {"paused": None, "since": current[0] if current else "", "daemon": _daemon_knows()}
     verb.out(value, as_json, show_resumed, now=now)
 
 
@@ -227,27 +231,23 @@ def _iso(moment: datetime) -> str:
 
 
 @contextlib.contextmanager
-def _changing(paths: Paths) -> Iterator[tuple[Pauses, Callable[[Pauses], None]]]:
-    """The pauses so far and how to save others; two commands at once wait for each other."""
+def _locked_pauses() -> Iterator[Pauses]:
+    """The pauses so far; two commands at once wait for each other."""
+    paths = default_paths()
     if not paths.home.is_dir():
         raise CsmdError(f"csmd has no home yet at {paths.home}: there is nothing to pause", hint="csmd install")
     for folder in (paths.home, paths.run_dir):
         foreign_files.make_private(folder)
     with plan.file_lock(paths.run_dir / "pause.lock"):
-        yield _read(paths.pauses), partial(_write, paths.pauses)
+        try:
+            data = paths.pauses.read_bytes() if paths.pauses.exists() else None
+        except OSError as error:
+            raise CsmdError(f"{paths.pauses}: {error.strerror}", hint="make it readable for you") from error
+        yield Pauses() if data is None else exclusions.parse_pauses(data, where=str(paths.pauses))
 
 
-def _read(path: Path) -> Pauses:
-    try:
-        return exclusions.parse_pauses(path.read_bytes(), where=str(path))
-    except FileNotFoundError:
-        return Pauses()
-    except OSError as error:
-        raise CsmdError(f"{path}: {error.strerror}", hint="make it readable for you") from error
-
-
-def _write(path: Path, made: Pauses) -> None:
-    verb.write(path, exclusions.written_pauses(made), hint="make room on that disk")
+def _write(pauses: Pauses) -> None:
+    verb.write(default_paths().pauses, exclusions.written_pauses(pauses), hint="make room on that disk")
 
 
 def _daemon_knows() -> bool:
@@ -290,7 +290,7 @@ DRY_RUN = verb.flag("--dry-run", help="Show what would be moved and change nothi
 _WHY = {"moved": "was", "same place": "was", "named": "also", "worktree": "worktree"}
 
 
-def _word(word: str) -> str:
+def _resolved(word: str) -> str:
     """A path made absolute; an id, a name or a title (`clients/shop`) as it is: of a path it has no mark."""
     path = Path(word).expanduser()
     is_path = word.startswith(("/", "~", "./", "../")) or word in (".", "..") or ("/" in word and path.exists())
@@ -305,8 +305,8 @@ def alias(place: str, other: str, remove: bool, as_json: bool) -> None:
     """Have PATH count to project OTHER from now on. OTHER is a path, an id or a name."""
     if bool(other) == remove:
         raise click.UsageError("name either OTHER or --remove")
-    params = {"place": verb.here(place), "other": _word(other), "remove": remove, "by_person": verb.person_is_there()}
-    verb.out(verb.ask("csm_project_alias", **params), as_json, show_alias, remove=remove)
+    value = _ask("csm_project_alias", place=verb.here(place), other=_resolved(other), remove=remove)
+    verb.out(value, as_json, show_alias, remove=remove)
 
 
 @render.whole
@@ -319,24 +319,22 @@ def show_alias(value: dict[str, Any], *, remove: bool) -> Screen:
 @verb.command("merge", verb.argument("source", "A"), verb.argument("into", "B"), DRY_RUN)
 def merge(source: str, into: str, dry_run: bool, as_json: bool) -> None:
     """Bring all of project A into B. `split B A` takes it out again."""
-    params = {"source": _word(source), "into": _word(into), "dry_run": dry_run, "by_person": verb.person_is_there()}
-    verb.out(verb.ask("csm_project_merge", **params), as_json, show_moved, way=f"from {source} to {into}")
+    value = _ask("csm_project_merge", source=_resolved(source), into=_resolved(into), dry_run=dry_run)
+    verb.out(value, as_json, show_moved, way=f"from {source} to {into}")
 
 
 @verb.command("split", verb.argument("whole", "A"), verb.argument("place", "PATH"), DRY_RUN)
 def split(whole: str, place: str, dry_run: bool, as_json: bool) -> None:
     """Take PATH out of project A. It is a directory in it, or a project that was merged into it."""
-    params = {"whole": _word(whole), "place": verb.here(place), "dry_run": dry_run, "by_person": verb.person_is_there()}
-    verb.out(verb.ask("csm_project_split", **params), as_json, show_moved, way=f"from {whole} to {place}")
+    value = _ask("csm_project_split", whole=_resolved(whole), place=verb.here(place), dry_run=dry_run)
+    verb.out(value, as_json, show_moved, way=f"from {whole} to {place}")
 
 
 @render.whole
 def show_moved(value: dict[str, Any], *, way: str) -> Screen:
     """What was moved, or would be."""
-    moved = [
-        amount(value[name], noun) for name, noun in (("sessions", "session"), ("turns", "turn"), ("memories", "memory"))
-    ]
-    yield f"{'would be moved' if value['dry_run'] else 'moved'} {way}: {', '.join(moved)}"
+    moved = ", ".join(_counted(value, sessions="session", turns="turn", memories="memory"))
+    yield f"{'would be moved' if value['dry_run'] else 'moved'} {way}: {moved}"
     if value["twins"]:
         yield f"{amount(value['twins'], 'memory')} said the same on both sides"
 
@@ -347,9 +345,8 @@ def show_moved(value: dict[str, Any], *, way: str) -> Screen:
 )  # fmt: skip
 def workspace(name: str, places: tuple[str, ...], remove: bool, as_json: bool) -> None:
     """Put a wall around projects. Nothing said there, or below their directories, is seen from elsewhere."""
-    words = "\n".join(map(_word, places))
-    made = verb.ask("csm_project_workspace", name=name, places=words, remove=remove, by_person=verb.person_is_there())
-    verb.out(made, as_json, show_workspace)
+    words = "\n".join(map(_resolved, places))
+    verb.out(_ask("csm_project_workspace", name=name, places=words, remove=remove), as_json, show_workspace)
 
 
 @render.whole
@@ -368,7 +365,7 @@ def show_projects(value: dict[str, Any]) -> Screen:
         return
     home, columns = str(Path.home()), render.width()
     for row in value["projects"]:
-        numbers = f"{amount(row['sessions'], 'session')}, {amount(row['memories'], 'memory')}"
+        numbers = ", ".join(_counted(row, sessions="session", memories="memory"))
         marks = ["(gone)"] * row["gone"] + [f"[{row['workspace']}]"] * bool(row["workspace"])
         room = columns - len(numbers) - 2
         yield bold(f"{render.fitted('  '.join([row['name'], *marks]), room, end=True):<{room}}  {numbers}")
@@ -383,8 +380,8 @@ def show_projects(value: dict[str, Any]) -> Screen:
         ]
         yield from (pair(f"  {name}", text) for name, text in about if text)
     for row in value["workspaces"]:
-        held = f"{amount(row['projects'], 'project')}, {amount(row['memories'], 'memory')}"
-        yield f"workspace {row['name']}: {held} for all of them"
+        numbers = ", ".join(_counted(row, projects="project", memories="memory"))
+        yield f"workspace {row['name']}: {numbers} for all of them"
 
 
 #: The verbs of this module.

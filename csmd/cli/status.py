@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sys
 import time
@@ -36,13 +37,13 @@ LABEL = 11
 MOST_PROJECTS = 5
 BAR, ROOM_FOR_BARS = 10, 72
 OLD_DAYS = 2
-#: What an older daemon, or one that cannot read its database, does not say.
-UNSAID: Mapping[str, Any] = {
+#: What stands for fields that an older daemon, or one that cannot read its database, leaves out.
+DEFAULTS: Mapping[str, Any] = {
     "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "alarms": [], "paused": None, "backfill": None, "live": [], "last_read": "", "pages": None, "dream": None,
     "memories": {"by_gate": {}, "by_tier": {}},
 }  # fmt: skip
 TIERS = ("session", "daily", "durable", "archive")
-ALARM, AMISS, QUIET = "bold red", "yellow", "dim"
+ALARM, WARNING, QUIET = "bold red", "yellow", "dim"
 EVERY_S = 2.0
 
 
@@ -82,68 +83,69 @@ def look(paths: Paths) -> dict[str, Any]:
 
 def show_status(value: dict[str, Any], *, home: str = "") -> Screen:
     """The screen; `home` is the user's, shown as `~`."""
-    value = {**UNSAID, **value}
+    value = {**DEFAULTS, **value}
     yield bold(plain(_verdict(value)))
-    for block in (_wrong(value), _running(value, home), _coming_in(value), _knowing(value, home)):
-        rows = [
-            Line(plain(text, keep_glue=True), head=f"{label:<{LABEL}}", head_style=QUIET, style=style)
-            for label, text, style in block
-        ]
-        yield from render.block("", rows)
+    for block in (_problems(value), _processes(value, home), _intake(value), _knowledge(value, home)):
+        yield from render.block("", (_line(*row) for row in block))
     for table in (_live(value), _projects(value, home)):
         yield from render.block("", table)
 
 
+def _line(label: str, text: str, style: str) -> Line:
+    return Line(plain(text, keep_glue=True), head=f"{label:<{LABEL}}", head_style=QUIET, style=style)
+
+
 def _verdict(value: dict[str, Any]) -> str:
-    alarms, degraded, paused, pages = value["alarms"], value["degraded"], value["paused"], value["pages"]
-    parts = [many(len(alarms), "alarm")] if alarms else []
-    parts += [f"{many(len(degraded), 'part')} degraded"] if degraded else []
-    amiss = len(pages["restored"]) + len(pages["unread"]) if pages else 0
-    parts += [f"{many(amiss, 'page')} to look at"] if amiss else []
+    pages, paused = value["pages"] or {"restored": [], "unread": []}, value["paused"]
+    pages_amiss = len(pages["restored"]) + len(pages["unread"])
+    parts = [
+        many(len(value["alarms"]), "alarm") if value["alarms"] else "",
+        f"{many(len(value['degraded']), 'part')} degraded" if value["degraded"] else "",
+        f"{many(pages_amiss, 'page')} to look at" if pages_amiss else "",
+    ]
     if paused:
         until = paused.get("until", "")
         parts.append(f"paused until {render.when(until) if until else 'you resume it'}")
-    return f"csmd {value['version']}: {', '.join(parts) or 'all is well'}"
+    return f"csmd {value['version']}: {', '.join(filter(None, parts)) or 'all is well'}"
 
 
-def _wrong(value: dict[str, Any]) -> Iterator[Row]:
+def _problems(value: dict[str, Any]) -> Iterator[Row]:
     for alarm in value["alarms"]:
         since = f" (since {ago(alarm['since'], value['at'])})" if alarm.get("since") else ""
         yield "alarm", f"{alarm['what']}{since}", ALARM
         if alarm.get("do"):
             yield "", f"try: {alarm['do']}", ""
     if value["paused"]:
-        yield "paused", "nothing is captured, and no session is told anything", AMISS
+        yield "paused", "nothing is captured, and no session is told anything", WARNING
         yield "", "try: csmd resume", ""
-    yield from (("degraded", what, AMISS) for what in value["degraded"])
+    yield from (("degraded", what, WARNING) for what in value["degraded"])
     yield from _pages(value["pages"]) if value["pages"] else ()
 
 
 def _pages(pages: Mapping[str, Any]) -> Iterator[Row]:
     """What people did to the pages that csmd could not take in as it stands, and what it asks about."""
     for page in pages["restored"]:
-        lost = f"{page['page']} lost too much at once: nothing is forgotten, it stands whole in {page['whole']}"
-        yield "pages", lost, AMISS
+        loss = f"{page['page']} lost too much at once: nothing is forgotten, it stands whole in {page['whole']}"
+        yield "pages", loss, WARNING
         yield "", "try: put that back in its place; or delete it, if you meant it", ""
     for page in pages["unread"]:
-        yield "pages", f"{page['page']} is neither read nor written: {page['why']}", AMISS
-    if pages["copies"]:
-        number = many(len(pages["copies"]), "copy")
-        yield "pages", f"{number} that a sync service or an editor made, not read: {_some(pages['copies'])}", AMISS
+        yield "pages", f"{page['page']} is neither read nor written: {page['why']}", WARNING
+    if copies := pages["copies"]:
+        number = many(len(copies), "copy")
+        yield "pages", f"{number} that a sync service or an editor made, not read: {_first_two(copies)}", WARNING
     if pages["edited"]:
-        yield "pages", f"edited and to be read in a minute: {_some(pages['edited'])}", ""
-    removed = sum(page["lines"] for page in pages["asked"])
-    if removed:
-        names = _some([page["page"] for page in pages["asked"]])
-        were = "was" if removed == 1 else "were"
-        yield "pages", f"csmd review asks about {many(removed, 'line')} that {were} removed from {names}", ""
+        yield "pages", f"edited and to be read in a minute: {_first_two(pages['edited'])}", ""
+    if removed := sum(page["lines"] for page in pages["asked"]):
+        names = _first_two([page["page"] for page in pages["asked"]])
+        lines = f"{many(removed, 'line')} that {'was' if removed == 1 else 'were'}"
+        yield "pages", f"csmd review asks about {lines} removed from {names}", ""
 
 
-def _some(names: list[str]) -> str:
+def _first_two(names: list[str]) -> str:
     return display.listed([*names[:2], *([f"{len(names) - 2} more"] if len(names) > 2 else [])])
 
 
-def _running(value: dict[str, Any], home: str) -> Iterator[Row]:
+def _processes(value: dict[str, Any], home: str) -> Iterator[Row]:
     daemon, worker = value["daemon"], value["worker"]
     by = {"": "", "detached": ", detached"}.get(value["service"], f", under {value['service']}")
     yield "daemon", f"running for {render.age(daemon['uptime_s'])}, pid {daemon['pid']}{by}", ""
@@ -158,10 +160,9 @@ def _running(value: dict[str, Any], home: str) -> Iterator[Row]:
 
 def _cost(process: dict[str, Any]) -> str:
     """Memory, and the share of a core, lately and since the process began."""
-    lately, whole = (_percent(process.get(key)) for key in ("cpu_recent_percent", "cpu_percent"))
-    if not lately:
-        return f"{process['rss_mb']} MB"
-    return f"{process['rss_mb']} MB, {lately} of a core" + (f" ({whole} overall)" if whole != lately else "")
+    lately, overall = (_percent(process.get(key)) for key in ("cpu_recent_percent", "cpu_percent"))
+    cpu = f", {lately} of a core" if lately else ""
+    return f"{process['rss_mb']} MB{cpu}" + (f" ({overall} overall)" if lately and overall != lately else "")
 
 
 def _percent(share: float | None) -> str:
@@ -170,32 +171,32 @@ def _percent(share: float | None) -> str:
     return "0 %" if share < 0.01 else f"{share:.2f} %" if share < 1 else f"{share:.0f} %"
 
 
-def _coming_in(value: dict[str, Any]) -> Iterator[Row]:
-    now, last, spool = value["at"], value["last_event"], value["spool"]
-    sources = {**last, **({"transcript": value["last_read"]} if value["last_read"] else {})}
+def _intake(value: dict[str, Any]) -> Iterator[Row]:
+    now, spool = value["at"], value["spool"]
+    sources = value["last_event"] | ({"transcript": value["last_read"]} if value["last_read"] else {})
     latest = sorted(sources.items(), key=lambda row: (row[1], row[0]), reverse=True)
     heard = ", ".join(glued(f"{name.replace('_', ' ')} {ago(at, now)}") for name, at in latest)
     if heard or value["transcripts"] is not None:  # else nobody knows
         yield "heard", heard or "nothing yet; the first session after `csmd install` brings some", ""
     if spool["files"]:
         since = f", the oldest from {ago(spool['oldest'], now)}" if spool.get("oldest") else ""
-        waits = "waits" if spool["files"] == 1 else "wait"
-        yield "spool", f"{many(spool['files'], 'event')} {waits} to be taken in{since}", AMISS
+        waiting = f"{many(spool['files'], 'event')} {'waits' if spool['files'] == 1 else 'wait'}"
+        yield "spool", f"{waiting} to be taken in{since}", WARNING
     old = (value["clients"] or {}).get("kept_out_by", "")
     if display.version_of(old):
         unknown = display.listed(tuple(registration.NEWER))
         yield "clients", f"Claude Code {old} is in use, which does not know {unknown}", ""
-    if left := value["backfill"]:
-        done = left.get("sessions_done", 0)
-        to_read = f", {render.size(left['bytes_left'])} left" if left.get("bytes_left") else ""
-        eta = f", about {render.age(left['eta_s'])}" if left.get("eta_s") else ""
-        yield "back-fill", f"{done:,} of {many(done + left['sessions_left'], 'past session')} in{to_read}{eta}", ""
+    if backfill := value["backfill"]:
+        done = backfill.get("sessions_done", 0)
+        to_read = f", {render.size(backfill['bytes_left'])} left" if backfill.get("bytes_left") else ""
+        eta = f", about {render.age(backfill['eta_s'])}" if backfill.get("eta_s") else ""
+        yield "back-fill", f"{done:,} of {many(done + backfill['sessions_left'], 'past session')} in{to_read}{eta}", ""
     for job in value["jobs"]:
         done = f" {job['done']:,} of {job['total']:,}" if job.get("total") else ""
         yield "working", f"{job['kind']}: {job.get('step', job['state'])}{done}", ""
 
 
-def _knowing(value: dict[str, Any], home: str) -> Iterator[Row]:
+def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
     counts, model, counters = value["counts"], value["model"], value["counters"]
     if counts["sessions"]:
         parts = [f"{counts['sessions']:,} in {many(counts['projects'], 'project')}"]
@@ -211,27 +212,25 @@ def _knowing(value: dict[str, Any], home: str) -> Iterator[Row]:
         yield from dreams.rows_of_status(value["dream"], value["at"])
     yield "storage", _storage(value["storage"], value, home), ""
     if value["transcripts"]:
-        yield "keeps", _kept(value["transcripts"], home), ""
-    kinds = {name.removeprefix("redacted "): n for name, n in counters.items() if name.startswith("redacted ")}
-    if sum(kinds.values()):
+        yield "keeps", _retention(value["transcripts"], home), ""
+    if kinds := {
+        name.removeprefix("redacted "): n for name, n in counters.items() if name.startswith("redacted ") and n
+    }:
         yield "privacy", f"{many(sum(kinds.values()), 'secret')} kept out ({_commonest(kinds)})", ""
-    looked_again = value.get("corrected") or {}
-    if any(looked_again.values()):
-        yield "corrected", corrected(looked_again), ""
-    bad = [many(n, name[4:].removesuffix("s")) for name, n in counters.items() if name.startswith("bad ") and n]
-    if bad:
+    if any((value.get("corrected") or {}).values()):
+        yield "corrected", corrected(value["corrected"]), ""
+    if bad := [many(n, name[4:].removesuffix("s")) for name, n in counters.items() if name.startswith("bad ") and n]:
         yield "unreadable", f"{', '.join(bad)}; noted in the quarantine", ""
-    left_out = [many(n, name.removesuffix("s")) for name, n in value["excluded"].items() if n]
-    if left_out:
-        yield "excluded", f"{', '.join(left_out)} of projects that you left out", ""
+    if excluded := [many(n, name.removesuffix("s")) for name, n in value["excluded"].items() if n]:
+        yield "excluded", f"{', '.join(excluded)} of projects that you left out", ""
 
 
-def corrected(found: dict[str, int]) -> str:
+def corrected(counts: dict[str, int]) -> str:
     """What looking again at who spoke in older sessions has changed."""
-    changed = f"{many(found['prompts'], 'prompt')} of older sessions were not the user's"
-    if found["lowered"] or found["archived"]:
-        changed += f"; {found['lowered']} memories are the assistant's since, {found['archived']} archived"
-    return changed + (f"; {many(found['left'], 'prompt')} still to be looked at" if found["left"] else "")
+    changed = f"{many(counts['prompts'], 'prompt')} of older sessions were not the user's"
+    if counts["lowered"] or counts["archived"]:
+        changed += f"; {counts['lowered']} memories are the assistant's since, {counts['archived']} archived"
+    return changed + (f"; {many(counts['left'], 'prompt')} still to be looked at" if counts["left"] else "")
 
 
 def _memories(total: int, by_gate: dict[str, int], by_tier: dict[str, int]) -> Iterator[Row]:
@@ -239,21 +238,18 @@ def _memories(total: int, by_gate: dict[str, int], by_tier: dict[str, int]) -> I
     kinds = ", ".join(glued(f"{by_gate[gate]:,} {gate}") for gate in gates if by_gate[gate])
     if total:
         yield "memories", f"{total:,}{f': {kinds}' if kinds else ''}", ""
-    tiers = [tier for tier in (*TIERS, *sorted(set(by_tier) - set(TIERS))) if by_tier.get(tier)]
-    if tiers:
+    if tiers := [tier for tier in (*TIERS, *sorted(set(by_tier) - set(TIERS))) if by_tier.get(tier)]:
         yield "", f"by tier: {', '.join(glued(f'{by_tier[tier]:,} {tier}') for tier in tiers)}", ""
 
 
 def _storage(storage: dict[str, Any], value: dict[str, Any], home: str) -> str:
     text = f"{render.size(storage['database_bytes'] + storage['wal_bytes'])} in {tilde(value['home'], home)}"
     growth = storage.get("growth") or {}
-    daily = growth.get("bytes_per_day")
-    if daily:
+    if daily := growth.get("bytes_per_day"):
         text += ", " + glued(f"{'+' if daily > 0 else '-'}{render.size(abs(daily))}/day, {many(growth['days'], 'day')}")
     if storage.get("backups"):
-        text += f"; {glued(many(storage['backups'], 'backup'))}"
         last = ago(storage["last_backup"], value["at"])
-        text += f", the last {glued(last)}" if _is_old(last) else ""
+        text += f"; {glued(many(storage['backups'], 'backup'))}{f', the last {glued(last)}' if _is_old(last) else ''}"
     not_kept = value["counters"].get("turns not kept", 0)
     return text + (f"; {many(not_kept, 'turn')} not kept" if not_kept else "")
 
@@ -261,21 +257,21 @@ def _storage(storage: dict[str, Any], value: dict[str, Any], home: str) -> str:
 def _is_old(age: str) -> bool:
     """Whether an age is of more than two days: a backup a day is nothing to tell."""
     number, _, unit = age.partition(" ")
-    return not (unit in ("s ago", "min ago", "h ago") or (unit == "d ago" and int(number) <= OLD_DAYS))
+    return unit not in ("s ago", "min ago", "h ago") and not (unit == "d ago" and int(number) <= OLD_DAYS)
 
 
-def _kept(value: dict[str, Any], home: str) -> str:
+def _retention(value: dict[str, Any], home: str) -> str:
     """How long the assistant keeps transcripts, and what csmd has beyond that."""
-    days, others = value["days"], list(value["by_project"].items())
-    usual = f"the assistant {many(days, 'day')} of transcripts" if days else "the assistant no transcripts"
-    some = ", ".join(f"{number:,} in {fitted(tilde(root, home), 30, end=True)}" for root, number in others[:2])
-    gone = f", csmd {glued(many(value['gone'], 'session'))} beyond" if value["gone"] else ""
-    return f"{usual}{f' ({some})' if some else ''}{gone}"
+    usual = f"{many(value['days'], 'day')} of transcripts" if value["days"] else "no transcripts"
+    others = list(value["by_project"].items())[:2]
+    elsewhere = ", ".join(f"{number:,} in {fitted(tilde(root, home), 30, end=True)}" for root, number in others)
+    beyond = f", csmd {glued(many(value['gone'], 'session'))} beyond" if value["gone"] else ""
+    return f"the assistant {usual}{f' ({elsewhere})' if elsewhere else ''}{beyond}"
 
 
 def _commonest(kinds: dict[str, int]) -> str:
-    rows = sorted(((n, name) for name, n in kinds.items() if n), key=lambda row: (-row[0], row[1]))
-    return f"{', '.join(f'{name} {n:,}' for n, name in rows[:3])}{', ...' if len(rows) > 3 else ''}"
+    rows = sorted(kinds.items(), key=lambda row: (-row[1], row[0]))
+    return f"{', '.join(f'{name} {n:,}' for name, n in rows[:3])}{', ...' if len(rows) > 3 else ''}"
 
 
 def _live(value: dict[str, Any]) -> Screen:
@@ -283,27 +279,24 @@ def _live(value: dict[str, Any]) -> Screen:
     rows = []
     for live in value["live"]:
         used, window = live["tokens"], max(live["window"], 1)
-        part = min(used / window, 1.0)
-        bar = f"[{'=' * round(part * BAR):.<{BAR}}] {live['bracket']}" if used else ""
-        share = render.percent(part) if used else ""
-        told = f"{used:,} of {window:,}" if used else "not known yet"
+        full = min(used / window, 1.0)
+        bar = f"[{'=' * round(full * BAR):.<{BAR}}] {live['bracket']}"
+        context = [bar, render.percent(full), f"{used:,} of {window:,}"] if used else ["", "", "not known yet"]
         name = live["project"].rstrip("/").rpartition("/")[2]
-        rows.append([plain(name) or live["session"][:8], bar, share, told, ago(live["last"], value["at"])])
+        rows.append([plain(name) or live["session"][:8], *context, ago(live["last"], value["at"])])
     if render.width() < ROOM_FOR_BARS:
         return render.table("live||tokens|last turn", "<>><", [[row[0], *row[2:]] for row in rows], least=8)
     return render.table("live|context||tokens|last turn", "<<>><", rows, least=8)
 
 
 def _projects(value: dict[str, Any], home: str) -> Screen:
-    projects = value["projects"]
     rows = [
         [tilde(row["root"], home), f"{row['sessions']:,}", f"{row['memories']:,}", ago(row["last"], value["at"])]
-        for row in projects[:MOST_PROJECTS]
+        for row in value["projects"]
     ]
-    yield from render.table("project|sessions|memories|last turn", "<>><", rows, least=8)
-    left = len(projects) - MOST_PROJECTS
-    if left > 0:
-        yield dim(fitted(f"and {left:,} more: csmd project list", render.width()))
+    yield from render.table("project|sessions|memories|last turn", "<>><", rows[:MOST_PROJECTS], least=8)
+    if len(rows) > MOST_PROJECTS:
+        yield dim(fitted(f"and {len(rows) - MOST_PROJECTS:,} more: csmd project list", render.width()))
 
 
 # --- csmd status --watch
@@ -370,19 +363,18 @@ def tail(project: str | None, last: int, as_json: bool) -> None:
 
 
 def follow(look: Callable[[str], dict[str, Any]], sleep: Callable[[float], None]) -> Iterator[dict[str, Any]]:
-    """Everything that `look` tells past its own cursors, for ever; a daemon that goes away later is waited for."""
+    """Everything that `look` returns past its own cursors, for ever; a daemon that goes away later is waited for."""
     cursor = ""
     while True:
         try:
-            found = look(cursor)
+            page = look(cursor)
         except (DaemonUnreachable, DaemonBusy):
             if not cursor:
                 raise
-            sleep(TAIL_EVERY_S)
-            continue
-        cursor = found["cursor"]
-        yield from found["items"]
-        if not found["more"]:
+            page = {"cursor": cursor, "items": [], "more": False}
+        cursor = page["cursor"]
+        yield from page["items"]
+        if not page["more"]:
             sleep(TAIL_EVERY_S)
 
 
@@ -411,6 +403,7 @@ def top(project: str | None) -> None:
 
 # --- csmd logs
 
+#: Seconds between two looks at a log that is followed.
 LOOK_S = 0.3
 #: As csmd/daemon/logs.py writes a line; what does not look so belongs to the one before it.
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ ([A-Z]+) +csmd\.(?:daemon\.)?([\w.]+): (.*)")
@@ -426,15 +419,14 @@ def logs(number: int, follow: bool, as_json: bool) -> None:
     """Show what the daemon did, and what went wrong."""
     path = default_paths().log_file
     older = [path.with_name(f"{path.name}.{place}") for place in (3, 2, 1)]
-    begun = _size(path)  # what is written while we show the end is not passed over
-    lines = [line for file in older for line in _lines(file)] + _lines(path, most=begun)
-    lines = lines[-number:]
+    data = _read(path)
+    lines = b"".join([*map(_read, older), data]).decode("utf-8", "replace").splitlines()[-number:]
     if not lines and not follow:
         raise CsmdError(f"there is no log yet at {path}", hint="csmd start")
     if as_json and follow:
         raise click.UsageError("--json goes without --follow")
     verb.out({"path": str(path), "lines": [_parsed(line) for line in lines]}, as_json, show_logs)
-    for line in _growing(path, begun) if follow else ():
+    for line in _later_lines(path, len(data)) if follow else ():
         render.show(show_logs({"lines": [_parsed(line)]}))
 
 
@@ -448,50 +440,37 @@ def show_logs(value: dict[str, Any]) -> Screen:
         yield Line(f"{place}{line['text']}", head=f"{line['at'][5:]}  ", style=LEVELS.get(line["level"], ""))
 
 
-def _size(path: Path) -> int:
-    """How long the log is, up to its last whole line."""
+def _read(path: Path) -> bytes:
+    """A log up to its last whole line; b"" where there is none."""
     try:
-        return path.read_bytes().rfind(b"\n") + 1
-    except OSError:
-        return 0
-
-
-def _lines(path: Path, *, most: int | None = None) -> list[str]:
-    try:
-        return path.read_bytes()[:most].decode("utf-8", "replace").splitlines()
+        data = path.read_bytes()
+        return data[: data.rfind(b"\n") + 1]
     except FileNotFoundError:
-        return []
+        return b""
     except OSError as error:
         raise CsmdError(f"{path}: {error.strerror}") from error
 
 
-def _growing(path: Path, begun: int) -> Iterator[str]:
-    """Every line behind the first `begun` bytes; a log that is rotated is followed into the new file."""
-    file, rest = (path.open(encoding="utf-8", errors="replace") if path.exists() else None), ""
-    if file:
-        file.seek(begun)
-    try:
-        while True:
-            read = file.read() if file else ""
-            *whole, rest = (rest + read).split("\n")
-            yield from whole
-            if read:
-                continue
-            if path.exists() and (file is None or not path.samefile(f"/dev/fd/{file.fileno()}")):
-                if file:
-                    file.close()
-                file, rest = path.open(encoding="utf-8", errors="replace"), ""
-            time.sleep(LOOK_S)
-    finally:
-        if file:
-            file.close()
+def _later_lines(path: Path, begin: int) -> Iterator[str]:
+    """Every line behind the first `begin` bytes; a log that is rotated is followed into the new file."""
+    file, rest = open(path if path.exists() else os.devnull, "rb"), b""  # noqa: SIM115 - as long as the command runs
+    file.seek(begin)
+    while True:
+        data = file.read()
+        *lines, rest = (rest + data).split(b"\n")
+        yield from (line.decode("utf-8", "replace") for line in lines)
+        if data:
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            if not os.path.samestat(path.stat(), os.fstat(file.fileno())):
+                file.close()
+                file, rest = path.open("rb"), b""
+        time.sleep(LOOK_S)
 
 
-def _parsed(line: str) -> dict[str, Any]:
-    found = _LINE.fullmatch(line)
-    if found is None:
-        return {"at": "", "level": "", "where": "", "text": line}
-    at, level, where, text = found.groups()
+def _parsed(line: str) -> dict[str, str]:
+    match = _LINE.fullmatch(line)
+    at, level, where, text = match.groups() if match else ("", "", "", line)
     return {"at": at, "level": level.lower(), "where": where, "text": text}
 
 

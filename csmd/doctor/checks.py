@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import csmd
 from csmd import config
 from csmd.cli import render
 from csmd.doctor import host_settings
-from csmd.doctor.host_settings import Registered, Source, registered
+from csmd.doctor.host_settings import Registered, Source, registered_commands
 from csmd.errors import ConfigError
 from csmd.hosts.claude import registration
 from csmd.installer import foreign_files, plan, service
@@ -65,7 +65,6 @@ class Scene:
     paths: Paths
     cwd: Path
     user_home: Path
-    platform: str
     now_s: float
     umask: int = 0o077
     env: Mapping[str, str] = field(default_factory=dict)
@@ -92,7 +91,12 @@ class Scene:
     @property
     def hooks(self) -> tuple[Registered, ...]:
         """Every command that is registered anywhere."""
-        return tuple(hook for source in self.sources for hook in registered(source))
+        return tuple(hook for source in self.sources for hook in registered_commands(source))
+
+    @property
+    def has_plugin(self) -> bool:
+        """Whether csmd's own plugin is on, which carries the same hooks."""
+        return PLUGIN in host_settings.plugins(self.sources)
 
     @property
     def ours(self) -> tuple[Registered, ...]:
@@ -100,6 +104,7 @@ class Scene:
         return tuple(hook for hook in self.hooks if hook.home == str(self.paths.home))
 
 
+PLUGIN = "csmd"
 Look = Callable[[Scene], Iterable[Finding]]
 
 
@@ -129,8 +134,6 @@ def check(remedy: str, *, limit_s: float = 3.0, asks: bool = False) -> Callable[
     return add
 
 
-#: csmd's own plugin carries the same hooks.
-PLUGIN = "csmd"
 #: Keys of managed settings that bear on capture.
 MANAGED_KEYS = ("hooks", "disableAllHooks", "allowManagedHooksOnly", "cleanupPeriodDays", "autoMemoryEnabled", "env")
 
@@ -147,13 +150,13 @@ def settings(scene: Scene) -> Iterator[Finding]:
 @check("`csmd install`")
 def hooks(scene: Scene) -> Iterator[Finding]:
     """Is a hook registered for every event?"""
-    if PLUGIN in host_settings.plugins(scene.sources):
+    if scene.has_plugin:
         return
     for source in scene.sources:
         if source.scope != "user" or source.problem:
             continue
-        here = {hook.event for hook in scene.ours if hook.path == source.path}
-        missing = [event for event in registration.EVENTS if event not in here]
+        present = {hook.event for hook in scene.ours if hook.path == source.path}
+        missing = [event for event in registration.EVENTS if event not in present]
         if len(missing) == len(registration.EVENTS):
             yield fail(f"no hook of csmd's is registered in {source.path}")
         elif missing:
@@ -163,10 +166,10 @@ def hooks(scene: Scene) -> Iterator[Finding]:
 @check("`csmd install` writes them anew")
 def hooks_altered(scene: Scene) -> Iterator[Finding]:
     """Are the registered hooks as csmd wrote them?"""
-    noted = scene.paths.hook_dir / "interpreter"
-    if not noted.is_file():
+    file = scene.paths.hook_dir / "interpreter"
+    if not file.is_file():
         return
-    interpreter = noted.read_text(encoding="utf-8", errors="replace").strip()
+    interpreter = file.read_text(encoding="utf-8", errors="replace").strip()
     for hook in scene.ours:
         if hook.event in registration.TIMEOUTS:
             changed = hook.command != registration.hook_command(interpreter, scene.paths.home, hook.event)
@@ -180,7 +183,7 @@ def hooks_twice(scene: Scene) -> Iterator[Finding]:
     for (event, path), count in Counter((hook.event, hook.path) for hook in scene.ours).items():
         if count > 1:
             yield warn(f"{path}: {count} hooks of csmd's for {event}; each event is stored once, at twice the cost")
-    if PLUGIN in host_settings.plugins(scene.sources) and scene.ours:
+    if scene.has_plugin and scene.ours:
         yield note(
             "csmd's plugin and its hooks in settings.json are both on: each event is reported twice, stored once"
         )
@@ -189,8 +192,8 @@ def hooks_twice(scene: Scene) -> Iterator[Finding]:
 @check("`csmd uninstall` with that home as CSMD_HOME")
 def hooks_other_home(scene: Scene) -> Iterator[Finding]:
     """Are there hooks of another csmd?"""
-    other = sorted({(hook.home, hook.path) for hook in scene.hooks if hook.home not in ("", str(scene.paths.home))})
-    for home, path in other:
+    others = {(hook.home, hook.path) for hook in scene.hooks if hook.home not in ("", str(scene.paths.home))}
+    for home, path in sorted(others):
         gone = "" if Path(home).is_dir() else ", which is gone"
         yield warn(f"{path}: hooks of another csmd home, {home}{gone}",
                    f"`CSMD_HOME={home} csmd uninstall` takes them out")  # fmt: skip
@@ -248,15 +251,15 @@ def switched_off(scene: Scene) -> Iterator[Finding]:
     if scene.env.get("CSMD_DISABLE") == "1":
         yield fail("CSMD_DISABLE=1 is set here: no session that starts from this shell is captured",
                    "unset CSMD_DISABLE, and look where your shell sets it")  # fmt: skip
-    found = host_settings.variable(scene.sources, "CSMD_DISABLE")
-    if found is not None and found[1] == "1":
-        yield fail(f"{found[0].path}: `env` sets CSMD_DISABLE=1: hooks end at once")
+    source, value = host_settings.variable(scene.sources, "CSMD_DISABLE")
+    if source and value == "1":
+        yield fail(f"{source.path}: `env` sets CSMD_DISABLE=1: hooks end at once")
 
 
 @check("`csmd install`")
 def server(scene: Scene) -> Iterator[Finding]:
     """Is the memory server registered?"""
-    if PLUGIN in host_settings.plugins(scene.sources):
+    if scene.has_plugin:
         return
     for path in dict.fromkeys(plan.state_file(folder) for folder in scene.recorded):
         if not registration.is_registered(foreign_files.read(path), scene.paths.home):
@@ -269,8 +272,7 @@ def server(scene: Scene) -> Iterator[Finding]:
 @check("remove that file; what was said meanwhile stays left out")
 def left_out(scene: Scene) -> Iterator[Finding]:
     """Is this directory not left out?"""
-    mark = foreign_files.off_mark(str(scene.cwd))
-    if mark:
+    if mark := foreign_files.off_mark(str(scene.cwd)):
         yield warn(f"csmd is switched off in this directory: {mark} lies there, and nothing that is said is captured")
 
 
@@ -356,27 +358,34 @@ def model(scene: Scene) -> Iterator[Finding]:
         yield note("no embedding model is installed: search is by words alone")
 
 
-def spooled(home: Path) -> list[Path]:
+def spooled_events(home: Path) -> list[Path]:
     """The events that wait, the oldest first; an OSError of a place that cannot be read is the caller's."""
-    found = [path for place in config.spool_places(home) if place.is_dir() for path in place.iterdir()]
-    return sorted((path for path in found if path.suffix == ".event"), key=lambda path: path.name)
+    places = [place for place in config.spool_places(home) if place.is_dir()]
+    events = (path for place in places for path in place.iterdir() if path.suffix == ".event")
+    return sorted(events, key=lambda path: path.name)
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """Opens a file for reading; never through a link, and without waiting for the writer of a pipe."""
+    return open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
 
 
 @check("`csmd start`; a daemon that runs says in `csmd status` why it takes nothing in")
 def spool(scene: Scene) -> Iterator[Finding]:
     """Is the spool empty?"""
-    waiting = spooled(scene.paths.home)
+    waiting = spooled_events(scene.paths.home)
     if not waiting:
         return
-    age = _age(waiting[0].name, scene.now_s)
+    age_s = _age_s(waiting[0].name, scene.now_s)
     events = "1 event waits" if len(waiting) == 1 else f"{len(waiting)} events wait"
+    oldest = f"{events} in the spool, the oldest for {render.age(age_s)}"
     if scene.status is None:
-        yield note(f"{events} in the spool, the oldest for {render.age(age)}: a daemon takes them in")
-    elif age > SPOOL_PATIENCE_S:
-        yield warn(f"{events} in the spool, the oldest for {render.age(age)}, and the daemon does not take them in")
+        yield note(f"{oldest}: a daemon takes them in")
+    elif age_s > SPOOL_PATIENCE_S:
+        yield warn(f"{oldest}, and the daemon does not take them in")
 
 
-def _age(name: str, now_s: float) -> float:
+def _age_s(name: str, now_s: float) -> float:
     try:
         return max(0.0, now_s - int(name[:16], 16) / 1e9)
     except ValueError:
@@ -387,10 +396,9 @@ def _age(name: str, now_s: float) -> float:
 def quarantine(scene: Scene) -> Iterator[Finding]:
     """Could all input be read?"""
     folder = scene.paths.quarantine
-    notes = len(list(folder.iterdir())) if folder.is_dir() else 0
-    if notes:
-        lie = "1 note lies" if notes == 1 else f"{notes} notes lie"
-        yield note(f"{lie} in {folder}: input that could not be read")
+    if number := len(list(folder.iterdir())) if folder.is_dir() else 0:
+        notes = "1 note lies" if number == 1 else f"{number} notes lie"
+        yield note(f"{notes} in {folder}: input that could not be read")
 
 
 @check("`csmd repair --dry-run` says what could be had, `csmd repair` does it", asks=True)
@@ -416,18 +424,17 @@ def hung_mark(scene: Scene) -> Iterator[Finding]:
     """Has no hook waited in vain just now?"""
     mark = scene.paths.hung_mark
     if mark.exists() and scene.status is not None:
-        age = max(0.0, scene.now_s - mark.stat().st_mtime)
-        if age < 30:
-            yield warn(f"a hook waited in vain {age:.0f} s ago: until 30 s after that hooks do not ask the daemon")
+        age_s = max(0.0, scene.now_s - mark.stat().st_mtime)
+        if age_s < 30:
+            yield warn(f"a hook waited in vain {age_s:.0f} s ago: until 30 s after that hooks do not ask the daemon")
 
 
 @check("nothing has to be done; a shorter CSMD_HOME brings it back")
 def socket(scene: Scene) -> Iterator[Finding]:
     """Does the socket lie in the home?"""
-    if scene.paths.endpoint.is_file():
-        path = scene.paths.endpoint.read_text(encoding="utf-8", errors="replace").strip()
-        if path and not path.startswith(f"{scene.paths.home}/"):
-            yield note(f"the path of {scene.paths.home} is too long for a socket: it is {path}")
+    path = service.read_text(scene.paths.endpoint).strip()
+    if path and not path.startswith(f"{scene.paths.home}/"):
+        yield note(f"the path of {scene.paths.home} is too long for a socket: it is {path}")
 
 
 @check("set the clock; nothing is lost by a wrong one, but ages are counted by it")
@@ -461,17 +468,17 @@ def trust(scene: Scene) -> Iterator[Finding]:
 @check("update the client", limit_s=plan.PATIENCE_S + 2)
 def client(scene: Scene) -> Iterator[Finding]:
     """Does the client know csmd's hooks?"""
-    word = client_version(scene.env)
-    if word is None:
+    reported = client_version(scene.env)
+    if reported is None:
         yield note("no `claude` is on the PATH: its version was not looked at",
                    "nothing has to be done where you start it otherwise")  # fmt: skip
         return
-    version = display.version_of(word)
+    version = display.version_of(reported)
     if version is None:
         yield note("`claude --version` says no version", "nothing has to be done")
     elif version < host_settings.OLDEST_CLIENT:
         oldest = ".".join(map(str, host_settings.OLDEST_CLIENT))
-        yield fail(f"the client is {word}; csmd's hooks need {oldest} or later")
+        yield fail(f"the client is {reported}; csmd's hooks need {oldest} or later")
 
 
 def client_version(env: Mapping[str, str]) -> str | None:
@@ -498,17 +505,16 @@ def cleanup(scene: Scene) -> Iterator[Finding]:
     """Does the assistant keep transcripts long enough?"""
     days, path = host_settings.cleanup_days(scene.sources)
     if days <= FEW_DAYS:
-        when = "keeps no transcripts" if not days else f"deletes transcripts after {days} days"
-        yield warn(f"{path}: the assistant {when}: what csmd has not read by then exists nowhere")
+        habit = f"deletes transcripts after {days} days" if days else "keeps no transcripts"
+        yield warn(f"{path}: the assistant {habit}: what csmd has not read by then exists nowhere")
 
 
 @check("nothing has to be done")
 def auto_memory(scene: Scene) -> Iterator[Finding]:
     """Does the assistant keep a memory of its own?"""
-    found = host_settings.set_in(scene.sources, "autoMemoryEnabled")
-    off = found is not None and found.value["autoMemoryEnabled"] is False
-    off = off or scene.env.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY") == "1"
-    number = 0 if off else sum(len(host_settings.memory_folders(folder)) for folder in scene.dirs)
+    is_off = host_settings.value_of(scene.sources, "autoMemoryEnabled")[0] is False
+    is_off = is_off or scene.env.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY") == "1"
+    number = 0 if is_off else sum(len(host_settings.memory_folders(folder)) for folder in scene.dirs)
     if number:
         where = "1 project" if number == 1 else f"{number} projects"
         yield note(f"the assistant keeps a memory of its own for {where}: both remember; csmd does not repeat what its MEMORY.md says",
@@ -518,9 +524,9 @@ def auto_memory(scene: Scene) -> Iterator[Finding]:
 @check("nothing has to be done; csmd reads what stands there then")
 def auto_dream(scene: Scene) -> Iterator[Finding]:
     """Does the assistant rewrite that by itself?"""
-    found = host_settings.set_in(scene.sources, "autoDreamEnabled")
-    if found is not None and found.value["autoDreamEnabled"] is True:
-        yield note(f"{found.path}: autoDreamEnabled: the assistant rewrites its own memory now and then")
+    value, path = host_settings.value_of(scene.sources, "autoDreamEnabled")
+    if value is True:
+        yield note(f"{path}: autoDreamEnabled: the assistant rewrites its own memory now and then")
 
 
 @check("keep one of them, or live with both: csmd does not touch the other")
@@ -528,20 +534,20 @@ def other_memory(scene: Scene) -> Iterator[Finding]:
     """Does another program remember, too?"""
     commands = [hook.command for hook in scene.hooks if not hook.home]
     words = [*commands, *host_settings.plugins(scene.sources), *host_settings.servers(scene.states, str(scene.cwd))]
-    for name in host_settings.others(words):
+    for name in host_settings.other_memories(words):
         yield note(f"{name} is set up, too: both remember, and both put words before your sessions")
 
 
 @check("`csmd install` with that CLAUDE_CONFIG_DIR")
 def config_dirs(scene: Scene) -> Iterator[Finding]:
     """Is every configuration directory of the assistant read?"""
-    found = {"CLAUDE_CONFIG_DIR": scene.env.get("CLAUDE_CONFIG_DIR", "")}
-    chosen = host_settings.variable(scene.sources, "CLAUDE_CONFIG_DIR")
-    if chosen is not None:
-        found[f"`env` in {chosen[0].path}"] = chosen[1]
+    named = {"CLAUDE_CONFIG_DIR": scene.env.get("CLAUDE_CONFIG_DIR", "")}
+    source, value = host_settings.variable(scene.sources, "CLAUDE_CONFIG_DIR")
+    if source:
+        named[f"`env` in {source.path}"] = value
     watched = (Path(root).parent for root in (scene.status or {}).get("watching", []))
     known = {folder.resolve() for folder in (*scene.recorded, *watched)}
-    for where, folder in found.items():
+    for where, folder in named.items():
         if folder and (Path(folder) / "projects").is_dir() and Path(folder).resolve() not in known:
             yield warn(f"{where} names {folder}, and csmd does not read it",
                        f"`CLAUDE_CONFIG_DIR={folder} csmd install`")  # fmt: skip
@@ -601,14 +607,14 @@ def disk(scene: Scene) -> Iterator[Finding]:
 
 
 def _room(place: Path, finding: Callable[[str, str], Finding], why: str) -> Iterator[Finding]:
-    there = next(folder for folder in (place, *place.parents) if folder.exists())
-    free = shutil.disk_usage(there).free
-    if os.statvfs(there).f_flag & os.ST_RDONLY:
-        yield finding(f"{there} is on a read-only disk: {why}", "mount it writable")
+    folder = next(folder for folder in (place, *place.parents) if folder.exists())
+    free = shutil.disk_usage(folder).free
+    if os.statvfs(folder).f_flag & os.ST_RDONLY:
+        yield finding(f"{folder} is on a read-only disk: {why}", "mount it writable")
     elif free < LEAST_BYTES:
-        yield finding(f"{render.size(free)} are free on the disk of {there}: {why}", "")
+        yield finding(f"{render.size(free)} are free on the disk of {folder}: {why}", "")
     elif free < LOW_BYTES:
-        yield warn(f"{render.size(free)} are free on the disk of {there}")
+        yield warn(f"{render.size(free)} are free on the disk of {folder}")
 
 
 @check("set CSMD_HOME to a directory on a disk of this machine, then `csmd install`")
@@ -674,6 +680,6 @@ def unreadable(scene: Scene) -> Iterator[Finding]:
 @check("remove those that you do not use: each has its own idea of the hook")
 def commands(scene: Scene) -> Iterator[Finding]:
     """Is there one csmd on the PATH?"""
-    found = plan.programs_in(scene.env.get("PATH", "").split(os.pathsep), "csmd")
-    if len(found) > 1:
-        yield note(f"there are {len(found)} csmd on the PATH: {', '.join(str(path) for path in found[:3])}")
+    programs = plan.programs_in(scene.env.get("PATH", "").split(os.pathsep), "csmd")
+    if len(programs) > 1:
+        yield note(f"there are {len(programs)} csmd on the PATH: {', '.join(map(str, programs[:3]))}")

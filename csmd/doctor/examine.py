@@ -11,13 +11,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent import futures
+from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from csmd import client, config, wire
 from csmd.doctor import host_settings
-from csmd.doctor.checks import CHECKS, LEVELS, Check, Finding, Level, Ran, Scene, spooled, warn
+from csmd.doctor.checks import CHECKS, LEVELS, Check, Finding, Level, Ran, Scene, open_plain, spooled_events, warn
 from csmd.doctor.host_settings import Registered
 from csmd.errors import BadInput, CsmdError, DaemonUnreachable
 from csmd.hosts.claude import registration
@@ -26,7 +29,7 @@ from csmd.model import PROBE_SESSION, PROBE_TEXT
 from csmd.paths import Paths
 
 #: The host's events that bring a turn -> what csmd calls them, and the key that holds the words.
-BRINGING = {"UserPromptSubmit": ("prompt", "prompt"), "Stop": ("stop", "last_assistant_message")}
+TURN_EVENTS = {"UserPromptSubmit": ("prompt", "prompt"), "Stop": ("stop", "last_assistant_message")}
 LETTERS = "bcdfghjklmnpqrstvwxz"  # no vowel, so that it is nobody's word
 WORD_LETTERS = 20
 #: A hook that takes longer than it was granted is ended by the assistant, too.
@@ -45,64 +48,61 @@ def send(paths: Paths, hooks: Sequence[Registered], *, answers: bool) -> tuple[R
             client.call(paths, "csm_probe_take", {"id": f"{PROBE_SESSION}{LETTERS}"}, patience_s=FOUND_S)
         except CsmdError:
             return ()  # an older daemon would take the marker for somebody's turn
-    wanted = {(hook.event, hook.command): hook for hook in hooks if hook.event in BRINGING and hook.scope == "user"}
-    return tuple(_send_through(paths, hook, answers) for hook in list(wanted.values())[:MOST_HOOKS])
+    ours = {(hook.event, hook.command): hook for hook in hooks if hook.event in TURN_EVENTS and hook.scope == "user"}
+    return tuple(_send_through(paths, hook, answers) for hook in list(ours.values())[:MOST_HOOKS])
 
 
 def _send_through(paths: Paths, hook: Registered, answers: bool) -> Ran:
     word = "".join(secrets.choice(LETTERS) for _ in range(WORD_LETTERS))
-    name, key = BRINGING[hook.event]
-    session, said = f"{PROBE_SESSION}{word}", PROBE_TEXT.format(event=name, word=word)
-    payload = {"session_id": session, "transcript_path": "", "cwd": "", "hook_event_name": hook.event, key: said}
+    name, key = TURN_EVENTS[hook.event]
+    session, marker = f"{PROBE_SESSION}{word}", PROBE_TEXT.format(event=name, word=word)
+    payload = {"session_id": session, "transcript_path": "", "cwd": "", "hook_event_name": hook.event, key: marker}
     started = time.monotonic()
     problem, stored = _run(hook, wire.dumps(payload).encode(), paths.home), False
-    waits = paths.hung_mark.exists()  # then the hook did not ask, and the spool may be empty again by now
+    spooled = paths.hung_mark.exists()  # then the hook did not ask, and the spool may be empty again by now
     until = time.monotonic() + FOUND_S
     try:
-        while answers and not problem and time.monotonic() <= until:
-            stored = said in client.call(paths, "csm_probe_take", {"id": session}, patience_s=FOUND_S)["found"]
-            if stored:
-                break
-            waits = waits or bool(_waiting(paths, session))
-            time.sleep(0.05)
+        while answers and not problem and not stored and time.monotonic() <= until:
+            stored = marker in client.call(paths, "csm_probe_take", {"id": session}, patience_s=FOUND_S)["found"]
+            if not stored:
+                spooled = spooled or bool(_spooled(paths, session))
+                time.sleep(0.05)
     except CsmdError as error:
         problem = error.what
     took_ms = round((time.monotonic() - started) * 1000, 1)
-    for path in _waiting(paths, session):
-        waits = True
+    for path in _spooled(paths, session):
+        spooled = True
         with contextlib.suppress(OSError):
             path.unlink()
-    return Ran(event=hook.event, command=hook.command, took_ms=took_ms, problem=problem, stored=stored, spooled=waits)
+    return Ran(event=hook.event, command=hook.command, took_ms=took_ms, problem=problem, stored=stored, spooled=spooled)
 
 
 def _run(hook: Registered, payload: bytes, home: Path) -> str:
     """Runs a command line as the assistant does; returns what went wrong, or ""."""
-    folder = home if home.is_dir() else Path("/")
+    timeout_s = min(hook.timeout or HOOK_S, HOOK_S)
     with subprocess.Popen(
-        ["/bin/sh", "-c", hook.command], env={}, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE, start_new_session=True,
+        ["/bin/sh", "-c", hook.command], env={}, cwd=home if home.is_dir() else "/", stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
     ) as child:  # fmt: skip
         try:
-            _, complaint = child.communicate(payload, timeout=min(hook.timeout or HOOK_S, HOOK_S))
+            _, complaint = child.communicate(payload, timeout=timeout_s)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)  # and no reading on: what it began may keep the pipe open
-            return f"it did not end within {min(hook.timeout or HOOK_S, HOOK_S):g} s"
+            return f"it did not end within {timeout_s:g} s"
     if complaint:
         return complaint.decode("utf-8", "replace").strip().splitlines()[-1][:200]
     return f"it ended with exit code {child.returncode}" if child.returncode else ""
 
 
-def _waiting(paths: Paths, session: str) -> list[Path]:
+def _spooled(paths: Paths, session: str) -> list[Path]:
     """The spooled events of a marker's session."""
     found = []
     with contextlib.suppress(OSError):
-        for path in spooled(paths.home):
-            with contextlib.suppress(OSError):
-                handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-                with open(handle, "rb") as file:
-                    if session.encode() in file.read(LONGEST_EVENT):
-                        found.append(path)
+        for path in spooled_events(paths.home):
+            with contextlib.suppress(OSError), open_plain(path) as file:
+                if session.encode() in file.read(LONGEST_EVENT):
+                    found.append(path)
     return found
 
 
@@ -133,8 +133,8 @@ def look(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) 
     mask = os.umask(0o077)
     os.umask(mask)
     scene = Scene(
-        paths=paths, cwd=cwd, user_home=config.user_home(), platform=sys.platform, now_s=now_s, env=config.environment(),
-        recorded=recorded, dirs=dirs, problems=problems, umask=mask, pid=process.pid if process else 0,
+        paths=paths, cwd=cwd, user_home=config.user_home(), now_s=now_s, env=config.environment(), recorded=recorded,
+        dirs=dirs, problems=problems, umask=mask, pid=process.pid if process else 0,
         sources=read_sources(dirs, cwd, managed), states=read_states(dirs),
     )  # fmt: skip
     return _with_answers(scene)
@@ -142,30 +142,26 @@ def look(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) 
 
 def _with_answers(scene: Scene) -> Scene:
     """The scene with what the daemon says, and how far the marker came."""
-    paths = scene.paths
-    status: dict[str, Any] | None = None
-    trouble: CsmdError | None = None
+    paths, ask = scene.paths, partial(client.call, scene.paths)
     try:
-        status = client.call(paths, "csm_runtime_status", patience_s=STATUS_S)
-    except DaemonUnreachable as error:
-        trouble = service.explain_unreachable(paths, error)
+        scene = replace(scene, status=ask("csm_runtime_status", patience_s=STATUS_S))
     except CsmdError as error:
-        trouble = error
+        if isinstance(error, DaemonUnreachable):
+            error = service.explain_unreachable(paths, error)
+        scene = replace(scene, trouble=(error.what, error.hint))
+    status = scene.status
     hears = status is not None and not status.get("paused")
-    ran = bounded(lambda: send(paths, scene.ours, answers=hears), 4 * HOOK_S)
+    ran = bounded(lambda: send(paths, scene.ours, answers=hears), 4 * HOOK_S) or ()
     problems, rules = None, []
     if status is not None:
         with contextlib.suppress(CsmdError):
-            found = client.call(paths, "csm_store_check", {"indexes": False}, patience_s=CHECKED_S)
-            problems = tuple(found["problems"])
+            problems = tuple(ask("csm_store_check", {"indexes": False}, patience_s=CHECKED_S)["problems"])
             if not problems:
-                rules = client.call(paths, "csm_memory_governance_report", patience_s=CHECKED_S)["rules"]
-    broken = (row for row in rules if not row["holds"])
+                rules = ask("csm_memory_governance_report", patience_s=CHECKED_S)["rules"]
+    broken = [row for row in rules if not row["holds"]]
     return replace(
         scene,
-        status=status,
-        trouble=(trouble.what, trouble.hint) if trouble else ("", ""),
-        ran=ran or (),
+        ran=ran,
         store_problems=problems,
         broken_rules=tuple(
             (f"{row['rule']}: not so of {', '.join(row['broken_by'][:3])}", row["try"]) for row in broken
@@ -178,11 +174,11 @@ def read_sources(dirs: tuple[Path, ...], cwd: Path, managed: Path) -> tuple[host
     """The settings files of sessions in `cwd`, the one that decides first."""
     found = []
     pieces = bounded(lambda: host_settings.managed_pieces(managed), READ_S) or []
-    for path, scope in [*pieces, *host_settings.places(dirs, cwd, managed)]:
+    for path, scope in [*pieces, *host_settings.settings_files(dirs, cwd, managed)]:
         late = host_settings.Source(
             path=str(path), scope=scope, problem=f"its disk does not answer within {READ_S:g} s"
         )
-        found.append(bounded(lambda: host_settings.source(path, scope, _bytes), READ_S) or late)  # noqa: B023 - it is awaited
+        found.append(bounded(lambda: host_settings.read_source(path, scope, _bytes), READ_S) or late)  # noqa: B023 - it is awaited
     return tuple(found)
 
 
@@ -213,73 +209,71 @@ def read_states(dirs: tuple[Path, ...]) -> dict[str, Any]:
 def begin(work: Callable[[], T]) -> Callable[[float], T | None]:
     """Starts `work` on its own thread; returns a function that waits for its result up to a limit in seconds from the start.
 
-    Errors of `work` are raised to whoever waits. A thread that hangs is left behind: it keeps nothing from ending.
+    Errors of `work` are raised to whoever waits; None stands for no result yet. A thread that hangs is left behind: it
+    keeps nothing from ending.
     """
-    done: list[T] = []
-    failed: list[BaseException] = []
+    future: Future[T] = Future()
 
     def run() -> None:
         try:
-            done.append(work())
-        except BaseException as error:  # noqa: BLE001 - raised below, by whoever waits
-            failed.append(error)
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised to whoever waits
+            future.set_exception(error)
 
     started = time.monotonic()
-    thread = threading.Thread(target=run, daemon=True, name="csmd-doctor")
-    thread.start()
+    threading.Thread(target=run, daemon=True, name="csmd-doctor").start()
 
     def wait(limit_s: float) -> T | None:
-        thread.join(max(0.0, started + limit_s - time.monotonic()))
-        if failed:
-            raise failed[0]
-        return done[0] if done else None
+        futures.wait([future], max(0.0, started + limit_s - time.monotonic()))
+        return future.result() if future.done() else None
 
     return wait
 
 
 def bounded(work: Callable[[], T], limit_s: float) -> T | None:
-    """What `work` gives, or None when it takes longer than its limit; its errors are raised."""
+    """What `work` returns, or None when it takes longer than its limit; its errors are raised."""
     return begin(work)(limit_s)
 
 
 def walk(checks: Sequence[Check], scene: Scene) -> list[tuple[Check, list[Finding]]]:
     """What every check finds: all at once, so that several that hang take no longer than one."""
     begun = [(check, begin(lambda check=check: list(check.look(scene)))) for check in checks]  # type: ignore[misc]
-    return [(check, _found(check, wait)) for check, wait in begun]
+    return [(check, _findings(check, wait)) for check, wait in begun]
 
 
-def _found(check: Check, wait: Callable[[float], list[Finding] | None]) -> list[Finding]:
+def _findings(check: Check, wait: Callable[[float], list[Finding] | None]) -> list[Finding]:
     """What a check found; one that fails or hangs is a finding itself."""
     failed = "this could not be looked at"
     try:
-        found = wait(check.limit_s)
+        findings = wait(check.limit_s)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        found = [warn(f"{failed}: {where}{error.strerror or type(error).__name__}")]
+        findings = [warn(f"{failed}: {where}{error.strerror or type(error).__name__}")]
     except CsmdError as error:
-        found = [warn(f"{failed}: {error.what}", error.hint)]
+        findings = [warn(f"{failed}: {error.what}", error.hint)]
     except (ValueError, KeyError, TypeError) as error:
-        found = [warn(f"{failed}: {type(error).__name__}")]
-    if found is None:
+        findings = [warn(f"{failed}: {type(error).__name__}")]
+    if findings is None:
         hint = "a disk that does not answer? `df` shows which one hangs"
-        found = [warn(f"no answer within {check.limit_s:g} s", hint)]
-    return [one if one.remedy else one._replace(remedy=check.remedy) for one in found]
+        findings = [warn(f"no answer within {check.limit_s:g} s", hint)]
+    return [finding if finding.remedy else finding._replace(remedy=check.remedy) for finding in findings]
 
 
 def judge(scene: Scene) -> dict[str, Any]:
     """What every check finds in a scene, as `--json` shows it, with the verdict before it."""
-    findings = walk(CHECKS, scene)
+    results = walk(CHECKS, scene)
     checks = []
-    for check, found in findings:
+    for check, findings in results:
         usual: Level = "unasked" if check.asks and scene.status is None else "ok"
-        rows = [{"level": one.level, "what": one.what, "try": one.remedy} for one in found]
-        level = min((one.level for one in found), key=LEVELS.index, default=usual)
+        rows = [{"level": finding.level, "what": finding.what, "try": finding.remedy} for finding in findings]
+        level = min((finding.level for finding in findings), key=LEVELS.index, default=usual)
         checks.append({"id": check.id, "question": check.question, "level": level, "findings": rows})
     # That no daemon answers is told before what follows from it.
-    ordered = sorted(findings, key=lambda pair: pair[0].id != "daemon")
-    broken = next((one.what for _, found in ordered for one in found if one.level == "fail"), "")
-    took = max((one.took_ms for one in scene.ran if one.stored), default=0.0)
-    return {"works": not broken, "verdict": _verdict(scene, broken, took), "took_ms": took, "checks": checks}
+    ordered = sorted(results, key=lambda result: result[0].id != "daemon")
+    failures = (finding.what for _, findings in ordered for finding in findings if finding.level == "fail")
+    broken = next(failures, "")
+    took_ms = max((run.took_ms for run in scene.ran if run.stored), default=0.0)
+    return {"works": not broken, "verdict": _verdict(scene, broken, took_ms), "took_ms": took_ms, "checks": checks}
 
 
 def _verdict(scene: Scene, broken: str, took_ms: float) -> str:
@@ -287,6 +281,6 @@ def _verdict(scene: Scene, broken: str, took_ms: float) -> str:
         return f"Capture is broken: {broken}."
     if (scene.status or {}).get("paused"):
         return "Capture is paused."
-    if not any(one.stored for one in scene.ran):  # csmd's plugin carries the hooks, not the settings
+    if not any(run.stored for run in scene.ran):  # csmd's plugin carries the hooks, not the settings
         return "Nothing is found broken; no registered hook could be tried."
     return f"Capture works: a turn went from the hook to search in {took_ms:.0f} ms."

@@ -1,7 +1,7 @@
 """The assistant's settings, read only: what stops or distorts capture.
 
 Which files there are, which decides, and what their keys are called is Claude Code's own vocabulary. A file that is
-no JSON object says nothing but its problem. Measured (docs/hooks.md); what writes is settings.py.
+no JSON object says nothing but its problem. Measured: docs/hooks.md.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -69,17 +69,19 @@ class Source:
     scope: Scope
     value: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
-    there: bool = True
+    exists: bool = True
 
 
-def places(folders: Sequence[Path], cwd: Path, managed: Path) -> list[tuple[Path, Scope]]:
+def settings_files(folders: Sequence[Path], cwd: Path, managed: Path) -> list[tuple[Path, Scope]]:
     """The settings files of sessions in `cwd`, the one that decides first."""
-    own: list[tuple[Path, Scope]] = [
-        (cwd / ".claude" / "settings.local.json", "local"), (cwd / ".claude" / "settings.json", "project"),
-    ]  # fmt: skip
-    users: list[tuple[Path, Scope]] = [(folder / "settings.json", "user") for folder in folders]
-    known = {path for path, _ in users}  # somebody works in the assistant's own directory's parent
-    return [(managed, "managed"), *((path, scope) for path, scope in own if path not in known), *users]
+    users: dict[Path, Scope] = {folder / "settings.json": "user" for folder in folders}
+    own: dict[Path, Scope] = {
+        managed: "managed",
+        cwd / ".claude" / "settings.local.json": "local",
+        cwd / ".claude" / "settings.json": "project",
+    }
+    # Where somebody works in the assistant's own directory's parent, the project's file is the user's.
+    return [(path, scope) for path, scope in own.items() if path not in users] + list(users.items())
 
 
 def managed_pieces(managed: Path) -> list[tuple[Path, Scope]]:
@@ -88,47 +90,57 @@ def managed_pieces(managed: Path) -> list[tuple[Path, Scope]]:
     return [(path, "managed") for path in sorted(folder.glob("*.json"), reverse=True)]
 
 
-def source(path: Path, scope: Scope, read: Callable[[Path], bytes | None]) -> Source:
-    """What a settings file says; `read` gives its bytes, None where there is none."""
+def read_source(path: Path, scope: Scope, read: Callable[[Path], bytes | None]) -> Source:
+    """What a settings file says; `read` returns its bytes, None where there is none."""
+    source = Source(path=str(path), scope=scope)
     try:
         data = read(path)
         text = "" if data is None else data.decode().removeprefix("\ufeff").strip()
         value = wire.loads(text) if text else {}
     except OSError as error:
-        return Source(path=str(path), scope=scope, problem=error.strerror or type(error).__name__)
+        return replace(source, problem=error.strerror or type(error).__name__)
     except (BadInput, UnicodeDecodeError):
-        return Source(path=str(path), scope=scope, problem="not JSON")
+        return replace(source, problem="not JSON")
     if not isinstance(value, dict):
-        return Source(path=str(path), scope=scope, problem="not a JSON object")
-    return Source(path=str(path), scope=scope, value=value, there=data is not None)
+        return replace(source, problem="not a JSON object")
+    return replace(source, value=value, exists=data is not None)
 
 
-def registered(one: Source) -> list[Registered]:
+def registered_commands(source: Source) -> list[Registered]:
     """Every command that a file registers, in its order."""
-    hooks = one.value.get("hooks")
-    found = []
-    for event, groups in hooks.items() if isinstance(hooks, dict) else ():
-        for group in groups if isinstance(groups, list) else ():
-            handlers = group.get("hooks") if isinstance(group, dict) else None
-            listed = handlers if isinstance(handlers, list) else []
-            found += [_registered(event, handler, one) for handler in listed if isinstance(handler, dict)]
-    return found
+    hooks = source.value.get("hooks")
+    handlers = (
+        (event, handler)
+        for event, groups in (hooks.items() if isinstance(hooks, dict) else ())
+        for group in _dicts(groups)
+        for handler in _dicts(group.get("hooks"))
+    )
+    return [_registered(event, handler, source) for event, handler in handlers]
 
 
-def _registered(event: str, handler: dict[str, Any], one: Source) -> Registered:
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; [] for anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _registered(event: str, handler: dict[str, Any], source: Source) -> Registered:
     arguments = handler.get("args")
     words = [handler.get("command"), *(arguments if isinstance(arguments, list) else [])]
-    command = shlex.join([str(word) for word in words]) if len(words) > 1 else str(words[0] or "")
+    command = shlex.join(map(str, words)) if len(words) > 1 else str(words[0] or "")
     timeout = handler.get("timeout")
-    granted = float(timeout) if isinstance(timeout, int | float) and not isinstance(timeout, bool) else 0.0
+    seconds = float(timeout) if isinstance(timeout, int | float) and not isinstance(timeout, bool) else 0.0
     return Registered(
-        event=event, command=command, home=_home(command), timeout=granted, path=one.path, scope=one.scope
+        event=event, command=command, home=_home(command), timeout=seconds, path=source.path, scope=source.scope
     )
 
 
 def _home(command: str) -> str:
-    words = registration.in_shell([command])
-    return next((found[1] for word in words if (found := _HOOK.fullmatch(word))), "")
+    matches = map(_HOOK.fullmatch, registration.in_shell([command]))
+    return next((match[1] for match in matches if match), "")
 
 
 def program(command: str) -> str:
@@ -139,70 +151,58 @@ def program(command: str) -> str:
     return words[0].rpartition("/")[2] if words else ""
 
 
-def set_in(sources: Sequence[Source], key: str) -> Source | None:
-    """The file that decides about a key: the first that sets it; None where none does."""
-    return next((one for one in sources if key in one.value), None)
+def value_of(sources: Sequence[Source], key: str) -> tuple[Any, str]:
+    """The value of a key by the first file that sets it, and that file; (None, "") where none does."""
+    return next(((source.value[key], source.path) for source in sources if key in source.value), (None, ""))
 
 
-def variables(one: Source) -> dict[str, Any]:
+def variables(source: Source) -> dict[str, Any]:
     """What a file sets in a session's environment."""
-    given = one.value.get("env")
-    return given if isinstance(given, dict) else {}
+    return _dict(source.value.get("env"))
 
 
-def variable(sources: Sequence[Source], name: str) -> tuple[Source, str] | None:
-    """The value that settings give a session's environment variable, and which file; None where none does."""
-    for one in sources:
-        if name in (given := variables(one)):
-            return one, str(given[name])
-    return None
+def variable(sources: Sequence[Source], name: str) -> tuple[Source | None, str]:
+    """The file that sets a session's environment variable, and its value; (None, "") where none does."""
+    settings = ((source, variables(source)) for source in sources)
+    return next(((source, str(values[name])) for source, values in settings if name in values), (None, ""))
 
 
 def cleanup_days(sources: Sequence[Source]) -> tuple[int, str]:
     """After how many days transcripts are deleted, and the file that says so ("" for the default)."""
-    found = set_in(sources, "cleanupPeriodDays")
-    days = found.value["cleanupPeriodDays"] if found else registration.CLEANUP_DAYS
-    fine = isinstance(days, int | float) and not isinstance(days, bool) and 0 <= days < 2**31
-    return (int(days), found.path if found else "") if fine else (registration.CLEANUP_DAYS, "")
+    days, path = value_of(sources, "cleanupPeriodDays")
+    is_valid = isinstance(days, int | float) and not isinstance(days, bool) and 0 <= days < 2**31
+    return (int(days), path) if is_valid else (registration.CLEANUP_DAYS, "")
 
 
 def plugins(sources: Sequence[Source]) -> list[str]:
     """The names of the plugins that are switched on, without their marketplace."""
-    found: dict[str, bool] = {}
-    for one in reversed(sources):
-        chosen = one.value.get("enabledPlugins")
-        for name, on in chosen.items() if isinstance(chosen, dict) else ():
-            found[str(name).partition("@")[0]] = bool(on)
-    return sorted(name for name, on in found.items() if on)
+    is_on: dict[str, bool] = {}
+    for source in reversed(sources):
+        chosen = _dict(source.value.get("enabledPlugins"))
+        is_on |= {str(name).partition("@")[0]: bool(on) for name, on in chosen.items()}
+    return sorted(name for name, on in is_on.items() if on)
 
 
 def servers(state: Mapping[str, Any], cwd: str) -> list[str]:
     """The names of the MCP servers of the user and of this directory."""
-    project = _project(state, cwd)
-    found: list[str] = []
-    for value in (state.get("mcpServers"), project.get("mcpServers")):
-        found += map(str, value) if isinstance(value, dict) else []
-    return found
+    places = (state, _project(state, cwd))
+    return [str(name) for place in places for name in _dict(place.get("mcpServers"))]
 
 
-def others(words: Sequence[str]) -> list[str]:
+def other_memories(words: Sequence[str]) -> list[str]:
     """Which other programs that remember are named in these commands, plugins and servers."""
-    said = "\n".join(words)
-    return [name for name, words_of in OTHERS.items() if re.search(rf"(?<![\w-]){words_of}(?!\w)", said, re.IGNORECASE)]
+    text = "\n".join(words)
+    return [name for name, pattern in OTHERS.items() if re.search(rf"(?<![\w-]){pattern}(?!\w)", text, re.IGNORECASE)]
 
 
 def is_trusted(state: Mapping[str, Any], cwd: str) -> bool | None:
     """Whether the user has trusted a directory or one around it; None where the client has never been in any of them."""
-    known = [_project(state, str(place)) for place in (Path(cwd), *Path(cwd).parents)]
-    if not any(known):
-        return None
-    return any(one.get("hasTrustDialogAccepted") is True for one in known)
+    projects = [_project(state, str(place)) for place in (Path(cwd), *Path(cwd).parents)]
+    return any(project.get("hasTrustDialogAccepted") is True for project in projects) if any(projects) else None
 
 
 def _project(state: Mapping[str, Any], cwd: str) -> dict[str, Any]:
-    known = state.get("projects")
-    found = known.get(cwd) if isinstance(known, dict) else None
-    return found if isinstance(found, dict) else {}
+    return _dict(_dict(state.get("projects")).get(cwd))
 
 
 def state_files(folder: Path) -> list[Path]:
@@ -213,4 +213,4 @@ def state_files(folder: Path) -> list[Path]:
 
 def memory_folders(folder: Path) -> list[Path]:
     """The directories of the assistant's own memory that hold an index."""
-    return sorted(found.parent for found in folder.glob("projects/*/memory/MEMORY.md"))
+    return sorted(index.parent for index in folder.glob("projects/*/memory/MEMORY.md"))

@@ -19,7 +19,7 @@ from typing import Any
 import csmd
 from csmd import client, config, wire
 from csmd.doctor import checks, host_settings
-from csmd.doctor.checks import Scene, spooled
+from csmd.doctor.checks import Scene, open_plain, spooled_events
 from csmd.errors import ConfigError, CsmdError
 from csmd.installer import foreign_files, plan
 from csmd.installer.foreign_files import make_private, write_atomic
@@ -148,7 +148,7 @@ def _status(material: Material) -> Any:
 
 
 def _settings(material: Material) -> Any:
-    return [_settings_file(material, source) for source in material.scene.sources if source.there or source.problem]
+    return [_settings_file(material, source) for source in material.scene.sources if source.exists or source.problem]
 
 
 def _settings_file(material: Material, source: host_settings.Source) -> dict[str, Any]:
@@ -165,12 +165,12 @@ def _settings_file(material: Material, source: host_settings.Source) -> dict[str
 
 def _hooks(material: Material, source: host_settings.Source) -> dict[str, list[str]]:
     """Event -> whose hooks are registered: of a foreign command its program's name, and no more."""
-    found: dict[str, list[str]] = {}
-    for one in host_settings.registered(source):
-        event = one.event if one.event in host_settings.EVENTS else material.redact(one.event)
-        ours = "csmd" if one.home == str(material.scene.paths.home) else "csmd of another home"
-        found.setdefault(event, []).append(ours if one.home else _program(one.command))
-    return found
+    owners: dict[str, list[str]] = {}
+    for hook in host_settings.registered_commands(source):
+        event = hook.event if hook.event in host_settings.EVENTS else material.redact(hook.event)
+        ours = "csmd" if hook.home == str(material.scene.paths.home) else "csmd of another home"
+        owners.setdefault(event, []).append(ours if hook.home else _program(hook.command))
+    return owners
 
 
 def _program(command: str) -> str:
@@ -240,7 +240,7 @@ def _database(material: Material) -> Any:
 
 
 def _files(material: Material) -> Any:
-    waiting = spooled(material.scene.paths.home)
+    waiting = spooled_events(material.scene.paths.home)
     sizes = [path.stat().st_size for path in waiting if path.exists()]
     return {
         "spooled events": len(waiting),
@@ -259,7 +259,7 @@ def _names(folder: Path) -> list[str]:
 def _tail(path: Path, redact: Callable[[Any], Any]) -> str:
     """The end of a file of csmd's own, line by line."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with open_plain(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_BYTES))
             lines = file.read(LOG_BYTES).decode("utf-8", "replace").splitlines()
     except OSError as error:

@@ -112,8 +112,8 @@ def test_projects_are_listed_changed_by_a_person_and_walled(machine: Machine) ->
 
 
 def test_a_path_is_made_absolute_and_a_name_is_left(tmp_path: Path) -> None:
-    assert privacy._word("shop") == "shop" and privacy._word("clients/shop") == "clients/shop"
-    assert privacy._word("tests/") == str(Path("tests").resolve())
-    assert privacy._word(str(tmp_path / "x" / "..")) == str(tmp_path.resolve())
-    assert privacy._word(".") == str(Path.cwd())
-    assert privacy._word("~").startswith("/")
+    assert privacy._resolved("shop") == "shop" and privacy._resolved("clients/shop") == "clients/shop"
+    assert privacy._resolved("tests/") == str(Path("tests").resolve())
+    assert privacy._resolved(str(tmp_path / "x" / "..")) == str(tmp_path.resolve())
+    assert privacy._resolved(".") == str(Path.cwd())
+    assert privacy._resolved("~").startswith("/")

@@ -215,7 +215,7 @@ def test_no_line_is_wider_than_the_terminal_whatever_is_told(data: Any, width: i
 
 
 def test_what_an_older_daemon_does_not_say_is_not_missed() -> None:
-    known = {name: value for name, value in HEALTHY.items() if name not in status.UNSAID}
+    known = {name: value for name, value in HEALTHY.items() if name not in status.DEFAULTS}
     known["storage"] = {"database_bytes": 1, "wal_bytes": 0}
     assert drawn(known)[0].startswith("csmd ")
 
