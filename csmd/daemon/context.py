@@ -9,14 +9,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from csmd.capture.transcripts import OnDisk
 from csmd.config import Config
 from csmd.daemon import logs
-from csmd.daemon.backlog import Backlog
 from csmd.embedding import supervisor
 from csmd.embedding.supervisor import Embedder
 from csmd.errors import CsmdError, StoreError
@@ -31,6 +32,7 @@ from csmd.text import tokens
 from csmd.text.display import amount
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 def iso(moment: datetime) -> str:
@@ -84,18 +86,40 @@ class Task:
     id: str = field(default_factory=lambda: secrets.token_hex(8))
 
 
-def carry_out(job: Task, work: Iterable[None], *, log_file: Path) -> Generator[None]:
-    """Does a job, a batch for each step of the generator; its state says how it ended."""
-    job.state = "running"
+#: What is new of a task's progress after a batch; None for nothing.
+Progress = Mapping[str, Any] | None
+#: What a task does, in batches, and its result.
+Work = Generator[Progress, None, Mapping[str, Any]]
+
+
+def carry_out(context: Context, task: Task, work: Work) -> Generator[None]:
+    """Does a task, a batch of its work for each step; its state says how it ended."""
+    task.state = "running"
     try:
-        yield from work
-        job.state = "done"
+        with closing(work):
+            task.result.update((yield from _batches(context, task, work)))
+        task.state = "done"
     except CsmdError as error:
-        job.error, job.hint, job.state = error.what, error.hint, "failed"
+        task.error, task.hint, task.state = error.what, error.hint, "failed"
     except Exception as error:
-        log.exception("job %s failed", job.kind)
-        job.error, job.hint, job.state = f"a bug: {type(error).__name__}", f"see {log_file}", "failed"
-    log_outcome(job)
+        log.exception("job %s failed", task.kind)
+        place = context.config.paths.log_file
+        task.error, task.hint, task.state = f"a bug: {type(error).__name__}", f"see {place}", "failed"
+    log_outcome(task)
+
+
+def _batches(context: Context, task: Task, work: Work) -> Generator[None, None, Mapping[str, Any]]:
+    """Steps through the work and notes its progress; StoreError where the daemon is to end."""
+    while True:
+        try:
+            news = next(work)
+        except StopIteration as end:
+            result: Mapping[str, Any] = end.value
+            return result
+        task.progress.update(news or {})
+        if context.stopping:
+            raise StoreError("the daemon is stopping", hint="it goes on with this when it is started again")
+        yield
 
 
 def log_outcome(job: Task) -> None:
@@ -219,6 +243,56 @@ class LookupLog:
             self._composed = deque((note for note in self._composed if id(note) not in written), MOST_UNWRITTEN)
             self._recalled = deque((note for note in self._recalled if id(note) not in written), MOST_UNWRITTEN)
         return True
+
+
+#: A backlog of fewer sessions is read before anybody has looked: nothing worth telling.
+WORTH_TELLING = 5
+
+
+class Backlog:
+    """Owns the transcripts of the past that are still to be read; only the background thread changes it."""
+
+    def __init__(self) -> None:
+        #: Path -> the session that a transcript belongs to, and the transcript; in the order of reading.
+        self._left: dict[str, tuple[str, OnDisk]] = {}
+        #: The sessions that were left at any time since nothing was.
+        self._sessions: set[str] = set()
+        self._bytes_read, self._took_s = 0, 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._left)
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._left
+
+    def fill(self, transcripts: Iterable[tuple[str, OnDisk]]) -> None:
+        """Takes these transcripts, each with its session, for what is left now."""
+        if not self._left:
+            self._sessions, self._bytes_read, self._took_s = set(), 0, 0.0
+        self._left = {file.path: (session, file) for session, file in transcripts}
+        self._sessions.update(session for session, _ in self._left.values())
+
+    def first(self) -> OnDisk | None:
+        """What is to be read next."""
+        return next((file for _, file in self._left.values()), None)
+
+    def note(self, *, read: int, took_s: float) -> None:
+        """Notes how many bytes were read in how long: from it follows how long the rest will take."""
+        self._bytes_read += read
+        self._took_s += took_s
+
+    def drop(self, path: str) -> None:
+        """Takes a transcript off the list: it is read."""
+        self._left.pop(path, None)
+
+    def shown(self) -> dict[str, Any] | None:
+        """What `csmd status` says; None when nothing worth telling is left. `eta_s` is None until it can be told."""
+        left = len({session for session, _ in self._left.values()})
+        size = sum(file.size for _, file in self._left.values())
+        if not left or len(self._sessions) < WORTH_TELLING:
+            return None
+        eta = round(size * self._took_s / self._bytes_read) if self._bytes_read else None
+        return {"sessions_left": left, "bytes_left": size, "sessions_done": len(self._sessions) - left, "eta_s": eta}
 
 
 #: Reading the pauses and putting them in place is one step: an older state must not replace a newer one.
@@ -393,15 +467,16 @@ class Context:
             return None
         return lambda query: (self.embedder.embed([query], deadline_s=deadline_s, start=start)[0], name)
 
-    def guard(self, what: str, work: Callable[[], bool], *, about: str = "", strict: bool = False) -> bool:
-        """One of the four catch-alls: a failing part is logged, shown in status, and the others go on.
+    def guard(self, what: str, work: Callable[[], T], *, about: str = "", strict: bool = False) -> T | None:
+        """Gives what `work` gives, or None where it fails: that is logged and shown in status, and others go on.
 
-        `what` is of our words and goes to the log; `about`, which file or session, is shown in status only.
-        With `strict` a StoreError is raised all the same: somebody waits, and the next part would fare no better.
+        One of the four catch-alls. `what` is of our words and goes to the log; `about`, which file or session, is shown
+        in status only. With `strict` a StoreError is raised all the same: somebody waits, and the next part would fare
+        no better.
         """
         place = f"{what} {about}" if about else what
         try:
-            result = bool(work())
+            result = work()
         except Exception as error:
             if strict and isinstance(error, StoreError):
                 raise
@@ -411,7 +486,7 @@ class Context:
                 kind = logs.kind_of(error)
                 log.warning("%s: %s; `csmd status` says where", what, kind, exc_info=None if is_known else error)
             self.trouble[place] = what_failed
-            return False
+            return None
         if self.trouble.pop(place, None):
             log.info("%s: well again", what)
         return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -39,105 +39,94 @@ class InstructionRefresh:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._lock = threading.Lock()
-        self._visited: dict[str, None] = {}
-        self._touched: dict[str, None] = {}
-        self._folders: dict[tuple[int, str], set[str]] = {}
-        self._stamps: dict[tuple[int, str], instruction_files.Stamp] = {}
+        self._waiting: dict[str, dict[str, None]] = {"visited": {}, "touched": {}}
+        #: Project and root -> the directories of its instructions, and their stamp (() to read anew); at work last comes last.
+        self._known: dict[tuple[int, str], tuple[set[str], instruction_files.Stamp]] = {}
 
     def visit(self, directory: str) -> None:
         """Says that a session is at work in a directory; cheap, from any thread."""
-        with self._lock:
-            if directory and len(self._visited) < MOST_WAITING:
-                self._visited[directory] = None
-        self._context.poke()
+        if directory:
+            self._note("visited", directory)
 
     def touch(self, path: str) -> None:
         """Says that a file has changed, which may be an instruction file or one of thousands that are none."""
         name = path.rpartition("/")[2]
-        if name in NAMES or (name.endswith(".md") and "/rules/" in path) or self._imported(path):
-            with self._lock:
-                if len(self._touched) < MOST_WAITING:
-                    self._touched[path] = None
-            self._context.poke()
+        if name in NAMES or (name.endswith(".md") and "/rules/" in path) or self._may_be_imported(path):
+            self._note("touched", path)
 
-    def _imported(self, path: str) -> bool:
+    def _note(self, why: str, path: str) -> None:
+        with self._lock:
+            if len(self._waiting[why]) < MOST_WAITING:
+                self._waiting[why][path] = None
+        self._context.poke()
+
+    def _may_be_imported(self, path: str) -> bool:
         """Whether an imported file may lie there: in a directory that one was read from, and no bookkeeping."""
         folder = path.rpartition("/")[0]
-        known = list(self._folders.values())
-        own = folder in {str(place) for place in self._context.config.assistant_dirs}
-        return not own and not path.endswith(".jsonl") and any(folder in folders for folders in known)
+        if path.endswith(".jsonl") or folder in map(str, self._context.config.assistant_dirs):
+            return False
+        return any(folder in folders for folders, _ in list(self._known.values()))
 
     def folders(self) -> list[Path]:
         """The directories to watch, each alone and not what is below it: those of the projects at work last."""
         with self._lock:
-            latest_first = list(self._folders.values())[::-1]
-        found = dict.fromkeys(folder for folders in latest_first for folder in sorted(folders))
+            latest_first = list(self._known.values())[::-1]
+        found = dict.fromkeys(folder for folders, _ in latest_first for folder in sorted(folders))
         return [Path(folder) for folder in islice(found, MOST_WATCHED)]
-
-    def _at_work(self, key: tuple[int, str]) -> None:
-        """Puts a project behind all those at work before it."""
-        with self._lock:
-            if key in self._folders:
-                self._folders[key] = self._folders.pop(key)
 
     def waiting(self) -> bool:
         """Whether something is to be read."""
-        return bool(self._visited or self._touched)
+        return any(self._waiting.values())
 
     def step(self) -> int:
         """Reads what was visited or touched; how many files have changed."""
         with self._lock:
-            visited, self._visited = list(self._visited), {}
-            touched, self._touched = list(self._touched), {}
-        places = [self._place(directory) for directory in visited]
-        changed = {path.rpartition("/")[0] for path in touched}
-        for key, folders in list(self._folders.items()):
-            if self._concerns(key[1], folders, changed):
-                self._stamps.pop(key, None)
-                places.append(key)
-        found = sum(self._refresh(*place) for place in dict.fromkeys(places) if place is not None)
-        for place in places[: len(visited)]:
-            if place is not None:
-                self._at_work(place)
-        return found
+            waiting, self._waiting = self._waiting, {"visited": {}, "touched": {}}
+        found = (instruction_files.project_of(self._context.store, directory) for directory in waiting["visited"])
+        at_work = [project for project in found if project is not None]
+        changed = {path.rpartition("/")[0] for path in waiting["touched"]}
+        stale = [
+            (seq, root)
+            for (seq, root), (folders, _) in self._known.items()
+            if folders & changed or any(folder.startswith(f"{root}/.claude/") for folder in changed)
+        ]
+        for project in stale:
+            self._known[project] = self._known[project][0], ()
+        total = sum(self._refresh(*project) for project in dict.fromkeys([*at_work, *stale]))
+        self._put_last(at_work)
+        return total
 
     def sweep(self) -> int:
         """Reads those of every project that had a session lately; how many files have changed."""
         since = iso_before(RECENT_DAYS * 86_400)
         recent = self._context.store.read(lambda rows: projects.projects_since(rows, since))[:MOST_PROJECTS]
-        for key in self._folders.keys() - set(recent):
-            del self._folders[key]
-            self._stamps.pop(key, None)
-        found = sum(self._refresh(*place) for place in recent if not self._context.stopping)
-        for place in reversed(recent):
-            self._at_work(place)
-        return found
+        for project in self._known.keys() - set(recent):
+            del self._known[project]
+        total = sum(self._refresh(*project) for project in recent if not self._context.stopping)
+        self._put_last(recent[::-1])
+        return total
 
-    def _concerns(self, root: str, folders: set[str], changed: set[str]) -> bool:
-        return bool(folders & changed) or any(folder.startswith(f"{root}/.claude/") for folder in changed)
-
-    def _place(self, directory: str) -> tuple[int, str] | None:
-        return instruction_files.project_of(self._context.store, directory)
+    def _put_last(self, at_work: Sequence[tuple[int, str]]) -> None:
+        """Puts projects after all those at work before them, in this order."""
+        with self._lock:
+            for project in at_work:
+                if project in self._known:
+                    self._known[project] = self._known.pop(project)
 
     def _refresh(self, seq: int, root: str) -> int:
-        """Reads one project's when its files look changed; one that is not on this machine keeps what was known."""
-        changed = 0
-        known = self._stamps.get((seq, root))
+        """Reads one project's files when they look changed; a project that is not on this machine keeps what was known."""
+        store, user = self._context.store, instruction_files.user_of(self._context.config)
+        _, known = self._known.get((seq, root), (set(), ()))
 
-        def read() -> bool:
-            nonlocal changed
-            if known is not None and instruction_files.stamp(path for path, *_ in known) == known:
-                return True
-            if root and Path(root).is_dir():
-                changed, folders, marks = instruction_files.refresh(
-                    self._context.store, seq, root, instruction_files.user_of(self._context.config), now=now_iso()
-                )
-                self._folders[seq, root] = folders
-                self._stamps[seq, root] = instruction_files.stamp(marks)
-            return True
+        def read() -> int:
+            is_unchanged = known and instruction_files.stamp(path for path, *_ in known) == known
+            if is_unchanged or not root or not Path(root).is_dir():
+                return 0
+            changed, folders, paths = instruction_files.refresh(store, seq, root, user, now=now_iso())
+            self._known[seq, root] = folders, instruction_files.stamp(paths)
+            return changed
 
-        self._context.guard("instructions", read, about=root)
-        return changed
+        return self._context.guard("instructions", read, about=root) or 0
 
 
 #: How often the daemon looks whether a backup is due, and tries again one that failed.
@@ -255,11 +244,10 @@ GROWTH_EVERY_S = 900.0
 LAST_DAYS = 14
 
 
-def note_size(store: Store) -> bool:
-    """Notes today's size; nothing follows from it."""
+def note_size(store: Store) -> None:
+    """Notes today's size."""
     today = datetime.now(UTC).date().isoformat()
     store.write(lambda rows: activity.note_size(rows, today))
-    return False
 
 
 def daily_growth(noted: list[tuple[str, int]], *, used: int, today: date) -> dict[str, Any]:

@@ -1,23 +1,28 @@
-"""Reads hinted and swept transcripts, the backlog and the spool."""
+"""Reads transcripts: file events as hints, sweeps, the backlog of past sessions, and events that hooks spooled.
+
+A file event says where to look, never what is there. A past is read newest first, in turn across projects: whoever has
+just installed csmd asks about what happened lately, in whichever project they stand.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
 
 from csmd.capture import ingest, transcripts
+from csmd.capture.transcripts import OnDisk
 from csmd.config import Config
-from csmd.daemon import backlog, injection
+from csmd.daemon import injection
 from csmd.daemon.context import Context, iso, now_iso
 from csmd.errors import BadInput, StoreError
 from csmd.exclusions import Excludes
@@ -29,12 +34,19 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
 
-#: A transcript written to so lately may be somebody's at work; more of them than anybody has.
+if TYPE_CHECKING:
+    from watchdog.observers.api import BaseObserver, ObservedWatch
+
+log = logging.getLogger(__name__)
+
+#: A transcript written to within this may be somebody's at work; more of them than anybody has.
 LIVE_S, MOST_LIVE = 3600, 200
 #: How long a step reads a backlog: what happens meanwhile waits so long.
 SLICE_S = 0.2
-#: A backlog that was read from so lately is still being read: the rests between are a part of what it takes.
+#: A backlog that was read from within this is still being read: the rests between count as a part of its time.
 STILL_S = 5.0
+#: Spooled events, and bytes of them, that share one commit; a hook that comes meanwhile waits for it.
+TOGETHER, TOGETHER_BYTES = 32, 2 * 1024 * 1024
 
 
 def read(
@@ -46,7 +58,7 @@ def read(
     most_pieces: int | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> transcripts.Tail:
-    """Reads what a transcript has grown by, or `most_pieces` of it; raises as `stage_tail.tail` does."""
+    """Reads what a transcript has grown by, or `most_pieces` of it; raises as `transcripts.tail` does."""
     return transcripts.tail(
         store,
         path,
@@ -61,43 +73,13 @@ def read(
     )
 
 
-def sweep(context: Context, *, full: bool) -> int:
-    """Finds every transcript that has grown; only those written to in the last hour unless `full`; how many."""
-    if full:
-        known = context.store.read(cursors.file_positions)
-        roots = [str(root) for root in context.roots()]
-        elsewhere = (path for path in known if not path.startswith(tuple(f"{root}/" for root in roots)))
-        on_disk = chain.from_iterable(
-            [*(transcripts.listed(Path(root)) for root in roots), filter(None, map(transcripts.look, elsewhere))]
-        )
-        grown = [one for one in on_disk if transcripts.has_grown(one, known) and Path(one.path) not in context.excluded]
-        context.backlog.fill(backlog.in_order(grown, roots))
-        _forget_trouble_of_lost_files(context)
-        return len(grown)
-    since = time.time_ns() - LIVE_S * 1_000_000_000
-    live = context.store.read(lambda rows: cursors.file_positions_since(rows, since, most=MOST_LIVE))
-    grown = [one for path in live if (one := transcripts.look(path)) and transcripts.has_grown(one, live)]
-    for one in grown:
-        context.hint(one.path)
-    return len(grown)
-
-
-def look_some(context: Context, path: Path) -> bool:
-    """Reads a piece of what a transcript has grown by, the rest in a later step; whether it brought anything."""
-    report = look_at(context, path, most_pieces=1)
-    if report.more:
-        context.hint(str(path))
-    return report.bytes_read > 0
-
-
 def look_at(context: Context, path: Path, *, strict: bool = False, most_pieces: int | None = None) -> transcripts.Tail:
-    """Reads what a transcript has grown by, or a part of it; what it could not read is told in `trouble`."""
-    report = transcripts.Tail()
+    """Reads what a transcript has grown by, or a part of it; what it could not read is shown in `trouble`."""
 
-    def look() -> bool:
-        nonlocal report
+    def look() -> transcripts.Tail:
         if not path.is_file():
-            return False  # gone, which is no trouble, or a pipe that would never end
+            return transcripts.Tail()  # gone, which is no trouble, or a pipe that would never end
+        report = transcripts.Tail()
         with suppress(FileNotFoundError):
             report = read(
                 context.store, context.config, path,
@@ -107,79 +89,159 @@ def look_at(context: Context, path: Path, *, strict: bool = False, most_pieces: 
                 context.excluded.add(path)
             elif report.bytes_read:
                 context.excluded.discard(path)
-        return True
+        return report
 
-    context.guard("transcript", look, about=str(path), strict=strict)
+    report = context.guard("transcript", look, about=str(path), strict=strict) or transcripts.Tail()
     (context.half_read.add if report.more else context.half_read.discard)(str(path))
     return report
 
 
-def read_backlog(context: Context) -> bool:
-    """Reads of what a sweep found for a moment, or until somebody waits; whether it read any."""
-    begun = time.monotonic()
-    # Of the time it takes, distilling between two slices and the rests are a part.
-    at = context.read_until if begun - context.read_until < STILL_S else begun
-    some = False
-    while (one := context.backlog.first()) and not context.stopping and not context.somebody_waits():
-        some = True
-        report = look_at(context, Path(one.path), most_pieces=1)
-        if context.store.refusing and f"transcript {one.path}" in context.trouble:
-            return False  # the others would fare no better: it stays the first, until the disk takes writes
-        was, at = at, time.monotonic()
-        context.backlog.note(read=report.bytes_read, took_s=at - was)
-        if not report.more:
-            context.backlog.drop(one.path)
-        if at - begun > SLICE_S:
-            break
-    context.read_until = at
-    return some
+def follow_hints(context: Context) -> bool:
+    """Reads a piece of each transcript that was hinted at, the rest in a later step; whether any brought something."""
+    has_read = False
+    for path in context.take_hints():
+        context.live.add(str(path))
+        report = look_at(context, path, most_pieces=1)
+        if report.more:
+            context.hint(str(path))
+        has_read |= report.bytes_read > 0
+    return has_read
 
 
-def _forget_trouble_of_lost_files(context: Context) -> None:
+def sweep(context: Context, *, full: bool) -> int:
+    """Finds every transcript that has grown; only those written to in the last hour unless `full`; how many."""
+    if not full:
+        since = time.time_ns() - LIVE_S * 1_000_000_000
+        live = context.store.read(lambda rows: cursors.file_positions_since(rows, since, most=MOST_LIVE))
+        grown = [file for path in live if (file := transcripts.look(path)) and transcripts.has_grown(file, live)]
+        for file in grown:
+            context.hint(file.path)
+        return len(grown)
+    known = context.store.read(cursors.file_positions)
+    roots = [str(root) for root in context.roots()]
+    elsewhere = (path for path in known if not path.startswith(tuple(f"{root}/" for root in roots)))
+    on_disk = chain(
+        chain.from_iterable(transcripts.listed(Path(root)) for root in roots),
+        filter(None, map(transcripts.look, elsewhere)),
+    )
+    grown = [file for file in on_disk if transcripts.has_grown(file, known) and Path(file.path) not in context.excluded]
+    fill_backlog(context, newest_first(grown, roots))
     for what in [what for what in context.trouble if what.startswith("transcript ")]:
         if not Path(what.removeprefix("transcript ")).exists():
             del context.trouble[what]
+    return len(grown)
 
 
-log = logging.getLogger(__name__)
-
-#: So many, or so much, share one commit; a hook that comes meanwhile stands behind them.
-TOGETHER, TOGETHER_BYTES = 32, 2 * 1024 * 1024
+# --- the backlog
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """An event whose write is queued, and the transcript it speaks of."""
+class PastSession:
+    """A session's transcripts, its own before its sub-agents'; `rank` is its place in its project, the newest 0."""
+
+    project: str
+    session: str
+    rank: int
+    mtime_ns: int
+    files: tuple[OnDisk, ...]
+
+
+def newest_first(found: Iterable[OnDisk], roots: Sequence[str]) -> list[PastSession]:
+    """The sessions of these transcripts: the newest of every project, then every project's second, and so on.
+
+    `roots` are the directories whose own directories are projects; a transcript below none of them belongs to
+    the directory it lies in.
+    """
+    by_session: defaultdict[tuple[str, str], list[OnDisk]] = defaultdict(list)
+    for file in sorted(found, key=_own_first):
+        by_session[place_of(file.path, roots)].append(file)
+    latest = {place: max(file.mtime_ns for file in group) for place, group in by_session.items()}
+    ranks: Counter[str] = Counter()
+    sessions = []
+    for place in sorted(by_session, key=lambda place: (-latest[place], place)):
+        project, session = place
+        sessions.append(PastSession(project, session, ranks[project], latest[place], tuple(by_session[place])))
+        ranks[project] += 1
+    return sorted(sessions, key=lambda past: past.rank)
+
+
+def place_of(path: str, roots: Sequence[str]) -> tuple[str, str]:
+    """(project directory, session) of a transcript, by where it lies."""
+    root = next((root for root in roots if path.startswith(f"{root}/")), "")
+    if not root:
+        folder, _, name = path.rpartition("/")
+        return folder, name.removesuffix(".jsonl")
+    project, _, rest = path[len(root) + 1 :].partition("/")
+    if not rest:  # a transcript in the root itself
+        return root, project.removesuffix(".jsonl")
+    return f"{root}/{project}", rest.partition("/")[0].removesuffix(".jsonl")
+
+
+def _own_first(file: OnDisk) -> tuple[int, str]:
+    """Orders a session's own transcript before its sub-agents', which say little without it."""
+    return len(PurePath(file.path).parts), file.path
+
+
+def fill_backlog(context: Context, sessions: Iterable[PastSession]) -> None:
+    """Takes the transcripts of these sessions for what is left to be read in the background."""
+    context.backlog.fill((f"{past.project}/{past.session}", file) for past in sessions for file in past.files)
+
+
+def read_backlog(context: Context) -> bool:
+    """Reads the backlog for a moment, or until somebody waits; whether it read any."""
+    began = time.monotonic()
+    # Of the time it takes, distilling between two slices and the rests are a part.
+    at = context.read_until if began - context.read_until < STILL_S else began
+    has_read = False
+    while (file := context.backlog.first()) and not context.stopping and not context.somebody_waits():
+        has_read = True
+        report = look_at(context, Path(file.path), most_pieces=1)
+        if context.store.refusing and f"transcript {file.path}" in context.trouble:
+            return False  # the others would fare no better: it stays the first, until the disk takes writes
+        before, at = at, time.monotonic()
+        context.backlog.note(read=report.bytes_read, took_s=at - before)
+        if not report.more:
+            context.backlog.drop(file.path)
+        if at - began > SLICE_S:
+            break
+    context.read_until = at
+    return has_read
+
+
+# --- the spool
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedEvent:
+    """A spooled event whose write is queued; no event where it is only counted."""
 
     path: Path
-    transcript: str
     written: Future[Any]
     event: Event | None = None
 
 
 def replay(context: Context) -> bool:
     """Takes in every spooled event, the oldest first; whether there was any."""
-    found = False
     taken = 0
     waiting = [path for path in files.spooled_paths(context.config.paths.home) if path not in context.left_alone]
     for group in groups(waiting):
         if context.stopping:
             break
-        for begun in [_begin(context, path) for path in group]:
-            done = context.guard("spooled event", partial(_finish, context, begun), about=begun.path.name)
-            found, taken = found or done, taken + done
+        for queued in [_queue(context, path) for path in group]:
+            done = context.guard("spooled event", partial(_finish, context, queued), about=queued.path.name)
+            taken += bool(done)
     if taken:
         log.info("took in %s that hooks kept while nobody answered", amount(taken, "event"))
-    return found
+    return taken > 0
 
 
 def groups(waiting: list[Path]) -> Iterator[list[Path]]:
-    """What is taken in together, in order: few enough, and never so much that it would not fit into memory."""
+    """Groups of spooled files that share a commit, in order: few enough, and no more bytes than fit into memory."""
     group: list[Path] = []
     left = TOGETHER_BYTES
     for path in waiting:
         size = 0
-        with suppress(OSError):  # gone, or nothing to be read: that comes to light when it is begun
+        with suppress(OSError):  # gone, or nothing to be read: that comes to light when it is queued
             size = path.lstat().st_size
         if group and (len(group) == TOGETHER or size > left):
             yield group
@@ -190,20 +252,50 @@ def groups(waiting: list[Path]) -> Iterator[list[Path]]:
         yield group
 
 
-def _begin(context: Context, path: Path) -> Begun:
-    """Reads an event and queues its write; what is wrong with it comes to light when it is finished."""
+def _queue(context: Context, path: Path) -> QueuedEvent:
+    """Reads an event and queues its write; an error is raised when it is finished, in its turn."""
     try:
         return _submit(context, path, files.read_spooled(path))
-    except Exception as error:  # noqa: BLE001 - raised again by `_finish`, in its turn
+    except Exception as error:  # noqa: BLE001 - raised again by `_finish`
         failed: Future[Any] = Future()
         failed.set_exception(error)
-        return Begun(path, "", failed)
+        return QueuedEvent(path, failed)
 
 
-def _finish(context: Context, begun: Begun) -> bool:
-    path = begun.path
+def _submit(context: Context, path: Path, spooled: files.Spooled) -> QueuedEvent:
+    """Queues the write of one event, or the count of one that nobody understands."""
+    store, counts = context.store, [(ingest.UNKNOWN, 1)]
+    if spooled.host in ingest.DECODERS:
+        decoded = ingest.decode(
+            spooled.host, spooled.body, context.excludes,
+            name=spooled.name, event_id=spooled.id, at=_time_of(spooled.at_ns),
+        )  # fmt: skip
+        if isinstance(decoded, BadInput):
+            raise decoded
+        event, redacted = decoded
+        if event is not None:
+            return QueuedEvent(path, _submit_event(context, event, redacted), event)
+        counts = list(redacted.items())
+    return QueuedEvent(path, store.submit(lambda rows: activity.count(rows, counts), wait=True))
+
+
+def _submit_event(context: Context, event: Event, redacted: Counter[str]) -> Future[bool]:
+    """Queues the write of an event; it gives whether nobody told its session anything at its start."""
+    store, room = context.store, context.config.settings.capture_session_bytes
+    place = store.read(lambda rows: ingest.place_of(rows, event))
+
+    def write(rows: Rows) -> bool:
+        injection.take_back(rows, event)  # its hook kept it because it had no answer, whatever was sent to it
+        ingest.record(rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room)
+        return event.name == "session_start" and not receipts.was_briefed(rows, event.session_id)
+
+    return store.submit(write, wait=True)
+
+
+def _finish(context: Context, queued: QueuedEvent) -> bool:
+    path, event = queued.path, queued.event
     try:
-        is_pending = begun.written.result()
+        is_pending = queued.written.result()
     except FileNotFoundError:
         return False
     except BadInput as error:
@@ -217,38 +309,13 @@ def _finish(context: Context, begun: Begun) -> bool:
         context.left_alone.add(path)
         raise
     else:
-        context.hint_of_hook(begun.transcript)
-        if begun.event is not None:
-            context.starts.reopen(begun.event)
+        context.hint_of_hook(event.transcript_path if event else "")
+        if event is not None:
+            context.starts.reopen(event)
             if is_pending:
-                context.starts.add(begun.event)
+                context.starts.add(event)
         path.unlink(missing_ok=True)
     return True
-
-
-def _submit(context: Context, path: Path, left: files.Spooled) -> Begun:
-    """Queues the write of one event, or the count of one that nobody understands."""
-    store = context.store
-    if left.host not in ingest.DECODERS:
-        return Begun(path, "", store.submit(lambda rows: activity.count(rows, [(ingest.UNKNOWN, 1)]), wait=True))
-    decoded = ingest.decode(
-        left.host, left.body, context.excludes, name=left.name, event_id=left.id, at=_moment(left.at_ns)
-    )
-    if isinstance(decoded, BadInput):
-        raise decoded
-    event, redacted = decoded
-    if event is None:
-        return Begun(path, "", store.submit(lambda rows: activity.count(rows, list(redacted.items())), wait=True))
-    place, room = store.read(lambda rows: ingest.place_of(rows, event)), context.config.settings.capture_session_bytes
-
-    def write(rows: Rows) -> bool:
-        """Whether nobody told its session anything at its start."""
-        injection.take_back(rows, event)  # its hook kept it because it had no answer, whatever was sent to it
-        ingest.record(rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room)
-        return event.name == "session_start" and not receipts.was_briefed(rows, event.session_id)
-
-    written = store.submit(write, wait=True)
-    return Begun(path, event.transcript_path, written, event)
 
 
 def _quarantine(context: Context, path: Path, reason: str) -> None:
@@ -267,8 +334,99 @@ def _quarantine(context: Context, path: Path, reason: str) -> None:
         context.left_alone.add(path)  # a directory, say: not ours to remove, and noted once is enough
 
 
-def _moment(at_ns: int) -> str:
+def _time_of(at_ns: int) -> str:
     try:
         return iso(datetime.fromtimestamp(at_ns / 1e9, UTC))
     except (OverflowError, OSError, ValueError) as error:
         raise BadInput(f"{at_ns} is no time") from error
+
+
+# --- file events
+
+
+class Watch:
+    """Owns the observer thread of watchdog; only the main thread uses it.
+
+    `hint` is called with the path of every file that changed below a root, `touch` with that of every one in a
+    directory that is watched without what is below it: what lies beside instructions is no transcript.
+    """
+
+    def __init__(self, hint: Callable[[str], None], touch: Callable[[str], None]) -> None:
+        self._hint = hint
+        self._touch = touch
+        self._observer: BaseObserver | None = None
+        self._watched: dict[tuple[Path, bool], tuple[tuple[int, int], ObservedWatch]] = {}
+        self.trouble = ""
+
+    @property
+    def roots(self) -> list[Path]:
+        """The directories that are watched with everything below."""
+        return sorted(root for root, deep in self._watched.copy() if deep)
+
+    def follow(self, roots: list[Path], *, alone: Sequence[Path] = ()) -> bool:
+        """Watches these directories, and no others, with everything below; one that was made anew is another one.
+
+        Those in `alone` are watched without what is below. Whether one with everything below was not watched
+        before: what was written there until now nobody has hinted at.
+        """
+        wanted = [*((root, True) for root in roots), *((root, False) for root in alone)]
+        present = {key: identity for key in wanted if (identity := _identity(key[0])) is not None}
+        for key, (identity, watch) in list(self._watched.items()):
+            if present.get(key) != identity and self._observer is not None:
+                del self._watched[key]
+                self._observer.unschedule(watch)
+        trouble, has_new = "", False
+        for (root, deep), identity in present.items():
+            if (root, deep) in self._watched:
+                continue
+            try:
+                self._watched[root, deep] = identity, self._schedule(root, deep)
+                has_new |= deep
+            except OSError as error:
+                # Out of inotify watches: the sweeps still find everything, later.
+                trouble = f"cannot watch {root}: {error.strerror}; it is looked at every 15 minutes"
+        if trouble and trouble != self.trouble:
+            log.warning("a directory of transcripts cannot be watched, see `csmd status`")
+        self.trouble = trouble
+        return has_new
+
+    def _schedule(self, root: Path, deep: bool) -> ObservedWatch:
+        from watchdog import events
+        from watchdog.observers import Observer
+
+        report = self._hint if deep else self._touch
+
+        class Handler(events.FileSystemEventHandler):
+            def on_any_event(self, event: events.FileSystemEvent) -> None:
+                # One of the four catch-alls: an odd event must not end the observer's thread.
+                try:
+                    if not event.is_directory:
+                        report(str(event.dest_path or event.src_path))
+                except Exception:
+                    log.exception("a file event could not be used")
+
+        if self._observer is None:
+            self._observer = Observer()
+            self._observer.name = "csmd-watch"
+            self._observer.start()
+        # The default mask sees watchdog's own walk through directories, and never ends on large trees.
+        seen = [events.FileModifiedEvent, events.FileCreatedEvent, events.FileMovedEvent]
+        more = events.DirCreatedEvent if deep else events.FileDeletedEvent
+        return self._observer.schedule(Handler(), str(root), recursive=deep, event_filter=[*seen, more])
+
+    def close(self) -> None:
+        """Ends the observer's threads."""
+        if self._observer is not None:
+            self._observer.stop()
+            self._observer.join()
+            self._observer = None
+            self._watched.clear()
+
+
+def _identity(root: Path) -> tuple[int, int] | None:
+    """What tells a directory from a later one of the same name; None when it is not there."""
+    try:
+        info = root.stat()
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino

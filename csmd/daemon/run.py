@@ -27,9 +27,9 @@ from csmd.config import Config, boot_id, child_environment, default_paths, load,
 from csmd.daemon import dreaming, logs, stages, tasks
 from csmd.daemon.context import now_iso
 from csmd.daemon.jobs import Background
+from csmd.daemon.reading import Watch
 from csmd.daemon.server import Server, WakePipe
 from csmd.daemon.state import status
-from csmd.daemon.watch import Watch
 from csmd.embedding import supervisor
 from csmd.errors import AlreadyRunning, ConfigError, CsmdError, Damaged, Refused
 from csmd.machine import Meter, start_token
@@ -176,7 +176,7 @@ def socket_path(home: Path) -> Path:
 def run(config: Config) -> None:
     """Runs the daemon until SIGTERM, SIGINT or SIGHUP; AlreadyRunning when another one serves this home."""
     os.umask(0o077)
-    stages.few_arenas()
+    stages.limit_pools()
     sys.setswitchinterval(GIVE_WAY_S)
     address, patience_s = take_notify_socket()
     with hold_instance_lock(config.paths):
@@ -233,10 +233,10 @@ def _serve(config: Config, address: str, patience_s: float) -> None:
         started, meter = time.monotonic(), Meter()
 
         background = Background(store, config, embedder)
-        context, instructed = background.context, background.instructed
+        context, instructions = background.context, background.instructions
         tasks.resume_purge(context)
         dreaming.resume_dreams(context)
-        watch = Watch(background.hint, instructed.touch)
+        watch = Watch(background.hint, instructions.touch)
         background.is_watched = lambda: not watch.trouble and watch.roots == sorted(context.roots())
         path = socket_path(paths.home)
         tools = background.tool_context(
@@ -270,7 +270,7 @@ def _serve(config: Config, address: str, patience_s: float) -> None:
         paths.stopped_mark.unlink(missing_ok=True)
         paths.hung_mark.unlink(missing_ok=True)
         files.write_atomic(paths.endpoint, f"{path}\n".encode())
-        watch.follow(context.roots(), alone=instructed.folders())
+        watch.follow(context.roots(), alone=instructions.folders())
         background.scheduler.start()
         log.info(
             "listening, directories of transcripts: %d, %s%s",
@@ -290,7 +290,7 @@ def _serve(config: Config, address: str, patience_s: float) -> None:
         while not poll.poll(LOOK_S * 1000):
             meter.usage(os.getpid())  # so that `csmd status` can say what it cost lately
             # The transcripts of a directory that appeared are read at once.
-            if watch.follow(context.roots(), alone=instructed.folders()):
+            if watch.follow(context.roots(), alone=instructions.folders()):
                 background.sweep_soon()
         if server.failure:
             raise CsmdError(server.failure, hint="look at the log and restart the daemon")

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from csmd.daemon.context import Context
@@ -26,8 +27,8 @@ class Turn:
     """One walk through the table at the monotonic time `now`, and what its jobs have done so far."""
 
     now: float
+    #: Whether somebody waits for a task that is under way.
     at_task: bool = False
-    """Whether somebody waits for a task that is under way."""
     worked: bool = False
     embedded: bool = False
 
@@ -37,21 +38,23 @@ class Turn:
         return self.at_task or self.worked or self.embedded
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Job:
-    """A row of the table; `name` is for the log and for trouble, `step` says whether it did anything.
+    """A row of the table; `name` is for the log and for trouble, `step` gives something true where it did anything.
 
     It is due in each turn, or `every_s` and for the first time after `first_s`; one that `repeats` is due at once again
-    after it did something. `when`: always; sound, where the store takes writes; no_task, while no task is under way
-    either; idle, where nothing in the turn was done and nobody waits.
+    after it did something, and after one that is `quiet` nothing more is due, whatever it did. `when`: always; sound,
+    where the store takes writes; no_task, while no task is under way either; idle, where nothing in the turn was done
+    and nobody waits.
     """
 
     name: str
-    step: Callable[[Turn], bool]
+    step: Callable[[Turn], object]
     when: Literal["always", "sound", "no_task", "idle"] = "sound"
     every_s: float = 0.0
     first_s: float = 0.0
     repeats: bool = False
+    quiet: bool = False
 
 
 class Scheduler(threading.Thread):
@@ -63,7 +66,7 @@ class Scheduler(threading.Thread):
         jobs: Sequence[Job],
         *,
         is_urgent: Callable[[], bool],
-        endings: Mapping[str, Callable[[], bool]],
+        endings: Mapping[str, Callable[[], object]],
     ) -> None:
         super().__init__(name="csmd-background")
         self._context, self._jobs, self._is_urgent, self._endings = context, jobs, is_urgent, endings
@@ -93,8 +96,8 @@ class Scheduler(threading.Thread):
         turn = Turn(now)
         for job in self._jobs:
             if self._is_due(job, turn):
-                did = self._context.guard(job.name, lambda job=job: job.step(turn))  # type: ignore[misc]
-                turn.worked |= did
+                did = bool(self._context.guard(job.name, partial(job.step, turn)))
+                turn.worked |= did and not job.quiet
                 if job.repeats and did:
                     self._due[job.name] = now
         if self._context.store.refuses:  # hooks spool, and status says why

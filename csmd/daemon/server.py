@@ -389,7 +389,7 @@ class Server(threading.Thread):
         """Has the background do what an event gives reason to."""
         self.background.context.hint_of_hook(event.transcript_path)
         if event.name in hooks.INJECTING and event.failure is None:
-            self.background.instructed.visit(event.cwd)
+            self.background.instructions.visit(event.cwd)
             # For the prompts to come; on a thread of its own, because starting the worker takes a while.
             if self._warming is None or not self._warming.is_alive():
                 self._warming = threading.Thread(target=self.embedder.warm, name="csmd-warm")

@@ -1,4 +1,4 @@
-"""The stages that distil, believe and embed what the store holds, and the memory that they give back after a burst."""
+"""The stages that distil, believe, index and embed what the store holds, and memory given back after a burst."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import gc
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 
-from csmd.cache import cached
 from csmd.capture import project_identity
 from csmd.daemon.context import Context, iso_before, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
@@ -21,201 +21,47 @@ from csmd.memory import failure_links, habits, remember, self_model, speakers, t
 from csmd.recall import checkpoint, threads, usage
 from csmd.store import events, passages, vectors
 from csmd.store.core import Store
-from csmd.store.cursors import Behind
 from csmd.text import prose
 
-#: glibc's name for how many pools there may be.
-M_ARENA_MAX = -8
-#: Fewer commits are a day's work as it comes, and not a burst.
-BURST_COMMITS = 500
-#: Fewer than these leave nothing to give back.
-FEW_COMMITS = 10
-
-
-def ease(store: Store) -> None:
-    """Gives memory back to the system after a burst of work: the daemon stays for weeks, and is asked for little.
-
-    What SQLite keeps of pages for the next question and what the allocator keeps of freed memory would stay for good.
-    """
-    store.shrink()
-    gc.collect()
-    _trim()
-
-
-def few_arenas() -> None:
-    """Keeps the allocator to two pools: with one for each of a hundred threads freed memory is spread, and stays."""
-    choose = _of_libc("mallopt")
-    if choose is not None:
-        choose(M_ARENA_MAX, 2)
-
-
-def _trim() -> None:
-    trim = _of_libc("malloc_trim")
-    if trim is not None:
-        trim(0)
-
-
-@cached(16)
-def _of_libc(name: str) -> ctypes._NamedFuncPointer | None:
-    """A function of the allocator, where it has that: glibc does, others give freed memory back by themselves."""
-    try:
-        found: ctypes._NamedFuncPointer = getattr(ctypes.CDLL(None), name)
-    except (AttributeError, OSError):
-        return None
-    return found
-
-
+#: What the stages have left is looked at again after this, even where nothing was stored meanwhile.
+LOOK_S = 300.0
+#: And after this where one of them failed: a model that does not load, say, stays so for a while.
+AGAIN_S = 30.0
+#: While a dream is under way and no session at work, what others stored waits so long.
+DREAMT_S = 5.0
+#: A session with no turn for this long is not in the middle of one.
+QUIET_S = 30.0
 #: How long a hook's turn waits for the transcript before it is judged.
 PROVISIONAL_S = 120.0
 #: Turns that one read or write looks at (each takes a millisecond at most), and such parts of a sweep.
 LOOKED_AT, PARTS = 20, 10
-
-
-class Awaited:
-    """Owns the place from which the next sweep goes on; only the background thread uses it."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._after = events.FIRST
-
-    def close(self) -> bool:
-        """Ends the wait of those that the transcript has passed by; whether there were any."""
-        before = iso_before(PROVISIONAL_S)
-        closed = False
-        for _ in range(PARTS):
-            closed |= self._part(before)
-            if self._after == events.FIRST:
-                break
-        return closed
-
-    def _part(self, before: str) -> bool:
-        after = self._after
-        over, self._after = self._store.read(
-            lambda rows: events.expired_provisional(rows, before=before, after=after, most=LOOKED_AT)
-        )
-        return bool(over) and any(self._store.write(lambda rows: events.close_provisional(rows, over)))
-
-
-#: A memory is embedded in parts of so many characters, at most so many; a passage is short enough to be one.
-PART_CHARACTERS, MOST_PARTS = 1000, 12
-
-
-def embed_waiting(context: Context, *, rows_at_once: int) -> int:
-    """Embeds the next rows, memories before passages; 0 when nothing waits or no model is there."""
-    store = context.store
-    name = context.model_name()
-    if name is None:
-        return 0
-    known = store.read(lambda rows: vectors.model_seq(rows, name))
-    if not store.read(lambda rows: vectors.has_waiting(rows, known)):
-        return 0
-    if known is None:
-        dim = len(context.embedder.embed(["dimension"], deadline_s=None)[0])
-        known = store.write(lambda rows: vectors.ensure_model(rows, name, dim, now=now_iso()))
-    model = known
-    for kind in vectors.KINDS:
-        waiting = store.read(lambda rows, kind=kind: vectors.backlog(rows, kind, model, limit=rows_at_once))  # type: ignore[misc]
-        if waiting:
-            _embed_rows(context, kind, model, waiting, texts_at_once=rows_at_once)
-            return len(waiting)
-    return 0
-
-
-def _embed_rows(
-    context: Context, kind: str, model: int, waiting: list[tuple[int, int, str]], *, texts_at_once: int
-) -> None:
-    parts = [(seq, project, *part) for seq, project, body in waiting for part in _parts(kind, body)]
-    made: list[tuple[int, int, int, int, bytes]] = []
-    for at in range(0, len(parts), texts_at_once):
-        batch = parts[at : at + texts_at_once]
-        found = context.embedder.embed([row[4] for row in batch], deadline_s=None)
-        made += [(*row[:4], vector) for row, vector in zip(batch, found, strict=True)]
-    reached, said = waiting[-1][0], {seq: body for seq, _, body in waiting}
-    context.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached, said=said))
-
-
-def _parts(kind: str, body: str) -> list[tuple[int, int, str]]:
-    """(start, end, what is embedded) of a row's parts: a passage's words stand in one line."""
-    if kind == "passage":
-        return [(0, len(body), " ".join(body.split()))]
-    return [(start, end, body[start:end]) for start, end in prose.chunks(body, limit=PART_CHARACTERS)[:MOST_PARTS]]
-
-
-#: How long a step goes on: what happens meanwhile waits so long at most.
+#: How often all stages go through what waits for a task: one may find what a later one has written.
+MOST_PASSES = 3
+#: Texts that are embedded at a time. A memory is embedded in parts of so many characters, at most so many.
+EMBED_TEXTS, PART_CHARACTERS, MOST_PARTS = 8, 1000, 12
+#: How long a step of indexing goes on: what happens meanwhile waits so long.
 SLICE_S = 0.2
-#: What is left free on the disk besides.
+#: What is left free on the disk besides what an index takes.
 FREE_BYTES = 100_000_000
 MB = 1_000_000
+#: Commits that make a burst, and those after a rest that leave anything to give back.
+BURST_COMMITS, FEW_COMMITS = 500, 10
+#: glibc's number for how many pools of memory there may be.
+M_ARENA_MAX = -8
 
 
-class Reindex:
-    """Owns the way of a store from an index of turns to one of passages; only the background thread uses it."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._needed = 0
-        """Bytes that the index of passages will take, by that of turns; 0 while it was not looked at."""
-        self._through = False
-
-    def step(self) -> int:
-        """Goes on for a moment, or until somebody waits; how many turns or parts were gone through."""
-        total, until = 0, time.monotonic() + SLICE_S
-        while not self._context.stopping and (done := self._part()):
-            total += done
-            if time.monotonic() >= until or self._context.somebody_waits():
-                break
-        return total
-
-    def finish(self) -> Iterator[int]:
-        """Gives every turn its passages, a part at a time, for who waits for it."""
-        while done := self._part():
-            yield done
-
-    def _part(self) -> int:
-        """One write; 0 when nothing is left to be done now. StoreError where the disk has no room for it."""
-        if self._through:
-            return 0
-        store = self._context.store
-        filled, until = store.read(passages.progress)
-        if filled < until:
-            if not filled:
-                self._look_for_room()
-            return store.write(passages.fill)
-        name = self._context.model_name()
-        if name is not None:
-            model = store.read(lambda rows: vectors.model_seq(rows, name))
-            if store.read(lambda rows: vectors.has_waiting(rows, model)):
-                return 0
-        done = store.write(passages.drop_turn_index)
-        self._through = not done
-        return done
-
-    def _look_for_room(self) -> None:
-        store = self._context.store
-        self._needed = self._needed or store.read(passages.room_needed)
-        free = shutil.disk_usage(store.path.parent).free
-        if free < self._needed + FREE_BYTES:
-            raise StoreError(
-                f"past sessions are not indexed anew: that takes {(self._needed + FREE_BYTES) / MB:.0f} MB free on the disk "
-                f"of {store.path.parent}, and {free / MB:.0f} MB are; search goes on as before, and it is tried again",
-                hint="free some space on that disk",
-            )
+def limit_pools() -> None:
+    """Keeps the allocator to two pools: with one for each of a hundred threads freed memory is scattered, and stays."""
+    _call_allocator("mallopt", M_ARENA_MAX, 2)
 
 
-#: What the stages have left is looked at again so often, even where nothing was stored meanwhile.
-LOOK_S = 300.0
-#: And so often where one of them failed: a model that does not load, say, stays so for a while.
-AGAIN_S = 30.0
-#: While a dream is under way and no session at work, what others stored is gone through so often.
-DREAMT_S = 5.0
-#: A session with no turn for this long is not in the middle of one.
-QUIET_S = 30.0
-EMBED_TEXTS = 8
-#: So often all stages go through what waits for who waits for them: one may find what a later one has written.
-MOST_PASSES = 3
+def _call_allocator(name: str, *arguments: int) -> None:
+    """Calls a function of glibc's allocator; others have none of that name, and give memory back by themselves."""
+    with suppress(AttributeError, OSError):
+        getattr(ctypes.CDLL(None), name)(*arguments)
 
 
-#: A part of what a stage has left, with whether what is still going on is to be looked at, too; how much was looked at.
+#: A part of what a stage has left, with whether a task waits for all of it; how many rows it went through.
 Step = Callable[["Stages", bool], int]
 
 
@@ -226,18 +72,18 @@ def _checkpoints(stages: Stages, _: bool) -> int:
     return checkpoint.step(stages.store, since=since, distilling=settings.stages_distill)
 
 
+def _tool_words(stages: Stages, force: bool) -> int:
+    return statements.tool_words_step(stages.store, quiet_before=iso_before(0 if force else QUIET_S))
+
+
 def _gotchas(stages: Stages, force: bool) -> int:
-    """One session that can be gone through: one that fails is told, and stands before no other."""
-    now, looked = now_iso(), 0
-
-    def look(session: Behind) -> bool:
-        nonlocal looked
-        looked = failure_links.go_through(stages.store, session, now=now)
-        return True
-
+    """One session that can be gone through: one that fails is shown in status and keeps no other from its turn."""
+    now = now_iso()
     for session in failure_links.waiting(stages.store):
-        if stages.context.guard("gotchas of session", partial(look, session), about=session.session_id, strict=force):
-            return looked
+        look = partial(failure_links.go_through, stages.store, session, now=now)
+        found = stages.context.guard("gotchas of session", look, about=session.session_id, strict=force)
+        if found is not None:
+            return found
     return failure_links.recheck_sessions(stages.store, now=now)
 
 
@@ -246,11 +92,11 @@ def _habits(stages: Stages, force: bool) -> int:
     settings, now = stages.context.config.settings, now_iso()
     if not settings.stages_candidates:
         return 0
-    quiet = "" if force else iso_before(QUIET_S)
     observed = packets.step(stages.store, now=now)
     if observed or stages.context.is_read_for_somebody:
         return observed
-    return habits.step(stages.store, now=now, promoting=settings.stages_promote, quiet_before=quiet)
+    quiet_before = "" if force else iso_before(QUIET_S)
+    return habits.step(stages.store, now=now, promoting=settings.stages_promote, quiet_before=quiet_before)
 
 
 def _digests(stages: Stages, _: bool) -> int:
@@ -261,17 +107,12 @@ def _digests(stages: Stages, _: bool) -> int:
 
 
 def _daily(stages: Stages, _: bool) -> int:
-    """A folder that nobody can write to is told in `csmd status`, and no sync fails by it."""
-    done = 0
-
-    def write() -> bool:
-        nonlocal done
-        done = daily.step(stages.store, stages.context.config.paths.memory, now=now_iso(), here=local_time)
-        return done > 0
-
-    if stages.context.config.settings.stages_daily:
-        stages.context.guard("daily files", write)
-    return done
+    """A folder that cannot be written to is shown in status and fails no sync."""
+    config = stages.context.config
+    if not config.settings.stages_daily:
+        return 0
+    write = partial(daily.step, stages.store, config.paths.memory, now=now_iso(), here=local_time)
+    return stages.context.guard("daily files", write) or 0
 
 
 def _uses(stages: Stages, _: bool) -> int:
@@ -281,18 +122,15 @@ def _uses(stages: Stages, _: bool) -> int:
 
 
 def _topics(stages: Stages, force: bool) -> int:
-    # A dream puts memories aside by the hundred: to look anew after every few would take longer than the dream.
+    # A dream archives memories by the hundred: to look again after every few would take longer than the dream.
     changing = bool(stages.context.backlog) or stages.dreaming.is_under_way
     return topic_tagging.step(stages.store, force=force, reading=changing)
 
 
 #: What follows distillation, in this order: each reads what those before it have written.
 AFTER_DISTILLING: Mapping[str, Step] = {
-    # First, for it is asked for while a compaction is under way.
-    "checkpoints": _checkpoints,
-    "tool words": lambda stages, force: statements.tool_words_step(
-        stages.store, quiet_before=iso_before(0 if force else QUIET_S)
-    ),
+    "checkpoints": _checkpoints,  # first, for it is asked for while a compaction is under way
+    "tool words": _tool_words,
     # Before memories are made: what is one project's is believed in one.
     "worktrees": lambda stages, _: project_identity.step(stages.store, now=now_iso()),
     "speakers": lambda stages, _: speakers.step(stages.store, now=now_iso()),
@@ -311,47 +149,55 @@ GUARDED = ("distill", *AFTER_DISTILLING, "passages", "embed", "threads")
 class Stages:
     """Owns how far the stages have come; only the background thread uses it."""
 
-    def __init__(self, context: Context, reindex: Reindex, dreaming: Dreaming) -> None:
+    def __init__(self, context: Context, dreaming: Dreaming) -> None:
         self.context, self.dreaming = context, dreaming
         self.store: Store = context.store
-        self._reindex = reindex
-        self._through = -1
-        """The store's commits when every stage was through with it."""
-        self._next_look = self._went = 0.0
-        self._eased = 0
-        self._open = False
-        """Whether a session is left that somebody may be at work in."""
+        #: The store's commits when every stage was through with it, and when memory was given back last.
+        self._done_commits, self._released_commits = -1, 0
+        self._next_look = self._last_run = 0.0
+        #: Whether a session is left that somebody may be at work in.
+        self._has_open_session = False
+        self._is_indexed = False
+        #: The provisional turn from which the next sweep goes on.
+        self._provisional = events.FIRST
 
     def step(self, turn: Turn) -> bool:
-        """Distils, believes and embeds what the store holds since they were through; whether it did any but embed."""
+        """Has all stages go through what the store holds since they were through; whether any but embedding found some."""
         now, at_task, guard = turn.now, turn.at_task, self.context.guard
-        stored, began = self.store.commits, time.monotonic()
-        if stored == self._through and now < self._next_look and not at_task:  # a task may bring a model
-            return False
-        if began < self._went + DREAMT_S and self.dreaming.alone_since(self._went) and not at_task:
-            return False
-        self._went = began
-        self._open, rested = False, now >= self._next_look
-        worked = guard("distill", lambda: self.distill() > 0)
+        commits, began = self.store.commits, time.monotonic()
+        if not at_task:  # a task may bring a model
+            if commits == self._done_commits and now < self._next_look:
+                return False
+            if began < self._last_run + DREAMT_S and self.dreaming.alone_since(self._last_run):
+                return False
+        self._last_run = began
+        self._has_open_session, rested = False, now >= self._next_look
+        worked = bool(guard("distill", self.distill))
         for name in AFTER_DISTILLING:
-            worked |= guard(name, lambda name=name: self.carry(name) > 0)  # type: ignore[misc]
+            worked |= bool(guard(name, partial(self.carry, name)))
         if not at_task:  # a task embeds by itself, or was asked not to
-            worked |= guard("passages", lambda: self._reindex.step() > 0)
-            turn.embedded = guard("embed", lambda: self.embed_some() > 0)
-            worked |= not turn.embedded and guard("threads", lambda: self.link_some() > 0)
+            worked |= bool(guard("passages", self.index))
+            turn.embedded = bool(guard("embed", self.embed_some))
+            worked |= not turn.embedded and bool(guard("threads", self.link_some))
         failed = any(what.startswith(GUARDED) for what in list(self.context.trouble))
-        more = self.context.backlog or self.context.stopping
-        through = not (at_task or worked or turn.embedded or self._open or more)
-        # After a rest what was stored behind a burst's back goes back, too.
-        if through and stored - self._eased > (FEW_COMMITS if rested else BURST_COMMITS):
-            through = guard("easing", self._ease)
-        self._through, self._next_look = stored if through else -1, now + (AGAIN_S if failed else LOOK_S)
+        busy = at_task or worked or turn.embedded or self.context.stopping
+        is_done = not (busy or self._has_open_session or self.context.backlog)
+        # After a rest, what was stored since the last burst is given back, too.
+        if is_done and commits - self._released_commits > (FEW_COMMITS if rested else BURST_COMMITS):
+            guard("easing", self._release_memory)
+            is_done = False  # that was a commit, and others may have come meanwhile
+        self._done_commits, self._next_look = commits if is_done else -1, now + (AGAIN_S if failed else LOOK_S)
         return worked
 
-    def _ease(self) -> bool:
-        ease(self.store)
-        self._eased = self.store.commits
-        return False  # which was a commit, and others may have come meanwhile
+    def _release_memory(self) -> None:
+        """Gives memory back to the system: the daemon stays for weeks, and has little to do most of the time.
+
+        What SQLite keeps of pages for the next question, and the allocator of freed memory, would stay for good.
+        """
+        self.store.shrink()
+        gc.collect()
+        _call_allocator("malloc_trim", 0)
+        self._released_commits = self.store.commits
 
     def distill(self) -> int:
         """Distils what is decided, or a part of it when somebody waits; the number of statements."""
@@ -370,56 +216,131 @@ class Stages:
         for session in statements.behind(self.store):
             if self.context.stopping:
                 break
-            if session.path in self.context.half_read or session.path in self.context.backlog:
-                self._open = True  # how it goes on is known already, but not to the store
-                continue
-            if not force and self.context.waits_for_others(session):
-                self._open = True
+            # How a session that is half read goes on is known already, but not to the store.
+            is_half_read = session.path in self.context.half_read or session.path in self.context.backlog
+            if is_half_read or (not force and self.context.waits_for_others(session)):
+                self._has_open_session = True
                 continue
             # A last turn that is still to come (the clock was set back) would keep its session open until it has.
             settled = force or statements.is_settled(session, quiet_before=quiet) or session.last_at > now
-            self._open |= not settled
-            found = 0
-
-            def one(session: Behind = session, settled: bool = settled) -> bool:
-                nonlocal found
-                found = statements.distill(self.store, session, settled=settled)
-                return True
-
-            self.context.guard("distilling session", one, about=session.session_id, strict=force)
-            yield found
+            self._has_open_session |= not settled
+            work = partial(statements.distill, self.store, session, settled=settled)
+            yield self.context.guard("distilling session", work, about=session.session_id, strict=force) or 0
 
     def carry(self, name: str) -> int:
-        """Has one stage go through all that waits, or a part of it when somebody waits; how much was looked at."""
+        """Has one stage go through all that waits, or a part of it when somebody waits; how many rows."""
         total = 0
-        while not self.context.stopping and (looked := AFTER_DISTILLING[name](self, False)):
-            total += looked
+        while not self.context.stopping and (found := AFTER_DISTILLING[name](self, False)):
+            total += found
             if self.context.somebody_waits():
                 break
         return total
 
     def settle(self) -> Iterator[int]:
-        """Has all of them go through what waits until none finds anything; a step at a time, how much was looked at.
+        """Has all of them go through what waits until none finds anything; after each step how many rows.
 
         While a session is at work there is always more: what was there at first is gone through, the rest follows in
         the background.
         """
         for passed in range(MOST_PASSES):
-            found = 0
+            total = 0
             for name, step in AFTER_DISTILLING.items():
-                while looked := step(self, True):
-                    found += looked
-                    yield looked
+                while found := step(self, True):
+                    total += found
+                    yield found
                     # A day's file is written anew for each line of a session at work.
                     if (passed or name == "daily") and self.context.somebody_waits():
                         break
-            if not found:
+            if not total:
                 return
 
     def embed_some(self) -> int:
-        """Embeds one small batch: memories before passages; 0 when nothing waits or no model is there."""
-        return embed_waiting(self.context, rows_at_once=EMBED_TEXTS)
+        """Embeds the next rows, memories before passages; how many, 0 when nothing waits or no model is there."""
+        store, name = self.store, self.context.model_name()
+        if name is None:
+            return 0
+        model = store.read(lambda rows: vectors.model_seq(rows, name))
+        if not store.read(lambda rows: vectors.has_waiting(rows, model)):
+            return 0
+        if model is None:
+            dim = len(self.context.embedder.embed(["dimension"], deadline_s=None)[0])
+            model = store.write(lambda rows: vectors.ensure_model(rows, name, dim, now=now_iso()))
+        for kind in vectors.KINDS:
+            if waiting := store.read(partial(vectors.backlog, kind=kind, model=model, limit=EMBED_TEXTS)):
+                self._embed(kind, model, waiting)
+                return len(waiting)
+        return 0
+
+    def _embed(self, kind: str, model: int, waiting: list[tuple[int, int, str]]) -> None:
+        parts = [(seq, project, *part) for seq, project, text in waiting for part in _parts(kind, text)]
+        made: list[tuple[int, int, int, int, bytes]] = []
+        for start in range(0, len(parts), EMBED_TEXTS):
+            batch = parts[start : start + EMBED_TEXTS]
+            found = self.context.embedder.embed([text for *_, text in batch], deadline_s=None)
+            made += [(*row[:4], vector) for row, vector in zip(batch, found, strict=True)]
+        reached, texts = waiting[-1][0], {seq: text for seq, _, text in waiting}
+        self.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached, said=texts))
 
     def link_some(self) -> int:
         """Links the next passages into their threads, after their vectors where a model is there; 0 when none waits."""
         return threads.step(self.store, model=self.context.model_name())
+
+    # --- stores of before passages
+
+    def index(self) -> int:
+        """Indexes passages of turns for a moment, or until somebody waits; how many turns or parts."""
+        total, until = 0, time.monotonic() + SLICE_S
+        while not self.context.stopping and (done := self.index_some()):
+            total += done
+            if time.monotonic() >= until or self.context.somebody_waits():
+                break
+        return total
+
+    def index_some(self) -> int:
+        """Gives turns that were stored before there were passages theirs, then takes down the index of turns; one write.
+
+        0 when nothing is left to be done now. StoreError where the disk has no room for it.
+        """
+        if self._is_indexed:
+            return 0
+        store, name = self.store, self.context.model_name()
+        filled, until = store.read(passages.progress)
+        if filled < until:
+            if not filled:
+                self._check_room()
+            return store.write(passages.fill)
+        if name and store.read(lambda rows: vectors.has_waiting(rows, vectors.model_seq(rows, name))):
+            return 0
+        done = store.write(passages.drop_turn_index)
+        self._is_indexed = not done
+        return done
+
+    def _check_room(self) -> None:
+        needed = self.store.read(passages.room_needed) + FREE_BYTES
+        free = shutil.disk_usage(self.store.path.parent).free
+        if free < needed:
+            raise StoreError(
+                f"past sessions are not indexed anew: that takes {needed / MB:.0f} MB free on the disk of "
+                f"{self.store.path.parent}, and {free / MB:.0f} MB are; search goes on as before, and it is tried again",
+                hint="free some space on that disk",
+            )
+
+    # --- turns that only a hook reported
+
+    def close_provisional(self) -> None:
+        """Ends the wait of provisional turns that the transcript has passed by, some in each sweep."""
+        before = iso_before(PROVISIONAL_S)
+        for _ in range(PARTS):
+            part = partial(events.expired_provisional, before=before, after=self._provisional, most=LOOKED_AT)
+            over, self._provisional = self.store.read(part)
+            if over:
+                self.store.write(partial(events.close_provisional, seqs=over))
+            if self._provisional == events.FIRST:
+                break
+
+
+def _parts(kind: str, text: str) -> list[tuple[int, int, str]]:
+    """(start, end, what is embedded) of a row's parts: a passage is short enough to be one, its words in one line."""
+    if kind == "passage":
+        return [(0, len(text), " ".join(text.split()))]
+    return [(start, end, text[start:end]) for start, end in prose.chunks(text, limit=PART_CHARACTERS)[:MOST_PARTS]]

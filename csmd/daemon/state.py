@@ -18,7 +18,7 @@ from csmd.config import Config, started_by
 from csmd.daemon import health, housekeeping
 from csmd.daemon.context import iso
 from csmd.daemon.jobs import Background
-from csmd.daemon.watch import Watch
+from csmd.daemon.reading import Watch
 from csmd.dream import page_edits
 from csmd.errors import StoreError
 from csmd.hosts.claude import environment, registration

@@ -1,33 +1,35 @@
 """Work that somebody waits for: import, sync, model, export, purge, scan, backup.
 
-`csmd import` tells by what lies there what it is given: what `csmd export` wrote, a memory directory, or transcripts.
+A task is a kind and a generator from a table. The generator gives what is new of its progress after each batch, and its
+result at the end.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import stat
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal, TypeVar
 
 from csmd import cache, wire
 from csmd.capture import project_identity, transcripts
 from csmd.config import child_environment, spool_places
-from csmd.daemon import backlog, housekeeping, reading
-from csmd.daemon.backlog import Past
-from csmd.daemon.context import Context, Task, carry_out, local_time, now_iso
-from csmd.daemon.dreaming import Dreaming, Edited
+from csmd.daemon import housekeeping, reading
+from csmd.daemon.context import Context, Progress, Task, Work, carry_out, local_time, now_iso
+from csmd.daemon.dreaming import Dreaming
 from csmd.daemon.housekeeping import InstructionRefresh
+from csmd.daemon.reading import PastSession
 from csmd.daemon.scheduler import REST, Turn
-from csmd.daemon.stages import Reindex, Stages
+from csmd.daemon.stages import Stages
 from csmd.dream import daily, transfer
 from csmd.embedding import supervisor
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable, StoreError
@@ -50,153 +52,105 @@ from csmd.store import (
     workspaces,
 )
 from csmd.store.purge import Plan
-from csmd.store.sqlite import Rows
 
-#: What an import of transcripts counts, and another one has none of.
-NO_TURNS = {"files": 0, "turns_new": 0, "turns_known": 0, "bad_lines": 0, "redactions": 0}
-
-
-def read_brought(context: Context, job: Task) -> Generator[None, None, bool]:
-    """Takes in memories where the job's path holds such; False, and nothing done, where it holds transcripts."""
-    path = Path(job.path)
-    memories = transfer.find_file(path)
-    if memories is not None:
-        with transfer.open_file(memories) as file:
-            yield from _parcel(context, job, file)
-        return True
-    notes = transfer.find_notes(path)
-    if notes:
-        yield from _notes(context, job, notes)
-    return bool(notes)
-
-
-def _parcel(context: Context, job: Task, file: BinaryIO) -> Iterator[None]:
-    taken = transfer.Taken()
-    vouched = bool(job.order.get("by_person"))
-    named = str(job.order.get("project") or job.order.get("asking") or "")
-    here = project_identity.marked(project_identity.identified(named)) if named else None
-    for done in transfer.import_memories(context.store, file, vouched=vouched, now=now_iso(), taken=taken, here=here):
-        job.progress.update(step="taking in memories", done=done)
-        go_on(context)
-        yield
-    job.result.update(
-        {**NO_TURNS, "files": 1, "redactions": taken.redactions.total(), "memories_known": taken.known,
-         "forgotten": taken.forgotten, "lowered": taken.lowered, "vouched": taken.vouched,
-         "placed": [{"was": was, "is": now, "remote": remote, "memories": number}
-                    for (was, now, remote), number in sorted(taken.placed.items())]}
-    )  # fmt: skip
-
-
-def _notes(context: Context, job: Task, notes: list[Path]) -> Iterator[None]:
-    taken = transfer.NotesTaken()
-    project = _project(context, job, notes[0].parent)
-    for done in transfer.import_notes(context.store, notes, project=project, now=now_iso(), taken=taken):
-        job.progress.update(step="reading notes", done=done, total=len(notes))
-        go_on(context)
-        yield
-    job.result.update(
-        {**NO_TURNS, "files": taken.files, "redactions": taken.redactions.total(), "memories_known": taken.known,
-         "forgotten": taken.forgotten, "problems": taken.problems}
-    )  # fmt: skip
-
-
-def _project(context: Context, job: Task, folder: Path) -> int:
-    """The project that notes are about: the one that is named, else the one whose memory directory it is."""
-    named = str(job.order.get("project", ""))
-    if named:
-        place = project_identity.identified(named)
-        return context.store.write(lambda rows: projects.ensure(rows, project_identity.marked(place), now=now_iso()))
-    whose = folder.parent.name if folder.name == "memory" else folder.name
-
-    def known(rows: Rows) -> set[int]:
-        return {seq for path, seq in workspaces.directories(rows) if environment.folder_name(path) == whose}
-
-    found = context.store.read(known)
-    if len(found) != 1:
-        raise BadInput(
-            f"{folder}: which project are these notes about?", hint="name it: csmd import DIR --project PATH"
-        )
-    return found.pop()
-
-
-# --- out
-
-
-def write_export(context: Context, job: Task) -> Iterator[None]:
-    """Writes the memories of the job's places into its directory, which is made, or empty, or holds an earlier export."""
-    began, directory = time.monotonic(), Path(job.path)
-    _make_room(directory)
-    total = 0
-    for total in transfer.export_memories(context.store, directory, job.order["places"]):
-        job.progress.update(step="writing", done=total)
-        go_on(context)
-        yield
-    every, forgotten = context.store.read(
-        lambda rows: (len(exports.seqs(rows, None)), tombstones.count_forgotten(rows))
-    )
-    job.result.update(
-        path=str(directory / transfer.NAME), memories=total, project=job.order["project"], elsewhere=every - total,
-        forgotten=forgotten, took_s=round(time.monotonic() - began, 3), degraded=[],
-    )  # fmt: skip
-
-
-def _make_room(directory: Path) -> None:
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        info = directory.lstat()
-        beside = sorted(one.name for one in directory.iterdir() if one.name != transfer.NAME)
-    except OSError as error:
-        raise ConfigError(f"{directory}: {error.strerror}", hint="name a directory that you can write to") from error
-    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
-        raise ConfigError(f"{directory} is not a directory of yours", hint="name another one")
-    if beside and not (directory / transfer.NAME).is_file():
-        raise ConfigError(f"{directory} is not empty: {beside[0]} is in it", hint="name an empty or a new directory")
-    files.make_private(directory)
-
-
-#: How long a task, and within it the search in files, may take the background thread before others have their turn.
+T = TypeVar("T")
+#: Batches that come to a value.
+Batches = Generator[Progress, None, T]
+#: How long a task, and within it the search in files, works before others have their turn.
 SLICE_S = SEARCH_S = 0.2
-#: Sessions whose ids are searched for in the assistant's files.
-MOST_NAMES = 100
-#: How often the write-ahead log is tried to be emptied while a reader is at work.
-CLEANSE_TRIES = 50
-Steps = Generator[None, None, dict[str, Any]]
+#: How long a new model may take to load.
+FIRST_TEXT_S = 60.0
+NO_MODEL = "vectors: no embedding model is installed (csmd model fetch)"
+#: What is counted of the transcripts that a task reads.
+COUNTED = ("turns_new", "turns_known", "bad_lines", "redactions")
 
 
-def purge_batches(context: Context, job: Task) -> Iterator[None]:
-    """Does a purge, or with `dry_run` says what it would do; without a plan it finishes one that was broken off."""
-    started = time.monotonic()
-    plan: Plan | None = job.order.get("plan")
-    there: dict[str, Any] = {"hosts": [], "texts": []}
-    if plan is not None:
-        if not job.order.get("dry_run"):
-            reading.replay(context)
-        job.progress.update(step="transcripts")
-        names = [] if plan.texts else (plan.sessions or plan.turns)[:MOST_NAMES]
-        there = yield from _look(context, plan.texts or plan.probes, names, own=[], hosts=_host_places(context))
-        counts = context.store.read(lambda rows: purge.plan_counts(rows, plan))
-        job.result.update(what=plan.what, about=plan.about, counts=counts, hosts=there["hosts"])
-        if job.order.get("dry_run"):
-            copies = purge_files.copies(context.config.paths.home, context.config.paths.log_dir)
-            job.result.update(
-                places=context.store.read(lambda rows: purge.plan_places(rows, plan, seen=job.order["seen"])),
-                backups=len(copies),
-            )
+class Tasks:
+    """Owns the task under way; the background thread steps it."""
+
+    def __init__(
+        self, context: Context, *, stages: Stages, dreaming: Dreaming, instructions: InstructionRefresh
+    ) -> None:
+        self._context, self._stages, self._dreaming, self._instructions = context, stages, dreaming, instructions
+        self._batches: Generator[None] | None = None
+        self._kinds: Mapping[str, Callable[[Task], Work]] = {
+            "import": self._take_in, "sync": self._take_in, "undo": dreaming.undo,
+            "model": partial(_use_model, context), "export": partial(_export, context),
+            "purge": partial(_purge, context), "scan": partial(_scan, context), "backup": partial(_back_up, context),
+        }  # fmt: skip
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether somebody waits for a task that was begun."""
+        return self._batches is not None
+
+    def step(self, turn: Turn) -> None:
+        """Does batches of the task under way for a moment, or of the next one; the turn notes whether there was one."""
+        context = self._context
+        if self._batches is None and (task := context.take_task()):
+            self._batches = carry_out(context, task, self._kinds[task.kind](task))
+        if self._batches is None:
             return
-        found = (yield from _variants(context, job, plan)) | set(there["texts"] if plan.texts else ())
-        key, now = context.store.hash_key, now_iso()
-        context.store.write(lambda rows: purge.add_tombstones(rows, plan, sorted(found), key=key, now=now))
-    yield from _honour(context, job)
-    job.progress.update(step="files")
-    job.result.update(_purge_files(context, plan))
-    while daily.withdraw(context.store, context.config.paths.memory, now=now_iso(), here=local_time):
-        yield
-    yield from cleanse(context, job)
-    context.store.write(purge.end)
-    if plan is not None:
-        job.progress.update(step="checking")
-        left = yield from _look(context, plan.probes, [], own=_own_places(context), hosts=[])
-        job.result.update(left=left["left"], took_s=round(time.monotonic() - started, 3))
+        turn.at_task, began = True, time.monotonic()
+        try:
+            next(self._batches)
+            # Of thousands of short sessions many fit between two looks at what else there is.
+            while not (context.hinted or context.stopping) and time.monotonic() - began < SLICE_S:
+                next(self._batches)
+        except StopIteration:
+            self._batches = context.reads = None
+
+    def close(self) -> None:
+        """Ends the task under way as it is: the lock that it holds is left."""
+        if self._batches is not None:
+            self._batches.close()
+
+    def _take_in(self, task: Task) -> Work:
+        """Imports what lies at the task's path, or syncs; then brings every stage up to date."""
+        context, began = self._context, time.monotonic()
+        before = context.store.read(activity.counts)
+        result = (yield from _import_memories(context, task)) if task.kind == "import" else None
+        paths: list[str] = []
+        if result is None:
+            result, paths = yield from _read_transcripts(context, task)
+        self._instructions.sweep()
+        # Whoever syncs has every transcript read by now; an import reads what is elsewhere.
+        pages = self._dreaming.pages
+        context.guard("pages", pages.read if task.kind == "sync" else pages.read_settled)
+        yield {"step": "distilling"}
+        for _ in chain(self._stages.distilling(force=True), self._stages.settle()):
+            yield None
+        if task.kind == "sync":
+            yield from _repeated("indexing", lambda: context.guard("passages", self._stages.index_some) or 0)
+        degraded = (yield from self._embed()) if task.with_vectors else []
+        context.store.checkpoint(truncate=True)
+        after = context.store.read(activity.counts)
+        read = {f"transcript {path}" for path in paths}
+        trouble = [
+            f"{what}: {why}"
+            for what, why in sorted(context.trouble.items())
+            if what in read or what.startswith(("distilling", "spooled", "passages"))
+        ]
+        return {
+            **result,
+            "memories_new": after["memories"] - before["memories"],
+            "vectors": after["vectors"] - before["vectors"],
+            "took_s": _seconds_since(began),
+            "degraded": [*trouble, *degraded],
+        }
+
+    def _embed(self) -> Batches[list[str]]:
+        """Embeds and links what waits; what hindered it."""
+        store, name = self._context.store, self._context.model_name()
+        if name is not None:
+            total = store.read(lambda rows: vectors.count_waiting(rows, vectors.model_seq(rows, name)))
+            try:
+                yield from _repeated("embedding", self._stages.embed_some, total)
+            except EmbeddingUnavailable as error:
+                return [f"vectors: {error.what}"]
+        total = store.read(lambda rows: threads.waiting(rows, model=name))
+        yield from _repeated("linking", self._stages.link_some, total)
+        return [] if name else [NO_MODEL]
 
 
 def resume_purge(context: Context) -> None:
@@ -205,67 +159,275 @@ def resume_purge(context: Context) -> None:
         context.submit(Task(kind="purge"))
 
 
-def _variants(context: Context, job: Task, plan: Plan) -> Generator[None, None, set[str]]:
+def _repeated(step: str, batch: Callable[[], int], total: int = 0) -> Batches[None]:
+    """Does batches until one finds nothing; each gives how many rows it went through, of about `total`."""
+    done = 0
+    while found := batch():
+        done += found
+        yield {"step": step, "done": done, "total": max(done, total)}
+
+
+def _seconds_since(began: float) -> float:
+    return round(time.monotonic() - began, 3)
+
+
+# --- import and sync
+
+
+def _import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | None]:
+    """Imports exported memories or notes; None, and nothing done, where the task's path holds transcripts."""
+    path = Path(task.path)
+    if exported := transfer.find_file(path):
+        with transfer.open_file(exported) as file:
+            project = task.order.get("project") or task.order.get("asking")
+            taken = transfer.Taken()
+            for done in transfer.import_memories(
+                context.store, file, vouched=bool(task.order.get("by_person")), now=now_iso(), taken=taken,
+                here=project_identity.marked(project_identity.identified(project)) if project else None,
+            ):  # fmt: skip
+                yield {"step": "taking in memories", "done": done}
+        placed = [
+            {"was": was, "is": now, "remote": remote, "memories": number}
+            for (was, now, remote), number in sorted(taken.placed.items())
+        ]
+        more = {"lowered": taken.lowered, "vouched": taken.vouched, "placed": placed}
+        return _imported(1, taken) | more
+    if notes := transfer.find_notes(path):
+        found, about = transfer.NotesTaken(), _project_of_notes(context, task, notes[0].parent)
+        for done in transfer.import_notes(context.store, notes, project=about, now=now_iso(), taken=found):
+            yield {"step": "reading notes", "done": done, "total": len(notes)}
+        return _imported(found.files, found) | {"problems": found.problems}
+    return None
+
+
+def _imported(number: int, taken: transfer.Taken | transfer.NotesTaken) -> dict[str, Any]:
+    """What is told of an import without transcripts."""
+    return {
+        "files": number, **dict.fromkeys(COUNTED, 0), "redactions": taken.redactions.total(),
+        "memories_known": taken.known, "forgotten": taken.forgotten,
+    }  # fmt: skip
+
+
+def _project_of_notes(context: Context, task: Task, folder: Path) -> int:
+    """The project that notes are about: the one that is named, else the one whose memory directory it is."""
+    if named := task.order.get("project"):
+        place = project_identity.marked(project_identity.identified(named))
+        return context.store.write(lambda rows: projects.ensure(rows, place, now=now_iso()))
+    name = folder.parent.name if folder.name == "memory" else folder.name
+    directories = context.store.read(workspaces.directories)
+    found = {seq for path, seq in directories if environment.folder_name(path) == name}
+    if len(found) != 1:
+        raise BadInput(
+            f"{folder}: which project are these notes about?", hint="name it: csmd import DIR --project PATH"
+        )
+    return found.pop()
+
+
+def _read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, Any], list[str]]]:
+    """Reads every transcript that the task is about; what they brought, and their paths."""
+    reading.replay(context)
+    sessions, later = _sessions(context, task)
+    counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
+    paths, bytes_read, began = [], 0, time.monotonic()
+    for number, session in enumerate(sessions):
+        project = session.project.rpartition("/")[2]
+        for file in session.files:
+            more = True
+            while more:
+                report = reading.look_at(context, Path(file.path), strict=True, most_pieces=1)
+                counts.update({name: getattr(report, name) for name in COUNTED})
+                bytes_read, more = bytes_read + report.bytes_read, report.more
+                yield {
+                    "step": "reading", "done": number, "total": len(sessions), "project": project, "bytes": bytes_read,
+                }  # fmt: skip
+            context.backlog.drop(file.path)
+            paths.append(file.path)
+    task.progress.update(done=len(sessions), total=len(sessions))
+    result: dict[str, Any] = {"files": len(paths), **counts}
+    if task.recent:
+        reading.fill_backlog(context, later)
+        # In the background there are rests between: until it is under way, that is its pace.
+        context.backlog.note(read=bytes_read, took_s=(time.monotonic() - began) * (1 + REST))
+        result["left"] = context.backlog.shown()
+    return result, paths
+
+
+def _sessions(context: Context, task: Task) -> tuple[list[PastSession], list[PastSession]]:
+    """The sessions that a task reads, and those of the rest that have grown, which are left to the background."""
+    if task.kind == "import":
+        root = task.path if Path(task.path).is_dir() else str(Path(task.path).parent)
+        return reading.newest_first(transcripts.listed(Path(task.path)), [root]), []
+    roots = [str(root) for root in context.roots()]
+    known = context.store.read(cursors.file_positions)
+    found = {file.path: file for root in roots for file in transcripts.listed(Path(root))}
+    for path in [*map(str, context.take_hints()), *known]:
+        if path not in found and (file := transcripts.look(path)):
+            found[path] = file
+    sessions = reading.newest_first(found.values(), roots)
+    if not task.recent:
+        return sessions, []
+    later = [
+        replace(session, files=grown)
+        for session in sessions
+        if session.rank >= task.recent
+        and (grown := tuple(file for file in session.files if transcripts.has_grown(file, known)))
+    ]
+    return [session for session in sessions if session.rank < task.recent], later
+
+
+# --- model, backup, export
+
+
+def _use_model(context: Context, task: Task) -> Work:
+    """Copies a model in and works with it; here, so that no batch of the background's is under way with the old one."""
+    config, name = context.config, str(task.order.get("name", ""))
+    yield {"step": "copying"}
+    directory = supervisor.add_model(Path(task.path), config.paths.models, name=name or config.settings.embed_model)
+    supervisor.choose(config.paths.models, name)
+    context.embedder.use(directory)
+    yield {"step": "loading"}
+    try:
+        dim = len(context.embedder.embed(["a first text"], deadline_s=FIRST_TEXT_S)[0])
+    except EmbeddingUnavailable as error:
+        raise ConfigError(f"the model in {task.path} does not load: {error.what}", hint=error.hint) from error
+    return {"model": supervisor.model_identity(directory), "dim": dim}
+
+
+def _back_up(context: Context, task: Task) -> Work:
+    yield {"step": "copying"}
+    return housekeeping.make_backup(context, Path(task.path) if task.path else None)
+
+
+def _export(context: Context, task: Task) -> Work:
+    """Writes the memories of the task's places into its directory, which is made, or empty, or holds an earlier export."""
+    began, directory, total = time.monotonic(), Path(task.path), 0
+    _prepare_directory(directory)
+    for total in transfer.export_memories(context.store, directory, task.order["places"]):
+        yield {"step": "writing", "done": total}
+    every, forgotten = context.store.read(
+        lambda rows: (len(exports.seqs(rows, None)), tombstones.count_forgotten(rows))
+    )
+    return {
+        "path": str(directory / transfer.NAME), "memories": total, "project": task.order["project"],
+        "elsewhere": every - total, "forgotten": forgotten, "took_s": _seconds_since(began), "degraded": [],
+    }  # fmt: skip
+
+
+def _prepare_directory(directory: Path) -> None:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        info = directory.lstat()
+        others = sorted(path.name for path in directory.iterdir() if path.name != transfer.NAME)
+    except OSError as error:
+        raise ConfigError(f"{directory}: {error.strerror}", hint="name a directory that you can write to") from error
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
+        raise ConfigError(f"{directory} is not a directory of yours", hint="name another one")
+    if others and not (directory / transfer.NAME).is_file():
+        raise ConfigError(f"{directory} is not empty: {others[0]} is in it", hint="name an empty or a new directory")
+    files.make_private(directory)
+
+
+# --- purge
+
+#: Sessions whose ids are searched for in the assistant's files.
+MOST_NAMES = 100
+#: How often the write-ahead log is tried to be emptied while a reader is at work.
+CLEANSE_TRIES = 50
+
+
+def _purge(context: Context, task: Task) -> Work:
+    """Does a purge, or with `dry_run` says what it would do; without a plan it finishes one that was broken off."""
+    began, store, paths = time.monotonic(), context.store, context.config.paths
+    plan: Plan | None = task.order.get("plan")
+    result: dict[str, Any] = {}
+    if plan is not None:
+        is_dry = task.order.get("dry_run")
+        if not is_dry:
+            reading.replay(context)
+        yield {"step": "transcripts"}
+        names = [] if plan.texts else (plan.sessions or plan.turns)[:MOST_NAMES]
+        elsewhere = yield from _search_files(plan.texts or plan.probes, names, hosts=_host_places(context))
+        counts = store.read(lambda rows: purge.plan_counts(rows, plan))
+        result = {"what": plan.what, "about": plan.about, "counts": counts, "hosts": elsewhere["hosts"]}
+        if is_dry:
+            places = store.read(lambda rows: purge.plan_places(rows, plan, seen=task.order["seen"]))
+            return {**result, "places": places, "backups": len(purge_files.copies(paths.home, paths.log_dir))}
+        texts = (yield from _variants(context, plan)) | set(elsewhere["texts"] if plan.texts else ())
+        key, now = store.hash_key, now_iso()
+        store.write(lambda rows: purge.add_tombstones(rows, plan, sorted(texts), key=key, now=now))
+    yield from _purge_rows(context)
+    yield {"step": "files"}
+    result |= _purge_files(context, plan)
+    while daily.withdraw(store, paths.memory, now=now_iso(), here=local_time):
+        yield None
+    yield from _cleanse(context)
+    store.write(purge.end)
+    if plan is not None:
+        yield {"step": "checking"}
+        left = yield from _search_files(plan.probes, [], own=_own_places(context))
+        result |= {"left": left["left"], "took_s": _seconds_since(began)}
+    return result
+
+
+def _walk(part: Callable[[int], tuple[int | None, T]]) -> Iterator[T]:
+    """Goes through rows part by part; each takes a row key, and gives the key to go on from, None at the end."""
+    after: int | None = 0
+    while after is not None:
+        after, found = part(after)
+        yield found
+
+
+def _variants(context: Context, plan: Plan) -> Batches[set[str]]:
     """The texts as they stand in the store, in whole words: by these they are known when they come back."""
-    needles = [Needle(said) for said in plan.texts]
-    found: set[str] = set()
-    for number, (table, column) in enumerate(text_columns.WAYS):
-        job.progress.update(step="searching", done=number, total=len(text_columns.WAYS))
-        after: int | None = 0
-        while needles and after is not None:
-            go_on(context)
-            part = (needles, table, column, after)
-            after, more = context.store.read(lambda rows, part=part: purge.variants(rows, *part))  # type: ignore[misc]
-            found |= more
-            yield
+    needles, found = [Needle(text) for text in plan.texts], set[str]()
+
+    def part(table: str, column: str, after: int) -> tuple[int | None, set[str]]:
+        return context.store.read(lambda rows: purge.variants(rows, needles, table, column, after))
+
+    for number, (table, column) in enumerate(text_columns.WAYS if needles else ()):
+        for texts in _walk(partial(part, table, column)):
+            found |= texts
+            yield {"step": "searching", "done": number, "total": len(text_columns.WAYS)}
     return found
 
 
-def _honour(context: Context, job: Task) -> Iterator[None]:
+def _purge_rows(context: Context) -> Batches[None]:
     key = context.store.hash_key
-    for number, one in enumerate(purge.PASSES):
-        job.progress.update(step="purging", done=number, total=len(purge.PASSES))
-        after: int | None = 0
-        while after is not None:
-            go_on(context)
-            after, _ = context.store.write(lambda rows, one=one, after=after: one(rows, key, after))  # type: ignore[misc]
-            yield
+
+    def part(run: purge.Pass, after: int) -> tuple[int | None, int]:
+        return context.store.write(lambda rows: run(rows, key, after))
+
+    for number, run in enumerate(purge.PASSES):
+        for _ in _walk(partial(part, run)):
+            yield {"step": "purging", "done": number, "total": len(purge.PASSES)}
 
 
 def _purge_files(context: Context, plan: Plan | None) -> dict[str, Any]:
-    paths, key = context.config.paths, context.store.hash_key
-    marks = context.store.read(lambda rows: tombstones.marks(rows, key))
-    needles = [Needle(said) for said in (plan.texts or plan.probes)] if plan else []
+    paths, store, key = context.config.paths, context.store, context.store.hash_key
+    marks = store.read(lambda rows: tombstones.marks(rows, key))
+    needles = [Needle(text) for text in (plan.texts or plan.probes)] if plan else []
     everything = plan is None or plan.what != "text"
 
     def purged(kind: Literal["turn", "session", "memory"], names: Sequence[str]) -> set[str]:
         if kind == "memory":
-            return set(context.store.read(lambda rows: markdown_pages.missing_lines(rows, names)))
-        return set(context.store.read(lambda rows: tombstones.purged_names(rows, kind, names, key=key)))
+            return set(store.read(lambda rows: markdown_pages.missing_lines(rows, names)))
+        return set(store.read(lambda rows: tombstones.purged_names(rows, kind, names, key=key)))
 
     done = purge_files.purge(paths.home, paths.log_dir, marks, needles, purged=purged, everything=everything)
     return {"files_removed": done.removed, "files_rewritten": done.rewritten, "files_kept": done.kept}
 
 
-def cleanse(context: Context, job: Task) -> Iterator[None]:
+def _cleanse(context: Context) -> Batches[None]:
     """Rewrites the database file, which waits for whoever reads, and empties what functions keep of its texts."""
-    job.progress.update(step="cleaning")
     for _ in range(CLEANSE_TRIES):
-        go_on(context)
+        yield {"step": "cleaning"}
         if context.store.cleanse():
             cache.clear()
             return
-        yield
     raise StoreError(
         "the write-ahead log could not be emptied: something reads the database all the time",
         hint="close what has csmd.db open, then `csmd restart`: the purge is finished by it",
     )
-
-
-def go_on(context: Context) -> None:
-    """Breaks off where the daemon is to end."""
-    if context.stopping:
-        raise StoreError("the daemon is stopping", hint="it goes on with this when it is started again")
 
 
 def _own_places(context: Context) -> list[Path]:
@@ -279,390 +441,132 @@ def _host_places(context: Context) -> list[Path]:
     return [path for folder in context.config.assistant_dirs for path in transcript.places(folder) if path.exists()]
 
 
-def _look(
-    context: Context, texts: Sequence[str], names: Sequence[str], *, own: Sequence[Path], hosts: Sequence[Path]
-) -> Steps:
-    """Has another process search in files; what it says."""
+def _search_files(
+    texts: Sequence[str], names: Sequence[str], *, own: Sequence[Path] = (), hosts: Sequence[Path] = ()
+) -> Batches[dict[str, Any]]:
+    """Has another process search in files; its answer (`csmd.store.purge_files`)."""
     if not texts and not names:
         return {"left": [], "hosts": [], "texts": []}
-    asked = {"texts": list(texts), "names": list(names), "own": [str(p) for p in own], "hosts": [str(p) for p in hosts]}
+    query = {"texts": [*texts], "names": [*names], "own": [*map(str, own)], "hosts": [*map(str, hosts)]}
     command = [sys.executable, "-P", "-m", "csmd.store.purge_files"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=child_environment()) as child:
-        said: bytes | None = wire.dumps(asked).encode("utf-8", "replace")
-        while True:
-            try:
-                answer, _ = child.communicate(said, timeout=SEARCH_S)
-                break
-            except subprocess.TimeoutExpired:
-                said = None  # it was handed over
-                if context.stopping:
-                    child.kill()
-                yield
+        data: bytes | None = wire.dumps(query).encode("utf-8", "replace")
+        try:
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    answer, _ = child.communicate(data, timeout=SEARCH_S)
+                    break
+                data = None  # it was handed over
+                yield None
+        finally:
+            child.kill()  # where the daemon stops meanwhile
     if child.returncode:
-        go_on(context)
         raise StoreError("the search in files failed", hint="run it again")
     found: dict[str, Any] = wire.loads(answer)
     return found
 
 
+# --- scan
+
 #: Places that are listed one by one; the others are counted.
 LISTED = 500
 #: Lines of a transcript between two looks at what else is due.
 LINES_AT_ONCE = 2000
+#: What a scan found, and how many places it changed.
+Found = tuple[list[dict[str, Any]], int]
 
 
-def scan(context: Context, job: Task) -> Iterator[None]:
-    """Looks through the database, csmd's files and, when asked, the assistant's transcripts."""
-    started = time.monotonic()
-    fix, report = bool(job.order.get("fix")), _Report()
+def _scan(context: Context, task: Task) -> Work:
+    """Looks for secrets in the database, csmd's files and, when asked, the assistant's transcripts; `fix` redacts csmd's."""
+    began, fix = time.monotonic(), bool(task.order.get("fix"))
     if fix:
         reading.replay(context)
-    for number, (table, column) in enumerate(text_columns.WAYS):
-        job.progress.update(step="scanning", done=number, total=len(text_columns.WAYS))
-        yield from _column(context, table, column, report, fix=fix)
-    job.progress.update(step="files")
-    _files(context, report, fix=fix)
-    yield
-    if fix and report.fixed:
-        yield from cleanse(context, job)
-    if job.order.get("transcripts"):
-        yield from _transcripts(context, job, report)
-    job.result.update(
-        secrets=sum(report.kinds.values()),
-        kinds=dict(sorted(report.kinds.items())),
-        found=report.found[:LISTED],
-        more=max(0, len(report.found) - LISTED),
-        fixed=report.fixed,
-        transcripts=report.transcripts,
-        degraded=report.degraded,
-        took_s=round(time.monotonic() - started, 3),
-    )
+    found, fixed = yield from _scan_database(context, fix=fix)
+    yield {"step": "files"}
+    degraded: list[str] = []
+    in_files, changed = _scan_files(context, degraded, fix=fix)
+    found, fixed = found + in_files, fixed + changed
+    yield None
+    if fixed:
+        yield from _cleanse(context)
+    elsewhere = (yield from _scan_transcripts(context)) if task.order.get("transcripts") else []
+    kinds: Counter[str] = Counter()
+    for secret in found:
+        kinds[secret["kind"]] += secret["count"]
+    return {
+        "secrets": kinds.total(), "kinds": dict(sorted(kinds.items())), "found": found[:LISTED],
+        "more": max(0, len(found) - LISTED), "fixed": fixed, "transcripts": elsewhere, "degraded": degraded,
+        "took_s": _seconds_since(began),
+    }  # fmt: skip
 
 
-class _Report:
-    """What a scan has found so far."""
-
-    def __init__(self) -> None:
-        self.kinds: Counter[str] = Counter()
-        self.found: list[dict[str, Any]] = []
-        self.fixed = 0
-        self.transcripts: list[dict[str, Any]] = []
-        self.degraded: list[str] = []
-
-    def add(self, secrets: list[purge_files.Secret], **where: str) -> None:
-        """Notes what one text holds."""
-        for secret in secrets:
-            self.kinds[secret.kind] += secret.count
-            self.found.append({**where, **asdict(secret)})
-
-
-def _redact(said: str) -> tuple[str, dict[str, int]]:
-    counts: Counter[str] = Counter()
-    return redaction.redact(said, counts), dict(counts)
-
-
-def _column(context: Context, table: str, column: str, report: _Report, *, fix: bool) -> Iterator[None]:
-    if text_columns.WAYS[table, column] in text_columns.OF_PATHS:
-        return  # paths of transcripts are kept as they are: a cursor has to find its file again
+def _scan_database(context: Context, *, fix: bool) -> Batches[Found]:
     store, key = context.store, context.store.hash_key
-    after: int | None = 0
-    while after is not None:
-        go_on(context)
-        start = after
-        part = store.read(lambda rows, start=start: purge.texts_after(rows, table, column, start))  # type: ignore[misc]
-        for seq, said in part:
-            redacted, kinds = _redact(said)
-            if not kinds:
-                continue
-            ident, session = store.read(lambda rows, seq=seq: purge_files.place_of_secret(rows, table, seq))  # type: ignore[misc]
-            secrets = purge_files.secrets_in(said, _redact, key)
-            report.add(secrets, table=table, column=column, id=ident, session=session)
-            if fix:
-                store.write(
-                    lambda rows, seq=seq, new=redacted: purge.change(  # type: ignore[misc]
-                        rows, table, column, seq, new, key, in_place=True
-                    )
-                )
-                report.fixed += 1
-        after = part[-1][0] if part else None
-        yield
+    found: list[dict[str, Any]] = []
+    fixed = 0
+    for number, (table, column) in enumerate(text_columns.WAYS):
+        yield {"step": "scanning", "done": number, "total": len(text_columns.WAYS)}
+        if text_columns.WAYS[table, column] in text_columns.OF_PATHS:
+            continue  # paths of transcripts are kept as they are: a cursor has to find its file again
+        after = 0
+        while part := store.read(partial(purge.texts_after, table=table, column=column, after=after)):
+            after = part[-1][0]
+            for seq, text in part:
+                redacted, kinds = _redact(text)
+                if not kinds:
+                    continue
+                ident, session = store.read(partial(purge_files.place_of_secret, table=table, seq=seq))
+                where = {"table": table, "column": column, "id": ident, "session": session}
+                found += [{**where, **asdict(secret)} for secret in purge_files.secrets_in(text, _redact, key)]
+                if fix:
+                    change = partial(purge.change, table=table, column=column, seq=seq, new=redacted, key=key)
+                    store.write(partial(change, in_place=True))
+                    fixed += 1
+            yield None
+    return found, fixed
 
 
-def _files(context: Context, report: _Report, *, fix: bool) -> None:
+def _scan_files(context: Context, degraded: list[str], *, fix: bool) -> Found:
+    """Looks through csmd's own files; those that cannot be read are noted in `degraded`."""
     paths, key = context.config.paths, context.store.hash_key
+    found: list[dict[str, Any]] = []
     for path, way in purge_files.list_files(paths.home, paths.log_dir):
         try:
-            texts = (
-                purge_files.texts_in(path) if way == "copy" else iter([path.read_bytes().decode("utf-8", "replace")])
-            )
-            found = [secret for said in texts for secret in purge_files.secrets_in(said, _redact, key)]
+            texts = purge_files.texts_in(path) if way == "copy" else [path.read_bytes().decode("utf-8", "replace")]
+            secrets = [secret for text in texts for secret in purge_files.secrets_in(text, _redact, key)]
         except (StoreError, OSError):
-            report.degraded.append(f"{path} could not be looked into")
-            continue
-        report.add(found, file=str(path))
-    if fix:
-        done = purge_files.change(paths.home, paths.log_dir, _hits)
-        report.fixed += len(done.removed) + len(done.rewritten)
+            degraded.append(f"{path} could not be looked into")
+        else:
+            found += [{"file": str(path), **asdict(secret)} for secret in secrets]
+    if not fix:
+        return found, 0
+    done = purge_files.change(paths.home, paths.log_dir, _redact_and_count)
+    return found, len(done.removed) + len(done.rewritten)
 
 
-def _hits(said: str) -> tuple[str, int]:
-    redacted, kinds = _redact(said)
+def _redact(text: str) -> tuple[str, dict[str, int]]:
+    counts: Counter[str] = Counter()
+    return redaction.redact(text, counts), dict(counts)
+
+
+def _redact_and_count(text: str) -> tuple[str, int]:
+    redacted, kinds = _redact(text)
     return redacted, sum(kinds.values())
 
 
-def _transcripts(context: Context, job: Task, report: _Report) -> Iterator[None]:
-    """Counts what the assistant's own transcripts hold, by decoded strings as when they are read."""
-    listed = [path for root in context.roots() for path in transcripts.transcripts(root)]
-    for number, path in enumerate(listed):
-        job.progress.update(step="transcripts", done=number, total=len(listed))
+def _scan_transcripts(context: Context) -> Batches[list[dict[str, Any]]]:
+    """Counts the secrets in the assistant's own transcripts, by decoded strings as when they are read."""
+    paths = [path for root in context.roots() for path in transcripts.transcripts(root)]
+    found = []
+    for number, path in enumerate(paths):
         kinds: Counter[str] = Counter()
-        with contextlib.suppress(OSError):
-            for _ in _lines(path, kinds):
-                go_on(context)
-                yield
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            for line_number, line in enumerate(file, 1):
+                with contextlib.suppress(BadInput):
+                    redaction.redact_tree(wire.loads(line), kinds)
+                if line_number % LINES_AT_ONCE == 0:
+                    yield None
         if kinds:
-            report.transcripts.append({"path": str(path), "secrets": sum(kinds.values()), "kinds": dict(kinds)})
-        yield
-
-
-def _lines(path: Path, kinds: Counter[str]) -> Iterator[None]:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            with contextlib.suppress(BadInput):
-                redaction.redact_tree(wire.loads(line), kinds)
-            if number % LINES_AT_ONCE == 0:
-                yield
-
-
-log = logging.getLogger(__name__)
-
-NO_MODEL = "vectors: no embedding model is installed (csmd model fetch)"
-FIRST_TEXT_S = 60.0
-"""How long a new model may take to load."""
-
-
-class Tasks:
-    """Owns the task under way, and what tasks set to work besides the store; the background thread steps it."""
-
-    def __init__(
-        self,
-        context: Context,
-        *,
-        instructed: InstructionRefresh,
-        edited: Edited,
-        reindex: Reindex,
-        stages: Stages,
-        dreaming: Dreaming,
-    ) -> None:
-        self._context = context
-        self.instructed, self.edited, self.reindex, self.stages = instructed, edited, reindex, stages
-        self.dreaming = dreaming
-        self._batches: Generator[None] | None = None
-
-    @property
-    def is_under_way(self) -> bool:
-        """Whether somebody waits for a task that was begun."""
-        return self._batches is not None
-
-    def step(self, turn: Turn) -> bool:
-        """Does batches of the task under way for a moment, or of the next one; the turn notes whether there was one."""
-        context = self._context
-        if self._batches is None and (task := context.take_task()):
-            self._batches = carry_out(task, _work(context, self, task), log_file=context.config.paths.log_file)
-        if self._batches is None:
-            return False
-        turn.at_task, begun = True, time.monotonic()
-        try:
-            next(self._batches)
-            # Of thousands of short sessions many fit between two looks at what else there is.
-            while not (context.hinted or context.stopping) and time.monotonic() - begun < SLICE_S:
-                next(self._batches)
-        except StopIteration:
-            self._batches = context.reads = None
-        return False
-
-    def close(self) -> bool:
-        """Ends the task under way as it is: the lock that it holds is left."""
-        if self._batches is not None:
-            self._batches.close()
-        return False
-
-
-def _work(context: Context, parts: Tasks, job: Task) -> Generator[None]:
-    if job.kind == "model":
-        _use_model(context, job)
-    elif job.kind == "purge":
-        yield from purge_batches(context, job)
-    elif job.kind == "scan":
-        yield from scan(context, job)
-    elif job.kind == "undo":
-        yield from parts.dreaming.undo(job)
-    elif job.kind == "backup":
-        job.progress.update(step="copying")
-        job.result.update(housekeeping.make_backup(context, Path(job.path) if job.path else None))
-    elif job.kind == "export":
-        yield from write_export(context, job)
-    else:
-        yield from _take_in(context, parts, job)
-
-
-def _take_in(context: Context, parts: Tasks, job: Task) -> Iterator[None]:
-    started = time.monotonic()
-    before = _counts(context)
-    brought = job.kind == "import" and (yield from read_brought(context, job))
-    paths = [] if brought else (yield from _read_all(context, job))
-    parts.instructed.sweep()
-    # Whoever syncs has every transcript read by now; an import reads what is elsewhere.
-    reading = parts.edited.read if job.kind == "sync" else parts.edited.read_settled
-    context.guard("pages", lambda: reading() > 0)
-    job.progress.update(step="distilling")
-    for _ in parts.stages.distilling(force=True):
-        go_on(context)
-        yield
-    for _ in parts.stages.settle():
-        go_on(context)
-        yield
-    if job.kind == "sync":
-        yield from _reindex(context, parts.reindex, job)
-    degraded = (yield from _embed_all(context, parts, job)) if job.with_vectors else []
-    go_on(context)
-    context.store.checkpoint(truncate=True)
-    after = _counts(context)
-    mine = {f"transcript {path}" for path in paths}
-    troubled = [
-        what for what in context.trouble if what in mine or what.startswith(("distilling", "spooled", "passages"))
-    ]
-    job.result.update(
-        memories_new=after["memories"] - before["memories"],
-        vectors=after["vectors"] - before["vectors"],
-        took_s=round(time.monotonic() - started, 3),
-        degraded=[*(f"{what}: {context.trouble[what]}" for what in sorted(troubled)), *degraded],
-    )
-
-
-def _counts(context: Context) -> dict[str, int]:
-    return context.store.read(activity.counts)
-
-
-def _read_all(context: Context, job: Task) -> Generator[None, None, list[str]]:
-    reading.replay(context)
-    sessions, later = _sessions(context, job)
-    total, files, bytes_all = transcripts.Tail(), 0, 0
-    began = time.monotonic()
-    for number, past in enumerate(sessions):
-        project = past.project.rpartition("/")[2]
-        job.progress.update(step="reading", done=number, total=len(sessions), project=project)
-        for one in past.files:
-            left = True
-            while left:
-                go_on(context)
-                report = reading.look_at(context, Path(one.path), strict=True, most_pieces=1)
-                for name in ("turns_new", "turns_known", "bad_lines", "redactions"):
-                    setattr(total, name, getattr(total, name) + getattr(report, name))
-                bytes_all += report.bytes_read
-                left = report.more
-                job.progress.update(bytes=bytes_all)
-                yield
-            context.backlog.drop(one.path)
-            files += 1
-    go_on(context)
-    job.progress.update(done=len(sessions), total=len(sessions))
-    job.result.update(
-        files=files,
-        turns_new=total.turns_new,
-        turns_known=total.turns_known,
-        bad_lines=total.bad_lines,
-        redactions=total.redactions,
-    )
-    if job.recent:
-        context.backlog.fill(later)
-        # In the background there are rests between: until it is under way, that is its pace.
-        context.backlog.note(read=bytes_all, took_s=(time.monotonic() - began) * (1 + REST))
-        job.result.update(left=context.backlog.shown())
-    return [one.path for past in sessions for one in past.files]
-
-
-def _sessions(context: Context, job: Task) -> tuple[list[Past], list[Past]]:
-    """What the job reads, and what of the rest has grown: that is left to the background."""
-    if job.kind == "import":
-        root = job.path if Path(job.path).is_dir() else str(Path(job.path).parent)
-        return backlog.in_order(transcripts.listed(Path(job.path)), [root]), []
-    roots = [str(root) for root in context.roots()]
-    known = context.store.read(cursors.file_positions)
-    found = {one.path: one for root in roots for one in transcripts.listed(Path(root))}
-    for path in [*map(str, context.take_hints()), *known]:
-        if path not in found and (one := transcripts.look(path)):
-            found[path] = one
-    sessions = backlog.in_order(found.values(), roots)
-    if not job.recent:
-        return sessions, []
-    grown = {one.path for one in found.values() if transcripts.has_grown(one, known)}
-    later = [replace(past, files=tuple(one for one in past.files if one.path in grown)) for past in sessions]
-    return (
-        [past for past in sessions if past.rank < job.recent],
-        [past for past in later if past.rank >= job.recent and past.files],
-    )
-
-
-def _reindex(context: Context, reindex: Reindex, job: Task) -> Iterator[None]:
-    """Gives what was stored before passages its passages; what hinders it is told in `trouble`."""
-    parts = reindex.finish()
-    done, left = 0, True
-
-    def go_on_part() -> bool:
-        nonlocal done, left
-        left = False  # also where it fails
-        made = next(parts, 0)
-        done, left = done + made, made > 0
-        return left
-
-    while left:
-        go_on(context)
-        context.guard("passages", go_on_part)
-        job.progress.update(step="indexing", done=done)
-        yield
-
-
-def _embed_all(context: Context, parts: Tasks, job: Task) -> Generator[None, None, list[str]]:
-    """Embeds what waits; what hindered it."""
-    name = context.model_name()
-    if name is None:
-        yield from _link_all(context, parts, job)
-        return [NO_MODEL]
-    model = context.store.read(lambda rows: vectors.model_seq(rows, name))
-    total = context.store.read(lambda rows: vectors.count_waiting(rows, model))
-    done = 0
-    try:
-        while not context.stopping and (made := parts.stages.embed_some()):
-            done += made
-            job.progress.update(step="embedding", done=done, total=max(done, total))
-            yield
-    except EmbeddingUnavailable as error:
-        return [f"vectors: {error.what}"]
-    yield from _link_all(context, parts, job)
-    return []
-
-
-def _link_all(context: Context, parts: Tasks, job: Task) -> Generator[None]:
-    """Links what waits into threads."""
-    done, total = 0, context.store.read(lambda rows: threads.waiting(rows, model=context.model_name()))
-    while not context.stopping and (made := parts.stages.link_some()):
-        done += made
-        job.progress.update(step="linking", done=done, total=max(done, total))
-        yield
-
-
-def _use_model(context: Context, job: Task) -> None:
-    """Copies a model in and works with it; here, so that no batch of the background's is under way with the old one."""
-    config = context.config
-    job.progress.update(step="copying")
-    chosen = str(job.order.get("name", ""))
-    directory = supervisor.add_model(Path(job.path), config.paths.models, name=chosen or config.settings.embed_model)
-    supervisor.choose(config.paths.models, chosen)
-    context.embedder.use(directory)
-    job.progress.update(step="loading")
-    try:
-        dim = len(context.embedder.embed(["a first text"], deadline_s=FIRST_TEXT_S)[0])
-    except EmbeddingUnavailable as error:
-        raise ConfigError(f"the model in {job.path} does not load: {error.what}", hint=error.hint) from error
-    job.result.update(model=supervisor.model_identity(directory), dim=dim)
+            found.append({"path": str(path), "secrets": kinds.total(), "kinds": dict(kinds)})
+        yield {"step": "transcripts", "done": number, "total": len(paths)}
+    return found

@@ -37,7 +37,7 @@ from labelled import folder_of, scorer_of
 
 from csmd.config import child_environment, load
 from csmd.daemon.context import Task, iso, now_iso
-from csmd.daemon.dreaming import STEPS, Night
+from csmd.daemon.dreaming import STEPS
 from csmd.daemon.jobs import Background
 from csmd.dream import daily
 from csmd.dream import steps as stage
@@ -218,9 +218,9 @@ def dreamt(steward: Background, did: Counter[str]) -> float:
     store, now = steward.context.store, late(steward.context.store)
     began = time.process_time()
     dream = store.write(lambda rows: dreams.begin(rows, why="bench", sessions=0, now=now))
-    night = Night(steward.context, dream, steward.edited, now=lambda: now, here=datetime.fromisoformat)
+    steward.dreaming.now, steward.dreaming.here = lambda: now, datetime.fromisoformat
     for step in STEPS.values():
-        for _ in step(night):
+        for _ in step(steward.dreaming, dream):
             pass
     store.write(lambda rows: dreams.end(rows, dream.seq, state="done", now=now))
     took = time.process_time() - began

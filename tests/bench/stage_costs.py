@@ -79,14 +79,13 @@ def costs(tree: Path, after: Callable[[Store], None] = lambda _: None) -> dict[s
             steward = Background(store, config, embedder)
             job = steward.context.submit(Task(id="bench", kind="import", path=str(tree), with_vectors=False))
             with mock.patch.object(Store, "submit", timed), mock.patch.object(stages, "AFTER_DISTILLING", steps):
-                work = iter(lambda: steward.tasks.step(Turn(0.0)), None)
                 while job.state in ("waiting", "running"):
                     was, at = at, CAPTURE if job.progress.get("step", "reading") == "reading" else DISTILL
                     if at != was:  # each pays for its own log
                         with Clock(found[CAPTURE]):
                             store.checkpoint(truncate=True)
                     with Clock(found[at]):
-                        next(work, None)
+                        steward.tasks.step(Turn(0.0))
             after(store)
         finally:
             embedder.close()

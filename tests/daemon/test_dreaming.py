@@ -53,7 +53,7 @@ def with_sessions(parts: Any, count: int = 5) -> Any:
 
 
 def failing(what: Exception) -> Any:
-    def step(_: Any) -> Iterator[None]:
+    def step(*_: Any) -> Iterator[None]:
         yield
         raise what
 

@@ -257,7 +257,7 @@ def test_a_session_whose_failures_cannot_be_gone_through_is_told_and_stops_no_ot
 def test_a_scan_that_is_asked_for_is_left_to_the_background(parts: Any) -> None:
     machine = parts.machine
     path = machine.transcript(*(machine.line("user", said) for said in (PREFERENCE, DECISION)))
-    parts.background.context.guard("reading", lambda: reading.look_at(parts.background.context, path) is not None)
+    parts.background.context.guard("reading", lambda: reading.look_at(parts.background.context, path))
     assert parts.call("csm_belief_scan")["sessions_left"] == 1
     step(parts)
     assert parts.call("csm_belief_scan")["sessions_left"] == 0
@@ -278,7 +278,7 @@ def test_trouble_is_told_until_it_is_over_and_the_same_is_logged_once(
         raise StoreError("the disk is full")
 
     for _ in range(3):
-        assert parts.background.context.guard("writing", fail) is False
+        assert parts.background.context.guard("writing", fail) is None
     assert parts.background.context.trouble == {"writing": "the disk is full"}
     assert len(caplog.records) == 1
     assert parts.background.context.guard("writing", lambda: True) is True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from machine import DECISION
 
 from csmd.daemon import dreaming
 from csmd.daemon.context import Task, now_iso
-from csmd.daemon.dreaming import STEPS, Night
+from csmd.daemon.dreaming import STEPS, PageReader
 from csmd.dream import page_edits, page_files
 from csmd.recall import brief
 from csmd.recall import visibility as recall
@@ -42,7 +42,7 @@ def memories(parts: Any) -> list[str]:
 
 def test_an_edit_is_read_when_it_has_settled_and_costs_nothing_before_and_after(parts: Any) -> None:
     page = written(parts)
-    look = parts.background.edited
+    look = parts.background.pages
     assert look.step(100.0) is False and look.step(200.0) is False
     page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
     commits = parts.store.commits
@@ -63,7 +63,7 @@ def test_status_and_brief_tell_what_is_asked_and_what_is_not_read(parts: Any) ->
     page.write_text("".join(rows))
     (page.parent / f"{page.stem} (1).md").write_text("x")
     (page.parent.parent / "user.md").write_bytes(b"\xff\xfe")
-    assert parts.background.edited.read() == 1
+    assert parts.background.pages.read() == 1
     told = parts.store.read(
         lambda found: page_edits.report(found, parts.machine.paths.memory, key=parts.store.hash_key)
     )
@@ -89,7 +89,7 @@ def test_an_edit_while_a_session_was_at_work_that_is_left_out_waits_for_a_person
     silent.write_text("{}\n")
     parts.background.context.excluded.add(silent)
     page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
-    assert parts.background.edited.read() == 1
+    assert parts.background.pages.read() == 1
     assert NEW not in memories(parts), "what its tools wrote, nobody heard"
 
 
@@ -125,11 +125,12 @@ def test_what_a_tool_has_just_written_is_nobodys_edit_however_soon_a_dream_is_as
     assert NEW not in memories(parts)
 
 
-def read_edits(parts: Any, *, awaited: bool) -> Generator[None]:
+def read_edits(parts: Any, *, awaited: bool) -> Iterator[None]:
     dream = parts.store.write(lambda rows: dreams.begin(rows, why="asked for", sessions=0, now=now_iso()))
-    yield from STEPS["reading what people edited"](
-        Night(parts.background.context, dream, parts.background.edited, awaited=awaited)
-    )
+    own = parts.background.dreaming
+    own.order("asked for", awaited=awaited)
+    yield from STEPS["reading what people edited"](own, dream)
+    own.close()
 
 
 def test_a_dream_by_itself_and_an_import_read_nothing_that_has_just_been_written(
@@ -137,16 +138,16 @@ def test_a_dream_by_itself_and_an_import_read_nothing_that_has_just_been_written
 ) -> None:
     page = written(parts)
     page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
-    assert parts.background.edited.read_settled() == 0 and NEW not in memories(parts), "a tool may just have done it"
+    assert parts.background.pages.read_settled() == 0 and NEW not in memories(parts), "a tool may just have done it"
     monkeypatch.setattr(dreaming, "SETTLED_S", 0.0)
-    assert parts.background.edited.read_settled() == 1 and NEW in memories(parts)
+    assert parts.background.pages.read_settled() == 1 and NEW in memories(parts)
 
 
 def test_what_was_forgotten_when_the_daemon_was_killed_leaves_the_pages_after_the_next_start(parts: Any) -> None:
     page = written(parts)
     parts.store.write(lambda rows: rows.run("delete from memories where text = :text", text=KEY))
     assert KEY in page.read_text()
-    assert dreaming.Edited(parts.background.context).step(0.0) is True
+    assert PageReader(parts.background.context).step(0.0) is True
     assert KEY not in page.read_text()
 
 

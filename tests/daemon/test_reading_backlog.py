@@ -23,7 +23,7 @@ from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 from csmd.capture import transcripts
 from csmd.capture.transcripts import OnDisk
 from csmd.config import child_environment
-from csmd.daemon import backlog, reading, scheduler
+from csmd.daemon import reading, scheduler
 from csmd.daemon.context import Task, now_iso
 from csmd.daemon.health import SETTLED_S
 from csmd.daemon.jobs import FULL_SWEEP_S, TICK_S, Background
@@ -61,7 +61,7 @@ paths = st.one_of(
 @given(st.dictionaries(paths, st.integers(0, 5), max_size=40))
 def test_every_projects_newest_come_before_any_projects_next(written: dict[str, int]) -> None:
     found = [OnDisk(path, 10, mtime) for path, mtime in written.items()]
-    ordered = backlog.in_order(found, ["/r/projects"])
+    ordered = reading.newest_first(found, ["/r/projects"])
     assert sorted(one.path for past in ordered for one in past.files) == sorted(written), "each once"
     assert [past.rank for past in ordered] == sorted(past.rank for past in ordered)
     sessions = [(past.project, past.session) for past in ordered]
@@ -77,7 +77,7 @@ def test_every_projects_newest_come_before_any_projects_next(written: dict[str, 
 
 def test_where_a_transcript_lies_tells_its_project_and_session() -> None:
     place = {
-        path: backlog.place_of(path, ["/r/projects"])
+        path: reading.place_of(path, ["/r/projects"])
         for path in (
             "/r/projects/-shop/s1.jsonl",
             "/r/projects/-shop/s1/subagents/agent-1.jsonl",
@@ -389,7 +389,7 @@ def taken_in(root: Path, home: Path, order: Any, *, distilled_after_each: bool) 
     try:
         left = EVALUATION_BYTES
         chosen = []
-        for one in backlog.in_order(transcripts.listed(root), [str(root)]):
+        for one in reading.newest_first(transcripts.listed(root), [str(root)]):
             size = sum(file.size for file in one.files)
             if size <= left:
                 chosen.append(one)
@@ -473,7 +473,7 @@ def test_a_full_disk_is_told_once_and_the_backlog_waits_for_it(parts: Any) -> No
     for number in range(30):
         said = machine.line("user", f"the past {number} " * 300, session=f"s{number}")
         machine.transcript(said, session=f"s{number}")
-    while parts.background.reindex.step():
+    while parts.background.stages.index():
         pass
     assert parts.store.cleanse(), "no page is free in the file"
     parts.store.write(lambda rows: rows.all(f"pragma max_page_count = {rows.value('pragma page_count')}"))

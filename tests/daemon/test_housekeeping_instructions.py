@@ -13,7 +13,7 @@ from machine import PREFERENCE, Machine, eventually
 
 from csmd.capture import instruction_files, project_identity
 from csmd.daemon import reading
-from csmd.daemon.watch import Watch
+from csmd.daemon.reading import Watch
 from csmd.recall import visibility
 from csmd.recall import visibility as recall
 from csmd.store import projects
@@ -35,7 +35,7 @@ def begin(parts: Any) -> None:
     """A project that csmd knows, in which a session is at work."""
     parts.machine.conversation()
     parts.background.step(0.0)
-    parts.background.instructed.visit(str(parts.machine.project))
+    parts.background.instructions.visit(str(parts.machine.project))
 
 
 def test_where_a_session_is_at_work_the_instructions_are_read_redacted(parts: Any) -> None:
@@ -51,14 +51,14 @@ def test_where_a_session_is_at_work_the_instructions_are_read_redacted(parts: An
     assert "told before" not in first, "csmd's own words are nobody's instructions"
     assert second == "More of it."
     before = parts.store.commits
-    parts.background.instructed.visit(str(machine.project))
-    assert parts.background.instructed.waiting() and parts.background.instructed.step() == 0
+    parts.background.instructions.visit(str(machine.project))
+    assert parts.background.instructions.waiting() and parts.background.instructions.step() == 0
     assert parts.store.commits == before, "nothing changed, nothing is written"
     # A file that changes without anybody's hint is seen at the next visit, one that is new too.
     (machine.project / "more.md").write_text("Even more of it.\n")
     (machine.project / "CLAUDE.local.md").write_text("Mine.")
-    parts.background.instructed.visit(str(machine.project))
-    assert parts.background.instructed.step() == 2
+    parts.background.instructions.visit(str(machine.project))
+    assert parts.background.instructions.step() == 2
     assert texts(parts)[1:] == ["Even more of it.", "Mine."]
 
 
@@ -93,7 +93,7 @@ def test_of_many_directories_those_of_the_projects_at_work_last_are_watched(
     reading.sweep(parts.background.context, full=True)
     while reading.read_backlog(parts.background.context):
         pass
-    instructed = parts.background.instructed
+    instructed = parts.background.instructions
     for name in ("one", "two"):
         instructed.visit(str(machine.root / name))
         instructed.step()
@@ -110,9 +110,9 @@ def test_files_that_are_no_instructions_are_no_news(parts: Any) -> None:
     begin(parts)
     parts.background.step(1.0)
     for name in ("history.jsonl", "settings.json", ".claude.json", "todos/x.md"):
-        parts.background.instructed.touch(str(parts.machine.assistant / name))
-    assert not parts.background.instructed.waiting()
-    assert parts.machine.assistant in parts.background.instructed.folders()
+        parts.background.instructions.touch(str(parts.machine.assistant / name))
+    assert not parts.background.instructions.waiting()
+    assert parts.machine.assistant in parts.background.instructions.folders()
 
 
 def test_the_directories_of_instructions_are_watched_and_nothing_below_them(tmp_path: Path) -> None:
@@ -232,8 +232,8 @@ def test_of_merged_directories_only_what_each_of_them_says_is_told_anyway(parts:
     parts.call("csm_project_merge", source=str(clone), into=str(into), by_person=True)
 
     def told_anyway(folder: Path) -> list[bool]:
-        parts.background.instructed.visit(str(folder))
-        parts.background.instructed.step()
+        parts.background.instructions.visit(str(folder))
+        parts.background.instructions.step()
 
         def look(rows: Any) -> list[bool]:
             says = visibility.instructions_filter(rows, recall.scopes(rows, str(folder)))
