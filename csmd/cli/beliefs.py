@@ -368,7 +368,7 @@ def review(
     if given and not id:
         raise click.UsageError(f"--{given[0]} of what? csmd review ID --{given[0]}")
     if undo:
-        verb.out(take_back(id), as_json, show_taken_back)
+        verb.out(take_back(id), as_json, show_answer_undone)
         return
     if given:
         done = answer(id, given[0], text=answers["edit"] or "", other=answers["supersede"] or "")
@@ -458,9 +458,9 @@ class Sitting:
         unchanged = False
         if what == "edit":
             with self.keys.lines():
-                text = verb.edited(_wording(item))
+                text = verb.edit_text(_wording(item))
             unchanged = text in ("", _wording(item))
-        elif what == "supersede" and not _is_known(item):
+        elif what == "supersede" and not _is_pair(item):
             with self.keys.lines():
                 other = _which(item)
             unchanged = not other
@@ -478,7 +478,7 @@ class Sitting:
         undone = take_back(ident)
         self.answered.pop()
         self.at = at
-        render.show(show_taken_back(undone))
+        render.show(show_answer_undone(undone))
         # Its version is another one now.
         again = verb.ask("csm_review_list", id=self.items[at]["id"], project="", asking=verb.here(None))["items"]
         self.items[at] = next(iter(again), self.items[at])
@@ -490,7 +490,7 @@ def _wording(item: dict[str, Any]) -> str:
     return str(memories[0]["text"] if memories else item["text"])
 
 
-def _is_known(item: dict[str, Any]) -> bool:
+def _is_pair(item: dict[str, Any]) -> bool:
     """Whether it is clear without asking which memory takes which one's place."""
     return item["about"] in ("pair", "change") or (item["about"] == "belief" and bool(item["memories"]))
 
@@ -552,7 +552,7 @@ def show_answered(value: dict[str, Any], *, brief: bool = False) -> Screen:
         yield dim("`csmd review --undo` takes it back")
 
 
-def show_taken_back(value: dict[str, Any]) -> Screen:
+def show_answer_undone(value: dict[str, Any]) -> Screen:
     """What was taken back."""
     yield f"taken back: {value['id']} is no longer {DONE[value['verb']]}"
 

@@ -57,7 +57,7 @@ def show_status(value: dict[str, Any]) -> Screen:
 def _outcome(dream: dict[str, Any], label: str = "", sessions: str = "") -> Line:
     """What came of a dream, beside its name and time."""
     head = f"{label}{dream['id']}  {when(dream['begun_at'])}  {sessions}"
-    return Line(came_of(dream), head=head, style="yellow" if dream["state"] == "failed" else "")
+    return Line(summarize_dream(dream), head=head, style="yellow" if dream["state"] == "failed" else "")
 
 
 def rows_of_status(value: dict[str, Any], now: str) -> Iterator[tuple[str, str, str]]:
@@ -74,7 +74,7 @@ def _now(value: dict[str, Any]) -> str:
     return f"under way: {running.get('step', 'about to begin')}" if running else str(value["verdict"])
 
 
-def came_of(dream: dict[str, Any]) -> str:
+def summarize_dream(dream: dict[str, Any]) -> str:
     """What a dream did, its state where that is not `done`, and what went wrong."""
     state = STATES.get(dream["state"], dream["state"])
     did = _sum(dream["did"]) if dream["did"] else "" if state else "nothing to do"
@@ -96,7 +96,7 @@ def show_plan(value: dict[str, Any], *, everything: bool = False) -> Screen:
     for root, rows in _grouped(value["actions"], "project"):
         yield bold(tilde(root, str(Path.home())) if root else "everywhere")
         if root in projects:
-            yield dim(_stands(projects[root]))
+            yield dim(_tier_summary(projects[root]))
         shown = rows if everything else rows[:MOST]
         left += len(rows) - len(shown)
         for phase, actions in _grouped(shown, "phase"):
@@ -132,7 +132,7 @@ def _grouped(rows: Iterable[dict[str, Any]], by: str) -> list[tuple[str, list[di
     return [(name, list(found)) for name, found in groupby(rows, key=lambda row: str(row[by]))]
 
 
-def _stands(row: dict[str, Any]) -> str:
+def _tier_summary(row: dict[str, Any]) -> str:
     """How many memories a project has, of which tiers, and how many of them are double or stale."""
     total = sum(row["tiers"].values())
     tiers = ", ".join(f"{number:,} {tier}" for tier, number in row["tiers"].items() if number)
@@ -176,7 +176,7 @@ def show_ran(value: dict[str, Any]) -> Screen:
     yield dim(f"csmd dream undo {value['id']}   takes it back")
 
 
-def show_again(value: dict[str, Any]) -> Screen:
+def show_reselection(value: dict[str, Any]) -> Screen:
     """What choosing old memories anew would do."""
     yield f"{value['kept']} memories stay, {value['archived']} would be archived, {value['new']} statements are new"
     texts = [("archived", row["text"]) for row in value["leaving"]] + [("new", row["text"]) for row in value["coming"]]
@@ -225,7 +225,7 @@ def _files_did(row: dict[str, Any]) -> Screen:
             yield Line(line, indent=4, most=LINES, style=style)
         if len(lines) > DIFF_LINES:
             yield dim(f"... and {len(lines) - DIFF_LINES:,} more lines (--json has them)", indent=4)
-        yield from _kept(file["kept"])
+        yield from _not_undone(file["kept"])
 
 
 def _did(row: dict[str, Any]) -> Screen:
@@ -240,7 +240,7 @@ def _did(row: dict[str, Any]) -> Screen:
         was, now = (squeeze(version["text"]) if version else "" for version in (before, after))
         for text in (f"- {was}", f"+ {now}") if was and now and was != now else (now or was,):
             yield Line(text, indent=4, most=LINES)
-        yield from _kept(touched["kept"])
+        yield from _not_undone(touched["kept"])
     yield dim(row["reason"], indent=4)
 
 
@@ -262,7 +262,7 @@ def _changed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str
     return f": {changes}" if changes else ""
 
 
-def _kept(why: str) -> Screen:
+def _not_undone(why: str) -> Screen:
     if why:
         yield warning(f"not undone: {why}", indent=4)
 
@@ -337,7 +337,7 @@ def distill(again: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Choose old memories anew. `csmd dream undo` takes it back."""
     del again
     if dry_run:
-        verb.out(verb.ask("csm_distill_again", dry_run=True, asking=verb.here(None)), as_json, show_again)
+        verb.out(verb.ask("csm_distill_again", dry_run=True, asking=verb.here(None)), as_json, show_reselection)
     else:
         verb.out(verb.work("csm_distill_again", yes=yes, asking=verb.here(None)), as_json, show_ran)
 

@@ -93,7 +93,7 @@ def _other_directories(folders: Sequence[Path]) -> Screen:
     return (f"sessions write to {folder}: it is taken in, too" for folder in folders)
 
 
-@render.whole
+@render.raw
 def show_plan(config: Config, planned: Sequence[Change], elsewhere: Sequence[Path], choice: Choice | None) -> Screen:
     """What installing would write, and where; `choice` is None as long as nobody knows which clients are in use."""
     yield "csmd's own directories:"
@@ -109,7 +109,7 @@ def show_plan(config: Config, planned: Sequence[Change], elsewhere: Sequence[Pat
     yield from _differences(planned)
 
 
-@render.whole
+@render.raw
 def show_installed(outcomes: Sequence[Change], elsewhere: Sequence[Path]) -> Screen:
     """What became of each file."""
     yield from _other_directories(elsewhere)
@@ -120,7 +120,7 @@ def show_installed(outcomes: Sequence[Change], elsewhere: Sequence[Path]) -> Scr
         yield from _reasons(change.out)
 
 
-@render.whole
+@render.raw
 def show_events(choice: Choice, before: Sequence[str]) -> Screen:
     """Which of the newer events came, went or stayed out, as far as that is news."""
     if new := [event for event in choice.events if event not in before]:
@@ -163,7 +163,7 @@ def _unit_json(unit: service.Plan) -> dict[str, str]:
     return {"kind": unit.kind, "file": unit.file, "diff": unit.diff, "why": unit.why}
 
 
-@render.whole
+@render.raw
 def show_unit(unit: service.Plan) -> Screen:
     """The plan for people: where the unit goes and its text, or why there is none."""
     if unit.manager is None:
@@ -174,7 +174,7 @@ def show_unit(unit: service.Plan) -> Screen:
         yield unit.diff.removesuffix("\n")
 
 
-@render.whole
+@render.raw
 def show_runs(unit: service.Plan, status: dict[str, Any]) -> Screen:
     """That the daemon runs, and for how long it will."""
     if status["replaced"] and status["replaced"] != status["version"]:
@@ -284,7 +284,7 @@ def show_past(counts: dict[str, int], value: dict[str, Any], *, has_model: bool)
     yield past if counts["sessions"] else "there are no past sessions here yet"
     yield from show_left(value)
     if not has_model:
-        yield render.Whole(
+        yield render.RawLine(
             _sentence("search is by words alone until `csmd model fetch` (90 MB, once) brings the embedding model")
         )
 
@@ -364,7 +364,7 @@ def _counts(paths: Paths) -> dict[str, int]:
         return {}
 
 
-@render.whole
+@render.raw
 def show_leaving(
     paths: Paths, planned: Sequence[Change], unit: str, parts: Sequence[dict[str, Any]], *, purge: bool
 ) -> Screen:
@@ -379,7 +379,7 @@ def show_leaving(
     yield from show_going(paths, parts) if purge else show_remains(paths)
 
 
-@render.whole
+@render.raw
 def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) -> Screen:
     """What uninstalling did."""
     yield "the daemon is stopped" if stopped else "no daemon was running"
@@ -390,7 +390,7 @@ def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) ->
         yield f"removed {unit}"
 
 
-@render.whole
+@render.raw
 def show_remains(paths: Paths) -> Screen:
     """Where what csmd holds stays."""
     if not paths.home.is_dir():
@@ -409,7 +409,7 @@ def _places(paths: Paths) -> Screen:
             yield f"  {folder}"
 
 
-@render.whole
+@render.raw
 def show_going(paths: Paths, parts: Sequence[dict[str, Any]]) -> Screen:
     """What a purge removes: kinds, numbers, sizes, and where; with how much is remembered, if a daemon answers."""
     if not parts:
@@ -429,7 +429,7 @@ def show_going(paths: Paths, parts: Sequence[dict[str, Any]]) -> Screen:
     yield "the assistant's own transcripts stay"
 
 
-@render.whole
+@render.raw
 def show_purged(
     paths: Paths, parts: Sequence[dict[str, Any]], foreign: Sequence[Path], refused: Sequence[str]
 ) -> Screen:
@@ -470,7 +470,7 @@ def hooks_settle(as_json: bool) -> None:
     _raise_trouble(outcomes)
 
 
-@render.whole
+@render.raw
 def show_settled(value: dict[str, Any], *, why: str) -> Screen:
     """What `csmd hooks settle` did."""
     if not value["withdrawn"]:
@@ -532,7 +532,7 @@ def show_upgraded(value: dict[str, Any]) -> Screen:
     """What follows the new version now."""
     daemon, is_new = value["daemon"], value["from"] != value["to"]
     if not (is_new or value["hooks"] or value["settings"] or value["service"] or daemon["started"]):
-        yield render.Whole(f"csmd {value['to']} is what runs; nothing was to be done")
+        yield render.RawLine(f"csmd {value['to']} is what runs; nothing was to be done")
         return
     ended = f"csmd {daemon['replaced']} ended, " if daemon["replaced"] else ""
     now = f"csmd {value['to']} runs, pid {daemon['pid']}" if daemon["pid"] else "stopped by you; `csmd start` starts it"
@@ -572,7 +572,7 @@ def stop(as_json: bool) -> None:
     verb.out({"stopped": stopped}, as_json, show_stopped, kept=service.recorded_manager(paths) is not None)
 
 
-@render.whole
+@render.raw
 def show_stopped(value: dict[str, Any], *, kept: bool) -> Screen:
     """Whether a daemon was stopped, and for how long."""
     stays = "; it stays stopped, also at the next login, until `csmd start`" if kept else ""
@@ -587,7 +587,7 @@ def restart(as_json: bool) -> None:
     verb.out(service.start(paths), as_json, show_started)
 
 
-@render.whole
+@render.raw
 def show_started(value: dict[str, Any]) -> Screen:
     """That it runs, and who keeps it; a unit that could not be used is no secret."""
     paths = default_paths()

@@ -154,7 +154,7 @@ def _fetch_command(folder: Path, name: str) -> list[str]:
     return [sys.executable, "-P", "-m", "csmd.embedding.worker", "--fetch", str(folder), "--model", name]
 
 
-@render.whole
+@render.raw
 def show_model(value: dict[str, Any]) -> Screen:
     """Which model is in use now."""
     yield f"using {value['model']}, {value['dim']} dimensions; what is stored gets its vectors in the background"
@@ -190,7 +190,7 @@ def show_copied(value: dict[str, Any]) -> Screen:
     yield pair("to", value["path"])
 
 
-@render.whole
+@render.raw
 def show_backups(value: dict[str, Any]) -> Screen:
     """The copies of the database."""
     if not value["backups"]:

@@ -59,16 +59,16 @@ def entry() -> None:
     except DaemonUnreachable as error:
         from csmd.installer import service
 
-        _told(service.explain_unreachable(default_paths(), error))
+        _fail(service.explain_unreachable(default_paths(), error))
     except CsmdError as error:
-        _told(error)
+        _fail(error)
     except Exception as error:  # noqa: BLE001 - the last line: told as a bug, with a report
         path = _crash_report(error)
         click.echo(f"csmd: a bug: {type(error).__name__}. What happened is written to {path}", err=True)
         sys.exit(70)
 
 
-def _told(error: CsmdError) -> NoReturn:
+def _fail(error: CsmdError) -> NoReturn:
     _say(f"csmd: {error.what}", beside=6)
     if error.hint:
         _say(f"  try: {error.hint}", beside=7)

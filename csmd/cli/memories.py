@@ -114,7 +114,7 @@ BESIDE = {
 def remember(text: str, project: str | None, everywhere: bool, pin: bool, yes: bool, as_json: bool) -> None:
     """Remember a statement; typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
     by_person, place = verb.person_is_there(), verb.looking(project, everywhere)
-    asks = not yes and _only_asks(text)
+    asks = not yes and _is_question(text)
     if asks and by_person:
         click.confirm("This asks something: keep it all the same?", abort=True, err=as_json)
     saved = verb.ask("csm_memory_save", text=text, **place, pin=pin, by_person=by_person)
@@ -124,7 +124,7 @@ def remember(text: str, project: str | None, everywhere: bool, pin: bool, yes: b
     _switched_off(place["project"], as_json)
 
 
-def _only_asks(text: str) -> bool:
+def _is_question(text: str) -> bool:
     """Whether every sentence is a question; one that answers itself states something."""
     parts = prose.sentences(squeeze(text))
     return bool(parts) and all(part.rstrip(" )\"'”’»").endswith("?") for part in parts)
@@ -300,7 +300,7 @@ def show_listed(rows: list[dict[str, Any]], *, known: int = 0, superseded: int =
     for number, (place, gates) in enumerate(by_project(rows)):
         yield from place_of(place, number) if len(gates) < len(rows) else ()
         for gate in sorted(GATE_PRIORITY, key=lambda name: -GATE_PRIORITY[name]):
-            found = sorted((row for row in gates if row["gate"] == gate), key=_wanted, reverse=True)
+            found = sorted((row for row in gates if row["gate"] == gate), key=_order, reverse=True)
             some = found if len(found) <= most + 1 else found[:most]  # nobody wants to be told that one is left out
             shown += len(some)
             if found:
@@ -330,7 +330,7 @@ def place_of(project: str, number: int) -> Screen:
     yield bold(render.fitted(project, render.width(), end=True) or "everywhere")
 
 
-def _wanted(row: dict[str, Any]) -> tuple[Any, ...]:
+def _order(row: dict[str, Any]) -> tuple[Any, ...]:
     """What a person wants first: what is pinned, what they said, what is sure, what is new."""
     rank = AUTHORITY_RANK[row["authority"]]
     return row["pinned"], row["origin"] != "model_saved", rank, round(row["confidence"], 1), row["confirmed_at"]
@@ -428,7 +428,7 @@ def show_memory(value: dict[str, Any]) -> Screen:
     if value["topics"]:
         yield pair("topics", ", ".join(topic["name"] for topic in value["topics"]))
     yield pair("fades", _fades(value))
-    yield pair("told", _told(value["told"]))
+    yield pair("told", _times_shown(value["told"]))
     yield from _sources(value["sources"])
     yield from _links(value)
     # What shares its topics, a line each.
@@ -471,7 +471,7 @@ def _days(number: int) -> str:
     return f"{number} more active day{'s' if number != 1 else ''}" if number else "today"
 
 
-def _told(told: dict[str, Any]) -> str:
+def _times_shown(told: dict[str, Any]) -> str:
     """How often sessions were told it, and which one last."""
     if not told["times"]:
         return "no session was told it yet"
@@ -488,9 +488,9 @@ def _sources(sources: list[dict[str, Any]]) -> Screen:
     yield bold("Where it was said")
     for source in sources[:1]:
         near = source.get("around", {"before": [], "after": []})
-        yield from map(_beside, near["before"])
+        yield from map(_context_turn, near["before"])
         yield from _spoken(source, "states")
-        yield from map(_beside, near["after"])
+        yield from map(_context_turn, near["after"])
     again, more = first(sources[1:], MOST_SHOWN)
     if again:
         yield ""
@@ -520,7 +520,7 @@ def _spoken(source: dict[str, Any], role: str, *, most: int = 12) -> Screen:
         yield dim(after.strip(), indent=4, most=room)
 
 
-def _beside(turn: dict[str, Any]) -> Line:
+def _context_turn(turn: dict[str, Any]) -> Line:
     return dim(display.cut(turn["text"], BESIDE_MEMORY), head=f"  {turn['speaker']}: ")
 
 
@@ -555,7 +555,7 @@ def show_turn(value: dict[str, Any]) -> Screen:
     yield pair("session", f"csmd session transcript {value['session_id']}")
     near = value.get("around", {"before": [], "after": []})
     for title, turns in (("Before it", near["before"]), ("After it", near["after"])):
-        yield from block(title, [_beside(turn) for turn in turns], style="bold")
+        yield from block(title, [_context_turn(turn) for turn in turns], style="bold")
     rest = [Line(memory["text"], head=f"  {memory['id']}  ", most=3) for memory in value.get("memories") or ()]
     yield from block("Memories that rest on it", rest, style="bold")
 
@@ -611,12 +611,12 @@ def edit(id: str, text: str | None, as_json: bool) -> None:  # noqa: A002 - the 
         raise CsmdError("only a person at a terminal can change the wording of a memory", hint="type it in a terminal")
     asking = verb.here(None)
     known = verb.ask("csm_memory_show", id=id, asking=asking)
-    typed = verb.edited(known["text"]) if text is None else text
+    typed = verb.edit_text(known["text"]) if text is None else text
     change = {"id": known["id"], "text": typed, "version": known["version"]}
-    verb.out(verb.ask("csm_memory_edit", **change, asking=asking, by_person=by_person), as_json, show_edited)
+    verb.out(verb.ask("csm_memory_edit", **change, asking=asking, by_person=by_person), as_json, show_rewording)
 
 
-def show_edited(value: dict[str, Any]) -> Screen:
+def show_rewording(value: dict[str, Any]) -> Screen:
     """What became of another wording."""
     if not value["changed"]:
         yield f"nothing was changed: {value['id']} stays as it is"

@@ -49,7 +49,7 @@ def _listed(rows: Sequence[Any], line: Callable[[Any], str], more: str = "more")
 # --- forget, purge, scan
 
 
-@render.whole
+@render.raw
 def show_forgotten(value: dict[str, Any]) -> Screen:
     """What is forgotten, where, and where the same sentence is still remembered."""
     yield f"forgotten: {value['text']}"
@@ -59,7 +59,7 @@ def show_forgotten(value: dict[str, Any]) -> Screen:
     yield from _listed(value["elsewhere"], lambda row: f"{row['id']}  {_where(row['project'])}")
 
 
-@render.whole
+@render.raw
 def show_planned(value: dict[str, Any]) -> Screen:
     """What a purge would remove, in which projects, and what becomes of the backups."""
     yield f"to be purged: {value['about']}"
@@ -80,7 +80,7 @@ def _place(place: dict[str, Any]) -> str:
     return f"{' and '.join(_counted(place, **nouns))} {_where(place['project'])}"
 
 
-@render.whole
+@render.raw
 def show_purged(value: dict[str, Any]) -> Screen:
     """What a purge has done, and what is left."""
     yield f"purged: {value['about']}"
@@ -110,7 +110,7 @@ def _numbered(file: dict[str, Any]) -> str:
     return f"{file['path']}, line {numbers}{', …' if file['count'] > LINES else ''}"
 
 
-@render.whole
+@render.raw
 def show_readmitted(value: dict[str, Any]) -> Screen:
     """Whether something purged is let in again."""
     if value["lifted"]:
@@ -123,7 +123,7 @@ def show_readmitted(value: dict[str, Any]) -> Screen:
         yield "project its path"
 
 
-@render.whole
+@render.raw
 def show_scanned(value: dict[str, Any]) -> Screen:
     """The secrets that a scan has found, by kind and by place."""
     kinds = ", ".join(f"{number} {kind}" for kind, number in value["kinds"].items())
@@ -271,7 +271,7 @@ def show_paused(value: dict[str, Any], *, length: str) -> Screen:
         yield dim("No daemon runs now; the next one keeps to it.")
 
 
-@render.whole
+@render.raw
 def show_resumed(value: dict[str, Any], *, now: str) -> Screen:
     """How long the pause was."""
     if not value["since"]:
@@ -309,7 +309,7 @@ def alias(place: str, other: str, remove: bool, as_json: bool) -> None:
     verb.out(value, as_json, show_alias, remove=remove)
 
 
-@render.whole
+@render.raw
 def show_alias(value: dict[str, Any], *, remove: bool) -> Screen:
     """To which project a directory counts now."""
     state = "is a project of its own again" if remove else f"counts to {value['project']}"
@@ -330,7 +330,7 @@ def split(whole: str, place: str, dry_run: bool, as_json: bool) -> None:
     verb.out(value, as_json, show_moved, way=f"from {whole} to {place}")
 
 
-@render.whole
+@render.raw
 def show_moved(value: dict[str, Any], *, way: str) -> Screen:
     """What was moved, or would be."""
     moved = ", ".join(_counted(value, sessions="session", turns="turn", memories="memory"))
@@ -349,7 +349,7 @@ def workspace(name: str, places: tuple[str, ...], remove: bool, as_json: bool) -
     verb.out(_ask("csm_project_workspace", name=name, places=words, remove=remove), as_json, show_workspace)
 
 
-@render.whole
+@render.raw
 def show_workspace(value: dict[str, Any]) -> Screen:
     """Which projects are inside a workspace now, or out of it."""
     for root in value["projects"]:

@@ -207,7 +207,7 @@ class Line:
     head_style: str | None = None
 
 
-class Whole(str):
+class RawLine(str):
     """A line that is printed as it is, however wide the terminal."""
 
     __slots__ = ()
@@ -247,12 +247,12 @@ def degraded(reasons: Iterable[str]) -> Screen:
     return (warning(reason, head="degraded: ") for reason in reasons)
 
 
-def whole(screen: Callable[_P, Screen]) -> Callable[_P, Screen]:
+def raw(screen: Callable[_P, Screen]) -> Callable[_P, Screen]:
     """Makes every string that a screen yields a line that is not wrapped."""
 
     @wraps(screen)
     def unwrapped(*args: _P.args, **named: _P.kwargs) -> Screen:
-        return (Whole(line) if isinstance(line, str) else line for line in screen(*args, **named))
+        return (RawLine(line) if isinstance(line, str) else line for line in screen(*args, **named))
 
     return unwrapped
 
@@ -304,7 +304,7 @@ def show(screen: Iterable[Line | str], *, err: bool = False) -> None:
     """Prints a screen."""
     out = console()
     for line in screen:
-        if isinstance(line, Whole):
+        if isinstance(line, RawLine):
             click.echo(str(line), err=err)
         else:
             for row in laid_out([line], out.width):

@@ -175,7 +175,7 @@ def export(id: str, to: str, as_json: bool) -> None:  # noqa: A002 - the tools' 
     render.show(show_exported(found, written=to != "-"), err=True)
 
 
-@render.whole
+@render.raw
 def show_exported(value: dict[str, Any], *, written: bool) -> Screen:
     """How to resume what was exported."""
     if written:
@@ -195,25 +195,25 @@ _PLACE = verb.project_of("Where a session begins that is new; here by default.")
 _PARENT = verb.option("--parent", metavar="UUID", default="", help="The message it answers; the last one by default.")
 
 
-@render.whole
+@render.raw
 def show_written(value: dict[str, Any]) -> Screen:
     """The name of a message that was written, for who writes the next one."""
     yield value["uuid"]
 
 
-@render.whole
+@render.raw
 def show_withdrawn(value: dict[str, Any]) -> Screen:
     """Which message is withdrawn."""
     yield f"withdrawn: {value['tombstoned']}"
 
 
-@render.whole
+@render.raw
 def show_path(value: dict[str, Any]) -> Screen:
     """The path alone."""
     yield value["path"]
 
 
-@render.whole
+@render.raw
 def show_text(value: dict[str, Any]) -> Screen:
     """The text alone."""
     yield value["text"]
@@ -310,8 +310,8 @@ def show_context(value: dict[str, Any]) -> Screen:
     yield from ()
 
 
-@render.whole
-def show_told_texts(value: dict[str, Any]) -> Screen:
+@render.raw
+def show_texts(value: dict[str, Any]) -> Screen:
     """Texts as they are kept, each behind its id."""
     for number, item in enumerate(value["items"]):
         about = item["said_at"][:10] if item.get("said_at") else STATES.get(item["state"], item["state"])
@@ -320,7 +320,7 @@ def show_told_texts(value: dict[str, Any]) -> Screen:
             yield item["text"]
 
 
-@render.whole
+@render.raw
 def show_memos(value: dict[str, Any]) -> Screen:
     """The files of a memory directory, two lines each."""
     yield value["folder"]
@@ -347,7 +347,7 @@ context = verb.group(
         ),
     ),
     verb.of_tool(
-        "get", "csm_context_get", show_told_texts,
+        "get", "csm_context_get", show_texts,
         "Show the whole of what a session was told. ID is a memory's, a turn's or a receipt's.", verb.ID,
     ),
 )  # fmt: skip

@@ -202,7 +202,7 @@ def get(key: str, as_json: bool) -> None:
     verb.out({"key": key, "value": _plain(value)}, as_json, show_value)
 
 
-@render.whole
+@render.raw
 def show_value(row: dict[str, Any]) -> Screen:
     """The value alone, for scripts: a list's one on each line."""
     value = row["value"]
@@ -230,7 +230,7 @@ def unset(key: str, as_json: bool) -> None:
     verb.out({"key": key, "value": default}, as_json, show_changed, what=what)
 
 
-@render.whole
+@render.raw
 def show_changed(_value: dict[str, Any], *, what: str) -> Screen:
     """What was changed, and when it takes effect."""
     yield what
@@ -270,7 +270,7 @@ def path(as_json: bool) -> None:
     verb.out({"path": str(_path()), "exists": _path().exists()}, as_json, show_path)
 
 
-@render.whole
+@render.raw
 def show_path(value: dict[str, Any]) -> Screen:
     """The path alone."""
     yield value["path"]

@@ -144,7 +144,7 @@ PANES: tuple[Pane, ...] = (
             ago(row["begun_at"], now),
             row["id"],
             f"{row['sessions']:,}",
-            plain(dreams.came_of(row)),
+            plain(dreams.summarize_dream(row)),
         ),
     ),
 )

@@ -260,7 +260,7 @@ class Keys:
         return "" if key == NOTHING else key or END
 
 
-def edited(text: str) -> str:
+def edit_text(text: str) -> str:
     """What somebody makes of a text in their editor ($VISUAL, $EDITOR); "" when they leave it as it is."""
     note = "# Lines that begin with # are left out. An empty text changes nothing."
     try:

@@ -368,7 +368,7 @@ class Dreaming:
         """What the gates say now."""
         return self._ask_gates(self._look(rows), time.monotonic())
 
-    def shown(self, rows: Rows) -> dict[str, Any]:
+    def state(self, rows: Rows) -> dict[str, Any]:
         """What `csmd status` tells: the gates, the dream under way, the last that was done, the latest that has ended."""
         verdict, task, done = self.verdict(rows), self._task, dreams.last(rows)
         latest = next((dream for dream in dreams.history(rows, limit=2) if dream.state != "running"), None)

@@ -132,7 +132,7 @@ def status(
     degraded = [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(context.trouble.items())]
     try:
         figures = read_figures(rows, config, model, now=now, key=store.hash_key)
-        figures["dream"] = background.dreaming.shown(rows)
+        figures["dream"] = background.dreaming.state(rows)
     except StoreError as error:
         figures = unknown_figures()
         degraded.insert(0, f"database: {error.what}")

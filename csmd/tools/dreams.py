@@ -21,7 +21,7 @@ from csmd.store.dreams import Dream, Place
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import page_lines
 from csmd.tools.present import as_json, roots
-from csmd.tools.registry import Json, Tool, ToolContext, between, meant, places
+from csmd.tools.registry import Json, Tool, ToolContext, between, resolve_id, places
 
 MOST = 1000
 #: Seconds for which a preview compares vectors: whoever asked waits, and a dream has all the time there is.
@@ -44,7 +44,7 @@ def count_facts(read: steps.Read, *, now: str) -> steps.Steps[Mapping[int, Seque
 
 
 def _status(ctx: ToolContext, rows: Rows) -> Json:
-    return ctx.dreams.shown(rows)
+    return ctx.dreams.state(rows)
 
 
 def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> steps.Steps[Json]:
@@ -74,7 +74,7 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
         after={one.id: one for action in plan.actions for one in apply_action(action, lambda memory: memory)},
     )  # fmt: skip
     return {
-        "verdict": ctx.dreams.shown(rows)["verdict"],
+        "verdict": ctx.dreams.state(rows)["verdict"],
         "did": dict(sorted(Counter(one.kind for one in actions).items())),
         "actions": [_action(one, root_of) for one in actions],
         "projects": [_tally(one, root_of) for one in plan.tallies if seen is None or one.project_seq in seen],
@@ -130,7 +130,7 @@ def _run(
     return {"dry_run": False, "job": ctx.dreams.order("asked for", awaited=True).id}
 
 
-def _again(
+def _reselect(
     ctx: ToolContext, rows: Rows, dry_run: bool = False, yes: bool = False, asking: str = ""
 ) -> steps.Steps[Json]:
     if not dry_run:
@@ -184,7 +184,7 @@ def _find(rows: Rows, typed: str) -> Dream:
         if not found:
             raise BadInput("no dream has run yet", hint="csmd dream status")
         return found[0]
-    dream = dreams.by_id(rows, meant(typed, ids_like(rows, "dreams", typed)))
+    dream = dreams.by_id(rows, resolve_id(typed, ids_like(rows, "dreams", typed)))
     if dream is None:
         raise BadInput(f"there is no dream {typed!r}", hint="`csmd dream history` lists them")
     return dream
@@ -198,6 +198,6 @@ TOOLS = (
     Tool(
         "csm_dream_undo", "Take a dream back, and every one since; gives a job, with `dry_run` says which", _undo, mutates=True
     ),
-    Tool("csm_distill_again", "Choose old memories anew; gives a job, with `dry_run` the plan", _again, mutates=True),
+    Tool("csm_distill_again", "Choose old memories anew; gives a job, with `dry_run` the plan", _reselect, mutates=True),
     Tool("csm_dream_history", "List the dreams, the latest first", _history),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from csmd.recall import living_state, visibility
 from csmd.recall.living_state import Line
 from csmd.store import candidates, digests, failures, memories, sessions
 from csmd.store.sqlite import Rows
-from csmd.tools.memories import seen_at
+from csmd.tools.memories import visible_places
 from csmd.tools.present import as_json, brief_json, find_session
 from csmd.tools.registry import Json, Tool, ToolContext, between, places
 
@@ -94,11 +94,11 @@ def _living_state(ctx: ToolContext, lines: list[Line]) -> Json:
 
 
 def _preview(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
-    return _living_state(ctx, living_state.read_lines(rows, places=seen_at(rows, project, asking)))
+    return _living_state(ctx, living_state.read_lines(rows, places=visible_places(rows, project, asking)))
 
 
 def _debug(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
-    lines = living_state.read_lines(rows, places=seen_at(rows, project, asking))
+    lines = living_state.read_lines(rows, places=visible_places(rows, project, asking))
     return {
         **_living_state(ctx, lines),
         "trimmed": [part for part, _ in sorted(living_state.PARTS.items(), key=lambda row: row[1].stays)],

@@ -97,7 +97,7 @@ def _save(
             pinned=pin and by_person,
         )  # fmt: skip
         made = memories.by_id(writing, ident)
-        return made, new, _beside_new(writing, made) if made and new else [], home
+        return made, new, _related_json(writing, made) if made and new else [], home
 
     made, new, beside, home = ctx.store.write(write)
     ctx.poke()
@@ -114,7 +114,7 @@ def _save(
     }  # fmt: skip
 
 
-def _beside_new(rows: Rows, made: Memory) -> list[Json]:
+def _related_json(rows: Rows, made: Memory) -> list[Json]:
     """What a new memory has replaced, may replace, or stands beside; with what is left where only a part was replaced."""
     found = supersession.find_related(rows, made)
     near = [("replaced", one) for one in found.replaced]
@@ -164,13 +164,13 @@ def _forget(
     }  # fmt: skip
 
 
-def seen_at(rows: Rows, project: str, asking: str) -> list[int]:
+def visible_places(rows: Rows, project: str, asking: str) -> list[int]:
     """The rows that a session in a project sees."""
     return visibility.places_asked(rows, project or "/", asking=asking) or [0]
 
 
 def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
-    settings, seen = ctx.config.settings, seen_at(rows, project, asking)
+    settings, seen = ctx.config.settings, visible_places(rows, project, asking)
     goals = checkpoint.goals_block(rows, seen, "")
     made = brief.session_brief(
         rows, places=seen, session_id="", today=ctx.now()[:10], max_tokens=settings.brief_max_tokens,
@@ -183,7 +183,7 @@ def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Js
 def _recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", prompt_: str) -> Json:
     settings = ctx.config.settings
     made = prompt.recall(
-        rows, places=seen_at(rows, project, asking), session_id="", prompt=prompt_, floor=settings.recall_floor,
+        rows, places=visible_places(rows, project, asking), session_id="", prompt=prompt_, floor=settings.recall_floor,
         max_tokens=settings.recall_max_tokens, max_items=settings.recall_max_items,
         embed=ctx.query_vector(deadline_s=QUERY_VECTOR_S, start=True), key=ctx.store.hash_key,
     )  # fmt: skip
@@ -192,7 +192,7 @@ def _recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", pro
 
 def _file_recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
     most, key = ctx.config.settings.recall_max_tokens, ctx.store.hash_key
-    made: Brief = at_work.recall_file(rows, file, places=seen_at(rows, project, asking), max_tokens=most, key=key)
+    made: Brief = at_work.recall_file(rows, file, places=visible_places(rows, project, asking), max_tokens=most, key=key)
     return brief_json(ctx, made)
 
 

@@ -97,7 +97,7 @@ def _purge(
     return {"job": ctx.submit("purge", order=order)}
 
 
-def _lift(ctx: ToolContext, rows: Rows, what: str, kind: str = "") -> Json:
+def _allow_again(ctx: ToolContext, rows: Rows, what: str, kind: str = "") -> Json:
     plan = _plan(ctx, rows, what, kind)
     gone = ctx.store.write(lambda writing: purge.remove_tombstones(writing, plan, key=ctx.store.hash_key))
     return {"what": plan.what, "about": plan.about, "lifted": gone}
@@ -114,7 +114,7 @@ def _scan(
 PRIVACY_TOOLS = (
     Tool("csm_privacy_purge", "Remove something from everything csmd holds; gives a job", _purge, mutates=True),
     Tool(
-        "csm_privacy_lift", "Let in again what was purged", _lift, mutates=True, person="let in again what was purged"
+        "csm_privacy_lift", "Let in again what was purged", _allow_again, mutates=True, person="let in again what was purged"
     ),
     Tool("csm_privacy_scan", "Look for secrets in what csmd holds; gives a job", _scan, mutates=True),
 )  # fmt: skip

@@ -20,7 +20,7 @@ from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display, prose
 from csmd.text.tokens import content_words, query_terms
-from csmd.tools.registry import Json, ToolContext, meant
+from csmd.tools.registry import Json, ToolContext, resolve_id
 
 _REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
 #: Turns on each side of the one that states a memory, and characters of each.
@@ -91,7 +91,7 @@ def worded(typed: str, taken: Counter[str] | None = None) -> str:
 
 def find_memory(rows: Rows, ident: str, asking: str) -> Memory:
     """A memory by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
-    memory = memories.by_id(rows, meant(ident, ids_like(rows, "memories", ident)))
+    memory = memories.by_id(rows, resolve_id(ident, ids_like(rows, "memories", ident)))
     if memory is None or not is_seen(rows, memory.project_seq, asking=asking):
         raise BadInput(f"there is no memory {ident!r}", hint="`csmd memories` lists them with their ids")
     return memory
@@ -183,7 +183,7 @@ def turns_around(rows: Rows, turn: TurnRow, asking: str) -> dict[str, list[Json]
 
 def find_candidate(rows: Rows, ident: str, asking: str) -> Candidate:
     """A candidate by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
-    candidate = candidates.by_id(rows, meant(ident, ids_like(rows, "candidates", ident)))
+    candidate = candidates.by_id(rows, resolve_id(ident, ids_like(rows, "candidates", ident)))
     if candidate is None or not is_seen(rows, candidate.project_seq, asking=asking):
         raise BadInput(f"there is no candidate {ident!r}", hint="`csmd review` lists what waits for you")
     return candidate
@@ -205,7 +205,7 @@ def candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Json:
 
 def find_session(rows: Rows, ident: str, asking: str) -> Session:
     """A session by its id or the beginning of it; BadInput when none that may be seen, or several, begin so."""
-    session = sessions.by_id(rows, meant(ident, sessions.ids_like(rows, ident) if ident else []))
+    session = sessions.by_id(rows, resolve_id(ident, sessions.ids_like(rows, ident) if ident else []))
     if session is None or not is_seen(rows, session.project_seq, asking=asking):
         raise BadInput(f"there is no session {ident!r}", hint="`csmd session list` shows them with their ids")
     return session

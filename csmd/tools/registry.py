@@ -45,7 +45,7 @@ class Job(Protocol):
 class Dreams(Protocol):
     """What tools may ask of who dreams."""
 
-    def shown(self, rows: Rows) -> Json:
+    def state(self, rows: Rows) -> Json:
         """The gates, the dream under way and the last ones."""
 
     def verdict(self, rows: Rows) -> Verdict:
@@ -163,7 +163,7 @@ def need_person(by_person: bool, what: str) -> None:
         raise CsmdError(f"only a person at a terminal can {what}", hint="type it in a terminal")
 
 
-def meant(typed: str, found: Sequence[str]) -> str:
+def resolve_id(typed: str, found: Sequence[str]) -> str:
     """The id that is meant by its beginning, of those that begin so; "" for none, BadInput for several."""
     if typed in found or not typed:
         return typed

@@ -23,7 +23,7 @@ from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display
 from csmd.tools.memories import refuse_where_left_out
 from csmd.tools.present import as_json, find_session, roots, turns_around, worded
-from csmd.tools.registry import Json, Tool, ToolContext, between, meant, places
+from csmd.tools.registry import Json, Tool, ToolContext, between, resolve_id, places
 
 SESSION = "id project title about turns started_at last_at transcript"
 MOST = 1000
@@ -347,7 +347,7 @@ def _restore(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", session: 
 
 def _find_checkpoint(rows: Rows, ident: str, asking: str) -> Row:
     """A checkpoint by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
-    row = checkpoints.by_id(rows, meant(ident, ids_like(rows, "checkpoints", ident)))
+    row = checkpoints.by_id(rows, resolve_id(ident, ids_like(rows, "checkpoints", ident)))
     if row is None or not visibility.is_seen(rows, row.project_seq, asking=asking):
         raise BadInput(f"there is no checkpoint {ident!r}", hint="`csmd checkpoint list` shows them with their ids")
     return row
@@ -423,7 +423,7 @@ def _finish_goal(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_pe
     found = [
         one for one in checkpoints.goals_like(rows, id_) if visibility.is_seen(rows, one.project_seq, asking=asking)
     ]
-    ident = meant(id_, [one.id for one in found])
+    ident = resolve_id(id_, [one.id for one in found])
     goal = next((one for one in found if one.id == ident), None)
     if not id_ or goal is None:
         raise BadInput(f"there is no goal {id_!r}", hint="`csmd goal list` shows them with their ids")
