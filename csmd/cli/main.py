@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
+import shutil
 import sys
+import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,7 +17,7 @@ import csmd
 from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonUnreachable
 
-#: What `csmd --help` lists, under its headings and in its order.
+#: Headings of `csmd --help` and the verbs below each, in the order shown.
 GROUPS: dict[str, str] = {
     "Health": "status tail top doctor logs report",
     "What is known": "search remember brief recall tool memories show edit why receipts topics tag link goal",
@@ -47,52 +49,47 @@ def entry() -> None:
     """The `csmd` command; every error leaves through here."""
     try:
         main.main(standalone_mode=False, prog_name="csmd")
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         sys.exit(130)
     except click.exceptions.Exit as leaving:
         sys.exit(leaving.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
     except DaemonUnreachable as error:
         from csmd.installer import service
 
         _fail(service.explain_unreachable(default_paths(), error))
     except CsmdError as error:
         _fail(error)
-    except Exception as error:  # noqa: BLE001 - the last line: told as a bug, with a report
+    except Exception as error:  # noqa: BLE001 - the last resort: reported as a bug
         path = _crash_report(error)
         click.echo(f"csmd: a bug: {type(error).__name__}. What happened is written to {path}", err=True)
         sys.exit(70)
 
 
 def _fail(error: CsmdError) -> NoReturn:
-    _say(f"csmd: {error.what}", beside=6)
+    """Prints what went wrong and what to do, and exits with the error's code."""
+    _print_error("csmd: ", error.what)
     if error.hint:
-        _say(f"  try: {error.hint}", beside=7)
+        _print_error("  try: ", error.hint)
     sys.exit(error.exit_code)
 
 
-def _say(text: str, *, beside: int) -> None:
-    """A line on stderr; wrapped where a person reads it, whole for a program."""
-    if not sys.stderr.isatty():
-        click.echo(text, err=True)
-        return
-    import shutil
+def _print_error(head: str, text: str) -> None:
+    """Prints a line on stderr; wrapped where a person reads it, whole for a program."""
+    lines = [text]
+    if sys.stderr.isatty():
+        from csmd.cli.render import wrapped
 
-    from csmd.cli.render import wrapped
-
-    room = max(shutil.get_terminal_size().columns - beside, 20)
-    for number, line in enumerate(wrapped(text[beside:], room)):
-        click.echo(f"{text[:beside] if number == 0 else ' ' * beside}{line}", err=True)
+        lines = wrapped(text, max(shutil.get_terminal_size().columns - len(head), 20))
+    for line in lines:
+        click.echo(head + line, err=True)
+        head = " " * len(head)
 
 
 def _crash_report(error: BaseException) -> Path | str:
-    """Where the report stands; a place that cannot be written must not hide the bug."""
-    import traceback
-
+    """Writes a crash report; its path, or the report itself where it cannot be written, which must not hide the bug."""
     path = default_paths().log_dir / "crash.txt"
     frames = "".join(traceback.format_list(traceback.extract_tb(error.__traceback__)))
     # Where, not what: an error's message can quote somebody's text.
@@ -107,7 +104,7 @@ def _crash_report(error: BaseException) -> Path | str:
 
 
 class _Verbs(click.Group):
-    """The verbs; that whoever read our output has gone is no error of ours (click itself would say 1)."""
+    """The verbs of csmd, each imported when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The order of GROUPS, where click itself would sort them."""
@@ -127,7 +124,7 @@ class _Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does; a mistyped verb is told with the one that is nearest to it."""
+        """As click does; suggests the nearest verb for a mistyped one."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -137,7 +134,7 @@ class _Verbs(click.Group):
             raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx) from None
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A verb, from the one module that has it."""
+        """A verb, from the one module that has it; None for an unknown one."""
         del ctx
         subject = next((name for name, verbs in SUBJECTS.items() if cmd_name in verbs.split()), None)
         if subject is None:
@@ -146,6 +143,7 @@ class _Verbs(click.Group):
         return next(verb for verb in verbs if verb.name == cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
+        """As click does; a reader of our output that has gone is no error (click would exit with 1)."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -159,7 +157,7 @@ def main() -> None:
     """A memory across sessions for AI coding assistants: local, without an LLM, without a network."""
 
 
-#: Where a shell looks for such scripts by itself, and what else it needs.
+#: Where each shell looks for completion scripts, and what else it needs.
 PLACES = {
     "bash": "~/.local/share/bash-completion/completions/csmd",
     "zsh": "~/.zfunc/_csmd  (with `fpath+=~/.zfunc; autoload -Uz compinit && compinit` in ~/.zshrc)",

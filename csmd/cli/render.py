@@ -1,6 +1,6 @@
 """How screens look at 80 columns: lines, tables, amounts, ages, widths.
 
-A screen is what a function yields: lines and strings, of which "" is an empty line. `show` prints it.
+A screen is a sequence of lines and strings, of which "" is an empty line. `show` prints it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial, wraps
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
@@ -54,8 +55,7 @@ def age(seconds: float) -> str:
     parts = []
     for name, length in _UNITS:
         number, seconds = divmod(seconds, length)
-        if number:
-            parts.append(f"{int(number)} {name}")
+        parts += [f"{int(number)} {name}"] if number else []
     return " ".join(parts[:2]) or "0 s"
 
 
@@ -135,14 +135,13 @@ def fitted(text: str, width: int, *, end: bool = False) -> str:
     if cells(text) <= width:
         return text
     letters = text[::-1] if end else text
-    kept, used = [], 1
-    for letter in letters:
-        used += cells(letter)
-        if used > width:
-            break
-        kept.append(letter)
-    part = "".join(kept)
+    part = letters[: _fitting(letters, width - 1)]
     return f"…{part[::-1]}" if end else f"{part}…"
+
+
+def _fitting(text: str, width: int) -> int:
+    """The number of letters at a text's beginning that take at most `width` columns."""
+    return len(list(takewhile(lambda columns: columns <= width, accumulate(map(cells, text)))))
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -167,12 +166,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 def _head(text: str, width: int) -> str:
     """As many letters as fit, at least one; up to the last glued space where there is one."""
-    length = used = 0
-    for letter in text:
-        used += cells(letter)
-        if used > width and length:
-            break
-        length += 1
+    length = max(1, _fitting(text, width))
     gap = text.rfind(GLUE, 1, length)
     return text[: gap + 1] if gap > 0 else text[:length]
 
@@ -197,7 +191,10 @@ def words_of(item: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A text beside its head, wrapped in the terminal's width; `most` is how many lines of it are shown, 0 for all."""
+    """A text beside its head, wrapped in the terminal's width.
+
+    `most` is how many lines of it are shown, 0 for all; `gap` puts an empty line before it.
+    """
 
     text: str
     head: str = ""
@@ -205,6 +202,7 @@ class Line:
     most: int = 0
     style: str = ""
     head_style: str | None = None
+    gap: bool = False
 
 
 class RawLine(str):
@@ -213,7 +211,7 @@ class RawLine(str):
     __slots__ = ()
 
 
-Screen = Iterator[Line | str]
+Screen = Iterable[Line | str]
 _P = ParamSpec("_P")
 bold = partial(Line, style="bold")
 dim = partial(Line, style="dim")
@@ -232,8 +230,32 @@ def pairs(rows: Iterable[tuple[str, str]]) -> Screen:
 
 def block(title: str, lines: Iterable[Line | str], *, style: str = "dim") -> Screen:
     """An empty line, a title and lines; nothing where there are no lines."""
-    if rows := list(lines):
-        yield from ("", Line(title, style=style), *rows)
+    rows = list(lines)
+    return [Line(title, style=style, gap=True), *rows] if rows else []
+
+
+def done(text: str, *notes: str) -> Screen:
+    """What a command did, and what follows from it; an empty note is left out."""
+    return [text, *map(dim, filter(None, notes))]
+
+
+def join(*parts: object, by: str = ", ") -> str:
+    """The parts in one text; those that are empty or false are left out."""
+    return by.join(str(part) for part in parts if part)
+
+
+def if_empty(key: str, sentence: str) -> Callable[[Callable[_P, Screen]], Callable[_P, Screen]]:
+    """Makes a screen this one sentence where the list `key` of its answer is empty."""
+
+    def decorate(screen: Callable[_P, Screen]) -> Callable[_P, Screen]:
+        @wraps(screen)
+        def shown(*args: _P.args, **named: _P.kwargs) -> Screen:
+            answer: Any = args[0]
+            return screen(*args, **named) if answer[key] else [sentence]
+
+        return shown
+
+    return decorate
 
 
 def first(rows: Sequence[Any], most: int) -> tuple[Sequence[Any], list[Line]]:
@@ -255,6 +277,11 @@ def raw(screen: Callable[_P, Screen]) -> Callable[_P, Screen]:
         return (RawLine(line) if isinstance(line, str) else line for line in screen(*args, **named))
 
     return unwrapped
+
+
+def template(text: str) -> Callable[[dict[str, Any]], Screen]:
+    """A screen of one line: this text with fields of the answer in braces, printed as it is."""
+    return lambda answer: [RawLine(text.format_map(answer))]
 
 
 def table(heads: str, sides: str, rows: Sequence[Sequence[str]], *, least: int = 0) -> Screen:
@@ -283,8 +310,8 @@ def laid_out(screen: Iterable[Line | str], room: int) -> Iterator[Text]:
     from rich.text import Text
 
     for line in screen:
-        row = line if isinstance(line, Line) else Line(line)
-        if line == "":
+        row = line if isinstance(line, Line) else Line(line, gap=not line)
+        if row.gap:
             yield Text("")
         beside = " " * row.indent + row.head
         space = max(room - cells(beside), MIN_WIDTH)

@@ -6,8 +6,10 @@ import difflib
 import os
 import re
 import termios
+import tty
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,26 +78,36 @@ def of_tool(
     name: str, tool: str, show: Callable[..., render.Screen], about: str, *params: click.Parameter,
     by_person: bool = False, anywhere: bool = False, wide: bool = False, waits: bool = False, view: Sequence[str] = (), **fixed: Any,
 ) -> click.Command:  # fmt: skip
-    """A command that hands its options to one tool and shows the answer; the options are called as its parameters.
+    """A command that is one tool: its options are the tool's parameters, and `fixed` are further ones.
 
-    `fixed` are further parameters. The options in `view` go to the screen and not to the tool. `by_person` is for a tool
-    that wants to know whether a person asks, `anywhere` for one that gives the same answer in every directory, `wide`
-    for one that looks in every project unless one is named, `waits` for one that is a job.
+    The options in `view` go to the screen and not to the tool; see `reply` for the others.
     """
 
-    def run(as_json: bool, **given: Any) -> None:
-        seen = {option: given.pop(option) for option in view}
-        if "project" in given:
-            everywhere = given.pop("all_projects", False) or (wide and given["project"] is None)
-            given |= looking(given["project"], everywhere)
-        elif not anywhere:
-            given["asking"] = here(None)
-        if by_person:
-            given["by_person"] = person_is_there()
-        given = fixed | {name: "" if value is None else value for name, value in given.items()}
-        out((work if waits else ask)(tool, **given), as_json, show, **seen)
+    def run(**options: Any) -> None:
+        shown = partial(show, **{option: options.pop(option) for option in view})
+        reply(tool, shown, fixed | options, by_person=by_person, anywhere=anywhere, wide=wide, waits=waits)
 
     return click.Command(name, callback=run, params=[*params, JSON], help=about)
+
+
+def reply(
+    tool: str, show: Callable[..., render.Screen], options: dict[str, Any], *, by_person: bool = False,
+    anywhere: bool = False, wide: bool = False, waits: bool = False,
+) -> None:  # fmt: skip
+    """Asks a tool with the options of a command as its parameters, and shows its answer.
+
+    `by_person` tells the tool whether a person asks. `anywhere` is for one that gives the same answer in every
+    directory, `wide` for one that looks in every project unless one is named, `waits` for one that is a job.
+    """
+    given = {name: "" if value is None else value for name, value in options.items() if name != "as_json"}
+    if "project" in given:
+        everywhere = given.pop("all_projects", False) or (wide and options["project"] is None)
+        given |= looking(options["project"], everywhere)
+    elif not anywhere:
+        given["asking"] = here(None)
+    if by_person:
+        given["by_person"] = person_is_there()
+    out((work if waits else ask)(tool, **given), options["as_json"], show)
 
 
 def command(name: str, *params: click.Parameter) -> Callable[[Callable[..., None]], click.Command]:
@@ -114,17 +126,17 @@ def ask(tool: str, **params: Any) -> Any:
 
 
 def work(tool: str, **params: Any) -> dict[str, Any]:
-    """Has the daemon do a job, with how far it is on stderr; its result."""
+    """Has the daemon do a job, shows its progress on stderr, and gives its result."""
     with render.progress() as bar:
         return client.work(default_paths(), tool, params, watch=bar)
 
 
-def out(value: Any, as_json: bool, screen: Callable[..., render.Screen], **seen: Any) -> None:
-    """Prints an answer as JSON or for people."""
+def out(value: Any, as_json: bool, screen: Callable[..., render.Screen], **options: Any) -> None:
+    """Prints an answer as JSON or for people; `options` go to the screen."""
     if as_json:
         click.echo(wire.pretty(value))
     else:
-        render.show(screen(value, **seen))
+        render.show(screen(value, **options))
 
 
 def write(path: Path, data: bytes, *, hint: str) -> None:
@@ -142,7 +154,7 @@ SHORTEST_ID = 4
 
 
 def person_is_there() -> bool:
-    """Whether somebody types: stdin is a terminal and this process has one; a pseudo terminal passes for one."""
+    """Whether a person types: stdin is a terminal and this process has one; a pseudo terminal passes for one."""
     try:
         if not os.isatty(0):
             return False
@@ -161,7 +173,10 @@ def here(project: str | None, everywhere: bool = False) -> str:
 
 
 def looking(project: str | None, everywhere: bool = False) -> dict[str, str]:
-    """What a question is about and from where it is put: a person who names another project goes there, others do not."""
+    """The parameters `project` (which one to look in, "" for all) and `asking` (from where the question is put).
+
+    A person who names another project asks from there, others do not.
+    """
     about = here(project, everywhere) if project is None or everywhere else _named(project)
     return {"project": about, "asking": about if about and person_is_there() else here(None)}
 
@@ -178,27 +193,26 @@ def _named(project: str) -> str:
         for root in (row["root"], *(other["path"] for other in row["aliases"]), *row["merged"])
         if root
     ]
-    # Below a directory that is there it would be there, too: what is not is nothing of that project's.
+    # Below a directory that exists it would exist, too: what does not is nothing of that project's.
     around = [root for root in paths if root == about or ("/" in project and _was_in(about, root))]
     if around:
         return max(around, key=len)
-    named: list[str] = [row["root"] for row in projects if row["name"] == project or _titled(row["root"], project)]
-    named = named or [row["root"] for row in projects if len(project) >= SHORTEST_ID and row["id"].startswith(project)]
-    if len(named) > 1:
+    by_name = [row for row in projects if row["name"] == project or _titled(row["root"], project)]
+    by_id = [row for row in projects if len(project) >= SHORTEST_ID and row["id"].startswith(project)]
+    roots: list[str] = [row["root"] for row in by_name or by_id]
+    if len(roots) == 1:
+        return roots[0]
+    if roots:
         raise CsmdError(
-            f"{len(named)} projects are called {project}: {', '.join(named)}", hint="name one by its path or its id"
+            f"{len(roots)} projects are called {project}: {', '.join(roots)}", hint="name one by its path or its id"
         )
-    if named:
-        return named[0]
     near = _nearest(project, paths if "/" in project else [row["name"] for row in projects])
-    raise CsmdError(
-        f"{project}: no such directory, and no project that csmd knows",
-        hint=f"did you mean {near}?" if near else "`csmd project list` shows those that it knows",
-    )
+    hint = f"did you mean {near}?" if near else "`csmd project list` shows those that it knows"
+    raise CsmdError(f"{project}: no such directory, and no project that csmd knows", hint=hint)
 
 
 def _nearest(typed: str, among: Sequence[str]) -> str:
-    """What somebody may have meant: its last part is alike, of several that with the likest directory around it; "" for none."""
+    """The name most like what was typed, by its last part and then by the directory around it; "" for none."""
     last = difflib.get_close_matches(Path(typed).name, [Path(name).name for name in among], n=1)
     parts = Path(typed).parts[-2:]
     return max(
@@ -209,17 +223,18 @@ def _nearest(typed: str, among: Sequence[str]) -> str:
 
 
 def _was_in(path: str, root: str) -> bool:
+    """Whether a path lies below a directory that is gone."""
     return Path(path).is_relative_to(root) and not Path(root).exists()
 
 
 def _titled(root: str, typed: str) -> bool:
-    """Whether a directory ends as it is typed, with the directory around it: pages tell projects of one name so."""
+    """Whether a directory ends with what was typed, as pages write projects of one name."""
     return "/" in typed and root.endswith(f"/{typed}")
 
 
 # --- a person's keys and editor
 
-#: What the end of the input is told as.
+#: What stands for the end of the input.
 END = "\x04"
 #: What a terminal sends for a key that is no letter: an arrow, a function key, escape itself.
 _NO_LETTER = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)?")
@@ -234,9 +249,7 @@ class Keys:
         self._typed = ""
 
     def __enter__(self) -> Keys:
-        single = termios.tcgetattr(0)
-        single[3] &= ~(termios.ICANON | termios.ECHO)
-        termios.tcsetattr(0, termios.TCSADRAIN, single)  # what was typed ahead stays
+        tty.setcbreak(0, termios.TCSADRAIN)  # what was typed ahead stays
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -244,7 +257,7 @@ class Keys:
 
     @contextmanager
     def lines(self) -> Iterator[None]:
-        """The terminal as it is usually, for an editor or a line that is typed."""
+        """Restores the terminal meanwhile, for an editor or a line that is typed."""
         self.__exit__()
         try:
             yield
@@ -254,14 +267,14 @@ class Keys:
     def press(self) -> str:
         """The next key; "" for one that is no letter (an arrow), END at the end of the input."""
         if not self._typed:
-            # What was typed behind an arrow comes with it, and counts.
+            # Keys typed after an arrow are read together with it.
             self._typed = _NO_LETTER.sub(NOTHING, os.read(0, 64).decode("utf-8", "replace"))
         key, self._typed = self._typed[:1], self._typed[1:]
         return "" if key == NOTHING else key or END
 
 
 def edit_text(text: str) -> str:
-    """What somebody makes of a text in their editor ($VISUAL, $EDITOR); "" when they leave it as it is."""
+    """Opens a text in the user's editor ($VISUAL, $EDITOR); the new text, "" when it was left as it is."""
     note = "# Lines that begin with # are left out. An empty text changes nothing."
     try:
         typed = click.edit(f"{text}\n\n{note}\n", extension=".txt", require_save=True)
