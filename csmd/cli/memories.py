@@ -6,13 +6,30 @@ import re
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, get_args
 
 import click
 
 from csmd import wire
 from csmd.cli import render, verb
-from csmd.cli.render import Line, Screen, block, bold, dim, first, many, pair, percent, warning, when
+from csmd.cli.render import (
+    Line,
+    Screen,
+    block,
+    bold,
+    dim,
+    done,
+    first,
+    if_empty,
+    join,
+    many,
+    pair,
+    pairs,
+    percent,
+    warning,
+    when,
+)  # fmt: skip
 from csmd.errors import CsmdError
 from csmd.installer import foreign_files
 from csmd.model import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemoryType, Tier
@@ -21,30 +38,27 @@ from csmd.text.display import amount, squeeze
 
 # --- search
 
-#: Characters and lines that are shown of the passage that matched, and of each one beside it.
-MATCHED, BESIDE_HIT = (300, 5), (150, 2)
-#: Where in a hit's text the turns beside the one that matched begin (csmd.recall.results).
-_BESIDE = re.compile(r"\n\[(before|after)\] ")
+#: Characters and lines that are shown of the passage that matched, and of each neighbouring turn.
+MATCHED, NEIGHBOUR = (300, 5), (150, 2)
+#: Where in a hit's text the turns around the one that matched begin (csmd.recall.results).
+_NEIGHBOUR = re.compile(r"\n\[(before|after)\] ")
 
 
 @verb.command(
     "search", verb.argument("words", "QUERY...", nargs=-1, required=True), *verb.PROJECTS, verb.limit(10, 200),
     verb.option("--kind", type=click.Choice(["memory", "turn", "session", "all"]), default="all", show_default=True),
-    verb.option("--since", default="", metavar="TIME", help="Said since: 2026-01-31, 7d, `last week`."),
-    verb.option("--until", default="", metavar="TIME", help="Said until."),
-    verb.option("--session", default="", metavar="ID", help="Said in one session."),
-    verb.one_of("gate", sorted(GATE_PRIORITY), "GATE"), verb.one_of("category", sorted(CATEGORIES), "CATEGORY"),
-    verb.one_of("type", sorted(get_args(MemoryType)), "TYPE"),
+    verb.text("--since", "TIME", "Said since: 2026-01-31, 7d, `last week`."), verb.text("--until", "TIME", "Said until."),
+    verb.text("--session", "ID", "Said in one session."), verb.one_of("gate", sorted(GATE_PRIORITY), "GATE"),
+    verb.one_of("category", sorted(CATEGORIES), "CATEGORY"), verb.one_of("type", sorted(get_args(MemoryType)), "TYPE"),
     verb.flag("--explain", help="Show how each score came about."),
 )  # fmt: skip
-def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_json: bool, **given: Any) -> None:
+def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_json: bool, **options: Any) -> None:
     """Search memories and past conversations. Several words need no quotes."""
-    query = " ".join(words)
-    begun = time.monotonic()
-    wanted = {name: "" if value is None else value for name, value in given.items()}
-    found = verb.ask("csm_memory_search", query=query, **verb.looking(project, all_projects), **wanted)
-    value = {"query": query, "took_ms": round((time.monotonic() - begun) * 1000, 1), **found}
-    verb.out(value, as_json, show_hits, explain=given["explain"])
+    query, begun = " ".join(words), time.monotonic()
+    params = {name: "" if value is None else value for name, value in options.items()}
+    answer = verb.ask("csm_memory_search", query=query, **verb.looking(project, all_projects), **params)
+    value = {"query": query, "took_ms": round((time.monotonic() - begun) * 1000, 1), **answer}
+    verb.out(value, as_json, show_hits, explain=options["explain"])
 
 
 def show_hits(value: dict[str, Any], *, explain: bool) -> Screen:
@@ -53,53 +67,51 @@ def show_hits(value: dict[str, Any], *, explain: bool) -> Screen:
         yield f"nothing found for {value['query']!r}"
     elif not value["close"]:
         yield "nothing close was found; the nearest:"
-    asked = tokens.question_terms(value["query"])
-    places = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
+    terms = tokens.question_terms(value["query"])
+    numbers = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
     for number, hit in enumerate(value["hits"], 1):
-        session = f"session {hit['session_id'][:8]}" if hit["kind"] == "turn" else ""
-        about = [
-            hit["kind"], hit["gate"], hit["authority"], hit["at"][:10], _short_id(hit), session, f"{hit['score']:.2f}",
-            _overtaken(hit, places),
-        ]  # fmt: skip
-        yield bold("  ".join(filter(None, about)), head=f"{number:>2}  ")
-        matched, *beside = _BESIDE.split(hit["text"])
-        yield Line(prose.passage(matched, asked, limit=MATCHED[0]), indent=2, head="> ", most=MATCHED[1])
-        for place, text in zip(beside[::2], beside[1::2], strict=True):
-            passage = squeeze(prose.passage(text, asked, limit=BESIDE_HIT[0]))
-            yield dim(f"{place}, {passage}", indent=4, most=BESIDE_HIT[1])
+        session = hit["kind"] == "turn" and f"session {hit['session_id'][:8]}"
+        origin = hit["kind"], hit["gate"], hit["authority"], hit["at"][:10], _short_id(hit), session
+        about = join(*origin, f"{hit['score']:.2f}", _overtaken(hit, numbers), by="  ")
+        yield bold(about, head=f"{number:>2}  ")
+        matched, *around = _NEIGHBOUR.split(hit["text"])
+        yield Line(prose.passage(matched, terms, limit=MATCHED[0]), indent=2, head="> ", most=MATCHED[1])
+        for place, text in zip(around[::2], around[1::2], strict=True):
+            passage = squeeze(prose.passage(text, terms, limit=NEIGHBOUR[0]))
+            yield dim(f"{place}, {passage}", indent=4, most=NEIGHBOUR[1])
         if explain:
             yield dim(explained(hit["factors"], hit["score"]), indent=4)
     yield from render.degraded(value["degraded"])
     yield dim(f"{value['took_ms']:.0f} ms")
 
 
-def _overtaken(hit: dict[str, Any], places: Mapping[str, str]) -> str:
-    """Why a hit may no longer hold; "" for one of which nothing is known."""
+def _overtaken(hit: dict[str, Any], numbers: Mapping[str, str]) -> str:
+    """Why a hit may no longer hold, "" where nothing says so; `numbers` are the places of the hits by id."""
     if hit["superseded_by"]:
         return f"superseded by {hit['superseded_by']}"
     if hit["refuted"]:
         return "refuted"
     if hit["newer"]:
-        return f"replaced by {places.get(hit['newer'], hit['newer'])}"
+        return f"replaced by {numbers.get(hit['newer'], hit['newer'])}"
     return "its code edited since" if hit["edited"] else ""
 
 
 def _short_id(hit: dict[str, Any]) -> str:
-    """An id as far as it tells a hit from others: what only a hook reported has one that begins with the time."""
+    """The beginning of a hit's id; the whole where only a hook reported it, for such an id begins with the time."""
     ident = str(hit["id"])
     return ident if ident.startswith("hook:") else ident[: 8 if hit["kind"] == "session" else 11]
 
 
 def explained(factors: Mapping[str, float], score: float) -> str:
-    """What a score was made from: the features of the hit that are not 0."""
+    """A score and the features of the hit that are not 0."""
     features = ", ".join(f"{name} {value:.2f}" for name, value in factors.items() if value)
     return f"{score:.2f} from {features}" if features else f"{score:.2f}"
 
 
 # --- remember, brief, recall, tool
 
-#: What is told of a memory beside a new one: the words before its id, before the command, and what ends the command.
-BESIDE = {
+#: How a memory is related to a new one -> how it is introduced, what its command does, and how that command ends.
+RELATED = {
     "replaced": ("Replaced", "Undo", "--undo"),
     "doubtful": ("May be replaced:", "Replace it", ""),
     "related": ("Related memory still active:", "Replace it", ""),
@@ -114,14 +126,14 @@ BESIDE = {
 def remember(text: str, project: str | None, everywhere: bool, pin: bool, yes: bool, as_json: bool) -> None:
     """Remember a statement; typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
     by_person, place = verb.person_is_there(), verb.looking(project, everywhere)
-    asks = not yes and _is_question(text)
-    if asks and by_person:
+    is_question = not yes and _is_question(text)
+    if is_question and by_person:
         click.confirm("This asks something: keep it all the same?", abort=True, err=as_json)
     saved = verb.ask("csm_memory_save", text=text, **place, pin=pin, by_person=by_person)
     verb.out(saved, as_json, show_remembered, by_person=by_person)
-    if asks and not by_person and not as_json:
+    if is_question and not by_person and not as_json:
         render.show([dim(f"it asks something and is kept as a fact: csmd forget {saved['id']}")])
-    _switched_off(place["project"], as_json)
+    _warn_of_off_mark(place["project"], as_json)
 
 
 def _is_question(text: str) -> bool:
@@ -133,8 +145,8 @@ def _is_question(text: str) -> bool:
 def show_remembered(value: dict[str, Any], *, by_person: bool) -> Screen:
     """What was remembered, and where it holds."""
     known = "confirmed" if by_person else "known already"
-    place = f"in {value['project']}" if value["project"] else "everywhere"
-    place += f" in the workspace {value['workspace']}" if value["workspace"] and not value["project"] else ""
+    workspace = f" in the workspace {value['workspace']}" if value["workspace"] else ""
+    place = f"in {value['project']}" if value["project"] else f"everywhere{workspace}"
     yield f"{'remembered' if value['new'] else known} as {value['id']}: {value['text']}"
     yield dim(f"it holds {place}")
     if value["waits"]:
@@ -146,11 +158,11 @@ def show_remembered(value: dict[str, Any], *, by_person: bool) -> Screen:
     if value["paused"] and by_person:
         yield warning("kept, though csmd is paused: you said it yourself")
     for other in value["beside"]:
-        relation, does, answer = BESIDE[other["is"]]
+        relation, does, end = RELATED[other["is"]]
         yield Line(f"{relation} {other['id']}: {other['text']}", most=4)
         if other["rest"]:
             yield Line(f"Still active from it: {other['rest']['id']}: {other['rest']['text']}", indent=2, most=4)
-        yield dim(f"{does}: csmd supersede {other['id']} {answer or value['id']}", indent=2)
+        yield dim(f"{does}: csmd supersede {other['id']} {end or value['id']}", indent=2)
 
 
 @verb.command("brief", verb.PROJECT)
@@ -159,11 +171,11 @@ def brief(project: str | None, as_json: bool) -> None:
     nothing = "nothing yet: `csmd memories` lists what there is, also what waits in review"
     place = verb.looking(project)
     verb.out(verb.ask("csm_memory_context", **place), as_json, show_injection, nothing=nothing)
-    _switched_off(place["project"], as_json)
+    _warn_of_off_mark(place["project"], as_json)
 
 
-def _switched_off(place: str, as_json: bool) -> None:
-    """Says that a directory is left out: sessions there are told nothing, whatever is shown."""
+def _warn_of_off_mark(place: str, as_json: bool) -> None:
+    """Warns that a directory is left out: sessions there are told nothing, whatever is shown."""
     mark = "" if as_json else foreign_files.off_mark(place or verb.here(None))
     if mark:
         render.show([warning(f"csmd is switched off there by {mark}: no session is captured or told anything")])
@@ -171,20 +183,18 @@ def _switched_off(place: str, as_json: bool) -> None:
 
 @verb.command(
     "recall", verb.PROJECT, verb.option("--prompt", help="What the user would type."),
-    verb.option("--file", "path", metavar="PATH", help="A file that a prompt names, or that the session is at."),
+    verb.option("--file", metavar="PATH", help="A file that a prompt names, or that the session is at."),
 )  # fmt: skip
-def recall(project: str | None, prompt: str | None, path: str | None, as_json: bool) -> None:
+def recall(prompt: str | None, file: str | None, **options: Any) -> None:
     """Show what would be added to a prompt, or is known of a file."""
-    if (prompt is None) == (path is None):
+    if (prompt is None) == (file is None):
         raise click.UsageError("give either --prompt TEXT or --file PATH")
-    place = verb.looking(project)
-    if path is None:
-        found = verb.ask("csm_memory_recall", **place, prompt=prompt)
-        nothing = "Nothing would be added: no relevant memory."
+    if file is None:
+        screen = partial(show_injection, nothing="Nothing would be added: no relevant memory.")
+        verb.reply("csm_memory_recall", screen, {"prompt": prompt, **options})
     else:
-        found = verb.ask("csm_memory_file_recall", **place, file=path)
-        nothing = f"nothing is known of {path}"
-    verb.out(found, as_json, show_injection, nothing=nothing)
+        screen = partial(show_injection, nothing=f"nothing is known of {file}")
+        verb.reply("csm_memory_file_recall", screen, {"file": file, **options})
 
 
 def show_injection(value: dict[str, Any], *, nothing: str) -> Screen:
@@ -194,13 +204,12 @@ def show_injection(value: dict[str, Any], *, nothing: str) -> Screen:
         return
     yield from items(value["text"] or nothing)
     if value["text"]:
-        yield ""
-        yield dim(f"{amount(value['tokens'], 'token')}, {amount(len(value['items']), 'note')}")
+        yield dim(f"{amount(value['tokens'], 'token')}, {amount(len(value['items']), 'note')}", gap=True)
     yield from render.degraded(value["degraded"])
 
 
 def items(text: str) -> Screen:
-    """A text line by line, what continues an item below its words; `--json` holds the very text."""
+    """A text line by line; what continues an item of a list is indented. `--json` has the exact text."""
     for line in text.splitlines():
         head = "- " if line.startswith("- ") else ""
         yield Line(line.removeprefix(head), head=head)
@@ -211,22 +220,23 @@ def items(text: str) -> Screen:
     params=[
         verb.argument("name"),
         verb.option("--param", "params", multiple=True, metavar="KEY=VALUE", help="A parameter; may be given several times."),
-        click.Option(["--json", "as_json"], is_flag=True, hidden=True, help="The answer is always JSON."),
+        verb.flag("--json", "as_json", hidden=True, help="The answer is always JSON."),
     ],
 )  # fmt: skip
 def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
     """Ask the daemon one thing by its tool's name. `csmd tool list` names them."""
     del as_json
+    given = {}
     for param in params:
-        if "=" not in param:
+        key, equals, given[key] = param.partition("=")
+        if not equals:
             raise click.UsageError(f"--param {param}: expected KEY=VALUE")
-    given = dict(param.split("=", 1) for param in params)
     if "by_person" in given:
         raise CsmdError(
             "who speaks is told by the terminal, not by a parameter",
             hint="type `csmd remember` or `csmd forget` in a terminal",
         )
-    # Where one stands is no parameter either: it decides what is seen of walled projects.
+    # The directory is no parameter either: it decides what is seen of walled projects.
     given["asking"] = verb.here(None)
     click.echo(wire.pretty(verb.ask("csm_tools" if name == "list" else name, **given)))
 
@@ -255,39 +265,35 @@ def _since(_context: click.Context, _parameter: click.Parameter, typed: str) -> 
     "memories", *verb.PROJECTS, verb.one_of("gate", get_args(Gate), "WORD"), verb.one_of("category", [*CATEGORIES], "WORD"),
     verb.option("--tier", type=click.Choice(get_args(Tier)), help="Only of this tier."),
     verb.option("--authority", type=click.Choice(get_args(Authority)), help="Only what they said."),
-    verb.option("--origin", metavar="WORD", default="", help="Only what came so: stated, model_saved."),
-    verb.option(
-        "--since", metavar="DAY", default="", callback=_since,
-        help="Only what was said since: 2026-05-04, 30d, 6w.",
-    ),
-    verb.option("--topic", metavar="NAME", default="", help="Only what is about it; `csmd topics` lists them."),
+    verb.text("--origin", "WORD", "Only what came so: stated, model_saved."),
+    verb.text("--since", "DAY", "Only what was said since: 2026-05-04, 30d, 6w.", callback=_since),
+    verb.text("--topic", "NAME", "Only what is about it; `csmd topics` lists them."),
     verb.flag("--superseded", help="Only what something else has taken the place of."),
     verb.option("--limit", type=click.IntRange(1), help="How many of each gate; 8 of one project, 3 of several."),
     verb.ALL,
 )  # fmt: skip
 def memories(
     project: str | None, all_projects: bool, since: str, topic: str, superseded: bool, limit: int | None, everything: bool, as_json: bool,
-    **wanted: str | None,
+    **filters: str | None,
 ) -> None:  # fmt: skip
     """List what is remembered here."""
     place = verb.looking(project, all_projects)
-    listed = verb.ask("csm_memory_by_topic", topic=topic, **place) if topic else verb.ask("csm_memory_list", **place)
-    found = listed["memories"]
+    answer = verb.ask("csm_memory_by_topic", topic=topic, **place) if topic else verb.ask("csm_memory_list", **place)
     rows = [
         row
-        for row in found
-        if (not superseded or row["superseded_by"])
+        for row in answer["memories"]
+        if (row["superseded_by"] or not superseded)
         and row["confirmed_at"] >= since
-        and all(row[name] == value for name, value in wanted.items() if value)
+        and all(row[name] == value for name, value in filters.items() if value)
     ]
     if as_json:
         click.echo(wire.pretty({"memories": rows if limit is None else rows[:limit]}))
         return
-    # What something took the place of is told, not listed.
+    # Superseded memories are counted, not listed.
     shown = rows if superseded else [row for row in rows if not row["superseded_by"]]
     several = len({row["project"] for row in shown}) > 1
     most = len(shown) if everything else limit or (MOST_ANYWHERE if several else MOST_HERE)
-    render.show(show_listed(shown, known=len(found), superseded=len(rows) - len(shown), most=most))
+    render.show(show_listed(shown, known=len(answer["memories"]), superseded=len(rows) - len(shown), most=most))
 
 
 def show_listed(rows: list[dict[str, Any]], *, known: int = 0, superseded: int = 0, most: int = 2**31) -> Screen:
@@ -297,58 +303,61 @@ def show_listed(rows: list[dict[str, Any]], *, known: int = 0, superseded: int =
         yield f"none of {many(known, 'memory')} is such" if known else nothing
         return
     shown = 0
-    for number, (place, gates) in enumerate(by_project(rows)):
-        yield from place_of(place, number) if len(gates) < len(rows) else ()
+    for number, (project, in_project) in enumerate(by_project(rows)):
+        if len(in_project) < len(rows):
+            yield project_heading(project, gap=bool(number))
         for gate in sorted(GATE_PRIORITY, key=lambda name: -GATE_PRIORITY[name]):
-            found = sorted((row for row in gates if row["gate"] == gate), key=_order, reverse=True)
-            some = found if len(found) <= most + 1 else found[:most]  # nobody wants to be told that one is left out
-            shown += len(some)
-            if found:
-                yield dim(
-                    f"{gate}, {len(some)} of {len(found):,}" if len(some) < len(found) else f"{gate}, {len(found):,}"
-                )
-            for row in some:
+            of_gate = sorted((row for row in in_project if row["gate"] == gate), key=_order, reverse=True)
+            listed = of_gate if len(of_gate) <= most + 1 else of_gate[:most]  # a single one is not worth leaving out
+            shown += len(listed)
+            if of_gate:
+                part = f"{len(listed)} of " if len(listed) < len(of_gate) else ""
+                yield dim(f"{gate}, {part}{len(of_gate):,}")
+            for row in listed:
                 yield Line(squeeze(row["text"]), indent=2, most=4)
-                yield dim("  ".join(_about(row)), indent=6)
-    told = [many(len(rows), "memory")]
-    told += [f"{len(rows) - shown:,} not shown (--all)"] if shown < len(rows) else []
-    told += [f"{superseded:,} superseded (--superseded)"] if superseded else []
-    yield ""
-    yield dim("; ".join(told))
+                yield dim(_about(row), indent=6)
+    left_out = shown < len(rows) and f"{len(rows) - shown:,} not shown (--all)"
+    replaced = superseded and f"{superseded:,} superseded (--superseded)"
+    yield dim(join(many(len(rows), "memory"), left_out, replaced, by="; "), gap=True)
 
 
 def by_project(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
     """Rows by the project that they are of, in the order of the projects' paths."""
-    places = sorted({str(row["project"]) for row in rows})
-    return [(place, [row for row in rows if row["project"] == place]) for place in places]
+    projects = sorted({str(row["project"]) for row in rows})
+    return [(project, [row for row in rows if row["project"] == project]) for project in projects]
 
 
-def place_of(project: str, number: int) -> Screen:
+def project_heading(project: str, *, gap: bool) -> Line:
     """The heading of the rows of one project among several."""
-    if number:
-        yield ""
-    yield bold(render.fitted(project, render.width(), end=True) or "everywhere")
+    return bold(render.fitted(project, render.width(), end=True) or "everywhere", gap=gap)
 
 
 def _order(row: dict[str, Any]) -> tuple[Any, ...]:
-    """What a person wants first: what is pinned, what they said, what is sure, what is new."""
+    """Sort key, the greatest first: what is pinned, what a person said, what is sure, what is new."""
     rank = AUTHORITY_RANK[row["authority"]]
     return row["pinned"], row["origin"] != "model_saved", rank, round(row["confidence"], 1), row["confirmed_at"]
 
 
-def _about(row: dict[str, Any]) -> list[str]:
-    marks = ["pinned"] * row["pinned"] + [f"said {row['times']} times"] * (row["times"] > 1)
-    marks += [f"by the {row['authority']}"] * (row["authority"] != "user")
-    marks += ["unsaid"] * (row["origin"] == "model_saved") + ["cold"] * (row["attention"] == "COLD")
-    marks += [f"superseded by {row['superseded_by']}"] * bool(row["superseded_by"])
-    marks += ["refuted"] * row["is_refuted"] + ["its code edited since"] * row["is_edited"]
-    sure = percent(row["confidence"])
-    return [row["id"], row["confirmed_at"][:10], f"{sure:>5}", row["category"], *([", ".join(marks)] if marks else [])]
+def _about(row: dict[str, Any]) -> str:
+    """The line below a memory in a list: its id, date, confidence, category and marks."""
+    marks = join(
+        row["pinned"] and "pinned",
+        row["times"] > 1 and f"said {row['times']} times",
+        row["authority"] != "user" and f"by the {row['authority']}",
+        row["origin"] == "model_saved" and "unsaid",
+        row["attention"] == "COLD" and "cold",
+        row["superseded_by"] and f"superseded by {row['superseded_by']}",
+        row["is_refuted"] and "refuted",
+        row["is_edited"] and "its code edited since",
+    )
+    return join(
+        row["id"], row["confirmed_at"][:10], f"{percent(row['confidence']):>5}", row["category"], marks, by="  "
+    )
 
 
 # --- one memory, turn, error or candidate
 
-#: The beginning of a memory's id, of a candidate's; turns have the uuids of their lines, which may begin like a candidate.
+#: The beginning of a memory's id, of a candidate's, of an error's. The id of a turn may begin like a candidate's.
 _MEMORY_ID = re.compile(r"m[0-9a-f]*")
 _CANDIDATE_ID = re.compile(r"c[0-9a-f]*")
 _ERROR_ID = re.compile(r"x[0-9a-f]+")
@@ -367,7 +376,7 @@ RELATIONS: dict[str, tuple[str, str]] = {
     "relates_to": ("related to", "related to"),
     "merged_into": ("merged into", "took in"),
 }
-#: What stands against a memory, by relationship and end: (relationship, whether the memory is its beginning).
+#: Links that speak against a memory: (relationship, whether the memory is its beginning).
 AGAINST = {("superseded_by", True), ("contradicts", False), ("contradicts", True), ("refuted_by", True)}
 EVENTS = {
     "session_start": "at its start",
@@ -375,66 +384,66 @@ EVENTS = {
     "tool_failure": "when a tool failed",
     "pre_compact": "before its compaction",
 }
-#: Confirmations and links that are shown; --json has all.
+#: Confirmations, links and pieces of evidence that are shown; --json has all.
 MOST_SHOWN = 6
-#: Characters of a turn that stands beside the one that matters.
-BESIDE_MEMORY = 150
+#: Characters of a turn that is shown as context.
+CONTEXT_CHARACTERS = 150
 
 
 @verb.command("show", verb.ID)
 def show(id: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Show a memory, a turn, an error or a candidate in full."""
-    typed = id.strip()
-    asked = {"id": typed, "asking": verb.here(None)}
-    if typed.startswith("cli:"):
-        raise CsmdError(f"{typed} was typed in a terminal, and no session has it", hint="csmd memories")
-    for pattern, tool, screen in (
-        (_MEMORY_ID, "csm_memory_show", show_memory), (_ERROR_ID, "csm_error_list", show_errors)
-    ):  # fmt: skip
-        if pattern.fullmatch(typed):
-            verb.out(verb.ask(tool, **asked), as_json, screen)
-            return
-    if _CANDIDATE_ID.fullmatch(typed):
+    ident = id.strip()
+    options = {"id": ident, "as_json": as_json}
+    if ident.startswith("cli:"):
+        raise CsmdError(f"{ident} was typed in a terminal, and no session has it", hint="csmd memories")
+    if _CANDIDATE_ID.fullmatch(ident):
         try:
-            candidate = verb.ask("csm_candidate_show", **asked)
+            verb.reply("csm_candidate_show", show_candidate, options)
+            return
         except CsmdError as error:
             if "there is no" not in error.what:
                 raise
-        else:
-            verb.out(candidate, as_json, show_candidate)
-            return
-    verb.out(verb.ask("csm_turn_show", **asked), as_json, show_turn)
+    if _MEMORY_ID.fullmatch(ident):
+        verb.reply("csm_memory_show", show_memory, options)
+    elif _ERROR_ID.fullmatch(ident):
+        verb.reply("csm_error_list", show_errors, options)
+    else:
+        verb.reply("csm_turn_show", show_turn, options)
 
 
 def show_memory(value: dict[str, Any]) -> Screen:
-    """One memory: what it says, how sure it is and why, where it was said, what stands for and against it."""
-    yield bold(value["text"], most=20)
-    yield ""
-    pinned = ", pinned" if value["pinned"] else ""
-    yield pair("id", f"{value['id']}: {value['category']} ({value['gate']}), {value['tier']}{pinned}")
-    yield pair("holds", value["project"] or "everywhere")
+    """One memory: what it says, how sure it is and why, where it was said, what speaks for and against it."""
     again = "" if value["confirmed_at"] == value["created_at"] else f", last said {when(value['confirmed_at'])}"
     origin = "" if value["origin"] == "stated" else f" ({value['origin'].replace('_', ' ')})"
-    yield pair("said", f"by the {value['authority']}{origin}, {when(value['created_at'])}{again}")
-    if value["scene"]:
-        yield pair("scene", value["scene"])
-    yield pair("sure", f"{percent(value['sure']['today'])} today")
+    pinned = value["pinned"] and "pinned"
+    yield bold(value["text"], most=20)
+    yield ""
+    yield from pairs([
+        ("id", join(f"{value['id']}: {value['category']} ({value['gate']})", value["tier"], pinned)),
+        ("holds", value["project"] or "everywhere"),
+        ("said", f"by the {value['authority']}{origin}, {when(value['created_at'])}{again}"),
+        ("scene", value["scene"]),
+        ("sure", f"{percent(value['sure']['today'])} today"),
+    ])  # fmt: skip
     for factor in value["sure"]["factors"]:
         sign = "" if factor["name"] == "base" else "+"
         effect = f"{factor['effect'] * 100:{sign}.0f} %" if factor["effect"] or not sign else ""
         yield dim(factor["why"], head=f"{'':<9}{effect:>6}  ")
     yield from (pair("against", f"{reason['reason']} ({when(reason['at'])})") for reason in value["refuted"])
     yield from (pair("reported", symptom["text"]) for symptom in value["symptoms"][:3])
-    if value["topics"]:
-        yield pair("topics", ", ".join(topic["name"] for topic in value["topics"]))
-    yield pair("fades", _fades(value))
-    yield pair("told", _times_shown(value["told"]))
+    yield from pairs([
+        ("topics", ", ".join(topic["name"] for topic in value["topics"])),
+        ("fades", _fades(value)),
+        ("told", _times_shown(value["told"])),
+    ])  # fmt: skip
     yield from _sources(value["sources"])
     yield from _links(value)
-    # What shares its topics, a line each.
+    # Memories that share its topics, a line each.
+    room = render.width()
     near = [(f"  {other['id']}  ", squeeze(other["text"])) for other in value["beside"]]
-    cut = [dim(display.cut(text, max(render.width() - len(head), render.MIN_WIDTH)), head=head) for head, text in near]
-    yield from block("About the same", cut, style="bold")
+    lines = [dim(display.cut(text, max(room - len(head), render.MIN_WIDTH)), head=head) for head, text in near]
+    yield from block("About the same", lines, style="bold")
     changes = [Line(_change(change), head=f"  {when(change['at'])}  ") for change in value["changes"]]
     yield from block("What was done to it", changes, style="bold")
 
@@ -450,7 +459,7 @@ def _change(change: dict[str, Any]) -> str:
 
 
 def _fades(value: dict[str, Any]) -> str:
-    """When it cools, in words: days are active ones, on which its project had a session."""
+    """How long sessions will be told it, in active days: those on which its project had a session."""
     cools = value["cools"]
     if value["superseded_by"]:
         return f"superseded by {value['superseded_by']}: no session is told it"
@@ -484,8 +493,7 @@ def _times_shown(told: dict[str, Any]) -> str:
 
 def _sources(sources: list[dict[str, Any]]) -> Screen:
     """Where it was said, with the turns around it, then where it was said again."""
-    yield ""
-    yield bold("Where it was said")
+    yield bold("Where it was said", gap=True)
     for source in sources[:1]:
         near = source.get("around", {"before": [], "after": []})
         yield from map(_context_turn, near["before"])
@@ -493,20 +501,22 @@ def _sources(sources: list[dict[str, Any]]) -> Screen:
         yield from map(_context_turn, near["after"])
     again, more = first(sources[1:], MOST_SHOWN)
     if again:
-        yield ""
-        yield bold(f"Said again in {many(len(sources) - 1, 'turn')}")
+        yield bold(f"Said again in {many(len(sources) - 1, 'turn')}", gap=True)
     for source in again:
         yield from _spoken(source, source["role"], most=4)
     yield from more
 
 
 def _spoken(source: dict[str, Any], role: str, *, most: int = 12) -> Screen:
-    """A turn by which something is held: who, when, where, and the sentence marked in it."""
-    where = f", session {source['session_id'][:8]}" if source["session_id"] else ""
-    typed = "an edited page" if source["uuid"].startswith("cli:page-") else "command line"
-    speaker = source["speaker"] or (typed if source["uuid"].startswith("cli:") else "a turn that is gone")
-    turn = f", {source['uuid'][:13]}" if source["speaker"] else ""
-    yield Line(f"{role}: {speaker}, {when(source['at'])}{where}{turn}", head="  ")
+    """A turn that supports or contradicts something: who, when, where, and the sentence marked in it."""
+    speaker, typed = source["speaker"], source["uuid"].startswith("cli:")
+    if not speaker:
+        page = "an edited page" if source["uuid"].startswith("cli:page-") else "command line"
+        speaker = page if typed else "a turn that is gone"
+    session = source["session_id"] and f"session {source['session_id'][:8]}"
+    yield Line(
+        f"{role}: {join(speaker, when(source['at']), session, source['speaker'] and source['uuid'][:13])}", head="  "
+    )
     sentence = source["sentence"]
     # Of a repetition the sentence is enough.
     passage = sentence if role != "states" and sentence else source["text"]
@@ -521,41 +531,38 @@ def _spoken(source: dict[str, Any], role: str, *, most: int = 12) -> Screen:
 
 
 def _context_turn(turn: dict[str, Any]) -> Line:
-    return dim(display.cut(turn["text"], BESIDE_MEMORY), head=f"  {turn['speaker']}: ")
+    return dim(display.cut(turn["text"], CONTEXT_CHARACTERS), head=f"  {turn['speaker']}: ")
 
 
 def _links(value: dict[str, Any]) -> Screen:
-    """What stands against it, then what it is otherwise linked with."""
+    """What speaks against it, then its other links."""
     against = [link for link in value["links"] if (link["relationship"], link["from_id"] == value["id"]) in AGAINST]
     others = [link for link in value["links"] if link not in against]
     for title, links in (("Against it", against), ("Linked", others)):
-        lines: list[Line | str] = []
+        lines: list[Line] = []
         shown, more = first(links, MOST_SHOWN)
         for link in shown:
-            other = link["other"]
-            relation = relation_of(link["relationship"])[link["from_id"] != value["id"]]
-            lines.append(
-                Line(f"{relation} {other['id']}, said by the {other['authority']} {when(other['at'])}", indent=2)
-            )
-            lines.append(dim(other["text"], indent=4, most=3))
+            other, relation = link["other"], relation_of(link["relationship"])[link["from_id"] != value["id"]]
+            about = f"{relation} {other['id']}, said by the {other['authority']} {when(other['at'])}"
+            lines += [Line(about, indent=2), dim(other["text"], indent=4, most=3)]
         yield from block(title, [*lines, *more], style="bold")
 
 
 def relation_of(relationship: str) -> tuple[str, str]:
-    """What a relationship is called from its beginning and from its end."""
+    """The words for a relationship, from its beginning and from its end."""
     return RELATIONS.get(relationship, (relationship.replace("_", " "),) * 2)
 
 
 def show_turn(value: dict[str, Any]) -> Screen:
-    """One turn with where it stands, the turns around it and the memories that rest on it."""
+    """One turn, where it was said, the turns around it and the memories that rest on it."""
     yield Line(value["text"] or "(nothing is kept of its text)", most=40)
     yield ""
     yield pair("turn", f"{value['id']}, {value['kind'].replace('_', ' ')}")
     yield pair("said", f"{when(value['at'])} in {value['project'] or 'no project'}")
     yield pair("session", f"csmd session transcript {value['session_id']}")
     near = value.get("around", {"before": [], "after": []})
-    for title, turns in (("Before it", near["before"]), ("After it", near["after"])):
-        yield from block(title, [_context_turn(turn) for turn in turns], style="bold")
+    yield from block("Before it", map(_context_turn, near["before"]), style="bold")
+    yield from block("After it", map(_context_turn, near["after"]), style="bold")
     rest = [Line(memory["text"], head=f"  {memory['id']}  ", most=3) for memory in value.get("memories") or ()]
     yield from block("Memories that rest on it", rest, style="bold")
 
@@ -571,27 +578,26 @@ def show_candidate(value: dict[str, Any]) -> Screen:
     yield from memories_about(value["memories"])
     yield from evidence_for(value["evidence"], most=MOST_SHOWN)
     if value["status"] in ("open", "needs_review"):
-        yield ""
-        yield dim(f"csmd review {value['id']} --keep | --edit TEXT | --drop | --supersede ID")
+        yield dim(f"csmd review {value['id']} --keep | --edit TEXT | --drop | --supersede ID", gap=True)
 
 
 def memories_about(rows: list[dict[str, Any]], *, besides: str = "") -> Screen:
-    """The memories that a candidate is about; the text `besides` is not said once more."""
+    """The memories that a candidate is about; a text that is `besides` is not repeated."""
     for number, memory in enumerate(rows, 1):
-        gone = f", superseded by {memory['superseded_by']}" if memory["superseded_by"] else ""
         place = f"{number}. " if len(rows) > 1 else ""
         yield ""
         if memory["text"] != besides:
             yield Line(memory["text"], head=f"  {place}", most=4)
-        about = f"{memory['id']}, said by the {memory['authority']} {when(memory['at'])}, {percent(memory['confidence'])}{gone}"
-        yield dim(about, indent=2 + len(place))
+        said = f"said by the {memory['authority']} {when(memory['at'])}"
+        replaced = memory["superseded_by"] and f"superseded by {memory['superseded_by']}"
+        yield dim(join(memory["id"], said, percent(memory["confidence"]), replaced), indent=2 + len(place))
 
 
 def evidence_for(turns: list[dict[str, Any]], *, most: int) -> Screen:
     """The turns that speak for or against something, each with its sentence."""
+    shown, more = first(turns, most)
     if turns:
         yield ""
-    shown, more = first(turns, most)
     for turn in shown:
         yield from _spoken(turn, "against" if turn["against"] else turn.get("role") or "for", most=4)
     yield from more
@@ -606,23 +612,20 @@ def evidence_for(turns: list[dict[str, Any]], *, most: int) -> Screen:
 )  # fmt: skip
 def edit(id: str, text: str | None, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Put your wording in a memory's place."""
-    by_person = verb.person_is_there()
-    if not by_person:
+    if not verb.person_is_there():
         raise CsmdError("only a person at a terminal can change the wording of a memory", hint="type it in a terminal")
-    asking = verb.here(None)
-    known = verb.ask("csm_memory_show", id=id, asking=asking)
-    typed = verb.edit_text(known["text"]) if text is None else text
-    change = {"id": known["id"], "text": typed, "version": known["version"]}
-    verb.out(verb.ask("csm_memory_edit", **change, asking=asking, by_person=by_person), as_json, show_rewording)
+    known = verb.ask("csm_memory_show", id=id, asking=verb.here(None))
+    wording = verb.edit_text(known["text"]) if text is None else text
+    change = {"id": known["id"], "text": wording, "version": known["version"], "as_json": as_json}
+    verb.reply("csm_memory_edit", show_rewording, change, by_person=True)
 
 
 def show_rewording(value: dict[str, Any]) -> Screen:
-    """What became of another wording."""
+    """The new wording and the memory that it replaces."""
     if not value["changed"]:
-        yield f"nothing was changed: {value['id']} stays as it is"
-        return
-    yield f"{value['made']}: {value['text']}"
-    yield dim(f"it takes the place of {value['id']}; `csmd review --undo` takes that back")
+        return [f"nothing was changed: {value['id']} stays as it is"]
+    undo = f"it takes the place of {value['id']}; `csmd review --undo` takes that back"
+    return done(f"{value['made']}: {value['text']}", undo)
 
 
 # --- topics, tags, links
@@ -632,73 +635,66 @@ TOPICS_HERE, TOPICS_ANYWHERE = 30, 8
 
 
 @verb.command("topics", verb.optional("name", "[NAME]"), *verb.PROJECTS, verb.ALL)
-def topics(name: str, project: str | None, all_projects: bool, everything: bool, as_json: bool) -> None:
+def topics(name: str, everything: bool, **options: Any) -> None:
     """List what is remembered here by what it is about.
 
     With NAME the memories that are about it.
     """
-    place = verb.looking(project, all_projects)
     if name:
-        verb.out(verb.ask("csm_memory_by_topic", topic=name, **place), as_json, show_topic, everything=everything)
+        verb.reply("csm_memory_by_topic", partial(show_topic, everything=everything), {"topic": name, **options})
     else:
-        verb.out(verb.ask("csm_memory_topics", **place), as_json, show_topics, everything=everything)
+        verb.reply("csm_memory_topics", partial(show_topics, everything=everything), options)
 
 
+@if_empty("topics", "no topics yet: they are found where several memories of a project are about the same")
 def show_topics(value: dict[str, Any], *, everything: bool) -> Screen:
     """The topics of each project, with how many memories are about them."""
-    rows = value["topics"]
-    if not rows:
-        yield "no topics yet: they are found where several memories of a project are about the same"
-        return
-    places = by_project(rows)
-    left = 0
-    for number, (place, found) in enumerate(places):
-        yield from place_of(place, number) if len(places) > 1 else ()
-        shown = found if everything else found[: TOPICS_HERE if len(places) == 1 else TOPICS_ANYWHERE]
-        left += len(found) - len(shown)
+    left_out, projects = 0, by_project(value["topics"])
+    most = TOPICS_HERE if len(projects) == 1 else TOPICS_ANYWHERE
+    for number, (project, rows) in enumerate(projects):
+        if len(projects) > 1:
+            yield project_heading(project, gap=bool(number))
+        shown = rows if everything else rows[:most]
+        left_out += len(rows) - len(shown)
         cells = [[row["name"], f"{row['memories']:,}", row["last_at"][:10]] for row in shown]
         yield from render.table("topic|memories|last said", "<><", cells)
-    yield ""
-    more = f"; {left:,} not shown (--all)" if left else ""
-    yield dim(f"{many(len(rows), 'topic')}{more}; `csmd topics NAME` lists the memories of one")
+    hint = "`csmd topics NAME` lists the memories of one"
+    counts = many(len(value["topics"]), "topic"), left_out and f"{left_out:,} not shown (--all)"
+    yield dim(join(*counts, hint, by="; "), gap=True)
 
 
 def show_topic(value: dict[str, Any], *, everything: bool) -> Screen:
     """The memories that are about one topic."""
     rows = value["memories"]
     if not rows:
-        yield f"nothing here is about {value['topic']!r}; `csmd topics` lists what something is about"
-        return
-    holds = [row for row in rows if not row["superseded_by"]]
+        return [f"nothing here is about {value['topic']!r}; `csmd topics` lists what something is about"]
+    current = [row for row in rows if not row["superseded_by"]]
     most = len(rows) if everything else MOST_OF_TOPIC
-    yield from show_listed(holds, known=len(rows), superseded=len(rows) - len(holds), most=most)
+    return show_listed(current, known=len(rows), superseded=len(rows) - len(current), most=most)
 
 
 @verb.command(
     "tag", verb.ID, verb.argument("topic", "TOPIC"),
     verb.flag("--undo", help="Take the topic off; csmd does not put it back by itself."),
 )  # fmt: skip
-def tag(id: str, topic: str, undo: bool, as_json: bool) -> None:  # noqa: A002 - the tools' word
+def tag(undo: bool, **options: Any) -> None:
     """Say that memory ID is about TOPIC."""
-    tool = "csm_memory_untag" if undo else "csm_memory_tag"
-    tagged = verb.ask(tool, id=id, topic=topic, asking=verb.here(None), by_person=verb.person_is_there())
-    verb.out(tagged, as_json, show_tagged)
+    verb.reply("csm_memory_untag" if undo else "csm_memory_tag", show_tagged, options, by_person=True)
 
 
 def show_tagged(value: dict[str, Any]) -> Screen:
-    """What a memory is about now."""
+    """The topics that a memory has now."""
     yield Line(f"{value['id']}: {value['text']}", most=3)
-    names = [topic["name"] for topic in value["topics"]]
+    names, new = [topic["name"] for topic in value["topics"]], value["superseded_by"]
     yield dim(f"it is about {', '.join(names) or 'nothing that is shared'}")
-    if value["superseded_by"] and value["topic"] in names:
-        new = value["superseded_by"]
+    if new and value["topic"] in names:
         yield f"it holds no longer, so `csmd topics` does not list it; {new} took its place: csmd tag {new} TOPIC"
 
 
 def show_linked(value: dict[str, Any]) -> Screen:
-    """The link that was made or taken away, and both memories."""
-    done = "no longer linked" if value["undone"] else "linked"
-    yield f"{done}: {value['from']['id']} {relation_of(value['relationship'])[0]} {value['to']['id']}"
+    """The link that was made or removed, and both memories."""
+    change = "no longer linked" if value["undone"] else "linked"
+    yield f"{change}: {value['from']['id']} {relation_of(value['relationship'])[0]} {value['to']['id']}"
     for memory in (value["from"], value["to"]):
         yield dim(memory["text"], head=f"  {memory['id']}  ", most=2)
 
@@ -706,24 +702,23 @@ def show_linked(value: dict[str, Any]) -> Screen:
 # --- what failed
 
 
+@if_empty("errors", "nothing is known to have failed here; it is found in what commands answered")
 def show_errors(value: dict[str, Any]) -> Screen:
-    """The failures, those of the most sessions first, each with what it said and what mended it."""
-    if not value["errors"]:
-        yield "nothing is known to have failed here; it is found in what commands answered"
+    """The failures, those of the most sessions first, each with its message and what fixed it."""
     for number, error in enumerate(value["errors"]):
-        if number:
-            yield ""
         times = f"seen {amount(error['times'], 'time')} in {amount(error['sessions'], 'session')}"
-        code = f", exit code {error['exit_code']}" if error["exit_code"] > 0 else ""
-        source = f"{error['command']}{code}" if error["command"] else "pasted"
-        yield bold(f"{source}: {times}, last on {error['last_at'][:10]} ({error['id']})")
+        source = error["command"] and join(
+            error["command"], error["exit_code"] > 0 and f"exit code {error['exit_code']}"
+        )
+        title = f"{source or 'pasted'}: {times}, last on {error['last_at'][:10]} ({error['id']})"
+        yield bold(title, gap=number > 0)
         yield Line(error["message"], indent=2, most=3)
         if error["fixed_at"]:
             files = error["fixed_files"]
             more = f" and {amount(len(files) - 3, 'other file')}" if len(files) > 3 else ""
             why = f": {squeeze(error['fixed_by'])}" if error["fixed_by"] else ""
-            fixed = f"an edit of {', '.join(files[:3])}{more} on {error['fixed_at'][:10]}{why}"
-            yield dim(fixed, head="  last fixed by ", most=3)
+            fix = f"an edit of {', '.join(files[:3])}{more} on {error['fixed_at'][:10]}{why}"
+            yield dim(fix, head="  last fixed by ", most=3)
         if error["memory_id"]:
             yield dim(squeeze(error["memory"]), head=f"  {error['memory_id']}  ", most=4)
 

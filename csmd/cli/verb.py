@@ -34,6 +34,11 @@ def flag(*names: str, **about: Any) -> click.Option:
     return click.Option(names, is_flag=True, **about)
 
 
+def text(name: str, metavar: str, about: str, **more: Any) -> click.Option:
+    """An option that takes a text, "" where it is not given."""
+    return option(name, metavar=metavar, default="", help=about, **more)
+
+
 def argument(name: str, metavar: str | None = None, **about: Any) -> click.Argument:
     """A word that has to be given."""
     return click.Argument([name], metavar=metavar, **about)
