@@ -21,7 +21,7 @@ from csmd.store.dreams import Dream, Place
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import page_lines
 from csmd.tools.present import as_json, roots
-from csmd.tools.registry import Json, Tool, ToolContext, between, resolve_id, places
+from csmd.tools.registry import Json, Tool, ToolContext, between, places, resolve_id
 
 MOST = 1000
 #: Seconds for which a preview compares vectors: whoever asked waits, and a dream has all the time there is.

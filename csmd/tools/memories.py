@@ -192,7 +192,9 @@ def _recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", pro
 
 def _file_recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
     most, key = ctx.config.settings.recall_max_tokens, ctx.store.hash_key
-    made: Brief = at_work.recall_file(rows, file, places=visible_places(rows, project, asking), max_tokens=most, key=key)
+    made: Brief = at_work.recall_file(
+        rows, file, places=visible_places(rows, project, asking), max_tokens=most, key=key
+    )
     return brief_json(ctx, made)
 
 

@@ -23,7 +23,7 @@ from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display
 from csmd.tools.memories import refuse_where_left_out
 from csmd.tools.present import as_json, find_session, roots, turns_around, worded
-from csmd.tools.registry import Json, Tool, ToolContext, between, resolve_id, places
+from csmd.tools.registry import Json, Tool, ToolContext, between, places, resolve_id
 
 SESSION = "id project title about turns started_at last_at transcript"
 MOST = 1000
