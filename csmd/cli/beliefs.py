@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+from itertools import groupby
 from typing import Any
 
 import click
 
 from csmd.cli import render, verb
 from csmd.cli.memories import evidence_for, memories_about, show_injection
-from csmd.cli.render import Line, Screen, block, bold, dim, many, pair, percent, warning, when
+from csmd.cli.render import Line, Screen, block, bold, dim, join, many, pair, percent, warning, when
 from csmd.errors import CsmdError, DaemonUnreachable
 from csmd.text.display import amount, squeeze
+
+#: The verbs of this module.
+VERBS = verb.Verbs()
 
 # --- what is held
 
@@ -20,27 +24,27 @@ HEADINGS = {"preference": "Preferences", "opinion": "Opinions", "worldview": "Wo
 LINES = 3
 
 
+@VERBS.tool("beliefs", "csm_belief_knowledge", *verb.PROJECTS, verb.limit(10, about="How many of each kind."))
 def show_beliefs(value: dict[str, Any]) -> Screen:
-    """What is held, by kind and subject: how sure, how often it was told, and the best wording."""
+    """Show what is held here, by subject, with its evidence.
+
+    Preferences, opinions and worldviews.
+    """
     if not value["beliefs"]:
         yield "nothing is held here yet: what you state, and what is told more than once, comes here"
     for kind, heading in HEADINGS.items():
         rows = [row for row in value["beliefs"] if row["kind"] == kind]
-        if not rows:
-            continue
-        if rows[0] is not value["beliefs"][0]:
-            yield ""
-        yield bold(heading)
+        if rows:
+            yield bold(heading, gap=rows[0] is not value["beliefs"][0])
         for row in rows:
-            told = (
-                "told once" if row["told"] == 1 else f"told {row['told']} times in {amount(row['sessions'], 'session')}"
-            )
+            sessions = f"told {row['told']} times in {amount(row['sessions'], 'session')}"
             others = row["also"]
             alike = f", {others[0]}" if len(others) == 1 else f", {len(others)} more like it" if others else ""
             subject = f"{row['subject']}: " if row["subject"] else ""
+            told = f"{subject}{'told once' if row['told'] == 1 else sessions}{_by(row, ' ')}"
             yield Line(squeeze(row["text"]), head=f"{row['confidence'] * 100:>3.0f} %  ", most=LINES)
-            yield dim(f"{subject}{told}{_by(row, ' ')}, {row['id']}{alike}", indent=7)
-        if kind in value["more"]:
+            yield dim(f"{told}, {row['id']}{alike}", indent=7)
+        if rows and kind in value["more"]:
             yield dim(f"and {value['more'][kind]} more: --limit {value['more'][kind] + len(rows)}")
 
 
@@ -49,29 +53,25 @@ def _by(row: dict[str, Any], before: str) -> str:
     return "" if row["authority"] == "user" else f"{before}by the {row['authority']}"
 
 
+@VERBS.tool("duplicates", "csm_memory_dedup_detect", *verb.PROJECTS)
+@render.if_empty("duplicates", "no two memories here say the same, or nearly so")
 def show_duplicates(value: dict[str, Any]) -> Screen:
-    """Pairs of memories: the one that stays, the other below it, and how to merge them."""
-    if not value["duplicates"]:
-        yield "no two memories here say the same, or nearly so"
-        return
+    """List memories that say the same as another one, or nearly so."""
     for number, row in enumerate(value["duplicates"]):
-        if number:
-            yield ""
         stays, goes = row["memories"]
-        is_exact = row["kind"] == "duplicate"
-        yield bold("the same" if is_exact else f"nearly the same: {percent(row['confidence'])} of their words")
+        near = f"nearly the same: {percent(row['confidence'])} of their words"
+        yield bold("the same" if row["kind"] == "duplicate" else near, gap=number > 0)
         for name, memory in (("stays", stays), ("goes", goes)):
             about = f"{memory['id']}, {percent(memory['confidence'])}, {memory['confirmed_at'][:10]}{_by(memory, ', ')}"
             yield dim(about, head=f"{name:<7}")
             yield Line(squeeze(memory["text"]), indent=7, most=2 * LINES)
         yield dim(f"csmd merge {goes['id']} {stays['id']}", indent=7)
     exact = sum(row["kind"] == "duplicate" for row in value["duplicates"])
-    near = len(value["duplicates"]) - exact
-    yield ""
-    yield dim(f"{exact} say the same, {near} nearly; `csmd merge` merges the first, `csmd merge --near` all")
+    counts = f"{exact} say the same, {len(value['duplicates']) - exact} nearly"
+    yield dim(f"{counts}; `csmd merge` merges the first, `csmd merge --near` all", gap=True)
 
 
-#: Verb of an action: done, planned.
+#: Kind of an action -> its verb when done and when planned.
 DONE_TO_BELIEFS = {
     "merge": ("merged", "would merge"),
     "archive": ("archived", "would archive"),
@@ -79,8 +79,12 @@ DONE_TO_BELIEFS = {
 }
 
 
+@VERBS.tool("archive", "csm_memory_archive", *verb.PROJECTS, verb.DRY_RUN, by_person=True)
 def show_mended(value: dict[str, Any]) -> Screen:
-    """What was done, or would be, and to which memories."""
+    """Archive faded memories; they stay searchable.
+
+    `csmd merge --undo ID` brings one back.
+    """
     if not value["actions"] and not value["left"]:
         yield "there is nothing to do"
         return
@@ -97,31 +101,30 @@ def show_mended(value: dict[str, Any]) -> Screen:
         yield dim("`csmd merge --undo ID` takes one back")
 
 
+@VERBS.action(
+    "merge", verb.optional("id", "[ID"), verb.optional("into", "INTO]"),
+    verb.flag("--near", help="Of all duplicates also those that only nearly say the same."),
+    verb.text("--undo", "ID", "Take back that a memory was merged or archived."), *verb.PROJECTS, verb.DRY_RUN,
+)  # fmt: skip
+def merge(**options: Any) -> None:
+    """Merge memory ID into INTO, or all duplicates here."""
+    if options["undo"] and (options["id"] or options["near"]):
+        raise click.UsageError("--undo goes with one ID and nothing else")
+    if options["near"] and options["id"]:
+        raise click.UsageError("--near is for all duplicates, not for two that are named")
+    if options["id"] or options["undo"]:  # then no project is meant
+        del options["project"], options["all_projects"]
+    verb.reply("csm_memory_merge", show_undone if options["undo"] else show_mended, options, by_person=True)
+
+
 def show_undone(value: dict[str, Any]) -> Screen:
-    """Which memory stands by itself again."""
+    """The memory that is no longer merged or archived."""
     stands = "would stand" if value["dry_run"] else "stands"
     origin = f", apart from {value['from']}" if value["from"] else ""
     yield Line(f"{value['undone']} {stands} by itself again{origin}: {squeeze(value['text'])}", most=LINES)
 
 
-@verb.command(
-    "merge", verb.optional("id", "[ID"), verb.optional("into", "INTO]"),
-    verb.flag("--near", help="Of all duplicates also those that only nearly say the same."),
-    verb.option("--undo", metavar="ID", default="", help="Take back that a memory was merged or archived."),
-    *verb.PROJECTS, verb.DRY_RUN,
-)  # fmt: skip
-def merge(project: str | None, all_projects: bool, as_json: bool, **given: Any) -> None:
-    """Merge memory ID into INTO, or all duplicates here."""
-    if given["undo"] and (given["id"] or given["near"]):
-        raise click.UsageError("--undo goes with one ID and nothing else")
-    if given["near"] and given["id"]:
-        raise click.UsageError("--near is for all duplicates, not for two that are named")
-    place = {"asking": verb.here(None)} if given["id"] or given["undo"] else verb.looking(project, all_projects)
-    answer = verb.ask("csm_memory_merge", **given, **place, by_person=verb.person_is_there())
-    verb.out(answer, as_json, show_undone if given["undo"] else show_mended)
-
-
-@verb.command("governance")
+@VERBS.action("governance")
 def governance(as_json: bool) -> None:
     """Show whether the rules of what may be believed hold.
 
@@ -130,7 +133,7 @@ def governance(as_json: bool) -> None:
     value = verb.ask("csm_memory_governance_report")
     verb.out(value, as_json, show_governance)
     if not value["holds"]:
-        raise SystemExit(1)  # told why
+        raise SystemExit(1)
 
 
 def show_governance(value: dict[str, Any]) -> Screen:
@@ -144,29 +147,25 @@ def show_governance(value: dict[str, Any]) -> Screen:
         yield dim(f"try: {row['try']}", indent=8)
     broken = sum(not row["holds"] for row in value["rules"])
     state = "all of them hold" if value["holds"] else f"{broken} of them {'does' if broken == 1 else 'do'} not hold"
-    yield ""
-    yield f"{amount(len(value['rules']), 'rule')}: {state}"
+    yield Line(f"{amount(len(value['rules']), 'rule')}: {state}", gap=True)
 
 
-@verb.command(
+@VERBS.action(
     "supersede", verb.argument("old", "OLD"), verb.optional("new", "NEW"),
     verb.flag("--undo", help="Restore OLD; csmd does not replace it with the same memory again."),
 )  # fmt: skip
-def supersede(old: str, new: str, undo: bool, as_json: bool) -> None:
+def supersede(**options: Any) -> None:
     """Replace memory OLD with NEW (--undo restores OLD)."""
-    if not new and not undo:
+    if not options["new"] and not options["undo"]:
         raise click.UsageError("name the memory that holds now, or give --undo")
-    answer = verb.ask(
-        "csm_memory_supersede", old=old, new=new, undo=undo, asking=verb.here(None), by_person=verb.person_is_there()
-    )
-    verb.out(answer, as_json, show_superseded)
+    verb.reply("csm_memory_supersede", show_superseded, options, by_person=True)
 
 
 def show_superseded(value: dict[str, Any]) -> Screen:
-    """Which memory was replaced, or holds again."""
+    """The memory that was replaced, or restored."""
     if value["undone"]:
-        yield f"{value['id']} holds again: {value['text']}"
-        yield dim(f"{percent(value['confidence'])} sure; {value['was_superseded_by']} stays")
+        stays = f"{percent(value['confidence'])} sure; {value['was_superseded_by']} stays"
+        yield from render.done(f"{value['id']} holds again: {value['text']}", stays)
         return
     yield f"Replaced {value['id']} with {value['superseded_by']}: {value['text']}"
     if value["rest"]:
@@ -178,15 +177,24 @@ def show_pinned(value: dict[str, Any]) -> Screen:
     """Whether a memory is pinned now."""
     is_pin = value["verb"] == "pin"
     if not value["changed"]:
-        yield f"Nothing to do: {value['id']} is {'' if is_pin else 'not '}pinned"
-        return
-    yield f"{'Pinned' if is_pin else 'Unpinned'} {value['id']}: {value['text']}"
-    yield dim(f"Undo: csmd review --undo {value['answer']}")
+        return [f"Nothing to do: {value['id']} is {'' if is_pin else 'not '}pinned"]
+    change = f"{'Pinned' if is_pin else 'Unpinned'} {value['id']}: {value['text']}"
+    return render.done(change, f"Undo: csmd review --undo {value['answer']}")
+
+
+VERBS.row(
+    "pin", "csm_memory_pin", show_pinned, "Pin a memory: it never fades and stays as sure as it is.", verb.ID,
+    by_person=True, undo=False,
+)  # fmt: skip
+VERBS.row(
+    "unpin", "csm_memory_pin", show_pinned, "Unpin a memory: it fades from now on as others do.", verb.ID,
+    by_person=True, undo=True,
+)  # fmt: skip
 
 
 # --- what may become a memory
 
-#: Plan's word -> what people read.
+#: Step of a plan -> its words when planned and when done.
 STEPS = {
     "promote": ("becomes a memory", "became a memory"),
     "known": ("known already", "known already"),
@@ -195,69 +203,77 @@ STEPS = {
 }
 
 
+@VERBS.tool("packets", "csm_memory_packets", *verb.PROJECTS, verb.limit(30))
+@render.if_empty("packets", "nothing was observed here yet")
 def show_packets(value: dict[str, Any]) -> Screen:
-    """What was observed, by day."""
-    if not value["packets"]:
-        yield "nothing was observed here yet"
-    day = ""
-    for packet in value["packets"]:
-        stamp, state = when(packet["at"]), packet["state"]
-        if stamp[:10] != day:
-            day = stamp[:10]
-            yield bold(day)
-        mood = [state["stance"]] if state["stance"] != "unknown" else []
-        mood += [f"{name} {state[name] * 100:.0f}" for name in ("frustration", "urgency") if (state[name] or 0) >= 0.2]
-        ended = "" if packet["outcome"] in ("", "ok", "asked") else f" ({packet['outcome']})"
-        about = f"   {', '.join(mood)}" if packet["kind"] in ("order", "scope") and mood else ""
-        yield Line(f"{packet['subject']}{ended}{about}", head=f"{stamp[11:16]}  {packet['kind']:<9}  ", most=2)
+    """List what was observed in sessions."""
+    for day, packets in groupby(value["packets"], key=lambda packet: when(packet["at"])[:10]):
+        yield bold(day)
+        for packet in packets:
+            state = packet["state"]
+            mood = [state["stance"]] if state["stance"] != "unknown" else []
+            mood += [
+                f"{name} {state[name] * 100:.0f}" for name in ("frustration", "urgency") if (state[name] or 0) >= 0.2
+            ]
+            ended = "" if packet["outcome"] in ("", "ok", "asked") else f" ({packet['outcome']})"
+            about = f"   {', '.join(mood)}" if packet["kind"] in ("order", "scope") and mood else ""
+            head = f"{when(packet['at'])[11:16]}  {packet['kind']:<9}  "
+            yield Line(f"{packet['subject']}{ended}{about}", head=head, most=2)
 
 
+@VERBS.tool("candidates", "csm_memory_candidate_report", *verb.PROJECTS)
 def show_candidates(value: dict[str, Any]) -> Screen:
-    """How many candidates of each kind there are, and what each that waits is waiting for."""
+    """List what waits to become a memory, and what it waits for."""
     for kind, counts in value["counts"].items():
-        told = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
-        yield Line(told, head=f"{kind.replace('_', ' '):<18}")
+        by_status = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
+        yield Line(by_status, head=f"{kind.replace('_', ' '):<18}")
     if not value["candidates"]:
         yield "nothing waits here" if value["counts"] else "there are no candidates here yet"
         return
     yield ""
     for candidate in value["candidates"]:
-        yield Line(candidate["text"])
         reasons = "; ".join(candidate["why"] or [candidate["reason"]])
+        yield Line(candidate["text"])
         yield Line(f"{candidate['status'].replace('_', ' ')}: {reasons}", indent=2)
         yield from _rests_on(candidate)
     yield dim("`csmd promote --dry-run` shows what would become a memory")
 
 
 def _rests_on(candidate: dict[str, Any]) -> Screen:
-    place = f", in {candidate['project']}" if candidate["project"] else ""
+    """The line below a candidate: its id, kind, confidence, reason and project."""
     kind, sure = candidate["kind"].replace("_", " "), f"confidence {candidate['confidence'] * 100:.0f}"
-    yield dim(f"{candidate['id']}  {kind}, {sure}, {candidate['reason']}{place}", indent=2)
-    yield ""
+    about = join(kind, sure, candidate["reason"], candidate["project"] and f"in {candidate['project']}")
+    return [dim(f"{candidate['id']}  {about}", indent=2), ""]
 
 
+@VERBS.tool(
+    "promote", "csm_belief_promote", *verb.PROJECTS,
+    verb.flag("--dry-run", "apply", help="Only show the plan.", flag_value=False, default=True),
+    verb.flag(
+        "--relaxed", "profile", flag_value="relaxed", default="default",
+        help="Lower thresholds: what a small history would give. For trying out.",
+    ),
+    by_person=True,
+)  # fmt: skip
+@render.if_empty("actions", "nothing waits here")
 def show_promoted(value: dict[str, Any]) -> Screen:
-    """What became of each candidate, or would."""
-    if not value["actions"]:
-        yield "nothing waits here"
-        return
+    """Make memories of candidates that are sure enough."""
+    promoted = [action for action in value["actions"] if action["step"] == "promote"]
     for action in value["actions"]:
-        is_new = action["step"] == "promote"
-        ident = f" {action['memory_id']}" if action["memory_id"] and is_new else ""
+        ident = f" {action['memory_id']}" if action["memory_id"] and action in promoted else ""
         reasons = f": {'; '.join(action['reasons'])}" if action["reasons"] else ""
         yield bold(action["candidate"]["text"])
         yield Line(f"{STEPS[action['step']][value['applied']]}{ident}{reasons}", indent=2)
         yield from _rests_on(action["candidate"])
-    count = sum(action["step"] == "promote" for action in value["actions"])
-    would = f"{amount(count, 'candidate')} would become a memory"
-    yield bold(amount(count, "new memory") if value["applied"] else would)
+    would = f"{amount(len(promoted), 'candidate')} would become a memory"
+    yield bold(amount(len(promoted), "new memory") if value["applied"] else would)
 
 
-@verb.command("advisory", verb.PROJECT, verb.flag("--debug", help="Show every line, and why it is in or not."))
-def advisory(project: str | None, debug: bool, as_json: bool) -> None:
+@VERBS.action("advisory", verb.PROJECT, verb.flag("--debug", help="Show every line, and why it is in or not."))
+def advisory(debug: bool, **options: Any) -> None:
     """Show what csmd makes of recent sessions before it is sure."""
     tool = "csm_living_state_debug" if debug else "csm_living_state_preview"
-    verb.out(verb.ask(tool, **verb.looking(project)), as_json, show_advisory_lines if debug else show_advisory)
+    verb.reply(tool, show_advisory_lines if debug else show_advisory, options)
 
 
 def show_advisory(value: dict[str, Any]) -> Screen:
@@ -267,42 +283,37 @@ def show_advisory(value: dict[str, Any]) -> Screen:
 
 
 def show_advisory_lines(value: dict[str, Any]) -> Screen:
-    """Every line by part, those that are not told with the reason."""
-    part = ""
-    for line in value["lines"]:
-        if line["part"] != part:
-            part = line["part"]
-            yield bold(part)
-        if line["told"]:
-            yield Line(f"{line['text']} ({line['tail']})", head="  + ")
-        else:
-            yield dim(f"{line['text']} ({line['tail']}); left out: {line['why']}", head="  - ")
+    """Every line by part, those that are left out with the reason."""
+    for part, lines in groupby(value["lines"], key=lambda line: line["part"]):
+        yield bold(part)
+        for line in lines:
+            text = f"{line['text']} ({line['tail']})"
+            yield Line(text, head="  + ") if line["told"] else dim(f"{text}; left out: {line['why']}", head="  - ")
     if not value["lines"]:
         yield "nothing: no session here was looked at yet"
-    told = sum(line["told"] for line in value["lines"])
+    count = f"{sum(line['told'] for line in value['lines'])} of {amount(len(value['lines']), 'line')}"
     room = f"{value['tokens']} of {value['max_tokens']} tokens"
-    yield ""
-    yield dim(
-        f"{told} of {amount(len(value['lines']), 'line')}, {room}; trimmed in this order: {', '.join(value['trimmed'])}"
-    )
+    yield dim(f"{count}, {room}; trimmed in this order: {', '.join(value['trimmed'])}", gap=True)
     yield _switch(value)
 
 
 def _switch(value: dict[str, Any]) -> Line:
+    """Whether briefs hold the preview, and how to switch it on."""
     off = "no brief holds it; `csmd config set stages.advisory true` lets them"
     return dim(f"{value['note']}; {'briefs hold it' if value['enabled'] else off}")
 
 
 # --- the self model
 
-#: Below so many sessions a figure says little, and is shown as few.
+#: Fewer sessions than that give no figure.
 FEW = 3
 #: Models and clients that are shown, the latest.
 SHOWN = 6
 
 
+@VERBS.tool("self", "csm_self_model", *verb.PROJECTS)
 def show_self(value: dict[str, Any]) -> Screen:
-    """The self model: confidence 0-100, what it rests on, warnings, models and clients."""
+    """Show success rates by kind of work."""
     if not value["sessions"]:
         yield "nothing is counted here yet; --all-projects looks everywhere"
         return
@@ -319,13 +330,12 @@ def show_self(value: dict[str, Any]) -> Screen:
         ]
         lines += [dim(f"and {len(rows) - SHOWN} before; --json has all")] if len(rows) > SHOWN else []
         yield from block(heading, lines)
-    links = ", ".join(f"{count} {kind}" for kind, count in value["links"].items())
-    if links:
-        yield ""
-        yield dim(f"links between sessions: {links}; `csmd session digest ID` shows those of one")
+    if links := ", ".join(f"{count} {kind}" for kind, count in value["links"].items()):
+        yield dim(f"links between sessions: {links}; `csmd session digest ID` shows those of one", gap=True)
 
 
 def _figure(work: dict[str, Any]) -> str:
+    """How often one kind of work ended well, with its confidence in percent."""
     if not work["decided"]:
         return f" -  {amount(work['sessions'], 'session')}, none of which showed how it ended"
     figure = f"{work['confidence'] * 100:>3.0f}" if work["decided"] >= FEW else "few"
@@ -350,7 +360,7 @@ MOST = 3
 ANSWERS = "--keep | --edit TEXT | --drop | --supersede ID"
 
 
-@verb.command(
+@VERBS.action(
     "review", verb.optional("id", "[ID]"), verb.flag("--keep", help="It is right."),
     verb.option("--edit", metavar="TEXT", default=None, help="Your wording takes its place."),
     verb.flag("--drop", help="It goes, and does not come back."),
@@ -362,56 +372,55 @@ def review(
     id: str, undo: bool, project: str | None, all_projects: bool, limit: int, as_json: bool, **answers: Any  # noqa: A002
 ) -> None:  # fmt: skip
     """Answer what waits for you, one key each."""
-    given = [name for name in DONE if answers.get(name) not in (None, False)]
-    if len(given) + undo > 1:
+    chosen = [name for name in DONE if answers.get(name) not in (None, False)]
+    if len(chosen) + undo > 1:
         raise click.UsageError("one answer at a time")
-    if given and not id:
-        raise click.UsageError(f"--{given[0]} of what? csmd review ID --{given[0]}")
+    if chosen and not id:
+        raise click.UsageError(f"--{chosen[0]} of what? csmd review ID --{chosen[0]}")
     if undo:
-        verb.out(take_back(id), as_json, show_answer_undone)
-        return
-    if given:
-        done = answer(id, given[0], text=answers["edit"] or "", other=answers["supersede"] or "")
-        verb.out(done, as_json, show_answered)
-        return
-    value = verb.ask("csm_review_list", id=id, **verb.looking(project, all_projects or bool(id)), limit=limit)
-    if id and not value["items"]:
-        raise CsmdError(f"{id} does not wait for you", hint=f"csmd show {id}")
-    if as_json or not value["items"] or not (verb.person_is_there() and sys.stdout.isatty()):
-        verb.out(value, as_json, show_waiting)
-        return
-    with verb.Keys() as keys:
-        sitting = Sitting(value["items"], total=value["total"], keys=keys)
-        sitting.run()
-    render.show(sitting.end())
+        verb.out(_undo_answer(id), as_json, show_answer_undone)
+    elif chosen:
+        answer = _answer(id, chosen[0], text=answers["edit"] or "", other=answers["supersede"] or "")
+        verb.out(answer, as_json, show_answered)
+    else:
+        value = verb.ask("csm_review_list", id=id, **verb.looking(project, all_projects or bool(id)), limit=limit)
+        if id and not value["items"]:
+            raise CsmdError(f"{id} does not wait for you", hint=f"csmd show {id}")
+        if as_json or not value["items"] or not (verb.person_is_there() and sys.stdout.isatty()):
+            verb.out(value, as_json, show_waiting)
+            return
+        with verb.Keys() as keys:
+            sitting = Sitting(value["items"], total=value["total"], keys=keys)
+            sitting.run()
+        render.show(sitting.end())
 
 
-def answer(ident: str, what: str, *, text: str = "", other: str = "", version: int = 0) -> dict[str, Any]:
+def _answer(ident: str, what: str, *, text: str = "", other: str = "", version: int = 0) -> Any:
     """Has the daemon carry an answer out."""
-    made: dict[str, Any] = verb.ask(
-        "csm_review_answer", id=ident, verb=what, text=text, other=other, version=version, asking=verb.here(None),
-        by_person=verb.person_is_there(),
-    )  # fmt: skip
-    return made
+    options = {
+        "text": text,
+        "other": other,
+        "version": version,
+        "asking": verb.here(None),
+        "by_person": verb.person_is_there(),
+    }
+    return verb.ask("csm_review_answer", id=ident, verb=what, **options)
 
 
-def take_back(ident: str) -> dict[str, Any]:
-    """Has the daemon take an answer back; the last one for ""."""
-    undone: dict[str, Any] = verb.ask(
-        "csm_review_undo", id=ident, asking=verb.here(None), by_person=verb.person_is_there()
-    )
-    return undone
+def _undo_answer(ident: str) -> Any:
+    """Has the daemon undo an answer; the last one for ""."""
+    return verb.ask("csm_review_undo", id=ident, asking=verb.here(None), by_person=verb.person_is_there())
 
 
 class Sitting:
-    """One sitting: the items, where one is, and the answers given, so that the last can be taken back."""
+    """One review at the terminal: the items, the current place, and the answers, so that the last can be undone."""
 
     def __init__(self, items: list[dict[str, Any]], *, total: int, keys: verb.Keys) -> None:
         self.items = items
         self.keys = keys
         self.total = total
         self.at = 0
-        #: (place of its item, answer, verb) of what was answered and stands, the last one last.
+        #: (place of its item, id of the answer, verb) of the answers that were not undone, the last one last.
         self.answered: list[tuple[int, str, str]] = []
 
     def run(self) -> None:
@@ -423,8 +432,8 @@ class Sitting:
                 pass
 
     def end(self) -> Screen:
-        """What the sitting came to."""
-        verbs = [done for _, _, done in self.answered]
+        """How many items were answered in which way, and how many are left."""
+        verbs = [name for _, _, name in self.answered]
         counted = [f"{verbs.count(name)} {DONE[name]}" for name in KEYS.values() if name in verbs]
         left = self.total - len(verbs)
         yield ""
@@ -433,7 +442,7 @@ class Sitting:
             yield dim("`csmd review --undo` takes the last one back")
 
     def _pressed(self, item: dict[str, Any], key: str) -> bool:
-        """Does what a key says; False for one that means nothing here or was thought better of."""
+        """Acts on a key; False for one that means nothing here, or whose answer was abandoned."""
         key = key.lower()
         try:
             if key in (QUIT, verb.END):
@@ -462,41 +471,41 @@ class Sitting:
             unchanged = text in ("", _wording(item))
         elif what == "supersede" and not _is_pair(item):
             with self.keys.lines():
-                other = _which(item)
+                other = _ask_for_other(item)
             unchanged = not other
         if unchanged:
             render.show([dim("nothing was changed")])
             return False
-        done = answer(item["id"], what, text=text, other=other, version=item["version"])
-        render.show(show_answered(done, brief=True))
-        self.answered.append((self.at, done["answer"], what))
+        answer = _answer(item["id"], what, text=text, other=other, version=item["version"])
+        render.show(show_answered(answer, brief=True))
+        self.answered.append((self.at, answer["answer"], what))
         self.at += 1
         return True
 
     def _undo(self) -> None:
         at, ident, _ = self.answered[-1]
-        undone = take_back(ident)
+        undone = _undo_answer(ident)
         self.answered.pop()
         self.at = at
         render.show(show_answer_undone(undone))
-        # Its version is another one now.
+        # Undoing changed its version.
         again = verb.ask("csm_review_list", id=self.items[at]["id"], project="", asking=verb.here(None))["items"]
         self.items[at] = next(iter(again), self.items[at])
 
 
 def _wording(item: dict[str, Any]) -> str:
-    """What somebody words anew: the memory that it is about where there is one."""
+    """The text that a person rewords: of the memory that it is about where there is one."""
     memories = item["memories"] if item["about"] in ("memory", "pair", "change") else []
     return str(memories[0]["text"] if memories else item["text"])
 
 
 def _is_pair(item: dict[str, Any]) -> bool:
-    """Whether it is clear without asking which memory takes which one's place."""
+    """Whether an item names both the memory that is replaced and the one that replaces it."""
     return item["about"] in ("pair", "change") or (item["about"] == "belief" and bool(item["memories"]))
 
 
-def _which(item: dict[str, Any]) -> str:
-    """The memory that somebody names: one of those shown by its number, or any by its id; "" for none."""
+def _ask_for_other(item: dict[str, Any]) -> str:
+    """The id of the memory that a person names: one of those shown by its number, or any by its id; "" for none."""
     render.show(
         Line(f"{memory['text']} ({memory['id']}, {when(memory['at'])[:10]})", head=f"  {number}. ", most=3)
         for number, memory in enumerate(item["near"], 1)
@@ -509,10 +518,8 @@ def _which(item: dict[str, Any]) -> str:
 
 def show_item(value: dict[str, Any], *, number: int, total: int, undo: bool) -> Screen:
     """One item as it is asked about."""
-    columns = render.width()
-    yield ""
-    yield dim(f"{number} of {total} ".ljust(columns, "-"))
-    sure = f"{percent(value['confidence'])} sure"
+    columns, sure = render.width(), f"{percent(value['confidence'])} sure"
+    yield dim(f"{number} of {total} ".ljust(columns, "-"), gap=True)
     yield dim(f"{value['title']}: {value['gate']} {value['category']}, {sure}, {value['id']}")
     yield bold(value["text"], most=12)
     yield pair("why", value["reason"])
@@ -520,85 +527,33 @@ def show_item(value: dict[str, Any], *, number: int, total: int, undo: bool) -> 
     yield from memories_about(value["memories"], besides=value["text"])
     yield from evidence_for(value["evidence"], most=MOST)
     yield ""
-    for name, does in value["does"].items():
-        yield f"  {LETTERS[name]}  {name:<10} {does}"[:columns]
-    yield dim("   ".join(["n later", *(["u undo the last"] if undo else []), "q quit"]), indent=2)
+    for name, effect in value["does"].items():
+        yield f"  {LETTERS[name]}  {name:<10} {effect}"[:columns]
+    yield dim(join("n later", undo and "u undo the last", "q quit", by="   "), indent=2)
 
 
+@render.if_empty("items", "nothing waits for you here")
 def show_waiting(value: dict[str, Any]) -> Screen:
-    """The list, where nobody can press a key, with what answers it."""
-    if not value["items"]:
-        yield "nothing waits for you here"
-        return
+    """The list, where nobody can press a key, with the commands that answer it."""
     for item in value["items"]:
         yield Line(item["text"], head=f"{item['id']}  ", most=4)
         yield dim(f"{item['title']}, {percent(item['confidence'])}: {item['reason']}", indent=13)
     left = value["total"] - len(value["items"])
     more = f"; ... and {left:,} more (--limit {value['total']})" if left > 0 else ""
-    yield ""
-    yield f"{many(value['total'], 'thing')} wait{'s' if value['total'] == 1 else ''} for you{more}"
+    yield Line(f"{many(value['total'], 'thing')} wait{'s' if value['total'] == 1 else ''} for you{more}", gap=True)
     yield dim(f"In a terminal `csmd review` asks about each with one key, or: csmd review ID {ANSWERS}")
 
 
 def show_answered(value: dict[str, Any], *, brief: bool = False) -> Screen:
     """What an answer did."""
-    made = f" as {value['made']}" if value["made"] and value["made"] != value["id"] else ""
-    made = f" by {value['made']}" if value["verb"] == "supersede" and made else made
-    done = f"{DONE[value['verb']]}: {value['id']}{made}"
+    preposition = "by" if value["verb"] == "supersede" else "as"
+    made = f" {preposition} {value['made']}" if value["made"] and value["made"] != value["id"] else ""
+    change = f"{DONE[value['verb']]}: {value['id']}{made}"
     if brief:
-        yield Line(done, style="green")
-    else:
-        yield f"{done}: {value['text']}"
-        yield dim("`csmd review --undo` takes it back")
+        return [Line(change, style="green")]
+    return render.done(f"{change}: {value['text']}", "`csmd review --undo` takes it back")
 
 
 def show_answer_undone(value: dict[str, Any]) -> Screen:
-    """What was taken back."""
+    """The answer that was undone."""
     yield f"taken back: {value['id']} is no longer {DONE[value['verb']]}"
-
-
-#: The verbs of this module.
-VERBS: tuple[click.Command, ...] = (
-    verb.of_tool(
-        "beliefs", "csm_belief_knowledge", show_beliefs,
-        "Show what is held here, by subject, with its evidence.\n\nPreferences, opinions and worldviews.",
-        *verb.PROJECTS, verb.limit(10, about="How many of each kind."),
-    ),
-    verb.of_tool(
-        "duplicates", "csm_memory_dedup_detect", show_duplicates,
-        "List memories that say the same as another one, or nearly so.", *verb.PROJECTS,
-    ),
-    merge,
-    verb.of_tool(
-        "archive", "csm_memory_archive", show_mended,
-        "Archive faded memories; they stay searchable.\n\n`csmd merge --undo ID` brings one back.",
-        *verb.PROJECTS, verb.DRY_RUN, by_person=True,
-    ),
-    governance,
-    supersede,
-    verb.of_tool(
-        "pin", "csm_memory_pin", show_pinned, "Pin a memory: it never fades and stays as sure as it is.",
-        verb.ID, by_person=True, undo=False,
-    ),
-    verb.of_tool(
-        "unpin", "csm_memory_pin", show_pinned, "Unpin a memory: it fades from now on as others do.",
-        verb.ID, by_person=True, undo=True,
-    ),
-    verb.of_tool("packets", "csm_memory_packets", show_packets, "List what was observed in sessions.", *verb.PROJECTS, verb.limit(30)),
-    verb.of_tool(
-        "candidates", "csm_memory_candidate_report", show_candidates,
-        "List what waits to become a memory, and what it waits for.", *verb.PROJECTS,
-    ),
-    verb.of_tool(
-        "promote", "csm_belief_promote", show_promoted, "Make memories of candidates that are sure enough.", *verb.PROJECTS,
-        verb.flag("--dry-run", "apply", help="Only show the plan.", flag_value=False, default=True),
-        verb.flag(
-            "--relaxed", "profile", flag_value="relaxed", default="default",
-            help="Lower thresholds: what a small history would give. For trying out.",
-        ),
-        by_person=True,
-    ),
-    advisory,
-    verb.of_tool("self", "csm_self_model", show_self, "Show success rates by kind of work.", *verb.PROJECTS),
-    review,
-)  # fmt: skip

@@ -9,11 +9,15 @@ from typing import Any
 
 import click
 
-from csmd.cli import verb
-from csmd.cli.render import Line, Screen, ago, bold, dim, glued, many, percent, tilde, warning, when
+from csmd.cli import render, verb
+from csmd.cli.render import Line, Screen, ago, bold, dim, glued, join, many, percent, tilde, warning, when
 from csmd.text.display import squeeze
 
-#: Kind of action -> what was done, what would be done; what so many of them are called.
+#: The verbs of this module.
+VERBS = verb.Verbs()
+DREAM = VERBS.add_group("dream", "Consolidate memories while the machine is idle.")
+
+#: Kind of action -> its verb when done and when planned, and its noun in a sum.
 KINDS: Mapping[str, tuple[str, str, str]] = {
     "merge": ("merged", "merge", "merged"),
     "strengthen": ("surer", "make surer", "surer"),
@@ -27,46 +31,46 @@ KINDS: Mapping[str, tuple[str, str, str]] = {
     "archive": ("archived", "archive", "archived"),
     "page": ("wrote", "write", "files written"),
 }
-#: How the memory that an action is about stands to the other one, and what is said of that one.
+#: Kind of action -> the word before the other memory, and the label of its text.
 JOINED: Mapping[str, tuple[str, str]] = {"merge": ("into", "stays"), "supersede": ("by", "by"), "ask": ("and", "or")}
-#: What would become of a file.
+#: What a dream does with a file -> its label.
 FILES = {"begin": "new", "write": "write", "remove": "remove", "read": "read"}
 STATES = {"done": "", "running": "under way", "failed": "failed", "cancelled": "broken off", "undoing": "being undone", "undone": "undone"}  # fmt: skip
-#: Changes of one project that are shown unless all are asked for; lines of a memory's text, of a file's diff.
+#: Changes of a project that are shown without --all; lines of a memory's text; lines of a file's diff.
 MOST, LINES, DIFF_LINES = 12, 3, 40
 GATE = 10
 
 
+@DREAM.tool("status", "csm_dream_status", anywhere=True)
 def show_status(value: dict[str, Any]) -> Screen:
-    """Whether a dream is due, each gate, and how the latest ended."""
+    """Tell whether a dream is due, and why not."""
     yield bold(f"dream: {_now(value)}")
     yield ""
     for row in value["gates"]:
         head = f"{row['gate']:<{GATE}}{'open' if row['open'] else 'shut':<6}"
         yield Line(row["reason"], head=head, style="" if row["open"] else "yellow")
     yield ""
-    latest, done = value["latest"], value["last"]
+    latest, finished = value["latest"], value["last"]
     if not latest:
         yield dim("no dream has run yet; `csmd dream plan` shows what one would do")
         return
     yield _outcome(latest, f"{'latest':<{GATE}}")
-    if done and done["id"] != latest["id"]:
-        yield _outcome(done, f"{'done':<{GATE}}")
+    if finished and finished["id"] != latest["id"]:
+        yield _outcome(finished, f"{'done':<{GATE}}")
 
 
 def _outcome(dream: dict[str, Any], label: str = "", sessions: str = "") -> Line:
-    """What came of a dream, beside its name and time."""
+    """A dream with its time and what it did."""
     head = f"{label}{dream['id']}  {when(dream['begun_at'])}  {sessions}"
     return Line(summarize_dream(dream), head=head, style="yellow" if dream["state"] == "failed" else "")
 
 
 def rows_of_status(value: dict[str, Any], now: str) -> Iterator[tuple[str, str, str]]:
     """The lines of `csmd status`: (label, text, style)."""
-    latest = value["latest"]
     since = f"; the last {glued(ago(value['last']['begun_at'], now))}" if value["last"] else ""
     yield "dream", _now(value) + since, ""
-    if latest and latest["state"] == "failed":
-        yield "", f"the latest failed: {latest['error']}", "yellow"
+    if value["latest"] and value["latest"]["state"] == "failed":
+        yield "", f"the latest failed: {value['latest']['error']}", "yellow"
 
 
 def _now(value: dict[str, Any]) -> str:
@@ -78,7 +82,7 @@ def summarize_dream(dream: dict[str, Any]) -> str:
     """What a dream did, its state where that is not `done`, and what went wrong."""
     state = STATES.get(dream["state"], dream["state"])
     did = _sum(dream["did"]) if dream["did"] else "" if state else "nothing to do"
-    return ", ".join(filter(None, (did, state))) + (f": {dream['error']}" if dream["error"] else "")
+    return join(did, state) + (f": {dream['error']}" if dream["error"] else "")
 
 
 def _sum(did: Mapping[str, int]) -> str:
@@ -89,32 +93,32 @@ def _sum(did: Mapping[str, int]) -> str:
 # --- a plan
 
 
+@DREAM.tool(
+    "plan", "csm_dream_plan", *verb.PROJECTS, verb.flag("--all", "everything", help="List every change."), wide=True
+)
 def show_plan(value: dict[str, Any], *, everything: bool = False) -> Screen:
-    """What would be done, by project and phase, with the reasons."""
+    """Show what a dream would do now. Nothing is done."""
+    most = None if everything else MOST
     projects = {row["project"]: row for row in value["projects"]}
-    left = 0
+    total, left_out, files = len(value["actions"]), 0, value["files"]
     for root, rows in _grouped(value["actions"], "project"):
         yield bold(tilde(root, str(Path.home())) if root else "everywhere")
         if root in projects:
             yield dim(_tier_summary(projects[root]))
-        shown = rows if everything else rows[:MOST]
-        left += len(rows) - len(shown)
-        for phase, actions in _grouped(shown, "phase"):
+        left_out += len(rows[most:]) if most else 0
+        for phase, actions in _grouped(rows[:most], "phase"):
             yield Line(phase, indent=2)
             for row in actions:
                 yield from _planned(row)
         yield ""
-    # The pages that would be other afterwards.
-    files = value["files"]
-    shown = files if everything else files[:MOST]
-    left += len(files) - len(shown)
     if files:
         yield bold("files in memory/")
-        for row in shown:
+        left_out += len(files[most:]) if most else 0
+        for row in files[:most]:
             yield Line(f"{FILES[row['do']]:<7} {row['path']}", indent=2)
             yield dim(row["reason"], indent=10)
         yield ""
-    total, more = len(value["actions"]), f"; {left:,} not shown (--all)" if left else ""
+    more = f"; {left_out:,} not shown (--all)" if left_out else ""
     if total:
         yield f"{many(total, 'change')} would be made: {_sum(value['did'])}{more}"
     else:
@@ -128,35 +132,39 @@ def show_plan(value: dict[str, Any], *, everything: bool = False) -> Screen:
 
 
 def _grouped(rows: Iterable[dict[str, Any]], by: str) -> list[tuple[str, list[dict[str, Any]]]]:
-    """Rows that follow one another and have the same value."""
-    return [(name, list(found)) for name, found in groupby(rows, key=lambda row: str(row[by]))]
+    """Consecutive rows with the same value in one field."""
+    return [(name, list(group)) for name, group in groupby(rows, key=lambda row: str(row[by]))]
 
 
 def _tier_summary(row: dict[str, Any]) -> str:
-    """How many memories a project has, of which tiers, and how many of them are double or stale."""
+    """How many memories a project has, by tier, and how many of them are duplicates or stale."""
     total = sum(row["tiers"].values())
     tiers = ", ".join(f"{number:,} {tier}" for tier, number in row["tiers"].items() if number)
-    parts = [f"{many(total, 'memory')}: {tiers}" if tiers else "no memories"]
-    parts += [f"{row['duplicates']:,} say what another says"] if row["duplicates"] else []
-    weight = sum(row["tiers"].get(tier, 0) * share for tier, share in row["staleness"].items())
-    parts += [f"{percent(weight / total)} stale"] if total and weight / total >= 0.005 else []
-    return "; ".join(parts)
+    stale = sum(row["tiers"].get(tier, 0) * share for tier, share in row["staleness"].items()) / (total or 1)
+    return join(
+        f"{many(total, 'memory')}: {tiers}" if tiers else "no memories",
+        row["duplicates"] and f"{row['duplicates']:,} say what another says",
+        total and stale >= 0.005 and f"{percent(stale)} stale",
+        by="; ",
+    )
 
 
 def _planned(row: dict[str, Any]) -> Screen:
     """One action of a plan, and why."""
-    joined, stays = JOINED.get(row["do"], ("", ""))
-    names = [KINDS[row["do"]][1], row["id"], *([joined, row["other"]] if joined and row["other"] else [])]
+    preposition, label = JOINED.get(row["do"], ("", ""))
+    other = preposition and row["other"] and f"{preposition} {row['other']}"
     moves = row["tier"] and row["tier"] != row["tier_was"] and row["do"] != "archive"
     tier = f", {row['tier_was']} -> {row['tier']}" if moves else ""
-    yield Line(f"{' '.join(filter(None, names))}{tier}{_sure(row['confidence_was'], row['confidence'])}", indent=4)
+    action = join(KINDS[row["do"]][1], row["id"], other, by=" ")
+    yield Line(f"{action}{tier}{_sure(row['confidence_was'], row['confidence'])}", indent=4)
     yield Line(squeeze(row["text"]), indent=6, most=LINES)
-    if row["other_text"] and stays:
-        yield Line(squeeze(row["other_text"]), head=f"{stays}: ", indent=6, most=LINES)
+    if row["other_text"] and label:
+        yield Line(squeeze(row["other_text"]), head=f"{label}: ", indent=6, most=LINES)
     yield dim(row["reason"], indent=6)
 
 
 def _sure(was: float | None, now: float | None) -> str:
+    """How a confidence changes, "" where it stays the same in percent."""
     if now is None or (was is not None and round(was * 100) == round(now * 100)):
         return ""
     return f", {percent(now)} sure" if was is None else f", {percent(was)} sure -> {percent(now)}"
@@ -166,14 +174,14 @@ def _sure(was: float | None, now: float | None) -> str:
 
 
 def show_ran(value: dict[str, Any]) -> Screen:
-    """What a dream did, its name, and how it is taken back."""
+    """What a dream did, its name, and how it is undone."""
     if not value["changes"]:
-        yield f"dreamt as {value['id']}: there was nothing to do"
-        return
+        return [f"dreamt as {value['id']}: there was nothing to do"]
     took = glued(f"{value['took_s']:.1f} s")
-    yield f"dreamt as {value['id']}: {_sum(value['done'])}, {took}"
-    yield dim(f"csmd dream diff {value['id']}   shows it")
-    yield dim(f"csmd dream undo {value['id']}   takes it back")
+    return render.done(
+        f"dreamt as {value['id']}: {_sum(value['done'])}, {took}",
+        f"csmd dream diff {value['id']}   shows it", f"csmd dream undo {value['id']}   takes it back",
+    )  # fmt: skip
 
 
 def show_reselection(value: dict[str, Any]) -> Screen:
@@ -186,19 +194,20 @@ def show_reselection(value: dict[str, Any]) -> Screen:
         yield dim("That is most of them: it is done with --yes only.")
 
 
+@DREAM.tool("history", "csm_dream_history", verb.limit(20, about="How many at most."), anywhere=True)
+@render.if_empty("dreams", "no dream has run yet; `csmd dream status` says when one is due")
 def show_history(value: dict[str, Any]) -> Screen:
-    """The dreams, the latest first, and what came of each."""
-    if not value["dreams"]:
-        yield "no dream has run yet; `csmd dream status` says when one is due"
-    yield from (_outcome(row, sessions=f"{many(row['sessions'], 'session'):>12}  ") for row in value["dreams"])
+    """List the dreams, the latest first."""
+    return (_outcome(row, sessions=f"{many(row['sessions'], 'session'):>12}  ") for row in value["dreams"])
 
 
+@DREAM.tool("diff", "csm_dream_diff", verb.ID, by_person=True)
 def show_diff(value: dict[str, Any]) -> Screen:
-    """What one dream changed: memories by project, then files."""
+    """Show what dream ID changed, before and after. `last` is the latest."""
     dream = value["dream"]
     state = STATES.get(dream["state"], dream["state"])
-    about = (when(dream["begun_at"]), dream["why"], many(dream["sessions"], "new session"), state)
-    yield bold(f"dream {dream['id']}: {', '.join(filter(None, about))}")
+    about = join(when(dream["begun_at"]), dream["why"], many(dream["sessions"], "new session"), state)
+    yield bold(f"dream {dream['id']}: {about}")
     if dream["error"]:
         yield warning(dream["error"])
     if not value["did"] and not value["hidden"]:
@@ -208,15 +217,14 @@ def show_diff(value: dict[str, Any]) -> Screen:
     for row in value["did"]:
         by_project.setdefault("" if row["files"] else row["project"] or "everywhere", []).append(row)
     for name in sorted(by_project, key=lambda name: (not name, name)):
-        yield ""
-        yield bold(name or "files")
+        yield bold(name or "files", gap=True)
         for row in by_project[name]:
             yield from _files_did(row) if row["files"] else _did(row)
     yield from _hidden(value["hidden"])
 
 
 def _files_did(row: dict[str, Any]) -> Screen:
-    """The files that an action wrote, each with its difference."""
+    """The files that an action wrote, each with its diff."""
     for file in row["files"]:
         yield Line(f"{file['path']}{_back(row)}", indent=2)
         lines = file["diff"].splitlines()[2:]
@@ -249,34 +257,32 @@ def _back(row: dict[str, Any]) -> str:
 
 
 def _changed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str:
-    """What is other than before, besides the words."""
+    """What has changed besides the text."""
     if before is None or after is None:
         return ": new" if before is None else ": gone"
-    parts = [f"{before['tier']} -> {after['tier']}"] if before["tier"] != after["tier"] else []
-    parts += [_sure(before["confidence"], after["confidence"]).removeprefix(", ")]
-    if after["superseded_by"] != before["superseded_by"]:
-        parts += [f"by {after['superseded_by']}" if after["superseded_by"] else "stands by itself"]
-    if after["sources"] != before["sources"]:
-        parts += [f"{before['sources']} -> {many(after['sources'], 'source')}"]
-    changes = ", ".join(filter(None, parts))
+    replaced = f"by {after['superseded_by']}" if after["superseded_by"] else "stands by itself"
+    changes = join(
+        before["tier"] != after["tier"] and f"{before['tier']} -> {after['tier']}",
+        _sure(before["confidence"], after["confidence"]).removeprefix(", "),
+        after["superseded_by"] != before["superseded_by"] and replaced,
+        after["sources"] != before["sources"] and f"{before['sources']} -> {many(after['sources'], 'source')}",
+    )
     return f": {changes}" if changes else ""
 
 
 def _not_undone(why: str) -> Screen:
-    if why:
-        yield warning(f"not undone: {why}", indent=4)
+    return [warning(f"not undone: {why}", indent=4)] if why else []
 
 
 def _hidden(number: int) -> Screen:
-    if number:
-        yield dim(f"{many(number, 'change')} in projects that are not seen from here")
+    return [dim(f"{many(number, 'change')} in projects that are not seen from here")] if number else []
 
 
-# --- taking one back
+# --- undo
 
 
 def show_undoing(value: dict[str, Any]) -> Screen:
-    """Which dreams would be taken back, the newest first."""
+    """The dreams that would be undone, the newest first."""
     dreams = value["dreams"]
     since = f", with {many(len(dreams) - 1, 'newer dream')}" if len(dreams) > 1 else ""
     yield f"would be undone: {dreams[-1]['id']}{since}"
@@ -286,37 +292,31 @@ def show_undoing(value: dict[str, Any]) -> Screen:
 
 
 def show_undone(value: dict[str, Any]) -> Screen:
-    """What is as it was, and what was left and why."""
-    names = ", ".join(row["id"] for row in value["dreams"])
-    count = len(value["items"])
-    items = "1 memory or candidate" if count == 1 else f"{count:,} memories and candidates" if count else ""
-    files = many(len(value["files"]), "file") if value["files"] else ""
-    yield f"undone: {names}; as before: {' and '.join(filter(None, (items, files))) or 'nothing'}"
+    """What was restored, and what was not and why."""
+    count, files = len(value["items"]), len(value["files"])
+    items = "1 memory or candidate" if count == 1 else count and f"{count:,} memories and candidates"
+    restored = join(items, files and many(files, "file"), by=" and ")
+    yield f"undone: {', '.join(row['id'] for row in value['dreams'])}; as before: {restored or 'nothing'}"
     yield from (warning(f"left as it is: {row['item'] or 'an action'}, {row['why']}") for row in value["kept"])
 
 
-# --- verbs
-
-
-@verb.command("run", verb.DRY_RUN, verb.flag("--force", help="Do not wait until it is due."))
-def run(dry_run: bool, force: bool, as_json: bool) -> None:
+@DREAM.action("run", verb.DRY_RUN, verb.flag("--force", help="Do not wait until it is due."))
+def run(dry_run: bool, **options: Any) -> None:
     """Dream now. `csmd dream undo` takes it back."""
-    if dry_run:
-        verb.out(verb.ask("csm_dream_run", dry_run=True, force=force, asking=verb.here(None)), as_json, show_plan)
-    else:
-        verb.out(verb.work("csm_dream_run", force=force, asking=verb.here(None)), as_json, show_ran)
+    planned = {"dry_run": True} if dry_run else {}
+    verb.reply("csm_dream_run", show_plan if dry_run else show_ran, planned | options, waits=not dry_run)
 
 
-@verb.command(
-    "undo", verb.argument("id", "ID"), verb.flag("--yes", help="Do not ask."),
+@DREAM.action(
+    "undo", verb.ID, verb.flag("--yes", help="Do not ask."),
     verb.flag("--dry-run", help="Show what would be taken back and change nothing."),
 )  # fmt: skip
-def undo(id: str, yes: bool, dry_run: bool, as_json: bool) -> None:  # noqa: A002 - the tools' word
+def undo(yes: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
     """Take dream ID back, and every one since."""
-    wanted = verb.ask("csm_dream_undo", id=id, asking=verb.here(None))
-    dreams = wanted["dreams"]
+    planned = verb.ask("csm_dream_undo", **options, asking=verb.here(None))
+    dreams = planned["dreams"]
     if dry_run or not (yes or as_json):
-        verb.out(wanted, as_json, show_undoing)
+        verb.out(planned, as_json, show_undoing)
     if dry_run:
         return
     if not yes:
@@ -324,45 +324,17 @@ def undo(id: str, yes: bool, dry_run: bool, as_json: bool) -> None:  # noqa: A00
             raise click.UsageError("give --yes where nobody can be asked")
         click.confirm(f"Undo {'it' if len(dreams) == 1 else f'all {len(dreams)}'}?", abort=True)
     # By its whole id: which dream is the latest may have changed meanwhile.
-    verb.out(
-        verb.work("csm_dream_undo", id=dreams[-1]["id"], dry_run=False, asking=verb.here(None)), as_json, show_undone
-    )
+    undone = verb.work("csm_dream_undo", id=dreams[-1]["id"], dry_run=False, asking=verb.here(None))
+    verb.out(undone, as_json, show_undone)
 
 
-@verb.command(
-    "distill", click.Option(["--again"], is_flag=True, required=True, help="Choose old memories as csmd chooses now."),
-    verb.DRY_RUN, verb.flag("--yes", help="Do it although most of them would be archived."),
+@VERBS.action(
+    "distill", verb.flag("--again", required=True, help="Choose old memories as csmd chooses now."), verb.DRY_RUN,
+    verb.flag("--yes", help="Do it although most of them would be archived."),
 )  # fmt: skip
-def distill(again: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
+def distill(dry_run: bool, yes: bool, as_json: bool, **_: Any) -> None:
     """Choose old memories anew. `csmd dream undo` takes it back."""
-    del again
     if dry_run:
-        verb.out(verb.ask("csm_distill_again", dry_run=True, asking=verb.here(None)), as_json, show_reselection)
+        verb.reply("csm_distill_again", show_reselection, {"dry_run": True, "as_json": as_json})
     else:
-        verb.out(verb.work("csm_distill_again", yes=yes, asking=verb.here(None)), as_json, show_ran)
-
-
-#: The verbs of this module.
-VERBS: tuple[click.Command, ...] = (
-    verb.group(
-        "dream", "Consolidate memories while the machine is idle.",
-        verb.of_tool(
-            "status", "csm_dream_status", show_status, "Tell whether a dream is due, and why not.", anywhere=True,
-        ),
-        verb.of_tool(
-            "plan", "csm_dream_plan", show_plan, "Show what a dream would do now. Nothing is done.", *verb.PROJECTS,
-            verb.flag("--all", "everything", help="List every change."), wide=True, view=("everything",),
-        ),
-        run,
-        verb.of_tool(
-            "diff", "csm_dream_diff", show_diff,
-            "Show what dream ID changed, before and after. `last` is the latest.", verb.argument("id", "ID"), by_person=True,
-        ),
-        undo,
-        verb.of_tool(
-            "history", "csm_dream_history", show_history, "List the dreams, the latest first.",
-            verb.limit(20, about="How many at most."), anywhere=True,
-        ),
-    ),
-    distill,
-)  # fmt: skip
+        verb.reply("csm_distill_again", show_ran, {"yes": yes, "as_json": as_json}, waits=True)

@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -33,8 +34,8 @@ GROUPS: dict[str, str] = {
 #: all of them take longer than most verbs.
 SUBJECTS: dict[str, str] = {
     "status": "logs status tail top",
-    "memories": "search remember brief recall tool errors memories show edit topics tag link",
-    "beliefs": "beliefs duplicates merge archive governance supersede pin unpin packets candidates promote advisory self review",
+    "memories": "search remember brief recall tool memories show edit topics tag link errors",
+    "beliefs": "beliefs duplicates archive merge governance supersede pin unpin packets candidates promote advisory self review",
     "dreams": "dream distill",
     "sessions": "session context memdir checkpoint goal why receipts",
     "privacy": "forget scan pause resume project",
@@ -139,7 +140,7 @@ class _Verbs(click.Group):
         subject = next((name for name, verbs in SUBJECTS.items() if cmd_name in verbs.split()), None)
         if subject is None:
             return None
-        verbs: tuple[click.Command, ...] = importlib.import_module(f"csmd.cli.{subject}").VERBS
+        verbs: Iterable[click.Command] = importlib.import_module(f"csmd.cli.{subject}").VERBS
         return next(verb for verb in verbs if verb.name == cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -13,28 +13,15 @@ import click
 
 from csmd import wire
 from csmd.cli import render, verb
-from csmd.cli.render import (
-    Line,
-    Screen,
-    block,
-    bold,
-    dim,
-    done,
-    first,
-    if_empty,
-    join,
-    many,
-    pair,
-    pairs,
-    percent,
-    warning,
-    when,
-)  # fmt: skip
+from csmd.cli.render import Line, Screen, block, bold, dim, first, join, many, pair, pairs, percent, warning, when
 from csmd.errors import CsmdError
 from csmd.installer import foreign_files
 from csmd.model import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemoryType, Tier
 from csmd.text import display, prose, tokens
 from csmd.text.display import amount, squeeze
+
+#: The verbs of this module.
+VERBS = verb.Verbs()
 
 # --- search
 
@@ -44,7 +31,7 @@ MATCHED, NEIGHBOUR = (300, 5), (150, 2)
 _NEIGHBOUR = re.compile(r"\n\[(before|after)\] ")
 
 
-@verb.command(
+@VERBS.action(
     "search", verb.argument("words", "QUERY...", nargs=-1, required=True), *verb.PROJECTS, verb.limit(10, 200),
     verb.option("--kind", type=click.Choice(["memory", "turn", "session", "all"]), default="all", show_default=True),
     verb.text("--since", "TIME", "Said since: 2026-01-31, 7d, `last week`."), verb.text("--until", "TIME", "Said until."),
@@ -118,7 +105,7 @@ RELATED = {
 }
 
 
-@verb.command(
+@VERBS.action(
     "remember", verb.argument("text"), verb.project_of("The project it holds in; this directory's by default."),
     verb.flag("--everywhere", help="It holds in every project."), verb.flag("--pin", help="Never let it fade."),
     verb.flag("--yes", help="Keep a question, too, and do not ask."),
@@ -165,7 +152,7 @@ def show_remembered(value: dict[str, Any], *, by_person: bool) -> Screen:
         yield dim(f"{does}: csmd supersede {other['id']} {end or value['id']}", indent=2)
 
 
-@verb.command("brief", verb.PROJECT)
+@VERBS.action("brief", verb.PROJECT)
 def brief(project: str | None, as_json: bool) -> None:
     """Show what a session that starts here would be told."""
     nothing = "nothing yet: `csmd memories` lists what there is, also what waits in review"
@@ -181,7 +168,7 @@ def _warn_of_off_mark(place: str, as_json: bool) -> None:
         render.show([warning(f"csmd is switched off there by {mark}: no session is captured or told anything")])
 
 
-@verb.command(
+@VERBS.action(
     "recall", verb.PROJECT, verb.option("--prompt", help="What the user would type."),
     verb.option("--file", metavar="PATH", help="A file that a prompt names, or that the session is at."),
 )  # fmt: skip
@@ -215,7 +202,7 @@ def items(text: str) -> Screen:
         yield Line(line.removeprefix(head), head=head)
 
 
-@click.command(
+@VERBS.command(
     "tool",
     params=[
         verb.argument("name"),
@@ -261,7 +248,7 @@ def _since(_context: click.Context, _parameter: click.Parameter, typed: str) -> 
         raise click.BadParameter(f"{typed!r} is no day (2026-05-04) and no span (30d, 6w)") from None
 
 
-@verb.command(
+@VERBS.action(
     "memories", *verb.PROJECTS, verb.one_of("gate", get_args(Gate), "WORD"), verb.one_of("category", [*CATEGORIES], "WORD"),
     verb.option("--tier", type=click.Choice(get_args(Tier)), help="Only of this tier."),
     verb.option("--authority", type=click.Choice(get_args(Authority)), help="Only what they said."),
@@ -390,7 +377,7 @@ MOST_SHOWN = 6
 CONTEXT_CHARACTERS = 150
 
 
-@verb.command("show", verb.ID)
+@VERBS.action("show", verb.ID)
 def show(id: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Show a memory, a turn, an error or a candidate in full."""
     ident = id.strip()
@@ -606,7 +593,7 @@ def evidence_for(turns: list[dict[str, Any]], *, most: int) -> Screen:
 # --- a person's wording
 
 
-@verb.command(
+@VERBS.action(
     "edit", verb.ID,
     verb.option("--text", metavar="TEXT", default=None, help="The new wording; else your editor opens."),
 )  # fmt: skip
@@ -625,7 +612,7 @@ def show_rewording(value: dict[str, Any]) -> Screen:
     if not value["changed"]:
         return [f"nothing was changed: {value['id']} stays as it is"]
     undo = f"it takes the place of {value['id']}; `csmd review --undo` takes that back"
-    return done(f"{value['made']}: {value['text']}", undo)
+    return render.done(f"{value['made']}: {value['text']}", undo)
 
 
 # --- topics, tags, links
@@ -634,7 +621,7 @@ def show_rewording(value: dict[str, Any]) -> Screen:
 TOPICS_HERE, TOPICS_ANYWHERE = 30, 8
 
 
-@verb.command("topics", verb.optional("name", "[NAME]"), *verb.PROJECTS, verb.ALL)
+@VERBS.action("topics", verb.optional("name", "[NAME]"), *verb.PROJECTS, verb.ALL)
 def topics(name: str, everything: bool, **options: Any) -> None:
     """List what is remembered here by what it is about.
 
@@ -646,7 +633,7 @@ def topics(name: str, everything: bool, **options: Any) -> None:
         verb.reply("csm_memory_topics", partial(show_topics, everything=everything), options)
 
 
-@if_empty("topics", "no topics yet: they are found where several memories of a project are about the same")
+@render.if_empty("topics", "no topics yet: they are found where several memories of a project are about the same")
 def show_topics(value: dict[str, Any], *, everything: bool) -> Screen:
     """The topics of each project, with how many memories are about them."""
     left_out, projects = 0, by_project(value["topics"])
@@ -673,7 +660,7 @@ def show_topic(value: dict[str, Any], *, everything: bool) -> Screen:
     return show_listed(current, known=len(rows), superseded=len(rows) - len(current), most=most)
 
 
-@verb.command(
+@VERBS.action(
     "tag", verb.ID, verb.argument("topic", "TOPIC"),
     verb.flag("--undo", help="Take the topic off; csmd does not put it back by itself."),
 )  # fmt: skip
@@ -691,8 +678,14 @@ def show_tagged(value: dict[str, Any]) -> Screen:
         yield f"it holds no longer, so `csmd topics` does not list it; {new} took its place: csmd tag {new} TOPIC"
 
 
+@VERBS.tool(
+    "link", "csm_memory_link", verb.argument("from", "FROM"), verb.argument("to", "TO"),
+    verb.option("--as", "relationship", metavar="WORD", default="relates_to", show_default=True, help="depends_on, contradicts, caused ..."),
+    verb.option("--weight", default="1", show_default=True, metavar="NUMBER", help="Above 0 and at most 1."),
+    verb.flag("--undo", help="Take the link away."), by_person=True,
+)  # fmt: skip
 def show_linked(value: dict[str, Any]) -> Screen:
-    """The link that was made or removed, and both memories."""
+    """Link memory FROM to memory TO."""
     change = "no longer linked" if value["undone"] else "linked"
     yield f"{change}: {value['from']['id']} {relation_of(value['relationship'])[0]} {value['to']['id']}"
     for memory in (value["from"], value["to"]):
@@ -702,9 +695,10 @@ def show_linked(value: dict[str, Any]) -> Screen:
 # --- what failed
 
 
-@if_empty("errors", "nothing is known to have failed here; it is found in what commands answered")
+@VERBS.tool("errors", "csm_error_list", *verb.PROJECTS, verb.limit(20, 200, "How many."))
+@render.if_empty("errors", "nothing is known to have failed here; it is found in what commands answered")
 def show_errors(value: dict[str, Any]) -> Screen:
-    """The failures, those of the most sessions first, each with its message and what fixed it."""
+    """List what failed here, how often, and what mended it."""
     for number, error in enumerate(value["errors"]):
         times = f"seen {amount(error['times'], 'time')} in {amount(error['sessions'], 'session')}"
         source = error["command"] and join(
@@ -721,29 +715,3 @@ def show_errors(value: dict[str, Any]) -> Screen:
             yield dim(fix, head="  last fixed by ", most=3)
         if error["memory_id"]:
             yield dim(squeeze(error["memory"]), head=f"  {error['memory_id']}  ", most=4)
-
-
-#: The verbs of this module.
-VERBS: tuple[click.Command, ...] = (
-    search,
-    remember,
-    brief,
-    recall,
-    tool,
-    verb.of_tool(
-        "errors", "csm_error_list", show_errors, "List what failed here, how often, and what mended it.",
-        *verb.PROJECTS, verb.limit(20, 200, "How many."),
-    ),
-    memories,
-    show,
-    edit,
-    topics,
-    tag,
-    verb.of_tool(
-        "link", "csm_memory_link", show_linked, "Link memory FROM to memory TO.",
-        verb.argument("from", "FROM"), verb.argument("to", "TO"),
-        verb.option("--as", "relationship", metavar="WORD", default="relates_to", show_default=True, help="depends_on, contradicts, caused ..."),
-        verb.option("--weight", default="1", show_default=True, metavar="NUMBER", help="Above 0 and at most 1."),
-        verb.flag("--undo", help="Take the link away."), by_person=True,
-    ),
-)  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import os
 import re
 import termios
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -20,6 +21,8 @@ from csmd.cli import render
 from csmd.config import default_paths
 from csmd.errors import CsmdError
 from csmd.installer import foreign_files
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 # --- options
 
@@ -64,10 +67,8 @@ ID = argument("id", "ID")
 DRY_RUN = flag("--dry-run", help="Show what would be done and change nothing.")
 ALL = flag("--all", "everything", help="List every one.")
 PROJECT = project_of("This directory's by default.")
-PROJECTS = (
-    flag("--all-projects", help="Look in every project."),
-    project_of("The project to look in; this directory's by default."),
-)
+PROJECT_IN = project_of("The project to look in; this directory's by default.")
+PROJECTS = (flag("--all-projects", help="Look in every project."), PROJECT_IN)
 
 
 def one_of(what: str, words: Sequence[str], metavar: str) -> click.Option:
@@ -79,18 +80,58 @@ def one_of(what: str, words: Sequence[str], metavar: str) -> click.Option:
 # --- verbs
 
 
+class Verbs(click.Group):
+    """Commands that are declared by decorators: the verbs of a module, or those below a verb."""
+
+    def __iter__(self) -> Iterator[click.Command]:
+        return iter(self.commands.values())
+
+    def add_group(self, name: str, about: str, **more: Any) -> Verbs:
+        """Adds a verb that has verbs of its own."""
+        group = Verbs(name, help=about, **more)
+        self.add_command(group)
+        return group
+
+    def action(self, name: str, *params: click.Parameter) -> Callable[[F], F]:
+        """Makes a function a command that knows --json; its docstring is the help."""
+
+        def declare(function: F) -> F:
+            self.add_command(click.command(name, params=[*params, JSON])(function))
+            return function
+
+        return declare
+
+    def tool(self, name: str, tool: str, *params: click.Parameter, **how: Any) -> Callable[[F], F]:
+        """Makes a screen the command that asks one tool and shows its answer; its docstring is the help."""
+
+        def declare(screen: F) -> F:
+            self.row(name, tool, screen, inspect.getdoc(screen) or "", *params, **how)
+            return screen
+
+        return declare
+
+    def row(
+        self, name: str, tool: str, show: Callable[..., render.Screen] | str, about: str, *params: click.Parameter, **how: Any
+    ) -> None:  # fmt: skip
+        """Adds a verb that asks one tool; a string as its screen is one line with fields of the answer in braces."""
+        screen = render.template(show) if isinstance(show, str) else show
+        self.add_command(of_tool(name, tool, screen, about, *params, **how))
+
+
 def of_tool(
     name: str, tool: str, show: Callable[..., render.Screen], about: str, *params: click.Parameter,
-    by_person: bool = False, anywhere: bool = False, wide: bool = False, waits: bool = False, view: Sequence[str] = (), **fixed: Any,
+    by_person: bool = False, anywhere: bool = False, wide: bool = False, waits: bool = False, **fixed: Any,
 ) -> click.Command:  # fmt: skip
     """A command that is one tool: its options are the tool's parameters, and `fixed` are further ones.
 
-    The options in `view` go to the screen and not to the tool; see `reply` for the others.
+    Options that the screen declares go to the screen, the others and --all-projects to the tool; see `reply`.
     """
+    declared = inspect.signature(show).parameters
 
     def run(**options: Any) -> None:
-        shown = partial(show, **{option: options.pop(option) for option in view})
-        reply(tool, shown, fixed | options, by_person=by_person, anywhere=anywhere, wide=wide, waits=waits)
+        screen = partial(show, **{name: value for name, value in options.items() if name in declared})
+        params = {name: options[name] for name in options if name not in declared or name == "all_projects"}
+        reply(tool, screen, fixed | params, by_person=by_person, anywhere=anywhere, wide=wide, waits=waits)
 
     return click.Command(name, callback=run, params=[*params, JSON], help=about)
 
@@ -106,7 +147,7 @@ def reply(
     """
     given = {name: "" if value is None else value for name, value in options.items() if name != "as_json"}
     if "project" in given:
-        everywhere = given.pop("all_projects", False) or (wide and options["project"] is None)
+        everywhere = bool(given.pop("all_projects", False)) or (wide and options["project"] is None)
         given |= looking(options["project"], everywhere)
     elif not anywhere:
         given["asking"] = here(None)
