@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
@@ -184,11 +185,11 @@ def show_pinned(value: dict[str, Any]) -> Screen:
 
 VERBS.row(
     "pin", "csm_memory_pin", show_pinned, "Pin a memory: it never fades and stays as sure as it is.", verb.ID,
-    by_person=True, undo=False,
+    by_person=True, fixed={"undo": False},
 )  # fmt: skip
 VERBS.row(
     "unpin", "csm_memory_pin", show_pinned, "Unpin a memory: it fades from now on as others do.", verb.ID,
-    by_person=True, undo=True,
+    by_person=True, fixed={"undo": True},
 )  # fmt: skip
 
 
@@ -346,14 +347,8 @@ def _figure(work: dict[str, Any]) -> str:
 
 KEYS = {"k": "keep", "e": "edit", "d": "drop", "s": "supersede"}
 LETTERS = {answer: key for key, answer in KEYS.items()}
-DONE = {
-    "keep": "kept",
-    "edit": "worded anew",
-    "drop": "dropped",
-    "supersede": "superseded",
-    "pin": "pinned",
-    "unpin": "unpinned",
-}
+DONE = {"keep": "kept", "edit": "worded anew", "drop": "dropped", "supersede": "superseded"}
+DONE |= {"pin": "pinned", "unpin": "unpinned"}
 LATER, UNDO, QUIT = "n", "u", "q"
 #: Sources of an item that are shown before somebody decides.
 MOST = 3
@@ -390,21 +385,17 @@ def review(
             verb.out(value, as_json, show_waiting)
             return
         with verb.Keys() as keys:
-            sitting = Sitting(value["items"], total=value["total"], keys=keys)
+            sitting = Sitting(items=value["items"], total=value["total"], keys=keys)
             sitting.run()
         render.show(sitting.end())
 
 
-def _answer(ident: str, what: str, *, text: str = "", other: str = "", version: int = 0) -> Any:
-    """Has the daemon carry an answer out."""
-    options = {
-        "text": text,
-        "other": other,
-        "version": version,
-        "asking": verb.here(None),
-        "by_person": verb.person_is_there(),
-    }
-    return verb.ask("csm_review_answer", id=ident, verb=what, **options)
+def _answer(ident: str, what: str, **options: Any) -> Any:
+    """Has the daemon carry an answer out; `options` are its text, the other memory and the version that was seen."""
+    answer = {"text": "", "other": "", "version": 0, **options}
+    return verb.ask(
+        "csm_review_answer", id=ident, verb=what, **answer, asking=verb.here(None), by_person=verb.person_is_there()
+    )
 
 
 def _undo_answer(ident: str) -> Any:
@@ -412,16 +403,16 @@ def _undo_answer(ident: str) -> Any:
     return verb.ask("csm_review_undo", id=ident, asking=verb.here(None), by_person=verb.person_is_there())
 
 
+@dataclass(slots=True, kw_only=True)
 class Sitting:
     """One review at the terminal: the items, the current place, and the answers, so that the last can be undone."""
 
-    def __init__(self, items: list[dict[str, Any]], *, total: int, keys: verb.Keys) -> None:
-        self.items = items
-        self.keys = keys
-        self.total = total
-        self.at = 0
-        #: (place of its item, id of the answer, verb) of the answers that were not undone, the last one last.
-        self.answered: list[tuple[int, str, str]] = []
+    items: list[dict[str, Any]]
+    total: int
+    keys: verb.Keys
+    at: int = 0
+    #: (place of its item, id of the answer, verb) of the answers that were not undone, the last one last.
+    answered: list[tuple[int, str, str]] = field(default_factory=list)
 
     def run(self) -> None:
         """Asks about each item until the last one or `q`."""
@@ -463,34 +454,27 @@ class Sitting:
         return True
 
     def _answer(self, item: dict[str, Any], what: str) -> bool:
-        text = other = ""
-        unchanged = False
-        if what == "edit":
+        options = {}
+        if what == "edit" or (what == "supersede" and not _is_pair(item)):
             with self.keys.lines():
-                text = verb.edit_text(_wording(item))
-            unchanged = text in ("", _wording(item))
-        elif what == "supersede" and not _is_pair(item):
-            with self.keys.lines():
-                other = _ask_for_other(item)
-            unchanged = not other
-        if unchanged:
-            render.show([dim("nothing was changed")])
-            return False
-        answer = _answer(item["id"], what, text=text, other=other, version=item["version"])
+                typed = verb.edit_text(_wording(item)) if what == "edit" else _ask_for_other(item)
+            if typed in ("", _wording(item)):
+                render.show([dim("nothing was changed")])
+                return False
+            options = {"text" if what == "edit" else "other": typed}
+        answer = _answer(item["id"], what, version=item["version"], **options)
         render.show(show_answered(answer, brief=True))
         self.answered.append((self.at, answer["answer"], what))
         self.at += 1
         return True
 
     def _undo(self) -> None:
-        at, ident, _ = self.answered[-1]
-        undone = _undo_answer(ident)
-        self.answered.pop()
-        self.at = at
+        undone = _undo_answer(self.answered[-1][1])
+        self.at = self.answered.pop()[0]
         render.show(show_answer_undone(undone))
         # Undoing changed its version.
-        again = verb.ask("csm_review_list", id=self.items[at]["id"], project="", asking=verb.here(None))["items"]
-        self.items[at] = next(iter(again), self.items[at])
+        again = verb.ask("csm_review_list", id=self.items[self.at]["id"], project="", asking=verb.here(None))["items"]
+        self.items[self.at] = next(iter(again), self.items[self.at])
 
 
 def _wording(item: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ import os
 import re
 import termios
 import tty
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -120,18 +120,18 @@ class Verbs(click.Group):
 
 def of_tool(
     name: str, tool: str, show: Callable[..., render.Screen], about: str, *params: click.Parameter,
-    by_person: bool = False, anywhere: bool = False, wide: bool = False, waits: bool = False, **fixed: Any,
+    fixed: Mapping[str, Any] | None = None, **how: bool,
 ) -> click.Command:  # fmt: skip
     """A command that is one tool: its options are the tool's parameters, and `fixed` are further ones.
 
-    Options that the screen declares go to the screen, the others and --all-projects to the tool; see `reply`.
+    Options that the screen declares go to the screen, the others and --all-projects to the tool; `how` as of `reply`.
     """
     declared = inspect.signature(show).parameters
 
     def run(**options: Any) -> None:
         screen = partial(show, **{name: value for name, value in options.items() if name in declared})
         params = {name: options[name] for name in options if name not in declared or name == "all_projects"}
-        reply(tool, screen, fixed | params, by_person=by_person, anywhere=anywhere, wide=wide, waits=waits)
+        reply(tool, screen, {**(fixed or {}), **params}, **how)
 
     return click.Command(name, callback=run, params=[*params, JSON], help=about)
 
