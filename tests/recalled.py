@@ -7,7 +7,7 @@ from pathlib import Path
 
 from csmd.capture import project_identity
 from csmd.model import Memory, Project, Provenance, Turn, TurnKind
-from csmd.recall.hybrid_search import Found
+from csmd.recall.hybrid_search import ScoredStatement
 from csmd.store import projects, turns
 from csmd.store.core import Store
 from csmd.store.passages import Passage
@@ -39,11 +39,11 @@ def passage(body: str, number: int = 1, kind: TurnKind = "user", **changes: obje
     return Passage(**values)  # type: ignore[arg-type]
 
 
-def found(body: str, number: int = 1, *, score: float = 0.9, remembered: bool = False) -> Found:
+def found(body: str, number: int = 1, *, score: float = 0.9, remembered: bool = False) -> ScoredStatement:
     """A statement that was found: a memory of these words, or what somebody said."""
     if remembered:
-        return Found(score=score, features={}, memory=memory(body, number))
-    return Found(score=score, features={}, passage=passage(body, number))
+        return ScoredStatement(score=score, features={}, memory=memory(body, number))
+    return ScoredStatement(score=score, features={}, passage=passage(body, number))
 
 
 def ordinary(store: Store, root: str, *, sessions: int = 25, session: str = "o") -> None:

@@ -148,7 +148,7 @@ class Tasks:
                 yield from _repeated("embedding", self._stages.embed_some, total)
             except EmbeddingUnavailable as error:
                 return [f"vectors: {error.what}"]
-        total = store.read(lambda rows: threads.waiting(rows, model=name))
+        total = store.read(lambda rows: threads.count_waiting(rows, model=name))
         yield from _repeated("linking", self._stages.link_some, total)
         return [] if name else [NO_MODEL]
 

@@ -17,7 +17,7 @@ from csmd.dream import narrator
 from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.privacy.redaction import redact
 from csmd.recall import brief
-from csmd.recall.last_sessions import without_courtesy
+from csmd.recall.brief import without_courtesy
 from csmd.store import cursors, digests, dreams, files, markdown_pages, tombstones
 from csmd.store.core import Store
 from csmd.store.digests import ItemRow
@@ -652,7 +652,7 @@ def _session(rows: Rows, one: Ending, here: Here, *, key: bytes) -> Session:
         goal=next(iter(said("goal")), ""), outcome=digest.outcome if digest else "",
         outcome_said=OUTCOMES.get(digest.outcome, "") if digest else "", prompts=digest.prompts if digest else 0,
         calls=digest.calls if digest else 0, tokens=digest.tokens if digest else 0,
-        decisions=tuple(filter(brief.is_decision, said("decision"))),
+        decisions=tuple(filter(brief.is_lasting_decision, said("decision"))),
         corrections=said("correction"), gotchas=gotchas,
         files=tuple((path, amount) for path, amount in files if path), commits=said("commit"), open=said("open"),
         agents=tuple((agent.id, agent.turns, agent.answered) for agent in markdown_pages.agents_of(rows, one.id)),

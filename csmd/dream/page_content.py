@@ -215,7 +215,7 @@ def find_replaced(memories: Iterable[Memory], replaced: Mapping[str, str], was: 
         new = replaced[old]
         while new in replaced and new not in stays:
             new = replaced[new]
-        if new in known and compose.lasting_text(known[new]) and not brief.why_passing(known[new]):
+        if new in known and compose.lasting_text(known[new]) and not brief.find_transience(known[new]):
             found.setdefault(new, []).insert(0, known[old])
     return {new: tuple(olds) for new, olds in found.items()}
 
@@ -240,7 +240,7 @@ def build_sections(
         memory
         for memory in looked_at
         if (compose.lasting_text(memory) if memory.id in beside.before else compose.standalone_text(memory))
-        and not brief.why_passing(memory)
+        and not brief.find_transience(memory)
     ]
     total.subtract(kind_of(memory) for memory in looked_at if not compose.lasting_text(memory))
     stands: dict[int, list[Memory]] = {}

@@ -17,7 +17,7 @@ from csmd import wire
 from csmd.cache import cached
 from csmd.text import tokens
 
-#: What marks an identifier, a file or a value: code, a dotted or snake name, a hump, a digit.
+#: An identifier, a file or a value: code, a dotted, snake or camel case name, a digit.
 _IDENTIFIER = re.compile(r"`[^`\n]+`|\w[_./]\w|[a-z][A-Z]|\d")
 #: Words that say how things have to be, in some languages.
 _BINDING = frozenset(
@@ -25,32 +25,32 @@ _BINDING = frozenset(
     nie nur immer kein keine keinn keinm keinr keins keinen keinem keiner keines nicht ohne weil
     jamais toujours sans pas nunca siempre solo sin porque""".split()
 )
-_RUN = re.compile(r"\w+")
-#: The end of `don't`, and of any word that ends as it does without its mark.
+_WORD = re.compile(r"\w+")
+#: The end of `don't`, and of any word that ends as it does without its apostrophe.
 _NEGATED = re.compile(r"n['’]?t\b")
-#: So many words that a passage holds beside those asked for make it tell something.
+#: How many words beyond those of the question make a passage informative.
 TELLING_WORDS = 4
-#: Of a session so many of its best passages say how much of it is about what is asked.
+#: How many of a session's best passages measure how much of it is about the question.
 BEST_OF_SESSION = 3
-#: What a passage's two parts, words and meaning, count when the pool is thinned out.
+#: Weights by which the pool is thinned out: words against meaning, passages next to it, its session.
 WORDS_SHARE, NEAR_SHARE, SESSION_SHARE = 0.4, 0.3, 0.3
-#: A vector of unit length times this, as int8 (embedding/worker.py).
+#: Scale of the int8 form of a vector of unit length (embedding/worker.py).
 VECTOR_SCALE = 127 / 0.25
-#: Words that are as rare as can be beyond which more of them say nothing further.
+#: The sum of rarities above which further shared words add nothing.
 MOST_SHARED = 3.0
-#: So many passages a home is taken to have at least.
+#: Least number of passages that a home is taken to have.
 LEAST_PASSAGES = 2000
 #: In so many sessions half as many good matches come by chance as in very many.
 FEW_SESSIONS = 4
-#: Of the best score of a list so much is worth nothing at most.
+#: A score below this share of the best one of its list counts 0.
 ZERO_AT = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What is looked for: stems of its words, each with its rarity (0 everywhere, 1 once in the home).
+class SearchTerms:
+    """The stems that are looked for, each with its rarity (0: in every passage, 1: once in the home).
 
-    `sessions` is how many there are to look through: the more, the likelier is a good match by chance.
+    `sessions` is how many there are to search: the more, the likelier is a good match by chance.
     """
 
     rarity: Mapping[str, float]
@@ -59,10 +59,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A statement with what was measured of it: cosine of its meaning (None without a model), rare words that it shares.
+    """A statement and what was measured of it: `meaning` is its cosine, None without a model.
 
-    `near_*` are the best of itself and the passages beside it, `session_*` the mean of the best of its session; `kept`: a memory states
-    it; `by_user`: a user said it.
+    `*_shared` are sums of rarities of shared words. `near_*` are the best of itself and the passages next to it, `session_*`
+    the mean of the best of its session. `kept`: a memory states it; `by_user`: a user said it.
     """
 
     text: str
@@ -76,72 +76,76 @@ class Match:
 
 
 def rarity(count: int, of: int) -> float:
-    """How much a word says that `count` of `of` passages hold, 0-1.
+    """How rare a word is that `count` of `of` passages hold, 0-1.
 
-    A young home is taken for one of LEAST_PASSAGES: what was said in it once is no common word.
+    A young home counts as one of LEAST_PASSAGES: a word that was used in it once is not common.
     """
     of = max(of, LEAST_PASSAGES)
     return max(0.0, min(1.0, math.log((of + 1) / (count + 0.5)) / math.log(of + 2)))
 
 
-def shared(said: str, asked: Asked) -> float:
-    """How much of what is asked a statement holds: the sum of the rarity of its words."""
-    return sum(asked.rarity[stem] for stem in asked.rarity.keys() & stems(said))
+def shared_rarity(text: str, terms: SearchTerms) -> float:
+    """The sum of the rarities of the terms that a text holds."""
+    return sum(terms.rarity[stem] for stem in terms.rarity.keys() & stems(text))
 
 
-def features(match: Match, asked: Asked) -> dict[str, float]:
-    """The features of a statement, each about 0-1."""
-    said = stems(match.text)
-    held = [asked.rarity[stem] for stem in asked.rarity.keys() & said]
-    new = len(said - asked.rarity.keys())
-    found = {
-        "shared": min(MOST_SHARED, sum(held)) / MOST_SHARED,
-        "near shared": min(MOST_SHARED, match.near_shared) / MOST_SHARED,
-        "session shared": min(MOST_SHARED, match.session_shared) / MOST_SHARED,
+def cap_shared(shared: float) -> float:
+    """A sum of rarities as a feature, 0-1."""
+    return min(MOST_SHARED, shared) / MOST_SHARED
+
+
+def features(match: Match, terms: SearchTerms) -> dict[str, float]:
+    """The features of a statement, each about 0-1; those of meaning only with a model."""
+    words = stems(match.text)
+    held = [terms.rarity[stem] for stem in terms.rarity.keys() & words]
+    values = {
+        "shared": cap_shared(sum(held)),
+        "near shared": cap_shared(match.near_shared),
+        "session shared": cap_shared(match.session_shared),
         "rarest": max(held, default=0.0),
         "user": float(match.by_user),
         "asks": float(match.text.rstrip("\"')*_` ").endswith(("?", "？"))),
-        "binding": min(3, _binding(match.text)) / 3,
+        "binding": min(3, _count_binding(match.text)) / 3,
         "identifiers": float(names_something(match.text)),
-        "telling": min(TELLING_WORDS, new) / TELLING_WORDS,
+        "telling": min(TELLING_WORDS, len(words - terms.rarity.keys())) / TELLING_WORDS,
         "kept": float(match.kept),
-        "few": 1 / (1 + asked.sessions / FEW_SESSIONS),
+        "few": 1 / (1 + terms.sessions / FEW_SESSIONS),
     }
     if match.meaning is not None:
-        found |= {
+        values |= {
             "meaning": match.meaning,
             "near meaning": match.near_meaning,
             "session meaning": match.session_meaning,
         }
-    return found
+    return values
 
 
-def names_something(said: str) -> bool:
+def names_something(text: str) -> bool:
     """Whether a text has code, a file, an identifier or a value in it."""
-    return _IDENTIFIER.search(said) is not None
+    return _IDENTIFIER.search(text) is not None
 
 
-def _binding(said: str) -> int:
-    """How many words say how things have to be."""
-    lower = said.lower()
-    negated = sum(at.start() > 0 and _RUN.match(lower, at.start() - 1) is not None for at in _NEGATED.finditer(lower))
-    return sum(map(_BINDING.__contains__, _RUN.findall(lower))) + negated
+def _count_binding(text: str) -> int:
+    """How many words of a text say how things have to be."""
+    lower = text.lower()
+    negated = sum(at.start() > 0 and _WORD.match(lower, at.start() - 1) is not None for at in _NEGATED.finditer(lower))
+    return sum(map(_BINDING.__contains__, _WORD.findall(lower))) + negated
 
 
-def bearing(found: Mapping[str, float]) -> float:
-    """How surely a statement with these features bears on what is asked, 0-1; 0.5 is where csmd begins to tell it."""
-    return logistic(weights()["meaning" if "meaning" in found else "words"], found)
+def bearing(values: Mapping[str, float]) -> float:
+    """How surely a statement with these features bears on the question, 0-1; csmd offers it from 0.5 on."""
+    return logistic(weights()["meaning" if "meaning" in values else "words"], values)
 
 
-def logistic(weight: Mapping[str, float], found: Mapping[str, float]) -> float:
+def logistic(weight: Mapping[str, float], values: Mapping[str, float]) -> float:
     """The logistic of a weighted sum; `""` is the intercept, a feature without a weight counts nothing."""
-    total = weight[""] + sum(weight.get(name, 0.0) * value for name, value in found.items())
+    total = weight[""] + sum(weight.get(name, 0.0) * value for name, value in values.items())
     return 1.0 / (1.0 + math.exp(-total)) if total > -700 else 0.0
 
 
 @cache
 def weights() -> dict[str, dict[str, float]]:
-    """The fitted weights: of `meaning` (with a model), `words` (without), `thread` and `thread words` (csmd.recall.threads)."""
+    """The fitted weights: `meaning` (with a model), `words` (without), `thread` and `thread words` (csmd.recall.threads)."""
     return dict(wire.loads(resources.files("csmd.data").joinpath("bearing.json").read_bytes())["weights"])
 
 
@@ -151,23 +155,18 @@ def cosine(squared_distance: float) -> float:
 
 
 def normalised(scores: Mapping[int, float]) -> dict[int, float]:
-    """Scores moved to 0-1; a single score is 1, and 0 is the least of them or ZERO_AT of the greatest."""
-    if not scores:
-        return {}
-    high = max(scores.values())
-    low = min(*scores.values(), ZERO_AT * high)
-    if high <= low:
-        return dict.fromkeys(scores, 1.0)
-    return {key: (value - low) / (high - low) for key, value in scores.items()}
+    """Scores scaled to 0-1; a single score is 1, and 0 is the least of them or ZERO_AT of the greatest."""
+    high = max(scores.values(), default=0.0)
+    low = min((*scores.values(), ZERO_AT * high))
+    return {key: (score - low) / (high - low) if high > low else 1.0 for key, score in scores.items()}
 
 
 def best_mean(values: Sequence[float], *, of: int = BEST_OF_SESSION) -> float:
-    """The mean of the best of a session that has `of` passages; those that were not found count 0."""
-    best = sorted(values, reverse=True)[:BEST_OF_SESSION]
-    return sum(best) / max(1, min(BEST_OF_SESSION, of))
+    """The mean of the best values of a session that has `of` passages; those that were not found count 0."""
+    return sum(sorted(values, reverse=True)[:BEST_OF_SESSION]) / max(1, min(BEST_OF_SESSION, of))
 
 
 @cached(1024)
-def stems(said: str) -> frozenset[str]:
+def stems(text: str) -> frozenset[str]:
     """The stems by which a statement is compared with a question."""
-    return frozenset(map(tokens.stem, tokens.query_terms(said)))
+    return frozenset(map(tokens.stem, tokens.query_terms(text)))

@@ -1,9 +1,9 @@
-"""Whether a session used what it was told.
+"""Whether a session used what it was shown.
 
-What somebody else said first proves nothing: a word of the prompt, of what was in the context before, of a tool's
-result. So a told thing is followed turn by turn, and loses every mark that another's turn brings before the assistant's.
-Receipts whose time is over are judged by the turns that are stored; what was used begins its age again, and is no
-surer, for nobody said it.
+What somebody else said first proves nothing: a word of the prompt, of what was in the context before, of a tool's result.
+So an item is tracked turn by turn, and loses every mark that another's turn brings before the assistant's. Receipts whose
+time is over are judged by the turns that are stored; the age of what was used begins again, and its confidence stays, for
+nobody said it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from typing import Literal, NamedTuple
 
 from csmd.memory import remember
 from csmd.model import StoredTurn
@@ -22,16 +23,24 @@ from csmd.store.receipts import Waiting
 from csmd.store.sqlite import Rows
 from csmd.text import display, similarity, tokens
 
-#: By which kind of mark use is told, the surest first; "" where it is not.
+#: By which kind of mark use was recognised, the surest first; "" where it was not.
 By = Literal["command", "path", "name", "words", ""]
 KINDS: tuple[By, ...] = ("command", "path", "name")
-#: Who says a piece: the assistant in words, the assistant in a call of a tool, anybody else.
+#: Who says a turn: the assistant in words, the assistant in a tool call, anybody else.
 Voice = Literal["said", "called", "other"]
+VOICES: dict[str, Voice] = {"assistant": "said", "tool_call": "called"}
+PROMPTS = ("user", "relayed", "command")
 
-#: So much of what a told thing has of its own must stand in one passage: two words of it, or one of a text of three.
+#: Least share of an item's own words in one passage, least number of them, and up to how many words of an item one suffices.
 SHARE, FEW, SHORT = 0.4, 2, 3
-#: Of one turn so many characters are looked at: the rest of a longer one is a file or a log.
-LOOKED_AT = 20_000
+#: Characters of a turn that are compared: the rest of a longer one is a file or a log.
+TURN_CHARACTERS = 20_000
+#: Receipts in one step, all of one session; and how many turns before and after are read.
+BATCH, BEFORE, AFTER = 20, 300, 600
+#: Seconds until a turn is stored; without any turn until a prompt counts as answered; and until a session counts as over.
+LAG_S, STILL_S, OVER_S = 30, 20 * 60, 6 * 3600
+#: A word that a larger share of the memories has, and at least so many, says nothing of one.
+COMMON_SHARE, COMMON_LEAST = 0.05, 5
 
 _CODE = re.compile(r"`([^`\n]{2,120})`")
 _PATH = re.compile(
@@ -40,13 +49,13 @@ _PATH = re.compile(
 _NAME = re.compile(
     r"(?<![\w-])(?:--[a-z][\w-]+|[A-Za-z]\w*_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Z]{2,}\d+|[a-z]+-[a-z]+-[\w-]+)(?![\w-])"
 )
+#: A string of JSON, which may be cut, and whether it is a key.
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*+)(?:"(\s{0,3}:)?|$)', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ABBREVIATED = re.compile(r"(?:[a-z]\.)+[a-z]", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class ComparedTurn(NamedTuple):
     """A turn as it is compared: who says it, its text folded, and the stems of each of its passages."""
 
     voice: Voice
@@ -55,15 +64,15 @@ class Piece:
 
     @property
     def stems(self) -> frozenset[str]:
-        """The stems of all of it."""
+        """The stems of the whole turn."""
         return frozenset().union(*self.passages)
 
 
 @dataclass(slots=True)
-class Followed:
-    """A told thing with the marks that nobody else has brought yet; `words` are stems and a word of each, once `size`.
+class TrackedItem:
+    """An item with the marks that nobody else has brought yet; `words` are stems and a word of each, at first `size`.
 
-    Once it was used, `by` is the kind of mark that told it and `brought` the marks themselves (which are never stored).
+    Once it was used, `by` is the kind of mark that showed it and `brought` the marks themselves (which are never stored).
     """
 
     marks: dict[str, By]
@@ -73,218 +82,180 @@ class Followed:
     brought: tuple[str, ...] = ()
 
 
-def follow_text(said: str) -> Followed:
-    """A text that was told, with what it can be known by."""
-    marks: dict[str, By] = {}
-    for span in _CODE.findall(said):
-        if " " in span.strip():
-            marks[_folded(span)] = "command"
-    for path in _PATH.findall(said):
+def track_text(text: str) -> TrackedItem:
+    """An item of this text, with the marks that it can be recognised by."""
+    marks: dict[str, By] = {_fold(span): "command" for span in _CODE.findall(text) if " " in span.strip()}
+    for path in _PATH.findall(text):
         if not _ABBREVIATED.fullmatch(path):
             whole = path.casefold().removeprefix("./")
             marks.setdefault(whole, "path")
             marks.setdefault("/".join(whole.split("/")[-2:]), "path")
-    for name in _NAME.findall(said):
+    for name in _NAME.findall(text):
         marks.setdefault(name.casefold(), "name")
-    rest = _NAME.sub(" ", _PATH.sub(" ", _CODE.sub(_unless_a_word, said)))
+    without_commands = _CODE.sub(lambda span: " " if " " in span[1].strip() else span[1], text)
     words: dict[str, str] = {}
-    for word in tokens.content_words(rest):
+    for word in tokens.content_words(_NAME.sub(" ", _PATH.sub(" ", without_commands))):
         if not similarity.turns_round(word):
             words.setdefault(tokens.stem(word), word)
-    return Followed(marks=marks, words=words, size=len(words))
+    return TrackedItem(marks=marks, words=words, size=len(words))
 
 
-def _unless_a_word(span: re.Match[str]) -> str:
-    return " " if " " in span[1].strip() else span[1]
-
-
-def make_piece(said: str, voice: Voice) -> Piece:
-    """A turn for comparing; of a call what its arguments say, in one passage, for its keys are the tool's."""
-    said = _arguments(said) if voice == "called" else said
-    said = said[:LOOKED_AT]
-    parts = said.splitlines() if voice == "said" else [said]
+def parse_turn(text: str, voice: Voice) -> ComparedTurn:
+    """A turn for comparing; of a tool call its arguments without their keys, as one passage."""
+    text = (_arguments(text) if voice == "called" else text)[:TURN_CHARACTERS]
+    parts = text.splitlines() if voice == "said" else [text]
     passages = (frozenset(map(tokens.stem, tokens.content_words(part))) for part in parts)
-    return Piece(voice, _folded(said), tuple(one for one in passages if one))
+    return ComparedTurn(voice, _fold(text), tuple(stems for stems in passages if stems))
 
 
-def compare_turn(told: Iterable[Followed], piece: Piece, is_common: Callable[[str], bool]) -> None:
-    """Holds the told things against the next turn: the assistant's may show use, another's takes marks away."""
-    stems = piece.stems
-    for item in told:
+def compare_turn(items: Iterable[TrackedItem], turn: ComparedTurn, is_common: Callable[[str], bool]) -> None:
+    """Compares items with the next turn: the assistant's may show use, another's takes marks away."""
+    stems = turn.stems
+    for item in items:
         if item.by:
             continue
-        if piece.voice == "other":
-            item.marks = {mark: by for mark, by in item.marks.items() if not _brings(piece.folded, mark, by)}
+        if turn.voice == "other":
+            item.marks = {mark: by for mark, by in item.marks.items() if not _brings(turn.folded, mark, by)}
             item.words = {stem: word for stem, word in item.words.items() if stem not in stems}
         else:
-            item.by, item.brought = _use(item, piece, stems, is_common)
+            item.by, item.brought = _find_use(item, turn, stems, is_common)
 
 
-def _use(
-    item: Followed, piece: Piece, stems: frozenset[str], is_common: Callable[[str], bool]
+def _find_use(
+    item: TrackedItem, turn: ComparedTurn, stems: frozenset[str], is_common: Callable[[str], bool]
 ) -> tuple[By, tuple[str, ...]]:
     """(by which kind of mark a turn of the assistant's shows use, these marks); "" for none."""
-    found = [mark for mark in item.marks if _holds(piece.folded, mark)]
+    held = [mark for mark in item.marks if _holds(turn.folded, mark)]
     for by in KINDS:
-        if some := tuple(mark for mark in found if item.marks[mark] == by):
-            return by, some
-    if not item.words.keys() & stems:
+        if marks := tuple(mark for mark in held if item.marks[mark] == by):
+            return by, marks
+    if item.words.keys().isdisjoint(stems):
         return "", ()
     own = {stem for stem, word in item.words.items() if not is_common(word)}
-    for passage in piece.passages:
-        there = own & passage
-        # A call says little, and what it says is done; but the last word that is left of a long text is nobody's.
-        alone = (piece.voice == "called" or there == own) and len(there) * SHORT >= item.size
-        if there and len(there) >= SHARE * len(own) and (len(there) >= FEW or alone):
-            return "words", tuple(sorted(item.words[stem] for stem in there))
+    for passage in turn.passages:
+        shared = own & passage
+        # A call is short, and what it says is done; but the last word that is left of a long text is nobody's.
+        one_suffices = (turn.voice == "called" or shared == own) and len(shared) * SHORT >= item.size
+        if shared and len(shared) >= SHARE * len(own) and (len(shared) >= FEW or one_suffices):
+            return "words", tuple(sorted(item.words[stem] for stem in shared))
     return "", ()
 
 
 def _holds(folded: str, mark: str) -> bool:
     """Whether a text holds a mark as a whole; of a path its end suffices, as others begin it elsewhere."""
-    if mark not in folded:
-        return False
-    return re.search(rf"(?<![\w-]){re.escape(mark)}(?![\w-]|\.\w)", folded) is not None
+    return mark in folded and re.search(rf"(?<![\w-]){re.escape(mark)}(?![\w-]|\.\w)", folded) is not None
 
 
 def _brings(folded: str, mark: str, by: By) -> bool:
-    """Whether a text says a mark, of a path at least the file's name: who asks about a file needs not say where it is."""
+    """Whether a text says a mark, of a path at least the file's name: who asks about a file need not say where it is."""
     return _holds(folded, mark) or (by == "path" and _holds(folded, mark.rpartition("/")[2]))
 
 
-def _folded(said: str) -> str:
-    return display.squeeze(said).casefold()
+def _fold(text: str) -> str:
+    return display.squeeze(text).casefold()
 
 
 def _arguments(call: str) -> str:
-    """The strings of a call's input but its keys, a line each; it may be cut in its middle and is no JSON then."""
-    return "\n".join(_ESCAPED.sub(_plain, said) for said, key in _STRING.findall(call) if not key)
+    """The strings of a call's input without the keys, a line each; it may be cut in its middle and is no JSON then."""
+    plain = {"n": "\n", "t": "\t", "r": "\n"}
+    strings = (text for text, key in _STRING.findall(call) if not key)
+    return "\n".join(_ESCAPED.sub(lambda escape: plain.get(escape[1], escape[1]), text) for text in strings)
 
 
-def _plain(escape: re.Match[str]) -> str:
-    return {"n": "\n", "t": "\t", "r": "\n"}.get(escape[1], escape[1])
-
-
-# --- over the store
-
-
-#: Receipts in one step, all of one session; and how many turns before and after are looked at.
-BATCH, BEFORE, AFTER = 20, 300, 600
-#: What was said reaches the store a moment after it is said. With nothing more said for so long a prompt has been
-#: answered, and a session has ended.
-LAG_S, STILL_S, OVER_S = 30, 20 * 60, 6 * 3600
-#: A word that more memories have than this share of them, and so many at least, says nothing of one.
-COMMON_SHARE, COMMON_LEAST = 0.05, 5
-
-PROMPTS = ("user", "relayed", "command")
-VOICES: dict[str, Voice] = {"assistant": "said", "tool_call": "called"}
-
-
-class _Told:
-    """A receipt with what it told, followed from where it was told to where its time is over."""
+class _JudgedReceipt:
+    """A receipt whose items are tracked from where they were shown to where their time is over."""
 
     def __init__(self, receipt: Waiting, texts: dict[str, str]) -> None:
         self.receipt = receipt
-        self.items: dict[str, Followed] = {}
         self.used_at: dict[str, str] = {}
         self.is_over = False
-        self.is_heard = False
-        """Whether the assistant said anything meanwhile."""
-        self._has_begun = False
         self._texts = texts
-        self._begin()
+        self._has_begun = False
+        self._is_answered = False
+        self._items: dict[str, TrackedItem] = {}
+        self._track()
 
-    def _begin(self) -> None:
-        """Follows what was told from here on: after a compaction nothing that was said before is in the context."""
-        self.items = {ident: follow_text(said) for ident, said in self._texts.items()}
+    @property
+    def items(self) -> dict[str, TrackedItem]:
+        """The items by id; none where the assistant said nothing meanwhile."""
+        return self._items if self._is_answered else {}
 
-    def hear(self, turn: StoredTurn, heard: Piece, is_common: Callable[[str], bool]) -> None:
+    def _track(self) -> None:
+        """Tracks the items from here on: after a compaction nothing that was said before is in the context."""
+        self._items = {ident: track_text(text) for ident, text in self._texts.items()}
+
+    def read(self, turn: StoredTurn, compared: ComparedTurn, is_common: Callable[[str], bool]) -> None:
         """Takes in the next turn of the session."""
-        self._place(turn)
-        if self.is_over:
-            return
-        if not self._has_begun or heard.voice == "other":
-            # Before it was told, whoever said it, the assistant had it already.
-            compare_turn(
-                self.items.values(), heard if heard.voice == "other" else make_piece(turn.text, "other"), is_common
-            )
-            return
-        self.is_heard = True
-        compare_turn(self.items.values(), heard, is_common)
-        for ident, item in self.items.items():
-            if item.by:
-                self.used_at.setdefault(ident, turn.at)
-
-    def _place(self, turn: StoredTurn) -> None:
-        """Where a turn stands to the receipt: before what was told, after it, or when its time is over."""
         if not self._has_begun:
             self._has_begun = turn.at > self.receipt.at and turn.seq != self.receipt.prompt_seq
             if turn.kind == "summary" and not self._has_begun:
-                self._begin()
-        if self._has_begun:
-            ends = turn.kind == "summary" or (self.receipt.event != "session_start" and turn.kind in PROMPTS)
-            self.is_over = self.is_over or ends
+                self._track()
+        elif self.is_over:
+            return
+        if self._has_begun and (
+            turn.kind == "summary" or (self.receipt.event != "session_start" and turn.kind in PROMPTS)
+        ):
+            self.is_over = True
+            return
+        if compared.voice != "other" and not self._has_begun:
+            # Before it was shown, whoever said it, the assistant had it already.
+            compared = parse_turn(turn.text, "other")
+        compare_turn(self._items.values(), compared, is_common)
+        if compared.voice != "other":
+            self._is_answered = True
+            for ident, item in self._items.items():
+                if item.by:
+                    self.used_at.setdefault(ident, turn.at)
 
 
 def step(store: Store, *, answered: str, still: str, over: str) -> int:
-    """Judges the next receipts of one session whose time is over (as `receipts.waiting` has it); how many, 0 for none."""
-    found = store.read(lambda rows: receipts.waiting(rows, answered=answered, still=still, over=over, limit=BATCH))
-    found = [one for one in found if one.session_id == found[0].session_id]
-    if not found:
+    """Judges the next receipts of one session whose time is over (see `receipts.waiting`); how many."""
+    waiting = store.read(lambda rows: receipts.waiting(rows, answered=answered, still=still, over=over, limit=BATCH))
+    waiting = [receipt for receipt in waiting if receipt.session_id == waiting[0].session_id]
+    if not waiting:
         return 0
-    judged_now = store.read(lambda rows: judge_receipts(rows, found))
+    judged = store.read(lambda rows: _judge(rows, waiting))
 
     def write(rows: Rows) -> None:
-        for told in judged_now:
-            items = told.items if told.is_heard else {}
-            receipts.note_use(rows, told.receipt.seq, {ident: (bool(one.by), one.by) for ident, one in items.items()})
-            for ident, at in told.used_at.items():
+        for one in judged:
+            receipts.note_use(
+                rows, one.receipt.seq, {ident: (bool(item.by), item.by) for ident, item in one.items.items()}
+            )
+            for ident, at in one.used_at.items():
                 if (memory := memories.by_id(rows, ident)) is not None:
                     remember.use(rows, memory, at=at)
 
     store.write(write)
-    return len(found)
+    return len(waiting)
 
 
-def marks_of(rows: Rows, receipt: Waiting) -> dict[str, tuple[str, ...]]:
-    """Item -> by which marks its use shows, of a receipt as the turns stored today tell; none where the assistant said nothing."""
-    return {
-        ident: item.brought
-        for told in judge_receipts(rows, [receipt])
-        if told.is_heard
-        for ident, item in told.items.items()
-    }
+def find_use_marks(rows: Rows, receipt: Waiting) -> dict[str, tuple[str, ...]]:
+    """Item -> the marks that show its use, by the turns stored today; none where the assistant said nothing."""
+    (judged,) = _judge(rows, [receipt])
+    return {ident: item.brought for ident, item in judged.items.items()}
 
 
-def judge_receipts(rows: Rows, waiting: Sequence[Waiting]) -> list[_Told]:
-    """Follows what receipts of one session told through its turns."""
-    told = [
-        _Told(one, {ident: said for ident, said in receipts.item_texts(rows, one.seq) if said not in ("", PURGED)})
-        for one in waiting
+def _judge(rows: Rows, waiting: Sequence[Waiting]) -> list[_JudgedReceipt]:
+    """Tracks what receipts of one session showed through its turns."""
+    judged = [
+        _JudgedReceipt(
+            receipt,
+            {ident: text for ident, text in receipts.item_texts(rows, receipt.seq) if text not in ("", PURGED)},
+        )
+        for receipt in waiting
     ]
-    session = waiting[0].session_seq
-    if not session:
-        return told
-    start = max(0, receipts.ordinal_at(rows, session, waiting[0].at) - BEFORE)
-    is_common = _rarity(rows)
-    for turn in turns.stream_turns(rows, session, after=start, limit=BEFORE + AFTER):
-        heard = make_piece(turn.text, VOICES.get(turn.kind, "other"))
-        for one in told:
-            one.hear(turn, heard, is_common)
-        if all(one.is_over for one in told):
-            break
-    return told
+    session, memory_count = waiting[0].session_seq, search.memory_count(rows)
 
-
-def _rarity(rows: Rows) -> Callable[[str], bool]:
-    """Whether a word is common among the memories; each asked once."""
-    total = search.memory_count(rows)
-    known: dict[str, bool] = {}
-
+    @cache
     def is_common(word: str) -> bool:
-        if word not in known:
-            holding = search.memories_with(rows, word)
-            known[word] = holding >= COMMON_LEAST and holding > COMMON_SHARE * total
-        return known[word]
+        holding = search.memories_with(rows, word)
+        return holding >= COMMON_LEAST and holding > COMMON_SHARE * memory_count
 
-    return is_common
+    start = max(0, receipts.ordinal_at(rows, session, waiting[0].at) - BEFORE) if session else 0
+    for turn in turns.stream_turns(rows, session, after=start, limit=BEFORE + AFTER) if session else ():
+        compared = parse_turn(turn.text, VOICES.get(turn.kind, "other"))
+        for one in judged:
+            one.read(turn, compared, is_common)
+        if all(one.is_over for one in judged):
+            break
+    return judged

@@ -1,98 +1,291 @@
-"""Which projects a place sees, what is HOT there, what is known anyway."""
+"""What may be shown: which projects a place sees, which memories and passages a session may be offered, what it knows anyway."""
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Literal, NamedTuple
 
 from csmd.cache import cached
 from csmd.capture import project_identity
 from csmd.errors import BadInput
+from csmd.extraction import chooser
 from csmd.memory import confidence
-from csmd.memory import confidence as belief
 from csmd.model import Attention, Memory, Tier
-from csmd.store import projects
+from csmd.recall import compose, hybrid_search, threads
+from csmd.recall.hybrid_search import ScoredStatement
+from csmd.store import memories, passages, projects, receipts, tombstones, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, similarity, tokens
 
+# --- places
+
 
 def scopes(rows: Rows, path: str, *, start: str = "") -> list[int]:
-    """The row keys a place sees: its project's, its workspace's and everybody's; `start` is its session's."""
+    """The row keys that a place sees: its project's, its workspace's and everybody's; `start` is its session's."""
     return project_identity.scopes(rows, path, start=start)
 
 
-def places_asked(rows: Rows, project: str, *, asking: str) -> list[int] | None:
-    """The rows a question may see: about one project or, with "", about all; None for really all.
+def find_searchable_places(rows: Rows, project: str, *, asking: str) -> list[int] | None:
+    """The project rows that a question may see: those of one project or, with "", of all; None for really all.
 
-    A wall holds for both: what is behind one is seen only when `asking`, the directory in which the
-    question is put, is behind it too. BadInput when the project it is about is not.
+    A wall holds for both: what is behind one is seen only when `asking`, the directory in which the question is put, is
+    behind it too. BadInput when the project that it is about is not.
     """
     if not project:
-        return places_seen(rows, asking=asking)
-    found = scopes(rows, project)
-    if asking and asking != project:
-        inside = project_identity.wall(rows, project)
-        if inside and inside != project_identity.wall(rows, asking):
-            raise BadInput(
-                f"{project} is in the workspace {projects.name_of(rows, inside)}, and you are not",
-                hint=f"ask from there: cd '{project}'",
-            )
-    return found
+        return find_visible_places(rows, asking=asking)
+    inside = project_identity.wall(rows, project) if asking and asking != project else 0
+    if inside and inside != project_identity.wall(rows, asking):
+        raise BadInput(
+            f"{project} is in the workspace {projects.name_of(rows, inside)}, and you are not",
+            hint=f"ask from there: cd '{project}'",
+        )
+    return scopes(rows, project)
 
 
-def places_seen(rows: Rows, *, asking: str) -> list[int] | None:
-    """The rows that may be seen from a directory, whatever the question is about; None for really all."""
+def find_visible_places(rows: Rows, *, asking: str) -> list[int] | None:
+    """The project rows that may be seen from a directory, whatever the question is about; None for really all."""
     return projects.visible(rows, inside=project_identity.wall(rows, asking))
 
 
-def is_seen(rows: Rows, project: int, *, asking: str) -> bool:
+def is_visible(rows: Rows, project: int, *, asking: str) -> bool:
     """Whether what belongs to a project's row may be seen from a directory."""
-    open_ones = places_seen(rows, asking=asking)
-    return open_ones is None or project in open_ones
+    places = find_visible_places(rows, asking=asking)
+    return places is None or project in places
+
+
+# --- memories
 
 
 def attention(rows: Rows, places: Sequence[int]) -> Callable[[Memory], Attention]:
     """How present a memory of these places is today."""
     days = {place: projects.active_day(rows, place) for place in places}
-    return lambda memory: belief.attention(
+    return lambda memory: confidence.attention(
         today=days[memory.project_seq], hot_until=memory.hot_until, warm_until=memory.warm_until
     )
 
 
-def instructions_filter(rows: Rows, places: Sequence[int]) -> Callable[[str], bool]:
-    """Whether CLAUDE.md, or the assistant's own memory, says something already in these places.
+def is_injectable(memory: Memory) -> bool:
+    """Whether a memory may be shown unasked: neither superseded nor refuted, and said by somebody who is believed.
 
-    Of directories that were merged each must say it: nobody asks here from which of them.
+    What an assistant saved by itself waits until the user stated or reviewed it (design section 2).
     """
-    sides = [
-        [known_sentences(told) for one in sorted(projects.with_merged(rows, place)) if (told := projects.instruction_texts(rows, [one]))]
-        for place in places
-        if place
-    ]  # fmt: skip
-    return lambda statement: any(side and all(one.says(statement) for one in side) for side in sides)
+    holds = not memory.superseded_by and not memory.is_refuted
+    return holds and memory.authority != "external" and memory.origin != "model_saved"
 
 
-#: Fewer words than this stand in many a sentence that says something else.
+class TierTiming(NamedTuple):
+    """When a tier is shown to a session at its start, and on a prompt that it matches.
+
+    "near" is only to the session that said it and the one after. How long each lasts is stored with a memory, in active
+    days (memory/confidence.py).
+    """
+
+    start: Literal["always", "near", "never"]
+    match: Literal["always", "near", "never"]
+
+
+TIERS: dict[Tier, TierTiming] = {
+    "session": TierTiming("near", "near"),
+    "daily": TierTiming("near", "always"),
+    "durable": TierTiming("always", "always"),
+    "archive": TierTiming("never", "never"),
+}
+
+
+def is_promised(memory: Memory, *, today: str) -> bool:
+    """Whether a memory is a promise for a day (ISO) that has not passed yet."""
+    until = confidence.due(memory.text, gate=memory.gate, at=memory.created_at)
+    return bool(until) and until >= today and memory.tier != "archive" and not memory.superseded_by
+
+
+def may_show(memory: Memory, attention: Attention, *, at: Literal["start", "match"], near: Collection[str]) -> bool:
+    """Whether a memory may be shown at a session's start, or on a match; `near` are that session and the one before it."""
+    if memory.pinned:
+        return memory.tier != "archive"
+    when = getattr(TIERS[memory.tier], at)
+    if attention == "COLD" or when == "never":
+        return False
+    return when == "always" or any(source.session_id in near for source in memory.provenance)
+
+
+# --- passages
+
+#: Where a part of a sentence begins, how many of these are looked at, and how many sentences in a row may be one memory.
+_BREAK = re.compile(r"[:;,]\s+|\s[-\u2013\u2014]+\s")
+MOST_BREAKS, MOST_IN_A_ROW = 6, 5
+
+
+def tellable_filter(
+    rows: Rows, *, places: Sequence[int], session_id: str, prompt: str, key: bytes
+) -> Callable[[Sequence[ScoredStatement]], list[ScoredStatement]]:
+    """A function that leaves out of some statements those that may not be shown to a session.
+
+    What replaced a superseded memory takes its place. What is cold as a memory was still said, like all that never became
+    one: it may stand next to what is not, and is marked.
+    """
+    in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
+    since = receipts.fresh_since(rows, session_id) if session_id else ""
+    attention_of, near = attention(rows, places), receipts.recent_sessions(rows, places, session_id)
+    asked = tokens.normalise(prompt)
+
+    def is_shown(memory: Memory) -> bool:
+        if memory.project_seq not in places or memory.id in in_context or not is_injectable(memory):
+            return False
+        return may_show(memory, "WARM", at="match", near=near)
+
+    def is_cold(memory: Memory) -> bool:
+        return attention_of(memory) == "COLD" and not memory.pinned
+
+    def tells(statement: ScoredStatement) -> bool:
+        """Whether a statement says anything besides what is asked, questions and what somebody is about to look at."""
+        if statement.memory is not None and statement.memory.pinned:
+            return True
+        return tokens.normalise(statement.text) != asked and compose.has_statement(statement.text)
+
+    def choose(statements: Sequence[ScoredStatement]) -> list[ScoredStatement]:
+        # A thread may lead to what was moved out of these places, or behind a wall, since it was linked.
+        statements = [one for one in statements if one.passage is None or one.passage.project_seq in places]
+        quoted = [one.passage for one in statements if one.passage]
+        quotable = turns.quotable(
+            rows,
+            [passage.turn_seq for passage in quoted],
+            session_id=session_id,
+            since=since,
+            hashed=lambda name: tokens.keyed_hash(name, key),
+        )
+        by_turn = memories.memories_by_turn(rows, [passage.uuid for passage in quoted])
+        stated = [*itertools.chain(*by_turn.values()), *(one.memory for one in statements if one.memory)]
+        superseded = {memory.id: memory for memory in stated if memory.superseded_by}
+        replaced = threads.read_replacements(rows, superseded.values())
+        chosen: list[ScoredStatement] = []
+        quotes: dict[int, ScoredStatement] = {}
+        for one in statements:
+            passage = one.passage
+            if passage and (hybrid_search.passage_id(passage) in in_context or passage.turn_seq not in quotable):
+                continue
+            of_turn = by_turn.get(passage.uuid, []) if passage else []
+            own = (
+                [one.memory]
+                if one.memory
+                else [each for each in of_turn if hybrid_search.states_memory(one.text, each)]
+            )
+            if any(memory.superseded_by for memory in own):
+                heirs = [threads.find_heir(rows, memory) for memory in own if memory.superseded_by]
+                warm = [heir for heir in heirs if heir and is_shown(heir) and not is_cold(heir)]
+                chosen += [replace(one, memory=heir, passage=None) for heir in warm]
+                continue
+            if not own and threads.find_restated(one.text, at=one.at, session=one.session_id, replaced=replaced):
+                continue
+            if not all(map(is_shown, own)) or not tells(one):
+                continue
+            quote = replace(one, memory=own[0] if own else None)
+            if any(map(is_cold, own)):
+                quote = replace(one, memory=None, is_cold=True)
+                if passage is None or one.text != quote.text:
+                    continue
+            quotes[len(chosen)] = one
+            chosen.append(quote)
+        forgotten = _find_forgotten(rows, list(quotes.values()), key)
+        return [one for at, one in enumerate(chosen) if at not in quotes or quotes[at].key not in forgotten]
+
+    return choose
+
+
+def _find_forgotten(rows: Rows, statements: Sequence[ScoredStatement], key: bytes) -> set[tuple[int, str]]:
+    """The keys of the statements that say what was forgotten; what no hash leads to is not looked up one by one."""
+    if not tombstones.has(rows, "memory"):
+        return set()
+    around = passages.surrounding_text(rows, [one.passage for one in statements if one.passage])
+    wordings: dict[tuple[int, str], Mapping[str, bool]] = {}
+    for one in statements:
+        said = _wordings(one.passage.text if one.passage else one.text, *around.get(one.key[0], ()))
+        wordings[one.key] = {**said, **_wordings(one.text)} if one.memory else said
+    hashes = {which: tombstones.hashes_of_texts(texts, key) for which, texts in wordings.items()}
+    known = tombstones.match_hashes(rows, itertools.chain.from_iterable(hashes.values()))
+    forgotten: set[tuple[int, str]] = set()
+    for one in statements:
+        is_forgotten = partial(
+            tombstones.is_forgotten,
+            rows,
+            authority="user" if one.passage and one.passage.kind == "user" else "assistant",
+            project=one.passage.project_seq if one.passage else 0,
+            at=one.at,
+            key=key,
+        )
+        if known & hashes[one.key] and any(map(is_forgotten, wordings[one.key])):
+            forgotten.add(one.key)
+    return forgotten
+
+
+@cached(256)
+def _wordings(text: str, before: str = "", after: str = "") -> Mapping[str, bool]:
+    """The forms in which a memory may say what a text says: what is chosen of it, each sentence, and its parts.
+
+    A part is what follows a break in a sentence ("no, wrong: the port is 8443"), or several sentences in a row, of which the
+    value is False: a memory has these in the very same words. With what a turn says `before` and `after` the text also
+    the forms of which it is a part only.
+    """
+    if before or after:
+        others = _wordings(before).keys() | _wordings(after).keys()
+        longer = _wordings("\n".join([before, text, after]))
+        return {**{form: nearly for form, nearly in longer.items() if form not in others}, **_wordings(text)}
+    sentences = prose.sentences(display.squeeze(text))
+    in_a_row = {
+        " ".join(sentences[start : start + length]): False
+        for length in range(2, MOST_IN_A_ROW + 1)
+        for start in range(len(sentences) - length + 1)
+    }
+    parts = {
+        sentence[at:]: True
+        for sentence in sentences
+        for at in (0, *(match.end() for match in itertools.islice(_BREAK.finditer(sentence), MOST_BREAKS)))
+    }
+    return {**in_a_row, **dict.fromkeys(chooser.wordings(text), True), **parts}
+
+
+# --- what the assistant is told anyway
+
+#: A sentence of fewer words may be contained in one that says something else.
 LEAST_WORDS = 3
-#: Words that make a difference of the order of the others, beside those that turn a sentence round.
+#: Words that make the order of the others matter, besides those that turn a sentence round.
 ORDERING = frozenset({"from", "to", "into", "rather", "but"})
-#: A line that is longer is a paste, not an instruction.
+#: A longer line is a paste, not an instruction.
 LONGEST_LINE = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+def never(statement: str) -> bool:
+    """A filter for a reader who is told nothing anyway."""
+    del statement
+    return False
+
+
+def instructions_filter(rows: Rows, places: Sequence[int]) -> Callable[[str], bool]:
+    """A function that says whether CLAUDE.md, or the assistant's own memory, states something in these places.
+
+    Of directories that were merged each must state it: nobody knows here from which of them is asked.
+    """
+    indexes: list[list[SentenceIndex]] = []
+    for place in filter(None, places):
+        texts = [projects.instruction_texts(rows, [merged]) for merged in sorted(projects.with_merged(rows, place))]
+        indexes.append([index_sentences(some) for some in texts if some])
+    return lambda statement: any(of_place and all(index.says(statement) for index in of_place) for of_place in indexes)
+
+
+class Sentence(NamedTuple):
     """A sentence: what it is compared by, its content words in order, and whether their order matters."""
 
     gist: similarity.Gist
     order: tuple[str, ...]
-    ordered: bool
+    is_ordered: bool
 
 
-class Known:
-    """The sentences of instructions, found by their words; taken apart further when something is like them."""
+class SentenceIndex:
+    """Sentences found by their words; a sentence is parsed when something is like it."""
 
     def __init__(self, sentences: Sequence[str]) -> None:
         self._sentences = sentences
@@ -104,103 +297,54 @@ class Known:
                 self._with.setdefault(stem, []).append(number)
 
     def says(self, statement: str) -> bool:
-        """Whether the instructions say what `statement` says, or more in the same words; each of its sentences."""
-        asked = [one for part in prose.sentences(display.squeeze(statement)) if (one := said(part)).gist.stems]
-        return bool(asked) and all(self._says(one) for one in asked)
+        """Whether each sentence of a statement is said here, in the same words or among more."""
+        parsed = [parse_sentence(sentence) for sentence in prose.sentences(display.squeeze(statement))]
+        telling = [sentence for sentence in parsed if sentence.gist.stems]
+        return bool(telling) and all(map(self._says, telling))
 
-    def _says(self, asked: Said) -> bool:
-        shared = Counter(number for stem in asked.gist.stems for number in self._with.get(stem, ()))
-        enough = similarity.SAME_SHARE * len(asked.gist.stems)
-        return any(count >= enough and _holds(said(self._sentences[number]), asked) for number, count in shared.items())
+    def _says(self, sentence: Sentence) -> bool:
+        shared = Counter(number for stem in sentence.gist.stems for number in self._with.get(stem, ()))
+        enough = similarity.SAME_SHARE * len(sentence.gist.stems)
+        candidates = (self._sentences[number] for number, count in shared.items() if count >= enough)
+        return any(_covers(parse_sentence(candidate), sentence) for candidate in candidates)
 
 
-def _holds(told: Said, asked: Said) -> bool:
-    if told.gist.turns != asked.gist.turns:
+def _covers(known: Sentence, sentence: Sentence) -> bool:
+    """Whether a known sentence says what another says."""
+    ours, theirs = known.gist.stems, sentence.gist.stems
+    if known.gist.turns != sentence.gist.turns:
         return False
-    contained = len(asked.gist.stems) >= LEAST_WORDS and asked.gist.stems <= told.gist.stems
-    replaced = asked.gist.stems - told.gist.stems and told.gist.stems - asked.gist.stems
-    same = not replaced and similarity.alike(asked.gist, told.gist, share=similarity.SAME_SHARE)
-    if not (contained or same):
-        return False
-    return not (told.ordered or asked.ordered) or _in_order(asked.order, told.order)
+    contained = len(theirs) >= LEAST_WORDS and theirs <= ours
+    is_replaced = theirs - ours and ours - theirs
+    same = not is_replaced and similarity.alike(sentence.gist, known.gist, share=similarity.SAME_SHARE)
+    return (contained or same) and (
+        not (known.is_ordered or sentence.is_ordered) or _in_order(sentence.order, known.order)
+    )
 
 
 def _in_order(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Whether the words that both have come in one in the order of the other; in between may stand more."""
+    """Whether the words that both have come in one in the order of the other, whatever stands in between."""
     both = set(some) & set(others)
-    left = [word for word in some if word in both]
-    right = [word for word in others if word in both]
-    shorter, longer = sorted((left, right), key=len)
+    shorter, longer = sorted(([word for word in words if word in both] for words in (some, others)), key=len)
     rest = iter(longer)
     return all(word in rest for word in shorter)
 
 
 @cached(512)
-def said(sentence: str) -> Said:
+def parse_sentence(text: str) -> Sentence:
     """A sentence as it is compared."""
-    gist = similarity.gist(sentence)
-    words = tokens.words_of(sentence.replace("\u2019", "'"))
+    gist = similarity.gist(text)
+    words = tokens.words_of(text.replace("\u2019", "'"))
     order = tuple(stem for word in words if (stem := tokens.stem(word)) in gist.stems)
-    return Said(gist, order, bool(gist.turns) or not ORDERING.isdisjoint(words))
+    return Sentence(gist, order, bool(gist.turns) or not ORDERING.isdisjoint(words))
 
 
-def known_sentences(texts: Sequence[str]) -> Known:
-    """What these texts say, sentence by sentence; the same texts are taken apart once."""
-    return _known(tuple(texts))
+def index_sentences(texts: Sequence[str]) -> SentenceIndex:
+    """An index of what these texts say; the same texts are parsed once."""
+    return _index(tuple(texts))
 
 
 @cached(8)
-def _known(texts: tuple[str, ...]) -> Known:
-    lines = [line for body in texts for line in prose.lines_of_prose(body) if len(line) <= LONGEST_LINE]
-    return Known(list(dict.fromkeys(sentence for line in lines for sentence in prose.sentences(line))))
-
-
-def never(statement: str) -> bool:
-    """Where nobody is told anything anyway."""
-    del statement
-    return False
-
-
-def is_injectable(memory: Memory) -> bool:
-    """Whether a memory may be shown unasked: neither superseded nor refuted, and said by somebody we believe.
-
-    What an assistant saved by itself waits until the user stated or reviewed it (design section 2).
-    """
-    holds = not memory.superseded_by and not memory.is_refuted
-    return holds and memory.authority != "external" and memory.origin != "model_saved"
-
-
-When = Literal["always", "near", "never"]
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """When a tier is put before a session at its start, and when on a prompt that it matches."""
-
-    start: When
-    match: When
-
-
-#: How long each lasts is stored with a memory, in active days: what is COLD reaches nobody (memory/confidence.py).
-TIERS: dict[Tier, Reach] = {
-    "session": Reach("near", "near"),
-    "daily": Reach("near", "always"),
-    "durable": Reach("always", "always"),
-    "archive": Reach("never", "never"),
-}
-
-
-def is_promised(memory: Memory, *, today: str) -> bool:
-    """Whether a memory is a promise for a day (ISO) that has not passed yet."""
-    until = confidence.due(memory.text, gate=memory.gate, at=memory.created_at)
-    return bool(until) and until >= today and memory.tier != "archive" and not memory.superseded_by
-
-
-def reaches(memory: Memory, attention: Attention, *, at: Literal["start", "match"], near: Collection[str]) -> bool:
-    """Whether a memory may be told at a session's start, or on a match; `near` are that session and the one before it."""
-    if memory.pinned:
-        return memory.tier != "archive"
-    when: When = getattr(TIERS[memory.tier], at)
-    if attention == "COLD" or when == "never":
-        return False
-    return when == "always" or any(source.session_id in near for source in memory.provenance)
+def _index(texts: tuple[str, ...]) -> SentenceIndex:
+    lines = [line for text in texts for line in prose.lines_of_prose(text) if len(line) <= LONGEST_LINE]
+    return SentenceIndex(list(dict.fromkeys(sentence for line in lines for sentence in prose.sentences(line))))

@@ -370,7 +370,7 @@ def _near(rows: Rows, memory: Memory, asking: str) -> list[Json]:
         for one in near
         if one.id != memory.id
         and not one.superseded_by
-        and visibility.is_seen(rows, one.project_seq, asking=asking)
+        and visibility.is_visible(rows, one.project_seq, asking=asking)
     ][:NEAR_IN_REVIEW]  # fmt: skip
 
 
@@ -430,7 +430,7 @@ def _carry_out_answer(
 
 
 def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") -> Json:
-    seen = visibility.places_seen(rows, asking=asking)
+    seen = visibility.find_visible_places(rows, asking=asking)
 
     def write(writing: Rows) -> tuple[Answer, str]:
         answer = belief_changes.last_answer(writing, projects=seen, ident=id_)

@@ -15,7 +15,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.memory import topic_tagging
 from csmd.model import Link, Memory, MemoryType
 from csmd.privacy.redaction import redact
-from csmd.recall import neighbours, visibility
+from csmd.recall import results, visibility
 from csmd.store import memories, tombstones, topics
 from csmd.store.sqlite import Rows
 from csmd.tools.memories import refuse_where_left_out
@@ -71,14 +71,14 @@ def _link(
     origin, target = find_memory(rows, from_, asking), find_memory(rows, to, asking)
     if origin.id == target.id:
         raise BadInput(f"{origin.id} is one memory, and a link is between two", hint="name another one")
-    if relationship not in neighbours.DRAWN:
+    if relationship not in results.DRAWN_BY_HAND:
         verb = {
             "superseded_by": "; `csmd supersede OLD NEW` has one take another's place",
             "merged_into": "; `csmd merge` merges two",
         }
         raise BadInput(
             f"{relationship!r} is no relationship that can be drawn",
-            hint=f"one of {', '.join(neighbours.DRAWN)}{verb.get(relationship, '')}",
+            hint=f"one of {', '.join(results.DRAWN_BY_HAND)}{verb.get(relationship, '')}",
         )
     weighs = _weight(weight) if by_person else min(_weight(weight), MOST_BY_ASSISTANT)
 
@@ -154,12 +154,12 @@ def _stats(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") ->
 
 
 def _related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
-    memory, seen = find_memory(rows, id_, asking), visibility.places_seen(rows, asking=asking)
+    memory, seen = find_memory(rows, id_, asking), visibility.find_visible_places(rows, asking=asking)
     drawn: dict[int, list[Json]] = {}
     for _, other, relationship, weight, outwards in topics.edges(rows, [memory.seq], projects=seen):
         link = {"relationship": relationship, "weight": weight, "direction": "to" if outwards else "from"}
         drawn.setdefault(other, []).append(link)
-    near = neighbours.near(rows, [memory.seq], projects=seen).get(memory.seq, [])
+    near = results.find_neighbours(rows, [memory.seq], projects=seen).get(memory.seq, [])
     others = memories.by_seqs(rows, [seq for seq, *_ in near])
     tagged = topics.of_memories(rows, [memory.seq, *others])
     own = {tag.name for tag in tagged.get(memory.seq, ())}

@@ -40,7 +40,7 @@ def _view(
     if id_:
         session = find_session(rows, id_, asking)
         versions = [as_json(row, DIGEST) for row in digests.of_session(rows, session.seq)]
-        links = _links(rows, session.seq, session.id, visibility.places_seen(rows, asking=asking))
+        links = _links(rows, session.seq, session.id, visibility.find_visible_places(rows, asking=asking))
         return as_json(session, "id project", digests=versions, links=links)
     found = digests.latest(rows, projects=places(rows, project, asking), limit=between(limit, MOST))
     named = sessions.named(rows, [row.session_seq for row in found])
@@ -101,7 +101,7 @@ def _debug(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json
     lines = living_state.read_lines(rows, places=visible_places(rows, project, asking))
     return {
         **_living_state(ctx, lines),
-        "trimmed": [part for part, _ in sorted(living_state.PARTS.items(), key=lambda row: row[1].stays)],
+        "trimmed": [part for part, _ in sorted(living_state.PARTS.items(), key=lambda row: row[1].weight)],
         "lines": [as_json(one, "part id text tail told why", told=one.why == "told") for one in lines],
     }
 

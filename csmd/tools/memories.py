@@ -14,8 +14,8 @@ from csmd.extraction.classifier import classify
 from csmd.memory import confidence, remember, supersession
 from csmd.model import NEVER, Brief, Link, Memory, Provenance, Statement
 from csmd.privacy.redaction import redact
-from csmd.recall import at_work, brief, checkpoint, living_state, neighbours, prompt, visibility
-from csmd.recall.visibility import is_seen
+from csmd.recall import at_work, brief, checkpoint, living_state, prompt, results, visibility
+from csmd.recall.visibility import is_visible
 from csmd.store import belief_changes, failures, forget, memories, projects, receipts, search, topics
 from csmd.store.sqlite import Rows
 from csmd.text import display
@@ -49,7 +49,7 @@ def _typed(rows: Rows, ident: str, key: bytes, asking: str) -> Memory:
     if _ID.fullmatch(ident):
         return find_memory(rows, ident, asking)
     same = memories.all_by_hash(rows, keyed_hash(display.squeeze(redact(ident, Counter())), key))
-    says = [memory.id for memory in same if is_seen(rows, memory.project_seq, asking=asking)]
+    says = [memory.id for memory in same if is_visible(rows, memory.project_seq, asking=asking)]
     what = f"there is no memory {display.cut(ident, 80)!r}: a memory is forgotten by its id, words are for --purge"
     if len(says) == 1:
         raise BadInput(what, hint=f"{says[0]} says that: csmd forget {says[0]}")
@@ -152,7 +152,7 @@ def _forget(
         known = told if memory.text == found.text else forget.NOWHERE
         remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, told=known)
         same = memories.all_by_hash(writing, keyed_hash(memory.text, key))
-        return memory, [other for other in same if is_seen(writing, other.project_seq, asking=asking)]
+        return memory, [other for other in same if is_visible(writing, other.project_seq, asking=asking)]
 
     memory, elsewhere = ctx.store.write(write)
     ctx.forget_lines()
@@ -166,7 +166,7 @@ def _forget(
 
 def visible_places(rows: Rows, project: str, asking: str) -> list[int]:
     """The rows that a session in a project sees."""
-    return visibility.places_asked(rows, project or "/", asking=asking) or [0]
+    return visibility.find_searchable_places(rows, project or "/", asking=asking) or [0]
 
 
 def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
@@ -256,7 +256,7 @@ def failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
     seen = {
         uuid
         for uuid, seq in turns.items()
-        if seq in project_of and is_seen(rows, project_of[seq], asking=asking)
+        if seq in project_of and is_visible(rows, project_of[seq], asking=asking)
     }  # fmt: skip
     reasons = {reason: (uuid, at) for uuid, at, reason in against if uuid in seen}  # of each the last time
     return {
@@ -290,7 +290,7 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
             "last": [
                 as_json(one, "receipt=id session_id event at")
                 for one in told
-                if is_seen(rows, one.project_seq, asking=asking)
+                if is_visible(rows, one.project_seq, asking=asking)
             ],
         },
         "superseded": _superseded(rows, memory, asking),
@@ -301,7 +301,7 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
 
 def _about_the_same(rows: Rows, memory: Memory, asking: str) -> list[Json]:
     """The memories nearest by their topics that hold and may be seen; what is linked is told with its link."""
-    seqs = neighbours.about_the_same(rows, memory.seq, projects=visibility.places_seen(rows, asking=asking))
+    seqs = results.find_same_topic(rows, memory.seq, projects=visibility.find_visible_places(rows, asking=asking))
     others = memories.by_seqs(rows, seqs)
     return [brief_memory(others[seq]) for seq in seqs if not others[seq].superseded_by][:BESIDE]
 
@@ -329,7 +329,7 @@ def _change(change: belief_changes.Change) -> Json:
 def _superseded(rows: Rows, memory: Memory, asking: str) -> Json:
     """By what a memory is superseded, when, why and by whose word; {} where it holds."""
     new = memories.by_id(rows, memory.superseded_by) if memory.superseded_by else None
-    if new is None or not is_seen(rows, new.project_seq, asking=asking):
+    if new is None or not is_visible(rows, new.project_seq, asking=asking):
         return {}
     standing = belief_changes.latest_change(rows, memory.id)
     at, reason, by = (standing.at, standing.reason, standing.by) if standing else ("", "", "")
@@ -339,7 +339,7 @@ def _superseded(rows: Rows, memory: Memory, asking: str) -> Json:
 def _link(rows: Rows, link: Link, memory: Memory, asking: str) -> Json | None:
     """A link with the memory at its other end; None for one behind a wall."""
     other = memories.by_id(rows, link.to_id if link.from_id == memory.id else link.from_id)
-    if other is None or not is_seen(rows, other.project_seq, asking=asking):
+    if other is None or not is_visible(rows, other.project_seq, asking=asking):
         return None
     return {**asdict(link), "other": brief_memory(other)}
 

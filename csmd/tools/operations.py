@@ -92,7 +92,9 @@ def _purge(
 ) -> Json:  # fmt: skip
     if not dry_run:
         need_person(by_person, "have csmd purge something")
-    seen = None if by_person else visibility.places_seen(rows, asking=asking)  # a wall hides its projects' names
+    seen = (
+        None if by_person else visibility.find_visible_places(rows, asking=asking)
+    )  # a wall hides its projects' names
     order = {"plan": _plan(ctx, rows, what, kind), "dry_run": dry_run, "seen": seen}
     return {"job": ctx.submit("purge", order=order)}
 

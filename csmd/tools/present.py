@@ -13,7 +13,7 @@ from csmd.extraction.chooser import MOST_CHARACTERS
 from csmd.memory import confidence, review_answers
 from csmd.model import Brief, Candidate, Memory
 from csmd.privacy.redaction import redact
-from csmd.recall.visibility import is_seen
+from csmd.recall.visibility import is_visible
 from csmd.store import activity, candidates, memories, projects, search, sessions
 from csmd.store.search import TurnRow
 from csmd.store.sessions import Session
@@ -92,7 +92,7 @@ def worded(typed: str, taken: Counter[str] | None = None) -> str:
 def find_memory(rows: Rows, ident: str, asking: str) -> Memory:
     """A memory by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
     memory = memories.by_id(rows, resolve_id(ident, ids_like(rows, "memories", ident)))
-    if memory is None or not is_seen(rows, memory.project_seq, asking=asking):
+    if memory is None or not is_visible(rows, memory.project_seq, asking=asking):
         raise BadInput(f"there is no memory {ident!r}", hint="`csmd memories` lists them with their ids")
     return memory
 
@@ -138,7 +138,7 @@ def sources(rows: Rows, memory: Memory, asking: str) -> list[Json]:
 def _turns(rows: Rows, uuids: list[str], asking: str) -> dict[str, TurnRow]:
     seqs = search.turns_of_uuids(rows, uuids)
     turns = search.turns_by_seq(rows, list(seqs.values()))
-    return {uuid: turns[seq] for uuid, seq in seqs.items() if is_seen(rows, turns[seq].project_seq, asking=asking)}
+    return {uuid: turns[seq] for uuid, seq in seqs.items() if is_visible(rows, turns[seq].project_seq, asking=asking)}
 
 
 def _passage(turn: TurnRow | None, statement: str) -> Json:
@@ -172,7 +172,7 @@ def turns_around(rows: Rows, turn: TurnRow, asking: str) -> dict[str, list[Json]
         return [
             as_json(turn, "uuid speaker=kind at", text=display.cut(display.squeeze(turn.text), AROUND_CHARACTERS))
             for turn in (near[seq] for seq in seqs)
-            if is_seen(rows, turn.project_seq, asking=asking)
+            if is_visible(rows, turn.project_seq, asking=asking)
         ]
 
     return {"before": shown(before), "after": shown(after)}
@@ -184,7 +184,7 @@ def turns_around(rows: Rows, turn: TurnRow, asking: str) -> dict[str, list[Json]
 def find_candidate(rows: Rows, ident: str, asking: str) -> Candidate:
     """A candidate by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
     candidate = candidates.by_id(rows, resolve_id(ident, ids_like(rows, "candidates", ident)))
-    if candidate is None or not is_seen(rows, candidate.project_seq, asking=asking):
+    if candidate is None or not is_visible(rows, candidate.project_seq, asking=asking):
         raise BadInput(f"there is no candidate {ident!r}", hint="`csmd review` lists what waits for you")
     return candidate
 
@@ -192,7 +192,7 @@ def find_candidate(rows: Rows, ident: str, asking: str) -> Candidate:
 def candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Json:
     """A candidate with its evidence and the memories it is about, the one that would stay first."""
     found = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
-    about = [one for one in found if one is not None and is_seen(rows, one.project_seq, asking=asking)]
+    about = [one for one in found if one is not None and is_visible(rows, one.project_seq, asking=asking)]
     if review_answers.ABOUT[candidate.kind] == "pair":
         about.sort(key=review_answers.strength, reverse=True)
     turns = _turns(rows, [one.uuid for one in candidate.evidence], asking)
@@ -206,7 +206,7 @@ def candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Json:
 def find_session(rows: Rows, ident: str, asking: str) -> Session:
     """A session by its id or the beginning of it; BadInput when none that may be seen, or several, begin so."""
     session = sessions.by_id(rows, resolve_id(ident, sessions.ids_like(rows, ident) if ident else []))
-    if session is None or not is_seen(rows, session.project_seq, asking=asking):
+    if session is None or not is_visible(rows, session.project_seq, asking=asking):
         raise BadInput(f"there is no session {ident!r}", hint="`csmd session list` shows them with their ids")
     return session
 

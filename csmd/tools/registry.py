@@ -174,7 +174,7 @@ def resolve_id(typed: str, found: Sequence[str]) -> str:
 
 def places(rows: Rows, project: str, asking: str) -> list[int] | None:
     """The rows that a question may see; None for all."""
-    return visibility.places_asked(rows, project, asking=asking)
+    return visibility.find_searchable_places(rows, project, asking=asking)
 
 
 def between(number: int, most: int) -> int:

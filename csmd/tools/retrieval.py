@@ -12,7 +12,7 @@ from csmd.capture import instruction_files
 from csmd.errors import BadInput
 from csmd.hosts.claude import environment
 from csmd.model import Category, Gate, Hit, MemoryType
-from csmd.recall import compose, last_sessions, living_state, prompt, query, results, usage, visibility
+from csmd.recall import brief, compose, hybrid_search, living_state, query, results, usage, visibility
 from csmd.store import activity, failures, memories, receipts, search, sessions, turns
 from csmd.store.activity import Composition, Lookup
 from csmd.store.receipts import Item, Receipt
@@ -42,7 +42,7 @@ def _search(
         raise BadInput("there is nothing to search for", hint="give words to look for: csmd search retry policy")
     now, of_memories = ctx.here(), {"gate": gate, "category": category, "type": type_}
     kind = _kind(kind, of_memories)
-    within = query.limits(since, until, now=now)
+    within = query.parse_limits(since, until, now=now)
     wanted = places(rows, project, asking)
     ident = find_session(rows, session, asking).id if session else ""
     hits, degraded = results.find(
@@ -83,7 +83,7 @@ SEARCHING_TOOLS = (Tool("csm_memory_search", "Search memories, conversations and
 #: What is told besides memories, by how its id begins; one of "" is of a checkpoint that was not stored yet.
 BESIDE_MEMORIES = {"": "checkpoint", "k": "checkpoint", "g": "goal"}
 #: Reasons of what a start is told that is no memory, but what a session came to.
-OF_NO_MEMORY = frozenset({last_sessions.HOW_ENDED, last_sessions.LEFT_OPEN})
+OF_NO_MEMORY = frozenset({brief.HOW_ENDED, brief.LEFT_OPEN})
 #: What is shown of a turn of which a passage was told.
 QUOTED_CHARACTERS = 300
 RECEIPTS_AT_ONCE, MOST_RECEIPTS_LISTED = 100, 1000
@@ -117,7 +117,7 @@ def _session(rows: Rows, typed: str) -> str | None:
 def _show(
     ctx: ToolContext, rows: Rows, id_: str = "", session: str = "", project: str = "", asking: str = "", limit: int = 5
 ) -> Json:
-    seen = visibility.places_seen(rows, asking=asking)
+    seen = visibility.find_visible_places(rows, asking=asking)
     if id_:
         found = _only(receipts.by_prefix(rows, id_), id_, lambda one: one.id)
     else:
@@ -148,7 +148,7 @@ def _only(found: list[T], typed: str, ident: Callable[[T], str]) -> list[T]:
 def _marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
     """By which words use was told, found anew: they are not kept."""
     judged = receipts.waiting_receipt(rows, receipt.seq)
-    return usage.marks_of(rows, judged) if judged else {}
+    return usage.find_use_marks(rows, judged) if judged else {}
 
 
 def _receipt(rows: Rows, receipt: Receipt, seen: list[int] | None, *, marks: dict[str, tuple[str, ...]]) -> Json:
@@ -205,13 +205,13 @@ def _no_memory(rows: Rows, ident: str, seen: list[int] | None) -> Json:
 
 def _turn_of(rows: Rows, ident: str) -> str:
     """The uuid of a turn whose beginning is given, as a prompt is told it; as it is where that names none, or several."""
-    found = search.turns_like(rows, ident) if len(ident) >= prompt.SHOWN_ID else []
+    found = search.turns_like(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
     return found[0][1] if len({uuid.partition("/")[0] for _, uuid in found}) == 1 else ident
 
 
 def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """The whole text of what was shown cut: of a memory, an error, a turn, or all that one injection told."""
-    ident, seen = id_.strip(), visibility.places_seen(rows, asking=asking)
+    ident, seen = id_.strip(), visibility.find_visible_places(rows, asking=asking)
     found = thing(rows, ident, seen) if ident else {"state": "gone"}
     if found["state"] in BESIDE_MEMORIES.values():
         raise BadInput(f"{ident!r} is a {found['state']}", hint=f"`csmd {found['state']} list` shows them")

@@ -48,7 +48,7 @@ def transcript_state(path: str) -> str:
 
 def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     session = find_session(rows, id_, asking)
-    seen = visibility.places_seen(rows, asking=asking)  # a session that wandered was behind a wall for a while
+    seen = visibility.find_visible_places(rows, asking=asking)  # a session that wandered was behind a wall for a while
     statements = sessions.statements(rows, session.seq, projects=seen)
     believed = sessions.memories_of(rows, session.id, projects=seen)
     versions = digests.of_session(rows, session.seq)
@@ -95,19 +95,19 @@ def _turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
         raise BadInput(f"{id_!r} begins several ids: {', '.join(sorted(lines))}", hint="type some more of it")
     exact = [seq for seq, uuid in found if uuid == id_] or [seq for seq, _ in found]
     turn = search.turns_by_seq(rows, exact[:1]).get(exact[0]) if exact else None
-    if turn is None or not visibility.is_seen(rows, turn.project_seq, asking=asking):
+    if turn is None or not visibility.is_visible(rows, turn.project_seq, asking=asking):
         raise BadInput(
             f"there is no memory and no turn {id_!r}", hint="`csmd memories` and `csmd search` show their ids"
         )
     held = memories.by_seqs(rows, search.memories_of_turn(rows, turn.uuid)).values()
     return as_json(
         turn, "id=uuid kind at text session_id project", around=turns_around(rows, turn, asking),
-        memories=[as_json(one, "id text") for one in held if visibility.is_seen(rows, one.project_seq, asking=asking)],
+        memories=[as_json(one, "id text") for one in held if visibility.is_visible(rows, one.project_seq, asking=asking)],
     )  # fmt: skip
 
 
 def _conversation(rows: Rows, session: Session, asking: str) -> list[SaidTurn]:
-    return sessions.conversation(rows, session.seq, projects=visibility.places_seen(rows, asking=asking))
+    return sessions.conversation(rows, session.seq, projects=visibility.find_visible_places(rows, asking=asking))
 
 
 def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
@@ -348,7 +348,7 @@ def _restore(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", session: 
 def _find_checkpoint(rows: Rows, ident: str, asking: str) -> Row:
     """A checkpoint by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
     row = checkpoints.by_id(rows, resolve_id(ident, ids_like(rows, "checkpoints", ident)))
-    if row is None or not visibility.is_seen(rows, row.project_seq, asking=asking):
+    if row is None or not visibility.is_visible(rows, row.project_seq, asking=asking):
         raise BadInput(f"there is no checkpoint {ident!r}", hint="`csmd checkpoint list` shows them with their ids")
     return row
 
@@ -421,7 +421,7 @@ def _goals(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", do
 
 def _finish_goal(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False) -> Json:
     found = [
-        one for one in checkpoints.goals_like(rows, id_) if visibility.is_seen(rows, one.project_seq, asking=asking)
+        one for one in checkpoints.goals_like(rows, id_) if visibility.is_visible(rows, one.project_seq, asking=asking)
     ]
     ident = resolve_id(id_, [one.id for one in found])
     goal = next((one for one in found if one.id == ident), None)

@@ -39,6 +39,11 @@ def _all_turns(*given: Any, **named: Any) -> list[list[int]]:
     return _groups(*given, **{**named, "midway": frozenset()})
 
 
+def _alone(ranked: Any, _near: Any, scores: Any, **named: Any) -> list[list[int]]:
+    """The turns that matched without those next to them."""
+    return _groups(ranked, {}, scores, **named)
+
+
 def _without(feature: str) -> list[tuple[Any, str, Any]]:
     """What takes a feature out: weights without it, for each kind of score."""
     weights = {kind: {k: v for k, v in of.items() if k != feature} for kind, of in ranking.weights().items()}
@@ -49,16 +54,16 @@ def _without(feature: str) -> list[tuple[Any, str, Any]]:
 WITHOUT: dict[str, list[tuple[Any, str, Any]]] = {
     "(all on)": [],
     **{name: _without(name) for name in ranking.weights()["meaning"] if name},
-    "beside": [(results, "BESIDE_WEIGHT", 0.0)],
+    "next to it": [(results, "ADJACENT_WEIGHT", 0.0)],
     "time": [(results, "TIME_WEIGHT", 0.0)],
     "what mended it": [(results, "MENDED_WEIGHT", 0.0)],
-    "newest first": [(results, "_newest_first", lambda _rows, shown: list(shown))],
-    "a varied front": [(results, "AGAIN_SHARE", 1.0)],
-    "talk at work": [(results, "groups", _all_turns)],
-    "exchange": [(results, "MOST_BESIDE", 0)],
+    "newest first": [(results, "_newest_first", lambda _rows, _asked, ranked: [one.hit for one in ranked])],
+    "a varied front": [(results, "REPEATED_SHARE", 1.0)],
+    "talk at work": [(results, "group_exchanges", _all_turns)],
+    "exchange": [(results, "group_exchanges", _alone)],
     "memories' turns": [(hybrid_search, "MEMORIES", 0)],
     "half the candidates": [(hybrid_search, "CANDIDATES", hybrid_search.CANDIDATES // 2)],
-    "half the pool": [(hybrid_search, "POOL", hybrid_search.POOL // 2), (results, "POOL", hybrid_search.POOL // 2)],
+    "half the pool": [(hybrid_search, "POOL", hybrid_search.POOL // 2)],
 }
 
 
@@ -106,7 +111,7 @@ def asker(home: Path, questions: list[str]) -> Callable[[dict[str, Any]], list[A
 
     def ask(question: dict[str, Any]) -> list[Any]:
         hits, _ = results.find(
-            rows, question["question"], projects=visibility.places_asked(rows, question["cwd"], asking=""), kind="all", limit=10,
+            rows, question["question"], projects=visibility.find_searchable_places(rows, question["cwd"], asking=""), kind="all", limit=10,
             embed=lambda query: (known[query], name), now=NOW,
         )  # fmt: skip
         return [hit_json(hit, explain=False) for hit in hits]

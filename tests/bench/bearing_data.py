@@ -20,7 +20,7 @@ from typing import Any
 
 from csmd.embedding import worker
 from csmd.recall import prompt, threads, visibility
-from csmd.recall.hybrid_search import Embed, Found
+from csmd.recall.hybrid_search import Embed, ScoredStatement
 from csmd.store import passages, sqlite
 from csmd.store.sqlite import Rows
 
@@ -116,7 +116,7 @@ class Asker:
 
         return embedded
 
-    def bearing(self, rows: Rows, cwd: str, said: str) -> list[Found]:
+    def bearing(self, rows: Rows, cwd: str, said: str) -> list[ScoredStatement]:
         """The candidates of a prompt in a directory, best first."""
         rows.of_this_read = {}
         places = visibility.scopes(rows, cwd)
@@ -255,7 +255,7 @@ def labelled_pairs(sets: Sets, homes: Path, name: str) -> Iterator[LabelledPair]
         every = [seq for (seq,) in rows.all("SELECT seq FROM passages ORDER BY seq")]
         for at in range(0, len(every), threads.BATCH):
             rows.of_this_read = {}
-            looking = threads.Looking(rows, int(model) if model is not None else None)
+            looking = threads.PairFinder(rows, int(model) if model is not None else None)
             for seq in every[at : at + threads.BATCH]:
                 for pair, rarity in looking.pairs(seq):
                     key = (pair.older.seq, pair.newer.seq)
@@ -307,19 +307,23 @@ def _part(sets: Sets, scenario: dict[str, Any]) -> str:
 
 
 def _case(
-    home: str, kind: str, part: str, found: Sequence[Found], is_right: Callable[[Found], bool] | None = None
+    home: str,
+    kind: str,
+    part: str,
+    found: Sequence[ScoredStatement],
+    is_right: Callable[[ScoredStatement], bool] | None = None,
 ) -> Case:
     candidates = [Candidate(features=dict(one.features), right=bool(is_right and is_right(one))) for one in found]
     return Case(home=home, kind=kind, part=part, candidates=candidates)
 
 
-def _decisive(sets: Sets, one: Found, task: dict[str, Any], needed: set[str]) -> bool:
+def _decisive(sets: Sets, one: ScoredStatement, task: dict[str, Any], needed: set[str]) -> bool:
     if one.passage is None or one.passage.uuid not in needed:
         return False
     return any(sets.carry.first(one.text, group) >= 0 for group in task["says"])
 
 
-def covers(one: Found, quotes: dict[str, list[set[str]]], words: Callable[[str], set[str]]) -> bool:
+def covers(one: ScoredStatement, quotes: dict[str, list[set[str]]], words: Callable[[str], set[str]]) -> bool:
     """Whether a statement is of an evidence turn and shows enough of what is quoted from it."""
     said = words(one.text)
     turn = one.passage.uuid.split("/")[0] if one.passage else ""

@@ -176,7 +176,7 @@ def beside(
     return alone, whole, told
 
 
-def linked(looking: threads.Looking, seq: int) -> list[float]:
+def linked(looking: threads.PairFinder, seq: int) -> list[float]:
     """How surely a passage follows each that it is compared with."""
     return [threads.probability(threads.features(pair, rare)) for pair, rare in looking.pairs(seq)]
 
@@ -184,7 +184,7 @@ def linked(looking: threads.Looking, seq: int) -> list[float]:
 def step(rows: Rows, model: int) -> Took:
     """What linking each of the passages stored last takes."""
     took = Took()
-    looking = threads.Looking(rows, model)
+    looking = threads.PairFinder(rows, model)
     last = passages.last_passage(rows)
     for seq in range(last - THREADED, last):
         took.time(rows, partial(linked, looking, seq))

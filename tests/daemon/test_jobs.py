@@ -332,7 +332,7 @@ def test_an_import_tells_what_it_brought_and_a_second_brings_nothing(parts: Any,
         "degraded": [],
     }  # fmt: skip
     assert first.progress["step"] == "linking"
-    assert parts.store.read(lambda rows: threads.waiting(rows, model=parts.background.context.model_name())) == 0
+    assert parts.store.read(lambda rows: threads.count_waiting(rows, model=parts.background.context.model_name())) == 0
 
 
 def test_the_same_turns_under_another_path_are_known(parts: Any) -> None:

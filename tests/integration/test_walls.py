@@ -95,7 +95,10 @@ def seen_from(rows: Rows, root: str) -> set[str]:
 
     seen: set[str] = set()
     ids: set[str] = set()
-    for places in (visibility.places_asked(rows, root, asking=root), visibility.places_asked(rows, "", asking=root)):
+    for places in (
+        visibility.find_searchable_places(rows, root, asking=root),
+        visibility.find_searchable_places(rows, "", asking=root),
+    ):
         for query in SAYINGS:
             hits, degraded = results.find(rows, query, projects=places, kind="all", limit=50, embed=embed)
             assert degraded == []
@@ -187,12 +190,12 @@ def test_a_question_about_a_walled_project_is_refused_from_elsewhere(shelf: Stor
     def story(rows: Rows) -> None:
         build_walls(rows)
         acme = visibility.scopes(rows, "/clients/acme/shop")
-        assert visibility.places_asked(rows, "/clients/acme/shop", asking="/clients/acme/site") == acme
-        assert visibility.places_asked(rows, "/clients/acme/shop", asking="") == acme
+        assert visibility.find_searchable_places(rows, "/clients/acme/shop", asking="/clients/acme/site") == acme
+        assert visibility.find_searchable_places(rows, "/clients/acme/shop", asking="") == acme
         for asking in ("/clients/bolt/app", "/own/tool", "/nowhere"):
             with pytest.raises(BadInput, match="in the workspace acme"):
-                visibility.places_asked(rows, "/clients/acme/shop", asking=asking)
-        assert visibility.places_asked(rows, "/own/tool", asking="/clients/bolt/app") == visibility.scopes(
+                visibility.find_searchable_places(rows, "/clients/acme/shop", asking=asking)
+        assert visibility.find_searchable_places(rows, "/own/tool", asking="/clients/bolt/app") == visibility.scopes(
             rows, "/own/tool"
         )
         raise _Undone

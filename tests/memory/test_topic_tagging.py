@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from csmd.memory import topic_tagging
 from csmd.model import Link, Memory, Project, Provenance
-from csmd.recall import neighbours
+from csmd.recall import results
 from csmd.store import belief_changes, memories, projects, purge, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -282,7 +282,7 @@ def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_l
 def near(store: Store, *idents: str, projects: list[int] | None = None) -> dict[str, dict[str, str]]:
     """Memory -> neighbour -> relation."""
     seqs = [read(store, ident).seq for ident in idents]
-    found = store.read(lambda rows: neighbours.near(rows, seqs, projects=projects))
+    found = store.read(lambda rows: results.find_neighbours(rows, seqs, projects=projects))
     named = {one.seq: one.id for one in store.read(lambda rows: memories.listing(rows, projects=None))}
     return {named[seq]: {named[other]: relation for other, relation, _ in some} for seq, some in found.items()}
 
@@ -292,8 +292,8 @@ def test_one_hop_goes_along_links_both_ways_topics_and_sessions(store: Store) ->
     store.write(lambda rows: memories.add_link(rows, link, now=NOW))
     found = near(store, "m9", "m5", "m0")
     assert found["m9"]["m5"] == found["m5"]["m9"] == "symptom_of"
-    assert found["m0"]["m1"] == neighbours.TAGGED
-    assert found["m0"]["m9"] == neighbours.PRODUCED  # both were said in session s1
+    assert found["m0"]["m1"] == results.SAME_TOPIC
+    assert found["m0"]["m9"] == results.SAME_SESSION  # both were said in session s1
 
 
 def test_one_hop_leads_to_what_superseded_and_stays_in_the_places_asked_about(store: Store) -> None:
@@ -303,7 +303,7 @@ def test_one_hop_leads_to_what_superseded_and_stays_in_the_places_asked_about(st
 
 
 def test_the_nearest_come_first_and_a_further_edge_counts_a_little() -> None:
-    found = neighbours.nearest(
+    found = results.rank_neighbours(
         [(1, "same_topic", 0.4), (2, "symptom_of", 0.9), (1, "same_session", 0.05), (3, "merged_into", 0.0)]
     )
     assert [(seq, relation) for seq, relation, _ in found] == [(2, "symptom_of"), (1, "same_topic")]
@@ -311,6 +311,6 @@ def test_the_nearest_come_first_and_a_further_edge_counts_a_little() -> None:
 
 
 def test_a_topic_of_many_is_worth_less_than_one_of_two_and_both_less_than_any_link() -> None:
-    weakest = min(worth for ends in neighbours.WORTH.values() for worth in ends if worth)
-    assert weakest > neighbours.of_topic(2) > neighbours.of_topic(20) > 0
-    assert weakest > neighbours.SESSION
+    weakest = min(worth for ends in results.LINK_WORTH.values() for worth in ends if worth)
+    assert weakest > results.rate_topic(2) > results.rate_topic(20) > 0
+    assert weakest > results.SESSION_WORTH

@@ -222,7 +222,7 @@ def test_whatever_is_known_it_is_one_line_within_the_budget(
         error_seq=1, fingerprint="0123456789", command=command, exit_code=1, message="undefined: load_settings", times=times,
         sessions=sessions, first_at=NOW, last_at=NOW, fixed_at=fixed, fixed_files=files, fixed_by=said,
     )  # fmt: skip
-    known = at_work.Known(seen=seen, is_same=same)
+    known = at_work.KnownFailure(seen=seen, is_same=same)
     made = compose.fence(
         at_work.FAILURE_TAG, at_work.FAILURE_ABOUT, [at_work.failure_block(known)], max_tokens=at_work.MOST_TOKENS
     )
@@ -298,7 +298,7 @@ def test_what_is_told_of_files_is_what_to_heed_there_the_first_files_newest_firs
         memory("m6", "till/tree.go is built twice!", category="gotcha"),
         memory("m7", "till/tree.go is the assistant's own note", category="gotcha", origin="model_saved"),
     ]  # fmt: skip
-    told_of_files = [one for one in rows if at_work.is_told(one)]
+    told_of_files = [one for one in rows if at_work.applies_to_files(one)]
     assert [one.id for one in told_of_files] == ["m1", "m2", "m3", "m6"]
     found = at_work.match_files(told_of_files, ["/srv/counter/coin.go", "/srv/till/tree.go"])
     made = at_work.notes_block(found, known=visibility.never)

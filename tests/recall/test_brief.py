@@ -112,13 +112,13 @@ def full(max_tokens: int) -> list[str]:
         (memory("the cron jobs move to the new scheduler next sprint", 8, gate="promissory", category="plan"), "HOT"),
     ]  # fmt: skip
     note = Note(id="s1", text="moved the settings: committed", tail="2026-01-02, session s1")
-    beside = brief.Beside(
+    notes = brief.SessionNotes(
         goals=(Note(id="g1", text="ship the export"),), ended=(note,),
         left=(Note(id="s1", text="The Windows build is missing."),),
         blocks=(Block(heading="What is held (preview)", notes=(Note(id="b1", text="opinion"),), weight=0.1),),
     )  # fmt: skip
     fading = [memory("the mail templates get translated in spring", 9, gate="promissory", category="plan")]
-    made = brief.compose_brief(told, max_tokens=max_tokens, beside=beside, fading=fading)
+    made = brief.compose_brief(told, max_tokens=max_tokens, notes=notes, fading=fading)
     return [line[:-1] for line in made.text.splitlines() if line.endswith(":")]
 
 
@@ -515,7 +515,7 @@ def said(text: str, by: str) -> Memory:
 
 def check(name: str) -> None:
     text, by, why = CASES[name]
-    assert brief.why_passing(said(text, by)) == why
+    assert brief.find_transience(said(text, by)) == why
 
 
 @pytest.mark.invariant(
@@ -528,8 +528,8 @@ def test_what_is_soon_over_says_why(name: str) -> None:
 
 def test_an_order_for_the_moment_is_no_plan_that_is_open() -> None:
     order = said("It says work in progress; Let's replace that with Preview", "user")
-    assert brief.why_passing(order) == ""
-    assert brief.why_passing(replace(order, gate="promissory")) == "done at once"
+    assert brief.find_transience(order) == ""
+    assert brief.find_transience(replace(order, gate="promissory")) == "done at once"
 
 
 @pytest.mark.invariant(
@@ -544,7 +544,7 @@ def test_a_correction_or_a_rule_lasts_whatever_stands_beside_it() -> None:
     ):
         for gate in ("correction", "promissory"):
             one = replace(said(body, "user"), gate=gate)
-            assert brief.why_passing(one) == "" or (gate, body[:6]) == ("promissory", "no, ca")
+            assert brief.find_transience(one) == "" or (gate, body[:6]) == ("promissory", "no, ca")
 
 
 def test_what_a_person_pinned_or_wrote_there_stays_and_all_else_of_it_is_counted_and_not_listed() -> None:
@@ -571,7 +571,7 @@ def test_what_a_person_pinned_or_wrote_there_stays_and_all_else_of_it_is_counted
     ],
 )
 def test_neither_a_report_nor_what_was_about_to_change_counts_as_decided(said: str, decided: bool) -> None:
-    assert brief.is_decision(said) is decided
+    assert brief.is_lasting_decision(said) is decided
 
 
 # --- What is chosen when nobody has asked: within the budget, the same in any order, each adding something of its own.
@@ -582,7 +582,7 @@ SHARES = (0.4, 0.4, 0.4)
 
 def candidate(body: str, number: int, *, worth: float = 1.0, section: int = 0, tokens: int = 20) -> Candidate:
     return Candidate(
-        id=f"m{number:03}", text=body, worth=worth, section=section, tokens=tokens, stems=brief.stems(body)
+        id=f"m{number:03}", text=body, worth=worth, section=section, tokens=tokens, stems=brief.central_stems(body)
     )
 
 

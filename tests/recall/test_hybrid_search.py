@@ -13,7 +13,7 @@ from recalled import ordinary
 
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.recall import hybrid_search, visibility
-from csmd.recall.hybrid_search import Found, Query
+from csmd.recall.hybrid_search import Query, ScoredStatement
 from csmd.store import failures, memories, vectors
 from csmd.store.core import Store
 from csmd.store.search import SearchFilter
@@ -30,10 +30,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def find(
     store: Store, asked: str, *, root: str | None = HERE, degraded: list[str] | None = None, **more: object
-) -> list[Found]:
-    def look(rows: Rows) -> list[Found]:
+) -> list[ScoredStatement]:
+    def look(rows: Rows) -> list[ScoredStatement]:
         places = visibility.scopes(rows, root) if root else None
-        found = hybrid_search.terms_of(rows, asked, places=places)
+        found = hybrid_search.expand_terms(rows, asked, places=places)
         values: dict[str, object] = {"terms": found, "places": places, **more}
         return hybrid_search.find(rows, Query(**values), degraded if degraded is not None else [])  # type: ignore[arg-type]
 
@@ -173,7 +173,7 @@ def test_a_long_line_of_names_is_followed_a_few_times_only(store: Store) -> None
 
         rows.connection.set_exec_trace(noted)
         try:
-            hybrid_search.terms_of(rows, "why does `svc_0.py` fail?", places=visibility.scopes(rows, HERE))
+            hybrid_search.expand_terms(rows, "why does `svc_0.py` fail?", places=visibility.scopes(rows, HERE))
         finally:
             rows.connection.set_exec_trace(None)
         return count
@@ -188,17 +188,21 @@ def test_what_was_renamed_is_asked_for_by_all_its_names(store: Store) -> None:
     state(store, "`app.toml` was renamed to `settings.yaml`", 3)
     for one, other in (("app.toml", "settings.yaml"), ("settings.yaml", "app.toml")):
         found = store.read(
-            lambda rows, one=one: hybrid_search.terms_of(rows, one, places=visibility.scopes(rows, HERE))
+            lambda rows, one=one: hybrid_search.expand_terms(rows, one, places=visibility.scopes(rows, HERE))
         )
         assert set(tokens.query_terms(other)) <= set(found)
-    elsewhere = store.read(lambda rows: hybrid_search.terms_of(rows, "app.toml", places=visibility.scopes(rows, THERE)))
+    elsewhere = store.read(
+        lambda rows: hybrid_search.expand_terms(rows, "app.toml", places=visibility.scopes(rows, THERE))
+    )
     assert elsewhere == tokens.question_terms("app.toml")
 
 
 def test_a_name_that_changed_twice_leads_to_the_one_it_has_now(store: Store) -> None:
     state(store, "`app.toml` was renamed to `settings.yaml`", 3)
     state(store, "`settings.yaml` was renamed to `limits.json`", 4)
-    found = store.read(lambda rows: hybrid_search.terms_of(rows, "read app.toml", places=visibility.scopes(rows, HERE)))
+    found = store.read(
+        lambda rows: hybrid_search.expand_terms(rows, "read app.toml", places=visibility.scopes(rows, HERE))
+    )
     assert set(tokens.query_terms("limits.json")) <= set(found)
 
 
@@ -232,7 +236,7 @@ def test_a_vector_that_cannot_be_had_is_none_and_why(store: Store) -> None:
     def look(rows: Rows) -> list[str]:
         degraded: list[str] = []
         for embed in (None, broken, lambda _: (towards(0), "unknown")):
-            assert hybrid_search.vector_of(rows, "queue", embed, degraded) is None
+            assert hybrid_search.embed_query(rows, "queue", embed, degraded) is None
         return degraded
 
     assert store.read(look) == [

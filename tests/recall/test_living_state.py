@@ -95,13 +95,13 @@ def test_beliefs_go_first_then_capabilities_then_signals_warnings_last() -> None
     ],
 )
 def test_what_orders_or_holds_without_exception_is_left_out_and_says_why(said: str, why: str) -> None:
-    (line,) = living_state.judge_lines(living_state.beliefs([belief(said, 1)]), max_tokens=300)
+    (line,) = living_state.judge_lines([*living_state.beliefs([belief(said, 1)])], max_tokens=300)
     assert line.why == why
 
 
 def test_every_line_says_why_it_is_not_told() -> None:
     many = [Line(part="signal", id=f"c{n}", text=f"pattern {n} was seen") for n in range(20)]
-    judged = living_state.judge_lines(many, max_tokens=300, told=frozenset({"c0"}))
+    judged = living_state.judge_lines(many, max_tokens=300, in_context=frozenset({"c0"}))
     assert [one.why for one in judged] == ["told already", "told", "told", *["one of too many"] * 5]
     assert {one.why for one in living_state.judge_lines(many[1:3], max_tokens=10)} == {"over the budget"}
 

@@ -19,8 +19,8 @@ from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
 from csmd.memory import remember
 from csmd.model import Brief, Provenance, Statement
 from csmd.recall import prompt, threads, visibility
-from csmd.recall.hybrid_search import Embed, Found
-from csmd.recall.prompt import Told
+from csmd.recall.hybrid_search import Embed, ScoredStatement
+from csmd.recall.prompt import RecalledStatement
 from csmd.store import memories, passages, projects, purge, receipts, sessions, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -34,10 +34,10 @@ EVERYTHING = 0.0
 statement = st.tuples(words, st.booleans(), st.lists(words, max_size=2))
 
 
-def told_of(said: list[tuple[str, bool, list[str]]]) -> list[Told]:
+def told_of(said: list[tuple[str, bool, list[str]]]) -> list[RecalledStatement]:
     return [
-        Told(
-            found=found(body, n, remembered=remembered),
+        RecalledStatement(
+            found(body, n, remembered=remembered),
             before=tuple(found(old, 100 * n + m) for m, old in enumerate(before)),
         )
         for n, (body, remembered, before) in enumerate(said, 1)
@@ -61,8 +61,8 @@ def test_a_recall_never_passes_its_budget_and_its_fence_is_not_closed_from_insid
     assert prompt.compose_statements(told, prompt=ASKED, max_tokens=budget, max_items=most) == made
 
 
-def composed(*found: Found, asked: str = ASKED, **more: object) -> Brief:
-    told = [Told(found=one) for one in found]
+def composed(*found: ScoredStatement, asked: str = ASKED, **more: object) -> Brief:
+    told = [RecalledStatement(one) for one in found]
     return prompt.compose_statements(told, prompt=asked, **{"max_tokens": 350, "max_items": 4, **more})  # type: ignore[arg-type]
 
 
@@ -100,7 +100,7 @@ def test_what_is_told_says_who_said_it_when_and_where_to_read_on_the_newest_firs
     made = composed(
         found("the queue lives in Redis", 1, remembered=True),
         found("we moved the queue </csmd-recall> last week", 2),
-        Found(score=0.7, features={}, passage=passage("its worker polls once a second", 3, "assistant")),
+        ScoredStatement(score=0.7, features={}, passage=passage("its worker polls once a second", 3, "assistant")),
     )
     assert made.text.splitlines()[1:-1] == [
         "- its worker polls once a second (the assistant, 2026-01-04, 00000003)",
@@ -112,7 +112,7 @@ def test_what_is_told_says_who_said_it_when_and_where_to_read_on_the_newest_firs
 def test_the_older_of_a_thread_stands_behind_the_newer_as_before_with_its_day() -> None:
     now, then = found("the port is 8443", 9), found("the port is 8080", 1)
     made = prompt.compose_statements(
-        [Told(found=now, before=(then,))], prompt="which port?", max_tokens=350, max_items=4
+        [RecalledStatement(now, before=(then,))], prompt="which port?", max_tokens=350, max_items=4
     )
     assert "- the port is 8443 (before, 2026-01-02: the port is 8080) (the user, 2026-01-10, 00000009)" in made.text
     assert [item.id for item in made.items] == ["00000009-t#0"]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.recall import ranking, threads
-from csmd.recall.ranking import Asked, Match
+from csmd.recall.ranking import Match, SearchTerms
 from csmd.text import tokens
 
 WORDS = (
@@ -33,7 +33,7 @@ matches = st.builds(
     kept=st.booleans(),
 )
 asked = st.builds(
-    Asked,
+    SearchTerms,
     rarity=st.dictionaries(st.sampled_from(WORDS).map(tokens.stem), st.floats(0, 1), max_size=8),
     sessions=st.integers(0, 5000),
 )
@@ -49,7 +49,7 @@ EVIDENCE = [
 
 
 @given(matches, asked)
-def test_features_are_between_0_and_1_and_the_same_each_time(match: Match, of: Asked) -> None:
+def test_features_are_between_0_and_1_and_the_same_each_time(match: Match, of: SearchTerms) -> None:
     found = ranking.features(match, of)
     for name, value in found.items():
         least, most = (-0.2, 1.0) if name in OF_MEANING else (0.0, 1.1)
@@ -59,7 +59,7 @@ def test_features_are_between_0_and_1_and_the_same_each_time(match: Match, of: A
 
 
 @given(matches, asked)
-def test_every_weight_has_a_feature(match: Match, of: Asked) -> None:
+def test_every_weight_has_a_feature(match: Match, of: SearchTerms) -> None:
     found = set(ranking.features(match, of))
     kind = "words" if match.meaning is None else "meaning"
     weight = set(ranking.weights()[kind]) - {""}
@@ -78,7 +78,7 @@ def test_the_weights_file_is_complete() -> None:
 
 
 @given(matches, asked, st.sampled_from(EVIDENCE), st.floats(0, 1))
-def test_a_score_follows_its_weights(match: Match, of: Asked, evidence: tuple[str, str], more: float) -> None:
+def test_a_score_follows_its_weights(match: Match, of: SearchTerms, evidence: tuple[str, str], more: float) -> None:
     """More of one thing raises or lowers the score as its weight says, all else the same."""
     field, name = evidence
     if match.meaning is None and field == "meaning":
@@ -93,16 +93,16 @@ def test_a_score_follows_its_weights(match: Match, of: Asked, evidence: tuple[st
 
 @given(matches, st.text(st.sampled_from("abcdefg ?`1_"), max_size=80), st.lists(st.sampled_from(STOPS), max_size=200))
 def test_padding_a_prompt_with_stop_words_changes_no_feature(match: Match, prompt: str, padding: list[str]) -> None:
-    def of(said: str) -> Asked:
+    def of(said: str) -> SearchTerms:
         stems = [tokens.stem(term) for term in tokens.question_terms(said) if " " not in term]
-        return Asked(rarity={stem: len(stem) / 100 for stem in stems}, sessions=7)
+        return SearchTerms(rarity={stem: len(stem) / 100 for stem in stems}, sessions=7)
 
     padded = f"{prompt}\n{' '.join(padding)}"
     assert ranking.features(match, of(padded)) == ranking.features(match, of(prompt))
 
 
 @given(matches, asked)
-def test_an_answer_is_never_below_itself_put_as_a_question(match: Match, of: Asked) -> None:
+def test_an_answer_is_never_below_itself_put_as_a_question(match: Match, of: SearchTerms) -> None:
     if match.text.strip():
         asks = dataclasses.replace(match, text=match.text.rstrip("?") + "?")
         tells = dataclasses.replace(match, text=match.text.rstrip("?") + ".")
@@ -163,7 +163,7 @@ def test_an_answer_stands_above_what_shares_nothing_with_the_question(
     body: str, rarity: dict[str, float], meaning: float | None
 ) -> None:
     """Both stand beside each other in a session of two, as in a young home."""
-    of = Asked(rarity={tokens.stem(word): value for word, value in rarity.items()}, sessions=1)
+    of = SearchTerms(rarity={tokens.stem(word): value for word, value in rarity.items()}, sessions=1)
 
     def match(said: str, own: float) -> Match:
         return Match(

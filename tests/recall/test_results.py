@@ -326,7 +326,7 @@ def test_of_one_exchange_one_hit_is_shown_with_what_was_asked_and_answered(shelf
     "No session fills the front of a list where another answers nearly as well; no hit is lost by that"
 )
 def test_no_session_fills_the_front_where_another_answers_nearly_as_well() -> None:
-    def shown(session: str, number: int, score: float) -> results.Shown:
+    def shown(session: str, number: int, score: float) -> results.RankedHit:
         hit = Hit(
             id=f"{session}{number}",
             kind="turn",
@@ -337,7 +337,7 @@ def test_no_session_fills_the_front_where_another_answers_nearly_as_well() -> No
             source_uuids=(),
             at="",
         )
-        return results.Shown(hit, number)
+        return results.RankedHit(hit, number)
 
     hits = [
         *(shown("long", number, 1.0 - number / 100) for number in range(6)),
@@ -372,7 +372,6 @@ def test_of_several_each_says_who_speaks_and_the_one_that_matched_stands_first()
     parts = [part("uv", speaker="assistant"), part("pip or uv?", "before"), part("thanks", "after")]
     told = results.render_exchange(parts, limit=1200)
     assert told == "assistant: uv\n[before] user: pip or uv?\n[after] user: thanks"
-    assert results.matched_part(told) == "assistant: uv"
 
 
 words = st.text(alphabet="abc ", max_size=3000)

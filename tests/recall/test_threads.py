@@ -11,12 +11,12 @@ import onnx_models
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recalled import ordinary, passage
+from recalled import memory, ordinary, passage
 
 from csmd.capture import project_identity
 from csmd.embedding import supervisor
 from csmd.embedding.supervisor import Embedder
-from csmd.model import Brief, Project, Turn, TurnKind
+from csmd.model import Brief, Project, Provenance, Turn, TurnKind
 from csmd.recall import prompt, threads, visibility
 from csmd.recall.threads import Pair, Replaced
 from csmd.store import passages, projects, purge, turns, vectors
@@ -221,10 +221,10 @@ def test_what_has_been_linked_is_not_looked_at_again_and_a_second_time_changes_n
     case = CHANGED["port"]
     home.say("old", 3, case.first)
     home.say("new", 20, case.then)
-    waiting = home.store.read(lambda rows: threads.waiting(rows, model=None))
+    waiting = home.store.read(lambda rows: threads.count_waiting(rows, model=None))
     assert home.link() == waiting > 0
     links = home.links(least=0.0)
-    assert home.link() == 0 and home.store.read(lambda rows: threads.waiting(rows, model=home.name)) == 0
+    assert home.link() == 0 and home.store.read(lambda rows: threads.count_waiting(rows, model=home.name)) == 0
     home.store.write(lambda rows: rows.run("delete from cursors where stage = :stage", stage=threads.STAGE))
     assert home.link() == waiting and home.links(least=0.0) == links
 
@@ -271,7 +271,7 @@ def test_a_passage_that_waited_for_another_vector_is_linked_once_that_comes(home
     home.store.write(change)
     home.link()
     assert is_linked(home, case, least=0.25)
-    assert home.store.read(lambda rows: threads.waiting(rows, model=home.name)) == 0
+    assert home.store.read(lambda rows: threads.count_waiting(rows, model=home.name)) == 0
 
 
 @pytest.fixture
@@ -361,9 +361,9 @@ def test_a_sentence_that_changes_a_rule_in_passing_counts_and_one_that_is_repeat
 
 
 OLD = Replaced(
-    text="Let's use Redis for the job queue", heir="m2", heir_text="We use Postgres for the job queue since June",
-    since="2026-06-10", sessions=frozenset({"s1"}),
-)  # fmt: skip
+    memory("Let's use Redis for the job queue", provenance=(Provenance(uuid="u", session_id="s1", at=""),)),
+    memory("We use Postgres for the job queue since June", 2, confirmed_at="2026-06-10"),
+)
 
 # (what is said, when, in which session, whether it is an echo)
 SAID = [
@@ -383,10 +383,10 @@ SAID = [
 def test_an_echo_says_what_only_the_old_said_before_the_new_was_said(
     said: str, at: str, session: str, repeats: bool
 ) -> None:
-    assert (threads.find_echo(said, at=at, session=session, replaced=[OLD]) is not None) is repeats
+    assert (threads.find_restated(said, at=at, session=session, replaced=[OLD]) is not None) is repeats
 
 
 @given(st.text(max_size=60), st.sampled_from(["s1", "s2"]))
 def test_with_nothing_superseded_nothing_is_an_echo_and_the_new_itself_never_is(said: str, session: str) -> None:
-    assert threads.find_echo(said, at="2026-06-01", session=session, replaced=[]) is None
-    assert threads.find_echo(f"{OLD.heir_text} {said}", at="2026-06-01", session=session, replaced=[OLD]) is None
+    assert threads.find_restated(said, at="2026-06-01", session=session, replaced=[]) is None
+    assert threads.find_restated(f"{OLD.heir.text} {said}", at="2026-06-01", session=session, replaced=[OLD]) is None

@@ -98,9 +98,9 @@ COMMON = {"tests", "run", "commit", "every"}
 @pytest.mark.parametrize("name", CASES)
 def test_use_is_told_by_what_the_assistant_brings_first(name: str) -> None:
     case = CASES[name]
-    told = usage.follow_text(case.told)
+    told = usage.track_text(case.told)
     for voice, said in case.turns:
-        usage.compare_turn([told], usage.make_piece(said, voice), COMMON.__contains__)
+        usage.compare_turn([told], usage.parse_turn(said, voice), COMMON.__contains__)
     assert told.by == case.by
     assert bool(case.by) == bool(told.brought)
 

@@ -7,8 +7,8 @@ from recall.test_brief import HERE, store, told_on
 from recall.test_prompt import note
 
 from csmd.model import Brief
-from csmd.recall import compose, last_sessions, prompt, visibility
-from csmd.recall.last_sessions import Ended
+from csmd.recall import brief, compose, prompt, visibility
+from csmd.recall.brief import SessionSummary
 from csmd.store.core import Store
 
 __all__ = ["store"]
@@ -51,12 +51,12 @@ def test_what_the_context_has_of_the_last_sessions_is_not_told_again(store: Stor
 
 
 def test_who_asks_for_the_last_sessions_is_told_also_of_one_that_changed_nothing() -> None:
-    talk = last_sessions.Ended(
+    talk = SessionSummary(
         session_id="0123456789", at="2026-03-01T10:00:00.000Z", outcome="answered",
         items=(("goal", "please compare the two queues"),),
     )  # fmt: skip
-    assert last_sessions.session_notes([talk]) == ()
-    (note,) = last_sessions.session_notes([talk], every=True)
+    assert brief.session_notes([talk]) == ()
+    (note,) = brief.session_notes([talk], every=True)
     assert note.text == "compare the two queues"
 
 
@@ -91,8 +91,8 @@ CASES: dict[str, tuple[Items, str, str]] = {
 
 def check(name: str) -> None:
     items, ended, told = CASES[name]
-    notes = last_sessions.session_notes(
-        [Ended(session_id=SESSION, at="2026-01-28T21:52:53.514Z", outcome=ended, items=items)]
+    notes = brief.session_notes(
+        [SessionSummary(session_id=SESSION, at="2026-01-28T21:52:53.514Z", outcome=ended, items=items)]
     )
     assert [compose.render_note(one) for one in notes] == ([f"- {told} (2026-01-28, session 0b1c2d3e)"] if told else [])
 
@@ -103,8 +103,10 @@ def test_a_session_is_told_of_in_a_line(name: str) -> None:
 
 
 def test_only_the_last_two_that_changed_something_are_told_of_and_what_they_left() -> None:
-    def ended(number: int, *items: tuple[str, str]) -> Ended:
-        return Ended(session_id=f"s{number}", at=f"2026-01-0{number}T10:00:00.000Z", outcome="committed", items=items)
+    def ended(number: int, *items: tuple[str, str]) -> SessionSummary:
+        return SessionSummary(
+            session_id=f"s{number}", at=f"2026-01-0{number}T10:00:00.000Z", outcome="committed", items=items
+        )
 
     found = [
         ended(5, ("goal", "look around")),
@@ -112,5 +114,5 @@ def test_only_the_last_two_that_changed_something_are_told_of_and_what_they_left
         ended(3, ("goal", "first"), ("file", "a.py"), ("open", "asked and not answered: what now")),
         ended(2, ("goal", "before"), ("file", "c.py"), ("open", "Old ends.")),
     ]  # fmt: skip
-    assert [note.id for note in last_sessions.session_notes(found)] == ["s4", "s3"]
-    assert [note.text for note in last_sessions.open_end_notes(found)] == ["The Windows build is still missing."]
+    assert [note.id for note in brief.session_notes(found)] == ["s4", "s3"]
+    assert [note.text for note in brief.open_end_notes(found)] == ["The Windows build is still missing."]
