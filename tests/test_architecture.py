@@ -78,7 +78,7 @@ UNSIGNED: dict[str, set[str]] = {
     "capture.instruction_files": {"_beginning", "_json", "_work_trees"},
     "capture.project_identity": {"_by_path", "identified", "marked"},
     "capture.ingest": {"started_in"},
-    "capture.transcripts": {"Leaving.apart", "spans_of", "with_times"},
+    "capture.transcripts": {"spans_of", "with_times"},
     "dream.daily": {"_move", "_put_back", "_sessions_in", "data_without"},
     "dream.page_files": {"read_bytes", "write_page"},
     "dream.reselection": {"plan_reselection"},

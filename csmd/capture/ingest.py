@@ -1,23 +1,26 @@
-"""Stores a hook's event and its provisional turn.
+"""Stores a hook's event and its provisional turn; what was purged stays out.
 
-What `csmd doctor` sends through the hook is a turn that says nothing but the one word that names its session. It is
-stored and found like any other, but it is nobody's: it is never distilled nor counted, and goes again. Because the name
-and the word must be the same, nothing that somebody said can be kept out of capture this way.
+`csmd doctor` sends a probe through the hook: a turn that says nothing but the word that names its session. It is stored
+and found like any other, but never distilled nor counted, and deleted again. Because the name and the word must be the
+same, nothing that somebody said can be kept out of capture this way.
+
+A session that was purged is dropped, with what is said in it later; of a purged project what is older than the purge; a
+purged turn is stored empty, and purged text as `[purged]`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from csmd.capture import project_identity
-from csmd.capture import purged_words as purging
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes
 from csmd.hosts.claude import hooks, transcript
-from csmd.model import PROBE_SESSION, PROBE_TEXT, Event, Project
+from csmd.model import PROBE_SESSION, PROBE_TEXT, Event, Project, Turn
+from csmd.privacy.fingerprints import HIDDEN, Marks, clean
 from csmd.privacy.redaction import storable_path
 from csmd.store import activity, events, files, projects, tombstones
 from csmd.store.sqlite import Rows
@@ -28,8 +31,8 @@ Decoded = tuple[Event | None, Counter[str]]
 
 #: Counters of dropped events: their host is not known here, their project is left out, they came during a pause.
 UNKNOWN, EXCLUDED, PAUSED = "unknown hosts", "excluded events", "paused events"
-#: What says that nothing of the session is still to come for now. A turn that ended in an error is over, too; what the
-#: client says of the error is no words of the assistant's, and a summary is taken from its own line, not from the hook.
+#: Events after which nothing of the session is still to come for now. A turn that ended in an error is over, too; the
+#: client's words on the error are not the assistant's, and a summary is taken from its own line, not from the hook.
 SETTLING = ("stop", "stop_failure", "session_end", "pre_compact", "post_compact")
 
 #: Bytes of text of one session that are kept where nobody says otherwise.
@@ -39,12 +42,12 @@ BEGINNING_BYTES = 64 * 1024
 
 
 def is_probe(event: Event) -> bool:
-    """Whether an event is one of `csmd doctor`, by what it says alone: also one that waited in the spool."""
+    """Whether an event is a probe of `csmd doctor`, by its text alone: also one that waited in the spool."""
     word = event.session_id.removeprefix(PROBE_SESSION)
     if word == event.session_id or not (word.isascii() and word.isalpha() and word.islower()):
         return False
-    said = PROBE_TEXT.format(event=event.name, word=word)
-    return event.text == said and not (event.agent_id or event.transcript_path)
+    is_silent = event.text == PROBE_TEXT.format(event=event.name, word=word)
+    return is_silent and not (event.agent_id or event.transcript_path)
 
 
 def decode_event(body: bytes, *, name: str, event_id: str, at: str) -> Decoded:
@@ -120,7 +123,7 @@ def record(
     `place` is what `place_of` says of the event: the writer never looks at the disk. `room` is how much of a
     session is kept.
     """
-    permitted = purging.permitted_event(rows, event, place, key=key)
+    permitted = _permitted_event(rows, event, place, key)
     if permitted is None:
         return False
     event = permitted
@@ -134,7 +137,7 @@ def record(
     activity.count(rows, redaction_counts(redacted))
     if turn is not None and place is not None:
         listed = tombstones.listed_path(rows, storable_path(event.transcript_path), key=key)
-        turn, place, path = purging.permitted_turn(turn, place, listed, tombstones.marks(rows, key))
+        turn, place, path = permitted_turn(turn, place, listed, tombstones.marks(rows, key))
         home = projects.settle(rows, place, now=now)
         events.add_provisional(
             rows,
@@ -155,3 +158,46 @@ def record(
 def redaction_counts(counts: Counter[str]) -> list[tuple[str, int]]:
     """Redactions by kind as counters."""
     return [(f"redacted {kind}", amount) for kind, amount in counts.items()]
+
+
+# --- what was purged
+
+
+def _permitted_event(rows: Rows, event: Event, place: Project | None, key: bytes) -> Event | None:
+    """The event as it may be stored, None when nothing of it may: it is acknowledged all the same."""
+    if not tombstones.has_purged(rows):
+        return event
+    stream = f"{event.session_id}/{event.agent_id}" if event.agent_id else event.session_id
+    if tombstones.purged_names(rows, "session", [event.session_id, stream], key=key):
+        return None
+    if place is not None and event.at <= purged_since(rows, [place], key).get(place.key, ""):
+        return None
+    text, _ = clean(event.text, tombstones.marks(rows, key))
+    reported = f"{stream}:{tokens.keyed_hash(text, key)}"
+    if text and tombstones.purged_names(rows, "turn", [reported], key=key):
+        return None
+    return event if text == event.text else replace(event, text=text)
+
+
+def purged_since(rows: Rows, places: Iterable[Project], key: bytes) -> dict[str, str]:
+    """Project key -> until when it was purged; what was a project's worktree is purged with it."""
+    keys = {place.key: [place.key, *([place.worktree_of.key] if place.worktree_of else [])] for place in places}
+    purged = tombstones.purged_names(rows, "project", [name for names in keys.values() for name in names], key=key)
+    return {place: max(purged.get(name, "") for name in names) for place, names in keys.items()}
+
+
+def permitted_turn(turn: Turn, place: Project, path: str, marks: Marks) -> tuple[Turn, Project, str]:
+    """A turn, its project and its session's transcript as they may be stored; a sub-agent's session names none."""
+    listed = "" if turn.agent_id or path.startswith(HIDDEN) else path
+    if not marks:
+        return turn, place, listed
+    return replace(turn, cwd=clean(turn.cwd, marks)[0]), permitted_place(place, marks), listed
+
+
+def permitted_place(place: Project, marks: Marks) -> Project:
+    """A project with the name and the root that may be stored; it is known by its key."""
+    if not marks:
+        return place
+    root, name, where, remote = (clean(text, marks)[0] for text in (place.root, place.name, place.place, place.remote))
+    main = place.worktree_of and permitted_place(place.worktree_of, marks)
+    return replace(place, root=root, name=name, place=where, remote=remote, worktree_of=main)

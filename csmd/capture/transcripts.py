@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,8 +16,14 @@ from typing import BinaryIO, Literal
 
 from csmd import wire
 from csmd.capture import project_identity
-from csmd.capture import purged_words as purging
-from csmd.capture.ingest import BEGINNING_BYTES, SESSION_BYTES, redaction_counts
+from csmd.capture.ingest import (
+    BEGINNING_BYTES,
+    SESSION_BYTES,
+    permitted_place,
+    permitted_turn,
+    purged_since,
+    redaction_counts,
+)
 from csmd.capture.project_identity import Places
 from csmd.errors import BadInput, TooLarge
 from csmd.exclusions import Excludes, Pauses, Withheld
@@ -25,7 +32,7 @@ from csmd.hosts.claude import environment, transcript
 from csmd.hosts.claude.transcript import Reading
 from csmd.hosts.own import ReadLine
 from csmd.model import Project, Turn
-from csmd.privacy.fingerprints import Marks
+from csmd.privacy.fingerprints import PURGED, Marks, clean
 from csmd.privacy.redaction import redact, storable_path
 from csmd.store import activity, cursors, events, files, projects, sessions, tombstones, turns
 from csmd.store.core import Store
@@ -38,42 +45,36 @@ READ_BYTES = 4 * 1024 * 1024
 
 #: Lines of a transcript with their offsets; None stands for one beyond the limit.
 Lines = list[tuple[int, bytes | None]]
+#: A longer line is not a conversation's: it is skipped and noted, never held in memory as a whole.
+MAX_LINE_BYTES = 32 * 1024 * 1024
 
 
 def pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
-    """Complete lines of a file in pieces, each with the offset after it.
+    """Complete lines of a file in pieces of about READ_BYTES, each with the offset after it.
 
-    A line beyond the limit is passed by without being held, as None; until its end is there, the
-    offset stays before it. A last line without a newline counts when it is whole in itself.
+    A line beyond the limit is skipped without being held, as None; until its end is there, the offset stays before it.
+    A last line without a newline counts when it is whole in itself.
     """
     file.seek(position)
-    rest = b""
-    passed_by = 0
     while not stop():
-        data = file.read(READ_BYTES)
-        if not data:
-            if is_whole(rest):
-                yield [(position, rest)], position + len(rest)
+        lines, begin = Lines(), position
+        while position - begin < READ_BYTES and (line := file.readline(MAX_LINE_BYTES + 1)):
+            length = len(line)
+            if length > MAX_LINE_BYTES and not line.endswith(b"\n"):
+                while (line := file.readline(READ_BYTES)) and not line.endswith(b"\n"):
+                    length += len(line)
+                if not line:
+                    break
+                lines.append((position, None))
+                length += len(line)
+            elif not line.endswith(b"\n") and not is_whole(line):
+                break
+            elif line.strip():
+                lines.append((position, line.removesuffix(b"\n")))
+            position += length
+        if position == begin:
             return
-        lines: Lines = []
-        before = position
-        if passed_by:
-            newline = data.find(b"\n")
-            if newline < 0:
-                passed_by += len(data)
-                continue
-            lines.append((position, None))
-            position += passed_by + newline + 1
-            data, passed_by = data[newline + 1 :], 0
-        rest += data
-        complete, after = split_lines(rest, at=position)
-        lines += [(at, line if len(line) <= MAX_LINE_BYTES else None) for at, line in complete]
-        rest = rest[after - position :]
-        position = after
-        if position > before:
-            yield lines, position
-        if len(rest) > MAX_LINE_BYTES:
-            passed_by, rest = len(rest), b""
+        yield lines, position
 
 
 #: The counter of turns that were said during a pause.
@@ -81,76 +82,77 @@ PAUSED = "paused turns"
 
 
 @dataclass(slots=True, kw_only=True)
-class Leaving:
-    """How one reading of a transcript leaves out; each directory is asked about once."""
+class LeaveOut:
+    """What one reading of a transcript leaves out; each directory is looked at once."""
 
     excludes: Excludes
     place_of: Callable[[str], Project]
     off: bool = False
     """Whether the session began in a directory that is marked: then nothing of it stays."""
     began: str = EPOCH
-    """The first time that the transcript tells."""
+    """The first time in the transcript."""
     latest: str = EPOCH
-    """The time of what was read last."""
+    """The time of the turn that was read last."""
     written_at: str
-    """When the file was: the time of what nothing else tells one of."""
+    """When the file was: the time of what has no other."""
     _paused: int = 0
-    _out: bool | None = None
-    _places: dict[str, bool] = field(default_factory=dict)
+    _is_last_out: bool | None = None
+    _is_out: dict[str, bool] = field(default_factory=dict)
 
-    def early(self, titles: dict[str, str]) -> dict[str, str]:
-        """The titles among a transcript's first bytes, where no line says what was before them."""
+    def take_paused(self) -> int:
+        """How many turns were said during a pause since the last call."""
+        paused, self._paused = self._paused, 0
+        return paused
+
+    def titles(self, titles: dict[str, str]) -> dict[str, str]:
+        """What stays of the titles among a transcript's first bytes, where no line says what was before them."""
         first = self.began if self.began != EPOCH else self.written_at
         return {} if self.off or self.excludes.pauses().touches(first, max(first, self.written_at)) else titles
 
-    def apart(self, reading: Reading) -> tuple[Reading, list[Turn]]:
-        """What stays of the next piece, each turn with a time, and the turns that were left out."""
+    def split(self, reading: Reading) -> tuple[Reading, list[Turn]]:
+        """What stays of the next piece, each turn with a time, and the turns that are left out."""
         pauses = self.excludes.pauses()
         self.latest = self.latest if self.latest != EPOCH else self.written_at
         spans = spans_of(reading.turns, self.latest) if pauses.spans else []
         in_pause = [pauses.touches(*span) for span in spans] or [False] * len(reading.turns)
-        out = [
-            self.off or still or self._is_left_out(turn.cwd)
-            for turn, still in zip(reading.turns, in_pause, strict=True)
-        ]  # fmt: skip
         self._paused += sum(in_pause)
-        titles = {} if self._hushed(pauses) else reading.titles
-        titles = {session: title for session, title in titles.items() if not self._goes(session, reading, out, pauses)}
-        told = [] if any(out) or self._hushed(pauses) else reading.worktrees
-        turns = with_times(reading.turns, self.latest)
-        reading = replace(reading, turns=turns, titles=titles, worktrees=told)
+        out = [
+            self.off or is_paused or self._is_left_out(turn.cwd)
+            for turn, is_paused in zip(reading.turns, in_pause, strict=True)
+        ]  # fmt: skip
+        is_silent = self.off or (self.began != EPOCH and pauses.covers(self.began))
+        reading = replace(
+            reading,
+            turns=with_times(reading.turns, self.latest),
+            titles={
+                session: title
+                for session, title in reading.titles.items()
+                if not is_silent and not self._is_title_out(reading.title_at.get(session, 0), out, pauses)
+            },
+            worktrees=[] if any(out) or is_silent else reading.worktrees,
+        )
         if out:
-            self._out, self.latest = out[-1], reading.turns[-1].at
-        if not any(out):
-            return reading, []
-        gone = iter(out)
-        left = [turn for turn, leaves in zip(reading.turns, out, strict=True) if leaves]
-        return reading.only(lambda _: not next(gone)), left
+            self._is_last_out, self.latest = out[-1], reading.turns[-1].at
+        left_out = list(itertools.compress(reading.turns, out))
+        flags = iter(out)
+        return reading.only(lambda _: not next(flags)) if left_out else reading, left_out
 
-    def news(self, *, first_time: bool) -> list[tuple[str, int]]:
-        """What the counters do not know yet of the pauses: nothing where the lines are read again."""
-        amount, self._paused = self._paused, 0
-        return [(PAUSED, amount)] if amount and first_time else []
-
-    def _hushed(self, pauses: Pauses) -> bool:
-        return self.off or (self.began != EPOCH and pauses.covers(self.began))
-
-    def _goes(self, session: str, reading: Reading, out: list[bool], pauses: Pauses) -> bool:
-        place = reading.title_at.get(session, 0)
+    def _is_title_out(self, place: int, out: list[bool], pauses: Pauses) -> bool:
+        """Whether a title goes with the turn before it, `place` turns into the piece."""
         if place:
             return out[place - 1]
-        if self._out is not None:
-            return self._out
+        if self._is_last_out is not None:
+            return self._is_last_out
         return (bool(out) and out[0]) or pauses.covers(self.latest)
 
     def _is_left_out(self, cwd: str) -> bool:
         if not self.excludes.ask_the_disk or not cwd:
             return False
-        if cwd not in self._places:
+        if cwd not in self._is_out:
             place = self.place_of(cwd)
             roots = project_identity.roots(place)
-            self._places[cwd] = self.excludes.place(cwd, *roots) or self.excludes.off(cwd, place.place, *roots)
-        return self._places[cwd]
+            self._is_out[cwd] = self.excludes.place(cwd, *roots) or self.excludes.off(cwd, place.place, *roots)
+        return self._is_out[cwd]
 
 
 def spans_of(turns: list[Turn], latest: str) -> list[tuple[str, str]]:
@@ -176,9 +178,6 @@ def spans_of(turns: list[Turn], latest: str) -> list[tuple[str, str]]:
 HEAD_BYTES = 1024
 #: Enough of what was read last to tell that it was written anew.
 FOOT_BYTES = 256
-#: A longer line is not a conversation's: it is skipped and noted, never held in memory as a whole.
-MAX_LINE_BYTES = 32 * 1024 * 1024
-
 
 Reason = Literal["new", "unchanged", "grown", "shrunk", "replaced", "rewritten"]
 
@@ -230,23 +229,6 @@ def with_times(turns: list[Turn], otherwise: str) -> list[Turn]:
     return timed
 
 
-def split_lines(data: bytes, *, at: int) -> tuple[list[tuple[int, bytes]], int]:
-    """The complete lines in `data`, each with its offset in the file, and the offset after the last one.
-
-    `at` is the offset of `data` in the file. What stands after the last newline stays for later (or is_whole).
-    """
-    end = data.rfind(b"\n")
-    if end < 0:
-        return [], at
-    lines: list[tuple[int, bytes]] = []
-    offset = at
-    for line in data[:end].split(b"\n"):
-        if line.strip():
-            lines.append((offset, line))
-        offset += len(line) + 1
-    return lines, offset
-
-
 def is_whole(line: bytes) -> bool:
     """Whether a line that has no end yet is an object already: no beginning of an object is one itself."""
     if not line.rstrip().endswith(b"}"):
@@ -275,124 +257,102 @@ class Tail:
     """Whether it was left before its end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """What holds for all of a transcript's turns: its path, their projects, the room that a session has.
+class Sink:
+    """Stores what is read of one transcript: `path` is its name in the store, `room` the bytes that a session may take,
+    `is_hosts_own` whether the assistant wrote it and not csmd."""
 
-    One of the host's own is not csmd's.
-    """
+    def __init__(self, store: Store, path: str, places: Places, *, room: int, is_hosts_own: bool) -> None:
+        self._store = store
+        self._path = path
+        self._places = places
+        self._room = room
+        self._is_hosts_own = is_hosts_own
 
-    path: str
-    places: Places
-    room: int
-    hosts_own: bool
+    def write(
+        self, reading: Reading, early: dict[str, str], news: list[tuple[str, int]], state: FileState, now: str
+    ) -> tuple[int, int]:
+        """Writes a piece in batches; how many turns were new, how many secrets were taken out of them.
 
+        Only the last batch moves the cursor, so a crash reads the piece again. `early` are the titles of the file's
+        beginning, which came when its session was not known yet; `news` are counts that are not stored yet.
+        """
+        for turn in reading.turns:
+            self._places.of(turn.cwd)  # what is looked up on the disk now does not hold up the writer
+        worktrees, key = project_identity.lost_worktrees_of(reading.worktrees), self._store.hash_key
+        left_at: dict[int, list[transcript.Left]] = {}
+        for left in reading.left:
+            left_at.setdefault(left.place, []).append(left)
 
-def _store_piece(
-    store: Store,
-    reading: transcript.Reading,
-    early: dict[str, str],
-    news: list[tuple[str, int]],
-    state: FileState,
-    source: Source,
-    now: str,
-    report: Tail,
-) -> None:
-    """Writes what was read in batches; only the last batch moves the cursor, so a crash reads the piece again.
+        def write(rows: Rows, begin: int) -> tuple[int, int]:
+            end = min(begin + BATCH_TURNS, len(reading.turns))
+            is_last = end == len(reading.turns)
+            new, redacted, marks = 0, Counter[str](), tombstones.marks(rows, key)
+            for place in range(begin, end + is_last):
+                for left in left_at.get(place, ()):
+                    text_hash = tokens.keyed_hash(left.text, key) if left.text else ""
+                    turns.unqueue(
+                        rows, left.session_id, at=left.at, text_hash=text_hash, absorbed=left.absorbed, nth=left.nth
+                    )
+                if place < end and self._write_turn(rows, reading.turns[place], marks, now):
+                    new += 1
+                    redacted.update(reading.redactions.get(_line_of(reading.turns[place]), {}))
+            spent = [took for took in reading.spent if begin <= max(took.place, 0) and (is_last or took.place < end)]
+            sessions.note_usage(rows, [sessions.Spent(took.stream, took.message_id, *took.amounts) for took in spent])
+            if self._is_hosts_own:
+                events.note_versions(rows, environment.latest(reading.turns[begin:end]))
+            if is_last:
+                for session, title in reading.titles.items():
+                    if turns.set_title(rows, session, title):
+                        redacted.update(reading.redactions.get("", {}))
+                for session, title in early.items():
+                    turns.set_title(rows, session, title, first=True)
+                for uuid in reading.withdrawn:
+                    sessions.withdraw(rows, self._path, uuid)
+                trees = [(permitted_place(tree, marks), permitted_place(main, marks)) for tree, main in worktrees]
+                project_identity.note(rows, trees, now=now)
+                activity.count(rows, news)
+                cursors.save_file(rows, state, now=now)
+            activity.count(rows, redaction_counts(redacted))
+            return new, redacted.total()
 
-    `early` are the titles of the file's beginning: they came when its session was not known yet.
-    What was taken out of a line is counted with its turns, once: `news` is what else was not counted yet.
-    """
-    for turn in reading.turns:
-        source.places.of(turn.cwd)  # what is looked up on the disk now does not hold up the writer
-    worktrees = project_identity.lost_worktrees_of(reading.worktrees)
-    left_at: dict[int, list[transcript.Left]] = {}
-    for left in reading.left:
-        left_at.setdefault(left.place, []).append(left)
+        batches = range(0, max(len(reading.turns), 1), BATCH_TURNS)
+        counts = [self._store.write(partial(write, begin=begin)) for begin in batches]
+        return sum(new for new, _ in counts), sum(redactions for _, redactions in counts)
 
-    def write(rows: Rows, begin: int) -> tuple[int, int]:
-        """(how many turns were new, how many secrets were taken out of them) of the batch from `begin` on."""
-        end = min(begin + BATCH_TURNS, len(reading.turns))
-        is_last = end == len(reading.turns)
-        new = 0
-        redacted: Counter[str] = Counter()
-        marks = tombstones.marks(rows, store.hash_key)
-        for place in range(begin, end + 1 if is_last else end):
-            for left in left_at.get(place, ()):
-                _leave(rows, left, store.hash_key)
-            if place < end and _store_turn(rows, reading.turns[place], source, marks, store.hash_key, now):
-                new += 1
-                redacted.update(reading.redactions.get(_line_of(reading.turns[place]), {}))
-        spent = [took for took in reading.spent if begin <= max(took.place, 0) and (is_last or took.place < end)]
-        sessions.note_usage(rows, [sessions.Spent(took.stream, took.message_id, *took.amounts) for took in spent])
-        if source.hosts_own:
-            events.note_versions(rows, environment.latest(reading.turns[begin:end]))
-        if is_last:
-            for session, title in reading.titles.items():
-                if turns.set_title(rows, session, title):
-                    redacted.update(reading.redactions.get("", {}))
-            for session, title in early.items():
-                turns.set_title(rows, session, title, first=True)
-            for uuid in reading.withdrawn:
-                sessions.withdraw(rows, state.path, uuid)
-            storable = partial(purging.permitted_place, rows, key=store.hash_key)
-            project_identity.note(rows, [(storable(tree), storable(main)) for tree, main in worktrees], now=now)
-            activity.count(rows, news)
-            cursors.save_file(rows, state, now=now)
-        activity.count(rows, redaction_counts(redacted))
-        return new, redacted.total()
-
-    for begin in range(0, max(len(reading.turns), 1), BATCH_TURNS):
-        new, redactions = store.write(partial(write, begin=begin))
-        report.turns_new += new
-        report.turns_known += min(BATCH_TURNS, len(reading.turns) - begin) - new
-        report.redactions += redactions
+    def _write_turn(self, rows: Rows, turn: Turn, marks: Marks, now: str) -> bool:
+        key = self._store.hash_key
+        if turn.answers and not transcript.may_answer(sessions.tools_called(rows, turn.answers)):
+            return False
+        _note_tampered(rows, turn, key)
+        turn, place, listed = permitted_turn(turn, self._places.of(turn.cwd), self._path, marks)
+        home = projects.settle(rows, place, now=now)
+        return turns.add_turn(
+            rows,
+            turn,
+            text_hash=tokens.keyed_hash(turn.text, key),
+            host=transcript.HOST,
+            project=home.seq,
+            directory=home.directory,
+            path=listed,
+            room=self._room,
+            file=self._path,
+        )
 
 
 def _note_writes(store: Store, left_out: list[Turn]) -> None:
-    """Notes which transcripts calls wrote that are left out: a pause must not be where lines can be forged."""
-    wrote = [turn for turn in left_out if turn.writes]
+    """Notes which transcripts the calls left out have written: a pause must not be where lines can be forged."""
+    writing = [turn for turn in left_out if turn.writes]
 
     def note(rows: Rows) -> None:
-        for turn in wrote:
+        for turn in writing:
             _note_tampered(rows, turn, store.hash_key)
 
-    if wrote:
+    if writing:
         store.write(note)
 
 
 def _note_tampered(rows: Rows, turn: Turn, key: bytes) -> None:
     sessions.note_tampered(rows, turn.writes, at=turn.at, hashed=lambda name: tokens.keyed_hash(name, key))
-
-
-def _leave(rows: Rows, left: transcript.Left, key: bytes) -> None:
-    turns.unqueue(
-        rows,
-        left.session_id,
-        at=left.at,
-        text_hash=tokens.keyed_hash(left.text, key) if left.text else "",
-        absorbed=left.absorbed,
-        nth=left.nth,
-    )
-
-
-def _store_turn(rows: Rows, turn: Turn, source: Source, marks: Marks, key: bytes, now: str) -> bool:
-    if turn.answers and not transcript.may_answer(sessions.tools_called(rows, turn.answers)):
-        return False
-    _note_tampered(rows, turn, key)
-    turn, place, listed = purging.permitted_turn(turn, source.places.of(turn.cwd), source.path, marks)
-    home = projects.settle(rows, place, now=now)
-    return turns.add_turn(
-        rows,
-        turn,
-        text_hash=tokens.keyed_hash(turn.text, key),
-        host=transcript.HOST,
-        project=home.seq,
-        directory=home.directory,
-        path=listed,
-        room=source.room,
-        file=source.path,
-    )
 
 
 def _line_of(turn: Turn) -> str:
@@ -481,20 +441,19 @@ def tail(
     reads on.
     """
     report = Tail()
-    source = redact(wire.clean(str(path)), Counter())
 
     def look(rows: Rows) -> tuple[str, FileState | None, str]:
         name = tombstones.listed_path(rows, storable_path(str(path)), key=store.hash_key)
-        return name, cursors.file_state(rows, name), purging.permitted_words(rows, source, key=store.hash_key)
+        source = clean(redact(wire.clean(str(path)), Counter()), tombstones.marks(rows, store.hash_key))[0]
+        return name, cursors.file_state(rows, name), source
 
     name, known, source = store.read(look)
     with files.open_regular(path) as file, contextlib.closing(Notes(quarantine, source=source)) as notes:
         info = os.fstat(file.fileno())
         beginning = file.read(BEGINNING_BYTES)
-        begun = b"\n" in beginning or len(beginning) == BEGINNING_BYTES or is_whole(beginning)
-        if not begun:
+        if b"\n" not in beginning and len(beginning) < BEGINNING_BYTES and not is_whole(beginning):
             return report  # what it is stands in its first line: the reading below may find one that came since
-        position, reason = where_to_start(
+        begin, reason = where_to_start(
             known,
             size=info.st_size,
             beginning=beginning,
@@ -514,28 +473,26 @@ def tail(
         # What is marked is read and left out, so that it stays out when the mark is taken away.
         report.excluded = excludes.off(started, home.place, *roots)
         is_warmup = transcript.is_warmup(beginning)
-        source_of = Source(
-            path=name, places=places, room=session_limit, hosts_own=read_line is transcript.read_line
-        )  # fmt: skip
+        is_hosts_own = read_line is transcript.read_line
+        sink = Sink(store, name, places, room=session_limit, is_hosts_own=is_hosts_own)
         withheld = Withheld(excludes=excludes)
-        begin = position
         file.seek(max(0, begin - transcript.BEFORE_BYTES))
         before = file.read(min(begin, transcript.BEFORE_BYTES))
         transcript.remember(before, withheld)
-        leaving = Leaving(
+        leave_out = LeaveOut(
             excludes=excludes, place_of=places.of, off=report.excluded, began=transcript.times_in(beginning)[0],
             latest=transcript.times_in(before)[1], written_at=moment_of(info.st_mtime),
         )  # fmt: skip
-        early = transcript.Reading(titles=leaving.early(transcript.titles_in(beginning)))
-        bad_before = known.bad_lines if known and begin else 0
-        counted = known.bad_lines if known and not begin else 0
+        early = leave_out.titles(transcript.titles_in(beginning))
+        # The bad lines before `begin`, and those behind it that were counted by an earlier reading of the file.
+        bad_before, counted = (known.bad_lines, 0) if known and begin else (0, known.bad_lines if known else 0)
         for number, (lines, position) in enumerate(pieces(file, begin, stop)):
-            heard = store.precedence.giving_way([] if is_warmup else lines)
-            read, bad = _parse(heard, tool_limit, notes, now(), withheld, read_line)
-            read, left_out = leaving.apart(read)
+            kept = store.precedence.giving_way([] if is_warmup else lines)
+            reading, bad = _parse(kept, tool_limit, notes, now(), withheld, read_line)
+            reading, left_out = leave_out.split(reading)
             _note_writes(store, left_out)
-            read.turns = [_named(turn, store.hash_key) for turn in read.turns]
-            reading, first = purging.permitted_lines(store, places.of, read, early)
+            reading.turns = [_named(turn, store.hash_key) for turn in reading.turns]
+            reading, titles = _without_purged(store, places, reading, early)
             state = FileState(
                 path=name,
                 device=info.st_dev,
@@ -547,14 +504,66 @@ def tail(
                 bad_lines=bad_before + report.bad_lines + bad,
             )
             bad_news = max(0, report.bad_lines + bad - counted) - max(0, report.bad_lines - counted)
-            news = [("bad lines", bad_news), *leaving.news(first_time=reason in ("new", "grown"))]
-            _store_piece(store, reading, first.titles, news, state, source_of, now(), report)
+            paused = leave_out.take_paused() if reason in ("new", "grown") else 0  # not where lines are read again
+            news = [("bad lines", bad_news), *([(PAUSED, paused)] if paused else [])]
+            new, redactions = sink.write(reading, titles, news, state, now())
+            report.turns_new += new
+            report.turns_known += len(reading.turns) - new
+            report.redactions += redactions
             report.bad_lines += bad
             report.bytes_read = position - begin
             if most_pieces is not None and number + 1 >= most_pieces:
                 report.more = position < info.st_size
                 break
     return report
+
+
+def _without_purged(
+    store: Store, places: Places, reading: Reading, early: dict[str, str]
+) -> tuple[Reading, dict[str, str]]:
+    """What was read, and the titles of the file's beginning, as they may be stored.
+
+    On the thread that also purges: no tombstone can be written between this and the writing of what it permits.
+    """
+    if not store.read(tombstones.has_purged):
+        return reading, early
+    projects_of = {turn.cwd: places.of(turn.cwd) for turn in reading.turns}
+    return store.read(lambda rows: _permitted(rows, reading, early, projects_of, store.hash_key))
+
+
+def _permitted(
+    rows: Rows, reading: Reading, early: dict[str, str], places: dict[str, Project], key: bytes
+) -> tuple[Reading, dict[str, str]]:
+    marks = tombstones.marks(rows, key)
+    names = {name for turn in reading.turns for name in (turn.session_id, turn.stream)} | {*reading.titles, *early}
+    purged = tombstones.purged_names(rows, "session", list(names), key=key)
+    since = purged_since(rows, places.values(), key)
+
+    def is_permitted(turn: Turn) -> bool:
+        until = since.get(places[turn.cwd].key, "")
+        return turn.session_id not in purged and turn.stream not in purged and turn.at > until
+
+    def permit_titles(titles: dict[str, str]) -> dict[str, str]:
+        return {session: clean(title, marks)[0] for session, title in titles.items() if session not in purged}
+
+    reading = reading.only(is_permitted)
+    emptied = _purged_turns(rows, reading.turns, key)
+    texts = [PURGED if turn.uuid in emptied else clean(turn.text, marks)[0] for turn in reading.turns]
+    permitted = [
+        turn if text == turn.text else replace(turn, text=text) for turn, text in zip(reading.turns, texts, strict=True)
+    ]
+    return replace(reading, turns=permitted, titles=permit_titles(reading.titles)), permit_titles(early)
+
+
+def _purged_turns(rows: Rows, turns: list[Turn], key: bytes) -> set[str]:
+    """The uuids of turns that were purged one by one."""
+    if not tombstones.has(rows, "turn"):
+        return set()
+    names = {
+        turn.uuid: tombstones.turn_names(turn.uuid, turn.stream, tokens.keyed_hash(turn.text, key)) for turn in turns
+    }
+    purged = tombstones.purged_names(rows, "turn", [name for some in names.values() for name in some], key=key)
+    return {uuid for uuid, some in names.items() if not purged.keys().isdisjoint(some)}
 
 
 def _named(turn: Turn, key: bytes) -> Turn:

@@ -23,6 +23,7 @@ import filelock
 
 import csmd
 from csmd import wire
+from csmd.capture import markdown_imports
 from csmd.config import Config, boot_id, child_environment, default_paths, load, started_by, take_notify_socket
 from csmd.daemon import dreaming, logs, stages, tasks
 from csmd.daemon.context import now_iso
@@ -230,6 +231,7 @@ def _serve(config: Config, address: str, patience_s: float) -> None:
         directory = supervisor.installed(paths.models, config.settings.embed_model)
         embedder = supervisor.Embedder(directory, idle_s=config.settings.embed_idle_s, environment=child_environment())
         ending.callback(embedder.close)
+        markdown_imports.preload()
         started, meter = time.monotonic(), Meter()
 
         background = Background(store, config, embedder)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Generator
 from dataclasses import asdict
 
-from csmd.capture import project_identity, purged_words
+from csmd.capture import ingest, project_identity
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction.classifier import classify
 from csmd.memory import confidence, remember, supersession
@@ -16,7 +16,7 @@ from csmd.model import NEVER, Brief, Link, Memory, Provenance, Statement
 from csmd.privacy.redaction import redact
 from csmd.recall import at_work, brief, checkpoint, living_state, prompt, results, visibility
 from csmd.recall.visibility import is_visible
-from csmd.store import belief_changes, failures, forget, memories, projects, receipts, search, topics
+from csmd.store import belief_changes, failures, forget, memories, projects, receipts, search, tombstones, topics
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.text.tokens import keyed_hash
@@ -88,7 +88,7 @@ def _save(
     def write(writing: Rows) -> tuple[Memory | None, bool, list[Json], int]:
         home = behind
         if place:
-            home = projects.settle(writing, purged_words.permitted_place(writing, place, key=key), now=now).seq
+            home = projects.settle(writing, ingest.permitted_place(place, tombstones.marks(writing, key)), now=now).seq
         if by_person:
             remember.unforget(writing, statement, project=home, key=key)
         # What a model saves by itself confirms nothing: each call is a new source, so it could make anything sure.

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from csmd.capture import project_identity, purged_words
+from csmd.capture import ingest, project_identity
 from csmd.errors import BadInput, CsmdError
 from csmd.hosts import own
 from csmd.hosts.claude import environment, export
 from csmd.hosts.own import EntryKind, Loaded
 from csmd.model import SaidTurn
+from csmd.privacy.fingerprints import clean
 from csmd.privacy.redaction import redact
 from csmd.recall import checkpoint, visibility
 from csmd.store import checkpoints, digests, files, memories, projects, search, sessions, tombstones
@@ -289,7 +290,7 @@ def _create(
 ) -> Json:  # fmt: skip
     found, key = _latest_session(rows, session, project, asking), ctx.store.hash_key
     note = display.cut(display.squeeze(redact(note, Counter())), NOTE_CHARACTERS)
-    note = purged_words.permitted_words(rows, note, key=key)
+    note = clean(note, tombstones.marks(rows, key))[0]
     ident = checkpoint.request_checkpoint(ctx.store, rows, found.seq, now=ctx.now(), note=note)
     if ident is None:
         raise CsmdError(f"nothing is stored of the session {found.id}", hint="`csmd sync` takes in what is on disk")
@@ -402,7 +403,7 @@ def _set_goal(
     def write(writing: Rows) -> tuple[Goal, bool]:
         home = of_session.project_seq if of_session else 0
         if place is not None:
-            home = projects.settle(writing, purged_words.permitted_place(writing, place, key=key), now=now).seq
+            home = projects.settle(writing, ingest.permitted_place(place, tombstones.marks(writing, key)), now=now).seq
         ident, new = checkpoints.add_goal(
             writing, project=home, session_id=of_session.id if of_session else "", text=body,
             authority="user" if by_person else "assistant", now=now,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +23,6 @@ from csmd.capture.transcripts import (
     is_head_of,
     is_whole,
     spans_of,
-    split_lines,
     where_to_start,
     with_times,
 )
@@ -442,34 +444,42 @@ def test_a_head_of_another_form_means_another_file(head: str) -> None:
     assert not is_head_of(head, LONG)
 
 
+def lines_in(data: bytes, position: int = 0) -> tuple[list[tuple[int, bytes | None]], int]:
+    """The lines from a position on with their offsets, and the offset after the last one."""
+    found = list(transcripts.pieces(io.BytesIO(data), position, lambda: False))
+    return [line for lines, _ in found for line in lines], found[-1][1] if found else position
+
+
 def test_lines_stand_at_their_offsets_and_the_rest_stays() -> None:
-    assert split_lines(b'{"a":1}\n\n {"b":2} \r\n   \nrest', at=100) == (
-        [(100, b'{"a":1}'), (109, b' {"b":2} \r')],
-        124,
-    )
-    assert split_lines(b"no end", at=7) == ([], 7)
-    assert split_lines(b"", at=7) == ([], 7)
-    assert split_lines(b"\n", at=7) == ([], 8)
-    assert split_lines("ein\u2028wort\x0b\x85\n".encode(), at=0) == ([(0, "ein\u2028wort\x0b\x85".encode())], 14)
+    data = b'{"a":1}\n\n {"b":2} \r\n   \nrest'
+    assert lines_in(data) == ([(0, b'{"a":1}'), (9, b' {"b":2} \r')], 24)
+    assert lines_in(data, 8) == ([(9, b' {"b":2} \r')], 24)
+    assert lines_in(b"no end") == ([], 0)
+    assert lines_in(b'\n{"an":"end"}') == ([(1, b'{"an":"end"}')], 13)
+    assert lines_in(b"") == ([], 0)
+    assert lines_in(b"\n") == ([], 1)
+    assert lines_in("ein\u2028wort\x0b\x85\n".encode()) == ([(0, "ein\u2028wort\x0b\x85".encode())], 14)
 
 
 @given(st.lists(st.sampled_from([b"\n", b"{}", b" ", b"\r", b"\xc3", b"\xa4", b"\x00"]) | st.binary(max_size=5), max_size=60),
-       st.lists(st.integers(0, 200), max_size=12), st.integers(0, 10**9))  # fmt: skip
-def test_however_a_file_is_cut_its_lines_and_offsets_are_the_same(parts: list[bytes], cuts: list[int], at: int) -> None:
-    data = b"".join(parts)
-    whole, end = split_lines(data, at=at)
-    found: list[tuple[int, bytes]] = []
-    rest, position = b"", at
-    borders = sorted({min(cut, len(data)) for cut in cuts} | {len(data)})
-    for begin, stop in zip([0, *borders], borders, strict=False):
-        lines, after = split_lines(rest + data[begin:stop], at=position)
-        rest = (rest + data[begin:stop])[after - position :]
-        position = after
-        found += lines
-    assert (found, position) == (whole, end)
-    assert rest == data[end - at :] and b"\n" not in rest
-    for offset, line in whole:
-        assert data[offset - at : offset - at + len(line)] == line and line.strip()
+       st.lists(st.integers(0, 200), max_size=12), st.integers(1, 50), st.integers(4, 50))  # fmt: skip
+def test_however_a_file_grows_its_lines_and_offsets_are_the_same(
+    parts: list[bytes], sizes: list[int], piece: int, limit: int
+) -> None:
+    """Read again at each size, in pieces, with lines that are too long."""
+    data = b"".join(part for part in parts if b"}" not in part) + b"\n"
+    expected: list[tuple[int, bytes | None]] = []
+    for match in re.finditer(rb"[^\n]*\n", data):
+        line = match.group()[:-1]
+        if line.strip() or len(line) > limit:
+            expected.append((match.start(), line if len(line) <= limit else None))
+    found: list[tuple[int, bytes | None]] = []
+    position = 0
+    with mock.patch.multiple(transcripts, READ_BYTES=piece, MAX_LINE_BYTES=limit):
+        for size in [*sorted(sizes), len(data)]:
+            lines, position = lines_in(data[:size], position)
+            found += lines
+    assert (found, position) == (expected, len(data))
 
 
 @settings(max_examples=50)
