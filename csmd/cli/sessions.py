@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -413,13 +414,14 @@ def _error(value: dict[str, Any], part: dict[str, Any]) -> str:
 @CHECKPOINT.action("show", verb.ID, verb.flag("--raw", help="The turns that it captured, as they were stored."))
 def checkpoint_show(raw: bool, **options: Any) -> None:
     """Show a checkpoint. The beginning of its ID suffices."""
-    verb.reply("csm_checkpoint_show", show_captured if raw else show_checkpoint, {"raw": raw, **options})
+    captured = partial(show_captured, to_person=sys.stdout.isatty())
+    verb.reply("csm_checkpoint_show", captured if raw else show_checkpoint, {"raw": raw, **options})
 
 
-def show_captured(value: dict[str, Any]) -> Screen:
+def show_captured(value: dict[str, Any], *, to_person: bool) -> Screen:
     """The captured turns; to a person each under its name, else byte for byte, each ended by a line break."""
     for turn in value["raw"]:
-        if sys.stdout.isatty():
+        if to_person:
             yield bold(f"{when(turn['at'])}  {join(turn['kind'], turn['tool'], by=' ')}  {turn['uuid']}")
             yield Line(turn["text"], indent=2)
         else:

@@ -6,6 +6,7 @@ reference data and capped; whatever csmd can explain is told in words as the too
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,10 +56,74 @@ Arguments = Mapping[str, Any]
 Hit = Mapping[str, Any]
 
 
-# --- what is answered
+Run = Callable[[Asker, Ask, Arguments], str]
+
+# --- what a tool is
+
+JSON_TYPES: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelTool:
+    """What a model can call: `parameters` are name -> (type, default or None when it must be given, description)."""
+
+    description: str
+    parameters: Mapping[str, tuple[type, Any, str]]
+    run: Run
+    hints: Mapping[str, bool]
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of its arguments."""
+        properties = {
+            name: {"type": JSON_TYPES[kind], "description": about} | ({} if default is None else {"default": default})
+            for name, (kind, default, about) in self.parameters.items()
+        }
+        required = [name for name, (_, default, _) in self.parameters.items() if default is None]
+        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+    def checked(self, given: Arguments) -> dict[str, Any]:
+        """The arguments with defaults; BadInput says which one is wrong. `"5"` is 5 and `"true"` is true."""
+        unknown = sorted(set(given) - set(self.parameters))
+        if unknown:
+            raise BadInput(f"there is no argument {unknown[0][:60]!r}", hint=f"there is: {', '.join(self.parameters)}")
+        checked: dict[str, Any] = {}
+        for name, (kind, default, _) in self.parameters.items():
+            value = given.get(name, default)
+            if kind is int and isinstance(value, str) and re.fullmatch(r"-?\d{1,9}", value):
+                value = int(value)
+            if kind is bool and value in ("true", "false"):
+                value = value == "true"
+            if type(value) is not kind or value == "":
+                raise BadInput(f"the argument {name!r} must be given, as {JSON_TYPES[kind]}")
+            checked[name] = value
+        return checked
+
+
+READS = {"readOnlyHint": True, "openWorldHint": False}
+WRITES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+TOOLS: dict[str, ModelTool] = {}
+
+
+def _tool(hints: Mapping[str, bool], **parameters: tuple[type, Any, str]) -> Callable[[Run], Run]:
+    """Makes a function the tool of its name; its docstring is the description."""
+
+    def declare(run: Run) -> Run:
+        description = inspect.getdoc(run) or ""
+        TOOLS[run.__name__.strip("_")] = ModelTool(description=description, parameters=parameters, run=run, hints=hints)
+        return run
+
+    return declare
+
+
+# --- the tools
+
+
+@_tool(
+    READS, query=(str, None, "A few telling words"), everywhere=(bool, False, "Other projects too"),
+    limit=(int, 8, f"At most {MOST_HITS}"),
+)  # fmt: skip
 def _search(asker: Asker, ask: Ask, given: Arguments) -> str:
+    """Search what the user and assistants said in earlier sessions, and what is remembered of it."""
     here = asker.asking
     limit = min(max(given["limit"], 1), MOST_HITS)
     asked = {"query": given["query"], "project": "" if given["everywhere"] else here, "asking": here, "limit": limit}
@@ -94,12 +159,11 @@ def _merged(memories: Sequence[Hit], turns: Sequence[Hit]) -> list[Hit]:
 
 
 def _hit(hit: Hit, numbers: Mapping[str, int], *, here: str) -> str:
-    number, said = numbers[hit["id"]], display.cut(plain(hit["text"]), HIT_CHARACTERS)
-    about = [hit["at"][:10]]
+    number, text, date = numbers[hit["id"]], display.cut(plain(hit["text"]), HIT_CHARACTERS), hit["at"][:10]
     if hit["kind"] == "memory":
-        about = [hit["id"], hit["gate"], f"by {_whom(hit['authority'])}", *about]
+        about = [hit["id"], hit["gate"], f"by {_whom(hit['authority'])}", date]
     else:
-        about = ["conversation", *about, f"session {hit['session_id']}"]
+        about = ["conversation", date, f"session {hit['session_id']}"]
     if hit["project"] and hit["project"] != here:
         about.append(f"in {plain(hit['project'])}")
     if hit["superseded_by"]:
@@ -108,10 +172,12 @@ def _hit(hit: Hit, numbers: Mapping[str, int], *, here: str) -> str:
         about.append(f"REPLACED by {numbers[hit['newer']]}")
     about += ["REFUTED"] * hit["refuted"]
     about += ["its code was edited since"] * hit["edited"] + [f"said {plain(hit['scene'])}"] * bool(hit["scene"])
-    return f"{number}. {said} ({', '.join(about)})"
+    return f"{number}. {text} ({', '.join(about)})"
 
 
+@_tool(READS, id=(str, None, "As search gave it"))
 def _show(asker: Asker, ask: Ask, given: Arguments) -> str:
+    """Show by its id what you were told or found: a memory with where it was said, a turn, a session."""
     ident = given["id"].strip()
     asked = {"id": ident, "asking": asker.asking}
     if _MEMORY_ID.fullmatch(ident):
@@ -136,9 +202,8 @@ def _memory(found: Mapping[str, Any]) -> str:
     said = f"said by {_whom(found['authority'])} on {found['created_at'][:10]}"
     sure = f"last confirmed {found['confirmed_at'][:10]}, {found['confidence'] * 100:.0f} % sure"
     lines = [plain(found["text"]), f"{found['id']}: {found['gate']}, {said}, {sure}, holds {held}"]
-    lines += [f"SUPERSEDED by {found['superseded_by']}"] * bool(found["superseded_by"]) + ["REFUTED"] * found[
-        "is_refuted"
-    ]
+    lines += [f"SUPERSEDED by {found['superseded_by']}"] * bool(found["superseded_by"])
+    lines += ["REFUTED"] * found["is_refuted"]
     lines += ["The code that it speaks of was edited later in its session."] * found["is_edited"]
     lines += [f"Said {plain(found['scene'])}."] * bool(found["scene"])
     for source in found["sources"][:SOURCES]:
@@ -168,7 +233,9 @@ def _session(found: Mapping[str, Any]) -> str:
     return _fenced(lines)
 
 
+@_tool(WRITES, text=(str, None, "One self-contained sentence"))
 def _remember(asker: Asker, ask: Ask, given: Arguments) -> str:
+    """Keep a statement for later sessions. It counts as yours, not as the user's."""
     place = {"project": asker.asking, "asking": asker.asking, "session": asker.session}
     saved = ask("csm_memory_save", {"text": given["text"], **place})
     if not saved["new"]:
@@ -178,7 +245,9 @@ def _remember(asker: Asker, ask: Ask, given: Arguments) -> str:
     return f"{kept} It may replace these, which still hold:\n{_fenced(against)}" if against else kept
 
 
+@_tool(WRITES | {"destructiveHint": True}, id=(str, None, "The memory's id"))
 def _forget(asker: Asker, ask: Ask, given: Arguments) -> str:
+    """Forget a memory for good, when the user asks. What the user said, only they can."""
     gone = ask("csm_memory_delete", {"id": given["id"].strip(), "asking": asker.asking})
     return f"Forgotten, and no assistant can save it again: {_fenced([plain(gone['text'])])}"
 
@@ -187,9 +256,9 @@ def _whom(authority: str) -> str:
     return {"user": "the user", "assistant": "an assistant"}.get(authority, "others")
 
 
-def plain(said: str) -> str:
-    """Somebody's words on one line, unable to close the fence they stand in."""
-    return display.squeeze(display.defuse(said))
+def plain(text: str) -> str:
+    """Text on one line that cannot close the fence around it."""
+    return display.squeeze(display.defuse(text))
 
 
 def _fenced(lines: Sequence[str]) -> str:
@@ -206,81 +275,7 @@ def _fenced(lines: Sequence[str]) -> str:
     return "\n".join([OPEN, *kept, CLOSE])
 
 
-# --- the tools
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelTool:
-    """What a model can call: parameters are name -> (type, default or None when it must be given, description)."""
-
-    description: str
-    parameters: Mapping[str, tuple[type, Any, str]]
-    run: Callable[[Asker, Ask, Arguments], str]
-    hints: Mapping[str, bool]
-
-    def schema(self) -> dict[str, Any]:
-        """The JSON schema of its arguments."""
-        names = {str: "string", int: "integer", bool: "boolean"}
-        return {
-            "type": "object",
-            "properties": {
-                name: {"type": names[kind], "description": about} | ({} if default is None else {"default": default})
-                for name, (kind, default, about) in self.parameters.items()
-            },
-            "required": [name for name, (_, default, _) in self.parameters.items() if default is None],
-            "additionalProperties": False,
-        }
-
-    def checked(self, given: Arguments) -> dict[str, Any]:
-        """The arguments with defaults; BadInput says which one is wrong. `"5"` is 5 and `"true"` is true."""
-        unknown = sorted(set(given) - set(self.parameters))
-        if unknown:
-            raise BadInput(f"there is no argument {unknown[0][:60]!r}", hint=f"there is: {', '.join(self.parameters)}")
-        found: dict[str, Any] = {}
-        for name, (kind, default, _) in self.parameters.items():
-            value = given.get(name, default)
-            if kind is int and isinstance(value, str) and re.fullmatch(r"-?\d{1,9}", value):
-                value = int(value)
-            if kind is bool and value in ("true", "false"):
-                value = value == "true"
-            if type(value) is not kind or value == "":
-                raise BadInput(f"the argument {name!r} must be given, as {self.schema()['properties'][name]['type']}")
-            found[name] = value
-        return found
-
-
-_READS = {"readOnlyHint": True, "openWorldHint": False}
-_WRITES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
-TOOLS: Mapping[str, ModelTool] = {
-    "search": ModelTool(
-        description="Search what the user and assistants said in earlier sessions, and what is remembered of it.",
-        parameters={
-            "query": (str, None, "A few telling words"),
-            "everywhere": (bool, False, "Other projects too"),
-            "limit": (int, 8, f"At most {MOST_HITS}"),
-        },
-        run=_search,
-        hints=_READS,
-    ),
-    "show": ModelTool(
-        description="Show by its id what you were told or found: a memory with where it was said, a turn, a session.",
-        parameters={"id": (str, None, "As search gave it")},
-        run=_show,
-        hints=_READS,
-    ),
-    "remember": ModelTool(
-        description="Keep a statement for later sessions. It counts as yours, not as the user's.",
-        parameters={"text": (str, None, "One self-contained sentence")},
-        run=_remember,
-        hints=_WRITES,
-    ),
-    "forget": ModelTool(
-        description="Forget a memory for good, when the user asks. What the user said, only they can.",
-        parameters={"id": (str, None, "The memory's id")},
-        run=_forget,
-        hints=_WRITES | {"destructiveHint": True},
-    ),
-}
+# --- calls
 
 
 def tools_json() -> list[dict[str, Any]]:

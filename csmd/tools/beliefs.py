@@ -17,18 +17,13 @@ from csmd.store import activity, belief_changes, candidates, cursors, fulltext, 
 from csmd.store.belief_changes import Answer
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.tools.present import (
-    as_json,
-    brief_memory,
-    candidate_json,
-    find_candidate,
-    find_memory,
-    memories_json,
-    roots,
-    sources,
-    worded,
-)
-from csmd.tools.registry import Json, Tool, ToolContext, between, need_person, places
+from csmd.tools import present
+from csmd.tools.present import as_json, brief_memory, candidate_json, find_candidate, find_memory, memories_json, roots
+from csmd.tools.registry import Json, Places, ToolContext, Tools, between, need_person, places
+
+UPKEEP = Tools()
+HABITS = Tools()
+REVIEW = Tools()
 
 #: What a merge of all that is found merges; with what is only nearly the same.
 SAME: tuple[CandidateKind, ...] = ("duplicate",)
@@ -52,8 +47,10 @@ def _action(action: Action) -> Json:
     }  # fmt: skip
 
 
-def _generate(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", dry_run: bool = True) -> Json:
-    made = upkeep.generate(rows, places(rows, project, asking), now=ctx.now())
+@UPKEEP.add("csm_memory_candidate_generate", mutates=True)
+def _generate(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True) -> Json:
+    """Look for what is to be mended among memories, and put it into the queue."""
+    made = upkeep.generate(rows, seen, now=ctx.now())
     if not dry_run:
         ctx.store.write(lambda writing: upkeep.enqueue(writing, made, now=ctx.now()))
     return {
@@ -65,11 +62,11 @@ def _generate(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "",
     }
 
 
-def _detect(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> Json:
+@UPKEEP.add("csm_memory_dedup_detect")
+def _detect(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
+    """Find memories that say the same, or nearly so."""
     root_of = roots(rows)
-    return {
-        "duplicates": [_finding(finding, root_of) for finding in upkeep.alike_in(rows, places(rows, project, asking))]
-    }
+    return {"duplicates": [_finding(finding, root_of) for finding in upkeep.alike_in(rows, seen)]}
 
 
 def _carry_out(
@@ -84,10 +81,11 @@ def _carry_out(
     return {"dry_run": False, "actions": [_action(one) for one in done], "left": [_action(one) for one in left]}
 
 
+@UPKEEP.add("csm_memory_merge", mutates=True)
 def _merge(
-    ctx: ToolContext, rows: Rows, id_: str = "", into: str = "", near: bool = False, undo: str = "", project: str = "",
-    asking: str = "", dry_run: bool = True, by_person: bool = False,
+    ctx: ToolContext, rows: Rows, id_: str = "", into: str = "", near: bool = False, undo: str = "", seen: Places = None, asking: str = "", dry_run: bool = True, by_person: bool = False,
 ) -> Json:  # fmt: skip
+    """Merge a memory into another one, or all duplicates; or take a merge back."""
     if undo:
         return _unmerge(ctx, rows, undo, asking, dry_run=dry_run, by_person=by_person)
     if bool(id_) != bool(into):
@@ -97,7 +95,7 @@ def _merge(
     if near and not by_person and not dry_run:
         raise BadInput("that memories nearly the same are one, a person says", hint="`csmd merge --near` in a terminal")
     if not id_:
-        plan = upkeep.actions(upkeep.alike_in(rows, places(rows, project, asking)), kinds=NEAR if near else SAME)
+        plan = upkeep.actions(upkeep.alike_in(rows, seen), kinds=NEAR if near else SAME)
         return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
     merged, other = find_memory(rows, id_, asking), find_memory(rows, into, asking)
     around = {merged.project_seq: projects.everywhere(rows, merged.project_seq)}
@@ -122,7 +120,9 @@ def _stale(rows: Rows, project: str, asking: str) -> list[Finding]:
     return [finding for finding in upkeep.ailing_in(rows, places(rows, project, asking)) if finding.kind == "stale"]
 
 
+@UPKEEP.add("csm_memory_archive_candidate_report")
 def _archive_report(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> Json:
+    """Which memories have faded so far that they could be archived."""
     root_of = roots(rows)
     stale = [_finding(finding, root_of) for finding in _stale(rows, project, asking)]
     return {"stale": stale, "by_tier": _by_tier(rows)}
@@ -135,21 +135,27 @@ def _by_tier(rows: Rows) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
+@UPKEEP.add("csm_memory_archive", mutates=True)
 def _archive(
     ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", dry_run: bool = True, by_person: bool = False
 ) -> Json:
+    """Leave faded memories to explicit search."""
     plan = upkeep.actions(_stale(rows, project, asking), kinds=STALE)
     return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
 
 
-def _backfill(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", dry_run: bool = True) -> Json:
-    plan = upkeep.actions(upkeep.ailing_in(rows, places(rows, project, asking)), kinds=UNEMBEDDED)
+@UPKEEP.add("csm_memory_backfill_embeddings", mutates=True)
+def _backfill(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True) -> Json:
+    """Have memories embedded that were passed by."""
+    plan = upkeep.actions(upkeep.ailing_in(rows, seen), kinds=UNEMBEDDED)
     return _carry_out(ctx, plan, dry_run=dry_run)
 
 
-def _knowledge(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", limit: int = 1000) -> Json:
+@UPKEEP.add("csm_belief_knowledge")
+def _knowledge(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 1000) -> Json:
+    """What is held of a project or a user, by subject."""
     root_of, limit = roots(rows), max(limit, 1)
-    found = upkeep.beliefs(memories.listing(rows, projects=places(rows, project, asking)))
+    found = upkeep.beliefs(memories.listing(rows, projects=seen))
     by_kind = {kind: [one for one in found if one.kind == kind] for kind in upkeep.BELIEF_KINDS}
     return {
         "more": {kind: len(held) - limit for kind, held in by_kind.items() if len(held) > limit},
@@ -165,7 +171,9 @@ def _knowledge(ctx: ToolContext, rows: Rows, project: str = "", asking: str = ""
     }  # fmt: skip
 
 
+@UPKEEP.add("csm_memory_governance_report")
 def _governance(ctx: ToolContext, rows: Rows) -> Json:
+    """Whether the rules hold that have no exception."""
     broken = integrity.violations(rows, ctx.store.hash_key)
     return {
         "holds": not broken,
@@ -179,25 +187,6 @@ def _governance(ctx: ToolContext, rows: Rows) -> Json:
     }  # fmt: skip
 
 
-UPKEEP_TOOLS = (
-    Tool(
-        "csm_memory_candidate_generate", "Look for what is to be mended among memories, and put it into the queue", _generate,
-        mutates=True,
-    ),
-    Tool("csm_memory_dedup_detect", "Find memories that say the same, or nearly so", _detect),
-    Tool(
-        "csm_memory_merge", "Merge a memory into another one, or all duplicates; or take a merge back", _merge, mutates=True
-    ),
-    Tool(
-        "csm_memory_archive_candidate_report", "Which memories have faded so far that they could be archived", _archive_report
-    ),
-    Tool("csm_memory_archive", "Leave faded memories to explicit search", _archive, mutates=True),
-    Tool("csm_memory_backfill_embeddings", "Have memories embedded that were passed by", _backfill, mutates=True),
-    Tool("csm_belief_knowledge", "What is held of a project or a user, by subject", _knowledge),
-    Tool("csm_memory_governance_report", "Whether the rules hold that have no exception", _governance),
-)  # fmt: skip
-
-
 MOST_HABITS = 1_000
 PROFILES = {"default": habits.DEFAULT, "relaxed": habits.RELAXED}
 #: Of a relaxed promotion a person is the author: csmd neither changes nor withdraws what came of it.
@@ -208,9 +197,11 @@ CANDIDATE = (
 )
 
 
-def _packets(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", limit: int = 50) -> Json:
-    wanted, root_of = places(rows, project, asking), roots(rows)
-    found = candidates.latest_packets(rows, projects=wanted, limit=between(limit, MOST_HABITS))
+@HABITS.add("csm_memory_packets")
+def _packets(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 50) -> Json:
+    """List what was observed lately, with how the session went."""
+    root_of = roots(rows)
+    found = candidates.latest_packets(rows, projects=seen, limit=between(limit, MOST_HABITS))
     names = "at kind subject outcome session_id project uuid state"
     return {"packets": [as_json(one, names, project=root_of.get(one.project_seq, "")) for one in found]}
 
@@ -219,18 +210,35 @@ def _candidate(candidate: Candidate, root_of: dict[int, str]) -> Json:
     return as_json(candidate, CANDIDATE, project=root_of.get(candidate.project_seq, ""))
 
 
-def _report(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", limit: int = 200) -> Json:
-    wanted, root_of = places(rows, project, asking), roots(rows)
-    waiting = candidates.waiting(rows, projects=wanted, limit=between(limit, MOST_HABITS))
-    plan = {action.candidate.id: action for action in habits.look(rows, projects=wanted, profile=habits.DEFAULT)}
+@HABITS.add("csm_memory_candidate_report")
+def _report(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 200) -> Json:
+    """Show what waits to become a memory, and why it waits."""
+    root_of = roots(rows)
+    waiting = candidates.waiting(rows, projects=seen, limit=between(limit, MOST_HABITS))
+    plan = {action.candidate.id: action for action in habits.look(rows, projects=seen, profile=habits.DEFAULT)}
     listed = [
         {**_candidate(one, root_of), "why": list(plan[one.id].reasons) if one.id in plan else []} for one in waiting
     ]
-    return {"counts": candidates.counts(rows, projects=wanted), "candidates": listed}
+    return {"counts": candidates.counts(rows, projects=seen), "candidates": listed}
 
 
-def _scan_report(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> Json:
-    counts = candidates.counts(rows, projects=places(rows, project, asking))
+@HABITS.add("csm_belief_scan", mutates=True)
+def _scan(ctx: ToolContext, rows: Rows) -> Json:
+    """Have what recurs in sessions counted, in the background.
+
+    Has the daemon look now: a past may be long, and somebody waits for an answer.
+    """
+    if not ctx.config.settings.stages_candidates:
+        raise CsmdError("observing is switched off (stages.candidates)", hint="csmd config set stages.candidates true")
+    left = len(cursors.sessions_behind(rows, packets.STAGE))
+    ctx.poke()
+    return {"sessions_left": left, "counts": candidates.counts(rows, projects=None)}
+
+
+@HABITS.add("csm_belief_scan_report")
+def _scan_report(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
+    """Count the candidates for beliefs by kind and status."""
+    counts = candidates.counts(rows, projects=seen)
     return {
         "kinds": {
             kind: as_json(rule, "made_of authority promoted", counts=counts.get(kind, {}))
@@ -239,19 +247,12 @@ def _scan_report(ctx: ToolContext, rows: Rows, project: str = "", asking: str = 
     }
 
 
-def _scan(ctx: ToolContext, rows: Rows) -> Json:
-    """Has the daemon look now: a past may be long, and somebody waits for an answer."""
-    if not ctx.config.settings.stages_candidates:
-        raise CsmdError("observing is switched off (stages.candidates)", hint="csmd config set stages.candidates true")
-    left = len(cursors.sessions_behind(rows, packets.STAGE))
-    ctx.poke()
-    return {"sessions_left": left, "counts": candidates.counts(rows, projects=None)}
-
-
+@HABITS.add("csm_belief_promote", mutates=True)
 def _promote(
-    ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", profile: str = "default", apply: bool = False,
+    ctx: ToolContext, rows: Rows, seen: Places = None, profile: str = "default", apply: bool = False,
     by_person: bool = False,
 ) -> Json:  # fmt: skip
+    """Plan which candidates become memories, and do it with apply."""
     thresholds = PROFILES.get(profile)
     if thresholds is None:
         raise BadInput(f"a profile is default or relaxed, not {profile!r}")
@@ -261,13 +262,13 @@ def _promote(
         )
     if apply and not by_person and not ctx.config.settings.stages_promote:
         raise CsmdError("promotion is switched off", hint="type `csmd promote` in a terminal, or set stages.promote")
-    wanted, root_of = places(rows, project, asking), roots(rows)
+    root_of = roots(rows)
     made: dict[str, str] = {}
-    plan = habits.look(rows, projects=wanted, profile=thresholds)
+    plan = habits.look(rows, projects=seen, profile=thresholds)
 
     def write(writing: Rows) -> dict[str, str]:
         # What moved since is planned anew: a plan is only as old as its transaction.
-        fresh = habits.look(writing, projects=wanted, profile=thresholds)
+        fresh = habits.look(writing, projects=seen, profile=thresholds)
         origin = BY_PERSON if profile == "relaxed" else memories.INFERRED
         return habits.carry_out(writing, fresh, key=ctx.store.hash_key, now=ctx.now(), origin=origin)
 
@@ -287,26 +288,17 @@ def _promote(
     }  # fmt: skip
 
 
-HABITS_TOOLS = (
-    Tool("csm_memory_packets", "List what was observed lately, with how the session went", _packets),
-    Tool("csm_memory_candidate_report", "Show what waits to become a memory, and why it waits", _report),
-    Tool("csm_belief_scan", "Have what recurs in sessions counted, in the background", _scan, mutates=True),
-    Tool("csm_belief_scan_report", "Count the candidates for beliefs by kind and status", _scan_report),
-    Tool(
-        "csm_belief_promote", "Plan which candidates become memories, and do it with apply", _promote, mutates=True
-    ),
-)  # fmt: skip
-
-
 #: Most that is looked at to say how much waits.
 MOST_WAITING = 1000
 #: Memories that are offered as the one that takes another's place.
 NEAR_IN_REVIEW = 3
 
 
+@REVIEW.add("csm_review_list")
 def _review_list(
     ctx: ToolContext, rows: Rows, id_: str = "", project: str = "", asking: str = "", limit: int = 50
 ) -> Json:
+    """List what waits for a person."""
     wanted, asking = places(rows, project, asking), asking or project
     waiting = candidates.waiting(rows, projects=wanted, statuses=("needs_review",), limit=MOST_WAITING)
     waiting.sort(key=lambda found: (not found.contradicted, -found.confidence, found.seq))
@@ -354,7 +346,7 @@ def _review_memory(rows: Rows, memory: Memory, asking: str) -> Json:
         "reason": review_answers.review_reason(memory),
         "version": memory.version,
         "memories": [],
-        "evidence": [{**source, "against": False} for source in sources(rows, memory, asking)[:NEAR_IN_REVIEW]],
+        "evidence": [{**source, "against": False} for source in present.sources(rows, memory, asking)[:NEAR_IN_REVIEW]],
         "near": _near(rows, memory, asking),
     }
 
@@ -374,26 +366,39 @@ def _near(rows: Rows, memory: Memory, asking: str) -> list[Json]:
     ][:NEAR_IN_REVIEW]  # fmt: skip
 
 
+@REVIEW.add("csm_review_answer", mutates=True)
 def _answer(
     ctx: ToolContext, rows: Rows, id_: str, verb: str, text: str = "", other: str = "", version: int = 0, asking: str = "",
     by_person: bool = False,
 ) -> Json:  # fmt: skip
+    """Answer one thing that waits for a person, or about any memory."""
     known = next((one for one in review_answers.DOES["memory"] if one == verb), None)
     if known is None:
         raise BadInput(f"an answer is {', '.join(review_answers.DOES['memory'])}, not {verb!r}")
     need_person(by_person, "answer what waits for one")
-    return _carry_out_answer(ctx, id_, asking, known, worded(text) if known == "edit" else "", other, version)
+    return _carry_out_answer(ctx, id_, asking, known, present.worded(text) if known == "edit" else "", other, version)
 
 
-def _edit(ctx: ToolContext, rows: Rows, id_: str, text: str, version: int = 0, asking: str = "") -> Json:
-    memory = find_memory(rows, id_, asking)
-    if not text.strip() or display.squeeze(text) == memory.text:
-        return {"id": memory.id, "text": memory.text, "changed": False, "made": "", "answer": "", "verb": "edit"}
-    done = _carry_out_answer(ctx, memory.id, asking, "edit", worded(text), "", version)
-    return {**done, "changed": True}
+@REVIEW.add("csm_review_undo", mutates=True, person="take an answer back")
+def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") -> Json:
+    """Take an answer or an edit back, the last one by default."""
+    seen = visibility.find_visible_places(rows, asking=asking)
+
+    def write(writing: Rows) -> tuple[Answer, str]:
+        answer = belief_changes.last_answer(writing, projects=seen, ident=id_)
+        if answer is None:
+            raise CsmdError("there is no answer to take back", hint="`csmd show ID` tells what was done to a memory")
+        touched = review_answers.undo(writing, answer, key=ctx.store.hash_key, at=ctx.now())
+        return answer, next((found.text for found in touched if found.text), "")
+
+    answer, about = ctx.store.write(write)
+    ctx.poke()
+    return as_json(answer, "answer=id id=item verb=answer", text=about, undone=True)
 
 
+@REVIEW.add("csm_memory_pin", mutates=True)
 def _pin(ctx: ToolContext, rows: Rows, id_: str, undo: bool = False, asking: str = "", by_person: bool = False) -> Json:
+    """Pin a memory, so that it does not fade; undo unpins it."""
     verb: review_answers.Verb = "unpin" if undo else "pin"
     need_person(by_person, f"{verb} a memory")
     memory = find_memory(rows, id_, asking)
@@ -429,31 +434,11 @@ def _carry_out_answer(
     return {"answer": answer.id, "id": answer.item, "verb": verb, "made": answer.made, "text": text or about}
 
 
-def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") -> Json:
-    seen = visibility.find_visible_places(rows, asking=asking)
-
-    def write(writing: Rows) -> tuple[Answer, str]:
-        answer = belief_changes.last_answer(writing, projects=seen, ident=id_)
-        if answer is None:
-            raise CsmdError("there is no answer to take back", hint="`csmd show ID` tells what was done to a memory")
-        touched = review_answers.undo(writing, answer, key=ctx.store.hash_key, at=ctx.now())
-        return answer, next((found.text for found in touched if found.text), "")
-
-    answer, about = ctx.store.write(write)
-    ctx.poke()
-    return as_json(answer, "answer=id id=item verb=answer", text=about, undone=True)
-
-
-REVIEW_TOOLS = (
-    Tool("csm_review_list", "List what waits for a person", _review_list),
-    Tool("csm_review_answer", "Answer one thing that waits for a person, or about any memory", _answer, mutates=True),
-    Tool(
-        "csm_review_undo", "Take an answer or an edit back, the last one by default", _review_undo, mutates=True,
-        person="take an answer back",
-    ),
-    Tool("csm_memory_pin", "Pin a memory, so that it does not fade; undo unpins it", _pin, mutates=True),
-    Tool(
-        "csm_memory_edit", "Put a person's wording in a memory's place", _edit, mutates=True,
-        person="change the wording of a memory",
-    ),
-)  # fmt: skip
+@REVIEW.add("csm_memory_edit", mutates=True, person="change the wording of a memory")
+def _edit(ctx: ToolContext, rows: Rows, id_: str, text: str, version: int = 0, asking: str = "") -> Json:
+    """Put a person's wording in a memory's place."""
+    memory = find_memory(rows, id_, asking)
+    if not text.strip() or display.squeeze(text) == memory.text:
+        return {"id": memory.id, "text": memory.text, "changed": False, "made": "", "answer": "", "verb": "edit"}
+    done = _carry_out_answer(ctx, memory.id, asking, "edit", present.worded(text), "", version)
+    return {**done, "changed": True}

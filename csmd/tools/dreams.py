@@ -21,7 +21,9 @@ from csmd.store.dreams import Dream, Place
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import page_lines
 from csmd.tools.present import as_json, roots
-from csmd.tools.registry import Json, Tool, ToolContext, between, places, resolve_id
+from csmd.tools.registry import Json, ToolContext, Tools, between, places, resolve_id
+
+TOOLS = Tools()
 
 MOST = 1000
 #: Seconds for which a preview compares vectors: whoever asked waits, and a dream has all the time there is.
@@ -43,12 +45,18 @@ def count_facts(read: steps.Read, *, now: str) -> steps.Steps[Mapping[int, Seque
     return found
 
 
+@TOOLS.add("csm_dream_status")
 def _status(ctx: ToolContext, rows: Rows) -> Json:
+    """Whether a dream is due, what each gate says, and how the last one ended."""
     return ctx.dreams.state(rows)
 
 
+@TOOLS.add("csm_dream_plan")
 def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> steps.Steps[Json]:
-    """The plan over all projects, what may be seen of it: planning changes nothing and is no dream."""
+    """What a dream would do now, and why; nothing is done.
+
+    The plan over all projects, what may be seen of it: planning changes nothing and is no dream.
+    """
     seen, root_of, now = places(rows, project, asking), roots(rows), ctx.now()
     left_s, uncompared = COMPARING_S, 0
 
@@ -117,9 +125,11 @@ def _tally(tally: Tally, root_of: dict[int, str]) -> Json:
     )
 
 
+@TOOLS.add("csm_dream_run", mutates=True)
 def _run(
     ctx: ToolContext, rows: Rows, dry_run: bool = False, force: bool = False, asking: str = ""
 ) -> steps.Steps[Json]:
+    """Dream now; gives a job, with `dry_run` the plan."""
     verdict = ctx.dreams.verdict(rows)
     if dry_run:
         plan = yield from _plan(ctx, rows, asking=asking)
@@ -130,9 +140,34 @@ def _run(
     return {"dry_run": False, "job": ctx.dreams.order("asked for", awaited=True).id}
 
 
+@TOOLS.add("csm_dream_diff")
+def _diff(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False) -> steps.Steps[Json]:
+    """What a dream changed, before and after."""
+    dream, seen = _find(rows, id_), places(rows, "", asking)
+    did: list[Json] = []
+    for one in undo.diff(rows, dream.id, among=seen):
+        if seen is None or by_person or not one["files"]:
+            did.append(one)
+        yield
+    total = sum(dreams.change_counts(rows, dream.seq).values())
+    return {"dream": dream_json(rows, dream), "did": did, "hidden": total - len(did)}
+
+
+@TOOLS.add("csm_dream_undo", mutates=True)
+def _undo(ctx: ToolContext, rows: Rows, id_: str, dry_run: bool = True) -> Json:
+    """Take a dream back, and every one since; gives a job, with `dry_run` says which."""
+    dream = _find(rows, id_)
+    wanted = undo.plan_undo(rows, dream.id)
+    if dry_run:
+        return {"dry_run": True, "dreams": [dream_json(rows, one) for one in wanted]}
+    return {"dry_run": False, "job": ctx.submit("undo", order={"dream": dream.id})}
+
+
+@TOOLS.add("csm_distill_again", mutates=True)
 def _reselect(
     ctx: ToolContext, rows: Rows, dry_run: bool = False, yes: bool = False, asking: str = ""
 ) -> steps.Steps[Json]:
+    """Choose old memories anew; gives a job, with `dry_run` the plan."""
     if not dry_run:
         return {"dry_run": False, "job": ctx.dreams.order(reselection.WHY, awaited=True, confirmed=yes).id}
     seen = places(rows, "", asking)
@@ -154,27 +189,10 @@ def _reselect(
     }  # fmt: skip
 
 
-def _diff(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False) -> steps.Steps[Json]:
-    dream, seen = _find(rows, id_), places(rows, "", asking)
-    did: list[Json] = []
-    for one in undo.diff(rows, dream.id, among=seen):
-        if seen is None or by_person or not one["files"]:
-            did.append(one)
-        yield
-    total = sum(dreams.change_counts(rows, dream.seq).values())
-    return {"dream": dream_json(rows, dream), "did": did, "hidden": total - len(did)}
-
-
+@TOOLS.add("csm_dream_history")
 def _history(ctx: ToolContext, rows: Rows, limit: int = 20) -> Json:
+    """List the dreams, the latest first."""
     return {"dreams": [dream_json(rows, one) for one in dreams.history(rows, limit=between(limit, MOST))]}
-
-
-def _undo(ctx: ToolContext, rows: Rows, id_: str, dry_run: bool = True) -> Json:
-    dream = _find(rows, id_)
-    wanted = undo.plan_undo(rows, dream.id)
-    if dry_run:
-        return {"dry_run": True, "dreams": [dream_json(rows, one) for one in wanted]}
-    return {"dry_run": False, "job": ctx.submit("undo", order={"dream": dream.id})}
 
 
 def _find(rows: Rows, typed: str) -> Dream:
@@ -188,16 +206,3 @@ def _find(rows: Rows, typed: str) -> Dream:
     if dream is None:
         raise BadInput(f"there is no dream {typed!r}", hint="`csmd dream history` lists them")
     return dream
-
-
-TOOLS = (
-    Tool("csm_dream_status", "Whether a dream is due, what each gate says, and how the last one ended", _status),
-    Tool("csm_dream_plan", "What a dream would do now, and why; nothing is done", _plan),
-    Tool("csm_dream_run", "Dream now; gives a job, with `dry_run` the plan", _run, mutates=True),
-    Tool("csm_dream_diff", "What a dream changed, before and after", _diff),
-    Tool(
-        "csm_dream_undo", "Take a dream back, and every one since; gives a job, with `dry_run` says which", _undo, mutates=True
-    ),
-    Tool("csm_distill_again", "Choose old memories anew; gives a job, with `dry_run` the plan", _reselect, mutates=True),
-    Tool("csm_dream_history", "List the dreams, the latest first", _history),
-)  # fmt: skip

@@ -20,18 +20,24 @@ from csmd.store import memories, tombstones, topics
 from csmd.store.sqlite import Rows
 from csmd.tools.memories import refuse_where_left_out
 from csmd.tools.present import as_json, brief_memory, find_memory, memories_json, roots
-from csmd.tools.registry import Json, Tool, ToolContext, between, places
+from csmd.tools.registry import Json, Places, ToolContext, Tools, between
+
+TOOLS = Tools()
 
 MOST = 200
 #: A link of an assistant weighs so much at most.
 MOST_BY_ASSISTANT = 0.5
 
 
+@TOOLS.add("csm_memory_tag", mutates=True)
 def _tag(ctx: ToolContext, rows: Rows, id_: str, topic: str, asking: str = "", by_person: bool = False) -> Json:
+    """Tag a memory with a topic."""
     return _weigh_tag(ctx, rows, id_, topic, asking, by_person=by_person, weight=1.0)
 
 
+@TOOLS.add("csm_memory_untag", mutates=True)
 def _untag(ctx: ToolContext, rows: Rows, id_: str, topic: str, asking: str = "", by_person: bool = False) -> Json:
+    """Take a topic off a memory, for good."""
     return _weigh_tag(ctx, rows, id_, topic, asking, by_person=by_person, weight=0.0)
 
 
@@ -61,10 +67,12 @@ def _weigh_tag(
     return ctx.store.write(write)
 
 
+@TOOLS.add("csm_memory_link", mutates=True)
 def _link(
     ctx: ToolContext, rows: Rows, from_: str, to: str, relationship: str = "relates_to", weight: str = "1",
     undo: bool = False, asking: str = "", by_person: bool = False,
 ) -> Json:  # fmt: skip
+    """Link one memory to another, or take a link away."""
     if not by_person:
         refuse_where_left_out(ctx, asking)
     relationship = relationship.strip().casefold().replace(" ", "_").replace("-", "_")
@@ -117,9 +125,23 @@ def _surest_first(found: Iterable[Memory]) -> list[Memory]:
     )
 
 
-def _by_topic(ctx: ToolContext, rows: Rows, topic: str, project: str = "", asking: str = "") -> Json:
+@TOOLS.add("csm_memory_topics")
+def _topics(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
+    """List what memories are about."""
+    root_of = roots(rows)
+    return {
+        "topics": [
+            {"name": name, "project": root_of.get(place, ""), "memories": number, "last_at": at}
+            for place, name, number, at in topics.listing(rows, seen)
+        ]
+    }
+
+
+@TOOLS.add("csm_memory_by_topic")
+def _by_topic(ctx: ToolContext, rows: Rows, topic: str, seen: Places = None) -> Json:
+    """List the memories that are about a topic."""
     name = topic_tagging.name_of(topic)
-    tags = topics.members(rows, name, places(rows, project, asking))
+    tags = topics.members(rows, name, seen)
     members = _surest_first(memories.by_seqs(rows, list(tags)).values())
     shown = [
         {**row, "tagged_by": tags[memory.seq].by_whom, "weight": tags[memory.seq].weight}
@@ -128,32 +150,19 @@ def _by_topic(ctx: ToolContext, rows: Rows, topic: str, project: str = "", askin
     return {"topic": name, "memories": shown}
 
 
-def _by_type(ctx: ToolContext, rows: Rows, type_: str, project: str = "", asking: str = "", limit: int = 50) -> Json:
+@TOOLS.add("csm_memory_by_type")
+def _by_type(ctx: ToolContext, rows: Rows, type_: str, seen: Places = None, limit: int = 50) -> Json:
+    """List the memories of a type."""
     if type_ not in get_args(MemoryType):
         raise BadInput(f"{type_!r} is no type of memory", hint=f"one of {', '.join(get_args(MemoryType))}")
-    found = [one for one in memories.listing(rows, projects=places(rows, project, asking)) if one.type == type_]
+    found = [one for one in memories.listing(rows, projects=seen) if one.type == type_]
     shown = memories_json(rows, _surest_first(found[: between(limit, MOST)]))
     return {"type": type_, "memories": shown, "of": len(found)}
 
 
-def _topics(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> Json:
-    root_of = roots(rows)
-    return {
-        "topics": [
-            {"name": name, "project": root_of.get(place, ""), "memories": number, "last_at": at}
-            for place, name, number, at in topics.listing(rows, places(rows, project, asking))
-        ]
-    }
-
-
-def _stats(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> Json:
-    seen = places(rows, project, asking)
-    counted = topics.graph_counts(rows, seen)
-    edges = {name: counted.pop(name) for name in ("relates_to", "tagged", "produced")}
-    return {**counted, "relationships": sum(edges.values()), "edges": edges, "links": topics.relationships(rows, seen)}
-
-
+@TOOLS.add("csm_memory_related")
 def _related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    """What lies one hop beside a memory."""
     memory, seen = find_memory(rows, id_, asking), visibility.find_visible_places(rows, asking=asking)
     drawn: dict[int, list[Json]] = {}
     for _, other, relationship, weight, outwards in topics.edges(rows, [memory.seq], projects=seen):
@@ -176,13 +185,9 @@ def _related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     }  # fmt: skip
 
 
-TOOLS = (
-    Tool("csm_memory_tag", "Tag a memory with a topic", _tag, mutates=True),
-    Tool("csm_memory_untag", "Take a topic off a memory, for good", _untag, mutates=True),
-    Tool("csm_memory_link", "Link one memory to another, or take a link away", _link, mutates=True),
-    Tool("csm_memory_topics", "List what memories are about", _topics),
-    Tool("csm_memory_by_topic", "List the memories that are about a topic", _by_topic),
-    Tool("csm_memory_by_type", "List the memories of a type", _by_type),
-    Tool("csm_memory_related", "What lies one hop beside a memory", _related),
-    Tool("csm_graph_stats", "How many memories, topics, relationships and sessions there are", _stats),
-)
+@TOOLS.add("csm_graph_stats")
+def _stats(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
+    """How many memories, topics, relationships and sessions there are."""
+    counted = topics.graph_counts(rows, seen)
+    edges = {name: counted.pop(name) for name in ("relates_to", "tagged", "produced")}
+    return {**counted, "relationships": sum(edges.values()), "edges": edges, "links": topics.relationships(rows, seen)}

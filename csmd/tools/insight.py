@@ -12,7 +12,11 @@ from csmd.store import candidates, digests, failures, memories, sessions
 from csmd.store.sqlite import Rows
 from csmd.tools.memories import visible_places
 from csmd.tools.present import as_json, brief_json, find_session
-from csmd.tools.registry import Json, Tool, ToolContext, between, places
+from csmd.tools.registry import Json, Places, ToolContext, Tools, between
+
+SELF_MODEL = Tools()
+LIVING_STATE = Tools()
+ERRORS = Tools()
 
 PREVIEW = "counted from how sessions ended; a preview, not durable truth"
 #: Links of a session that are told at most.
@@ -34,28 +38,31 @@ def _links(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> 
     ]  # fmt: skip
 
 
-def _view(
-    ctx: ToolContext, rows: Rows, id_: str = "", project: str = "", asking: str = "", limit: int = 10
-) -> Json:  # fmt: skip
-    if id_:
-        session = find_session(rows, id_, asking)
-        versions = [as_json(row, DIGEST) for row in digests.of_session(rows, session.seq)]
-        links = _links(rows, session.seq, session.id, visibility.find_visible_places(rows, asking=asking))
-        return as_json(session, "id project", digests=versions, links=links)
-    found = digests.latest(rows, projects=places(rows, project, asking), limit=between(limit, MOST))
-    named = sessions.named(rows, [row.session_seq for row in found])
-    return {"digests": [{"session": named[row.session_seq], **as_json(row, DIGEST)} for row in found]}
-
-
+@SELF_MODEL.add("csm_memory_distill", mutates=True)
 def _distill(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    """Distill a session's tool calls and statements into its digest, now."""
     session = find_session(rows, id_, asking)
     digest.digest_now(ctx.store, rows, session.seq)
     return {"id": session.id, "made": True}
 
 
-def _self(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> Json:
-    among = places(rows, project, asking)
-    counted = [StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=among)]
+@SELF_MODEL.add("csm_memory_distilled_view")
+def _view(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, asking: str = "", limit: int = 10) -> Json:
+    """View distilled summaries: of a session, or the latest of a project."""
+    if id_:
+        session = find_session(rows, id_, asking)
+        versions = [as_json(row, DIGEST) for row in digests.of_session(rows, session.seq)]
+        links = _links(rows, session.seq, session.id, visibility.find_visible_places(rows, asking=asking))
+        return as_json(session, "id project", digests=versions, links=links)
+    found = digests.latest(rows, projects=seen, limit=between(limit, MOST))
+    named = sessions.named(rows, [row.session_seq for row in found])
+    return {"digests": [{"session": named[row.session_seq], **as_json(row, DIGEST)} for row in found]}
+
+
+@SELF_MODEL.add("csm_self_model")
+def _self(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
+    """View how kinds of work ended, with confidence, drift warnings and continuity."""
+    counted = [StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=seen)]
     capability = "name confidence well decided sessions since last_at evidence"
     return {
         "note": PREVIEW,
@@ -63,24 +70,15 @@ def _self(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
         "capabilities": [as_json(one, capability) for one in self_model.capabilities(counted)],
         "drift": [
             as_json(one, "id text reason since=created_at", evidence=[evidence.uuid for evidence in one.evidence])
-            for one in candidates.waiting(rows, projects=among)
+            for one in candidates.waiting(rows, projects=seen)
             if one.kind == "drift_warning"
         ],
         "continuity": [
             dict(zip(("what", "name", "since", "until", "sessions"), row, strict=True)) | {"type": "self_continuity"}
-            for row in digests.continuity(rows, projects=among)
+            for row in digests.continuity(rows, projects=seen)
         ],
-        "links": digests.link_counts(rows, projects=among),
+        "links": digests.link_counts(rows, projects=seen),
     }
-
-
-SELF_MODEL_TOOLS = (
-    Tool(
-        "csm_memory_distill", "Distill a session's tool calls and statements into its digest, now", _distill, mutates=True
-    ),
-    Tool("csm_memory_distilled_view", "View distilled summaries: of a session, or the latest of a project", _view),
-    Tool("csm_self_model", "View how kinds of work ended, with confidence, drift warnings and continuity", _self),
-)  # fmt: skip
 
 
 def _living_state(ctx: ToolContext, lines: list[Line]) -> Json:
@@ -93,11 +91,15 @@ def _living_state(ctx: ToolContext, lines: list[Line]) -> Json:
     }
 
 
+@LIVING_STATE.add("csm_living_state_preview")
 def _preview(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
+    """Preview of the living state: recent experience, signals, how work ended, what is held."""
     return _living_state(ctx, living_state.read_lines(rows, places=visible_places(rows, project, asking)))
 
 
+@LIVING_STATE.add("csm_living_state_debug")
 def _debug(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
+    """Why each line of the living state is told or not."""
     lines = living_state.read_lines(rows, places=visible_places(rows, project, asking))
     return {
         **_living_state(ctx, lines),
@@ -106,18 +108,9 @@ def _debug(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json
     }
 
 
-LIVING_STATE_TOOLS = (
-    Tool(
-        "csm_living_state_preview",
-        "Preview of the living state: recent experience, signals, how work ended, what is held",
-        _preview,
-    ),
-    Tool("csm_living_state_debug", "Why each line of the living state is told or not", _debug),
-)
-
-
-def _errors(ctx: ToolContext, rows: Rows, id_: str = "", project: str = "", asking: str = "", limit: int = 20) -> Json:
-    seen = places(rows, project, asking)
+@ERRORS.add("csm_error_list")
+def _errors(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, limit: int = 20) -> Json:
+    """List what failed, how often, and what mended it."""
     if not id_:
         return {"errors": [_error(rows, one) for one in failures.listing(rows, seen, limit=between(limit, MOST))]}
     named = failures.by_id(rows, id_, seen)
@@ -133,6 +126,3 @@ def _error(rows: Rows, error: failures.ErrorRecord) -> Json:
         "memory_id"
     )
     return as_json(error, names, memory=memory.text if memory else "")
-
-
-ERRORS_TOOLS = (Tool("csm_error_list", "List what failed, how often, and what mended it", _errors),)

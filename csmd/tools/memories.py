@@ -20,19 +20,13 @@ from csmd.store import belief_changes, failures, forget, memories, projects, rec
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.text.tokens import keyed_hash
-from csmd.tools.present import (
-    as_json,
-    brief_json,
-    brief_memory,
-    candidate_json,
-    find_candidate,
-    find_memory,
-    memories_json,
-    roots,
-    sources,
-    worded,
-)
-from csmd.tools.registry import QUERY_VECTOR_S, Json, Tool, ToolContext, places
+from csmd.tools import present
+from csmd.tools.present import as_json, brief_json, brief_memory, find_memory, memories_json, roots, sources, worded
+from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, places
+
+MEMORIES = Tools()
+SUPERSEDE = Tools()
+SHOW = Tools()
 
 #: Memories that are named beside a new one: those that it may replace, and those that only speak of the same.
 DOUBTFUL, RELATED = 5, 2
@@ -40,8 +34,10 @@ DOUBTFUL, RELATED = 5, 2
 _ID = re.compile(r"(?:m[0-9a-f]*)?")
 
 
-def _list(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> Json:
-    return {"memories": memories_json(rows, memories.listing(rows, projects=places(rows, project, asking)))}
+@MEMORIES.add("csm_memory_list")
+def _list(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
+    """List memories."""
+    return {"memories": memories_json(rows, memories.listing(rows, projects=seen))}
 
 
 def _typed(rows: Rows, ident: str, key: bytes, asking: str) -> Memory:
@@ -65,10 +61,12 @@ def refuse_where_left_out(ctx: ToolContext, *directories: str) -> None:
         raise CsmdError("the user has left this directory out: nothing is kept that no person states")
 
 
+@MEMORIES.add("csm_memory_save", mutates=True)
 def _save(
     ctx: ToolContext, rows: Rows, text: str, project: str = "", asking: str = "", session: str = "", pin: bool = False,
     by_person: bool = False,
 ) -> Json:  # fmt: skip
+    """Remember a statement."""
     taken: Counter[str] = Counter()
     body = worded(text, taken)
     if not by_person:
@@ -135,9 +133,11 @@ def _rest(rows: Rows, ident: str) -> Json | None:
     return as_json(rest, "id text") if rest else None
 
 
+@MEMORIES.add("csm_memory_delete", mutates=True)
 def _forget(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False
 ) -> Generator[None, None, Json]:
+    """Forget a memory for good."""
     key = ctx.store.hash_key
     found = _typed(rows, id_, key, asking)
     told = yield from forget.find_places(rows, found)
@@ -169,7 +169,9 @@ def visible_places(rows: Rows, project: str, asking: str) -> list[int]:
     return visibility.find_searchable_places(rows, project or "/", asking=asking) or [0]
 
 
+@MEMORIES.add("csm_memory_context")
 def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
+    """The brief a new session would get."""
     settings, seen = ctx.config.settings, visible_places(rows, project, asking)
     goals = checkpoint.goals_block(rows, seen, "")
     made = brief.session_brief(
@@ -180,7 +182,9 @@ def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Js
     return brief_json(ctx, made)
 
 
+@MEMORIES.add("csm_memory_recall")
 def _recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", prompt_: str) -> Json:
+    """What would be added to a prompt."""
     settings = ctx.config.settings
     made = prompt.recall(
         rows, places=visible_places(rows, project, asking), session_id="", prompt=prompt_, floor=settings.recall_floor,
@@ -190,7 +194,9 @@ def _recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", pro
     return brief_json(ctx, made)
 
 
+@MEMORIES.add("csm_memory_file_recall")
 def _file_recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
+    """What is known of a file."""
     most, key = ctx.config.settings.recall_max_tokens, ctx.store.hash_key
     made: Brief = at_work.recall_file(
         rows, file, places=visible_places(rows, project, asking), max_tokens=most, key=key
@@ -198,19 +204,11 @@ def _file_recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = ""
     return brief_json(ctx, made)
 
 
-MEMORY_TOOLS = (
-    Tool("csm_memory_list", "List memories", _list),
-    Tool("csm_memory_save", "Remember a statement", _save, mutates=True),
-    Tool("csm_memory_delete", "Forget a memory for good", _forget, mutates=True),
-    Tool("csm_memory_context", "The brief a new session would get", _context),
-    Tool("csm_memory_recall", "What would be added to a prompt", _recall),
-    Tool("csm_memory_file_recall", "What is known of a file", _file_recall),
-)
-
-
+@SUPERSEDE.add("csm_memory_supersede", mutates=True)
 def _supersede(
     ctx: ToolContext, rows: Rows, old: str, new: str = "", undo: bool = False, asking: str = "", by_person: bool = False
 ) -> Json:
+    """Have one memory supersede another, or undo that."""
     if not new and not undo:
         raise BadInput("csm_memory_supersede needs the memory that holds", hint="give new=ID, or undo=true")
     old_id = find_memory(rows, old, asking).id
@@ -240,9 +238,6 @@ def _supersede(
     return ctx.store.write(write)
 
 
-SUPERSEDING_TOOLS = (
-    Tool("csm_memory_supersede", "Have one memory supersede another, or undo that", _supersede, mutates=True),
-)
 #: Injections that told a memory which are shown with it, and memories about the same.
 TELLINGS, BESIDE = 3, 3
 
@@ -265,7 +260,9 @@ def failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
     }
 
 
+@SHOW.add("csm_memory_show")
 def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    """Show one memory: where it was said, what stands for and against it, how sure it is."""
     memory = find_memory(rows, id_, asking)
     today = projects.active_day(rows, memory.project_seq)
     changes = belief_changes.changes_of(rows, memory.id)
@@ -344,13 +341,7 @@ def _link(rows: Rows, link: Link, memory: Memory, asking: str) -> Json | None:
     return {**asdict(link), "other": brief_memory(other)}
 
 
+@SHOW.add("csm_candidate_show")
 def _candidate(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
-    return candidate_json(rows, find_candidate(rows, id_, asking), asking)
-
-
-SHOWING_TOOLS = (
-    Tool(
-        "csm_memory_show", "Show one memory: where it was said, what stands for and against it, how sure it is", _show
-    ),
-    Tool("csm_candidate_show", "Show one candidate with its evidence", _candidate),
-)
+    """Show one candidate with its evidence."""
+    return present.candidate_json(rows, present.find_candidate(rows, id_, asking), asking)

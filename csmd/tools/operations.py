@@ -17,62 +17,53 @@ from csmd.store.purge import Plan
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools.present import as_json
-from csmd.tools.registry import Json, Tool, ToolContext, need_person, places
+from csmd.tools.registry import Json, Places, ToolContext, Tools, need_person, places
+
+TASKS = Tools()
+STATE = Tools()
 
 
+@TASKS.add("csm_import", mutates=True)
 def _import(
     ctx: ToolContext, rows: Rows, path: str, vectors: bool = True, project: str = "", asking: str = "",
     by_person: bool = False,
 ) -> Json:  # fmt: skip
+    """Import transcripts, exported memories, or the notes of a memory directory; gives a job."""
     if not path or not Path(path).exists():
         raise BadInput(f"{Path(path)}: no such file or directory")
     order = {"project": project, "by_person": by_person, "asking": asking}
     return {"job": ctx.submit("import", path=str(Path(path)), with_vectors=vectors, order=order)}
 
 
+@TASKS.add("csm_memory_export", mutates=True)
 def _export(ctx: ToolContext, rows: Rows, path: str, project: str = "", asking: str = "") -> Json:
+    """Write the memories of a project, or all, into a directory; gives a job."""
     if not path:
         raise BadInput(f"{Path(path)}: a directory is named by its whole path")
     order = {"places": places(rows, project, asking), "project": project}
     return {"job": ctx.submit("export", path=str(Path(path)), order=order)}
 
 
+@TASKS.add("csm_sync", mutates=True)
 def _sync(ctx: ToolContext, rows: Rows, vectors: bool = True, recent: int = 0) -> Json:
+    """Take in everything on disk; with `recent` only so many sessions of each project at once; gives a job."""
     return {"job": ctx.submit("sync", with_vectors=vectors, recent=max(0, recent))}
 
 
+@TASKS.add("csm_job", lane=None)
 def _job(ctx: ToolContext, rows: None, id_: str) -> Json:
+    """How far a job is."""
     job = ctx.job(id_)
     if job is None:
         raise BadInput(f"there is no job {id_!r}; the daemon may have been restarted", hint="run it again")
     return as_json(job, "state progress result error hint", progress=dict(job.progress), result=dict(job.result))
 
 
+@TASKS.add("csm_model_add", mutates=True)
 def _add_model(ctx: ToolContext, rows: Rows, path: str, name: str = "") -> Json:
+    """Install an embedding model from a folder, `name` where it is not the configuration's; gives a job."""
     supervisor.check_model_dir(Path(path))
     return {"job": ctx.submit("model", path=str(Path(path)), order={"name": name})}
-
-
-WORK_TOOLS = (
-    Tool(
-        "csm_import", "Import transcripts, exported memories, or the notes of a memory directory; gives a job", _import,
-        mutates=True,
-    ),
-    Tool(
-        "csm_memory_export", "Write the memories of a project, or all, into a directory; gives a job", _export, mutates=True
-    ),
-    Tool(
-        "csm_sync",
-        "Take in everything on disk; with `recent` only so many sessions of each project at once; gives a job",
-        _sync, mutates=True,
-    ),
-    Tool("csm_job", "How far a job is", _job, lane=None),
-    Tool(
-        "csm_model_add",
-        "Install an embedding model from a folder, `name` where it is not the configuration's; gives a job",
-        _add_model, mutates=True,
-    ),
-)  # fmt: skip
 
 
 def _plan(ctx: ToolContext, rows: Rows, what: str, kind: str) -> Plan:
@@ -87,9 +78,11 @@ def _project_key(rows: Rows, path: str) -> str:
     return project_identity.identified(path).key if seq is None else projects.key_of(rows, seq)
 
 
+@TASKS.add("csm_privacy_purge", mutates=True)
 def _purge(
     ctx: ToolContext, rows: Rows, what: str, kind: str = "", dry_run: bool = False, asking: str = "", by_person: bool = False
 ) -> Json:  # fmt: skip
+    """Remove something from everything csmd holds; gives a job."""
     if not dry_run:
         need_person(by_person, "have csmd purge something")
     seen = (
@@ -99,34 +92,31 @@ def _purge(
     return {"job": ctx.submit("purge", order=order)}
 
 
+@TASKS.add("csm_privacy_lift", mutates=True, person="let in again what was purged")
 def _allow_again(ctx: ToolContext, rows: Rows, what: str, kind: str = "") -> Json:
+    """Let in again what was purged."""
     plan = _plan(ctx, rows, what, kind)
     gone = ctx.store.write(lambda writing: purge.remove_tombstones(writing, plan, key=ctx.store.hash_key))
     return {"what": plan.what, "about": plan.about, "lifted": gone}
 
 
-def _scan(
-    ctx: ToolContext, rows: Rows, fix: bool = False, transcripts: bool = False, by_person: bool = False
-) -> Json:  # fmt: skip
+@TASKS.add("csm_privacy_scan", mutates=True)
+def _scan(ctx: ToolContext, rows: Rows, fix: bool = False, transcripts: bool = False, by_person: bool = False) -> Json:
+    """Look for secrets in what csmd holds; gives a job."""
     if fix:
         need_person(by_person, "have csmd change what it holds")  # copies of the database go, which cannot be undone
     return {"job": ctx.submit("scan", order={"fix": fix, "transcripts": transcripts})}
 
 
-PRIVACY_TOOLS = (
-    Tool("csm_privacy_purge", "Remove something from everything csmd holds; gives a job", _purge, mutates=True),
-    Tool(
-        "csm_privacy_lift", "Let in again what was purged", _allow_again, mutates=True, person="let in again what was purged"
-    ),
-    Tool("csm_privacy_scan", "Look for secrets in what csmd holds; gives a job", _scan, mutates=True),
-)  # fmt: skip
-
-
+@TASKS.add("csm_backup_make", mutates=True, lane=None)
 def _make_backup(ctx: ToolContext, rows: None, path: str = "") -> Json:
+    """Copy the database to a file; gives a job."""
     return {"job": ctx.submit("backup", path=path)}
 
 
+@TASKS.add("csm_backup_list", lane=None)
 def _list_backups(ctx: ToolContext, rows: None) -> Json:
+    """List the backups."""
     return {"backups": backups(ctx.config.paths.database)}
 
 
@@ -139,56 +129,56 @@ def backups(database: Path) -> list[Json]:
     ]
 
 
-UPKEEP_TOOLS = (
-    Tool("csm_backup_make", "Copy the database to a file; gives a job", _make_backup, mutates=True, lane=None),
-    Tool("csm_backup_list", "List the backups", _list_backups, lane=None),
-)
+@STATE.add("csm_clients")
+def _clients(ctx: ToolContext, rows: Rows) -> Json:
+    """Which versions and directories of the assistant are in use."""
+    return ctx.clients(rows)
 
 
+@STATE.add("csm_store_check")
 def _check(ctx: ToolContext, rows: Rows, indexes: bool = True) -> Json:
+    """Check that the database is sound."""
     if not indexes:
         return {"problems": integrity.structure(rows) or integrity.content(rows)}
     # FTS5's own check is a statement that writes nothing but wants the writer.
     return {"problems": ctx.store.write(integrity.integrity)}
 
 
+@STATE.add("csm_store_shape")
 def _shape(ctx: ToolContext, rows: Rows) -> Json:
+    """The database without its content: tables, how many rows, SQLite's settings."""
     return integrity.shape(rows)
 
 
-def _status(ctx: ToolContext, rows: Rows) -> Json:
-    return ctx.status(rows)
-
-
-def _clients(ctx: ToolContext, rows: Rows) -> Json:
-    return ctx.clients(rows)
-
-
-def _alarms(ctx: ToolContext, rows: None) -> Json:
-    return {"alarms": ctx.alarms()}
-
-
+@STATE.add("csm_runtime_pause", lane="status")
 def _pause(ctx: ToolContext, rows: Rows) -> Json:
+    """Whether csmd is paused; read anew from its file."""
     ctx.read_pauses()
     return {"paused": ctx.paused()}
 
 
-STATE_TOOLS = (
-    Tool("csm_clients", "Which versions and directories of the assistant are in use", _clients),
-    Tool("csm_store_check", "Check that the database is sound", _check),
-    Tool("csm_store_shape", "The database without its content: tables, how many rows, SQLite's settings", _shape),
-    Tool("csm_runtime_pause", "Whether csmd is paused; read anew from its file", _pause, lane="status"),
-    Tool("csm_runtime_status", "The daemon's state", _status, lane="status"),
-    Tool("csm_runtime_alarms", "What means that nothing is being remembered", _alarms, lane=None),
-)
+@STATE.add("csm_runtime_status", lane="status")
+def _status(ctx: ToolContext, rows: Rows) -> Json:
+    """The daemon's state."""
+    return ctx.status(rows)
+
+
+@STATE.add("csm_runtime_alarms", lane=None)
+def _alarms(ctx: ToolContext, rows: None) -> Json:
+    """What means that nothing is being remembered."""
+    return {"alarms": ctx.alarms()}
 
 
 #: A marker has a turn for each event that reports one.
 MOST_TURNS = 10
 
 
+@STATE.add("csm_probe_take", mutates=True)
 def _take_probe(ctx: ToolContext, rows: Rows, id_: str) -> Json:
-    """Found by words alone: that a vector is made for it is the worker's business, and may take a while."""
+    """Find the turns that `csmd doctor` sent, and take them away.
+
+    Found by words alone: that a vector is made for it is the worker's business, and may take a while.
+    """
     word = id_.removeprefix(PROBE_SESSION)
     if word == id_ or not word.isalpha():
         raise BadInput(f"{id_!r} is no marker of `csmd doctor`")
@@ -200,11 +190,6 @@ def _take_probe(ctx: ToolContext, rows: Rows, id_: str) -> Json:
     return {"found": found, "removed": ctx.store.write(lambda writing: events.remove_probe(writing, session_id=id_))}
 
 
-PROBE_TOOLS = (
-    Tool("csm_probe_take", "Find the turns that `csmd doctor` sent, and take them away", _take_probe, mutates=True),
-)
-
-
 #: Of one kind in one answer; who gets so many asks again at once.
 MOST = 200
 #: Characters of a text; `csmd session transcript` shows the whole.
@@ -213,10 +198,10 @@ TEXT_CHARACTERS = 1000
 BACK = 20_000
 
 
-def _tail(
-    ctx: ToolContext, rows: Rows, cursor: str = "", last: int = 10, project: str = "", asking: str = ""
-) -> Json:  # fmt: skip
-    seen, ends = places(rows, project, asking), activity.feed_positions(rows)
+@STATE.add("csm_tail", lane="status")
+def _tail(ctx: ToolContext, rows: Rows, cursor: str = "", last: int = 10, seen: Places = None) -> Json:
+    """What has happened since a cursor."""
+    ends = activity.feed_positions(rows)
     found: list[FeedRow] = []
     more = False
     if not cursor:
@@ -253,7 +238,9 @@ def _happening(one: FeedRow) -> Json:
     return as_json(one, "kind at project name session what=word text", name=name, text=text, **more)
 
 
+@STATE.add("csm_session_line", lane="status")
 def _line(ctx: ToolContext, rows: Rows, id_: str) -> Json:
+    """One line about what a session was told."""
     memories, tokens = receipts.injection_totals(rows, id_)
     model, used = receipts.context_size(rows, id_)
     window = environment.window(model, used)
@@ -274,9 +261,3 @@ def line(memories: int, tokens: int, *, is_recording: bool, is_paused: bool = Fa
     parts = [display.amount(memories, "memory"), display.amount(tokens, "token")] if memories else []
     parts += [filled] if filled else []
     return f"csmd: {', '.join(parts)}" if parts else ""
-
-
-LOOKING_ON_TOOLS = (
-    Tool("csm_tail", "What has happened since a cursor", _tail, lane="status"),
-    Tool("csm_session_line", "One line about what a session was told", _line, lane="status"),
-)

@@ -16,7 +16,9 @@ from csmd.store import files, projects, workspaces
 from csmd.store.projects import Moved
 from csmd.store.sqlite import Rows
 from csmd.store.workspaces import ProjectSummary
-from csmd.tools.registry import Json, Tool, ToolContext
+from csmd.tools.registry import Json, ToolContext, Tools
+
+TOOLS = Tools()
 
 NAME_LIMIT = 60
 
@@ -27,7 +29,9 @@ class _Rehearsed(Exception):
         self.moved = moved
 
 
+@TOOLS.add("csm_project_list")
 def _list(ctx: ToolContext, rows: Rows) -> Json:
+    """List projects and workspaces."""
     walled = workspaces.workspaces_listed(rows)
     return {
         "projects": [_project(row) for row in workspaces.listing(rows)],
@@ -47,9 +51,11 @@ def _project(row: ProjectSummary) -> Json:
     }
 
 
+@TOOLS.add("csm_project_alias", mutates=True)
 def _alias(
     ctx: ToolContext, rows: Rows, place: str, other: str = "", remove: bool = False, by_person: bool = False
 ) -> Json:  # fmt: skip
+    """Have a directory count to a project."""
     _need_person(by_person, f"csmd project alias {place}")
     found = project_identity.identified(_absolute(place))
 
@@ -75,9 +81,11 @@ def _alias(
     return ctx.store.write(write)
 
 
+@TOOLS.add("csm_project_merge", mutates=True)
 def _merge(
     ctx: ToolContext, rows: Rows, source: str, into: str, dry_run: bool = False, by_person: bool = False
 ) -> Json:  # fmt: skip
+    """Bring all of a project into another."""
     _need_person(by_person, f"csmd project merge {source} {into}")
 
     def write(writing: Rows) -> Moved:
@@ -94,9 +102,11 @@ def _merge(
     return _move(ctx, write, dry_run=dry_run)
 
 
+@TOOLS.add("csm_project_split", mutates=True)
 def _split(
     ctx: ToolContext, rows: Rows, whole: str, place: str, dry_run: bool = False, by_person: bool = False
 ) -> Json:  # fmt: skip
+    """Take a directory out of a project."""
     _need_person(by_person, f"csmd project split {whole} {place}")
     path = _absolute(place)
     directory = project_identity.identified(path).place
@@ -141,9 +151,11 @@ def _move(ctx: ToolContext, write: Callable[[Rows], Moved], *, dry_run: bool) ->
     return {**asdict(moved), "dry_run": dry_run}
 
 
+@TOOLS.add("csm_project_workspace", mutates=True)
 def _workspace(
     ctx: ToolContext, rows: Rows, name: str, places: str, remove: bool = False, by_person: bool = False
 ) -> Json:  # fmt: skip
+    """Put projects behind a wall, or take them out."""
     named = [place for place in places.split("\n") if place]
     _need_person(by_person, f"csmd project workspace {name} PATH...")
     if not name.strip() or len(name) > NAME_LIMIT or not name.isprintable():
@@ -222,12 +234,3 @@ def _find(rows: Rows, word: str, *, make_at: str = "") -> int:
     if into:
         raise BadInput(f"{live[0][1]} was merged into {workspaces.root_of(rows, into)}", hint="name that one")
     return live[0][0]
-
-
-TOOLS = (
-    Tool("csm_project_list", "List projects and workspaces", _list),
-    Tool("csm_project_alias", "Have a directory count to a project", _alias, mutates=True),
-    Tool("csm_project_merge", "Bring all of a project into another", _merge, mutates=True),
-    Tool("csm_project_split", "Take a directory out of a project", _split, mutates=True),
-    Tool("csm_project_workspace", "Put projects behind a wall, or take them out", _workspace, mutates=True),
-)

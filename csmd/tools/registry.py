@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from csmd import wire
 from csmd.config import Config
@@ -24,6 +24,7 @@ from csmd.store.core import Lane, Store
 from csmd.store.sqlite import Rows
 
 Json = dict[str, Any]
+F = TypeVar("F", bound=Callable[..., Any])
 Params = Mapping[str, Any]
 REQUIRED: Any = inspect.Parameter.empty
 TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool}
@@ -32,6 +33,8 @@ ASKING = "asking"
 #: Parameters that are paths.
 PATHS = ("project", "path", ASKING)
 QUERY_VECTOR_S = 8.0
+#: The projects that a question may see, None for all: a tool that takes this has the parameters `project` and `asking`.
+Places = list[int] | None
 
 
 class Job(Protocol):
@@ -113,20 +116,27 @@ class Tool:
     """Name -> (type, default), as `run` declares them."""
 
     def __post_init__(self) -> None:
-        given = list(inspect.signature(self.run).parameters.values())[2:]
-        # One that is named like a word of Python's ends in an underscore in the code.
-        found = {one.name.rstrip("_"): (TYPES[one.annotation], one.default) for one in given}
+        parameters: dict[str, tuple[type, Any]] = {}
+        for parameter in list(inspect.signature(self.run).parameters.values())[2:]:
+            if parameter.annotation == "Places":
+                parameters |= {"project": (str, ""), ASKING: (str, "")}
+            else:  # one that is named like a word of Python's ends in an underscore in the code
+                parameters[parameter.name.rstrip("_")] = (TYPES[parameter.annotation], parameter.default)
         if self.person:
-            found["by_person"] = (bool, False)
-        object.__setattr__(self, "parameters", found)
+            parameters["by_person"] = (bool, False)
+        object.__setattr__(self, "parameters", parameters)
 
     def answer(self, ctx: ToolContext, rows: Rows | None, params: Params) -> Generator[None, None, Any]:
         """Answers in steps (`rows` None for one without a lane); `params` are as `check` gives them."""
-        given = dict(params)
-        if self.person and not given.pop("by_person"):
-            need_person(False, self.person)
-        declared = inspect.signature(self.run).parameters
-        result = self.run(ctx, rows, **{name if name in declared else f"{name}_": given[name] for name in given})
+        if self.person:
+            need_person(params["by_person"], self.person)
+        arguments: Json = {}
+        for name, parameter in list(inspect.signature(self.run).parameters.items())[2:]:
+            if parameter.annotation == "Places" and rows is not None:
+                arguments[name] = places(rows, params["project"], params[ASKING])
+            else:
+                arguments[name] = params[name.rstrip("_")]
+        result = self.run(ctx, rows, **arguments)
         if isinstance(result, Generator):
             result = yield from result
         return result
@@ -157,6 +167,20 @@ class Tool:
         return value
 
 
+class Tools(list[Tool]):
+    """Tools that are declared by a decorator on their functions."""
+
+    def add(self, name: str, **how: Any) -> Callable[[F], F]:
+        """Makes a function a tool: its summary is the first sentence of the docstring, `how` as of Tool."""
+
+        def declare(run: F) -> F:
+            summary = (inspect.getdoc(run) or "").partition("\n")[0].removesuffix(".")
+            self.append(Tool(name, summary, run, **how))
+            return run
+
+        return declare
+
+
 def need_person(by_person: bool, what: str) -> None:
     """CsmdError unless a person asks."""
     if not by_person:
@@ -172,7 +196,7 @@ def resolve_id(typed: str, found: Sequence[str]) -> str:
     return found[0] if found else ""
 
 
-def places(rows: Rows, project: str, asking: str) -> list[int] | None:
+def places(rows: Rows, project: str, asking: str) -> Places:
     """The rows that a question may see; None for all."""
     return visibility.find_searchable_places(rows, project, asking=asking)
 

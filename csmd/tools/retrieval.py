@@ -20,7 +20,11 @@ from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools.present import as_json, find_session, lines_of
-from csmd.tools.registry import QUERY_VECTOR_S, Json, Tool, ToolContext, between, places
+from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between, places
+
+SEARCH = Tools()
+CONTEXT = Tools()
+RECEIPTS = Tools()
 
 T = TypeVar("T")
 KINDS = ("all", "memory", "turn", "session")
@@ -33,20 +37,21 @@ OF_MEMORIES: dict[str, tuple[str, ...]] = {
 }
 
 
+@SEARCH.add("csm_memory_search")
 def _search(
-    ctx: ToolContext, rows: Rows, query_: str, project: str = "", asking: str = "", limit: int = 10, kind: str = "all",
+    ctx: ToolContext, rows: Rows, query_: str, seen: Places = None, asking: str = "", limit: int = 10, kind: str = "all",
     explain: bool = False, since: str = "", until: str = "", gate: str = "", category: str = "", type_: str = "",
     session: str = "",
 ) -> Json:  # fmt: skip
+    """Search memories, conversations and session summaries."""
     if not any(map(str.isalnum, query_)):
         raise BadInput("there is nothing to search for", hint="give words to look for: csmd search retry policy")
     now, of_memories = ctx.here(), {"gate": gate, "category": category, "type": type_}
     kind = _kind(kind, of_memories)
     within = query.parse_limits(since, until, now=now)
-    wanted = places(rows, project, asking)
     ident = find_session(rows, session, asking).id if session else ""
     hits, degraded = results.find(
-        rows, query_, projects=wanted, kind=kind, limit=between(limit, MOST_HITS), now=now,
+        rows, query_, projects=seen, kind=kind, limit=between(limit, MOST_HITS), now=now,
         embed=ctx.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
         within=SearchFilter(since=within.since, until=within.until, session=ident, **of_memories),
     )  # fmt: skip
@@ -77,9 +82,6 @@ def hit_json(hit: Hit, *, explain: bool) -> Json:
     return {**row, "factors": hit.factors} if explain else row
 
 
-SEARCHING_TOOLS = (Tool("csm_memory_search", "Search memories, conversations and session summaries", _search),)
-
-
 #: What is told besides memories, by how its id begins; one of "" is of a checkpoint that was not stored yet.
 BESIDE_MEMORIES = {"": "checkpoint", "k": "checkpoint", "g": "goal"}
 #: Reasons of what a start is told that is no memory, but what a session came to.
@@ -93,13 +95,13 @@ UNSEEN = ("gone", "hidden")
 RECEIPT = "id session_id event at tokens"
 
 
-def _receipts(
-    ctx: ToolContext, rows: Rows, session: str = "", project: str = "", asking: str = "", limit: int = 20
-) -> Json:
-    wanted, ident = places(rows, project, asking), _session(rows, session)
+@RECEIPTS.add("csm_receipts")
+def _receipts(ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, limit: int = 20) -> Json:
+    """What was injected, when, into which session, and how much of it was used."""
+    ident = _session(rows, session)
     most = between(limit, MOST_RECEIPTS_LISTED)
-    found = receipts.listing(rows, projects=wanted, session_id=ident, limit=most) if ident is not None else []
-    week = receipts.usage_since(rows, ctx.before(WEEK_S), projects=wanted)
+    found = receipts.listing(rows, projects=seen, session_id=ident, limit=most) if ident is not None else []
+    week = receipts.usage_since(rows, ctx.before(WEEK_S), projects=seen)
     return {
         "receipts": [as_json(one.receipt, RECEIPT, items=one.items, judged=one.judged, used=one.used) for one in found],
         "week": asdict(week),
@@ -114,27 +116,28 @@ def _session(rows: Rows, typed: str) -> str | None:
     return found[0] if found else None
 
 
-def _show(
-    ctx: ToolContext, rows: Rows, id_: str = "", session: str = "", project: str = "", asking: str = "", limit: int = 5
-) -> Json:
-    seen = visibility.find_visible_places(rows, asking=asking)
-    if id_:
-        found = _only(receipts.by_prefix(rows, id_), id_, lambda one: one.id)
-    else:
-        ident = _session(rows, session)
-        if ident == "":
-            ident = receipts.last_session(rows, places(rows, project, asking))
-        found = receipts.of_session(rows, ident, limit=between(limit, RECEIPTS_AT_ONCE)) if ident else []
-    found = [one for one in found if seen is None or one.project_seq in seen]
-    if not found and (id_ or session):
+@RECEIPTS.add("csm_context_get")
+def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    """The whole text of what a session was told.
+
+    The whole text of what was shown cut: of a memory, an error, a turn, or all that one injection told.
+    """
+    ident, seen = id_.strip(), visibility.find_visible_places(rows, asking=asking)
+    found = thing(rows, ident, seen) if ident else {"state": "gone"}
+    if found["state"] in BESIDE_MEMORIES.values():
+        raise BadInput(f"{ident!r} is a {found['state']}", hint=f"`csmd {found['state']} list` shows them")
+    if found["state"] not in UNSEEN:
+        return {"id": ident, "items": [{"id": ident, **found}]}
+    told = _only(receipts.by_prefix(rows, ident), ident, lambda one: one.id) if ident else []
+    told = [one for one in told if seen is None or one.project_seq in seen]
+    if not told:
         raise BadInput(
-            f"nothing was injected as {id_!r}" if id_ else f"{session!r} was told nothing",
-            hint="`csmd session show ID` says what a session was told, `csmd tool csm_receipts` lists all",
+            f"nothing is kept as {ident!r}", hint="give the id of a memory, a turn or a receipt (`csmd receipts`)"
         )
+    items = receipts.items(rows, told[0])
     return {
-        "session_id": found[0].session_id if found else "",
-        "floor": ctx.config.settings.recall_floor,
-        "injections": [_receipt(rows, one, seen, marks=_marks(rows, one) if id_ else {}) for one in found],
+        "id": told[0].id,
+        "items": [{"id": item.id, **thing(rows, item.id, seen, reason=item.reason)} for item in items],
     }
 
 
@@ -209,38 +212,44 @@ def _turn_of(rows: Rows, ident: str) -> str:
     return found[0][1] if len({uuid.partition("/")[0] for _, uuid in found}) == 1 else ident
 
 
-def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
-    """The whole text of what was shown cut: of a memory, an error, a turn, or all that one injection told."""
-    ident, seen = id_.strip(), visibility.find_visible_places(rows, asking=asking)
-    found = thing(rows, ident, seen) if ident else {"state": "gone"}
-    if found["state"] in BESIDE_MEMORIES.values():
-        raise BadInput(f"{ident!r} is a {found['state']}", hint=f"`csmd {found['state']} list` shows them")
-    if found["state"] not in UNSEEN:
-        return {"id": ident, "items": [{"id": ident, **found}]}
-    told = _only(receipts.by_prefix(rows, ident), ident, lambda one: one.id) if ident else []
-    told = [one for one in told if seen is None or one.project_seq in seen]
-    if not told:
+@RECEIPTS.add("csm_receipt_show")
+def _show(
+    ctx: ToolContext,
+    rows: Rows,
+    id_: str = "",
+    session: str = "",
+    among: Places = None,
+    asking: str = "",
+    limit: int = 5,
+) -> Json:
+    """Show what a session was told, and why."""
+    seen = visibility.find_visible_places(rows, asking=asking)
+    if id_:
+        found = _only(receipts.by_prefix(rows, id_), id_, lambda one: one.id)
+    else:
+        ident = _session(rows, session)
+        if ident == "":
+            ident = receipts.last_session(rows, among)
+        found = receipts.of_session(rows, ident, limit=between(limit, RECEIPTS_AT_ONCE)) if ident else []
+    found = [one for one in found if seen is None or one.project_seq in seen]
+    if not found and (id_ or session):
         raise BadInput(
-            f"nothing is kept as {ident!r}", hint="give the id of a memory, a turn or a receipt (`csmd receipts`)"
+            f"nothing was injected as {id_!r}" if id_ else f"{session!r} was told nothing",
+            hint="`csmd session show ID` says what a session was told, `csmd tool csm_receipts` lists all",
         )
-    items = receipts.items(rows, told[0])
     return {
-        "id": told[0].id,
-        "items": [{"id": item.id, **thing(rows, item.id, seen, reason=item.reason)} for item in items],
+        "session_id": found[0].session_id if found else "",
+        "floor": ctx.config.settings.recall_floor,
+        "injections": [_receipt(rows, one, seen, marks=_marks(rows, one) if id_ else {}) for one in found],
     }
-
-
-RECEIPTS_TOOLS = (
-    Tool("csm_receipts", "What was injected, when, into which session, and how much of it was used", _receipts),
-    Tool("csm_context_get", "The whole text of what a session was told", _get),
-    Tool("csm_receipt_show", "Show what a session was told, and why", _show),
-)
 
 
 MOST_DAYS, MOST_NOTED = 90, 1000
 
 
+@RECEIPTS.add("csm_context_log")
 def _log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
+    """What was composed for sessions, and how often it came to nothing."""
     since = _since(ctx, days)
     found = [*_late(ctx.unwritten()[0], since), *activity.compositions_since(rows, since)]
     events = {
@@ -260,7 +269,9 @@ def _composed(found: Sequence[Composition]) -> Json:
     }
 
 
+@RECEIPTS.add("csm_recall_report")
 def _report(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
+    """How often something was looked for and not found."""
     since = _since(ctx, days)
     found = [*_late(ctx.unwritten()[1], since), *activity.lookups_since(rows, since)]
     kinds = {
@@ -294,12 +305,6 @@ def _since(ctx: ToolContext, days: int) -> str:
     return ctx.before(between(days, MOST_DAYS) * 86_400)
 
 
-NOTED_TOOLS = (
-    Tool("csm_context_log", "What was composed for sessions, and how often it came to nothing", _log),
-    Tool("csm_recall_report", "How often something was looked for and not found", _report),
-)
-
-
 MOST_FILLED = 50
 #: A session without a turn for this long is nobody's any more.
 LIVE_S = 3600
@@ -317,33 +322,9 @@ def live_sessions(rows: Rows, *, since: str, limit: int, among: list[int] | None
     return found
 
 
-def _filling(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> Json:
-    settings, seen = ctx.config.settings, places(rows, project, asking)
-    most, begins = settings.recall_max_tokens, [0.0, *(one.below for one in compose.POLICY.values())]
-    return {
-        "sessions": [
-            {**one, "recall_tokens": compose.POLICY[one["bracket"]].recall_tokens(most)}
-            for one in live_sessions(rows, since=ctx.before(LIVE_S), limit=MOST_FILLED, among=seen)
-        ],
-        "brackets": [
-            {
-                "bracket": name, "from_percent": round(100 * begin), "recall_tokens": policy.recall_tokens(most),
-                "restored_tokens": policy.restored_tokens(settings.brief_max_tokens),
-            }
-            for (name, policy), begin in zip(compose.POLICY.items(), begins, strict=False)
-        ],
-    }  # fmt: skip
-
-
-FILLING_TOOLS = (
-    Tool(
-        "csm_context_status", "How full the contexts of live sessions are, and how much is added to each", _filling,
-        lane="status",
-    ),
-)  # fmt: skip
-
-
+@CONTEXT.add("csm_context_build")
 def _build(ctx: ToolContext, rows: Rows, project: str, asking: str = "", mode: str = "host") -> Json:
+    """The instructions a session there is given."""
     if mode not in ("host", "seed"):
         raise BadInput(f"mode is host or seed, not {mode!r}")
     place = instruction_files.place_of(_directory(rows, project, asking), instruction_files.user_of(ctx.config))
@@ -370,19 +351,43 @@ def _build(ctx: ToolContext, rows: Rows, project: str, asking: str = "", mode: s
     }
 
 
+@CONTEXT.add("csm_memdir_scan")
+def _scan(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
+    """The files of the assistant's own memory."""
+    folder = _memory_folder(ctx, rows, project, asking)
+    return {"folder": str(folder), "files": [asdict(memo) for memo in instruction_files.scan(folder)]}
+
+
 def _memory_folder(ctx: ToolContext, rows: Rows, project: str, asking: str) -> Path:
     user = instruction_files.user_of(ctx.config)
     return instruction_files.memory_folder(_directory(rows, project, asking), user)
 
 
-def _scan(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
-    folder = _memory_folder(ctx, rows, project, asking)
-    return {"folder": str(folder), "files": [asdict(memo) for memo in instruction_files.scan(folder)]}
-
-
+@CONTEXT.add("csm_memdir_load")
 def _load(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
+    """One file of the assistant's own memory."""
     folder = _memory_folder(ctx, rows, project, asking)
     return {"folder": str(folder), "file": file, "text": instruction_files.load_memo(folder, file)}
+
+
+@CONTEXT.add("csm_context_status", lane="status")
+def _filling(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
+    """How full the contexts of live sessions are, and how much is added to each."""
+    settings = ctx.config.settings
+    most, begins = settings.recall_max_tokens, [0.0, *(one.below for one in compose.POLICY.values())]
+    return {
+        "sessions": [
+            {**one, "recall_tokens": compose.POLICY[one["bracket"]].recall_tokens(most)}
+            for one in live_sessions(rows, since=ctx.before(LIVE_S), limit=MOST_FILLED, among=seen)
+        ],
+        "brackets": [
+            {
+                "bracket": name, "from_percent": round(100 * begin), "recall_tokens": policy.recall_tokens(most),
+                "restored_tokens": policy.restored_tokens(settings.brief_max_tokens),
+            }
+            for (name, policy), begin in zip(compose.POLICY.items(), begins, strict=False)
+        ],
+    }  # fmt: skip
 
 
 def _directory(rows: Rows, project: str, asking: str) -> str:
@@ -390,10 +395,3 @@ def _directory(rows: Rows, project: str, asking: str) -> str:
         raise BadInput(f"{project}: there is no such directory", hint="name one that is on this machine")
     places(rows, project, asking)  # a wall holds for files as well
     return project
-
-
-INSTRUCTIONS_TOOLS = (
-    Tool("csm_context_build", "The instructions a session there is given", _build),
-    Tool("csm_memdir_scan", "The files of the assistant's own memory", _scan),
-    Tool("csm_memdir_load", "One file of the assistant's own memory", _load),
-)

@@ -24,14 +24,19 @@ from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display
 from csmd.tools.memories import refuse_where_left_out
 from csmd.tools.present import as_json, find_session, roots, turns_around, worded
-from csmd.tools.registry import Json, Tool, ToolContext, between, places, resolve_id
+from csmd.tools.registry import Json, Places, ToolContext, Tools, between, places, resolve_id
+
+SESSIONS = Tools()
+CHECKPOINTS = Tools()
 
 SESSION = "id project title about turns started_at last_at transcript"
 MOST = 1000
 
 
-def _list(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", limit: int = 20) -> Json:
-    found = sessions.listing(rows, projects=places(rows, project, asking), limit=between(limit, MOST))
+@SESSIONS.add("csm_session_list")
+def _list(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 20) -> Json:
+    """List sessions, the latest first."""
+    found = sessions.listing(rows, projects=seen, limit=between(limit, MOST))
     return {"sessions": [_session(session) for session in found]}
 
 
@@ -47,7 +52,9 @@ def transcript_state(path: str) -> str:
     return "there" if Path(path).exists() else "gone"
 
 
+@SESSIONS.add("csm_session_show")
 def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    """Show what is known of a session."""
     session = find_session(rows, id_, asking)
     seen = visibility.find_visible_places(rows, asking=asking)  # a session that wandered was behind a wall for a while
     statements = sessions.statements(rows, session.seq, projects=seen)
@@ -84,12 +91,29 @@ def _usage(rows: Rows, session: Session) -> Json:
     }
 
 
+@SESSIONS.add("csm_session_transcript")
+def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    """The conversation of a session."""
+    session = find_session(rows, id_, asking)
+    turns = _conversation(rows, session, asking)
+    names = "uuid kind at text tool=tool_name dropped_bytes=dropped"
+    return {**_session(session), "conversation": [as_json(turn, names) for turn in turns]}
+
+
+@SESSIONS.add("csm_context_rollover")
 def _rollover(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    """The tokens that a session took, and csmd's share."""
     session = find_session(rows, id_, asking)
     return as_json(session, "id project last_at", **_usage(rows, session))
 
 
+def _conversation(rows: Rows, session: Session, asking: str) -> list[SaidTurn]:
+    return sessions.conversation(rows, session.seq, projects=visibility.find_visible_places(rows, asking=asking))
+
+
+@SESSIONS.add("csm_turn_show")
 def _turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    """Show one turn."""
     found = search.turns_like(rows, id_) if id_ else []
     lines = {uuid.partition("/")[0] for _, uuid in found}  # a line with several parts is one to who types its beginning
     if len(lines) > 1 and id_ not in lines:
@@ -107,18 +131,9 @@ def _turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     )  # fmt: skip
 
 
-def _conversation(rows: Rows, session: Session, asking: str) -> list[SaidTurn]:
-    return sessions.conversation(rows, session.seq, projects=visibility.find_visible_places(rows, asking=asking))
-
-
-def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
-    session = find_session(rows, id_, asking)
-    turns = _conversation(rows, session, asking)
-    names = "uuid kind at text tool=tool_name dropped_bytes=dropped"
-    return {**_session(session), "conversation": [as_json(turn, names) for turn in turns]}
-
-
+@SESSIONS.add("csm_session_export")
 def _export(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    """A transcript that the assistant resumes."""
     session = find_session(rows, id_, asking)
     if session.parent:
         raise CsmdError(
@@ -143,39 +158,37 @@ def _export(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     }
 
 
-SESSIONS_TOOLS = (
-    Tool("csm_session_list", "List sessions, the latest first", _list),
-    Tool("csm_session_show", "Show what is known of a session", _show),
-    Tool("csm_session_transcript", "The conversation of a session", _transcript),
-    Tool("csm_context_rollover", "The tokens that a session took, and csmd's share", _rollover),
-    Tool("csm_turn_show", "Show one turn", _turn),
-    Tool("csm_session_export", "A transcript that the assistant resumes", _export),
-)
-
-
 # --- csmd's own session files
 
 
+@SESSIONS.add("csm_session_write_user", mutates=True)
 def _write_user(
     ctx: ToolContext, rows: Rows, id_: str, text: str, project: str = "", asking: str = "", parent: str = "",
     by_person: bool = False,
 ) -> Json:  # fmt: skip
+    """Write what the user says into a session of csmd's own."""
     return _append(ctx, rows, id_, asking, "user", text, project=project, parent=parent, by_person=by_person)
 
 
+@SESSIONS.add("csm_session_write_assistant", mutates=True)
 def _write_assistant(
     ctx: ToolContext, rows: Rows, id_: str, text: str, project: str = "", asking: str = "", parent: str = ""
 ) -> Json:
+    """Write what the assistant says into one."""
     return _append(ctx, rows, id_, asking, "assistant", text, project=project, parent=parent)
 
 
+@SESSIONS.add("csm_session_write_system", mutates=True)
 def _write_system(
     ctx: ToolContext, rows: Rows, id_: str, text: str, project: str = "", asking: str = "", parent: str = ""
 ) -> Json:
+    """Write a remark of neither into one."""
     return _append(ctx, rows, id_, asking, "system", text, project=project, parent=parent)
 
 
+@SESSIONS.add("csm_session_write_summary", mutates=True)
 def _summarise(ctx: ToolContext, rows: Rows, id_: str, text: str, replaces: str = "", asking: str = "") -> Json:
+    """Let a summary stand for messages of one."""
     known = _loaded(ctx, rows, id_, asking)
     names = replaces.replace(",", " ").split() or [message.uuid for message in known.messages]
     if not names:
@@ -184,7 +197,9 @@ def _summarise(ctx: ToolContext, rows: Rows, id_: str, text: str, replaces: str 
     return _append(ctx, rows, id_, asking, "summary", text, names=names)
 
 
+@SESSIONS.add("csm_session_tombstone", mutates=True)
 def _tombstone(ctx: ToolContext, rows: Rows, id_: str, uuid: str, asking: str = "") -> Json:
+    """Withdraw a message of one."""
     _must_have(_loaded(ctx, rows, id_, asking), [uuid], id_)
     return {**_append(ctx, rows, id_, asking, "tombstone", "", names=[uuid]), "tombstoned": uuid}
 
@@ -255,26 +270,19 @@ def _loaded(ctx: ToolContext, rows: Rows, ident: str, asking: str, *, texts: boo
     return own.load(lines, session=ident, key=ctx.store.hash_key, texts=texts)
 
 
+@SESSIONS.add("csm_session_load")
 def _load(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    """The messages of one, without what was withdrawn."""
     if _file(ctx, rows, id_, asking) is None:
         raise _no_file(id_)
     return {"id": id_, **asdict(_loaded(ctx, rows, id_, asking, texts=True))}
 
 
+@SESSIONS.add("csm_session_path")
 def _where(ctx: ToolContext, rows: Rows, id_: str, project: str = "", asking: str = "") -> Json:
+    """Where the file of one is, or would be."""
     path = _path(ctx, rows, id_, project, asking)
     return {"id": id_, "path": str(path), "exists": path.is_file()}
-
-
-SESSION_FILES_TOOLS = (
-    Tool("csm_session_write_user", "Write what the user says into a session of csmd's own", _write_user, mutates=True),
-    Tool("csm_session_write_assistant", "Write what the assistant says into one", _write_assistant, mutates=True),
-    Tool("csm_session_write_system", "Write a remark of neither into one", _write_system, mutates=True),
-    Tool("csm_session_write_summary", "Let a summary stand for messages of one", _summarise, mutates=True),
-    Tool("csm_session_tombstone", "Withdraw a message of one", _tombstone, mutates=True),
-    Tool("csm_session_load", "The messages of one, without what was withdrawn", _load),
-    Tool("csm_session_path", "Where the file of one is, or would be", _where),
-)
 
 
 # --- checkpoints
@@ -285,9 +293,11 @@ CHECKPOINT = (
 )  # fmt: skip
 
 
+@CHECKPOINTS.add("csm_checkpoint_create", mutates=True)
 def _create(
     ctx: ToolContext, rows: Rows, session: str = "", project: str = "", asking: str = "", note: str = ""
 ) -> Json:  # fmt: skip
+    """Keep what a session stands at, now."""
     found, key = _latest_session(rows, session, project, asking), ctx.store.hash_key
     note = display.cut(display.squeeze(redact(note, Counter())), NOTE_CHARACTERS)
     note = clean(note, tombstones.marks(rows, key))[0]
@@ -316,16 +326,19 @@ def _latest_session(rows: Rows, named: str, project: str, asking: str) -> Sessio
     return found[0]
 
 
+@CHECKPOINTS.add("csm_checkpoint_list")
 def _checkpoints(
-    ctx: ToolContext, rows: Rows, session: str = "", project: str = "", asking: str = "", limit: int = 20
+    ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", limit: int = 20
 ) -> Json:
+    """List checkpoints, the latest first."""
     ident = find_session(rows, session, asking).id if session else ""
-    wanted = places(rows, project, asking)
-    found = checkpoints.listing(rows, projects=wanted, session_id=ident, limit=between(limit, MOST))
+    found = checkpoints.listing(rows, projects=seen, session_id=ident, limit=between(limit, MOST))
     return {"checkpoints": [_summary(rows, row, ctx.store.hash_key) for row in found]}
 
 
+@CHECKPOINTS.add("csm_checkpoint_show")
 def _checkpoint_show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", raw: bool = False) -> Json:
+    """Show a checkpoint, with the turns that it captured."""
     row = _find_checkpoint(rows, id_, asking)
     shown = _checkpoint(rows, row, ctx.store.hash_key)
     if raw:
@@ -334,7 +347,9 @@ def _checkpoint_show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", r
     return shown
 
 
+@CHECKPOINTS.add("csm_checkpoint_restore", mutates=True)
 def _restore(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", session: str = "") -> Json:
+    """Have the next session told what a checkpoint holds."""
     row, now = _find_checkpoint(rows, id_, asking), ctx.now()
     named = find_session(rows, session, asking) if session else None
     if named is not None and named.project_seq != row.project_seq:  # a wall may stand between the two
@@ -373,20 +388,14 @@ def _checkpoint(rows: Rows, row: Row, key: bytes) -> Json:
     }
 
 
-CHECKPOINTS_TOOLS = (
-    Tool("csm_checkpoint_create", "Keep what a session stands at, now", _create, mutates=True),
-    Tool("csm_checkpoint_list", "List checkpoints, the latest first", _checkpoints),
-    Tool("csm_checkpoint_show", "Show a checkpoint, with the turns that it captured", _checkpoint_show),
-    Tool("csm_checkpoint_restore", "Have the next session told what a checkpoint holds", _restore, mutates=True),
-)
-
-
 # --- goals
 
 
+@CHECKPOINTS.add("csm_goal_set", mutates=True)
 def _set_goal(
     ctx: ToolContext, rows: Rows, text: str, project: str = "", asking: str = "", session: str = "", by_person: bool = False
 ) -> Json:  # fmt: skip
+    """Declare what a project or a session is for."""
     body, key, now = worded(text), ctx.store.hash_key, ctx.now()
     if not by_person:
         refuse_where_left_out(ctx, project, asking)
@@ -415,12 +424,16 @@ def _set_goal(
     return {**_goal(made, {**roots(rows), **fresh}), "new": new}
 
 
-def _goals(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", done: bool = False) -> Json:
-    root_of, found = roots(rows), checkpoints.goal_list(rows, projects=places(rows, project, asking), done=done)
+@CHECKPOINTS.add("csm_goal_list")
+def _goals(ctx: ToolContext, rows: Rows, seen: Places = None, done: bool = False) -> Json:
+    """List goals, the latest first."""
+    root_of, found = roots(rows), checkpoints.goal_list(rows, projects=seen, done=done)
     return {"goals": [_goal(one, root_of) for one in found]}
 
 
+@CHECKPOINTS.add("csm_goal_done", mutates=True)
 def _finish_goal(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False) -> Json:
+    """Note that a goal is done."""
     found = [
         one for one in checkpoints.goals_like(rows, id_) if visibility.is_visible(rows, one.project_seq, asking=asking)
     ]
@@ -441,10 +454,3 @@ def _finish_goal(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_pe
 def _goal(goal: Goal, root_of: dict[int, str]) -> Json:
     names = "id text authority project session_id created_at done_at"
     return as_json(goal, names, project=root_of.get(goal.project_seq, ""))
-
-
-GOALS_TOOLS = (
-    Tool("csm_goal_set", "Declare what a project or a session is for", _set_goal, mutates=True),
-    Tool("csm_goal_list", "List goals, the latest first", _goals),
-    Tool("csm_goal_done", "Note that a goal is done", _finish_goal, mutates=True),
-)
