@@ -82,5 +82,7 @@ def parts(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
     for server in made.servers:
         server.stop()
         server.join(30)
+    made.background.tasks.close()
+    made.background.dreaming.close()
     embedder.close()
     store.close()

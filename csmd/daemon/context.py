@@ -285,7 +285,7 @@ class Backlog:
         """Takes a transcript off the list: it is read."""
         self._left.pop(path, None)
 
-    def shown(self) -> dict[str, Any] | None:
+    def describe(self) -> dict[str, Any] | None:
         """What `csmd status` says; None when nothing worth telling is left. `eta_s` is None until it can be told."""
         left = len({session for session, _ in self._left.values()})
         size = sum(file.size for _, file in self._left.values())

@@ -25,7 +25,7 @@ from csmd.config import boot_id
 from csmd.daemon import housekeeping, reading
 from csmd.daemon.context import Context, Task, Work, carry_out, iso, local_time, now_iso
 from csmd.dream import daily, gates, page_edits, page_files, reselection, steps, undo
-from csmd.dream.gates import Chosen, Holder, Seen, Verdict
+from csmd.dream.gates import Holder, Seen, Verdict
 from csmd.errors import ConfigError, CsmdError, StoreError
 from csmd.exclusions import Pauses
 from csmd.privacy.redaction import redact
@@ -308,7 +308,7 @@ HINT = "`csmd dream status` says who dreams"
 class Dreaming:
     """Owns the dream and its lock; the background thread steps it, others order one.
 
-    A dream is ordered (a task), then under way (its batches), then none again.
+    Its task is there from the order until the dream has ended, its batches from the first of them on.
     """
 
     def __init__(self, context: Context, pages: PageReader) -> None:
@@ -355,12 +355,12 @@ class Dreaming:
         With `confirmed` a person has agreed to what it does.
         """
         with self._ordering:
-            self._is_awaited = awaited or (self._task is not None and self._is_awaited)
-            if self._task is None:
-                self._last_batch = time.monotonic()
-                self._task = Task(kind="dream", order={"why": why, "confirmed": confirmed})
-                self._context.list_task(self._task)
+            self._is_awaited = awaited or (self._is_awaited and self._task is not None)
             task = self._task
+            if task is None:
+                self._last_batch = time.monotonic()
+                self._task = task = Task(kind="dream", order={"why": why, "confirmed": confirmed})
+                self._context.list_task(task)
         self._context.poke()
         return task
 
@@ -601,18 +601,10 @@ class Dreaming:
         )
 
     def _ask_gates(self, seen: Seen, at: float) -> Verdict:
-        settings, now = self._context.config.settings, datetime.now(UTC)
-        chosen = Chosen(
-            on=settings.stages_dream, every_h=settings.dream_every_h, sessions=settings.dream_sessions,
-            quiet_min=settings.dream_quiet_min, on_battery=settings.dream_on_battery,
-        )  # fmt: skip
-        return gates.ask_gates(
-            chosen,
-            replace(
-                seen, now=now, calm_s=max(at - self._context.heard_at, 0.0), load=machine.load_per_core(),
-                on_mains=machine.on_mains(), holder=self._holder(now),
-            ),
-        )  # fmt: skip
+        now, calm_s = datetime.now(UTC), max(at - self._context.heard_at, 0.0)
+        load, on_mains = machine.load_per_core(), machine.on_mains()
+        seen = replace(seen, now=now, calm_s=calm_s, load=load, on_mains=on_mains, holder=self._holder(now))
+        return gates.ask_gates(self._context.config.settings, seen)
 
     def _holder(self, now: datetime) -> str:
         """Why the lock cannot be had, in words, "" where it can: somebody has it, or its file is not one's own."""

@@ -22,6 +22,8 @@ from csmd.tools.operations import backups
 
 log = logging.getLogger(__name__)
 
+MB = 1_000_000
+#: A project that had a session within this is swept.
 RECENT_DAYS = 30
 #: More projects than anybody works on in a month; each is some twenty small files.
 MOST_PROJECTS = 200
@@ -129,6 +131,8 @@ class InstructionRefresh:
         return self._context.guard("instructions", read, about=root) or 0
 
 
+# --- backups
+
 #: How often the daemon looks whether a backup is due, and tries again one that failed.
 LOOK_S = 600.0
 
@@ -136,7 +140,7 @@ LOOK_S = 600.0
 def daily_backup(context: Context) -> bool:
     """Makes the backup that is due, if one is; StoreError when the disk has no room for it."""
     database, hours = context.config.paths.database, context.config.settings.backup_every_h
-    if not hours or not _is_due(context, database, hours):
+    if not hours or not _is_backup_due(context, database, hours):
         return False
     if not backup.has_room(database):
         raise StoreError(
@@ -158,22 +162,19 @@ def make_backup(context: Context, target: Path | None) -> dict[str, Any]:
     return {"path": str(made.path), "bytes": made.bytes, "counts": made.counts, "removed": removed}
 
 
-def _is_due(context: Context, database: Path, hours: int) -> bool:
+def _is_backup_due(context: Context, database: Path, hours: int) -> bool:
+    """Whether the database has changed and the newest backup, or the database where there is none, is old enough."""
     newest = next(iter(backup.listed(database)), None)
     if newest is None:
         since = context.store.read(activity.created_at)
-        begun = datetime.fromisoformat(since) if since else datetime.now(UTC)
+        made_at = datetime.fromisoformat(since) if since else datetime.now(UTC)
     else:
-        begun = backup.made_at(newest) or datetime.fromtimestamp(0, UTC)
-        if _changed_at(database) <= newest.stat().st_mtime:
+        made_at = backup.made_at(newest) or datetime.fromtimestamp(0, UTC)
+        written = (database, database.with_name(f"{database.name}-wal"))
+        if max(path.stat().st_mtime for path in written if path.exists()) <= newest.stat().st_mtime:
             return False
     # A clock that was set back must not put the next one off for ever.
-    return not 0 <= (datetime.now(UTC) - begun).total_seconds() < hours * 3600
-
-
-def _changed_at(database: Path) -> float:
-    log = database.with_name(f"{database.name}-wal")
-    return max(path.stat().st_mtime for path in (database, log) if path.exists())
+    return not 0 <= (datetime.now(UTC) - made_at).total_seconds() < hours * 3600
 
 
 def describe_backups(database: Path) -> dict[str, Any]:
@@ -186,8 +187,9 @@ def describe_backups(database: Path) -> dict[str, Any]:
     }
 
 
-MB = 1_000_000
-#: A marker of `csmd doctor` that is as old was left by one that was killed.
+# --- retention and growth
+
+#: A marker of `csmd doctor` that is this old was left by one that was killed.
 PROBE_S = 600
 #: How often it is looked whether something is due; a start is for catching up.
 RETENTION_S = 900.0
@@ -197,25 +199,31 @@ BATCH_TURNS = 100
 
 def drop_expired(store: Store, settings: Settings, *, now: datetime) -> bool:
     """Drops one batch of what is too old or too much at `now`; whether there was any."""
-    days = settings.storage_tool_output_days
-    limit = settings.storage_max_mb * MB
+
+    def before(days: int) -> str:
+        return iso(now - timedelta(days=days))
 
     def write(rows: Rows) -> int:
         events.remove_probe(rows, before=iso(now - timedelta(seconds=PROBE_S)))
-        before = iso(now - timedelta(days=days))
-        dropped = turns.drop_old_output(rows, before=before, days=days, limit=BATCH_TURNS) if days else 0
-        if not dropped and (kept_days := settings.checkpoint_keep_days):
-            dropped = checkpoints.drop_old(rows, before=iso(now - timedelta(days=kept_days)), limit=BATCH_TURNS)
-        if not dropped and turns.room_used(rows, limit=limit).is_over:
+        dropped = 0
+        if days := settings.storage_tool_output_days:
+            dropped = turns.drop_old_output(rows, before=before(days), days=days, limit=BATCH_TURNS)
+        if not dropped and (days := settings.checkpoint_keep_days):
+            dropped = checkpoints.drop_old(rows, before=before(days), limit=BATCH_TURNS)
+        if not dropped and _room(rows, settings).is_over:
             dropped = turns.drop_oldest_output(rows, limit=BATCH_TURNS)
         return dropped
 
     return store.write(write) > 0
 
 
+def _room(rows: Rows, settings: Settings) -> turns.Room:
+    return turns.room_used(rows, limit=settings.storage_max_mb * MB)
+
+
 def retention_figures(rows: Rows, settings: Settings, counters: dict[str, int]) -> dict[str, Any]:
     """What `csmd status` says of the room that is used; sizes in bytes, a limit of 0 is none."""
-    room = turns.room_used(rows, limit=settings.storage_max_mb * MB)
+    room = _room(rows, settings)
     return {
         "used_bytes": room.used,
         "limit_bytes": room.limit,
@@ -227,20 +235,21 @@ def retention_figures(rows: Rows, settings: Settings, counters: dict[str, int]) 
 
 def retention_warnings(rows: Rows, settings: Settings) -> list[str]:
     """What the user should know before, or because, tool output goes for want of room."""
-    room = turns.room_used(rows, limit=settings.storage_max_mb * MB)
+    room = _room(rows, settings)
     if not room.is_short:
         return []
-    said = f"storage: {room.used / MB:.0f} MB of storage.max_mb {settings.storage_max_mb}"
     if not turns.is_any_output_left(rows):
-        return [f"{said}; all tool output is dropped, conversation is kept: raise storage.max_mb"]
-    return [
-        f"{said}; {'the oldest tool output is being dropped' if room.is_over else 'beyond it the oldest tool output is dropped'}"
-    ]
+        what = "all tool output is dropped, conversation is kept: raise storage.max_mb"
+    elif room.is_over:
+        what = "the oldest tool output is being dropped"
+    else:
+        what = "beyond it the oldest tool output is dropped"
+    return [f"storage: {room.used / MB:.0f} MB of storage.max_mb {settings.storage_max_mb}; {what}"]
 
 
 #: How often it is looked whether a day has begun.
 GROWTH_EVERY_S = 900.0
-#: The days that growth is told of.
+#: Growth is the average over this many days at most.
 LAST_DAYS = 14
 
 
@@ -263,7 +272,9 @@ def daily_growth(noted: list[tuple[str, int]], *, used: int, today: date) -> dic
     return {"bytes_per_day": None, "days": 0}
 
 
-#: How often what was looked up is written down.
+# --- the hourly line
+
+#: How often the log of lookups is written to the store.
 NOTES_S = 60.0
 HOUR_S = 3600.0
 #: What an hour's line tells, in this order: a count or counter, one of it, what of it.
@@ -275,24 +286,25 @@ HOURLY = (
 
 
 class Hourly:
-    """Owns the numbers of an hour ago."""
+    """Owns the numbers of an hour ago; the background thread logs what has come since."""
 
     def __init__(self) -> None:
         self._next = 0.0
         self._since = ""
-        self._then: Mapping[str, int] | None = None
+        self._counts: Mapping[str, int] | None = None
 
     def step(self, store: Store, now: float) -> bool:
         """Writes the line that is due at the monotonic time `now`; whether there was one."""
         if now < self._next:
             return False
         self._next = now + HOUR_S
-        found = store.read(lambda rows: {**activity.counters(rows), **activity.counts(rows)})
-        then, since, self._then, self._since = self._then, self._since, found, f"{datetime.now(UTC).astimezone():%H:%M}"
-        if then is None:
+        counts = store.read(lambda rows: {**activity.counters(rows), **activity.counts(rows)})
+        before, since = self._counts, self._since
+        self._counts, self._since = counts, f"{datetime.now(UTC).astimezone():%H:%M}"
+        if before is None:
             return False
-        more = {name: found.get(name, 0) - then.get(name, 0) for name, *_ in HOURLY}
-        parts = [amount(more[name], one) + of for name, one, of in HOURLY if more[name] > 0]
+        more = {name: counts.get(name, 0) - before.get(name, 0) for name, *_ in HOURLY}
+        parts = [amount(more[name], noun) + what for name, noun, what in HOURLY if more[name] > 0]
         if parts:
             log.info("since %s: %s", since, ", ".join(parts))
         return bool(parts)

@@ -13,6 +13,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,30 +49,26 @@ def repair(config: Config, *, dry_run: bool = False) -> dict[str, Any]:
     """
     database = config.paths.database
     with _workshop(config) as workshop:
-        if not database.exists() and not backup.listed(database) and not _beside(database, "-wal").exists():
+        if not database.exists() and not backup.listed(database) and not _with_suffix(database, "-wal").exists():
             return {"state": "none", "problems": []}
-        scratch = _copy(database, workshop / "old")
-        found = integrity.inspect(scratch)
+        new = _copy(database, workshop / "old")
+        found = integrity.inspect(new)
         if not found.problems:
             return {"state": "sound", "problems": []}
-        report: dict[str, Any] = {
-            "state": "indexes" if found.only_indexes else "rebuilt", "problems": found.problems, "dry_run": dry_run,
-        }  # fmt: skip
-        if found.only_indexes and integrity.mend_indexes(scratch):
-            new = scratch
-        else:
+        report: dict[str, Any] = {"state": "indexes", "problems": found.problems, "dry_run": dry_run}
+        if not (found.only_indexes and integrity.mend_indexes(new)):
             report["state"] = "rebuilt"
-            new = _rebuilt(config, scratch, workshop / "new", report, dry_run=dry_run)
+            new = _rebuild(config, new, workshop / "new", report, dry_run=dry_run)
         if not dry_run:
             aside = database.parent / f"damaged-{re.sub(r'[-:.]', '', now_iso())}"
             files.make_private(aside)
-            _swap(new, database, {suffix: aside / f"{database.name}{suffix}" for suffix in SUFFIXES})
+            _swap(new, database, aside / database.name)
             report["set_aside"] = str(aside)
     return report
 
 
-def _rebuilt(config: Config, scratch: Path, workshop: Path, report: dict[str, Any], *, dry_run: bool) -> Path:
-    """A new database from the damaged one's copy, the newest sound backup and the transcripts."""
+def _rebuild(config: Config, scratch: Path, workshop: Path, report: dict[str, Any], *, dry_run: bool) -> Path:
+    """Makes a new database from the damaged one's copy, the newest sound backup and the transcripts."""
     files.make_private(workshop)
     new = workshop / "csmd.db"
     with ExitStack() as opened:
@@ -79,20 +76,19 @@ def _rebuilt(config: Config, scratch: Path, workshop: Path, report: dict[str, An
         readable = recovery.open_damaged(scratch, sound=sound) if scratch.is_file() else None
         damaged = Rows(opened.enter_context(closing(readable))) if readable else None
         copy = opened.enter_context(sqlite.opened(sound, readonly=True)) if sound else None
-        key, copys_key = recovery.key_of(damaged), recovery.key_of(copy)
-        if key and copys_key and key != copys_key:
+        key, key_of_copy = recovery.key_of(damaged), recovery.key_of(copy)
+        if key and key_of_copy and key != key_of_copy:
             copy = None  # of another database: its rows have nothing to do with these
-        key = key or (copys_key if copy else None)
+        key = key or (key_of_copy if copy else None)
         paths = _transcripts(config, [rows for rows in (damaged, copy) if rows])
         store = opened.enter_context(closing(Store(new, now=now_iso())))
         made = store.write(
             lambda rows: recovery.rebuild(rows, damaged=damaged, copy=copy, key=key, new_key=store.hash_key)
         )
-        before = store.read(activity.counts)
+        turns_before = store.read(activity.counts)["turns"]
         report.update(
-            backup=str(sound) if copy else "",
-            read=_few(made.rows), from_backup=_few(made.filled), stubs=made.stubs,
-            without_transcript=store.read(recovery.without_turn),
+            backup=str(sound) if copy else "", read=_most_important(made.rows), from_backup=_most_important(made.filled),
+            stubs=made.stubs, without_transcript=store.read(recovery.without_turn),
             lost=_lost(made, key_lost=key is None and damaged is not None) + ([] if damaged or copy else [NOTHING_READ]),
         )  # fmt: skip
     if dry_run:
@@ -100,21 +96,23 @@ def _rebuilt(config: Config, scratch: Path, workshop: Path, report: dict[str, An
         return new
     with closing(Store(new, now=now_iso())) as store:  # anew: its key is another one now
         last = store.read(search.last_turn)
-        for project, cwd in store.read(recovery.nameless_projects):
-            place = Places("").of(cwd)
-            store.write(lambda rows, seq=project, place=place: recovery.name_project(rows, seq, place))  # type: ignore[misc]
-        report["lost"] += _read_all(config, store, paths)
+        for project, directory in store.read(recovery.nameless_projects):
+            place = Places("").of(directory)
+            store.write(partial(recovery.name_project, seq=project, project=place))
+        if unread := _read_transcripts(config, store, paths):
+            report["lost"].append(f"{unread} transcripts could not be read")
         store.write(lambda rows: recovery.put_in_order(rows, new_after=last, hurt=made.hurt))
         store.write(recovery.leave_stubs)
         report["forgotten_again"] = store.write(lambda rows: recovery.keep_forgotten(rows, [], key=store.hash_key))
-        after = store.read(activity.counts)
-        report["from_transcripts"] = {"turns": after["turns"] - before["turns"], "files": len(paths)}
-        report["counts"] = after
+        counts = store.read(activity.counts)
+        report["from_transcripts"] = {"turns": counts["turns"] - turns_before, "files": len(paths)}
+        report["counts"] = counts
         _finish(store)
     return new
 
 
-def _few(rows: dict[str, int]) -> dict[str, int]:
+def _most_important(rows: dict[str, int]) -> dict[str, int]:
+    """Of rows counted by table those that people are told of."""
     return {name: rows.get(name, 0) for name in ("turns", "memories", "statements", "tombstones", "sessions")}
 
 
@@ -126,9 +124,8 @@ def _lost(made: recovery.Salvaged, *, key_lost: bool) -> list[str]:
         if number > made.filled.get(table, 0)
     ]
     if key_lost:
-        lost.append(
-            f"the key of the hashes: {made.tombstones_lost} tombstones of what was forgotten are no longer known"
-        )
+        unknown = f"{made.tombstones_lost} tombstones of what was forgotten are no longer known"
+        lost.append(f"the key of the hashes: {unknown}")
     return lost
 
 
@@ -139,16 +136,15 @@ def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
     return list(dict.fromkeys([*listed, *(path for path in known if path.is_file())]))
 
 
-def _read_all(config: Config, store: Store, paths: list[Path]) -> list[str]:
-    """Takes in every transcript from its beginning; which could not be read, in words."""
-    troubled = 0
-    leave_out = context.excludes(config, PauseFile(config.paths.pauses))
+def _read_transcripts(config: Config, store: Store, paths: list[Path]) -> int:
+    """Takes in every transcript from its beginning; how many could not be read."""
+    leave_out, failed = context.excludes(config, PauseFile(config.paths.pauses)), 0
     for path in paths:
         try:
             reading.read(store, config, path, leave_out=leave_out)
         except OSError:
-            troubled += 1
-    return [f"{troubled} transcripts could not be read"] if troubled else []
+            failed += 1
+    return failed
 
 
 def restore(config: Config, source: str, *, dry_run: bool = False) -> dict[str, Any]:
@@ -171,19 +167,21 @@ def restore(config: Config, source: str, *, dry_run: bool = False) -> dict[str, 
             raise BadInput(f"{chosen} is no backup that can be used: {why}", hint="csmd backup list") from error
         tombstones, key = _forgotten(database, workshop)
         with closing(Store(new, now=now_iso())) as store:
-            same = key in (None, store.hash_key)
-            kept = tombstones if same else []
-            gone = store.write(lambda rows: recovery.keep_forgotten(rows, kept, key=store.hash_key))
+            lost = []
+            if key not in (None, store.hash_key):
+                lost = [f"{len(tombstones)} tombstones: the backup is of another database"]
+                tombstones = []
+            gone = store.write(partial(recovery.keep_forgotten, tombstones=tombstones, key=store.hash_key))
             store.cleanse()
             report = {
                 "from": str(chosen), "counts": store.read(activity.counts), "dry_run": dry_run,
-                "tombstones": len(tombstones) if same else 0, "forgotten_again": gone,
-                "lost": [] if same else [f"{len(tombstones)} tombstones: the backup is of another database"],
+                "tombstones": len(tombstones), "forgotten_again": gone, "lost": lost,
             }  # fmt: skip
             _finish(store)
         if not dry_run:
-            _swap(new, database, {suffix: database.with_name(f"{BEFORE_RESTORE}{suffix}") for suffix in SUFFIXES})
-            report["set_aside"] = str(database.with_name(BEFORE_RESTORE))
+            aside = database.with_name(BEFORE_RESTORE)
+            _swap(new, database, aside)
+            report["set_aside"] = str(aside)
     return report
 
 
@@ -222,7 +220,7 @@ def _workshop(config: Config) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _beside(database: Path, suffix: str) -> Path:
+def _with_suffix(database: Path, suffix: str) -> Path:
     return database.with_name(f"{database.name}{suffix}")
 
 
@@ -234,27 +232,27 @@ def _copy(database: Path, folder: Path) -> Path:
         target.mkdir()
         return target
     for suffix in ("", "-wal"):
-        with contextlib.suppress(FileNotFoundError), _beside(database, suffix).open("rb") as old:
-            descriptor = os.open(_beside(target, suffix), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with contextlib.suppress(FileNotFoundError), _with_suffix(database, suffix).open("rb") as old:
+            descriptor = os.open(_with_suffix(target, suffix), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as new:
                 shutil.copyfileobj(old, new, 1 << 20)
     return target
 
 
-def _swap(new: Path, database: Path, aside: dict[str, Path]) -> None:
-    """Sets the old files aside, log first: a new database must never meet the log of another."""
+def _swap(new: Path, database: Path, aside: Path) -> None:
+    """Renames the old files to `aside`, log first: a new database must never meet the log of another."""
     for suffix in reversed(SUFFIXES):
-        old = _beside(database, suffix)
-        aside[suffix].unlink(missing_ok=True)  # of an earlier time
+        old, target = _with_suffix(database, suffix), _with_suffix(aside, suffix)
+        target.unlink(missing_ok=True)  # of an earlier time
         if not old.exists():
             continue
         try:
             if suffix or old.is_dir():
-                old.replace(aside[suffix])
+                old.replace(target)
             else:
-                os.link(old, aside[suffix])  # under both names until the new one takes its place
+                os.link(old, target)  # under both names until the new one takes its place
         except OSError:
-            old.replace(aside[suffix])
+            old.replace(target)
     files.to_disk(new)
     new.replace(database)
     files.to_disk(database.parent)

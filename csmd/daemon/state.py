@@ -162,7 +162,7 @@ def status(
             for task in list(context.tasks.values())
             if task.state in ("waiting", "running") and task.kind != "dream"
         ],
-        "backfill": context.backlog.shown(),
+        "backfill": context.backlog.describe(),
         "watching": [str(root) for root in watch.roots],
         "storage": {
             "database_bytes": _size(database),

@@ -248,7 +248,7 @@ def _read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, A
         reading.fill_backlog(context, later)
         # In the background there are rests between: until it is under way, that is its pace.
         context.backlog.note(read=bytes_read, took_s=(time.monotonic() - began) * (1 + REST))
-        result["left"] = context.backlog.shown()
+        result["left"] = context.backlog.describe()
     return result, paths
 
 

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from csmd import wire
+from csmd.config import Settings
 from csmd.errors import BadInput
 from csmd.text.display import amount
 
@@ -18,17 +19,6 @@ MOST_LOAD = 0.7
 AGAIN = timedelta(hours=1)
 #: A clock that was put right by so little was not set back.
 SKEW = timedelta(hours=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """What the user chose: `dream.*` and the switch."""
-
-    on: bool = True
-    every_h: int = 24
-    sessions: int = 5
-    quiet_min: int = 15
-    on_battery: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,31 +87,31 @@ def counted_from(now: datetime, last_at: str, every_h: int) -> str:
     return last_at
 
 
-def ask_gates(chosen: Chosen, seen: Seen) -> Verdict:
-    """Asks every gate."""
-    return Verdict(tuple(Answer(name, *gate(chosen, seen)) for name, gate in GATES.items()))
+def ask_gates(settings: Settings, seen: Seen) -> Verdict:
+    """Asks every gate, by the user's `dream.*` settings and the switch `stages.dream`."""
+    return Verdict(tuple(Answer(name, *gate(settings, seen)) for name, gate in GATES.items()))
 
 
 # --- the gates
 
 
-def _switch(chosen: Chosen, _: Seen) -> tuple[bool, str]:
-    return chosen.on, "on" if chosen.on else "off (stages.dream)"
+def _switch(settings: Settings, _: Seen) -> tuple[bool, str]:
+    return settings.stages_dream, "on" if settings.stages_dream else "off (stages.dream)"
 
 
-def _time(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
+def _time(settings: Settings, seen: Seen) -> tuple[bool, str]:
     since = seen.last_at or seen.first_at
     past = seen.now - _when(since) if since else timedelta(0)
     if past < -SKEW:
         return True, "the clock was set back since the last dream"
-    if (left := timedelta(hours=chosen.every_h) - max(past, timedelta(0))) > timedelta(0):
+    if (left := timedelta(hours=settings.dream_every_h) - max(past, timedelta(0))) > timedelta(0):
         return _crowded(seen, f"{format_span(left, up=True)} to go")
     return True, f"{format_span(past)} since the {'last dream' if seen.last_at else 'first session'}"
 
 
-def _sessions(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
-    if seen.sessions < chosen.sessions:
-        return _crowded(seen, f"{seen.sessions} of {amount(chosen.sessions, 'session')}")
+def _sessions(settings: Settings, seen: Seen) -> tuple[bool, str]:
+    if seen.sessions < settings.dream_sessions:
+        return _crowded(seen, f"{seen.sessions} of {amount(settings.dream_sessions, 'session')}")
     return True, f"{seen.sessions} new session{'' if seen.sessions == 1 else 's'}"
 
 
@@ -132,11 +122,11 @@ def _crowded(seen: Seen, otherwise: str) -> tuple[bool, str]:
     return False, otherwise
 
 
-def _again(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
+def _again(settings: Settings, seen: Seen) -> tuple[bool, str]:
     """What went wrong, or was not wanted, is not done again at once."""
     for said, at, wait in (
         ("the last one failed", seen.failed_at, AGAIN),
-        ("the last one was undone", seen.undone_at, timedelta(hours=chosen.every_h)),
+        ("the last one was undone", seen.undone_at, timedelta(hours=settings.dream_every_h)),
     ):
         left = wait - (seen.now - _when(at)) if at else timedelta(0)
         if timedelta(0) < left <= wait + SKEW:  # beyond that the clock was set back
@@ -144,25 +134,25 @@ def _again(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
     return True, "nothing failed or was undone lately"
 
 
-def _quiet(chosen: Chosen, seen: Seen) -> tuple[bool, str]:
+def _quiet(settings: Settings, seen: Seen) -> tuple[bool, str]:
     past = (seen.now - _when(seen.last_turn)).total_seconds() if seen.last_turn else math.inf
     quiet_s = min(seen.calm_s, past if past >= 0 else math.inf)
     busy = []
-    if quiet_s < chosen.quiet_min * 60:
-        busy.append(f"{int(quiet_s // 60)} of {chosen.quiet_min} min quiet")
+    if quiet_s < settings.dream_quiet_min * 60:
+        busy.append(f"{int(quiet_s // 60)} of {settings.dream_quiet_min} min quiet")
     if seen.load is not None and seen.load > MOST_LOAD:
         busy.append(f"the machine is busy (load {seen.load:.1f} a core)")
-    if seen.on_mains is False and not chosen.on_battery:
+    if seen.on_mains is False and not settings.dream_on_battery:
         busy.append("on battery")
     return not busy, ", ".join(busy) or f"quiet for {format_span(timedelta(seconds=quiet_s))}"
 
 
-def _lock(_: Chosen, seen: Seen) -> tuple[bool, str]:
+def _lock(_: Settings, seen: Seen) -> tuple[bool, str]:
     return not seen.holder, seen.holder or "nobody dreams"
 
 
 #: Cheapest first: what is known without looking, what the store tells, what the machine tells, what lies on the disk.
-GATES: Mapping[str, Callable[[Chosen, Seen], tuple[bool, str]]] = {
+GATES: Mapping[str, Callable[[Settings, Seen], tuple[bool, str]]] = {
     "switch": _switch, "time": _time, "sessions": _sessions, "again": _again, "quiet": _quiet, "lock": _lock,
 }  # fmt: skip
 #: What people are told, and in which order: of an open verdict, of one that is not.

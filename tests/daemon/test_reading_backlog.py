@@ -144,11 +144,11 @@ def test_install_waits_for_each_projects_last_sessions_and_the_rest_follows(part
     assert sessions(parts) == {f"p{project}s{number}" for project in range(3) for number in range(2)}
     assert known(parts)["memories"] == 6, "what is in is distilled"
     assert (job.result["files"], job.result["left"]["sessions_left"]) == (6, 6)
-    shown = parts.background.context.backlog.shown()
+    shown = parts.background.context.backlog.describe()
     assert shown == job.result["left"] and shown["bytes_left"] > 0 and shown["eta_s"] is not None
     until_still(parts)
     assert (known(parts)["turns"], known(parts)["memories"]) == (turns, 12)
-    assert parts.background.context.backlog.shown() is None
+    assert parts.background.context.backlog.describe() is None
 
 
 def test_the_background_goes_newest_first_across_projects_and_is_counted(parts: Any) -> None:
@@ -157,12 +157,12 @@ def test_the_background_goes_newest_first_across_projects_and_is_counted(parts: 
     for _ in range(100):
         if not parts.background.step(START):
             break
-        shown = parts.background.context.backlog.shown()
+        shown = parts.background.context.backlog.describe()
         met.append((sorted(sessions(parts)), shown and (shown["sessions_left"], shown["sessions_done"])))
     assert met[0] == (["p0s0"], (7, 1))
     assert met[1] == (["p0s0", "p1s0"], (6, 2))
     assert met[2][0] == ["p0s0", "p0s1", "p1s0"]
-    assert parts.background.context.backlog.shown() is None and known(parts)["sessions"] == 8
+    assert parts.background.context.backlog.describe() is None and known(parts)["sessions"] == 8
 
 
 @pytest.mark.invariant("What happens now goes before the past; the background rests; half a session is not distilled")
@@ -174,7 +174,7 @@ def test_what_happens_now_goes_before_the_past(parts: Any) -> None:
     parts.background.hint(str(live))
     parts.background.step(START)
     assert "live" in sessions(parts) and len(sessions(parts)) <= 3
-    assert parts.background.context.backlog.shown()["sessions_left"] >= 17
+    assert parts.background.context.backlog.describe()["sessions_left"] >= 17
 
 
 def test_sync_takes_in_all_of_it_and_leaves_no_past_behind(parts: Any) -> None:

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from csmd.config import Settings
 from csmd.daemon.context import iso
 from csmd.dream import gates
 from csmd.dream import gates as holders
-from csmd.dream.gates import Chosen, Holder, Seen
+from csmd.dream.gates import Holder, Seen
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
@@ -33,8 +34,8 @@ OPEN = Seen(
 )
 
 
-def said(seen: Seen = OPEN, chosen: Chosen | None = None, **changed: Any) -> str:
-    return gates.ask_gates(chosen or Chosen(), replace(seen, **changed)).words
+def said(seen: Seen = OPEN, chosen: Settings | None = None, **changed: Any) -> str:
+    return gates.ask_gates(chosen or Settings(), replace(seen, **changed)).words
 
 
 @pytest.mark.invariant("Each dream gate keeps out by itself, and every reason is kept; no clock shuts one for good")
@@ -66,7 +67,7 @@ def test_each_gate_keeps_out_by_itself_and_says_why(changed: dict[str, Any], wor
 @pytest.mark.invariant("Each dream gate keeps out by itself, and every reason is kept; no clock shuts one for good")
 def test_every_reason_is_kept_also_behind_the_first_that_says_no() -> None:
     verdict = gates.ask_gates(
-        Chosen(on=False),
+        Settings(stages_dream=False),
         replace(OPEN, last_at=ago(hours=1), sessions=0, calm_s=0, holder="h (process 1) dreams already"),
     )
     assert [(answer.gate, answer.is_open) for answer in verdict.answers] == [
@@ -77,10 +78,12 @@ def test_every_reason_is_kept_also_behind_the_first_that_says_no() -> None:
 
 
 def test_what_the_user_chose_is_what_counts() -> None:
-    assert said(chosen=Chosen(every_h=48)) == "no, 18 h to go"
-    assert said(chosen=Chosen(sessions=8)) == "no, 7 of 8 sessions"
-    assert said(chosen=Chosen(every_h=0, sessions=0, quiet_min=0), sessions=0, calm_s=0.0).startswith("yes")
-    assert said(chosen=Chosen(on_battery=True), on_mains=False).startswith("yes")
+    assert said(chosen=Settings(dream_every_h=48)) == "no, 18 h to go"
+    assert said(chosen=Settings(dream_sessions=8)) == "no, 7 of 8 sessions"
+    assert said(
+        chosen=Settings(dream_every_h=0, dream_sessions=0, dream_quiet_min=0), sessions=0, calm_s=0.0
+    ).startswith("yes")
+    assert said(chosen=Settings(dream_on_battery=True), on_mains=False).startswith("yes")
 
 
 def test_a_crowded_tier_opens_time_and_sessions_but_neither_quiet_nor_lock() -> None:
