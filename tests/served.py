@@ -28,7 +28,8 @@ def forbidden() -> str:
         return "no systemd here"
     if os.getuid() != 0:
         return "only root can make the namespaces"
-    tried = subprocess.run([*UNSHARE, "mount", "-t", "cgroup2", "cgroup2", "/mnt"], capture_output=True, check=False)
+    mount = [*UNSHARE, "mount", "-t", "cgroup2", "cgroup2", "/mnt"]
+    tried = subprocess.run(mount, capture_output=True, check=False, timeout=LIMIT_S)
     return "" if tried.returncode == 0 else "this machine lets nobody mount in a namespace of its own"
 
 
@@ -62,7 +63,7 @@ class ServedMachine(Machine):
         """What a command inside says."""
         done = subprocess.run(
             ["nsenter", "--target", str(self.inside), "--mount", "--pid", "--", *words], cwd=self.project,
-            env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S * 2,
+            env=self.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S,
             check=False,
         )  # fmt: skip
         assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"

@@ -215,9 +215,8 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
     # What clients wrote only the daemon knows: without one the newer events stay as they are.
     before = plan.recorded_choice(paths)
     choice = before if clients is None else _choice(clients)
-    wanted = plan.entries_for(config, choice.events)
-    planned = plan.plan_install(config, wanted)
     if dry_run:
+        planned = plan.plan_install(config, choice.events)
         show(show_plan(config, planned, elsewhere, choice if clients else None))
         show(show_unit(unit))
         if as_json:
@@ -225,7 +224,7 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
             click.echo(wire.pretty(value))
         _raise_trouble(planned)
         return
-    outcomes = plan.install(config, planned, wanted, choice.kept_out_by)
+    outcomes = plan.install(config, choice)
     result: dict[str, Any] = {"home": str(paths.home), "service": _unit_json(unit), "daemon": None, "import": None}
     show(show_installed(outcomes, elsewhere))
     if no_start:
@@ -252,9 +251,8 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
 
 def _install_again(config: Config, choice: Choice, before: Sequence[Change]) -> list[Change]:
     """Puts the entries in with other events than the first time; what became of each file in all."""
-    wanted = plan.entries_for(config, choice.events)
-    again = plan.install(config, plan.plan_install(config, wanted), wanted, choice.kept_out_by)
     changed = {change.path for change in before if change.changed}
+    again = plan.install(config, choice)
     return [replace(change, changed=change.changed or change.path in changed) for change in again]
 
 
@@ -493,8 +491,7 @@ def upgrade(as_json: bool) -> None:
     stale = [name for name in plan.COPIED if not plan.is_shipped_copy(paths.hook_dir / name)]
     unit = _installed_unit(paths)
     # Which of the newer events are registered is what `csmd install` and the daemon decide.
-    wanted = plan.entries_for(config, record["events"])
-    outcomes = plan.install(config, plan.plan_install(config, wanted), wanted, record["kept_out_by"])
+    outcomes = plan.install(config, plan.recorded_choice(paths))
     result: dict[str, Any] = {
         "from": str(record["version"]),
         "to": csmd.__version__,

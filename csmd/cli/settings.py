@@ -34,56 +34,41 @@ class Entry:
 def changed(text: str, name: str, value: Any) -> str:
     """The text with a key set: in its place, else in its section, else at the end."""
     root = _composed(text)
-    entries = list(_entries(root))
-    shown = _shown(value)
-    for entry in entries:
-        if entry.name == name:
-            return _with_value(text, entry, shown)
-    section, dot, rest = name.partition(".")
-    for entry in entries:
-        if dot and entry.name == section and entry.value.id == "mapping":
-            return _added(text, entry.value, rest, shown)
+    entries = {entry.name: entry for entry in _entries(root)}
+    shown = _one_line(value)
+    if name in entries:
+        return _with_value(text, entries[name], shown)
+    section, _, key = name.partition(".")
+    if key and section in entries and entries[section].value.id == "mapping":
+        return _with_key(text, entries[section].value, key, shown)
     if root is not None and root.flow_style:
-        return _added(text, root, name, shown)
+        return _with_key(text, root, name, shown)
     return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{name}: {shown}\n"
 
 
 def without(text: str, name: str) -> str:
     """The text without a key, and without its section when that would be empty; ConfigError where it is not set."""
-    entries = list(_entries(_composed(text)))
-    found = next((entry for entry in entries if entry.name == name), None)
-    if found is None:
+    entries = {entry.name: entry for entry in _entries(_composed(text))}
+    if name not in entries:
         raise ConfigError(f"{name} is not set", hint="`csmd config list` shows every key and where its value is from")
-    while len(found.around.value) == 1:
-        outer = next((entry for entry in entries if entry.value is found.around), None)
-        if outer is None:
-            break
-        found = outer
-    if not found.around.flow_style:
-        begin = text.rfind("\n", 0, found.key.start_mark.index) + 1
-        line_end = text.find("\n", _end(text, found.value))
-        return text[:begin] + (text[line_end + 1 :] if line_end >= 0 else "")
-    pairs = found.around.value
-    place = next(number for number, (key, _) in enumerate(pairs) if key is found.key)
+    entry = entries[name]
+    sections = {id(section.value): section for section in entries.values()}
+    while len(entry.around.value) == 1 and id(entry.around) in sections:
+        entry = sections[id(entry.around)]
+    start = entry.key.start_mark.index
+    if not entry.around.flow_style:
+        line_end = text.find("\n", _end(text, entry.value))
+        return text[: text.rfind("\n", 0, start) + 1] + (text[line_end + 1 :] if line_end >= 0 else "")
+    pairs = entry.around.value
+    place = next(number for number, (key, _) in enumerate(pairs) if key is entry.key)
     if place + 1 < len(pairs):
-        return text[: found.key.start_mark.index] + text[pairs[place + 1][0].start_mark.index :]
-    begin = pairs[place - 1][1].end_mark.index if place else found.key.start_mark.index
-    return text[:begin] + text[found.value.end_mark.index :]
+        return text[:start] + text[pairs[place + 1][0].start_mark.index :]
+    return text[: pairs[place - 1][1].end_mark.index if place else start] + text[entry.value.end_mark.index :]
 
 
 def names(text: str) -> set[str]:
     """The keys that a text sets."""
     return {entry.name for entry in _entries(_composed(text)) if entry.value.id != "mapping"}
-
-
-def value_of(typed: str) -> Any:
-    """What YAML makes of a word; the word itself where it makes nothing of it."""
-    import yaml
-
-    try:
-        return yaml.safe_load(typed)
-    except (yaml.YAMLError, ValueError):
-        return typed
 
 
 def _composed(text: str) -> yaml.MappingNode | None:
@@ -106,7 +91,7 @@ def _entries(node: yaml.MappingNode | None, prefix: str = "", depth: int = 0) ->
             yield from _entries(value, f"{name}.", depth + 1)
 
 
-def _shown(value: Any) -> str:
+def _one_line(value: Any) -> str:
     """A value on one line."""
     import yaml
 
@@ -136,7 +121,7 @@ def _with_value(text: str, entry: Entry, shown: str) -> str:
     return f"{text[: colon + 1]} {shown}{'  ' * bool(remark)}{remark}{text[max(colon + 1, _end(text, entry.value)) :]}"
 
 
-def _added(text: str, around: Any, name: str, shown: str) -> str:
+def _with_key(text: str, around: Any, name: str, shown: str) -> str:
     """The text with one more key in a mapping."""
     if around.flow_style:
         close = around.end_mark.index - 1
@@ -160,10 +145,8 @@ def explained() -> dict[str, str]:
     """What each key means: the words below its field in the code, which are the only ones."""
     import inspect
 
-    fields_with_words = re.findall(
-        r'^    (\w+): .+?\n    """(.+?)"""$', inspect.getsource(Settings), re.DOTALL | re.MULTILINE
-    )
-    return {Settings.key(field): words for field, words in fields_with_words}
+    docstrings = re.findall(r'^    (\w+): .+?\n    """(.+?)"""$', inspect.getsource(Settings), re.DOTALL | re.MULTILINE)
+    return {Settings.key(field): words for field, words in docstrings}
 
 
 @verb.command("list")
@@ -171,14 +154,11 @@ def list_keys(as_json: bool) -> None:
     """Show every key: what it is for, its value and its default."""
     text = _text()
     chosen, known = parse_settings(text, where=str(_path())), names(text)
-    meaning = explained()
+    meanings, defaults = explained(), _by_key(Settings())
     rows = [
-        {
-            "key": key, "value": _plain(getattr(chosen, field.name)), "default": _plain(field.default),
-            "set": key in known, "meaning": meaning[key],
-        }
-        for field in fields(Settings) for key in [Settings.key(field.name)]
-    ]  # fmt: skip
+        {"key": key, "value": value, "default": defaults[key], "set": key in known, "meaning": meanings[key]}
+        for key, value in _by_key(chosen).items()
+    ]
     verb.out({"path": str(_path()), "keys": rows}, as_json, show_keys)
 
 
@@ -198,26 +178,23 @@ def show_keys(value: dict[str, Any]) -> Screen:
 @verb.command("get", KEY)
 def get(key: str, as_json: bool) -> None:
     """Print the value of KEY."""
-    value = getattr(parse_settings(_text(), where=str(_path())), _field(key))
-    verb.out({"key": key, "value": _plain(value)}, as_json, show_value)
+    _default(key)
+    verb.out({"key": key, "value": _by_key(parse_settings(_text(), where=str(_path())))[key]}, as_json, show_value)
 
 
 @render.raw
 def show_value(row: dict[str, Any]) -> Screen:
     """The value alone, for scripts: a list's one on each line."""
-    value = row["value"]
-    yield from (
-        part if isinstance(part, str) else _word(part) for part in (value if isinstance(value, list) else [value])
-    )
+    values = row["value"] if isinstance(row["value"], tuple) else (row["value"],)
+    yield from (value if isinstance(value, str) else _word(value) for value in values)
 
 
 @verb.command("set", KEY, verb.argument("values", "VALUE...", nargs=-1, required=True))
 def set_(key: str, values: tuple[str, ...], as_json: bool) -> None:
     """Set KEY in config.yaml. A key that is a list takes several values."""
-    field = _field(key)
-    value = _typed(key, getattr(Settings(), field), values)
+    value = _typed(key, _default(key), values)
     _change(lambda text: changed(text, key, value))
-    now = _plain(getattr(parse_settings(_text(), where=str(_path())), field))
+    now = _by_key(parse_settings(_text(), where=str(_path())))[key]
     verb.out({"key": key, "value": now}, as_json, show_changed, what=f"{key} = {_word(now)}")
 
 
@@ -225,7 +202,7 @@ def set_(key: str, values: tuple[str, ...], as_json: bool) -> None:
 def unset(key: str, as_json: bool) -> None:
     """Take KEY out of config.yaml. Its default is in force again."""
     _change(lambda text: without(text, key))
-    default = {Settings.key(field.name): _plain(field.default) for field in fields(Settings)}.get(key)
+    default = _by_key(Settings()).get(key)
     what = f"{key} = {_word(default)}, the default" if default is not None else f"{key} is gone"
     verb.out({"key": key, "value": default}, as_json, show_changed, what=what)
 
@@ -278,11 +255,10 @@ def show_path(value: dict[str, Any]) -> Screen:
 
 def template() -> str:
     """A config.yaml in which nothing is chosen yet and everything is explained."""
-    parts = [HEAD]
-    for field in fields(Settings):
-        key = Settings.key(field.name)
-        parts += textwrap.wrap(explained()[key], width=98, initial_indent="\n# ", subsequent_indent="# ")
-        parts.append(f"#{key}: {_word(_plain(field.default))}")
+    parts, meanings = [HEAD], explained()
+    for key, default in _by_key(Settings()).items():
+        parts += textwrap.wrap(meanings[key], width=98, initial_indent="\n# ", subsequent_indent="# ")
+        parts.append(f"#{key}: {_word(default)}")
     return "\n".join(parts) + "\n"
 
 
@@ -294,13 +270,17 @@ def _text() -> str:
     return read_text(_path())
 
 
-def _field(key: str) -> str:
-    """The field of a key; ConfigError with a suggestion for one that is none."""
-    for field in fields(Settings):
-        if Settings.key(field.name) == key:
-            return field.name
-    parse_settings(f"{_word(key)}: 0", where="csmd config")
-    raise ConfigError(f"{key} is no key", hint="csmd config list")
+def _by_key(settings: Settings) -> dict[str, Any]:
+    return {Settings.key(field.name): getattr(settings, field.name) for field in fields(Settings)}
+
+
+def _default(key: str) -> Any:
+    """The default of a key; ConfigError with a suggestion for one that is none."""
+    defaults = _by_key(Settings())
+    if key not in defaults:
+        parse_settings(f"{_word(key)}: 0", where="csmd config")
+        raise ConfigError(f"{key} is no key", hint="csmd config list")
+    return defaults[key]
 
 
 def _typed(key: str, default: Any, values: tuple[str, ...]) -> Any:
@@ -317,7 +297,13 @@ def _typed(key: str, default: Any, values: tuple[str, ...]) -> Any:
 
 
 def _scalar(typed: str) -> Any:
-    value = value_of(typed)
+    """What YAML makes of a word where that is a number, a switch or a list; else the word itself."""
+    import yaml
+
+    try:
+        value = yaml.safe_load(typed)
+    except (yaml.YAMLError, ValueError):
+        return typed
     return value if isinstance(value, int | float | bool | list) else typed
 
 
@@ -340,10 +326,6 @@ def _write(text: str, before: str) -> None:
         foreign_files.write_atomic(target, text.encode(), last_check=check_unchanged)
     except OSError as error:
         raise CsmdError(f"{_path()}: {error.strerror}; nothing was changed", hint="make it writable") from error
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _word(value: Any) -> str:

@@ -184,10 +184,6 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float) else type(value).__name__
 
 
-#: Keys of the record that are told in words of their own.
-RECORDED = ("settings", "folders", "assistant_dirs", "events", "needs", "kept_out_by", "service", "version")
-
-
 #: How a settings file is given back -> in words; any other has a piece of the original, too.
 GIVEN_BACK = {"None": "no file was there", foreign_files.BY_REMOVAL: "by removal"}
 
@@ -207,7 +203,7 @@ def _record(material: Material) -> Any:
         "newer events": material.redact(known["events"]),
         "kept by": material.redact(str((known["service"] or {}).get("kind", "nobody"))),
         "put into place by": _number(str(known["version"])),
-        "other keys": material.redact(sorted(set(known) - set(RECORDED))),
+        "other keys": material.redact(sorted(set(known) - set(plan.EMPTY_RECORD))),
         "hook files": sorted(name for name in _names(material.scene.paths.hook_dir) if name in plan.COPIED),
     }  # fmt: skip
 

@@ -429,8 +429,9 @@ def entries_for(config: Config, newer: Sequence[str] = ()) -> Wanted:
     )
 
 
-def plan_install(config: Config, wanted: Wanted) -> list[Change]:
-    """What installing would change in the assistant's files, each for itself; nothing is written."""
+def plan_install(config: Config, newer: Sequence[str] = ()) -> list[Change]:
+    """What installing with these newer events would change in the assistant's files, each for itself."""
+    wanted = entries_for(config, newer)
     files: dict[str, tuple[Path, list[Kind]]] = {}
     for folder in config.assistant_dirs:
         here: dict[Path, list[Kind]] = {}
@@ -454,12 +455,12 @@ def describe_own_files(paths: Paths) -> list[str]:
     ]
 
 
-def install(config: Config, planned: Sequence[Change], wanted: Wanted, kept_out_by: str = "") -> list[Change]:
+def install(config: Config, choice: Choice) -> list[Change]:
     """Copies the hook and puts the entries in; a file in trouble keeps no other from being served.
 
-    `kept_out_by` is why no more of the newer events are among them. Raises the first trouble where every file that is
-    to hold hooks is in trouble; then nothing was written.
+    Raises the first trouble where every file that is to hold hooks is in trouble; then nothing was written.
     """
+    planned, wanted = plan_install(config, choice.events), entries_for(config, choice.events)
     hooked = [change for change in planned if change.kinds[0].name == "hooks"]
     troubles = [change.trouble for change in hooked if change.trouble]
     if troubles and len(troubles) == len(hooked):
@@ -471,10 +472,9 @@ def install(config: Config, planned: Sequence[Change], wanted: Wanted, kept_out_
     if is_our_readme(readme) or not os.path.lexists(readme):
         write_atomic(readme, README.encode())
     copy_hooks(paths)
-    newer = [event for event in wanted.events if event in NEWER]
     with install_lock(paths):
         # What a client must know is noted before it is written: the daemon looks after it from then on.
-        _record_events(paths, newer, kept_out_by, assistant_dirs=[str(folder) for folder in config.assistant_dirs])
+        _record_choice(paths, choice, assistant_dirs=[str(folder) for folder in config.assistant_dirs])
         return [carry_out(paths, partial(plan_merge, change.path, change.kinds, wanted)) for change in planned]
 
 
@@ -497,7 +497,8 @@ def settle(paths: Paths, choice: Choice) -> tuple[list[str], list[Change]]:
         hooked = [Path(key) for key, entry in record["settings"].items() if "hooks" in entry["kinds"]]
         outcomes = [carry_out(paths, partial(plan_withdrawal, paths, path, gone)) for path in hooked]
         if not any(change.trouble for change in outcomes):
-            _record_events(paths, [event for event in record["events"] if event not in gone], choice.kept_out_by)
+            left = tuple(event for event in record["events"] if event in choice.events)
+            _record_choice(paths, Choice(events=left, kept_out_by=choice.kept_out_by))
         return gone, outcomes
 
 
@@ -507,8 +508,9 @@ def recorded_choice(paths: Paths) -> Choice:
     return Choice(events=tuple(record["events"]), kept_out_by=str(record["kept_out_by"]))
 
 
-def _record_events(paths: Paths, newer: list[str], kept_out_by: str, **more: list[str]) -> None:
-    values = {"events": newer, "needs": oldest_version_for(newer), "kept_out_by": kept_out_by}
+def _record_choice(paths: Paths, choice: Choice, **more: list[str]) -> None:
+    needs = oldest_version_for(choice.events)
+    values = {"events": list(choice.events), "needs": needs, "kept_out_by": choice.kept_out_by}
     save_record(paths, {**load_record(paths), **values, **more})
 
 

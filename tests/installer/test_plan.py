@@ -67,8 +67,7 @@ def test_a_file_that_never_holds_still_is_left_to_its_owner(machine: Machine) ->
 def settled(machine: Machine) -> Machine:
     """A machine on which every newer event is registered."""
     config = machine.config()
-    wanted = plan.entries_for(config, tuple(registration.NEWER))
-    plan.install(config, plan.plan_install(config, wanted), wanted)
+    plan.install(config, Choice(events=tuple(registration.NEWER)))
     return machine
 
 
@@ -77,8 +76,7 @@ def test_settling_takes_out_what_is_not_known_and_the_original_is_not_forgotten(
     path.parent.mkdir()
     path.write_bytes(original)
     config = machine.config()
-    wanted = plan.entries_for(config, tuple(registration.NEWER))
-    plan.install(config, plan.plan_install(config, wanted), wanted)
+    plan.install(config, Choice(events=tuple(registration.NEWER)))
     assert plan.load_record(machine.paths)["needs"] == "2.1.101"
     gone, _ = plan.settle(machine.paths, Choice(events=("PostCompact",), kept_out_by="2.1.77"))
     assert (

@@ -12,7 +12,8 @@ from machine import LIMIT_S, eventually, temporary_directory
 from served import CGROUPS, HERE, SYSTEMD, UNSHARE, ServedMachine, first_process, forbidden
 
 
-@pytest.fixture(scope="session")
+# Of the module, and not of the session: it ends with the folder's last test, whatever else the worker runs.
+@pytest.fixture(scope="module")
 def user_manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedMachine]:
     """A machine with a running user manager, for all tests of the folder."""
     why = forbidden()
@@ -35,7 +36,7 @@ def user_manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedMac
         shutil.rmtree(machine.root)
         place = tmp_path_factory.mktemp("cgroups")
         clear = ["unshare", "--mount", "sh", "-c", CGROUPS.format(place=place, name=name)]
-        eventually(lambda: subprocess.run(clear, capture_output=True, check=False).returncode == 0)
+        eventually(lambda: subprocess.run(clear, capture_output=True, check=False, timeout=LIMIT_S).returncode == 0)
 
 
 @pytest.fixture
