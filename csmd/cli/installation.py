@@ -114,9 +114,9 @@ def show_installed(outcomes: Sequence[Change], elsewhere: Sequence[Path]) -> Scr
     """What became of each file."""
     yield from _other_directories(elsewhere)
     for change in outcomes:
-        done = "left alone:" if change.trouble else f"{change.what} {'added to' if change.changed else 'already in'}"
+        state = "left alone:" if change.trouble else f"{change.what} {'added to' if change.changed else 'already in'}"
         if change.trouble or change.what:
-            yield f"{done} {_with_target(change.path)}"
+            yield f"{state} {_with_target(change.path)}"
         yield from _reasons(change.out)
 
 
@@ -209,12 +209,12 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
     """Put hooks and service in place, import past sessions."""
     paths, show = default_paths(), _printer(as_json)
     unit = service.plan_unit(paths, wanted=not no_service)
-    clients = _clients(paths)
-    elsewhere = tuple(Path(folder) for folder in clients["elsewhere"]) if clients else ()
+    clients = _ask_if_running(paths, "csm_clients")
+    elsewhere = tuple(map(Path, clients.get("elsewhere", ())))
     config = plan.configuration((*config_dirs, *elsewhere))
     # What clients wrote only the daemon knows: without one the newer events stay as they are.
     before = plan.recorded_choice(paths)
-    choice = before if clients is None else _choice(clients)
+    choice = _choice(clients) if clients else before
     if dry_run:
         planned = plan.plan_install(config, choice.events)
         show(show_plan(config, planned, elsewhere, choice if clients else None))
@@ -236,7 +236,9 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
         # Only now it is known which clients wrote.
         choice = _choice(client.call(paths, "csm_clients", {}))
         if choice != plan.recorded_choice(paths):
-            outcomes = _install_again(config, choice, outcomes)
+            changed = {change.path for change in outcomes if change.changed}
+            again = plan.install(config, choice)
+            outcomes = [replace(change, changed=change.changed or change.path in changed) for change in again]
         if not as_json:
             render.show(show_events(choice, before.events))
             render.show(show_runs(unit, status))
@@ -247,13 +249,6 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
                    "events": [*registration.EVENTS, *choice.events], "kept_out_by": choice.kept_out_by}  # fmt: skip
         click.echo(wire.pretty(result))
     _raise_trouble(outcomes)
-
-
-def _install_again(config: Config, choice: Choice, before: Sequence[Change]) -> list[Change]:
-    """Puts the entries in with other events than the first time; what became of each file in all."""
-    changed = {change.path for change in before if change.changed}
-    again = plan.install(config, choice)
-    return [replace(change, changed=change.changed or change.path in changed) for change in again]
 
 
 def _daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
@@ -267,12 +262,12 @@ def _daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
     return status
 
 
-def _clients(paths: Paths) -> dict[str, Any] | None:
-    """What the running daemon knows of the assistant's clients; None where none runs, or one of before an upgrade."""
+def _ask_if_running(paths: Paths, tool: str) -> dict[str, Any]:
+    """What the running daemon answers; {} where none runs, or one of before an upgrade."""
     try:
-        return dict(client.call(paths, "csm_clients", {}, patience_s=5.0))
+        return dict(client.call(paths, tool, {}, patience_s=5.0))
     except CsmdError:
-        return None
+        return {}
 
 
 def show_past(counts: dict[str, int], value: dict[str, Any], *, has_model: bool) -> Screen:
@@ -282,9 +277,8 @@ def show_past(counts: dict[str, int], value: dict[str, Any], *, has_model: bool)
     yield past if counts["sessions"] else "there are no past sessions here yet"
     yield from show_left(value)
     if not has_model:
-        yield render.RawLine(
-            _sentence("search is by words alone until `csmd model fetch` (90 MB, once) brings the embedding model")
-        )
+        hint = "search is by words alone until `csmd model fetch` (90 MB, once) brings the embedding model"
+        yield render.RawLine(_sentence(hint))
 
 
 # --- uninstall
@@ -354,14 +348,6 @@ def _confirm(paths: Paths, parts: Sequence[dict[str, Any]]) -> None:
         raise CsmdError("nothing was changed")
 
 
-def _counts(paths: Paths) -> dict[str, int]:
-    """How much is remembered, as far as a running daemon can tell."""
-    try:
-        return dict(client.call(paths, "csm_runtime_status", {}, patience_s=5.0)["counts"])
-    except CsmdError:
-        return {}
-
-
 @render.raw
 def show_leaving(
     paths: Paths, planned: Sequence[Change], unit: str, parts: Sequence[dict[str, Any]], *, purge: bool
@@ -418,7 +404,7 @@ def show_going(paths: Paths, parts: Sequence[dict[str, Any]]) -> Screen:
     for part in parts:
         yield f"  {part['what']:<{width}}  {amount(part['files'], 'file'):>10}  {size(part['bytes']):>9}"
     nouns = {"memories": "memory", "turns": "turn", "sessions": "session"}
-    counts = _counts(paths)
+    counts = _ask_if_running(paths, "csm_runtime_status").get("counts")
     yield f"with {', '.join(amount(counts[name], noun) for name, noun in nouns.items())}, from" if counts else "from"
     yield from _places(paths)
     if paths.pauses.exists():
@@ -566,13 +552,13 @@ def stop(as_json: bool) -> None:
     """Stop the daemon until `csmd start`; hooks keep what happens."""
     paths = default_paths()
     stopped = service.stop(paths, by_user=True)
-    verb.out({"stopped": stopped}, as_json, show_stopped, kept=service.recorded_manager(paths) is not None)
+    verb.out({"stopped": stopped}, as_json, show_stopped, has_manager=service.recorded_manager(paths) is not None)
 
 
 @render.raw
-def show_stopped(value: dict[str, Any], *, kept: bool) -> Screen:
+def show_stopped(value: dict[str, Any], *, has_manager: bool) -> Screen:
     """Whether a daemon was stopped, and for how long."""
-    stays = "; it stays stopped, also at the next login, until `csmd start`" if kept else ""
+    stays = "; it stays stopped, also at the next login, until `csmd start`" if has_manager else ""
     yield f"{'stopped' if value['stopped'] else 'no daemon was running'}{stays}"
 
 
@@ -588,11 +574,11 @@ def restart(as_json: bool) -> None:
 def show_started(value: dict[str, Any]) -> Screen:
     """That it runs, and who keeps it; a unit that could not be used is no secret."""
     paths = default_paths()
-    is_kept = value.get("service", "detached") != "detached"
-    kept = f", kept by {value['service']}" if is_kept else ""
-    yield f"the daemon {'runs' if value['started'] else 'was running already'}, pid {value['daemon']['pid']}{kept}"
+    is_detached = value.get("service", "detached") == "detached"
+    keeper = "" if is_detached else f", kept by {value['service']}"
+    yield f"the daemon {'runs' if value['started'] else 'was running already'}, pid {value['daemon']['pid']}{keeper}"
     unit = service.recorded_unit(paths)
-    if unit and not is_kept:
+    if unit and is_detached:
         yield _sentence(f"it is detached: the service manager that has {unit} does not answer")
     if not paths.install_record.exists():
         yield _sentence(
@@ -605,9 +591,8 @@ def show_started(value: dict[str, Any]) -> Screen:
 def mcp_server() -> None:
     """Serve the memory to a model (MCP); the assistant starts this."""
     if os.isatty(0):
-        raise CsmdError(
-            "`csmd mcp` talks to an assistant, not to people", hint="`claude mcp list` shows whether it works"
-        )
+        hint = "`claude mcp list` shows whether it works"
+        raise CsmdError("`csmd mcp` talks to an assistant, not to people", hint=hint)
     from csmd.mcp import model_tools, stdio_server
 
     # A client ends its servers so. asyncio would wait for the thread that reads standard input.
@@ -633,7 +618,7 @@ LABEL = max(len(word) for word, _ in WORDS.values()) + 2
 @verb.command("doctor", verb.flag("--all", "everything", help="List the checks that passed, too."))
 def doctor(everything: bool, as_json: bool) -> None:
     """Prove that capture works, and name what stops or distorts it."""
-    value = examine.examine(default_paths(), cwd=Path(verb.here(None)), now_s=time.time())
+    value = examine.judge(examine.look(default_paths(), cwd=Path(verb.here(None)), now_s=time.time()))
     verb.out(value, as_json, show_examined, everything=everything)
     if not value["works"]:
         raise SystemExit(1)  # told why
@@ -670,13 +655,11 @@ def report_verb(target: Path | None, as_json: bool) -> None:
     """Gather what a bug report needs into one file; nothing is sent."""
     paths, now_s = default_paths(), time.time()
     scene = examine.look(paths, cwd=Path(verb.here(None)), now_s=now_s)
-    examined = examine.judge(scene)
-    made = report.compose(scene, examined)
-    text = report.bundle(made, datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%d %H:%M UTC"))
+    parts = report.compose(scene, examine.judge(scene))
+    text = report.bundle(parts, datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%d %H:%M UTC"))
     path = report.write(paths, target, text)
-    value = {"path": str(path.absolute()), "bytes": len(text.encode()),
-             "parts": [{"name": name, "what": about, "bytes": len(part.encode())} for name, about, part in made]}  # fmt: skip
-    verb.out(value, as_json, show_report)
+    rows = [{"name": name, "what": about, "bytes": len(part.encode())} for name, about, part in parts]
+    verb.out({"path": str(path.absolute()), "bytes": len(text.encode()), "parts": rows}, as_json, show_report)
 
 
 def show_report(value: dict[str, Any]) -> Screen:

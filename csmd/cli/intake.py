@@ -52,11 +52,11 @@ def import_(path: Path, project: str | None, mine: bool, vectors: bool, as_json:
 
 def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
     """Whether a person says that exported memories are what it says of them: the file names whose words they are."""
-    there = verb.person_is_there()
-    if mine and not there:
+    by_person = verb.person_is_there()
+    if mine and not by_person:
         raise CsmdError("only a person at a terminal can say whose memories they are", hint="type it in a terminal")
-    exported = path.name == EXPORTED or (path / EXPORTED).is_file()
-    if mine or as_json or not there or not exported:
+    is_export = path.name == EXPORTED or (path / EXPORTED).is_file()
+    if mine or as_json or not by_person or not is_export:
         return mine
     question = "Did you export these memories yourself? Else they wait for you in `csmd review`."
     return click.confirm(question, default=False)
@@ -64,17 +64,15 @@ def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
 
 def show_imported(value: dict[str, Any]) -> Screen:
     """What an import or sync brought."""
-    news = [(value["turns_new"], "new turn"), (value["memories_new"], "new memory"), (value["vectors"], "vector")]
-    brought = ", ".join(amount(number, noun) for number, noun in news if number)
+    nouns = {"turns_new": "new turn", "memories_new": "new memory", "vectors": "vector"}
     # What grows is read at once, so a sync often finds nothing.
-    brought = brought or "nothing new, everything was in already"
-    known = f", {amount(value['turns_known'], 'turn')} known" if value["turns_known"] else ""
-    known = f", {amount(value['memories_known'], 'memory')} known" if value.get("memories_known") else known
+    new = ", ".join(_amounts(value, nouns)) or "nothing new, everything was in already"
+    known = [f", {text} known" for text in _amounts(value, {"memories_known": "memory", "turns_known": "turn"})][:1]
     read = amount(value["files"], "file" if "memories_known" in value else "transcript")
     took = glued(f"{value['took_s']:.1f} s")
-    yield f"{read} read: {brought}{known}, {took}"
+    yield f"{read} read: {new}{''.join(known)}, {took}"
     yield from (
-        warning(told.format(amount(value[name], "memory"))) for name, told in BROUGHT.items() if value.get(name)
+        warning(text.format(amount(value[name], "memory"))) for name, text in BROUGHT.items() if value.get(name)
     )
     for place in value.get("placed", ()):
         yield Line(_placed(place), style="" if place["is"] else "yellow")
@@ -97,8 +95,8 @@ def _placed(place: dict[str, Any]) -> str:
 def show_left(value: dict[str, Any]) -> Screen:
     """What could not be read, was kept out, or goes on."""
     if lines := value["bad_lines"]:
-        noted = "it is" if lines == 1 else "they are"
-        yield warning(f"{amount(lines, 'line')} could not be read; {noted} noted in the quarantine")
+        notes = "it is noted" if lines == 1 else "they are noted"
+        yield warning(f"{amount(lines, 'line')} could not be read; {notes} in the quarantine")
     if value["redactions"]:
         yield dim(f"{amount(value['redactions'], 'secret')} kept out")
     yield from render.degraded(value["degraded"])
@@ -140,12 +138,12 @@ def model_fetch(which: str | None, as_json: bool) -> None:
     config = plan.configuration()
     verb.ask("csm_tools")  # before megabytes are fetched: is there a daemon to give them to
     folder = config.paths.models / ".fetched"
-    chosen = NAMED[which] if which else ""
+    name = NAMED[which] if which else ""
     try:
-        order = _fetch_command(folder, chosen or config.settings.embed_model)
+        order = _fetch_command(folder, name or config.settings.embed_model)
         if subprocess.run(order, env=child_environment(), check=False).returncode:
             raise CsmdError("the model was not fetched", hint="without a network: csmd model add DIR")
-        verb.out(verb.work("csm_model_add", path=str(folder), name=chosen), as_json, show_model)
+        verb.out(verb.work("csm_model_add", path=str(folder), name=name), as_json, show_model)
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # the daemon has its own copy, or nobody wants this one
 
@@ -186,7 +184,7 @@ def backup(what: str | None, to: Path | None, as_json: bool) -> None:
 
 def show_copied(value: dict[str, Any]) -> Screen:
     """What was copied, and where to."""
-    yield pair("copied", f"{_counted(value['counts'])}, {size(value['bytes'])}")
+    yield pair("copied", f"{_rows(value['counts'])}, {size(value['bytes'])}")
     yield pair("to", value["path"])
 
 
@@ -199,17 +197,21 @@ def show_backups(value: dict[str, Any]) -> Screen:
         yield f"{when(row['made_at'])}  {size(row['bytes']):>9}  {Path(row['path']).name}"
 
 
-def _counted(rows: dict[str, int]) -> str:
-    return ", ".join(amount(rows[name], noun) for name, noun in ROWS.items() if rows.get(name)) or "nothing"
+def _amounts(counts: dict[str, int], nouns: dict[str, str]) -> list[str]:
+    """The amounts that are not 0: `2 memories`."""
+    return [amount(counts[name], noun) for name, noun in nouns.items() if counts.get(name)]
+
+
+def _rows(counts: dict[str, int]) -> str:
+    return ", ".join(_amounts(counts, ROWS)) or "nothing"
 
 
 @verb.command("restore", verb.argument("source", "FILE"), verb.DRY_RUN)
 def restore(source: str, dry_run: bool, as_json: bool) -> None:
     """Put a backup in the database's place; `latest` is the newest. What was forgotten since stays forgotten."""
     path = Path(source).expanduser().absolute()
-    named = default_paths().home / "backups" / source
-    chosen = named if not path.exists() and named.is_file() else path
-    file = source if source == "latest" else str(chosen)
+    backup = default_paths().home / "backups" / source
+    file = source if source == "latest" else str(backup if not path.exists() and backup.is_file() else path)
     verb.out(_with_daemon_stopped("restore", file, dry_run=dry_run, changed=lambda _: True), as_json, show_restored)
 
 
@@ -217,7 +219,7 @@ def show_restored(value: dict[str, Any]) -> Screen:
     """What the database holds now, or would."""
     again = value["forgotten_again"]
     return pairs([
-        ("would be" if value["dry_run"] else "restored", _counted(value["counts"])),
+        ("would be" if value["dry_run"] else "restored", _rows(value["counts"])),
         ("from", value["from"]),
         ("again", f"{amount(again, 'row')} removed, as forgotten since" if again else ""),
         *_ending(value),
@@ -244,9 +246,9 @@ def show_repaired(value: dict[str, Any]) -> Screen:
     if value["state"] == "indexes":
         yield pair("mended", "the indexes, made anew from the rows, which are whole")
     else:
-        yield pair("read", f"{_counted(value['read'])} from the damaged file")
+        yield pair("read", f"{_rows(value['read'])} from the damaged file")
         if value["backup"]:
-            yield pair("filled", f"{_counted(value['from_backup'])} from {Path(value['backup']).name}")
+            yield pair("filled", f"{_rows(value['from_backup'])} from {Path(value['backup']).name}")
         if heard := value.get("from_transcripts"):
             yield pair("heard", f"{amount(heard['turns'], 'turn')} again from {amount(heard['files'], 'transcript')}")
         yield pair("kept", f"{amount(value['without_transcript'], 'memory')} that no transcript would bring back")
@@ -256,7 +258,7 @@ def show_repaired(value: dict[str, Any]) -> Screen:
 def _ending(value: dict[str, Any]) -> list[tuple[str, str]]:
     """What the daemon took in when it was back, what is lost, and where the file of before is."""
     since = value.get("came_back")
-    then = [("then", f"{_counted(since)} from what was said since")] if since else []
+    then = [("then", f"{_rows(since)} from what was said since")] if since else []
     aside = [("aside", f"the file of before: {value['set_aside']}")] if value.get("set_aside") else []
     return [*then, *(("lost", text) for text in value.get("lost", [])), *aside]
 
@@ -270,10 +272,10 @@ def _with_daemon_stopped(*arguments: str, dry_run: bool, changed: Callable[[dict
             bar({"step": f"{arguments[0]}: reading"})
             report = _offline(*arguments, *(["--dry-run"] if dry_run else []))
     except CsmdError:
-        _start_again(paths, ran)
+        _restart(paths, ran)
         raise
     if dry_run or not changed(report):
-        _start_again(paths, ran)
+        _restart(paths, ran)
         return report
     service.start(paths)
     verb.work("csm_sync", vectors=False)
@@ -283,7 +285,7 @@ def _with_daemon_stopped(*arguments: str, dry_run: bool, changed: Callable[[dict
     return report
 
 
-def _start_again(paths: Paths, ran: bool) -> None:
+def _restart(paths: Paths, ran: bool) -> None:
     """The daemon as it was; that it cannot start is no news to whoever is told why already."""
     if ran:
         try:
@@ -293,14 +295,14 @@ def _start_again(paths: Paths, ran: bool) -> None:
 
 
 def _offline(*arguments: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "csmd.daemon.repair", *arguments],
-        env=child_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        what, hint = service.split_complaint(done.stderr)
-        raise CsmdError(what or f"exit code {done.returncode}", hint=hint)
-    return dict(wire.loads(done.stdout.encode()))
+    command = [sys.executable, "-P", "-m", "csmd.daemon.repair", *arguments]
+    result = subprocess.run(
+        command, env=child_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if result.returncode:
+        what, hint = service.split_complaint(result.stderr)
+        raise CsmdError(what or f"exit code {result.returncode}", hint=hint)
+    return dict(wire.loads(result.stdout.encode()))
 
 
 #: The verbs of this module.

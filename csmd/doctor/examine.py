@@ -114,11 +114,6 @@ READ_S = 3.0
 T = TypeVar("T")
 
 
-def examine(paths: Paths, *, cwd: Path, now_s: float) -> dict[str, Any]:
-    """The verdict and what every check found: `{"works", "verdict", "took_ms", "checks": [{"id", "question", "level", "findings"}]}`."""
-    return judge(look(paths, cwd=cwd, now_s=now_s))
-
-
 def look(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) -> Scene:
     """Reads the settings, asks the daemon, sends the marker."""
     problems: tuple[str, ...] = ()
@@ -172,14 +167,13 @@ def _with_answers(scene: Scene) -> Scene:
 
 def read_sources(dirs: tuple[Path, ...], cwd: Path, managed: Path) -> tuple[host_settings.Source, ...]:
     """The settings files of sessions in `cwd`, the one that decides first."""
-    found = []
+    sources = []
     pieces = bounded(lambda: host_settings.managed_pieces(managed), READ_S) or []
     for path, scope in [*pieces, *host_settings.settings_files(dirs, cwd, managed)]:
-        late = host_settings.Source(
-            path=str(path), scope=scope, problem=f"its disk does not answer within {READ_S:g} s"
-        )
-        found.append(bounded(lambda: host_settings.read_source(path, scope, _bytes), READ_S) or late)  # noqa: B023 - it is awaited
-    return tuple(found)
+        problem = f"its disk does not answer within {READ_S:g} s"
+        source = bounded(partial(host_settings.read_source, path, scope, _bytes), READ_S)
+        sources.append(source or host_settings.Source(path=str(path), scope=scope, problem=problem))
+    return tuple(sources)
 
 
 def _bytes(path: Path) -> bytes | None:
@@ -191,19 +185,19 @@ def _bytes(path: Path) -> bytes | None:
 
 def read_states(dirs: tuple[Path, ...]) -> dict[str, Any]:
     """What the client keeps of its directories; of several files the later ones add what the first does not say."""
-    found: dict[str, Any] = {}
+    state: dict[str, Any] = {}
     for path in [path for folder in dirs for path in host_settings.state_files(folder)]:
         try:
-            data = bounded(lambda: _bytes(path), READ_S)  # noqa: B023 - it is awaited
+            data = bounded(partial(_bytes, path), READ_S)
             value = wire.loads(data or b"{}")
         except (OSError, BadInput):
             continue
         if isinstance(value, dict):
-            known = found.get("projects")
-            found = {**value, **found}
-            if isinstance(known, dict) and isinstance(value.get("projects"), dict):
-                found["projects"] = {**value["projects"], **known}
-    return found
+            projects, more = state.get("projects"), value.get("projects")
+            state = value | state
+            if isinstance(projects, dict) and isinstance(more, dict):
+                state["projects"] = more | projects
+    return state
 
 
 def begin(work: Callable[[], T]) -> Callable[[float], T | None]:
@@ -260,7 +254,7 @@ def _findings(check: Check, wait: Callable[[float], list[Finding] | None]) -> li
 
 
 def judge(scene: Scene) -> dict[str, Any]:
-    """What every check finds in a scene, as `--json` shows it, with the verdict before it."""
+    """The verdict and what every check found: `{"works", "verdict", "took_ms", "checks": [{"id", "question", "level", "findings"}]}`."""
     results = walk(CHECKS, scene)
     checks = []
     for check, findings in results:

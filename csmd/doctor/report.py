@@ -11,10 +11,10 @@ import re
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import csmd
 from csmd import client, config, wire
@@ -37,20 +37,18 @@ _GROUPS = re.compile(r"\d{3,}(?:[ -]\d{3,}){2,}")
 @cache
 def vocabulary() -> frozenset[str]:
     """Every word of csmd's own source, in small letters."""
-    found: set[str] = set()
-    for path in Path(csmd.__file__).parent.rglob("*.py"):
-        found.update(word.lower() for word in _WORD.findall(path.read_text(encoding="utf-8")) if word.isascii())
-    return frozenset(found)
+    texts = (path.read_text(encoding="utf-8") for path in Path(csmd.__file__).parent.rglob("*.py"))
+    return frozenset(word.lower() for text in texts for word in _WORD.findall(text) if word.isascii())
 
 
 def placeholders(
     places: Mapping[str, str], projects: Iterable[str], names: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
     """(text, placeholder) for places and projects, the longest first, then for names of the machine."""
-    roots = {root: f"<project {number}>" for number, root in enumerate(projects, 1)}
-    known = roots | {path: f"<{name}>" for name, path in places.items()}
+    paths = {root: f"<project {number}>" for number, root in enumerate(projects, 1)}
+    paths |= {path: f"<{name}>" for name, path in places.items()}
     words = [(word, f"<{name}>") for name, word in names.items()]
-    rows = [*sorted(known.items(), key=lambda row: -len(row[0])), *words]
+    rows = [*sorted(paths.items(), key=lambda row: -len(row[0])), *words]
     return tuple(row for row in rows if len(row[0]) >= SHORTEST)
 
 
@@ -61,16 +59,14 @@ class Redactor:
     known: tuple[tuple[str, str], ...] = ()
     words: frozenset[str] = field(default_factory=vocabulary)
 
-    def text(self, said: str) -> str:
+    def text(self, text: str) -> str:
         """The text without any word that is not csmd's."""
-        for place, name in self.known:
-            said = re.sub(rf"(?<![\w-]){re.escape(place)}(?![\w-])", name, said)
-        said = _PATH.sub("<path>", said)
-        said = _GROUPS.sub(LEFT_OUT, said)
-        return _WORD.sub(self._word, said)
+        for place, placeholder in self.known:
+            text = re.sub(rf"(?<![\w-]){re.escape(place)}(?![\w-])", placeholder, text)
+        return _WORD.sub(self._word, _GROUPS.sub(LEFT_OUT, _PATH.sub("<path>", text)))
 
-    def _word(self, found: re.Match[str]) -> str:
-        word = found[0]
+    def _word(self, match: re.Match[str]) -> str:
+        word = match[0]
         if word.isascii() and word.isdecimal():
             return word if len(word) <= LONGEST_NUMBER else LEFT_OUT
         return word if word.lower() in self.words else LEFT_OUT
@@ -92,9 +88,8 @@ SHAPE_S = 20.0
 PLAIN = ("disableAllHooks", "allowManagedHooksOnly", "cleanupPeriodDays", "autoMemoryEnabled", "autoDreamEnabled")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
-    """What a report is made from: the scene, what `csmd doctor` found in it, and how texts are redacted."""
+class Material(NamedTuple):
+    """What a report is made from: the scene, the findings of `csmd doctor`, and what redacts a JSON value."""
 
     scene: Scene
     examined: dict[str, Any]
@@ -105,10 +100,10 @@ Part = Callable[[Material], Any]
 
 
 def _versions(material: Material) -> Any:
-    found = {}
+    libraries = {}
     for name in LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = _number(importlib.metadata.version(name))
+            libraries[name] = _number(importlib.metadata.version(name))
     return {
         "csmd": csmd.__version__,
         "daemon": _number((material.scene.status or {}).get("version", "none answers")),
@@ -118,24 +113,22 @@ def _versions(material: Material) -> Any:
         "system": platform.system(),
         "release": _number(platform.release()),
         "machine": platform.machine(),
-        "libraries": found,
+        "libraries": libraries,
     }
 
 
 def _number(version: str) -> str:
     """The numbers at a version's beginning: what follows may be anybody's."""
-    found = re.match(r"\d+(?:\.\d+)*", version)
-    return found[0] if found else LEFT_OUT
+    match = re.match(r"\d+(?:\.\d+)*", version)
+    return match[0] if match else LEFT_OUT
 
 
 def _checks(material: Material) -> Any:
-    told = [
-        material.redact(check) if check["findings"] else f"{check['id']}: ok" for check in material.examined["checks"]
-    ]
+    checks = material.examined["checks"]
     return {
         "verdict": material.redact(material.examined["verdict"]),
         "took_ms": material.examined["took_ms"],
-        "checks": told,
+        "checks": [material.redact(check) if check["findings"] else f"{check['id']}: ok" for check in checks],
     }
 
 
@@ -148,19 +141,19 @@ def _status(material: Material) -> Any:
 
 
 def _settings(material: Material) -> Any:
-    return [_settings_file(material, source) for source in material.scene.sources if source.exists or source.problem]
-
-
-def _settings_file(material: Material, source: host_settings.Source) -> dict[str, Any]:
-    return {
-        "file": material.redact(source.path),
-        "whose": source.scope,
-        "problem": material.redact(source.problem),
-        "hooks": _hooks(material, source),
-        "sets": {key: _plain(source.value[key]) for key in PLAIN if key in source.value},
-        "other keys": sum(key not in (*PLAIN, "hooks", "env") for key in source.value),
-        "environment variables": len(host_settings.variables(source)),
-    }
+    return [
+        {
+            "file": material.redact(source.path),
+            "whose": source.scope,
+            "problem": material.redact(source.problem),
+            "hooks": _hooks(material, source),
+            "sets": {key: _plain(source.value[key]) for key in PLAIN if key in source.value},
+            "other keys": sum(key not in (*PLAIN, "hooks", "env") for key in source.value),
+            "environment variables": len(host_settings.variables(source)),
+        }
+        for source in material.scene.sources
+        if source.exists or source.problem
+    ]
 
 
 def _hooks(material: Material, source: host_settings.Source) -> dict[str, list[str]]:
@@ -190,20 +183,20 @@ GIVEN_BACK = {"None": "no file was there", foreign_files.BY_REMOVAL: "by removal
 
 def _record(material: Material) -> Any:
     try:
-        known = plan.load_record(material.scene.paths)
+        record = plan.load_record(material.scene.paths)
     except CsmdError as error:
         return material.redact(error.what)
-    originals = [entry.get("original") for entry in known["settings"].values()]
-    kinds = Counter(GIVEN_BACK.get(str(kept), "by removal and a piece") for kept in originals)
+    originals = (str(entry.get("original")) for entry in record["settings"].values())
+    ways = Counter(GIVEN_BACK.get(original, "by removal and a piece") for original in originals)
     return {
-        "settings files": len(known["settings"]),
-        "given back": dict(kinds),
-        "folders made": sum(map(bool, known["folders"].values())),
-        "assistant directories": len(known["assistant_dirs"]),
-        "newer events": material.redact(known["events"]),
-        "kept by": material.redact(str((known["service"] or {}).get("kind", "nobody"))),
-        "put into place by": _number(str(known["version"])),
-        "other keys": material.redact(sorted(set(known) - set(plan.EMPTY_RECORD))),
+        "settings files": len(record["settings"]),
+        "given back": dict(ways),
+        "folders made": sum(map(bool, record["folders"].values())),
+        "assistant directories": len(record["assistant_dirs"]),
+        "newer events": material.redact(record["events"]),
+        "kept by": material.redact(str((record["service"] or {}).get("kind", "nobody"))),
+        "put into place by": _number(str(record["version"])),
+        "other keys": material.redact(sorted(set(record) - set(plan.EMPTY_RECORD))),
         "hook files": sorted(name for name in _names(material.scene.paths.hook_dir) if name in plan.COPIED),
     }  # fmt: skip
 
@@ -215,7 +208,7 @@ def _configuration(material: Material) -> Any:
         chosen = config.parse_settings(config.read_text(path), where="config.yaml")
     except ConfigError as error:
         return f"config.yaml cannot be read: {type(error).__name__}"
-    values = {name: getattr(chosen, name) for name in config.Settings.__slots__}
+    values = {setting.name: getattr(chosen, setting.name) for setting in fields(chosen)}
     return {
         config.Settings.key(name): f"{len(value)} of them" if isinstance(value, tuple) else _plain(value)
         for name, value in values.items()
@@ -287,18 +280,18 @@ HEAD = (
 
 def compose(scene: Scene, examined: dict[str, Any]) -> list[tuple[str, str, str]]:
     """(name, what it is, text) of every part; one that cannot be made says which error it was."""
-    material = Material(scene=scene, examined=examined, redact=Redactor(known=_known(scene)).value)
-    made = []
+    material = Material(scene=scene, examined=examined, redact=Redactor(known=_placeholders_of(scene)).value)
+    parts = []
     for name, about, part in PARTS:
         try:
             value = part(material)
         except (CsmdError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             value = f"could not be made: {type(error).__name__}"
-        made.append((name, about, value if isinstance(value, str) else wire.pretty(value)))
-    return made
+        parts.append((name, about, value if isinstance(value, str) else wire.pretty(value)))
+    return parts
 
 
-def _known(scene: Scene) -> tuple[tuple[str, str], ...]:
+def _placeholders_of(scene: Scene) -> tuple[tuple[str, str], ...]:
     places = {
         "home": str(scene.paths.home),
         "log": str(scene.paths.log_dir),
@@ -314,10 +307,10 @@ def _known(scene: Scene) -> tuple[tuple[str, str], ...]:
     return placeholders(places, projects, names)
 
 
-def bundle(made: list[tuple[str, str, str]], when: str) -> str:
-    """The whole report as text."""
-    parts = (f"== {name}: {about}\n{text}\n" for name, about, text in made)
-    return "\n".join((HEAD.format(when=when, mark=LEFT_OUT), *parts))
+def bundle(parts: list[tuple[str, str, str]], when: str) -> str:
+    """The report as text."""
+    sections = (f"== {name}: {about}\n{text}\n" for name, about, text in parts)
+    return "\n".join((HEAD.format(when=when, mark=LEFT_OUT), *sections))
 
 
 def write(paths: Paths, to: Path | None, text: str) -> Path:
