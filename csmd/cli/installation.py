@@ -32,6 +32,8 @@ from csmd.paths import Paths
 from csmd.text import display
 from csmd.text.display import amount
 
+#: The verbs of this module.
+VERBS = verb.Verbs()
 #: Names shown of what a purge leaves in one directory.
 MOST_NAMES = 5
 #: A screen has 80 columns.
@@ -195,7 +197,7 @@ def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tup
     return tuple(folder.absolute() for folder in folders)
 
 
-@verb.command(
+@VERBS.action(
     "install", verb.flag("--dry-run", help="Show what would be written and change nothing."),
     verb.option(
         "--config-dir", "config_dirs", multiple=True, metavar="DIR", callback=_absolute,
@@ -284,7 +286,7 @@ def show_past(counts: dict[str, int], value: dict[str, Any], *, has_model: bool)
 # --- uninstall
 
 
-@verb.command(
+@VERBS.action(
     "uninstall", verb.flag("--dry-run", help="Show what would be changed and removed, and change nothing."),
     verb.flag("--purge", help="Remove everything that csmd holds, too."),
     verb.flag("--yes", help="With --purge: do not ask."),
@@ -434,14 +436,16 @@ def show_purged(
 
 # --- hooks, upgrade
 
+HOOKS = VERBS.add_group("hooks", "csmd's hooks in the assistant's settings.")
 
-@click.command("print")
+
+@HOOKS.command("print")
 def hooks_print() -> None:
     """Print the JSON that `install` puts into settings.json. It can be pasted by hand."""
     click.echo(wire.pretty(registration.hooks_json(base_interpreter(), default_paths().home)))
 
 
-@verb.command("settle")
+@HOOKS.action("settle")
 def hooks_settle(as_json: bool) -> None:
     """Take out hooks of newer events that a client in use does not know. The daemon runs this when one appears."""
     paths = default_paths()
@@ -466,7 +470,7 @@ def show_settled(value: dict[str, Any], *, why: str) -> Screen:
         yield f"{state} {file['path']}"
 
 
-@verb.command("upgrade")
+@VERBS.action("upgrade")
 def upgrade(as_json: bool) -> None:
     """Finish an upgrade: refresh hooks, service and daemon."""
     config = plan.configuration()
@@ -533,7 +537,7 @@ def show_upgraded(value: dict[str, Any]) -> Screen:
 # --- the daemon
 
 
-@click.command("daemon")
+@VERBS.command("daemon")
 def daemon() -> None:
     """Run the daemon in the foreground until it is told to stop."""
     # Another program in this process: the command line itself knows nothing of the store.
@@ -541,13 +545,13 @@ def daemon() -> None:
     os.execv(sys.executable, [sys.executable, "-P", "-m", "csmd.daemon"])  # noqa: S606
 
 
-@verb.command("start")
+@VERBS.action("start")
 def start(as_json: bool) -> None:
     """Start the daemon in the background."""
     verb.out(service.start(default_paths()), as_json, show_started)
 
 
-@verb.command("stop")
+@VERBS.action("stop")
 def stop(as_json: bool) -> None:
     """Stop the daemon until `csmd start`; hooks keep what happens."""
     paths = default_paths()
@@ -562,7 +566,7 @@ def show_stopped(value: dict[str, Any], *, has_manager: bool) -> Screen:
     yield f"{'stopped' if value['stopped'] else 'no daemon was running'}{stays}"
 
 
-@verb.command("restart")
+@VERBS.action("restart")
 def restart(as_json: bool) -> None:
     """Stop the daemon and start it again."""
     paths = default_paths()
@@ -587,7 +591,7 @@ def show_started(value: dict[str, Any]) -> Screen:
         )
 
 
-@click.command("mcp")
+@VERBS.command("mcp")
 def mcp_server() -> None:
     """Serve the memory to a model (MCP); the assistant starts this."""
     if os.isatty(0):
@@ -602,7 +606,7 @@ def mcp_server() -> None:
     os._exit(0)  # the client has gone: a thread that still waits for the daemon must not outlive it
 
 
-@click.command("path")
+@VERBS.add_group("plugin", "csmd as a plugin of the assistant.").command("path")
 def plugin_path() -> None:
     """Print where the plugin lies, for the assistant to add."""
     click.echo(plan.shipped_folder().parent)
@@ -615,7 +619,7 @@ WORDS = {"fail": ("broken", "red"), "warn": ("warning", "yellow"), "note": ("not
 LABEL = max(len(word) for word, _ in WORDS.values()) + 2
 
 
-@verb.command("doctor", verb.flag("--all", "everything", help="List the checks that passed, too."))
+@VERBS.action("doctor", verb.flag("--all", "everything", help="List the checks that passed, too."))
 def doctor(everything: bool, as_json: bool) -> None:
     """Prove that capture works, and name what stops or distorts it."""
     value = examine.judge(examine.look(default_paths(), cwd=Path(verb.here(None)), now_s=time.time()))
@@ -630,21 +634,19 @@ def show_examined(value: dict[str, Any], *, everything: bool) -> Screen:
     findings = [(finding, check["id"]) for check in value["checks"] for finding in check["findings"]]
     for finding, ident in sorted(findings, key=lambda row: LEVELS.index(row[0]["level"])):
         word, style = WORDS[finding["level"]]
-        yield ""
-        yield Line(f"{finding['what']} ({ident})", head=f"{word:<{LABEL}}", style=style)
+        yield Line(f"{finding['what']} ({ident})", head=f"{word:<{LABEL}}", style=style, gap=True)
         yield Line(finding["try"], head=f"{'':<{LABEL}}try: ")
     passed = [check for check in value["checks"] if check["level"] == "ok"]
     unasked = [check for check in value["checks"] if check["level"] == "unasked"]
     hint = "" if everything or not passed else "; `csmd doctor --all` lists them"
     none = f", {len(unasked)} not asked: no daemon answers" if unasked else ""
-    yield ""
-    yield dim(f"{len(passed)} checks passed{none}{hint}")
+    yield dim(f"{len(passed)} checks passed{none}{hint}", gap=True)
     if everything:
         yield from (dim(check["question"], head=f"  {check['id']:<20}") for check in passed)
         yield from (dim(f"not asked: {check['question']}", head=f"  {check['id']:<20}") for check in unasked)
 
 
-@verb.command(
+@VERBS.action(
     "report",
     verb.option(
         "--to", "target", type=click.Path(path_type=Path, dir_okay=False),
@@ -671,13 +673,3 @@ def show_report(value: dict[str, Any]) -> Screen:
         "It holds nothing that was said, no memory and no project's name, and nothing was sent. "
         "Read it, then attach it to a bug report."
     )
-
-
-#: The verbs of this module.
-VERBS: tuple[click.Command, ...] = (
-    install, uninstall,
-    verb.group("hooks", "csmd's hooks in the assistant's settings.", hooks_print, hooks_settle),
-    upgrade, daemon, start, stop, restart, mcp_server,
-    verb.group("plugin", "csmd as a plugin of the assistant.", plugin_path),
-    doctor, report_verb,
-)  # fmt: skip

@@ -20,6 +20,9 @@ from csmd.installer import plan, service
 from csmd.paths import Paths
 from csmd.text.display import amount
 
+#: The verbs of this module.
+VERBS = verb.Verbs()
+
 # --- import, export, sync
 
 NO_VECTORS = verb.flag("--no-vectors", "vectors", flag_value=False, default=True, help="Do not wait for the vectors.")
@@ -33,7 +36,7 @@ BROUGHT = {
 }
 
 
-@verb.command(
+@VERBS.action(
     "import", verb.argument("path", type=click.Path(exists=True, path_type=Path)),
     verb.project_of("The project that notes are about, or exported memories are of, where that is not told otherwise."),
     verb.flag("--mine", help="Exported memories are yours: do not ask. Only in a terminal."), NO_VECTORS,
@@ -111,8 +114,13 @@ def _absolute(_context: click.Context, _option: click.Parameter, path: str) -> s
     return str(Path(path).expanduser().absolute())
 
 
+@VERBS.tool(
+    "export", "csm_memory_export",
+    verb.option("--to", "path", metavar="DIR", required=True, callback=_absolute, help="Made if new."),
+    *verb.PROJECTS, waits=True,
+)  # fmt: skip
 def show_exported(value: dict[str, Any]) -> Screen:
-    """What was written, and how it comes in again."""
+    """Write memories to a directory. `csmd import DIR` takes them in, here or elsewhere."""
     source = f"of {value['project']} and of what holds everywhere" if value["project"] else "of all projects"
     yield f"{amount(value['memories'], 'memory')} {source} written to {value['path']}"
     if value["elsewhere"]:
@@ -123,13 +131,20 @@ def show_exported(value: dict[str, Any]) -> Screen:
         yield dim("what you made csmd forget here, another machine that has it keeps: forget it there, too")
 
 
+VERBS.row(
+    "sync", "csm_sync", show_imported, "Take in everything that is on disk now, and wait for it.", NO_VECTORS,
+    anywhere=True, waits=True,
+)  # fmt: skip
+
 # --- the model
 
+MODEL = VERBS.add_group("model", "The embedding model: search by meaning needs one.")
+USING = render.template("using {model}, {dim} dimensions; what is stored gets its vectors in the background")
 #: What can be asked for by a name of one word.
 NAMED = {"multilingual": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"}
 
 
-@verb.command("fetch", verb.argument("which", type=click.Choice([*NAMED]), required=False))
+@MODEL.action("fetch", verb.argument("which", type=click.Choice([*NAMED]), required=False))
 def model_fetch(which: str | None, as_json: bool) -> None:
     """Download an embedding model and use it.
 
@@ -143,7 +158,7 @@ def model_fetch(which: str | None, as_json: bool) -> None:
         order = _fetch_command(folder, name or config.settings.embed_model)
         if subprocess.run(order, env=child_environment(), check=False).returncode:
             raise CsmdError("the model was not fetched", hint="without a network: csmd model add DIR")
-        verb.out(verb.work("csm_model_add", path=str(folder), name=name), as_json, show_model)
+        verb.out(verb.work("csm_model_add", path=str(folder), name=name), as_json, USING)
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # the daemon has its own copy, or nobody wants this one
 
@@ -152,10 +167,15 @@ def _fetch_command(folder: Path, name: str) -> list[str]:
     return [sys.executable, "-P", "-m", "csmd.embedding.worker", "--fetch", str(folder), "--model", name]
 
 
-@render.raw
-def show_model(value: dict[str, Any]) -> Screen:
-    """Which model is in use now."""
-    yield f"using {value['model']}, {value['dim']} dimensions; what is stored gets its vectors in the background"
+MODEL.row(
+    "add", "csm_model_add", USING, "Use the embedding model in DIR. It holds model.onnx and its tokenizer's files.",
+    verb.argument("path", "DIR", type=click.Path(exists=True, file_okay=False, resolve_path=True)),
+    verb.option(
+        "--as", "name", type=click.Choice([*NAMED]), callback=lambda _context, _option, name: NAMED.get(name, ""),
+        help="Which model it is, if not the configuration's.",
+    ),
+    anywhere=True, waits=True,
+)  # fmt: skip
 
 
 # --- backup, restore, repair
@@ -164,7 +184,7 @@ def show_model(value: dict[str, Any]) -> Screen:
 ROWS = {"turns": "turn", "memories": "memory", "tombstones": "forgotten text"}
 
 
-@verb.command(
+@VERBS.action(
     "backup", verb.argument("what", required=False, type=click.Choice(["list"])),
     verb.option(
         "--to", metavar="FILE", type=click.Path(path_type=Path),
@@ -189,10 +209,9 @@ def show_copied(value: dict[str, Any]) -> Screen:
 
 
 @render.raw
+@render.if_empty("backups", "no backups yet; the daemon makes one a day, `csmd backup` makes one now")
 def show_backups(value: dict[str, Any]) -> Screen:
     """The copies of the database."""
-    if not value["backups"]:
-        yield "no backups yet; the daemon makes one a day, `csmd backup` makes one now"
     for row in value["backups"]:
         yield f"{when(row['made_at'])}  {size(row['bytes']):>9}  {Path(row['path']).name}"
 
@@ -206,7 +225,7 @@ def _rows(counts: dict[str, int]) -> str:
     return ", ".join(_amounts(counts, ROWS)) or "nothing"
 
 
-@verb.command("restore", verb.argument("source", "FILE"), verb.DRY_RUN)
+@VERBS.action("restore", verb.argument("source", "FILE"), verb.DRY_RUN)
 def restore(source: str, dry_run: bool, as_json: bool) -> None:
     """Put a backup in the database's place; `latest` is the newest. What was forgotten since stays forgotten."""
     path = Path(source).expanduser().absolute()
@@ -226,7 +245,7 @@ def show_restored(value: dict[str, Any]) -> Screen:
     ])  # fmt: skip
 
 
-@verb.command("repair", verb.DRY_RUN)
+@VERBS.action("repair", verb.DRY_RUN)
 def repair(dry_run: bool, as_json: bool) -> None:
     """Look at the database. Bring back a damaged one, from what is left of it, backups and transcripts."""
     value = _with_daemon_stopped(
@@ -303,35 +322,3 @@ def _offline(*arguments: str) -> dict[str, Any]:
         what, hint = service.split_complaint(result.stderr)
         raise CsmdError(what or f"exit code {result.returncode}", hint=hint)
     return dict(wire.loads(result.stdout.encode()))
-
-
-#: The verbs of this module.
-VERBS: tuple[click.Command, ...] = (
-    import_,
-    verb.of_tool(
-        "export", "csm_memory_export", show_exported,
-        "Write memories to a directory. `csmd import DIR` takes them in, here or elsewhere.",
-        verb.option("--to", "path", metavar="DIR", required=True, callback=_absolute, help="Made if new."),
-        *verb.PROJECTS, waits=True,
-    ),
-    verb.of_tool(
-        "sync", "csm_sync", show_imported, "Take in everything that is on disk now, and wait for it.",
-        NO_VECTORS, anywhere=True, waits=True,
-    ),
-    verb.group(
-        "model", "The embedding model: search by meaning needs one.", model_fetch,
-        verb.of_tool(
-            "add", "csm_model_add", show_model,
-            "Use the embedding model in DIR. It holds model.onnx and its tokenizer's files.",
-            verb.argument("path", "DIR", type=click.Path(exists=True, file_okay=False, resolve_path=True)),
-            verb.option(
-                "--as", "name", type=click.Choice([*NAMED]), callback=lambda _context, _option, name: NAMED.get(name, ""),
-                help="Which model it is, if not the configuration's.",
-            ),
-            anywhere=True, waits=True,
-        ),
-    ),
-    backup,
-    restore,
-    repair,
-)  # fmt: skip

@@ -33,12 +33,12 @@ GROUPS: dict[str, str] = {
 #: The modules of csmd.cli with the verbs of each (its VERBS). A module is imported when one of its verbs is asked for:
 #: all of them take longer than most verbs.
 SUBJECTS: dict[str, str] = {
-    "status": "logs status tail top",
+    "status": "status tail top logs",
     "memories": "search remember brief recall tool memories show edit topics tag link errors",
     "beliefs": "beliefs duplicates archive merge governance supersede pin unpin packets candidates promote advisory self review",
     "dreams": "dream distill",
     "sessions": "session context memdir checkpoint goal why receipts",
-    "privacy": "forget scan pause resume project",
+    "privacy": "scan forget pause resume project",
     "intake": "import export sync model backup restore repair",
     "installation": "install uninstall hooks upgrade daemon start stop restart mcp plugin doctor report",
     "settings": "config",

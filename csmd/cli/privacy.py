@@ -19,6 +19,8 @@ from csmd.exclusions import Pauses
 from csmd.installer import foreign_files, plan
 from csmd.text.display import amount
 
+#: The verbs of this module.
+VERBS = verb.Verbs()
 #: Places that are shown one by one.
 SHOWN = 20
 #: Line numbers of one file that are shown.
@@ -123,9 +125,14 @@ def show_readmitted(value: dict[str, Any]) -> Screen:
         yield "project its path"
 
 
+@VERBS.tool(
+    "scan", "csm_privacy_scan", verb.flag("--fix", help="Take out what is found; backups that hold it are removed."),
+    verb.flag("--transcripts", help="Count what the assistant's own transcripts hold, too."),
+    by_person=True, anywhere=True, waits=True,
+)  # fmt: skip
 @render.raw
 def show_scanned(value: dict[str, Any]) -> Screen:
-    """The secrets that a scan has found, by kind and by place."""
+    """Look for secrets in what csmd holds, by the rules of today."""
     kinds = ", ".join(f"{number} {kind}" for kind, number in value["kinds"].items())
     none = f"no secret found in what csmd holds, {value['took_s']:.1f} s"
     yield f"{amount(value['secrets'], 'secret')}: {kinds}" if value["secrets"] else none
@@ -142,7 +149,7 @@ def show_scanned(value: dict[str, Any]) -> Screen:
     yield from (f"degraded: {reason}" for reason in value["degraded"])
 
 
-@verb.command(
+@VERBS.action(
     "forget", verb.argument("what", "ID|WHAT"), verb.flag("--purge", help="Remove it from everything csmd holds."),
     verb.option(
         "--as", "kind", type=click.Choice(("memory", "turn", "session", "project", "text")), default=None,
@@ -195,7 +202,7 @@ def _absolute(what: str, kind: str | None) -> str:
 # --- pause and resume
 
 
-@verb.command(
+@VERBS.action(
     "pause",
     verb.option(
         "--for", "length", metavar="TIME", default="",
@@ -214,7 +221,7 @@ def pause(length: str, as_json: bool) -> None:
     verb.out(value, as_json, show_paused, length=length)
 
 
-@verb.command("resume")
+@VERBS.action("resume")
 def resume(as_json: bool) -> None:
     """End a pause. What is said from now on is captured again."""
     now = _iso(datetime.now(UTC))
@@ -286,6 +293,7 @@ def show_resumed(value: dict[str, Any], *, now: str) -> Screen:
 
 # --- projects
 
+PROJECT = VERBS.add_group("project", "Manage projects: merge, move, isolate.")
 DRY_RUN = verb.flag("--dry-run", help="Show what would be moved and change nothing.")
 _WHY = {"moved": "was", "same place": "was", "named": "also", "worktree": "worktree"}
 
@@ -297,7 +305,7 @@ def _resolved(word: str) -> str:
     return str(path.resolve()) if is_path else word
 
 
-@verb.command(
+@PROJECT.action(
     "alias", verb.argument("place", "PATH"), verb.argument("other", required=False, default=""),
     verb.flag("--remove", help="PATH is a project of its own again."),
 )  # fmt: skip
@@ -316,14 +324,14 @@ def show_alias(value: dict[str, Any], *, remove: bool) -> Screen:
     yield f"{value['path']} {state}"
 
 
-@verb.command("merge", verb.argument("source", "A"), verb.argument("into", "B"), DRY_RUN)
+@PROJECT.action("merge", verb.argument("source", "A"), verb.argument("into", "B"), DRY_RUN)
 def merge(source: str, into: str, dry_run: bool, as_json: bool) -> None:
     """Bring all of project A into B. `split B A` takes it out again."""
     value = _ask("csm_project_merge", source=_resolved(source), into=_resolved(into), dry_run=dry_run)
     verb.out(value, as_json, show_moved, way=f"from {source} to {into}")
 
 
-@verb.command("split", verb.argument("whole", "A"), verb.argument("place", "PATH"), DRY_RUN)
+@PROJECT.action("split", verb.argument("whole", "A"), verb.argument("place", "PATH"), DRY_RUN)
 def split(whole: str, place: str, dry_run: bool, as_json: bool) -> None:
     """Take PATH out of project A. It is a directory in it, or a project that was merged into it."""
     value = _ask("csm_project_split", whole=_resolved(whole), place=verb.here(place), dry_run=dry_run)
@@ -339,30 +347,28 @@ def show_moved(value: dict[str, Any], *, way: str) -> Screen:
         yield f"{amount(value['twins'], 'memory')} said the same on both sides"
 
 
-@verb.command(
-    "workspace", verb.argument("name"), verb.argument("places", "PATH...", nargs=-1, required=True),
-    verb.flag("--remove", help="Take these projects out of it."),
+def _lines(_context: click.Context, _option: click.Parameter, words: tuple[str, ...]) -> str:
+    return "\n".join(map(_resolved, words))
+
+
+@PROJECT.tool(
+    "workspace", "csm_project_workspace", verb.argument("name"),
+    verb.argument("places", "PATH...", nargs=-1, required=True, callback=_lines),
+    verb.flag("--remove", help="Take these projects out of it."), by_person=True, anywhere=True,
 )  # fmt: skip
-def workspace(name: str, places: tuple[str, ...], remove: bool, as_json: bool) -> None:
-    """Put a wall around projects. Nothing said there, or below their directories, is seen from elsewhere."""
-    words = "\n".join(map(_resolved, places))
-    verb.out(_ask("csm_project_workspace", name=name, places=words, remove=remove), as_json, show_workspace)
-
-
 @render.raw
 def show_workspace(value: dict[str, Any]) -> Screen:
-    """Which projects are inside a workspace now, or out of it."""
+    """Put a wall around projects. Nothing said there, or below their directories, is seen from elsewhere."""
     for root in value["projects"]:
         yield f"{root} {'is out of' if value['removed'] else 'is in'} the workspace {value['workspace']}"
     if value["memories"]:
         yield f"{amount(value['memories'], 'memory')} that held everywhere and came from there only: inside now"
 
 
+@PROJECT.tool("list", "csm_project_list", anywhere=True)
+@render.if_empty("projects", "no projects yet; they come with sessions and `csmd import`")
 def show_projects(value: dict[str, Any]) -> Screen:
-    """Each project with its numbers in one line; below it where it is, and what else there is to say of it."""
-    if not value["projects"]:
-        yield "no projects yet; they come with sessions and `csmd import`"
-        return
+    """List projects and workspaces."""
     home, columns = str(Path.home()), render.width()
     for row in value["projects"]:
         numbers = ", ".join(_counted(row, sessions="session", memories="memory"))
@@ -382,25 +388,3 @@ def show_projects(value: dict[str, Any]) -> Screen:
     for row in value["workspaces"]:
         numbers = ", ".join(_counted(row, projects="project", memories="memory"))
         yield f"workspace {row['name']}: {numbers} for all of them"
-
-
-#: The verbs of this module.
-VERBS: tuple[click.Command, ...] = (
-    forget,
-    verb.of_tool(
-        "scan", "csm_privacy_scan", show_scanned, "Look for secrets in what csmd holds, by the rules of today.",
-        verb.flag("--fix", help="Take out what is found; backups that hold it are removed."),
-        verb.flag("--transcripts", help="Count what the assistant's own transcripts hold, too."),
-        by_person=True, anywhere=True, waits=True,
-    ),
-    pause,
-    resume,
-    verb.group(
-        "project", "Manage projects: merge, move, isolate.",
-        verb.of_tool("list", "csm_project_list", show_projects, "List projects and workspaces.", anywhere=True),
-        alias,
-        merge,
-        split,
-        workspace,
-    ),
-)  # fmt: skip

@@ -134,6 +134,9 @@ def _with_key(text: str, around: Any, name: str, shown: str) -> str:
     return f"{text[: line_end + 1]}{indent}{name}: {shown}\n{text[line_end + 1 :]}"
 
 
+#: The verbs of this module.
+VERBS = verb.Verbs()
+CONFIG = VERBS.add_group("config", "What csmd may be told: config.yaml, explained and changed.")
 KEY = verb.argument("key")
 HEAD = """\
 # What csmd may be told, each with its default. Take the # away before those that you change.
@@ -149,7 +152,7 @@ def explained() -> dict[str, str]:
     return {Settings.key(field): words for field, words in docstrings}
 
 
-@verb.command("list")
+@CONFIG.action("list")
 def list_keys(as_json: bool) -> None:
     """Show every key: what it is for, its value and its default."""
     text = _text()
@@ -169,13 +172,12 @@ def show_keys(value: dict[str, Any]) -> Screen:
         yield Line(f"{row['key']}: {_word(row['value'])}", style="bold" if is_changed else "")
         origin = f"Default {_word(row['default'])}. " if is_changed else "Set to its default. " if row["set"] else ""
         yield dim(f"{origin}{row['meaning']}", indent=4)
-    there = "" if Path(value["path"]).exists() else " (not there yet: everything has its default)"
-    yield ""
-    yield f"{value['path']}{there}"
+    absent = "" if Path(value["path"]).exists() else " (not there yet: everything has its default)"
+    yield Line(f"{value['path']}{absent}", gap=True)
     yield dim("`csmd config set KEY VALUE` changes one, `csmd config edit` opens the file.")
 
 
-@verb.command("get", KEY)
+@CONFIG.action("get", KEY)
 def get(key: str, as_json: bool) -> None:
     """Print the value of KEY."""
     _default(key)
@@ -189,7 +191,7 @@ def show_value(row: dict[str, Any]) -> Screen:
     yield from (value if isinstance(value, str) else _word(value) for value in values)
 
 
-@verb.command("set", KEY, verb.argument("values", "VALUE...", nargs=-1, required=True))
+@CONFIG.action("set", KEY, verb.argument("values", "VALUE...", nargs=-1, required=True))
 def set_(key: str, values: tuple[str, ...], as_json: bool) -> None:
     """Set KEY in config.yaml. A key that is a list takes several values."""
     value = _typed(key, _default(key), values)
@@ -198,7 +200,7 @@ def set_(key: str, values: tuple[str, ...], as_json: bool) -> None:
     verb.out({"key": key, "value": now}, as_json, show_changed, what=f"{key} = {_word(now)}")
 
 
-@verb.command("unset", KEY)
+@CONFIG.action("unset", KEY)
 def unset(key: str, as_json: bool) -> None:
     """Take KEY out of config.yaml. Its default is in force again."""
     _change(lambda text: without(text, key))
@@ -217,7 +219,7 @@ def show_changed(_value: dict[str, Any], *, what: str) -> Screen:
         yield "the daemon reads it when it starts: csmd restart"
 
 
-@click.command("edit")
+@CONFIG.command("edit")
 def edit() -> None:
     """Edit config.yaml in your editor. It is written when csmd understands it."""
     before = text = _text()
@@ -241,16 +243,10 @@ def edit() -> None:
             return
 
 
-@verb.command("path")
+@CONFIG.action("path")
 def path(as_json: bool) -> None:
     """Print the path of config.yaml."""
-    verb.out({"path": str(_path()), "exists": _path().exists()}, as_json, show_path)
-
-
-@render.raw
-def show_path(value: dict[str, Any]) -> Screen:
-    """The path alone."""
-    yield value["path"]
+    verb.out({"path": str(_path()), "exists": _path().exists()}, as_json, render.template("{path}"))
 
 
 def template() -> str:
@@ -331,11 +327,3 @@ def _write(text: str, before: str) -> None:
 def _word(value: Any) -> str:
     """A value as it would stand in the file."""
     return changed("", "x", value)[len("x: ") :].rstrip("\n")
-
-
-#: The verbs of this module.
-VERBS: tuple[click.Command, ...] = (
-    verb.group(
-        "config", "What csmd may be told: config.yaml, explained and changed.", list_keys, get, set_, unset, edit, path
-    ),
-)

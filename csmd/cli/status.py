@@ -28,6 +28,9 @@ from csmd.text import display
 if TYPE_CHECKING:
     from rich.text import Text
 
+#: The verbs of this module.
+VERBS = verb.Verbs()
+
 # --- csmd status
 
 #: (label, text, style); a row without a label goes on under the one before.
@@ -47,7 +50,7 @@ ALARM, WARNING, QUIET = "bold red", "yellow", "dim"
 EVERY_S = 2.0
 
 
-@verb.command("status", verb.flag("--watch", help="Draw it anew every 2 s, until ^C."))
+@VERBS.action("status", verb.flag("--watch", help="Draw it anew every 2 s, until ^C."))
 def status(watch: bool, as_json: bool) -> None:
     """Show whether everything works, and what is known."""
     paths, home = default_paths(), str(user_home())
@@ -340,7 +343,7 @@ TAIL_NAME, WHAT = 12, 13
 STYLES = {"event": "dim", "turn": "", "statement": "cyan", "memory": "bold green", "injection": "magenta"}
 
 
-@verb.command(
+@VERBS.action(
     "tail", verb.project_of("Only what happens in this project."),
     verb.option(
         "-n", "--last", default=10, show_default=True, type=click.IntRange(0, 200),
@@ -389,7 +392,7 @@ def tail_line(item: dict[str, Any], width: int, *, today: str = "") -> str:
 # --- csmd top
 
 
-@click.command("top", params=[verb.project_of("Only what belongs to this project.")])
+@VERBS.command("top", params=[verb.project_of("Only what belongs to this project.")])
 def top(project: str | None) -> None:
     """Look at sessions and memories as they change."""
     where = verb.looking(project, everywhere=project is None)
@@ -410,7 +413,7 @@ _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ ([A-Z]+) +csmd\.(?:dae
 LEVELS = {"warning": "yellow", "error": "red", "critical": "red"}
 
 
-@verb.command(
+@VERBS.action(
     "logs",
     verb.option("-n", "number", default=50, show_default=True, type=click.IntRange(1, 100_000), help="How many lines."),
     verb.flag("--follow", help="Go on with what is written from now on."),
@@ -472,7 +475,3 @@ def _parsed(line: str) -> dict[str, str]:
     match = _LINE.fullmatch(line)
     at, level, where, text = match.groups() if match else ("", "", "", line)
     return {"at": at, "level": level.lower(), "where": where, "text": text}
-
-
-#: The verbs of this module.
-VERBS: tuple[click.Command, ...] = (logs, status, tail, top)
