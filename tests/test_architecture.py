@@ -75,7 +75,7 @@ PURE = {
 OWNERS = {"rows", "store", "context"}
 #: Functions of before that do not say so yet; the table only shrinks.
 UNSIGNED: dict[str, set[str]] = {
-    "capture.instruction_files": {"_beginning", "_json", "_work_trees"},
+    "capture.instruction_files": {"_read_object", "_read_start", "_work_trees"},
     "capture.project_identity": {"_by_path", "identified", "marked"},
     "capture.ingest": {"started_in"},
     "capture.transcripts": {"spans_of", "with_times"},

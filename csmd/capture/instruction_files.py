@@ -62,14 +62,48 @@ class Entry:
     folder: bool
 
 
+def _read_start(path: str | Path, limit: int) -> bytes | None:
+    """The first bytes of a file, never waiting for the other end of a pipe; None when it cannot be read."""
+    try:
+        with files.open_regular(Path(path)) as file:
+            return file.read(limit)
+    except (OSError, ValueError):
+        return None
+
+
+def _read_whole(path: str) -> bytes | None:
+    data = _read_start(path, MAX_BYTES + 1)
+    return data if data is not None and len(data) <= MAX_BYTES else None
+
+
+def _entries(path: str) -> list[Entry]:
+    found: list[Entry] = []
+    with suppress(OSError, ValueError), os.scandir(path) as listing:
+        for entry in islice(listing, MOST_NAMES):
+            with suppress(OSError):  # a link that leads round in a circle
+                found.append(Entry(entry.name, entry.is_dir()))
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The disk: `read` a file's bytes, None for what is no file or too long; `names` in the directory's own order;
+    """The disk: `read` a file's bytes, None for what is no file or too long; `entries` of a directory in its own order;
     `real` a path without links."""
 
-    read: Callable[[str], bytes | None]
-    names: Callable[[str], list[Entry]]
-    real: Callable[[str], str]
+    read: Callable[[str], bytes | None] = _read_whole
+    entries: Callable[[str], list[Entry]] = _entries
+    real: Callable[[str], str] = os.path.realpath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Whose files are read; every path absolute."""
+
+    home: str
+    configs: tuple[str, ...]
+    """The assistant's configuration directories."""
+    managed: str = ""
+    """Where an organisation's files lie."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +111,7 @@ class Place:
     """Where a session starts and what its user has chosen; every path absolute, `start` without links."""
 
     start: str
-    home: str
-    configs: tuple[str, ...]
-    """The assistant's configuration directories."""
-    managed: str = ""
+    user: User
     memories: tuple[str, ...] = ()
     """The assistant's memory directories for this project."""
     excludes: tuple[str, ...] = ()
@@ -104,7 +135,7 @@ class Instruction:
     """Whether it is a rule for some files, told only when one of them is read."""
 
 
-def loaded(place: Place, disk: Disk) -> list[Instruction]:
+def loaded(place: Place, disk: Disk = Disk()) -> list[Instruction]:
     """What the host has loaded when a session starts, in its order; the memory's index last."""
     own = {f"{folder}/{name}" for folder in _ancestors(place.start) for name in (*MAIN_FILES, "CLAUDE.local.md")}
     loader = _Loader(place, disk)
@@ -140,11 +171,11 @@ class _Loader:
 
     def load_start(self, names: tuple[str, ...]) -> None:
         """Loads what holds at the start of a session; `names` are the files of a project's directories."""
-        place = self._place
-        if place.managed:
-            self._load(f"{place.managed}/CLAUDE.md", "Managed", place.managed)
-            self._load_rules(f"{place.managed}/.claude/rules", "Managed", place.managed)
-        for folder in place.configs:
+        place, managed = self._place, self._place.user.managed
+        if managed:
+            self._load(f"{managed}/CLAUDE.md", "Managed", managed)
+            self._load_rules(f"{managed}/.claude/rules", "Managed", managed)
+        for folder in place.user.configs:
             self._load(f"{folder}/CLAUDE.md", "User", folder)
             self._load_rules(f"{folder}/rules", "User", folder)
         for folder in _ancestors(place.start):
@@ -179,7 +210,7 @@ class _Loader:
         is_conditional = has_paths and markdown_imports.is_conditional(front_matter.mapping(head)[0].get("paths"))
         self.found.append(Instruction(path=path, kind=kind, content=content, root=root, is_conditional=is_conditional))
         for target in targets:
-            goal = _import_path(target, posixpath.dirname(real), self._place.home)
+            goal = _import_path(target, posixpath.dirname(real), self._place.user.home)
             if goal and (kind == "User" or self._place.outside or self._is_of_project(goal)):
                 self._load(goal, kind, root, is_rule=is_rule, hops=hops + 1)
 
@@ -192,7 +223,7 @@ class _Loader:
         if real in self._folders or len(self._folders) >= MAX_FOLDERS:
             return
         self._folders.add(real)
-        for entry in self._disk.names(folder):
+        for entry in self._disk.entries(folder):
             path = f"{folder}/{entry.name}"
             if entry.folder:
                 self._load_rules(path, kind, root)
@@ -274,7 +305,7 @@ class Merged:
         if found is None:
             return line
         written = found.group(1).strip("\"'<>")
-        goal = _joined(written, posixpath.dirname(chain[-1]), self._place.home)
+        goal = _joined(written, posixpath.dirname(chain[-1]), self._place.user.home)
         reason = self._refusal(goal, chain)
         inside = None if reason else self.text(goal, chain)
         if inside is None:
@@ -299,14 +330,14 @@ class Merged:
         return ""
 
 
-def merged(place: Place, disk: Disk) -> tuple[list[tuple[str, str, str]], list[str]]:
+def merged(place: Place, disk: Disk = Disk()) -> tuple[list[tuple[str, str, str]], list[str]]:
     """((scope, path, text) of each file, the most binding first; what was left out and why)."""
     reading = Merged(place, disk)
     paths: list[tuple[str, str]] = []
-    for folder in place.configs:
-        names = sorted(entry.name for entry in disk.names(f"{folder}/rules") if not entry.folder)
+    for folder in place.user.configs:
+        names = sorted(entry.name for entry in disk.entries(f"{folder}/rules") if not entry.folder)
         paths += [("managed", f"{folder}/rules/{name}") for name in names if name.endswith(".md")]
-    paths += [("user", f"{folder}/CLAUDE.md") for folder in place.configs]
+    paths += [("user", f"{folder}/CLAUDE.md") for folder in place.user.configs]
     paths += [("project", f"{place.start}/CLAUDE.md"), ("local", f"{place.start}/.claude/CLAUDE.md")]
     found = [(scope, path, reading.text(path)) for scope, path in paths[:MAX_FILES]]
     return [(scope, path, body) for scope, path, body in found if body], reading.problems
@@ -324,15 +355,6 @@ MANAGED_ELSEWHERE = "/etc/claude-code"
 Stamp = tuple[tuple[str, int, int, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    """Whose files are read: home, the assistant's configuration directories, where an organisation's files lie."""
-
-    home: str
-    configs: tuple[str, ...]
-    managed: str
-
-
 def user_of(settings: config.Config) -> User:
     """Whose files a daemon with this configuration reads."""
     managed = MANAGED.get(sys.platform, MANAGED_ELSEWHERE)
@@ -340,37 +362,17 @@ def user_of(settings: config.Config) -> User:
     return User(home=str(config.user_home()), configs=configs, managed=managed)
 
 
-def disk() -> Disk:
-    """The real disk, never waiting for the other end of a pipe."""
-    return Disk(read=_read_whole, names=_names, real=os.path.realpath)
-
-
-def _read_whole(path: str) -> bytes | None:
-    data = _beginning(Path(path), MAX_BYTES + 1)
-    return data if data is not None and len(data) <= MAX_BYTES else None
-
-
-def _names(path: str) -> list[Entry]:
-    found: list[Entry] = []
-    with suppress(OSError, ValueError), os.scandir(path) as listing:
-        for entry in islice(listing, MOST_NAMES):
-            with suppress(OSError):  # a link that leads round in a circle
-                found.append(Entry(entry.name, entry.is_dir()))
-    return found
-
-
 def place_of(directory: str, user: User) -> Place:
     """What bears on a session that starts in `directory`."""
     start = os.path.realpath(directory)
-    chosen = _settings(start, user)
-    patterns = [pattern for settings in chosen for pattern in _list(settings.get("claudeMdExcludes"))]
+    settings = _settings(start, user)
+    excludes = [each.get("claudeMdExcludes") for each in settings]
+    patterns = [pattern for listed in excludes if isinstance(listed, list) for pattern in listed]
     worktree, main = _work_trees(start)
     return Place(
         start=start,
-        home=user.home,
-        configs=user.configs,
-        managed=user.managed,
-        memories=_memories(start, user, chosen),
+        user=user,
+        memories=_memories(start, user, settings),
         excludes=tuple([pattern for pattern in patterns if isinstance(pattern, str)][:1000]),
         worktree=worktree,
         main=main,
@@ -397,31 +399,21 @@ def _settings(start: str, user: User) -> list[dict[str, Any]]:
         f"{start}/.claude/settings.json",
         *(f"{config}/settings.json" for config in user.configs),
     ]
-    return [_json(path, SETTINGS_BYTES) for path in paths]
+    return [_read_object(path, SETTINGS_BYTES) for path in paths]
 
 
-def _json(path: str, limit: int) -> dict[str, Any]:
+def _read_object(path: str, limit: int) -> dict[str, Any]:
     """The JSON object in a file of the host's; {} for none that can be read."""
-    content = files.read_small(path, limit)
-    try:
-        value = wire.loads(content.encode("utf-8", "replace")) if content else {}
-    except BadInput:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    return environment.json_object(files.read_small(path, limit))
 
 
 def _approved(config: str, user: User, roots: set[str]) -> bool:
     """Whether the user allowed one of these directories imports from outside."""
     for path in (f"{config}/.claude.json", f"{user.home}/.claude.json"):
-        known = _json(path, STATE_BYTES).get("projects")
+        known = _read_object(path, STATE_BYTES).get("projects")
         entries = [known.get(root) for root in roots] if isinstance(known, dict) else []
-        for entry in entries:
-            if isinstance(entry, dict) and entry.get("hasClaudeMdExternalIncludesApproved") is True:
-                return True
+        if any(isinstance(one, dict) and one.get("hasClaudeMdExternalIncludesApproved") is True for one in entries):
+            return True
     return False
 
 
@@ -438,7 +430,7 @@ def _work_trees(start: str) -> tuple[str, str]:
 
 def load(directory: str, user: User) -> list[Instruction]:
     """What the host loads for a session that starts in `directory`, as it stands on the disk."""
-    return loaded(place_of(directory, user), disk())
+    return loaded(place_of(directory, user))
 
 
 def stamp(paths: Iterable[str]) -> Stamp:
@@ -459,7 +451,7 @@ def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple
     Gives how many files did, the directories to watch, and every path whose stamp tells that it is time again.
     """
     place = place_of(root, user)
-    found = loaded(place, disk())
+    found = loaded(place)
     purged = store.read(lambda reading: tombstones.marks(reading, store.hash_key))
 
     def storable(text: str) -> str:
@@ -479,24 +471,15 @@ def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple
     rows = list(by_path.values())
     marks = {file.path for file in found} | {f"{folder}/settings.json" for folder in user.configs}
     marks |= {f"{place.start}/.claude/{name}" for name in ("settings.json", "settings.local.json")}
-    watched = {posixpath.dirname(file.path) for file in found} | _places_to_watch(place)
+    watched = {posixpath.dirname(file.path) for file in found} | {*place.user.configs, *place.memories}
+    watched |= {f"{place.start}{below}" for below in ("", "/.claude", "/.claude/rules")}
+    watched |= {f"{config}/rules" for config in place.user.configs}
     changed = 0
     if store.read(lambda reading: projects.instruction_hashes(reading, seq)) != [
         (row.path, row.text_hash) for row in rows
     ]:
         changed = store.write(lambda writing: projects.replace_instructions(writing, seq, rows, now=now))
     return changed, watched, marks | watched
-
-
-def _places_to_watch(place: Place) -> set[str]:
-    return {
-        place.start,
-        f"{place.start}/.claude",
-        f"{place.start}/.claude/rules",
-        *place.configs,
-        *(f"{config}/rules" for config in place.configs),
-        *place.memories,
-    }
 
 
 def project_of(store: Store, directory: str) -> tuple[int, str] | None:
@@ -520,14 +503,14 @@ def memory_folder(directory: str, user: User) -> Path:
 def scan(folder: Path) -> list[environment.Memo]:
     """The files of a memory directory but its index, the newest first, at most MOST_FILES."""
     found: list[tuple[float, str, int]] = []
-    for entry in _names(str(folder)):
+    for entry in _entries(str(folder)):
         if not entry.folder and entry.name.endswith(".md") and entry.name != environment.INDEX:
             with suppress(OSError, BadInput):
                 info = _inside_folder(folder, entry.name).stat()
                 found.append((info.st_mtime, entry.name, info.st_size))
     memos = []
     for at, name, size in sorted(found, key=lambda row: (-row[0], row[1]))[: environment.MOST_FILES]:
-        data = _beginning(folder / name)
+        data = _read_start(folder / name, environment.READ_BYTES)
         if data is not None:
             memos.append(environment.memo(name, data, modified=moment_of(at), size=size))
     return memos
@@ -536,7 +519,7 @@ def scan(folder: Path) -> list[environment.Memo]:
 def load_memo(folder: Path, name: str) -> str:
     """The text of one file of a memory directory without its head; BadInput for one outside it."""
     path = _inside_folder(folder, name)
-    data = _beginning(path, MAX_BYTES)
+    data = _read_start(path, MAX_BYTES)
     if data is None:
         raise BadInput(f"{name}: there is no such file in {folder}", hint="`csmd memdir scan` lists them")
     return environment.body(data)
@@ -551,11 +534,3 @@ def _inside_folder(folder: Path, name: str) -> Path:
     if not path.is_relative_to(os.path.realpath(folder)):
         raise BadInput(f"{name} is not inside {folder}", hint="`csmd memdir scan` lists what is")
     return path
-
-
-def _beginning(path: Path, limit: int = environment.READ_BYTES) -> bytes | None:
-    try:
-        with files.open_regular(path) as file:
-            return file.read(limit)
-    except (OSError, ValueError):
-        return None

@@ -328,14 +328,13 @@ def _build(ctx: ToolContext, rows: Rows, project: str, asking: str = "", mode: s
     if mode not in ("host", "seed"):
         raise BadInput(f"mode is host or seed, not {mode!r}")
     place = instruction_files.place_of(_directory(rows, project, asking), instruction_files.user_of(ctx.config))
-    disk = instruction_files.disk()
-    loaded = instruction_files.loaded(place, disk)
+    loaded = instruction_files.loaded(place)
     problems: list[str] = []
     if mode == "host":
         files: list[tuple[str, str, str]] = [(one.kind, one.path, one.content) for one in loaded]
         body = instruction_files.build(loaded)
     else:
-        files, problems = instruction_files.merged(place, disk)
+        files, problems = instruction_files.merged(place)
         files += [("memory", one.path, one.content) for one in loaded if one.kind == "AutoMem"]
         body = "\n\n".join(content for *_, content in files)
     return {

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from csmd.capture import instruction_files
-from csmd.capture.instruction_files import Disk, Entry, Place
+from csmd.capture.instruction_files import Disk, Entry, Place, User
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "instructions"
 RECORDED = json.loads((DATA / "recorded.json").read_text())
@@ -26,13 +26,15 @@ def memory_disk(files: dict[str, str], order: list[str]) -> Disk:
     """A disk without links, whose directories list their entries as they come in `order`."""
     rank = {path: number for number, path in enumerate(order)}
 
-    def names(folder: str) -> list[Entry]:
+    def entries(folder: str) -> list[Entry]:
         below = [path for path in files if path.startswith(folder + "/")]
         below.sort(key=lambda path: rank.get(path, len(rank)))
         heads = dict.fromkeys(path[len(folder) + 1 :].split("/")[0] for path in below)
         return [Entry(head, f"{folder}/{head}" not in files) for head in heads]
 
-    return Disk(read=lambda path: files[path].encode() if path in files else None, names=names, real=lambda path: path)
+    return Disk(
+        read=lambda path: files[path].encode() if path in files else None, entries=entries, real=lambda path: path
+    )
 
 
 def listed(found: list[instruction_files.Instruction], root: str) -> list[list[str]]:
@@ -45,7 +47,7 @@ def listed(found: list[instruction_files.Instruction], root: str) -> list[list[s
 def test_for_the_recorded_case_the_list_is_the_clients_own() -> None:
     files = {f"/r/{name}": content for name, content in RECORDED["files"].items()}
     disk = memory_disk(files, [f"/r/{path}" for path, *_ in RECORDED["loaded"]])
-    place = Place(start="/r/proj", home="/r/home", configs=("/r/home/.claude",), managed="/r/managed")
+    place = Place(start="/r/proj", user=User(home="/r/home", configs=("/r/home/.claude",), managed="/r/managed"))
     assert len(RECORDED["loaded"]) == 23
     assert listed(instruction_files.loaded(place, disk), "/r") == RECORDED["loaded"]
 
@@ -159,15 +161,15 @@ def test_a_tree_without_end_is_read_to_a_limit() -> None:
     def entries(folder: str) -> list[Entry]:
         return [Entry("d", True), Entry("e", True), Entry("a.md", False)]
 
-    disk = Disk(read=content, names=entries, real=lambda path: path)
-    found = instruction_files.loaded(Place(start="/p", home="/h", configs=("/c",)), disk)
+    disk = Disk(read=content, entries=entries, real=lambda path: path)
+    found = instruction_files.loaded(Place(start="/p", user=User(home="/h", configs=("/c",))), disk)
     assert len(found) <= instruction_files.MAX_FILES
     assert len(read) < 5 * instruction_files.MAX_FILES
 
 
 def test_the_context_names_each_file_as_the_host_does() -> None:
     disk = memory_disk({"/p/CLAUDE.md": "Use tabs.\n", "/c/CLAUDE.md": "Be brief."}, [])
-    found = instruction_files.loaded(Place(start="/p", home="/h", configs=("/c",)), disk)
+    found = instruction_files.loaded(Place(start="/p", user=User(home="/h", configs=("/c",))), disk)
     assert instruction_files.build(found) == (
         "Contents of /c/CLAUDE.md (user's private global instructions for all projects):\n\nBe brief.\n\n"
         "Contents of /p/CLAUDE.md (project instructions, checked into the codebase):\n\nUse tabs."
@@ -178,7 +180,7 @@ def test_the_context_names_each_file_as_the_host_does() -> None:
 
 
 def merge(files: dict[str, str]) -> tuple[list[tuple[str, str, str]], list[str]]:
-    place = Place(start="/p", home="/h", configs=("/h/.claude",))
+    place = Place(start="/p", user=User(home="/h", configs=("/h/.claude",)))
     return instruction_files.merged(place, memory_disk(files, []))
 
 

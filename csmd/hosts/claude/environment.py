@@ -27,13 +27,14 @@ def settings_files(config_dir: str, *, platform: str, project: str = "") -> list
 def cleanup_days(texts: Sequence[str | None]) -> int | None:
     """The days that the first of these settings that names any gives transcripts; None when none does."""
     for settings in texts:
-        found = _object(settings).get("cleanupPeriodDays")
+        found = json_object(settings).get("cleanupPeriodDays")
         if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < 2**31:
             return int(found)
     return None
 
 
-def _object(text: str | None) -> dict[str, Any]:
+def json_object(text: str | None) -> dict[str, Any]:
+    """The JSON object in a file's text; {} where there is none."""
     return _read(text) or {}
 
 
@@ -56,7 +57,7 @@ def hooks_state(own: str | None, managed: str | None, *, script: str) -> HooksSt
 
     A file that is not there has none; one that cannot be read as JSON says nothing.
     """
-    mine, above = _object(own), _object(managed)
+    mine, above = json_object(own), json_object(managed)
     if above.get("disableAllHooks") is True or above.get("allowManagedHooksOnly") is True:
         return "off"
     plugins = mine.get("enabledPlugins")
