@@ -79,12 +79,12 @@ UNSIGNED: dict[str, set[str]] = {
     "capture.project_identity": {"_by_path", "identified", "marked"},
     "capture.ingest": {"started_in"},
     "capture.transcripts": {"spans_of", "with_times"},
-    "dream.daily": {"_move", "_put_back", "_sessions_in", "data_without"},
-    "dream.page_files": {"read_bytes", "write_page"},
+    "dream.daily": {"_parse_sessions", "_rewrite", "data_without"},
+    "dream.page_files": {"write_page"},
     "dream.reselection": {"plan_reselection"},
     "dream.steps": {"_candidate_id", "plan_everywhere", "read_snapshot"},
-    "dream.transfer": {"_read", "open_file"},
-    "dream.undo": {"_side", "_write", "read_text"},
+    "dream.transfer": {"_read_note", "open_file"},
+    "dream.undo": {"_side_json", "_write_text", "read_text"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base"}
 

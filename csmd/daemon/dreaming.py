@@ -25,7 +25,7 @@ from csmd.config import boot_id
 from csmd.daemon import housekeeping, reading
 from csmd.daemon.context import Context, Task, Work, carry_out, iso, local_time, now_iso
 from csmd.dream import daily, gates, page_edits, page_files, reselection, steps, undo
-from csmd.dream.gates import Holder, Seen, Verdict
+from csmd.dream.gates import GateFacts, Holder, Verdict
 from csmd.errors import ConfigError, CsmdError, StoreError
 from csmd.exclusions import Pauses
 from csmd.privacy.redaction import redact
@@ -326,7 +326,7 @@ class Dreaming:
         #: Whether memories of an older csmd may wait to be chosen anew.
         self._may_reselect = True
         #: What the gates saw in the rows, and after how many commits.
-        self._seen: tuple[int, Seen] | None = None
+        self._seen: tuple[int, GateFacts] | None = None
 
     # --- from any thread
 
@@ -423,7 +423,7 @@ class Dreaming:
             ident = str(task.order["dream"])
             undone = yield from undo.undo(store, ident, home=home, now=now_iso(), key=store.hash_key)
             # What somebody has edited since is kept: the lines beside the edit follow what is believed now.
-            if edited := [kept.item for kept in undone.kept if kept.why == undo.EDITED]:
+            if edited := [kept.item for kept in undone.skipped if kept.why == undo.EDITED]:
                 memory = self._context.config.paths.memory
                 below = f"{memory.name}/"
                 only = {path.removeprefix(below) for path in edited if path.startswith(below)}
@@ -433,7 +433,7 @@ class Dreaming:
             "dreams": store.read(lambda rows: [dream_json(rows, dream) for dream in undone.dreams]),
             "items": list(undone.items),
             "files": list(undone.files),
-            "kept": [asdict(kept) for kept in undone.kept],
+            "kept": [asdict(kept) for kept in undone.skipped],
         }
 
     @contextlib.contextmanager
@@ -501,7 +501,7 @@ class Dreaming:
     def consolidate(self, dream: Dream) -> Generator[None]:
         """Plans and carries out what the memories of all projects need."""
         store, now = self._context.store, self.now()
-        facts = yield from count_facts(store.read, now=now)
+        facts = yield from count_facts(store.read)
         promoting = self._context.config.settings.stages_promote
         yield from steps.carry_out_everywhere(
             store, dream, now=now, key=store.hash_key, facts=facts, promoting=promoting
@@ -534,7 +534,7 @@ class Dreaming:
 
     def _write_pages(self, journal: int, *, only: Collection[str] | None = None) -> Generator[None]:
         store, now = self._context.store, self.now()
-        facts = yield from count_facts(store.read, now=now)
+        facts = yield from count_facts(store.read)
         for _ in page_files.write(
             store, self._context.config.paths.memory, dream_seq=journal, now=now, only=only,
             facts=list(chain.from_iterable(facts.values())),
@@ -583,12 +583,12 @@ class Dreaming:
     def _counted_from(self, last_at: str) -> str:
         return gates.counted_from(datetime.now(UTC), last_at, self._context.config.settings.dream_every_h)
 
-    def _look(self, rows: Rows) -> Seen:
+    def _look(self, rows: Rows) -> GateFacts:
         done, undone = dreams.last(rows), dreams.last(rows, state="undone")
         latest = next(iter(dreams.history(rows, limit=1)), None)
         last_at, most = done.begun_at if done else "", self._context.config.settings.dream_tier_max
         crowded = dreams.crowded_tiers(rows, most=most) if most else []
-        return Seen(
+        return GateFacts(
             now=datetime.now(UTC),
             last_at=last_at,
             failed_at=latest.ended_at if latest and latest.state == "failed" else "",
@@ -600,11 +600,13 @@ class Dreaming:
             crowded=tuple(f"{number:,} {tier} memories in {name}" for name, tier, number in crowded),
         )
 
-    def _ask_gates(self, seen: Seen, at: float) -> Verdict:
-        now, calm_s = datetime.now(UTC), max(at - self._context.heard_at, 0.0)
-        load, on_mains = machine.load_per_core(), machine.on_mains()
-        seen = replace(seen, now=now, calm_s=calm_s, load=load, on_mains=on_mains, holder=self._holder(now))
-        return gates.ask_gates(self._context.config.settings, seen)
+    def _ask_gates(self, seen: GateFacts, at: float) -> Verdict:
+        now = datetime.now(UTC)
+        facts = replace(
+            seen, now=now, calm_s=max(at - self._context.heard_at, 0.0), load=machine.load_per_core(),
+            on_mains=machine.on_mains(), holder=self._holder(now),
+        )  # fmt: skip
+        return gates.ask_gates(self._context.config.settings, facts)
 
     def _holder(self, now: datetime) -> str:
         """Why the lock cannot be had, in words, "" where it can: somebody has it, or its file is not one's own."""

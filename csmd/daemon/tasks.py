@@ -180,9 +180,9 @@ def _import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | N
     if exported := transfer.find_file(path):
         with transfer.open_file(exported) as file:
             project = task.order.get("project") or task.order.get("asking")
-            taken = transfer.Taken()
+            taken = transfer.ImportCounts()
             for done in transfer.import_memories(
-                context.store, file, vouched=bool(task.order.get("by_person")), now=now_iso(), taken=taken,
+                context.store, file, vouched=bool(task.order.get("by_person")), now=now_iso(), counts=taken,
                 here=project_identity.marked(project_identity.identified(project)) if project else None,
             ):  # fmt: skip
                 yield {"step": "taking in memories", "done": done}
@@ -193,14 +193,14 @@ def _import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | N
         more = {"lowered": taken.lowered, "vouched": taken.vouched, "placed": placed}
         return _imported(1, taken) | more
     if notes := transfer.find_notes(path):
-        found, about = transfer.NotesTaken(), _project_of_notes(context, task, notes[0].parent)
-        for done in transfer.import_notes(context.store, notes, project=about, now=now_iso(), taken=found):
+        found, about = transfer.ImportCounts(), _project_of_notes(context, task, notes[0].parent)
+        for done in transfer.import_notes(context.store, notes, project=about, now=now_iso(), counts=found):
             yield {"step": "reading notes", "done": done, "total": len(notes)}
         return _imported(found.files, found) | {"problems": found.problems}
     return None
 
 
-def _imported(number: int, taken: transfer.Taken | transfer.NotesTaken) -> dict[str, Any]:
+def _imported(number: int, taken: transfer.ImportCounts) -> dict[str, Any]:
     """What is told of an import without transcripts."""
     return {
         "files": number, **dict.fromkeys(COUNTED, 0), "redactions": taken.redactions.total(),

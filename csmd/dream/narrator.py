@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import PurePosixPath
+from typing import Literal, NamedTuple
 
 from csmd.dream.actions import Fact
 from csmd.extraction import shell_commands
@@ -15,26 +16,18 @@ from csmd.memory import habits
 from csmd.model import Packet
 from csmd.store import candidates, failures, turns
 from csmd.store.sqlite import Rows
+from csmd.store.turns import FailureTurn, WorkItem
 from csmd.text.display import amount, cut, listed, squeeze
 
-#: So many of a kind at least before a form is seen in them, in this share of them.
+#: Least number of names that show a form, and the share of all names that have it.
 LEAST, NEARLY_ALL = 4, 0.8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
-    """A commit's subject, a branch's name or a file's path, with its session and the last turn that it comes from."""
-
-    session_id: str
-    name: str
-    uuid: str
-
-
-#: Nobody chose these names: they say nothing of a form.
+#: Names that nobody chose.
 _NOT_CHOSEN = re.compile(r"^(?:Merge|Revert) |^(?:fixup|squash)! ")
 _COMMON_BRANCH = re.compile(r"^(?:main|master|trunk|develop|dev|HEAD|gh-pages|detached.*)$")
 _TYPES = "feat|fix|chore|docs|refactor|test|tests|perf|build|ci|style|revert"
-#: Name of a form of commit subjects -> (pattern, how it is told); the first that nearly all have.
+#: Name of a form of commit subjects -> (pattern, sentence); the first that nearly all have.
 SUBJECTS: dict[str, tuple[re.Pattern[str], str]] = {
     "conventional": (
         re.compile(rf"(?:{_TYPES})(?:\([^)]+\))?!?: \S"),
@@ -49,7 +42,7 @@ SUBJECTS: dict[str, tuple[re.Pattern[str], str]] = {
 }
 _TICKET = re.compile(r"\b([A-Za-z]{2,10})-\d+\b")
 _DAY = re.compile(r"\b20\d\d-?[01]\d-?[0-3]\d\b")
-#: Ending of a test file's language -> the forms of which it leaves the choice; all others are the language's own.
+#: Forms of test files in the languages that leave a choice.
 _TESTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("*.test.*", re.compile(r"\.test\.(?:[cm]?[jt]s|[jt]sx)$")),
     ("*.spec.*", re.compile(r"\.spec\.(?:[cm]?[jt]s|[jt]sx)$")),
@@ -61,67 +54,64 @@ _TESTS: tuple[tuple[str, re.Pattern[str]], ...] = (
 _PLACES = ("tests", "test", "__tests__", "spec", "specs", "e2e")
 
 
-def find_commit_form(subjects: Sequence[Named], project: int) -> Fact | None:
+def find_commit_form(subjects: Sequence[WorkItem], project: int) -> Fact | None:
     """The form of commit subjects, None for none that nearly all have."""
-    chosen = _distinct([one for one in subjects if not _NOT_CHOSEN.match(one.name)])
+    chosen = _distinct([one for one in subjects if not _NOT_CHOSEN.match(one.text)])
     for name, (pattern, text) in SUBJECTS.items():
-        fitting = [one for one in chosen if pattern.match(one.name)]
+        fitting = [one for one in chosen if pattern.match(one.text)]
         if fact := _form(f"commit:{name}", text, fitting, len(chosen), project):
             return fact
     return None
 
 
-def find_branch_form(names: Sequence[Named], project: int) -> Fact | None:
+def find_branch_form(names: Sequence[WorkItem], project: int) -> Fact | None:
     """The form of branch names: what stands before the first slash, a ticket, a day; None for none."""
-    chosen = _distinct([one for one in names if not _COMMON_BRANCH.match(one.name)])
-    shapes = {one.name: _shape(one.name) for one in chosen}
+    chosen = _distinct([one for one in names if not _COMMON_BRANCH.match(one.text)])
+    shapes = {one.text: _shape(one.text) for one in chosen}
     common = Counter(shape for shape in shapes.values() if shape)
     if not common:
         return None
     shape = min(common, key=lambda one: (-common[one], one))
-    fitting = [one for one in chosen if shapes[one.name] == shape]
+    fitting = [one for one in chosen if shapes[one.text] == shape]
     return _form(f"branch:{shape}", f"Branches are named `{shape}`", fitting, len(chosen), project, least=LEAST - 1)
 
 
 def _shape(name: str) -> str:
-    """What of a branch's name others could have, too; "" for a name that shows no form."""
+    """The part of a branch's name that others could share; "" for a name that shows no form."""
     before, slash, rest = name.rpartition("/")
-    known = _TICKET.match(rest) or _DAY.match(rest)
-    if not slash and not known:
+    ticket, day = _TICKET.match(rest), _DAY.match(rest)
+    if not (slash or ticket or day):
         return ""
-    told = "<what>"
-    if known:
-        told = (f"{known[1]}-<number>" if known.re is _TICKET else "<day>") + "-<what>" * (len(rest) > known.end())
-    return f"{before}{slash}{told}"
+    if not (known := ticket or day):
+        return f"{before}/<what>"
+    shape = f"{ticket[1]}-<number>" if ticket else "<day>"
+    return f"{before}{slash}{shape}" + "-<what>" * (len(rest) > known.end())
 
 
-def find_test_form(paths: Sequence[Named], project: int) -> Fact | None:
+def find_test_form(paths: Sequence[WorkItem], project: int) -> Fact | None:
     """How test files are named where the language leaves a choice, and where they lie; None for none."""
-    kinds = [
-        (form, one) for one in _distinct(paths) if (form := next((f for f, p in _TESTS if p.search(one.name)), ""))
-    ]
-    if not kinds:
+    by_form: dict[str, list[WorkItem]] = defaultdict(list)
+    for path in _distinct(paths):
+        if form := next((form for form, pattern in _TESTS if pattern.search(path.text)), ""):
+            by_form[form].append(path)
+    if not by_form:
         return None
-    common = Counter(form for form, _ in kinds)
-    name = min(common, key=lambda one: (-common[one], one))
-    fitting = [one for form, one in kinds if form == name]
-    places = Counter(_place(one.name) for one in fitting)
-    place = min(places, key=lambda one: (-places[one], one))
-    if places[place] >= NEARLY_ALL * len(fitting):
-        fitting = [one for one in fitting if _place(one.name) == place]
-        where = f", below `{place}/`" if place else ", beside what they test"
-    else:
-        where = ""
-    return _form(f"tests:{name}", f"Test files are named `{name}`{where}", fitting, len(kinds), project)
+    name, fitting = min(by_form.items(), key=lambda one: (-len(one[1]), one[0]))
+    total = sum(map(len, by_form.values()))
+    by_place: dict[str, list[WorkItem]] = defaultdict(list)
+    for path in fitting:
+        by_place[next((part for part in PurePosixPath(path.text).parts[:-1] if part in _PLACES), "")].append(path)
+    place, there = min(by_place.items(), key=lambda one: (-len(one[1]), one[0]))
+    where = ""
+    if len(there) >= NEARLY_ALL * len(fitting):
+        fitting, where = there, f", below `{place}/`" if place else ", beside what they test"
+    return _form(f"tests:{name}", f"Test files are named `{name}`{where}", fitting, total, project)
 
 
-def _place(path: str) -> str:
-    parts = PurePosixPath(path).parts[:-1]
-    return next((part for part in parts if part in _PLACES), "")
-
-
-def _form(name: str, text: str, seen: Sequence[Named], total: int, project: int, *, least: int = LEAST) -> Fact | None:
-    """A convention that `seen` of `total` have, None where these are not nearly all."""
+def _form(
+    name: str, text: str, seen: Sequence[WorkItem], total: int, project: int, *, least: int = LEAST
+) -> Fact | None:
+    """A convention that `seen` of `total` names follow, None where these are not nearly all."""
     if len(seen) < max(least, NEARLY_ALL * total):
         return None
     sources = [(one.session_id, one.uuid) for one in seen]
@@ -129,74 +119,71 @@ def _form(name: str, text: str, seen: Sequence[Named], total: int, project: int,
                  seen=len(seen), total=total, sources=sources)  # fmt: skip
 
 
-def _distinct(named: Sequence[Named]) -> list[Named]:
-    """Each name once, as it was met first."""
-    return list({one.name: one for one in reversed(named)}.values())[::-1]
+def _distinct(named: Sequence[WorkItem]) -> list[WorkItem]:
+    """The first of each name."""
+    return list({one.text: one for one in reversed(named)}.values())[::-1]
 
 
-#: Every fact rests on so many sessions at least, and names so many turns at most.
+#: Least number of sessions that a fact rests on, and most turns that it cites.
 LEAST_SESSIONS, EVIDENCE = habits.LEAST_SESSIONS, 8
 
-#: Steps before a milestone are a procedure when so many of it were reached.
+#: Milestones from which on the steps before them are a procedure.
 LEAST_MILESTONES = 3
-#: A command is how something is done from this share of the times on; what else does it is named from the other on.
+#: Share of the times from which a command is the usual one, and from which another one is named beside it.
 USUAL, BESIDES = 0.5, 0.1
-#: Purpose of a command -> how what serves it is told.
+#: Purpose of a command -> the beginning of a sentence about it.
 PURPOSES = {
     "test": "Tests run with", "lint": "Linting is done with", "format": "Code is formatted with",
     "check types": "Types are checked with", "build": "It is built with",
 }  # fmt: skip
 
-#: What a check turns down is told where its first rule was broken in so many sessions: the rules of this many, so many of them.
+#: Sessions in which a check's first rule must have been broken, sessions of each further rule, most rules that are named.
 TURNED_DOWN_OFTEN, TURNED_DOWN_SESSIONS, TURNED_DOWN = 3, 2, 4
-#: A rule's name, where a checker ends its message with it or begins with its code.
+#: A rule's name at the end of a checker's message, or its code.
 _RULE = re.compile(
     r"\(([a-z][a-z0-9]+(?:[-/][a-z0-9]+)*)\)$|\[([a-z][a-z0-9]+(?:-[a-z0-9]+)*)\]$|\b([A-Z]{1,4}\d{3,4})\b"
 )
 
-#: Characters of an error's message and of the sentence that says what mended it.
+#: Most characters of an error's message, and of the sentence that says what mended it.
 MESSAGE, MENDED = 120, 200
 _PLACEHOLDER = re.compile(r"\s*\((?:line|n|id|hash|path)?<[a-z]+>\)")
 
-#: Files change together that were changed in so many sessions both, in this share of the sessions of the rarer one.
+#: Files change together that were both changed in so many sessions, in this share of the sessions of the rarer one.
 TOGETHER_SESSIONS, TOGETHER = 3, 0.75
-#: A file that more than this share of the sessions changes goes with everything; too few sessions say nothing of that,
-#: and what they tell is that much less sure.
+#: A file changed in more than this share of the sessions goes with everything; fewer than FEW_SESSIONS show no such thing,
+#: and a fact of them has this part of its confidence.
 EVERYWHERE, FEW_SESSIONS, FEW_SURE = 0.25, 12, 0.9
-#: A session that changed more files than this moved or renamed: it says nothing of each pair.
+#: Most changed files of a session whose pairs count, most files beside one, most facts about files.
 MOST_CHANGED, MOST_BESIDE, MOST_FILES_FACTS = 20, 4, 10
 _TEST_NAME = re.compile(r"^(?:test_|spec_)|(?:_test|_spec|\.test|\.spec|Tests?|IT)$")
 
-#: Where something was taken out: what is left is not quoted.
+#: Where something was purged or redacted: the rest is not quoted.
 _HOLE = re.compile(r"\[(?:purged\]|redacted:)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    """An error with every turn that shows it, and every one in which it was mended, as (session, uuid), in order.
-
-    `said` is what the assistant said mended it, the latest first, with the turn's uuid.
-    """
+class Failed(NamedTuple):
+    """An error with the turns that show it and those that mended it, in order."""
 
     fingerprint: str
     command: str
     message: str
-    shown: tuple[tuple[str, str], ...]
-    mended: tuple[tuple[str, str], ...] = ()
-    said: tuple[tuple[str, str], ...] = ()
-    files: tuple[tuple[str, ...], ...] = ()
+    turns: Sequence[FailureTurn]
+
+    def sources(self, *, mended: bool) -> list[tuple[str, str]]:
+        """(session, uuid) of the turns that mended it, or of those that show it."""
+        return [(turn.session_id, turn.uuid) for turn in self.turns if turn.mended == mended]
 
 
-def sort_facts(found: Iterable[Fact]) -> list[Fact]:
-    """Facts as they are told: by kind, the surest first; the same facts give the same order."""
+def sort_facts(facts: Iterable[Fact]) -> list[Fact]:
+    """Facts by kind, the surest first; the same facts give the same order."""
     kinds = ("command", "procedure", "fix", "files", "convention")
-    return sorted(found, key=lambda one: (kinds.index(one.kind), -one.confidence, one.fingerprint))
+    return sorted(facts, key=lambda fact: (kinds.index(fact.kind), -fact.confidence, fact.fingerprint))
 
 
-def is_told(fact: Fact, said: Iterable[str]) -> bool:
-    """Whether one of these lines names already all the commands that a count is of."""
-    named = re.findall(r"`[^`]+`", fact.text)
-    return fact.kind == "command" and any(all(one in line for one in named) for line in said)
+def is_covered(fact: Fact, lines: Iterable[str]) -> bool:
+    """Whether one of these lines names already all the commands that a fact counts."""
+    commands = re.findall(r"`[^`]+`", fact.text)
+    return fact.kind == "command" and any(all(command in line for command in commands) for line in lines)
 
 
 def choose_evidence(sources: Iterable[tuple[str, str]]) -> tuple[str, ...]:
@@ -209,118 +196,127 @@ def choose_evidence(sources: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(uuid for _, uuid in sorted(ranked, key=lambda one: one[0])))[:EVIDENCE]
 
 
+def _sessions(sources: Iterable[tuple[str, str]]) -> int:
+    """How many sessions some (session, uuid) are of."""
+    return len({session for session, _ in sources})
+
+
+def _fact(
+    kind: Literal["command", "procedure", "fix", "files", "convention"], fingerprint: str, text: str, project: int,
+    *, seen: int, total: int, sources: Sequence[tuple[str, str]],
+) -> Fact | None:  # fmt: skip
+    """A fact as sure as its counts, None where too few sessions or turns show it."""
+    sessions, evidence = _sessions(sources), choose_evidence(sources)
+    if sessions < LEAST_SESSIONS or len(evidence) < LEAST_SESSIONS or _HOLE.search(text):
+        return None
+    return Fact(
+        kind=kind, fingerprint=fingerprint, text=text, project_seq=project, seen=seen, total=total, sessions=sessions,
+        confidence=habits.confidence(sessions, fit=seen / total, against=0), evidence=evidence,
+    )  # fmt: skip
+
+
 # --- commands and procedures
 
 
 def count_commands(packets: Sequence[Packet], project: int) -> list[Fact]:
-    """What commands serve a purpose, and what stands before a milestone."""
+    """Which commands serve a purpose, and which steps come before a milestone."""
     runs: dict[str, dict[str, list[Packet]]] = defaultdict(lambda: defaultdict(list))
-    for one in packets:
-        if one.kind == "tool" and (purpose := shell_commands.purpose(one.subject)):
-            runs[purpose][one.subject].append(one)
-    found = [_usual(purpose, ran, project) for purpose, ran in sorted(runs.items())]
+    for packet in packets:
+        if packet.kind == "tool" and (purpose := shell_commands.purpose(packet.subject)):
+            runs[purpose][packet.subject].append(packet)
+    facts = [_usual_command(purpose, commands, project) for purpose, commands in sorted(runs.items())]
     for habit in habits.habits(packets):
         counts = re.match(r"(\d+) of (\d+) ", habit.count)
         if habit.category == "procedure" and counts and int(counts[2]) >= LEAST_MILESTONES:
-            sources = [(one.session_id, one.uuid) for one in habits.typical(habit.seen)]
-            found.append(
+            sources = [(packet.session_id, packet.uuid) for packet in habits.typical(habit.seen)]
+            facts.append(
                 Fact(kind="procedure", fingerprint=habit.fingerprint, text=habit.text, project_seq=project,
                      seen=int(counts[1]), total=int(counts[2]), sessions=habit.sessions,
                      confidence=habit.confidence, evidence=choose_evidence(sources))
             )  # fmt: skip
-    return [one for one in found if one is not None]
+    return [fact for fact in facts if fact is not None]
 
 
-def _usual(purpose: str, ran: dict[str, list[Packet]], project: int) -> Fact | None:
-    """The command that serves a purpose most of the times; its own variants (`test:ci` beside `test`) are no others."""
-    command, seen = min(ran.items(), key=lambda one: (-len(one[1]), one[0]))
-    variants = {name: runs for name, runs in ran.items() if re.match(rf"{re.escape(command)}[:-]", name)}
-    total = sum(map(len, ran.values())) - sum(map(len, variants.values()))
-    sessions = {one.session_id for one in seen}
-    if len(sessions) < LEAST_SESSIONS or len(seen) < USUAL * total:
+def _usual_command(purpose: str, commands: dict[str, list[Packet]], project: int) -> Fact | None:
+    """The command that serves a purpose most of the times; variants of it (`test:ci` beside `test`) are no others."""
+    ranked = sorted(commands.items(), key=lambda one: (-len(one[1]), one[0]))
+    command, runs = ranked[0]
+    is_variant = re.compile(rf"{re.escape(command)}[:-]").match
+    total = sum(len(packets) for name, packets in ranked if not is_variant(name))
+    if len({packet.session_id for packet in runs}) < LEAST_SESSIONS or len(runs) < USUAL * total:
         return None
-    others = [
-        name for name, runs in sorted(ran.items(), key=lambda one: (-len(one[1]), one[0]))
-        if name != command and len({one.session_id for one in runs}) >= LEAST_SESSIONS
-    ]  # fmt: skip
-    else_ = [name for name in others if name not in variants and len(ran[name]) >= BESIDES * total]
-    text = f"{PURPOSES[purpose]} `{command}`, {len(seen)} of {total} times"
-    text += f", else with {listed([f'`{name}`' for name in else_])}" if else_ else ""
-    more = [name for name in others if name in variants]
-    text += f"; there {'are' if len(more) > 1 else 'is'} also {listed([f'`{name}`' for name in more])}" if more else ""
-    return _fact("command", f"command:{purpose}", f"{text}.", project, seen=len(seen), total=total,
-                 sources=[(one.session_id, one.uuid) for one in habits.typical(seen)])  # fmt: skip
-
-
-def _fact(
-    kind: str, fingerprint: str, text: str, project: int, *, seen: int, total: int, sources: Sequence[tuple[str, str]]
-) -> Fact | None:
-    """A fact as sure as its counts, None for one of fewer sessions or turns than any may rest on."""
-    sessions, evidence = len({session for session, _ in sources}), choose_evidence(sources)
-    if sessions < LEAST_SESSIONS or len(evidence) < LEAST_SESSIONS or _HOLE.search(text):
-        return None
-    sure = habits.confidence(sessions, fit=seen / total, against=0)
-    return Fact(kind=kind, fingerprint=fingerprint, text=text, project_seq=project, seen=seen, total=total,  # type: ignore[arg-type]
-                sessions=sessions, confidence=sure, evidence=evidence)  # fmt: skip
+    others = [name for name, packets in ranked[1:] if len({one.session_id for one in packets}) >= LEAST_SESSIONS]
+    besides = [f"`{name}`" for name in others if not is_variant(name) and len(commands[name]) >= BESIDES * total]
+    variants = [f"`{name}`" for name in others if is_variant(name)]
+    text = f"{PURPOSES[purpose]} `{command}`, {len(runs)} of {total} times"
+    text += f", else with {listed(besides)}" if besides else ""
+    text += f"; there {'are' if len(variants) > 1 else 'is'} also {listed(variants)}" if variants else ""
+    sources = [(packet.session_id, packet.uuid) for packet in habits.typical(runs)]
+    return _fact("command", f"command:{purpose}", f"{text}.", project, seen=len(runs), total=total, sources=sources)
 
 
 # --- failures
 
 
 def count_failures(errors: Sequence[Failed], project: int) -> list[Fact]:
-    """What failed in several sessions and how it was mended, and what a check turns down most."""
-    found = [_pair(one, project) for one in errors]
-    by_command: dict[str, dict[str, list[tuple[str, str]]]] = defaultdict(lambda: defaultdict(list))
-    failing: dict[str, set[str]] = defaultdict(set)
-    for one in errors:
-        if shell_commands.purpose(one.command) in ("lint", "check types"):
-            failing[one.command].update(session for session, _ in one.shown)
-            if rule := _RULE.search(one.message):
-                by_command[one.command][rule[1] or rule[2] or rule[3]] += one.shown
-    for command, rules in sorted(by_command.items()):
-        found.append(_turned_down(command, rules, len(failing[command]), project))
-    return [one for one in found if one is not None]
+    """What failed in several sessions and what mended it, and which rules a check reports most."""
+    facts = [_mended_error(error, project) for error in errors]
+    rules: dict[str, dict[str, list[tuple[str, str]]]] = defaultdict(lambda: defaultdict(list))
+    failing: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for error in errors:
+        if shell_commands.purpose(error.command) in ("lint", "check types"):
+            failing[error.command] += error.sources(mended=False)
+            if rule := _RULE.search(error.message):
+                rules[error.command][rule[1] or rule[2] or rule[3]] += error.sources(mended=False)
+    for command, shown in sorted(rules.items()):
+        facts.append(_broken_rules(command, shown, _sessions(failing[command]), project))
+    return [fact for fact in facts if fact is not None]
 
 
-def _pair(one: Failed, project: int) -> Fact | None:
+def _mended_error(error: Failed, project: int) -> Fact | None:
     """An error of several sessions with what mended it: in words, else by the file that was changed every time."""
-    if not one.command or not one.mended or len({session for session, _ in one.shown}) < LEAST_SESSIONS:
+    shown, mending = error.sources(mended=False), [turn for turn in error.turns if turn.mended]
+    sessions = _sessions(shown)
+    if not error.command or not mending or sessions < LEAST_SESSIONS:
         return None
-    how = next((squeeze(said) for said, _ in one.said if said.strip() and not _HOLE.search(said)), "")
-    same = sorted(set.intersection(*(set(files) for files in one.files))) if one.files else []
-    if how:
-        mended = f'what mended it: "{cut(how, MENDED)}"'
-    elif same and len(one.mended) >= LEAST_SESSIONS:
-        mended = f"mended {len(one.mended)} times in {listed([f'`{name}`' for name in same[:2]])}"
+    texts = (turn.text for turn in reversed(mending) if turn.text.strip() and not _HOLE.search(turn.text))
+    words = squeeze(next(texts, ""))
+    files = [set(turn.files.split("\n")) for turn in mending if turn.files]
+    same = sorted(set.intersection(*files)) if files else []
+    if words:
+        mended = f'what mended it: "{cut(words, MENDED)}"'
+    elif same and len(mending) >= LEAST_SESSIONS:
+        mended = f"mended {len(mending)} times in {listed([f'`{name}`' for name in same[:2]])}"
     else:
         return None
-    message = cut(_PLACEHOLDER.sub("", squeeze(one.message)), MESSAGE).replace("`", "'")
-    times = f"{amount(len(one.shown), 'time')} in {len({session for session, _ in one.shown})} sessions"
+    message = cut(_PLACEHOLDER.sub("", squeeze(error.message)), MESSAGE).replace("`", "'")
+    times = f"{amount(len(shown), 'time')} in {sessions} sessions"
     end = "" if mended.endswith(('."', '!"', '…"')) else "."
-    return _fact("fix", f"fix:{one.fingerprint}", f"`{one.command}` failed with `{message}` ({times}); {mended}{end}", project,
-                 seen=min(len(one.mended), len(one.shown)), total=len(one.shown), sources=[*one.shown, *one.mended])  # fmt: skip
+    text = f"`{error.command}` failed with `{message}` ({times}); {mended}{end}"
+    return _fact(
+        "fix", f"fix:{error.fingerprint}", text, project, seen=min(len(mending), len(shown)), total=len(shown),
+        sources=[*shown, *error.sources(mended=True)],
+    )  # fmt: skip
 
 
-def _turned_down(command: str, rules: dict[str, list[tuple[str, str]]], failing: int, project: int) -> Fact | None:
-    often = {rule: shown for rule, shown in rules.items() if len({s for s, _ in shown}) >= TURNED_DOWN_SESSIONS}
-    if not often:
+def _broken_rules(command: str, rules: Mapping[str, list[tuple[str, str]]], failing: int, project: int) -> Fact | None:
+    """The rules that a check reports in most sessions; `failing` sessions had it fail at all."""
+    often = [(rule, shown) for rule, shown in rules.items() if _sessions(shown) >= TURNED_DOWN_SESSIONS]
+    most = sorted(often, key=lambda one: (-_sessions(one[1]), one[0]))[:TURNED_DOWN]
+    if not most or _sessions(most[0][1]) < TURNED_DOWN_OFTEN:
         return None
-    most = sorted(often.items(), key=lambda one: (-len({s for s, _ in one[1]}), one[0]))[:TURNED_DOWN]
-    if len({session for session, _ in most[0][1]}) < TURNED_DOWN_OFTEN:
-        return None
-    counts = [f"`{rule}` ({len({s for s, _ in shown})})" for rule, shown in most]
+    counts = [f"`{rule}` ({_sessions(shown)})" for rule, shown in most]
     counts[0] = f"{counts[0][:-1]} of {failing} sessions)"
     sources = [source for _, shown in most for source in shown]
-    sessions = len({session for session, _ in sources})
     text = f"`{command}` fails most often for {listed(counts)}."
-    return _fact("command", f"fails:{command}", text, project, seen=sessions, total=failing, sources=sources)
+    return _fact("command", f"fails:{command}", text, project, seen=_sessions(sources), total=failing, sources=sources)
 
 
 # --- files
 
 
 def path_in_project(path: str, *, cwd: str, root: str) -> str:
-    """A path as a digest tells it (below `cwd`, else whole), below the project's root; "" for one outside of it."""
+    """A path of a digest (below `cwd`, else whole) as one below the project's root; "" for one outside of it."""
     if not path or path.startswith(("/", "~", "..")) or _HOLE.search(path) or re.match(r"[A-Za-z]:[\\/]", path):
         return ""
     if root and cwd.startswith(root.rstrip("/") + "/"):
@@ -330,100 +326,79 @@ def path_in_project(path: str, *, cwd: str, root: str) -> str:
     return path
 
 
-def count_file_pairs(changes: Sequence[Named], project: int) -> list[Fact]:
+def count_file_pairs(changes: Sequence[WorkItem], project: int) -> list[Fact]:
     """Which files change with which: not those that change with everything, nor a file with its own test."""
     sessions: dict[str, dict[str, str]] = defaultdict(dict)
-    for one in changes:
-        sessions[one.session_id][one.name] = one.uuid
-    changed = Counter(path for files in sessions.values() for path in files)
+    for change in changes:
+        sessions[change.session_id][change.text] = change.uuid
+    changed = Counter(path for paths in sessions.values() for path in paths)
     often = EVERYWHERE * len(sessions) if len(sessions) >= FEW_SESSIONS else float("inf")
-    both: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for session, files in sessions.items():
-        if len(files) <= MOST_CHANGED:
-            some = sorted(path for path in files if TOGETHER_SESSIONS <= changed[path] <= often)
-            for pair in combinations(some, 2):
-                both[pair].append(session)
-    beside: dict[str, dict[str, list[str]]] = defaultdict(dict)
-    for (path, other), shared in sorted(both.items()):
-        rarer, wider = sorted((path, other), key=lambda name: (changed[name], name))
-        if len(shared) >= max(TOGETHER_SESSIONS, TOGETHER * changed[rarer]) and not _tests(path, other):
-            beside[rarer][wider] = shared
-    return _beside(beside, changed, sessions, project)
-
-
-def _beside(
-    beside: dict[str, dict[str, list[str]]], changed: Counter[str], sessions: dict[str, dict[str, str]], project: int
-) -> list[Fact]:
-    """One sentence for each file with all that changes beside it; a pair that another sentence tells is not told again."""
-    found, told = [], set[frozenset[str]]()
-    for path, others in sorted(beside.items(), key=lambda one: (-len(one[1]), one[0])):
+    together: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for session, paths in sessions.items():
+        if len(paths) <= MOST_CHANGED:
+            for pair in combinations(sorted(p for p in paths if TOGETHER_SESSIONS <= changed[p] <= often), 2):
+                together[pair].append(session)
+    companions: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    for pair, shared in sorted(together.items()):
+        rarer, wider = sorted(pair, key=lambda name: (changed[name], name))
+        if len(shared) >= max(TOGETHER_SESSIONS, TOGETHER * changed[rarer]) and not _is_test_of(*pair):
+            companions[rarer][wider] = shared
+    # One sentence for each file with all that changes beside it; a pair that another sentence names is not repeated.
+    facts, named = [], set[frozenset[str]]()
+    for path, others in sorted(companions.items(), key=lambda one: (-len(one[1]), one[0])):
         names = sorted(others, key=lambda name: (-len(others[name]), name))[:MOST_BESIDE]
-        if all(frozenset((path, name)) in told for name in names):
+        shared = [session for session in others[names[0]] if all(session in others[name] for name in names)]
+        if all(frozenset((path, name)) in named for name in names):
             continue
-        group = [path, *names]
-        told.update(frozenset(pair) for pair in combinations(group, 2))
-        shared = [one for one in others[names[0]] if all(one in others[name] for name in names)]
+        named.update(map(frozenset, combinations([path, *names], 2)))
         if len(shared) < LEAST_SESSIONS:
             continue
         text = (f"When `{path}` changes, so {'do' if len(names) > 1 else 'does'} {listed([f'`{name}`' for name in names])}: "
                 f"in {len(shared)} of {changed[path]} sessions.")  # fmt: skip
-        sources = [(one, sessions[one][name]) for one in shared for name in (path, names[0])]
+        sources = [(session, sessions[session][name]) for session in shared for name in (path, names[0])]
         fact = _fact("files", f"files:{path}", text, project, seen=len(shared), total=changed[path], sources=sources)
         sure = 1.0 if len(sessions) >= FEW_SESSIONS else FEW_SURE
-        found += [replace(fact, confidence=round(fact.confidence * sure, 4))] if fact else []
-    return sorted(found, key=lambda one: (-one.confidence, one.fingerprint))[:MOST_FILES_FACTS]
+        facts += [replace(fact, confidence=round(fact.confidence * sure, 4))] if fact else []
+    return sorted(facts, key=lambda fact: (-fact.confidence, fact.fingerprint))[:MOST_FILES_FACTS]
 
 
-def _tests(one: str, other: str) -> bool:
+def _is_test_of(one: str, other: str) -> bool:
     """Whether one of two files is the other's test, by their names."""
-    stems = [PurePosixPath(path).name.split(".")[0] if ".test." not in path and ".spec." not in path
-             else ".".join(PurePosixPath(path).name.split(".")[:2]) for path in (one, other)]  # fmt: skip
-    bare = [_TEST_NAME.sub("", stem) for stem in stems]
-    return bare[0] == bare[1] and stems[0] != stems[1]
+    stems = []
+    for path in (one, other):
+        parts = 2 if ".test." in path or ".spec." in path else 1
+        stems.append(".".join(PurePosixPath(path).name.split(".")[:parts]))
+    bare = {_TEST_NAME.sub("", stem) for stem in stems}
+    return len(bare) == 1 and stems[0] != stems[1]
 
 
-#: The latest packets, and the sessions whose digests are looked at; errors, and the turns of each.
+# --- counting over the store
+
+#: The latest packets, and the sessions whose digests are read; errors, and the turns of each.
 MOST_PACKETS, MOST_SESSIONS, MOST_ERRORS, MOST_TURNS = 10_000, 300, 200, 100
 
 
-def count_facts(rows: Rows, project: int, *, now: str) -> list[Fact]:
-    """What is counted of a project, in a stable order; nothing of it depends on the time it is asked for."""
-    del now
-    found = count_commands(candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS), project)
-    found += count_failures(_failed(rows, project), project)
-    done = turns.work_done(rows, project, sessions=MOST_SESSIONS)
-    named = {
-        kind: [Named(session_id=one.session_id, name=one.text, uuid=one.uuid) for one in done if one.kind == kind]
-        for kind in ("commit", "branch")
-    }
-    changes = [
-        Named(session_id=one.session_id, name=path, uuid=one.uuid)
-        for one in done
-        if one.kind == "file" and (path := path_in_project(one.text, cwd=one.cwd, root=one.root))
-    ]
-    commits = [replace(one, name=one.name.partition(" ")[2]) for one in named["commit"]]
+def count_facts(rows: Rows, project: int) -> list[Fact]:
+    """The facts about a project, in a stable order; nothing of them depends on the time."""
+    facts = count_commands(candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS), project)
+    errors = [
+        Failed(error.fingerprint, error.command, error.message,
+               turns.failure_turns(rows, error.error_seq, project, limit=MOST_TURNS))
+        for error in failures.listing(rows, [project], limit=MOST_ERRORS)
+        if error.command
+    ]  # fmt: skip
+    facts += count_failures(errors, project)
+    named: dict[str, list[WorkItem]] = defaultdict(list)
+    for work in turns.work_done(rows, project, sessions=MOST_SESSIONS):
+        if work.kind == "commit":
+            work = work._replace(text=work.text.partition(" ")[2])
+        elif work.kind == "file":
+            work = work._replace(text=path_in_project(work.text, cwd=work.cwd, root=work.root))
+        if work.text or work.kind != "file":
+            named[work.kind].append(work)
     forms = (
-        find_commit_form(commits, project),
+        find_commit_form(named["commit"], project),
         find_branch_form(named["branch"], project),
-        find_test_form(changes, project),
+        find_test_form(named["file"], project),
     )
-    return sort_facts([*found, *count_file_pairs(changes, project), *filter(None, forms)])
-
-
-def _failed(rows: Rows, project: int) -> list[Failed]:
-    found = []
-    for error in failures.listing(rows, [project], limit=MOST_ERRORS):
-        if not error.command:
-            continue
-        shown = turns.failure_turns(rows, error.error_seq, project, limit=MOST_TURNS)
-        mended = [one for one in shown if one.mended]
-        found.append(
-            Failed(
-                fingerprint=error.fingerprint, command=error.command, message=error.message,
-                shown=tuple((one.session_id, one.uuid) for one in shown if not one.mended),
-                mended=tuple((one.session_id, one.uuid) for one in mended),
-                said=tuple((one.text, one.uuid) for one in reversed(mended)),
-                files=tuple(tuple(one.files.split("\n")) for one in mended if one.files),
-            )
-        )  # fmt: skip
-    return found
+    return sort_facts([*facts, *count_file_pairs(named["file"], project), *filter(None, forms)])

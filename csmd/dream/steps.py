@@ -1,8 +1,8 @@
 """The steps of a dream: reads, plans and applies in small transactions.
 
-All of it in steps that take milliseconds each: some memories read, a look at one, a few actions written. Others read,
-write and are answered in between. Planning takes a reader's time and the caller's, never the writer's. What is not
-exactly as the plan saw it is left and planned anew; what was forgotten meanwhile is left for good.
+Each step takes milliseconds: it reads some memories, looks at one, or writes a few actions. Planning takes a reader's
+time, never the writer's. What is not exactly as the plan saw it is skipped and planned anew; what was forgotten
+meanwhile is skipped for good.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from csmd.dream import actions, consolidation
-from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot, Tally, apply_action, is_alive
+from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot, Tally
 from csmd.dream.consolidation import plan_project
 from csmd.memory import habits, scope, supersession, upkeep
 from csmd.memory.contradiction import SURE
@@ -27,24 +27,22 @@ from csmd.text import tokens
 
 T = TypeVar("T")
 Facts = Mapping[int, Sequence[Fact]]
-#: What takes long, a step at a time: between two of them whoever has it done does what is more urgent.
+#: Long work, a step at a time: between two steps its caller does what is more urgent.
 Steps = Generator[None, None, T]
-#: Has a function read, and waits for it.
+#: Runs a function that reads the store, and returns its result.
 Read = Callable[[Callable[[Rows], Any]], Any]
-#: Memories that one read reads, whose vectors it compares, actions of one write (each takes 3 ms, and hooks wait behind
-#: it), and how often a scope that moves is planned: what moves again is left to the next dream.
+#: Which of some memories of a place are near: (rows, place, row keys) -> pairs of row keys.
+Near = Callable[[Rows, Place, Sequence[int]], set[tuple[int, int]]]
+#: Memories of one read, memories whose vectors one read compares, actions of one write (each takes 3 ms, and hooks wait
+#: behind it), and how often a scope that changes meanwhile is planned: what changes again is left to the next dream.
 READ, COMPARED, BATCH, TRIES = 100, 10, 3, 2
 
 
 # --- planning
 
 
-#: Which of some memories of a place are near: (rows, place, row keys) -> pairs of row keys.
-Near = Callable[[Rows, Place, Sequence[int]], set[tuple[int, int]]]
-
-
 def plan_everywhere(read: Read, *, now: str, facts: Facts, near: Near = dreams.near_pairs) -> Steps[DreamPlan]:
-    """What a dream would do now, everywhere; `facts` are those of each project, by its row key.
+    """Plans what a dream would do now, everywhere; `facts` are those of each project, by its row key.
 
     Comparing vectors takes longest: `near` may compare only some, where the caller waits.
     """
@@ -53,50 +51,49 @@ def plan_everywhere(read: Read, *, now: str, facts: Facts, near: Near = dreams.n
     changed: dict[str, Memory] = {}
     lifted: dict[int, dict[str, Memory]] = defaultdict(dict)
     for place in read(dreams.dream_places):
-        seen = yield from read_snapshot(read, place, now=now, facts=facts)
-        pairs = yield from compare_vectors(read, place, _alive(seen), near=near)
-        held = {**seen.memories, **lifted[place.everywhere]}
-        held = {ident: changed.get(ident, one) for ident, one in held.items()}
-        found, left = yield from plan_project(_with_near(replace(seen, memories=held), pairs))
+        snapshot = yield from read_snapshot(read, place, now=now, facts=facts)
+        pairs = yield from compare_vectors(read, place, _alive(snapshot), near=near)
+        memories = {ident: changed.get(ident, one) for ident, one in snapshot.memories.items()}
+        memories |= {ident: changed.get(ident, one) for ident, one in lifted[place.everywhere].items()}
+        plan, left = yield from plan_project(_with_near(replace(snapshot, memories=memories), pairs))
         changed |= {ident: one for ident, one in left.memories.items() if one.project_seq != place.seq}
-        lifted[place.seq] = {one.made.id: one.made for one in found.actions if one.made is not None}
-        planned += found.actions
-        tallies += found.tallies
+        lifted[place.seq] = {action.made.id: action.made for action in plan.actions if action.made is not None}
+        planned += plan.actions
+        tallies += plan.tallies
     return DreamPlan(actions=tuple(planned), tallies=tuple(tallies))
 
 
 def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapshot]:
-    """What a scope's dream is planned from, but for the pairs whose vectors are near."""
+    """Reads what a scope's dream is planned from, but for the pairs whose vectors are near."""
     here = tuple(facts.get(place.seq, ()))
-    known: dict[str, Any] = {"memories": {}}
-    for seqs in _parts(read(partial(dreams.held_memories, place=place)), READ):
-        for name, value in read(partial(_part, place=place, seqs=seqs)).items():
+    known: dict[str, Any] = {"memories": {}, "undone": set(), "asked": set()}
+    for seqs in parts_of(read(partial(dreams.held_memories, place=place)), READ):
+        for name, value in read(partial(_read_part, place=place, seqs=seqs)).items():
             known[name] = known[name] | value if name in known else value
         yield
-    taken_out = read(dreams.undone_raises)
+    undone_raises = read(dreams.undone_raises)
     yield
     days = read(lambda rows: {one: tuple(projects.active_days(rows, one)) for one in (place.seq, place.everywhere)})
-    dropped = read(belief_changes.dropped_pairs)
     raised = read(lambda rows: candidates.of_source(rows, actions.SOURCE, project=place.seq))
-    asked = read(partial(dreams.questioned_pairs, place=place, source=supersession.SOURCE))
+    dropped = read(belief_changes.dropped_pairs)
+    known["asked"] |= read(partial(dreams.questioned_pairs, place=place, source=supersession.SOURCE))
     yield
     abroad: dict[str, Memory] = {}
-    for seqs in _parts(read(partial(dreams.stated_around, place=place)), READ):
-        abroad |= read(partial(_abroad, seqs=seqs))
+    for seqs in parts_of(read(partial(dreams.stated_around, place=place)), READ):
+        abroad |= read(partial(_read_abroad, seqs=seqs))
         yield
-    undone = {
-        *known.pop("undone", ()),
-        *(("raise", one.fingerprint) for one in here if _candidate_id(one) in taken_out),
-        *(("lift", ident) for ident in read(partial(_lifted_before, place=place, abroad=abroad))),
-    }
+    known["undone"] |= {("raise", fact.fingerprint) for fact in here if _candidate_id(fact) in undone_raises}
+    # Lifted before: a memory with the id that the lifted statement would have is there, whatever became of it.
+    idents = sorted({scope.identity(place.seq, memory.text) for memory in abroad.values()})
+    stored = read(lambda rows: [ident for ident in idents if memories.by_id(rows, ident) is not None])
+    known["undone"] |= {("lift", ident) for ident in stored}
     return Snapshot(
         project_seq=place.seq, everywhere=place.everywhere, now=now, days=days, dropped=dropped, facts=here,
-        undone=frozenset(undone), raised={one.fingerprint: one for one in raised}, abroad=abroad,
-        asked={*asked, *known.pop("asked", ())}, **known,
+        raised={candidate.fingerprint: candidate for candidate in raised}, abroad=abroad, **known,
     )  # fmt: skip
 
 
-def _part(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, Any]:
+def _read_part(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, Any]:
     """Some of a scope's memories, and what is known of them, by the fields of a snapshot."""
     decided = dreams.past_decisions(rows, place, seqs)
     return {
@@ -108,11 +105,8 @@ def _part(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _abroad(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
-    """What users asked for in the projects around which a place is, as far as it could hold everywhere.
-
-    What somebody has taken back from there is not lifted again.
-    """
+def _read_abroad(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
+    """Of what users asked for in the projects of a place, what could hold everywhere and was not taken back from there."""
     back = dreams.not_generalized(rows, seqs)
     stated = [memory for memory in memories.by_seqs(rows, seqs).values() if memory.id not in back]
     names = {seq: projects.name_of(rows, seq) for seq in {memory.project_seq for memory in stated}}
@@ -121,14 +115,8 @@ def _abroad(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
     }
 
 
-def _lifted_before(rows: Rows, place: Place, abroad: Mapping[str, Memory]) -> list[str]:
-    """The ids that lifted statements would have, of those that are there whatever became of them."""
-    ids = {scope.identity(place.seq, one.text) for one in abroad.values()}
-    return sorted(ident for ident in ids if memories.by_id(rows, ident) is not None)
-
-
-def _alive(seen: Snapshot) -> list[int]:
-    return sorted(memory.seq for memory in seen.own if is_alive(memory))
+def _alive(snapshot: Snapshot) -> list[int]:
+    return sorted(memory.seq for memory in snapshot.own if memory.is_alive)
 
 
 def _candidate_id(fact: Fact) -> str:
@@ -139,17 +127,21 @@ def compare_vectors(
     read: Read, place: Place, seqs: Sequence[int], *, near: Near = dreams.near_pairs
 ) -> Steps[set[tuple[int, int]]]:
     """The pairs of row keys whose vectors are near."""
-    found: set[tuple[int, int]] = set()
-    for some in _parts(seqs, COMPARED):
-        found |= read(lambda rows, some=some: near(rows, place, some))  # type: ignore[misc]
+    pairs: set[tuple[int, int]] = set()
+    for part in parts_of(seqs, COMPARED):
+        pairs |= read(lambda rows, part=part: near(rows, place, part))  # type: ignore[misc]
         yield
-    return found
+    return pairs
 
 
-def _with_near(seen: Snapshot, pairs: set[tuple[int, int]]) -> Snapshot:
-    ids = {memory.seq: memory.id for memory in seen.memories.values()}
+def _with_near(snapshot: Snapshot, pairs: set[tuple[int, int]]) -> Snapshot:
+    ids = {memory.seq: memory.id for memory in snapshot.memories.values()}
     named = (sorted((ids[one], ids[other])) for one, other in pairs if one in ids and other in ids)
-    return replace(seen, near=frozenset((one, other) for one, other in named))
+    return replace(snapshot, near=frozenset((one, other) for one, other in named))
+
+
+def parts_of(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (whole[start : start + size] for start in range(0, len(whole), size))
 
 
 # --- carrying out
@@ -158,7 +150,7 @@ def _with_near(seen: Snapshot, pairs: set[tuple[int, int]]) -> Snapshot:
 def carry_out_everywhere(
     store: Store, dream: Dream, *, now: str, key: bytes, facts: Facts, promoting: bool = True
 ) -> Steps[int]:
-    """Carries a dream out, scope by scope, each step one bounded read, look or write; how many actions it did.
+    """Carries a dream out, scope by scope, each step one bounded read, look or write; returns how many actions it did.
 
     Where it is closed between two steps, what is done stays, and the next dream plans the rest.
     """
@@ -167,13 +159,13 @@ def carry_out_everywhere(
         near: set[tuple[int, int]] = set()
         known: set[int] = set()
         for _ in range(TRIES):
-            seen = yield from read_snapshot(store.read, place, now=now, facts=facts)
-            fresh = [seq for seq in _alive(seen) if seq not in known]
+            snapshot = yield from read_snapshot(store.read, place, now=now, facts=facts)
+            fresh = [seq for seq in _alive(snapshot) if seq not in known]
             near |= yield from compare_vectors(store.read, place, fresh)
             known.update(fresh)
-            found, _left = yield from plan_project(_with_near(seen, near))
+            plan, _left = yield from plan_project(_with_near(snapshot, near))
             moved = 0
-            for part in _parts(found.actions, BATCH):
+            for part in parts_of(plan.actions, BATCH):
                 act = partial(carry_out, dream_seq=dream.seq, actions=part, now=now, key=key, promoting=promoting)
                 carried, left = store.write(act)
                 done, moved = done + carried, moved + left
@@ -183,16 +175,12 @@ def carry_out_everywhere(
     return done
 
 
-def _parts(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (whole[start : start + size] for start in range(0, len(whole), size))
-
-
 def carry_out(
     rows: Rows, dream_seq: int, actions: Sequence[Action], *, now: str, key: bytes, promoting: bool = True
 ) -> tuple[int, int]:
     """Does what was planned, in the caller's transaction, as far as everything is as the plan saw it.
 
-    Gives how many actions were done, and how many were not as the plan saw them.
+    Returns how many actions were done, and how many were not as the plan saw them.
     """
     done = moved = 0
     for action in actions:
@@ -205,54 +193,50 @@ def carry_out(
         changed = dreams.apply_action(
             rows, dream_seq, kind=action.kind, project=action.project_seq, reason=action.reason,
             evidence=action.evidence, items=[memory.id for memory in seen],
-            act=partial(_do, rows, action, now=now, key=key, promoting=promoting), now=now,
+            act=partial(_apply, rows, action, now=now, key=key, promoting=promoting), now=now,
         )  # fmt: skip
         done += bool(changed)
     return done, moved
 
 
 def _may_still_lift(rows: Rows, action: Action) -> bool:
-    """Whether what is to be lifted is not there yet, and is asked for in projects enough still, on this side of a wall."""
+    """Whether what is to be lifted is not there yet, and is still asked for in projects enough on this side of a wall."""
     if action.made is None or action.memory is None:
         return True
-    told = dreams.still_stated(rows, action.project_seq, action.evidence)
-    enough = action.memory.id in told and len({*told.values()}) >= consolidation.PROJECTS
-    return enough and memories.by_id(rows, action.made.id) is None
+    stated = dreams.still_stated(rows, action.project_seq, action.evidence)
+    is_enough = action.memory.id in stated and len({*stated.values()}) >= consolidation.PROJECTS
+    return is_enough and memories.by_id(rows, action.made.id) is None
 
 
-def _do(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) -> list[str]:
-    """Performs one action; the ids of what it made besides the memories that it names."""
+def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) -> list[str]:
+    """Performs one action; returns the ids of what it made besides the memories that it names."""
+    memory, other, by = action.memory, action.other, belief_changes.DREAM
     if action.fact is not None:
         return _raise(rows, action.fact, promoting=promoting, key=key, now=now)
-    memory, other = action.memory, action.other
     if memory is None:
         return []
-    if action.kind == "lift" and action.made is not None:
-        made = supersession.aged(rows, action.made)
-        memories.insert(rows, made, text_hash=tokens.keyed_hash(made.text, key))
-        belief_changes.note(rows, made.id, dreams.GENERALIZED, "", memory.id, action.reason, belief_changes.DREAM, now)
-        return [made.id]
+    if action.made is not None:
+        memories.insert(rows, action.made, text_hash=tokens.keyed_hash(action.made.text, key))
+        belief_changes.note(rows, action.made.id, dreams.GENERALIZED, "", memory.id, action.reason, by, now)
+        return [action.made.id]
+    at = belief_changes.stated_at(rows, other) if other is not None else ""
     if action.kind == "ask" and other is not None:
-        at = belief_changes.stated_at(rows, other)
         asked = supersession.ask_about(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
         return [asked] if asked else []
-    changed = apply_action(action, partial(supersession.aged, rows))
     if action.kind == "merge":
-        belief_changes.merge_memories(rows, memory, changed[1], reason=action.reason, by=belief_changes.DREAM, now=now)
+        belief_changes.merge_memories(rows, memory, action.after[1], reason=action.reason, by=by, now=now)
     elif action.kind == "archive":
-        belief_changes.archive_memory(rows, memory, reason=action.reason, by=belief_changes.DREAM, now=now)
+        belief_changes.archive_memory(rows, memory, reason=action.reason, by=by, now=now)
     elif action.kind == "supersede" and other is not None:
-        supersession.lower(
-            rows, memory, other, lowers=memory.confidence - changed[0].confidence, sure=SURE, reason=action.reason,
-            by=belief_changes.DREAM, at=belief_changes.stated_at(rows, other),
-        )  # fmt: skip
+        lowers = memory.confidence - action.after[0].confidence
+        supersession.lower(rows, memory, other, lowers=lowers, sure=SURE, reason=action.reason, by=by, at=at)
     else:
-        for source in changed[0].provenance:
+        for source in action.after[0].provenance:
             memories.add_provenance(rows, memory.seq, source)
-        memories.update_belief(rows, changed[0])
+        memories.update_belief(rows, action.after[0])
         note = dreams.STRENGTHENED if action.kind == "strengthen" else dreams.PROMOTED
-        was, is_now = (f"confidence={one.confidence} tier={one.tier}" for one in (memory, changed[0]))
-        belief_changes.note(rows, memory.id, note, was, is_now, action.reason, belief_changes.DREAM, now)
+        was, is_now = (f"confidence={one.confidence} tier={one.tier}" for one in (memory, action.after[0]))
+        belief_changes.note(rows, memory.id, note, was, is_now, action.reason, by, now)
     upkeep.settle_about(rows, memory, now=now)
     return []
 
@@ -262,8 +246,8 @@ def _raise(rows: Rows, fact: Fact, *, promoting: bool, key: bytes, now: str) -> 
     evidence = dreams.evidence(rows, fact.evidence)
     if not evidence:
         return []
-    one = replace(
+    candidate = replace(
         actions.build_candidate(fact), id=_candidate_id(fact), evidence=evidence, created_at=evidence[0].at,
         updated_at=evidence[-1].at,
     )  # fmt: skip
-    return habits.put(rows, one, promoting=promoting, key=key, now=now)
+    return habits.put(rows, candidate, promoting=promoting, key=key, now=now)

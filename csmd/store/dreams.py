@@ -328,14 +328,26 @@ def mark_file(rows: Rows, file: ChangedFile, *, kept: str, now: str) -> None:
     )
 
 
-def set_state(rows: Rows, dream: int, state: str, *, now: str) -> None:
-    """Notes that a dream is being undone, or is."""
+def set_states(rows: Rows, dreams: Sequence[int], state: State, *, now: str) -> None:
+    """Notes that some dreams are being undone, or are."""
     rows.run(
-        "update dreams set state = :state, undone_at = case when undone_at = '' then :now else undone_at end "
-        "where seq = :seq",
+        "update dreams set state = :state, undone_at = case when undone_at = '' then :now else undone_at end "  # noqa: S608
+        f"where {among('seq', dreams)}",
         state=state,
         now=now,
-        seq=dream,
+    )
+
+
+def undo_results(rows: Rows, dreams: Sequence[int]) -> list[tuple[str, str, bool, str]]:
+    """(dream, memory, candidate or path, whether it is a path, why it was not undone or ""), the newest action first.
+
+    Of an action that a purge took away the item is "".
+    """
+    return rows.all(
+        "select d.id, coalesce(r.item, f.path, ''), f.seq is not null, coalesce(r.kept, f.kept, '') "  # noqa: S608
+        "from dreams d join dream_changes c on c.dream_seq = d.seq left join dream_rows r on r.change_seq = c.seq "
+        f"left join dream_files f on f.change_seq = c.seq where {among('d.seq', dreams)} "
+        "order by d.seq desc, c.seq desc, r.seq, f.seq"
     )
 
 

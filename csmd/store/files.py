@@ -177,6 +177,19 @@ def open_regular(path: Path) -> BinaryIO:
         raise
 
 
+def read_plain(path: Path, limit: int = -1) -> bytes | None:
+    """At most `limit` bytes of a file (all by default), None where there is none; b"\\0" for a link and what cannot be read."""
+    try:
+        if path.is_symlink():
+            return b"\0"
+        with open_regular(path) as file:
+            return file.read(limit)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return b"\0"
+
+
 def read_small(path: str, limit: int = 65_536) -> str | None:
     """The text of a small file, "" for a directory, None when there is nothing to read: a pipe or device is not."""
     try:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from csmd.dream import narrator, page_files, reselection, steps, undo
-from csmd.dream.actions import PHASES, Action, Fact, Tally, apply_action
+from csmd.dream.actions import PHASES, Action, Fact, Tally
 from csmd.errors import BadInput, CsmdError
 from csmd.hosts.claude.environment import INDEX
 from csmd.store import dreams
@@ -36,11 +36,11 @@ def dream_json(rows: Rows, dream: Dream) -> Json:
     return as_json(dream, names, did=dreams.change_counts(rows, dream.seq))
 
 
-def count_facts(read: steps.Read, *, now: str) -> steps.Steps[Mapping[int, Sequence[Fact]]]:
+def count_facts(read: steps.Read) -> steps.Steps[Mapping[int, Sequence[Fact]]]:
     """Counts facts over journal and packets for a plan to go by; by project."""
     found: dict[int, Sequence[Fact]] = {}
     for place in read(dreams.dream_places):
-        found[place.seq] = read(partial(narrator.count_facts, project=place.seq, now=now))
+        found[place.seq] = read(partial(narrator.count_facts, project=place.seq))
         yield
     return found
 
@@ -73,13 +73,13 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
     def read(run: Callable[[Rows], Any]) -> Any:
         return run(rows)
 
-    facts = yield from count_facts(read, now=now)
+    facts = yield from count_facts(read)
     plan = yield from steps.plan_everywhere(read, now=now, facts=facts, near=near)
     actions = [one for one in plan.actions if seen is None or one.project_seq in seen]
     yield
     files = yield from page_files.preview_changes(
         rows, ctx.config.paths.memory, facts=[one for here in facts.values() for one in here], key=ctx.store.hash_key,
-        after={one.id: one for action in plan.actions for one in apply_action(action, lambda memory: memory)},
+        after={one.id: one for action in plan.actions for one in action.after},
     )  # fmt: skip
     return {
         "verdict": ctx.dreams.state(rows)["verdict"],

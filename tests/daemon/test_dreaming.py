@@ -273,7 +273,7 @@ def test_an_undo_that_was_killed_is_finished_at_the_next_start(parts: Any) -> No
         dreams.record_file(
             rows, seq, reason="x", path="memory/topics/gull.md", before=None, after="of a dream\n", now=now_iso()
         )
-        dreams.set_state(rows, seq, "undoing", now=now_iso())
+        dreams.set_states(rows, [seq], "undoing", now=now_iso())
         (file,) = dreams.chain_of(rows, [seq], "memory/topics/gull.md")
         dreams.mark_file(rows, file, kept="", now=now_iso())
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.dream import consolidation, wording
-from csmd.dream.actions import Action, Snapshot, is_alive
+from csmd.dream.actions import Action, Snapshot
 from csmd.model import AUTHORITY_RANK, NEVER, Memory, Provenance
 
 CACHE, AGAIN, LONGER = SAID[0], SAID[1], SAID[4]
@@ -52,7 +52,7 @@ def test_whatever_is_planned_nothing_is_left_to_do_nothing_pinned_goes_and_no_au
     for ident, one in seen_.memories.items():
         after = left.memories.get(ident)
         if one.pinned:
-            assert after is not None and is_alive(after) == is_alive(one) and after.tier == one.tier
+            assert after is not None and after.is_alive == one.is_alive and after.tier == one.tier
         if after is not None:
             assert after.authority == one.authority and after.text == one.text
             assert {source.uuid for source in one.provenance} <= {source.uuid for source in after.provenance}

@@ -14,7 +14,7 @@ from csmd.config import Settings
 from csmd.daemon.context import iso
 from csmd.dream import gates
 from csmd.dream import gates as holders
-from csmd.dream.gates import Holder, Seen
+from csmd.dream.gates import GateFacts, Holder
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
@@ -23,7 +23,7 @@ def ago(**span: float) -> str:
     return iso(NOW - timedelta(**span))
 
 
-OPEN = Seen(
+OPEN = GateFacts(
     now=NOW,
     last_at=ago(hours=30),
     first_at=ago(days=90),
@@ -34,8 +34,8 @@ OPEN = Seen(
 )
 
 
-def said(seen: Seen = OPEN, chosen: Settings | None = None, **changed: Any) -> str:
-    return gates.ask_gates(chosen or Settings(), replace(seen, **changed)).words
+def said(facts: GateFacts = OPEN, settings: Settings | None = None, **changed: Any) -> str:
+    return gates.ask_gates(settings or Settings(), replace(facts, **changed)).words
 
 
 @pytest.mark.invariant("Each dream gate keeps out by itself, and every reason is kept; no clock shuts one for good")
@@ -78,12 +78,12 @@ def test_every_reason_is_kept_also_behind_the_first_that_says_no() -> None:
 
 
 def test_what_the_user_chose_is_what_counts() -> None:
-    assert said(chosen=Settings(dream_every_h=48)) == "no, 18 h to go"
-    assert said(chosen=Settings(dream_sessions=8)) == "no, 7 of 8 sessions"
+    assert said(settings=Settings(dream_every_h=48)) == "no, 18 h to go"
+    assert said(settings=Settings(dream_sessions=8)) == "no, 7 of 8 sessions"
     assert said(
-        chosen=Settings(dream_every_h=0, dream_sessions=0, dream_quiet_min=0), sessions=0, calm_s=0.0
+        settings=Settings(dream_every_h=0, dream_sessions=0, dream_quiet_min=0), sessions=0, calm_s=0.0
     ).startswith("yes")
-    assert said(chosen=Settings(dream_on_battery=True), on_mains=False).startswith("yes")
+    assert said(settings=Settings(dream_on_battery=True), on_mains=False).startswith("yes")
 
 
 def test_a_crowded_tier_opens_time_and_sessions_but_neither_quiet_nor_lock() -> None:

@@ -14,12 +14,13 @@ from talked import NOW, Talk, go_through
 
 from csmd.dream import narrator
 from csmd.dream.actions import CATEGORY, Fact
-from csmd.dream.narrator import Failed, Named
+from csmd.dream.narrator import Failed
 from csmd.extraction import digest, packets
 from csmd.memory import habits as stage_habits
 from csmd.model import Packet, State
 from csmd.store import purge, tombstones
 from csmd.store.core import Store
+from csmd.store.turns import FailureTurn, WorkItem
 
 CALM = State(frustration=0.0, energy=0.5, stance="orders", urgency=0.0)
 LINT = "string `user` has <n> occurrences (goconst)"
@@ -35,10 +36,10 @@ def ran(subject: str, sessions: Sequence[int], *, kind: str = "tool", outcome: s
     ]  # fmt: skip
 
 
-def changed(*sessions: str) -> list[Named]:
+def changed(*sessions: str) -> list[WorkItem]:
     """What each session changed: `a b` is the files a and b."""
     return [
-        Named(session_id=f"s{number}", name=path, uuid=f"u-{number}-{path}")
+        WorkItem(f"s{number}", "file", path, f"u-{number}-{path}", "", "")
         for number, paths in enumerate(sessions)
         for path in paths.split()
     ]
@@ -53,18 +54,14 @@ def failed(
     said: str = "",
     files: str = "",
 ) -> Failed:
-    return Failed(
-        fingerprint=f"{command}: {message}", command=command, message=message,
-        shown=tuple((f"s{number}", f"x{number}-{at}-{message}") for at, number in enumerate(shown)),
-        mended=tuple((f"s{number}", f"y{number}-{at}") for at, number in enumerate(mended)),
-        said=tuple((said, f"y{number}") for number in mended), files=tuple(tuple(files.split()) for _ in mended if files),
-    )  # fmt: skip
+    turns = [FailureTurn(f"s{number}", f"x{number}-{at}-{message}", False, "", "") for at, number in enumerate(shown)]
+    changed = "\n".join(files.split())
+    turns += [FailureTurn(f"s{number}", f"y{number}-{at}", True, changed, said) for at, number in enumerate(mended)]
+    return Failed(fingerprint=f"{command}: {message}", command=command, message=message, turns=turns)
 
 
-def named(*names: str, sessions: int = 9) -> list[Named]:
-    return [
-        Named(session_id=f"s{number % sessions}", name=name, uuid=f"u{number}") for number, name in enumerate(names)
-    ]
+def named(*names: str, sessions: int = 9) -> list[WorkItem]:
+    return [WorkItem(f"s{number % sessions}", "file", name, f"u{number}", "", "") for number, name in enumerate(names)]
 
 
 def form(fact: Fact | None) -> list[Fact]:
@@ -287,7 +284,7 @@ def told(store: Store) -> list[Fact]:
     while packets.step(store, now=NOW) or digest.step(store, now=NOW):
         pass
     (project,) = store.read(lambda rows: rows.one("select seq from projects where key = 'till'"))
-    return store.read(lambda rows: narrator.count_facts(rows, project, now=NOW))
+    return store.read(lambda rows: narrator.count_facts(rows, project))
 
 
 def test_what_several_sessions_show_is_told_of_their_project(store: Store) -> None:
@@ -317,7 +314,7 @@ def test_what_several_sessions_show_is_told_of_their_project(store: Store) -> No
         assert "s5" not in {sessions[uuid] for uuid in one.evidence}
     assert told(store) == found, "and again the same"
     (other,) = store.read(lambda rows: rows.one("select seq from projects where key = 'other'"))
-    assert store.read(lambda rows: narrator.count_facts(rows, other, now=NOW)) == []
+    assert store.read(lambda rows: narrator.count_facts(rows, other)) == []
 
 
 @pytest.mark.invariant("A counted fact rests on two sessions and fades with what was purged")

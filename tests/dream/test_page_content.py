@@ -35,10 +35,8 @@ def memory(number: int, said: str, category: Category) -> Memory:
 
 def page(known: list[Memory]) -> Page | None:
     shows = {one.id: ("the build fails with exit code 2",) for one in known if one.category == "gotcha"}
-    beside = page_content.Beside(shows=shows)
-    return page_content.build_page(
-        PLACE, known, facts=(), themes=("builds",), beside=beside, left_out=lambda said: said == ""
-    )
+    beside = page_content.Annotations(shows=shows)
+    return page_content.build_page(PLACE, known, facts=(), themes=("builds",), annotations=beside)
 
 
 def stands(one: Memory) -> bool:
@@ -96,9 +94,7 @@ def test_a_name_is_a_files_whatever_it_is(name: str, slug: str) -> None:
 @pytest.mark.parametrize("name", ["a --- b", "x\n---\n\n# y", "[a](b)", "<!-- m:m0000000001 -->", 'quo"te: #'])
 def test_a_projects_name_forges_neither_head_nor_line(name: str) -> None:
     place = Place(seq=1, key="k", name=name, root=f"/p/{name}")
-    made = page_content.build_page(
-        place, [memory(1, "The exporter needs its directory", "fact")], facts=(), themes=(), left_out=bool
-    )
+    made = page_content.build_page(place, [memory(1, "The exporter needs its directory", "fact")], facts=(), themes=())
     assert made is not None
     read = page_format.parse_page(page_format.render_page(made))
     assert [item.id for _, item in read.lines()] == ["m0000000001"] and not read.own and read.head["type"] == "project"
@@ -126,9 +122,7 @@ def test_whatever_pages_there_are_and_whatever_a_person_wrote_the_index_is_withi
     number: int, about: str, theirs: list[str]
 ) -> None:
     place = Place(seq=1, key="k", name="n", root=about)
-    made = page_content.build_page(
-        place, [memory(1, "The gull listens on port 8400", "fact")], facts=(), themes=(), left_out=bool
-    )
+    made = page_content.build_page(place, [memory(1, "The gull listens on port 8400", "fact")], facts=(), themes=())
     assert made is not None
     known = [replace(made, path=f"projects/p{one}.md", title=f"p{one} {about}") for one in range(number)]
     was = page_format.parse_page("# What csmd remembers\n\n" + "\n\n".join(theirs))
@@ -150,11 +144,11 @@ def test_a_count_that_names_no_command_but_those_of_a_line_above_is_not_told_aga
         counted("Linting is done with `make lint`, 4 of 5 times, else with `ruff`."),
         counted("When `make lint` changes, so does `make fmt`.", "files"),
     ]
-    made = page_content.build_page(PLACE, [line], facts=facts, themes=(), left_out=lambda said: False)
+    made = page_content.build_page(PLACE, [line], facts=facts, themes=())
     assert made is not None
     assert [item.text for item in made.sections[-1].items] == [one.text for one in facts[1:]]
     raised = memory(2, "When `make lint` changes, so does `make fmt`.", "fact")
-    made = page_content.build_page(PLACE, [line, raised], facts=facts, themes=(), left_out=lambda said: False)
+    made = page_content.build_page(PLACE, [line, raised], facts=facts, themes=())
     assert made is not None and [item.text for item in made.sections[-1].items] == [facts[1].text]
 
 
@@ -201,7 +195,7 @@ def test_what_was_to_be_done_stands_as_long_as_anybody_may_still_mean_it() -> No
         made = page([one, other])
         assert made is not None and ("Still open" in [section.heading for section in made.sections]) is stands
     own = page_format.parse_page(f"## Mine\n\n- {plan.text} <!-- m:{plan.id} -->\n")
-    made = page_content.build_page(PLACE, [plan, later[1]], facts=(), themes=(), left_out=lambda said: False, was=own)
+    made = page_content.build_page(PLACE, [plan, later[1]], facts=(), themes=(), was=own)
     assert made is not None and plan.id in [item.id for section in made.sections for item in section.items], (
         "a person put it there"
     )
@@ -291,11 +285,11 @@ def test_where_no_heading_tells_what_was_edited_since_the_line_does() -> None:
     one = replace(memory(0, "the amber gate returns early", "gotcha"), is_edited=True, scene="at src/gate.py")
     assert page_content.build_item(one).scene == "said at src/gate.py"
     assert (
-        page_content.build_item(one, page_content.Beside(edits=True)).scene
+        page_content.build_item(one, page_content.Annotations(edits=True)).scene
         == "said at src/gate.py, its code edited since"
     )
     assert (
-        page_content.build_item(replace(one, scene=""), page_content.Beside(edits=True)).scene
+        page_content.build_item(replace(one, scene=""), page_content.Annotations(edits=True)).scene
         == "its code edited since"
     )
 
@@ -333,7 +327,7 @@ def test_what_was_said_of_code_that_was_edited_since_stands_apart_and_last_but_w
     assert [section.heading for section in made.sections][-1] == page_content.EDITED
     assert (
         page_content.heading_of("epistemic", "fact") == "Facts"
-        and page_content.said_under(page_content.EDITED)[0] == "epistemic"
+        and page_content.classify_heading(page_content.EDITED)[0] == "epistemic"
     )
 
 
@@ -443,7 +437,7 @@ def check(case: Case) -> None:
         paged[name] = page_content.Theme(
             name=name, members=frozenset(numbers(spans)), also=tuple(filter(None, [also.rstrip(")")]))
         )
-    known = page_content.Known(tagged=tagged, project_of=project_of, paged=paged, listed=numbers(case.listed))
+    known = page_content.ThemeSources(tagged=tagged, project_of=project_of, paged=paged, listed=numbers(case.listed))
     found = page_content.choose_themes(known)
     assert "; ".join(f"{theme.name}: {len(theme.members)}" for theme in found) == case.themes
     assert page_content.choose_themes(replace(known, tagged=dict(reversed(tagged.items())))) == found

@@ -10,7 +10,7 @@ import pytest
 from recall.test_visibility import project, save_memory, say
 
 from csmd.dream import reselection
-from csmd.dream.reselection import ENOUGH, Plan, Said, match_statements
+from csmd.dream.reselection import ENOUGH, LocatedStatement, Plan, match_statements
 from csmd.extraction import statements
 from csmd.memory import remember
 from csmd.model import Authority, Memory, Provenance, Statement
@@ -32,9 +32,9 @@ def memory(ident: str, words: str, *uuids: str) -> Memory:
     )  # fmt: skip
 
 
-def said(words: str, uuid: str) -> Said:
+def said(words: str, uuid: str) -> LocatedStatement:
     one = Statement(text=words, gate="epistemic", category="fact", confidence=0.8, authority="user")
-    return Said(one, uuid, "s1", AT, 1)
+    return LocatedStatement(one, uuid, "s1", AT, 1)
 
 
 @pytest.mark.invariant(
@@ -105,12 +105,12 @@ def carry_out(store: Store, found: Plan) -> None:
         pass
 
 
-def now_said(store: Store, words: str, uuid: str, *, authority: Authority = "user") -> Said:
+def now_said(store: Store, words: str, uuid: str, *, authority: Authority = "user") -> LocatedStatement:
     home = store.read(lambda rows: project(rows, HERE))
     return replace_said(said(words, uuid), authority=authority, home=home)
 
 
-def replace_said(one: Said, *, authority: Authority, home: int) -> Said:
+def replace_said(one: LocatedStatement, *, authority: Authority, home: int) -> LocatedStatement:
     return one._replace(statement=replace(one.statement, authority=authority), project_seq=home)
 
 

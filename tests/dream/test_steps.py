@@ -209,7 +209,7 @@ def test_a_dream_that_was_undone_left_nothing_and_is_not_dreamt_again(store: Sto
     assert {"merge", "archive", "raise"} <= kinds
     (ident,) = [one.id for one in store.read(lambda rows: dreams.history(rows, limit=5))]
     undone = run_to_end(undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key))
-    assert undone.kept == ()
+    assert undone.skipped == ()
     assert {key: replace(one, version=0) for key, one in look(store).memories.items()} == {
         key: replace(one, version=0) for key, one in before.memories.items()
     }
@@ -260,7 +260,7 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     assert dream(store, now=LATER) == 0
     assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
     ident = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
-    assert run_to_end(undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key)).kept == ()
+    assert run_to_end(undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key)).skipped == ()
     assert {key: replace(read(store, key), version=0) for key in own} == {
         key: replace(one, version=0) for key, one in before.items()
     }

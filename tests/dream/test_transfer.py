@@ -104,9 +104,9 @@ def exported(store: Store, folder: Path) -> bytes:
     return (folder / transfer.NAME).read_bytes()
 
 
-def taken(store: Store, data: bytes, *, vouched: bool = True, here: Project | None = None) -> transfer.Taken:
-    result = transfer.Taken()
-    for _ in transfer.import_memories(store, io.BytesIO(data), vouched=vouched, now=LATER, taken=result, here=here):
+def taken(store: Store, data: bytes, *, vouched: bool = True, here: Project | None = None) -> transfer.ImportCounts:
+    result = transfer.ImportCounts()
+    for _ in transfer.import_memories(store, io.BytesIO(data), vouched=vouched, now=LATER, counts=result, here=here):
         pass
     return result
 
@@ -393,7 +393,7 @@ def test_a_file_that_changes_while_it_is_read_or_is_larger_than_any_is_refused(
     data = exported(one, tmp_path / "out")
     monkeypatch.setattr(transfer, "CHECKED", 2)
     with transfer.open_file(tmp_path / "out" / transfer.NAME) as file:
-        coming = transfer.import_memories(other, file, vouched=False, now=LATER, taken=transfer.Taken())
+        coming = transfer.import_memories(other, file, vouched=False, now=LATER, counts=transfer.ImportCounts())
         next(coming)  # two lines are checked
         (tmp_path / "out" / transfer.NAME).write_bytes(data.replace(b"LISTEN/NOTIFY", b"LISTEN/NOTICE"))
         with pytest.raises(BadInput, match="changed while it was read"):
@@ -417,7 +417,7 @@ def test_an_import_that_is_interrupted_is_gone_on_with_by_the_next(
     full(one)
     data = exported(one, tmp_path / "out")
     monkeypatch.setattr(transfer, "BATCH", 3)
-    coming = transfer.import_memories(other, io.BytesIO(data), vouched=True, now=LATER, taken=transfer.Taken())
+    coming = transfer.import_memories(other, io.BytesIO(data), vouched=True, now=LATER, counts=transfer.ImportCounts())
     for _ in range(steps):
         next(coming)
     coming.close()
@@ -463,9 +463,9 @@ def test_the_assistants_notes_come_in_once_as_its_word_and_nobody_is_told_them(
     place = store.write(lambda rows: projects.ensure(rows, Project(key="k", root="/p", name="p", kind="path"), now=NOW))
     counts = []
     for _ in range(2):
-        came = transfer.NotesTaken()
+        came = transfer.ImportCounts()
         notes = transfer.find_notes(tmp_path / "memory")
-        for _ in transfer.import_notes(store, notes, project=place, now=NOW, taken=came):
+        for _ in transfer.import_notes(store, notes, project=place, now=NOW, counts=came):
             pass
         counts.append((came.files, came.new, came.known, came.problems))
     assert counts == [(2, 3, 0, []), (2, 0, 3, [])]

@@ -98,7 +98,7 @@ THEN = {**WAS, "tier": "archive", "version": 2, "hot_until": 1}
 def test_a_row_goes_back_only_where_it_is_what_the_action_left(
     was: dict[str, Any], now: dict[str, Any], obstacle: str, why: str
 ) -> None:
-    assert undo.why_kept(was, THEN, now, obstacle) == why
+    assert undo.why_not_undone(was, THEN, now, obstacle) == why
 
 
 def test_where_what_was_made_has_to_stay_all_of_the_action_does() -> None:

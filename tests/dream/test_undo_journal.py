@@ -74,7 +74,7 @@ def write_page(store: Store, dream_: Dream, text: str | None, path: str = PAGE) 
 
 
 def kept_of(undone: stage_undo.Undone) -> dict[str, str]:
-    return {one.item: one.why for one in undone.kept}
+    return {one.item: one.why for one in undone.skipped}
 
 
 # --- dreams
@@ -147,9 +147,9 @@ def test_the_journal_goes_when_it_is_old_and_the_last_dream_stays_known(store: S
         seqs = [one.seq for one in some]
         return list(iter(lambda: store.write(lambda rows: dreams.forget(rows, seqs, most=most)), 0))
 
-    store.write(lambda rows: dreams.set_state(rows, 1, "undoing", now=LATER))
+    store.write(lambda rows: dreams.set_states(rows, [1], "undoing", now=LATER))
     assert forget(first) == [], "what is being undone needs its journal"
-    store.write(lambda rows: dreams.set_state(rows, 1, "done", now=LATER))
+    store.write(lambda rows: dreams.set_states(rows, [1], "done", now=LATER))
     assert forget(first, most=1) == [1, 1]
     assert [one.id for one in store.read(lambda rows: dreams.history(rows, limit=9))] == [second.id]
     with pytest.raises(CsmdError, match="no dream"):
@@ -171,7 +171,7 @@ def test_an_older_dream_is_undone_with_every_newer_one_and_the_preview_says_so(s
     assert [(one.id, one.state, one.undone_at) for one in undone.dreams] == [
         (second.id, "undone", LAST), (first.id, "undone", LAST),
     ]  # fmt: skip
-    assert undone.kept == () and set(idents[:2]) <= set(undone.items)
+    assert undone.skipped == () and set(idents[:2]) <= set(undone.items)
     assert dump(store) == was
     with pytest.raises(CsmdError, match="undone already"):
         undo(store, first.id)
@@ -228,7 +228,7 @@ def test_a_dream_that_is_killed_after_any_batch_has_failed_and_can_be_undone(tmp
         (broken,) = store.read(lambda rows: dreams.history(rows, limit=9))
         assert (broken.state, broken.error) == ("failed", dreams.KILLED)
         assert store.read(dreams.last) is None
-        assert undo(store, broken.id).kept == ()
+        assert undo(store, broken.id).skipped == ()
         assert dump(store) == was
     finally:
         store.close()
@@ -277,7 +277,7 @@ def test_undoing_takes_few_actions_to_a_write_and_one_that_was_killed_goes_on(
     assert dump(store) != was and sound(store) == {}
     assert [one.state for one in store.read(lambda rows: dreams.history(rows, limit=9))] == ["done", "done"]
     undone = undo(store, first.id)
-    assert [one.id for one in undone.dreams] == [second.id, first.id] and undone.kept == ()
+    assert [one.id for one in undone.dreams] == [second.id, first.id] and undone.skipped == ()
     assert dump(store) == was
 
 
@@ -291,7 +291,7 @@ def test_the_line_of_what_was_forgotten_since_does_not_come_back_with_its_page(s
     write_page(store, done, "".join(lines))
     second = dream(store, [("archive", idents[3], idents[3])])
     write_page(store, second, lines[0])
-    assert undo(store, second.id).kept == ()
+    assert undo(store, second.id).skipped == ()
     assert (store.path.parent / PAGE).read_text() == lines[0]
     assert store.read(lambda rows: rows.value("select text from pages")) == lines[0]
 
@@ -311,7 +311,7 @@ def test_files_are_what_they_were_and_one_that_was_edited_since_stays(store: Sto
     write_page(store, second, None, "memory/projects.md")
     undone = undo(store, second.id)
     assert undone.files == ("memory/new.md", "memory/projects.md", PAGE)
-    assert undone.kept == ()
+    assert undone.skipped == ()
     assert ((place / PAGE).read_text(), (place / "memory/projects.md").read_text()) == ("one\n", "one\n")
     assert not (place / "memory/new.md").exists()
     assert (place / PAGE).stat().st_mode & 0o777 == 0o600
@@ -335,7 +335,7 @@ def test_a_use_is_no_change_of_belief_and_is_not_lost(store: Store) -> None:
     assert merged.used_at == LATER, "it counts as used when the other one was"
     store.write(lambda rows: projects.touch(rows, home(rows), LAST))
     store.write(lambda rows: remember.use(rows, merged, at=LAST))
-    assert undo(store, done.id).kept == ()
+    assert undo(store, done.id).skipped == ()
     used = store.read(lambda rows: memory_of(rows, idents[1]))
     assert (used.confidence, used.provenance, used.used_at) == (was.confidence, was.provenance, LAST)
     assert store.read(lambda rows: supersession.aged(rows, used)) == used, "its age begins with the use"
@@ -356,7 +356,7 @@ def test_a_memory_that_moved_with_its_project_is_what_it_was_where_it_is_now(sto
     into = store.write(merge)
     action, *_ = store.read(lambda rows: list(stage_undo.diff(rows, done.id)))
     assert action["project"] == "beta"
-    assert undo(store, done.id).kept == ()
+    assert undo(store, done.id).skipped == ()
     for ident, row in {row[0]: row for row in dump(store)[0]}.items():
         assert row[12] == into
         assert (row[5], row[10], row[21]) == (was[ident][5], was[ident][10], ""), ident

@@ -94,7 +94,7 @@ def test_undo_makes_everything_what_it_was(tmp_path: Path, first: Any, second: A
             if was == states[-1]:
                 continue
             undone = undo(store, one.id)
-            assert undone.kept == ()
+            assert undone.skipped == ()
             assert (dump(store), found_by_words(store)) == states[-1]
             assert sound(store) == {}
     finally:
@@ -119,7 +119,7 @@ def test_what_changed_since_keeps_its_newer_value_and_is_told(tmp_path: Path, ac
             undone = undo(store, done.id)
         except CsmdError:  # nothing was done
             return
-        kept = {one.item for one in undone.kept}
+        kept = {one.item for one in undone.skipped}
         is_now = {row[0]: row for row in dump(store)[0]}
         assert kept.isdisjoint(undone.items)
         for ident in {*is_now, *between}:

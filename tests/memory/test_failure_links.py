@@ -598,7 +598,7 @@ def test_a_scene_has_nothing_unseen_and_can_be_brought_to_another_home(store: St
     talk.say("assistant", FOUND)
     go_through(store)
     scene = scene_of(store, "catch")
-    assert scene and scene.isprintable() and transfer.CHECKS["scene"]([["u", scene]])
+    assert scene and scene.isprintable() and transfer.FIELDS["scene"]([["u", scene]])
 
 
 @pytest.mark.invariant(
