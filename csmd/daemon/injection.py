@@ -109,12 +109,12 @@ def _start_brief(rows: Rows, context: Context, event: Event, places: list[int], 
     def session_brief(room: int, goals: Sequence[Note], before: str) -> Brief:
         return brief.session_brief(
             rows, places=places, session_id=session, max_tokens=room, goals=goals, blocks=blocks, before=before,
-            today=event.at[:10], besides=besides, key=key,
+            today=event.at[:10], exclude=besides, key=key,
         )  # fmt: skip
 
     opening = checkpoint.compose_opening(rows, event, places, key=key, max_tokens=most, brief=session_brief)
     # After a compaction, and on resume: what is known of the files that it was at.
-    files = at_work.file_block(rows, places=places, session_id=session, named="", besides=besides)
+    files = at_work.file_block(rows, places=places, session_id=session, named="", exclude=besides)
     return at_work.append_files(opening, files, max_tokens=most)
 
 

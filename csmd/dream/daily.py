@@ -628,7 +628,7 @@ def _read_session(rows: Rows, ending: Ending, here: Here, *, key: bytes) -> Sess
         work_min=count_work_minutes(times), goal=next(iter(texts("goal")), ""), outcome=digest.outcome if digest else "",
         outcome_said=OUTCOMES.get(digest.outcome, "") if digest else "", prompts=digest.prompts if digest else 0,
         calls=digest.calls if digest else 0, tokens=digest.tokens if digest else 0,
-        decisions=tuple(filter(brief.is_lasting_decision, texts("decision"))), corrections=texts("correction"), gotchas=gotchas,
+        decisions=tuple(filter(brief.is_durable_decision, texts("decision"))), corrections=texts("correction"), gotchas=gotchas,
         files=tuple((path, number) for path, number in changes if path), commits=texts("commit"), open=texts("open"),
         agents=tuple(markdown_pages.agents_of(rows, ending.id)),
     )  # fmt: skip

@@ -175,7 +175,7 @@ def build_item(memory: Memory, annotations: Annotations = NOTHING) -> Item:
     scene += ["its code edited since"] if memory.is_edited and annotations.edits else []
     replaced = annotations.before.get(memory.id, ())[:BEFORE]
     return Item(
-        text=_balance_emphasis(compose.lasting_text(memory)), id=memory.id, scene=", ".join(scene), shows=tuple(shows[:1]),
+        text=_balance_emphasis(compose.durable_text(memory)), id=memory.id, scene=", ".join(scene), shows=tuple(shows[:1]),
         before=tuple((old.confirmed_at[:10], _balance_emphasis(old.text), old.id) for old in replaced),
         waits=tuple(annotations.waits.get(memory.id, ())),
     )  # fmt: skip
@@ -210,7 +210,7 @@ def find_replaced(memories: Iterable[Memory], replaced: Mapping[str, str], was: 
         new = replaced[old]
         while new in replaced and new not in stays:
             new = replaced[new]
-        if new in known and compose.lasting_text(known[new]) and not brief.find_transience(known[new]):
+        if new in known and compose.durable_text(known[new]) and not brief.find_transience(known[new]):
             found[new] = (known[old], *found.get(new, ()))
     return found
 
@@ -227,10 +227,10 @@ def build_sections(
     """The surest memories under their headings, in each the pinned ones first, then the newest."""
     considered = heapq.nlargest(round(CONSIDERED * room), memories, key=sureness)
     total = Counter(map(heading_for, memories))
-    total.subtract(heading_for(memory) for memory in considered if not compose.lasting_text(memory))
+    total.subtract(heading_for(memory) for memory in considered if not compose.durable_text(memory))
 
     def has_text(memory: Memory) -> bool:
-        text_of = compose.lasting_text if memory.id in annotations.before else compose.standalone_text
+        text_of = compose.durable_text if memory.id in annotations.before else compose.standalone_text
         return bool(text_of(memory)) and not brief.find_transience(memory)
 
     usable = list(filter(has_text, considered))
@@ -331,7 +331,7 @@ def _find_moved(memories: Sequence[Memory], annotations: Annotations, was: Read)
     """Memory (id) -> its line, of those that a person put under headings of their own."""
     if all(is_ours(section.heading) for section in was.sections):
         return {}
-    items = {one.id: build_item(one, annotations) for one in memories if compose.lasting_text(one)}
+    items = {one.id: build_item(one, annotations) for one in memories if compose.durable_text(one)}
     moved = page_format.find_placed(was, items, is_ours)
     return {ident: item for ident, item in items.items() if ident in moved}
 

@@ -37,7 +37,7 @@ SIMILAR_FAILURES = 5
 _NAMED = re.compile(r"['\"`‘“]\w|\bE(?!RR)[A-Z]{4,}\b|: [A-Za-z_]\w*\Z")
 
 
-class KnownFailure(NamedTuple):
+class FailureHistory(NamedTuple):
     """A failure as earlier sessions saw it, and the memory of its cause; `is_same`: the very one, not only the same message."""
 
     seen: failures.ErrorRecord
@@ -50,7 +50,7 @@ def names_something(message: str) -> bool:
     return bool(failure_reports.names(message)) or _NAMED.search(message) is not None
 
 
-def reason_to_tell(known: KnownFailure) -> str:
+def find_reason(known: FailureHistory) -> str:
     """Why a failure is shown, as receipts say; "" where it is not."""
     seen, is_named = known.seen, names_something(known.seen.message)
     is_explained = known.memory is not None or bool(seen.fixed_by)
@@ -63,16 +63,16 @@ def reason_to_tell(known: KnownFailure) -> str:
     return "seen again and again" if is_one and seen.sessions >= UNSOLVED_SESSIONS else ""
 
 
-def failure_block(known: KnownFailure) -> Block:
+def failure_block(known: FailureHistory) -> Block:
     """A failure's history, then the memory that tells its cause; nothing where there is no reason to show it."""
-    reason, memory = reason_to_tell(known), known.memory
+    reason, memory = find_reason(known), known.memory
     notes = [Note(id=known.seen.id, text=describe_failure(known), tail=known.seen.id, reason=reason)] if reason else []
     if reason and memory is not None:
         notes.append(compose.memory_note(memory, reason="tells the cause of a failure"))
     return Block(heading="", notes=tuple(notes))
 
 
-def describe_failure(known: KnownFailure) -> str:
+def describe_failure(known: FailureHistory) -> str:
     """A failure's history in a sentence: "seen 3 times before, last on ...; last fixed on ... by an edit of ..."."""
     seen = known.seen
     where = f" in {display.amount(seen.sessions, 'earlier session')}" if seen.sessions > 1 else ""
@@ -122,16 +122,16 @@ def _find_known(
     here: failures.PresentContext,
     *,
     is_same: bool = True,
-) -> list[KnownFailure]:
+) -> list[FailureHistory]:
     """What is known of these failures, each with the memory of its cause if it may be shown; those worth showing."""
-    known: list[KnownFailure] = []
+    known: list[FailureHistory] = []
     for fingerprint in fingerprints:
         seen = failures.find_error(rows, fingerprint, places, but_in=here)
         if seen is not None:
             memory = memories.by_id(rows, seen.memory_id) if seen.memory_id else None
             may_show = memory is not None and visibility.is_injectable(memory) and memory.project_seq in places
-            known.append(KnownFailure(seen, memory if may_show else None, is_same))
-    return [one for one in known if reason_to_tell(one)]
+            known.append(FailureHistory(seen, memory if may_show else None, is_same))
+    return [one for one in known if find_reason(one)]
 
 
 # --- files
@@ -227,17 +227,17 @@ def notes_block(matches: Sequence[tuple[Memory, str]], *, known: Callable[[str],
 
 
 def file_block(
-    rows: Rows, *, places: Sequence[int], session_id: str, named: str, besides: Collection[str] = ()
+    rows: Rows, *, places: Sequence[int], session_id: str, named: str, exclude: Collection[str] = ()
 ) -> Block | None:
     """What the memories of these places say of the files that a text names and of those at hand in a session.
 
-    Nothing that the session has in its context, nothing of `besides` (ids); None for nothing.
+    Nothing that the session has in its context, nothing of `exclude` (ids); None for nothing.
     """
     given = turns.last_tool_inputs(rows, session_id, TOOLS, back=TURNS_BACK, limit=CALLS) if session_id else []
     at_hand = list(dict.fromkeys(path for call in given if (path := file_of(call))))[:AT_HAND]
     in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
     paths = list(dict.fromkeys([*find_paths(named), *at_hand]))[:MOST_FILES]
-    return _find_notes(rows, paths, places, session_id, in_context.union(besides))
+    return _find_notes(rows, paths, places, session_id, in_context.union(exclude))
 
 
 def recall_file(rows: Rows, path: str, *, places: Sequence[int], max_tokens: int, key: bytes) -> Brief:
@@ -255,10 +255,10 @@ def recall_file(rows: Rows, path: str, *, places: Sequence[int], max_tokens: int
         for passage in passages.by_seqs(rows, [int(seq) for seq, _ in hits]).values()
         if names_file(passage.text, path)
     ]
-    tellable = visibility.tellable_filter(rows, places=places, session_id="", prompt="", key=key)
+    filter_visible = visibility.statement_filter(rows, places=places, session_id="", prompt="", key=key)
     said = [
         RecalledStatement(one).note
-        for one in tellable(naming)
+        for one in filter_visible(naming)
         if one.passage and not one.is_cold and not (one.memory and one.memory.id in noted)
     ]
     blocks = [*([notes] if notes else []), Block(heading=SAID, notes=tuple(said[:MOST_PASSAGES]), weight=0.5)]
@@ -272,16 +272,12 @@ def append_files(brief: Brief, block: Block | None, *, max_tokens: int) -> Brief
     if block is None or not notes:
         return brief
     made = compose.fence(FILE_TAG, FILE_ABOUT, [replace(block, notes=notes)], max_tokens=max_tokens - brief.tokens - 1)
-    text = "\n".join(filter(None, (brief.text, made.text)))
-    if not made.text or display.utf16_units(text) > ANSWER_LIMIT_UNITS:  # each keeps the host's limit, both may not
+    joined = compose.join_briefs(brief, made)
+    if (
+        not made.text or display.utf16_units(joined.text) > ANSWER_LIMIT_UNITS
+    ):  # each keeps the host's limit, both may not
         return replace(brief, cut=brief.cut + len(notes))
-    return Brief(
-        text=text,
-        tokens=display.estimate_tokens(text),
-        items=(*brief.items, *made.items),
-        degraded=brief.degraded,
-        cut=brief.cut + made.cut,
-    )
+    return joined
 
 
 def _find_notes(

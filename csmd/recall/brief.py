@@ -89,7 +89,7 @@ def find_transience(memory: Memory) -> str:
     )
 
 
-def is_lasting_decision(text: str) -> bool:
+def is_durable_decision(text: str) -> bool:
     """Whether what counts as decided, whoever said it, is neither a report nor a state that was about to change."""
     return not _find_transience(text, [one for one in TRANSIENT if not one.gates and one.why != DOUBTED])
 
@@ -123,12 +123,7 @@ class Candidate(NamedTuple):
 
 
 def choose(
-    candidates: Sequence[Candidate],
-    *,
-    tokens: int,
-    shares: Sequence[float],
-    heading: int,
-    known: Callable[[str], bool],
+    candidates: Sequence[Candidate], *, tokens: int, shares: Sequence[float], heading: int, known: Callable[[str], bool]
 ) -> list[tuple[Candidate, float]]:
     """(candidate, its score) within `tokens`, the best first; a section has its share before another takes the rest.
 
@@ -221,19 +216,9 @@ GOALS, ENDED, LEFT, FADING = ("Goals", 9.0), ("The last sessions", 4.0), ("Left 
 # fmt: on
 #: The headings in the order in which they are shown.
 ORDER = (
-    GOALS[0],
-    "Corrections the user made",
-    "How the user works",
-    "Habits, counted over sessions",
-    "Decisions and conventions",
-    ENDED[0],
-    FADING[0],
-    "Still open",
-    LEFT[0],
-    "Known gotchas",
-    "Facts",
-    "People",
-)  # fmt: skip
+    "Goals; Corrections the user made; How the user works; Habits, counted over sessions; Decisions and conventions; "
+    "The last sessions; Still open? Asked once, it fades; Still open; Left open; Known gotchas; Facts; People"
+).split("; ")
 
 #: An assistant's word counts less than a user's, except for the causes that it found.
 AUTHORITY_WEIGHT = {"user": 1.0, "assistant": 0.75, "external": 0.0}
@@ -330,7 +315,7 @@ def compose_brief(
     of memories (by id) what was said later on the same matter, which is shown with the memory as "before".
     """
     notes = notes or SessionNotes()
-    texts = [(memory, compose.lasting_text(memory)) for memory in fading]
+    texts = [(memory, compose.durable_text(memory)) for memory in fading]
     questions = [start_note(memory, text, reason=FADING[0]) for memory, text in texts if text and not known(text)]
     kinds = ((GOALS, notes.goals), (ENDED, notes.ended), (LEFT, notes.left), (FADING, questions))
     others = [Block(heading=heading, notes=tuple(some), weight=weight) for (heading, weight), some in kinds]
@@ -391,7 +376,7 @@ def _memory_blocks(
             break
         # What it replaced, or what replaced it, names what it is about.
         is_named = ident in before or ident in replacing
-        text = compose.lasting_text(memory) if is_named else compose.standalone_text(memory)
+        text = compose.durable_text(memory) if is_named else compose.standalone_text(memory)
         if ident not in overtaken and text and not find_transience(memory):
             notes[ident] = note = _thread_note(memory, text, replacing.get(ident), before.get(ident))
             cost = display.estimate_tokens(compose.render_note(note) + "\n") + 1
@@ -436,15 +421,15 @@ def session_brief(
     blocks: Sequence[Block] = (),
     before: str = "",
     today: str = "",
-    besides: Collection[str] = (),
+    exclude: Collection[str] = (),
     key: bytes = b"",
 ) -> Brief:
-    """The brief for a session that starts where `places` are seen; nothing that its context holds already, nor `besides` (ids).
+    """The brief for a session that starts where `places` are seen; nothing that its context holds already, nor `exclude` (ids).
 
     What is promised for a day from `today` on (ISO; else the last day on which anybody said something) is shown until then.
     `goals` stand before everything else, `blocks` behind it; what `before` says is shown before it, and not again.
     """
-    in_context = (receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()).union(besides)
+    in_context = (receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()).union(exclude)
     attention, near = visibility.attention(rows, places), receipts.recent_sessions(rows, places, session_id)
     listed = [
         memory for memory in memories.listing(rows, projects=places, limit=PRELOADED) if memory.id not in in_context
@@ -494,9 +479,9 @@ def _find_later(
     ends = threads.follow_threads(rows, sorted(seq for seq, memory in stated.items() if memory.id in of))
     read |= passages.by_seqs(rows, sorted({seq for some in ends.values() for seq, _ in some} - read.keys()))
     last = {seq: _newest(some, read) for seq, some in ends.items()}
-    tellable = visibility.tellable_filter(rows, places=places, session_id="", prompt="", key=key)
+    filter_visible = visibility.statement_filter(rows, places=places, session_id="", prompt="", key=key)
     reached = [read[end] for end, _ in last.values() if end in read]
-    statements = tellable([ScoredStatement(score=1.0, features={}, passage=passage) for passage in reached])
+    statements = filter_visible([ScoredStatement(score=1.0, features={}, passage=passage) for passage in reached])
     by_seq = {one.passage.seq: (one, one.passage) for one in statements if one.passage}
     later: dict[str, LaterStatement] = {}
     for seq, (end, sure) in sorted(last.items()):

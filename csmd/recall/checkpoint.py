@@ -17,7 +17,7 @@ from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
 from csmd.model import Brief, Event
 from csmd.privacy.fingerprints import PURGED
 from csmd.recall import threads, visibility
-from csmd.recall.compose import Block, Note, fence
+from csmd.recall.compose import Block, Note, fence, join_briefs
 from csmd.recall.visibility import never
 from csmd.store import checkpoints, cursors, digests, receipts, search, sessions, tombstones
 from csmd.store.checkpoints import AGAIN, CHECKPOINT_STAGE, Row, SessionState, Summary
@@ -253,20 +253,26 @@ NOTE_WEIGHT = 1.45
 _PROGRESS = {"agreed": 0, "doing": 1, "open": 2}
 
 
+class RestoredCheckpoint(NamedTuple):
+    """A checkpoint that is shown: `about` introduces it, `note` is what the user noted with it; `id` is "" for none that is stored."""
+
+    id: str
+    about: str
+    pieces: Sequence[Piece]
+    note: str = ""
+
+
 def essentials(
-    pieces: Sequence[Piece],
+    restored: RestoredCheckpoint,
     *,
-    ident: str,
-    about: str,
     goals: Block | None = None,
-    note: str = "",
     max_tokens: int = MOST_TOKENS,
     known: Callable[[str], bool] = never,
 ) -> Brief:
     """The essentials as a fenced text; corrections and decisions that the reader has (`known`) are left out."""
-    blocks = [goals] if goals else []
-    if note:
-        blocks.append(Block(heading="Noted", notes=(Note(id=ident, text=note, reason="Noted"),), weight=NOTE_WEIGHT))
+    ident, about, pieces, note = restored
+    noted = Block(heading="Noted", notes=(Note(id=ident, text=note, reason="Noted"),), weight=NOTE_WEIGHT)
+    blocks = [*([goals] if goals else []), *([noted] if note else [])]
     for kind, block in ESSENTIAL.items():
         of_kind = [piece for piece in (_join_errors(pieces) if kind == "failing" else pieces) if piece.kind == kind]
         if kind in ("correction", "decision"):
@@ -470,32 +476,20 @@ def compose_opening(
     """
     goals = goals_block(rows, places, event.session_id)
     restored = _find_checkpoint(rows, event, places[0], key)
-    if restored is None:
-        return brief(max_tokens, goals.notes if goals else (), "")
-
-    compose = partial(
-        essentials, restored.pieces, ident=restored.id, about=restored.about, note=restored.note, goals=goals
-    )
-    head = compose(max_tokens=min(max_tokens, MOST_TOKENS))
-    if not head.text:
+    head = essentials(restored, goals=goals, max_tokens=min(max_tokens, MOST_TOKENS)) if restored else None
+    if restored is None or head is None or not head.text:
         return brief(max_tokens, goals.notes if goals else (), "")
     asked_for = "\n".join(piece.text for piece in restored.pieces if piece.kind == "goal")
     left = max_tokens - head.tokens - 1
     while True:
         rest = brief(left, (), asked_for)
         if rest.text:
-            head = compose(max_tokens=head.tokens, known=visibility.index_sentences([rest.text]).says)
-        body = "\n".join(part.text for part in (head, rest) if part.text)
-        if display.utf16_units(body) <= ANSWER_LIMIT_UNITS or not rest.text:
-            break
+            known = visibility.index_sentences([rest.text]).says
+            head = essentials(restored, goals=goals, max_tokens=head.tokens, known=known)
+        opening = join_briefs(head, rest)
+        if display.utf16_units(opening.text) <= ANSWER_LIMIT_UNITS or not rest.text:
+            return opening
         left = left * 3 // 4
-    return Brief(
-        text=body,
-        tokens=display.estimate_tokens(body),
-        items=(*head.items, *rest.items),
-        degraded=tuple(sorted({*head.degraded, *rest.degraded})),
-        cut=head.cut + rest.cut,
-    )
 
 
 def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | None:
@@ -515,15 +509,6 @@ def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | N
         if goal.id not in in_context
     )
     return Block(heading=GOALS_HEADING, notes=notes, weight=GOALS_WEIGHT) if notes else None
-
-
-class RestoredCheckpoint(NamedTuple):
-    """A checkpoint that is to be shown."""
-
-    id: str
-    about: str
-    pieces: list[Piece]
-    note: str = ""
 
 
 def _find_checkpoint(rows: Rows, event: Event, project: int, key: bytes) -> RestoredCheckpoint | None:

@@ -103,8 +103,7 @@ _RULE = re.compile(
     re.IGNORECASE,
 )
 _GENERAL = re.compile(
-    r"\b(?:always|never|every|each|whenever|any|before|after|prefer|unless|only (?:when|if|after))\b",
-    re.IGNORECASE,
+    r"\b(?:always|never|every|each|whenever|any|before|after|prefer|unless|only (?:when|if|after))\b", re.IGNORECASE
 )
 #: A question about how something is; a request for work says what was wanted.
 _QUESTION = re.compile(
@@ -130,7 +129,7 @@ _UNDECIDED = re.compile(r"\boption (?:\d|[a-c])\b.{0,400}\boption (?:\d|[a-c])\b
 _PRINTED = re.compile(r"[⎿│├└❯⏺]")
 
 
-def lasting_text(memory: Memory) -> str:
+def durable_text(memory: Memory) -> str:
     """The sentences of a memory that tell something, on one line; "" where none does.
 
     What a person pinned, and what csmd counted over sessions, stays as it is; what an assistant says is to be done about
@@ -139,12 +138,12 @@ def lasting_text(memory: Memory) -> str:
     text = display.squeeze(memory.text)
     if memory.pinned or memory.origin == "inferred":
         return text
-    return _lasting_text(text, memory.authority == "assistant" and memory.origin == "stated")
+    return _durable_text(text, memory.authority == "assistant" and memory.origin == "stated")
 
 
 def standalone_text(memory: Memory) -> str:
     """The lasting text of a memory that is clear to somebody who was not there; "" of one that refers to what is left out."""
-    text = lasting_text(memory)
+    text = durable_text(memory)
     if memory.pinned or memory.scene or memory.origin == "inferred":
         return text
     speaker: refusals.Speaker = "user" if memory.authority == "user" else "assistant"
@@ -152,7 +151,7 @@ def standalone_text(memory: Memory) -> str:
 
 
 @cached(4096)
-def _lasting_text(text: str, by_assistant: bool) -> str:
+def _durable_text(text: str, by_assistant: bool) -> str:
     if _PRINTED.search(text) or _UNDECIDED.search(text):
         return ""
     kept: list[str] = []
@@ -170,12 +169,12 @@ def _lasting_text(text: str, by_assistant: bool) -> str:
 
 def _advises(sentence: str, before: str) -> bool:
     """Whether a sentence says what is to be done about that which the one before it names."""
-    if _asks(sentence) or refusals.refusal(sentence, "assistant"):
+    if _is_question(sentence) or refusals.refusal(sentence, "assistant"):
         return False
     return not set(map(stem, content_words(before))).isdisjoint(map(stem, content_words(sentence)))
 
 
-def _asks(sentence: str) -> bool:
+def _is_question(sentence: str) -> bool:
     """Whether a sentence asks, also where a remark in brackets follows the question."""
     sentence = sentence.rstrip()
     start = sentence.rfind("(") if sentence.endswith(")") else -1
@@ -188,7 +187,7 @@ def _asks(sentence: str) -> bool:
 def _without_errand(sentence: str) -> str:
     """A sentence without the errand that leads into what it tells: "Push it first: only the default branch counts"."""
     errand, _, rest = sentence.partition(": ")
-    if states_something(sentence) or _asks(sentence) or len(content_words(rest)) < LEAST_WORDS:
+    if states_something(sentence) or _is_question(sentence) or len(content_words(rest)) < LEAST_WORDS:
         return sentence
     is_lead = errand[-1:].isalnum() and ";" not in errand
     return rest if is_lead and states_something(rest) else sentence
@@ -196,7 +195,7 @@ def _without_errand(sentence: str) -> str:
 
 def states_something(sentence: str) -> bool:
     """Whether a sentence is neither a question nor an errand."""
-    if _asks(sentence):
+    if _is_question(sentence):
         return False
     return not _ERRAND.match(sentence) or any(form.search(sentence) for form in (_GENERAL, _NAMES, _RULE))
 
@@ -285,3 +284,15 @@ def fence(tag: str, about: str, blocks: Sequence[Block], *, max_tokens: int) -> 
             return Brief(text=text, tokens=tokens, items=items, cut=total - len(items))
         next(kept[place] for place in trimmed_first if kept[place]).pop()
     return Brief(text="", tokens=0, items=(), cut=total)
+
+
+def join_briefs(*briefs: Brief) -> Brief:
+    """Briefs below each other as one."""
+    text = "\n".join(brief.text for brief in briefs if brief.text)
+    return Brief(
+        text=text,
+        tokens=display.estimate_tokens(text),
+        items=tuple(item for brief in briefs for item in brief.items),
+        degraded=tuple(sorted({reason for brief in briefs for reason in brief.degraded})),
+        cut=sum(brief.cut for brief in briefs),
+    )

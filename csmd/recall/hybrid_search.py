@@ -270,17 +270,15 @@ def _read_pool(rows: Rows, query: Query, degraded: list[str]) -> Pool:
             pool.memory_meaning = query.by_meaning(rows, "memory")
     except DeadlineExceeded:
         degraded.append("vectors: search stopped at its deadline")
-    if query.narrow.is_all:
-        return pool
-    by_memory = query.narrow.gate or query.narrow.category or query.narrow.type
-    memory_seqs = query.filtered(rows, "memory", [*{*pool.memory_words, *pool.memory_meaning}])
-    seqs = set[int]() if by_memory else query.filtered(rows, "passage", [*{*pool.words, *pool.meaning}])
-    return Pool(
-        words={seq: score for seq, score in pool.words.items() if seq in seqs},
-        meaning={seq: score for seq, score in pool.meaning.items() if seq in seqs},
-        memory_words={seq: score for seq, score in pool.memory_words.items() if seq in memory_seqs},
-        memory_meaning={seq: score for seq, score in pool.memory_meaning.items() if seq in memory_seqs},
-    )
+    if not query.narrow.is_all:
+        only_memories = query.narrow.gate or query.narrow.category or query.narrow.type
+        seqs = set() if only_memories else query.filtered(rows, "passage", [*{*pool.words, *pool.meaning}])
+        memory_seqs = query.filtered(rows, "memory", [*{*pool.memory_words, *pool.memory_meaning}])
+        kept = ((pool.words, seqs), (pool.meaning, seqs), (pool.memory_words, memory_seqs))
+        for scores, passing in (*kept, (pool.memory_meaning, memory_seqs)):
+            for seq in scores.keys() - passing:
+                del scores[seq]
+    return pool
 
 
 # --- a home whose passages are still being indexed

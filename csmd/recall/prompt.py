@@ -83,13 +83,13 @@ def recall(
     if statements and statements[0].score >= floor:
         least = LEAST_SHARE * statements[0].score
         best = [one for one in statements[:EXAMINED] if one.score >= least]
-        tellable = visibility.tellable_filter(rows, places=places, session_id=session_id, prompt=prompt, key=key)
-        holding = list({one.key: one for one in reversed(tellable(best))}.values())[::-1]
+        filter_visible = visibility.statement_filter(rows, places=places, session_id=session_id, prompt=prompt, key=key)
+        holding = list({one.key: one for one in reversed(filter_visible(best))}.values())[::-1]
         if any(one.score >= floor and not one.is_cold for one in holding):
             in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
-            recalled = _follow(rows, holding, tellable, in_context)
+            recalled = _follow(rows, holding, filter_visible, in_context)
     known = visibility.instructions_filter(rows, places) if recalled else never
-    asks = query.asks_for_last_session(prompt)
+    asks = query.is_about_last_session(prompt)
     made = compose_statements(
         recalled,
         prompt=prompt,
@@ -117,7 +117,7 @@ def find_bearing(
 def _follow(
     rows: Rows,
     holding: Sequence[ScoredStatement],
-    tellable: Callable[[Sequence[ScoredStatement]], list[ScoredStatement]],
+    filter_visible: Callable[[Sequence[ScoredStatement]], list[ScoredStatement]],
     in_context: frozenset[str],
 ) -> list[RecalledStatement]:
     """Each statement, or what its thread leads to with the older as before; best first.
@@ -136,8 +136,8 @@ def _follow(
     following = threads.find_followers(rows, list(by_seq)) if in_context else {}
     newest = passages.by_seqs(rows, sorted(ends.union(*following.values())))
     reached = [newest[seq] for seq in sorted(ends - by_seq.keys()) if seq in newest]
-    others = tellable([ScoredStatement(score=0.0, features={}, passage=passage) for passage in reached])
-    by_seq_told = {one.passage.seq: one for one in (*holding, *others) if one.passage}
+    others = filter_visible([ScoredStatement(score=0.0, features={}, passage=passage) for passage in reached])
+    visible_by_seq = {one.passage.seq: one for one in (*holding, *others) if one.passage}
     by_turn = memories.memories_by_turn(rows, sorted({passage.uuid for passage in newest.values()}))
     in_context_already = {
         seq
@@ -154,12 +154,12 @@ def _follow(
         seq = one.passage.seq if one.passage else 0
         if in_context_already & following.get(seq, set()):
             continue
-        newer = [end for end in links.get(seq, ()) if end[0] in by_seq_told]
-        newer.sort(key=lambda end: -by_seq_told[end[0]].score)
+        newer = [end for end in links.get(seq, ()) if end[0] in visible_by_seq]
+        newer.sort(key=lambda end: -visible_by_seq[end[0]].score)
         surely = sure.get(seq, {})
         replacing = next((end for end, share in newer if _replaces(surely.get(end, 0.0), share)), None)
         for end, _ in newer:
-            other = by_seq_told[end]
+            other = visible_by_seq[end]
             known = recalled.get(other.key)
             score = max(one.score, other.score, known.statement.score if known else 0.0)
             before = (*(known.before if known else ()), *([one] if end == replacing else []))

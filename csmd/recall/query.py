@@ -1,4 +1,4 @@
-"""What a question names beside its words: a time, quoted text, the last session.
+"""What a question names besides its words: a time, quoted text, the last session.
 
 A reading only prefers: nothing that a question does not name is left out, so a time word that was meant otherwise costs a
 hit its rank and is never an answer lost.
@@ -39,7 +39,7 @@ _QUOTED = re.compile(r"[\"“]([^\"”\n]+)[\"”]|(?<!\w)'([^'\n]+)'(?!\w)")
 _PATH = re.compile(r"(?<![\w/])(?:[\w.@~-]*/)+[\w.@-]+|(?<![\w/])[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}\b(?!\()")
 
 
-def asks_for_last_session(prompt: str) -> bool:
+def is_about_last_session(prompt: str) -> bool:
     """Whether a prompt asks what was done before this session or where it stopped, and nothing else."""
     words = set(_WORD.findall(prompt[:READ].casefold()))
     return len(words) > 1 and any(words <= known and words & past for past, known in _session_words())

@@ -162,50 +162,39 @@ def _arguments(call: str) -> str:
     return "\n".join(_ESCAPED.sub(lambda escape: plain.get(escape[1], escape[1]), text) for text in strings)
 
 
-class _JudgedReceipt:
-    """A receipt whose items are tracked from where they were shown to where their time is over."""
+class JudgedReceipt(NamedTuple):
+    """A receipt with its items by id (none where the assistant said nothing meanwhile), and when those used were used."""
 
-    def __init__(self, receipt: Waiting, texts: dict[str, str]) -> None:
-        self.receipt = receipt
-        self.used_at: dict[str, str] = {}
-        self.is_over = False
-        self._texts = texts
-        self._has_begun = False
-        self._is_answered = False
-        self._items: dict[str, TrackedItem] = {}
-        self._track()
+    receipt: Waiting
+    items: dict[str, TrackedItem]
+    used_at: dict[str, str]
 
-    @property
-    def items(self) -> dict[str, TrackedItem]:
-        """The items by id; none where the assistant said nothing meanwhile."""
-        return self._items if self._is_answered else {}
 
-    def _track(self) -> None:
-        """Tracks the items from here on: after a compaction nothing that was said before is in the context."""
-        self._items = {ident: track_text(text) for ident, text in self._texts.items()}
-
-    def read(self, turn: StoredTurn, compared: ComparedTurn, is_common: Callable[[str], bool]) -> None:
-        """Takes in the next turn of the session."""
-        if not self._has_begun:
-            self._has_begun = turn.at > self.receipt.at and turn.seq != self.receipt.prompt_seq
-            if turn.kind == "summary" and not self._has_begun:
-                self._track()
-        elif self.is_over:
-            return
-        if self._has_begun and (
-            turn.kind == "summary" or (self.receipt.event != "session_start" and turn.kind in PROMPTS)
-        ):
-            self.is_over = True
-            return
-        if compared.voice != "other" and not self._has_begun:
-            # Before it was shown, whoever said it, the assistant had it already.
-            compared = parse_turn(turn.text, "other")
-        compare_turn(self._items.values(), compared, is_common)
-        if compared.voice != "other":
-            self._is_answered = True
-            for ident, item in self._items.items():
-                if item.by:
-                    self.used_at.setdefault(ident, turn.at)
+def _judge(
+    receipt: Waiting,
+    texts: dict[str, str],
+    said: Sequence[StoredTurn],
+    parse: Callable[[str, Voice], ComparedTurn],
+    is_common: Callable[[str], bool],
+) -> JudgedReceipt:
+    """Tracks the items of a receipt through the turns of its session, to where its time is over."""
+    items = {ident: track_text(text) for ident, text in texts.items()}
+    has_begun = is_answered = False
+    used_at: dict[str, str] = {}
+    for turn in said:
+        if not has_begun:
+            has_begun = turn.at > receipt.at and turn.seq != receipt.prompt_seq
+            if turn.kind == "summary" and not has_begun:  # nothing that was said before it is in the context
+                items = {ident: track_text(text) for ident, text in texts.items()}
+        if has_begun and (turn.kind == "summary" or (receipt.event != "session_start" and turn.kind in PROMPTS)):
+            break
+        # Whoever said it before it was shown, the assistant had it already.
+        voice = VOICES.get(turn.kind, "other") if has_begun else "other"
+        compare_turn(items.values(), parse(turn.text, voice), is_common)
+        if voice != "other":
+            is_answered = True
+            used_at = {ident: turn.at for ident, item in items.items() if item.by} | used_at
+    return JudgedReceipt(receipt, items if is_answered else {}, used_at)
 
 
 def step(store: Store, *, answered: str, still: str, over: str) -> int:
@@ -214,7 +203,7 @@ def step(store: Store, *, answered: str, still: str, over: str) -> int:
     waiting = [receipt for receipt in waiting if receipt.session_id == waiting[0].session_id]
     if not waiting:
         return 0
-    judged = store.read(lambda rows: _judge(rows, waiting))
+    judged = store.read(lambda rows: judge_receipts(rows, waiting))
 
     def write(rows: Rows) -> None:
         for one in judged:
@@ -231,19 +220,12 @@ def step(store: Store, *, answered: str, still: str, over: str) -> int:
 
 def find_use_marks(rows: Rows, receipt: Waiting) -> dict[str, tuple[str, ...]]:
     """Item -> the marks that show its use, by the turns stored today; none where the assistant said nothing."""
-    (judged,) = _judge(rows, [receipt])
+    (judged,) = judge_receipts(rows, [receipt])
     return {ident: item.brought for ident, item in judged.items.items()}
 
 
-def _judge(rows: Rows, waiting: Sequence[Waiting]) -> list[_JudgedReceipt]:
-    """Tracks what receipts of one session showed through its turns."""
-    judged = [
-        _JudgedReceipt(
-            receipt,
-            {ident: text for ident, text in receipts.item_texts(rows, receipt.seq) if text not in ("", PURGED)},
-        )
-        for receipt in waiting
-    ]
+def judge_receipts(rows: Rows, waiting: Sequence[Waiting]) -> list[JudgedReceipt]:
+    """Judges receipts of one session."""
     session, memory_count = waiting[0].session_seq, search.memory_count(rows)
 
     @cache
@@ -252,10 +234,10 @@ def _judge(rows: Rows, waiting: Sequence[Waiting]) -> list[_JudgedReceipt]:
         return holding >= COMMON_LEAST and holding > COMMON_SHARE * memory_count
 
     start = max(0, receipts.ordinal_at(rows, session, waiting[0].at) - BEFORE) if session else 0
-    for turn in turns.stream_turns(rows, session, after=start, limit=BEFORE + AFTER) if session else ():
-        compared = parse_turn(turn.text, VOICES.get(turn.kind, "other"))
-        for one in judged:
-            one.read(turn, compared, is_common)
-        if all(one.is_over for one in judged):
-            break
+    said = turns.stream_turns(rows, session, after=start, limit=BEFORE + AFTER) if session else []
+    parse = cache(parse_turn)
+    judged: list[JudgedReceipt] = []
+    for receipt in waiting:
+        texts = {ident: text for ident, text in receipts.item_texts(rows, receipt.seq) if text not in ("", PURGED)}
+        judged.append(_judge(receipt, texts, said, parse, is_common))
     return judged

@@ -120,7 +120,7 @@ _BREAK = re.compile(r"[:;,]\s+|\s[-\u2013\u2014]+\s")
 MOST_BREAKS, MOST_IN_A_ROW = 6, 5
 
 
-def tellable_filter(
+def statement_filter(
     rows: Rows, *, places: Sequence[int], session_id: str, prompt: str, key: bytes
 ) -> Callable[[Sequence[ScoredStatement]], list[ScoredStatement]]:
     """A function that leaves out of some statements those that may not be shown to a session.

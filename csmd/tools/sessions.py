@@ -378,7 +378,7 @@ def _summary(rows: Rows, row: Row, key: bytes) -> Json:
 
 def _checkpoint(rows: Rows, row: Row, key: bytes) -> Json:
     standing = checkpoint.read_restored(rows, row, key)
-    made = checkpoint.essentials(standing.pieces, ident=standing.id, about=standing.about, note=standing.note)
+    made = checkpoint.essentials(standing)
     return {
         **_summary(rows, row, key),
         "cwd": checkpoints.session_state(rows, row.session_seq).cwd,

@@ -40,7 +40,7 @@ def page(known: list[Memory]) -> Page | None:
 
 
 def stands(one: Memory) -> bool:
-    return page_content.may_stand(one) and bool(compose.lasting_text(one))
+    return page_content.may_stand(one) and bool(compose.durable_text(one))
 
 
 TAILS = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=30)

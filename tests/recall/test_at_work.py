@@ -222,13 +222,13 @@ def test_whatever_is_known_it_is_one_line_within_the_budget(
         error_seq=1, fingerprint="0123456789", command=command, exit_code=1, message="undefined: load_settings", times=times,
         sessions=sessions, first_at=NOW, last_at=NOW, fixed_at=fixed, fixed_files=files, fixed_by=said,
     )  # fmt: skip
-    known = at_work.KnownFailure(seen=seen, is_same=same)
+    known = at_work.FailureHistory(seen=seen, is_same=same)
     made = compose.fence(
         at_work.FAILURE_TAG, at_work.FAILURE_ABOUT, [at_work.failure_block(known)], max_tokens=at_work.MOST_TOKENS
     )
     assert made.tokens <= at_work.MOST_TOKENS
     assert len(made.text.split("\n")) in (1, 3) and len(made.items) == bool(made.text)
-    assert not made.text or at_work.reason_to_tell(known)
+    assert not made.text or at_work.find_reason(known)
 
 
 # --- What is known of the files at hand: which memory names which file, and what of it a session is told, once.

@@ -571,7 +571,7 @@ def test_what_a_person_pinned_or_wrote_there_stays_and_all_else_of_it_is_counted
     ],
 )
 def test_neither_a_report_nor_what_was_about_to_change_counts_as_decided(said: str, decided: bool) -> None:
-    assert brief.is_lasting_decision(said) is decided
+    assert brief.is_durable_decision(said) is decided
 
 
 # --- What is chosen when nobody has asked: within the budget, the same in any order, each adding something of its own.

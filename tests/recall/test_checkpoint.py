@@ -15,7 +15,7 @@ from csmd.extraction.work import Entry, Stated
 from csmd.memory import remember
 from csmd.model import Brief, Event, Project, Provenance, Statement, Turn
 from csmd.recall import checkpoint
-from csmd.recall.checkpoint import Captured, Piece
+from csmd.recall.checkpoint import Captured, Piece, RestoredCheckpoint
 from csmd.recall.compose import Block, Note
 from csmd.store import checkpoints, cursors, events, projects, purge, receipts, sessions, tombstones, turns  # fmt: skip
 from csmd.store.core import Store
@@ -70,8 +70,8 @@ def pieces(*said: Any, stated: tuple[Stated, ...] = ()) -> list[Piece]:
 
 
 def told(*said: Any, stated: tuple[Stated, ...] = (), **more: Any) -> str:
-    values = {"ident": "k1", "about": "Where it stood.", "goals": None, **more}
-    return checkpoint.essentials(pieces(*said, stated=stated), **values).text
+    restored = RestoredCheckpoint("k1", "Where it stood.", pieces(*said, stated=stated), more.pop("note", ""))
+    return checkpoint.essentials(restored, **more).text
 
 
 def test_the_essentials_tell_goal_plan_corrections_decisions_failures_files_and_open_ends() -> None:
@@ -173,8 +173,9 @@ def test_the_same_rows_give_the_same_bytes_and_no_budget_is_passed(said: Any, st
     made = checkpoint.make_pieces(entries(*said), known, cwd=CWD)
     assert made == checkpoint.make_pieces(entries(*said), known, cwd=CWD)
     if made is not None:
-        brief = checkpoint.essentials(made.pieces, ident="k1", about="Where.", max_tokens=room)
-        assert brief == checkpoint.essentials(made.pieces, ident="k1", about="Where.", max_tokens=room)
+        restored = RestoredCheckpoint("k1", "Where.", made.pieces)
+        brief = checkpoint.essentials(restored, max_tokens=room)
+        assert brief == checkpoint.essentials(restored, max_tokens=room)
         assert brief.tokens <= room and display.estimate_tokens(brief.text) == brief.tokens
         assert display.strip_fenced(brief.text) == "", "nothing said closes the fence"
 
@@ -191,7 +192,7 @@ def test_the_same_rows_give_the_same_bytes_and_no_budget_is_passed(said: Any, st
     st.integers(0, checkpoint.MOST_TOKENS),
 )
 def test_whatever_a_checkpoint_holds_its_essentials_keep_their_budget(found: list[Piece], room: int) -> None:
-    made = checkpoint.essentials(found, ident="k1", about="Where.", note="n" * 400, max_tokens=room)
+    made = checkpoint.essentials(RestoredCheckpoint("k1", "Where.", found, "n" * 400), max_tokens=room)
     assert made.tokens <= room and display.strip_fenced(made.text) == ""
 
 

@@ -71,7 +71,7 @@ CASES: dict[str, tuple[str, str, str]] = {
 
 def check(name: str) -> None:
     said, by, told = CASES[name]
-    assert compose.lasting_text(memory(said, authority=by)) == told
+    assert compose.durable_text(memory(said, authority=by)) == told
 
 
 @pytest.mark.invariant(
@@ -96,7 +96,7 @@ def test_what_tells_something_is_told(name: str) -> None:
     ],
 )
 def test_a_noun_that_is_also_an_errands_verb_makes_no_errand(said: str) -> None:
-    assert compose.lasting_text(memory(said, authority="user")) == said
+    assert compose.durable_text(memory(said, authority="user")) == said
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_whether_a_long_sentence_tells_is_found_in_time_that_grows_with_it(piece
 
 def test_what_a_person_pinned_and_what_was_counted_is_told_as_it_is() -> None:
     asked = "Asks for tests after a change (“can we add a test for this?”): in 12 of 72 sessions."
-    assert compose.lasting_text(memory(asked, origin="inferred")) == asked
+    assert compose.durable_text(memory(asked, origin="inferred")) == asked
     assert (
-        compose.lasting_text(memory("Can you always answer in German?", pinned=True))
+        compose.durable_text(memory("Can you always answer in German?", pinned=True))
         == "Can you always answer in German?"
     )
 

@@ -137,4 +137,4 @@ def test_reading_a_question_never_fails_and_a_window_ends_after_it_begins(asked:
     ],
 )  # fmt: skip
 def test_who_asks_where_they_stopped_asks_for_the_last_session(asked: str, does: bool) -> None:
-    assert query.asks_for_last_session(asked) is does
+    assert query.is_about_last_session(asked) is does
