@@ -38,9 +38,9 @@ from csmd.tools.dreams import count_facts, dream_json
 # --- the lock
 
 MOST_BYTES = 4096
-#: A mark that is older was left by one that was killed while it took over.
+#: A mark that is older was left by a process that was killed during a takeover.
 MARK_S = 60.0
-#: Whoever loses looks again, at the one who won.
+#: Attempts to take the lock; who loses looks again at who won.
 TRIES = 3
 UNKNOWN_HOLDER = Holder(host="somebody", boot="", pid=0, start=0.0, beat="", token="")
 
@@ -71,7 +71,7 @@ class DreamLock:
         if content is None:
             return None, None
         holder = gates.decode_holder(content)
-        if holder is None:  # somebody is at writing it, or it is none of ours
+        if holder is None:  # it is just being written, or no file of csmd's
             return (UNKNOWN_HOLDER if gates.was_heard_of(iso(written), now) else None), content
         is_stale = gates.why_stale(holder, host=self._host, boot=self._boot, started=machine.started, now=now)
         return (None if is_stale else holder), content
@@ -204,11 +204,11 @@ class PageReader:
         #: The stamps at the last look, and when the pages were read last.
         self._seen: instruction_files.Stamp = ()
         self._read: instruction_files.Stamp = ()
-        #: Whether a line is to leave the pages; also where a daemon was killed before it could see to that.
+        #: Whether a line is to leave the pages; also after a start, for a daemon that was killed before it did.
         self._has_forgotten = True
 
     def forget(self) -> None:
-        """Says that a memory is no more, from any thread: its line leaves pages and days in the next step."""
+        """Notes that a memory was forgotten, from any thread: its line leaves pages and days in the next step."""
         self._has_forgotten = True
 
     def step(self, now: float) -> bool:
@@ -227,7 +227,7 @@ class PageReader:
         return self.read() > 0
 
     def _withdraw(self) -> bool:
-        """Takes what was forgotten out of all that csmd wrote, of the days some in a step; whether it was anywhere."""
+        """Removes forgotten lines from pages and, some in a step, from days; whether there were any."""
         store, directory = self._context.store, self._context.config.paths.memory
         self._has_forgotten = False
         try:
@@ -239,7 +239,7 @@ class PageReader:
             raise
 
     def read_settled(self) -> int:
-        """Reads them for a dream or an import, but not while one has just changed: who ran the tool that did is told soon."""
+        """Reads them for a dream or an import, unless one has just changed: the transcript of the tool that did may follow."""
         since = time.time() - SETTLED_S
         for path in self._files():
             with suppress(OSError):
@@ -248,7 +248,7 @@ class PageReader:
         return self.read()
 
     def read_at_once(self) -> Iterator[None]:
-        """Reads them for somebody who waits, after what those at work have written into their transcripts by now."""
+        """Reads them now, after the transcripts of sessions at work: those say which edits are a tool's."""
         context = self._context
         reading.sweep(context, full=False)
         for path in context.take_hints():
@@ -263,12 +263,12 @@ class PageReader:
         store, paths = context.store, context.config.paths
         # What undoing a dream has left half done is no edit.
         run_to_end(undo.finish(store, home=paths.home, now=now_iso()))
-        done = page_edits.step(store, paths.memory, now=now_iso(), key=store.hash_key, pauses=self._unheard())
+        done = page_edits.step(store, paths.memory, now=now_iso(), key=store.hash_key, pauses=self._unrecorded())
         self._read = stamp
         return done
 
-    def _unheard(self) -> Pauses:
-        """When nobody heard what tools wrote: in pauses, and when a session was last at work that the user leaves out."""
+    def _unrecorded(self) -> Pauses:
+        """When the writing of tools went unrecorded: in pauses, and when an excluded session was last at work."""
         spans = list(self._context.pauses().spans)
         for path in list(self._context.excluded):
             with suppress(OSError):
@@ -294,9 +294,9 @@ class PageReader:
 LOOK_S = 60.0
 #: How often the lock says that its holder is alive; another host gives it up after an hour.
 BEAT_S = 300.0
-#: A session of which anything was heard within this is at work.
+#: A session that reported anything within this is at work.
 AT_WORK_S = 20.0
-#: How long a dream that somebody waits for stands still at most, whoever else never stops asking.
+#: How long an awaited dream pauses at most while other work keeps coming.
 SHARE_S = 0.25
 #: Actions of old dreams that one write forgets, with the pages that they wrote: hooks wait behind it.
 FORGOTTEN = 50
@@ -332,7 +332,7 @@ class Dreaming:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether somebody waits for the dream and no session is at work that it would slow down."""
+        """Whether the dream is awaited and no session is at work that it would slow down."""
         return self._task is not None and self._is_awaited and time.monotonic() - self._context.heard_at >= AT_WORK_S
 
     @property
@@ -342,11 +342,11 @@ class Dreaming:
 
     @property
     def is_overdue(self) -> bool:
-        """Whether somebody has waited for the dream while others had turn after turn."""
+        """Whether an awaited dream has paused for its longest time."""
         return self._task is not None and self._is_awaited and time.monotonic() - self._last_batch >= SHARE_S
 
     def alone_since(self, at: float) -> bool:
-        """Whether a dream is under way and nothing was heard of a session since a monotonic time: what is new is its own."""
+        """Whether a dream is under way and no session reported anything since a monotonic time: what is new is the dream's."""
         return self._batches is not None and self._context.heard_at < at
 
     def order(self, why: str, *, awaited: bool, confirmed: bool = False) -> Task:
@@ -369,7 +369,7 @@ class Dreaming:
         return self._ask_gates(self._look(rows), time.monotonic())
 
     def state(self, rows: Rows) -> dict[str, Any]:
-        """What `csmd status` tells: the gates, the dream under way, the last that was done, the latest that has ended."""
+        """The dream part of `csmd status`: gates, the dream under way, the last one done, the latest that has ended."""
         verdict, task, done = self.verdict(rows), self._task, dreams.last(rows)
         latest = next((dream for dream in dreams.history(rows, limit=2) if dream.state != "running"), None)
         return {
@@ -416,13 +416,13 @@ class Dreaming:
         return was_under_way
 
     def undo(self, task: Task) -> Work:
-        """Takes a dream back and every one since, a few actions at a time; nobody writes the markdown meanwhile."""
+        """Undoes a dream and every one since, a few actions at a time; the lock keeps others from writing the markdown."""
         store, home = self._context.store, self._context.config.paths.home
         with self._locked():
             yield {"step": "undoing"}
             ident = str(task.order["dream"])
             undone = yield from undo.undo(store, ident, home=home, now=now_iso(), key=store.hash_key)
-            # What somebody has edited since is kept: the lines beside the edit follow what is believed now.
+            # A page that was edited since keeps the edit: its other lines follow what is believed now.
             if edited := [kept.item for kept in undone.skipped if kept.why == undo.EDITED]:
                 memory = self._context.config.paths.memory
                 below = f"{memory.name}/"
@@ -447,7 +447,7 @@ class Dreaming:
             self.lock.leave()
 
     def _dream(self, task: Task) -> Work:
-        """The dream itself, a batch at a time; CsmdError when another process dreams, or took the lock meanwhile."""
+        """The dream itself, a batch at a time; CsmdError when another process dreams, or has taken the lock."""
         began, store, why = time.monotonic(), self._context.store, str(task.order["why"])
         if other := self._holder(datetime.now(UTC)):
             raise CsmdError(other, hint=HINT)
@@ -491,7 +491,7 @@ class Dreaming:
     # --- its steps: generators that stop after each batch
 
     def read_edits(self, _: Dream) -> Iterator[None]:
-        """Reads what people did to the pages; what has just been written only where somebody waits."""
+        """Reads what people did to the pages; what has just been written only when the dream is awaited."""
         if self._is_awaited:
             yield from self.pages.read_at_once()
         else:
@@ -508,7 +508,7 @@ class Dreaming:
         )
 
     def choose_again(self, dream: Dream) -> Generator[None]:
-        """Chooses old memories anew, after a backup; where most would be archived, nothing is done and a person is asked."""
+        """Chooses old memories anew, after a backup; CsmdError where most would be archived and no person has confirmed."""
         store, task = self._context.store, self._task
         if not backup.has_room(self._context.config.paths.database):
             raise StoreError(
@@ -549,7 +549,7 @@ class Dreaming:
             yield
 
     def forget_old(self, _: Dream) -> Iterator[None]:
-        """Forgets the journals of dreams that nobody can undo any more."""
+        """Forgets the journals of dreams that are too old to undo."""
         store, settings = self._context.store, self._context.config.settings
         known = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
         days, hours = settings.dream_keep_days, settings.dream_every_h
@@ -561,7 +561,7 @@ class Dreaming:
     # --- what the gates look at
 
     def _is_reselection_due(self) -> bool:
-        """Whether the memories of an older csmd wait to be chosen anew; the rows are asked until they do not."""
+        """Whether the memories of an older csmd wait to be chosen anew."""
         if not (self._may_reselect and self._context.config.settings.stages_distill):
             return False
 
@@ -574,7 +574,7 @@ class Dreaming:
         return self._may_reselect and not has_failed
 
     def _is_due(self, at: float) -> bool:
-        """Whether all gates are open; the rows are asked only when something was stored since, or the clock was set back."""
+        """Whether all gates are open; reads the rows only when something was stored since, or the clock was set back."""
         commits, seen = self._context.store.commits, self._seen
         if seen is None or seen[0] != commits or self._counted_from(seen[1].last_at) != seen[1].last_at:
             seen = self._seen = commits, self._context.store.read(self._look)

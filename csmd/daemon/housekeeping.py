@@ -1,4 +1,4 @@
-"""What is done by the clock: instruction files, retention, backups."""
+"""What is done by the clock: reading instruction files, backups, retention, the hourly line."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ log = logging.getLogger(__name__)
 MB = 1_000_000
 #: A project that had a session within this is swept.
 RECENT_DAYS = 30
-#: More projects than anybody works on in a month; each is some twenty small files.
+#: Projects that a sweep reads, more than anybody works on in a month; each is some twenty small files.
 MOST_PROJECTS = 200
-#: What is named in a batch of file events or hooks; beyond it the next sweep sees to the rest.
+#: Paths noted between two steps; the next sweep finds the rest.
 MOST_WAITING = 1000
 #: Directories that are watched where they exist, of the some twenty projects at work last: each costs a thread. The
 #: others' files are read again when a session starts there, and by the sweep.
@@ -36,7 +36,7 @@ NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
 
 
 class InstructionRefresh:
-    """Owns the set of what is to be read again, and which directories each project's instructions lie in."""
+    """Owns which instruction files are to be read again, and in which directories each project's lie."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -46,12 +46,12 @@ class InstructionRefresh:
         self._known: dict[tuple[int, str], tuple[set[str], instruction_files.Stamp]] = {}
 
     def visit(self, directory: str) -> None:
-        """Says that a session is at work in a directory; cheap, from any thread."""
+        """Notes that a session is at work in a directory; cheap, from any thread."""
         if directory:
             self._note("visited", directory)
 
     def touch(self, path: str) -> None:
-        """Says that a file has changed, which may be an instruction file or one of thousands that are none."""
+        """Notes a changed file, if it may be an instruction file; cheap, from any thread."""
         name = path.rpartition("/")[2]
         if name in NAMES or (name.endswith(".md") and "/rules/" in path) or self._may_be_imported(path):
             self._note("touched", path)
@@ -99,7 +99,7 @@ class InstructionRefresh:
         return total
 
     def sweep(self) -> int:
-        """Reads those of every project that had a session lately; how many files have changed."""
+        """Reads the files of every project that had a session lately; how many have changed."""
         since = iso_before(RECENT_DAYS * 86_400)
         recent = self._context.store.read(lambda rows: projects.projects_since(rows, since))[:MOST_PROJECTS]
         for project in self._known.keys() - set(recent):
@@ -178,7 +178,7 @@ def _is_backup_due(context: Context, database: Path, hours: int) -> bool:
 
 
 def describe_backups(database: Path) -> dict[str, Any]:
-    """What `csmd status` tells of the backups."""
+    """The backups in `csmd status`: how many, how large, when the last was made."""
     found = backups(database)
     return {
         "backups": len(found),
@@ -193,7 +193,7 @@ def describe_backups(database: Path) -> dict[str, Any]:
 PROBE_S = 600
 #: How often it is looked whether something is due; a start is for catching up.
 RETENTION_S = 900.0
-#: A write holds the writer for a few milliseconds: a hook that comes meanwhile still gets its answer in time.
+#: A write holds the writer for a few milliseconds: a hook still gets its answer in time.
 BATCH_TURNS = 100
 
 
@@ -277,7 +277,7 @@ def daily_growth(noted: list[tuple[str, int]], *, used: int, today: date) -> dic
 #: How often the log of lookups is written to the store.
 NOTES_S = 60.0
 HOUR_S = 3600.0
-#: What an hour's line tells, in this order: a count or counter, one of it, what of it.
+#: The parts of an hour's line, in this order: a count or counter, its noun, and what follows.
 HOURLY = (
     ("turns", "turn", ""), ("memories", "memory", ""), ("injections", "injection", ""),
     ("paused turns", "turn", " left out in a pause"), ("excluded events", "event", " left out"),

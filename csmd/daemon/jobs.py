@@ -15,7 +15,7 @@ from csmd.daemon.dreaming import Dreaming, PageReader
 from csmd.daemon.health import EVERY_S, Alarms, Clients, describe_clients
 from csmd.daemon.housekeeping import Hourly, InstructionRefresh
 from csmd.daemon.injection import Rehearsal
-from csmd.daemon.scheduler import TICK_S, Job, Scheduler, Turn
+from csmd.daemon.scheduler import TICK_S, Job, Scheduler, Walk
 from csmd.daemon.stages import Stages
 from csmd.daemon.tasks import Tasks
 from csmd.embedding.supervisor import Embedder
@@ -34,7 +34,7 @@ CHECKPOINT_COMMITS = 200
 
 
 class Background:
-    """Owns the parts; the scheduler's thread steps them. Everything they do goes through the store."""
+    """Owns the parts of the background work; the scheduler's thread steps them."""
 
     def __init__(self, store: Store, config: Config, embedder: Embedder) -> None:
         self.context = context = Context(store, config, embedder)
@@ -48,7 +48,7 @@ class Background:
         self.tasks = Tasks(context, stages=self.stages, dreaming=self.dreaming, instructions=self.instructions)
         self._last_full_sweep = float("-inf")
         self._commits_seen = 0
-        #: Whether file events tell of every transcript; the sweep then is for those that were lost.
+        #: Whether every directory of transcripts is watched; the sweep then is for events that were lost.
         self.is_watched: Callable[[], bool] = lambda: False
         #: Has the socket's thread call back when it comes by.
         self.ask_server: Callable[[Callable[[], None]], None] = lambda answered: answered()
@@ -58,21 +58,21 @@ class Background:
         )  # fmt: skip
 
     def _table(self) -> tuple[Job, ...]:
-        """What is done, in this order: what is heard of, the task, what is read, what is made of it, upkeep, the dream."""
+        """The jobs in their order: what comes in, the task, reading, stages, upkeep, the dream."""
         context, store, hourly = self.context, self.context.store, Hourly()
         return (
             Job("mark", lambda _: self._clear_hung_mark(), when="always"),
             Job("pauses", lambda _: read_pauses(context.pauses), when="always", quiet=True),
-            Job("alarms", lambda turn: self.alarms.step(turn.now), when="always", every_s=EVERY_S),
+            Job("alarms", lambda walk: self.alarms.step(walk.now), when="always", every_s=EVERY_S),
             Job("spool", lambda _: reading.replay(context)),
-            Job("rehearsal", lambda turn: self.rehearsal.step(turn.now)),
+            Job("rehearsal", lambda walk: self.rehearsal.step(walk.now)),
             Job("directories", lambda _: self.clients.note_directories(), quiet=True),
             Job("task", self.tasks.step, when="always"),
             Job("hints", lambda _: reading.follow_hints(context)),
             Job("sweep", self._sweep, when="no_task", every_s=LIVE_SWEEP_S),
             Job("provisional turns", lambda _: self.stages.close_provisional(), when="no_task", every_s=LIVE_SWEEP_S),
             Job("unfinished spool files", lambda _: self._clear_unfinished(), when="no_task", every_s=LIVE_SWEEP_S),
-            Job("hooks", lambda turn: self.clients.settle_hooks(turn.now), when="no_task", every_s=LIVE_SWEEP_S, quiet=True),
+            Job("hooks", lambda walk: self.clients.settle_hooks(walk.now), when="no_task", every_s=LIVE_SWEEP_S, quiet=True),
             Job("backlog", lambda _: reading.read_backlog(context), when="no_task"),
             Job(
                 "retention", lambda _: housekeeping.drop_expired(store, context.config.settings, now=datetime.now(UTC)),
@@ -80,17 +80,17 @@ class Background:
             ),
             Job("size of the day", lambda _: housekeeping.note_size(store), every_s=housekeeping.GROWTH_EVERY_S),
             Job("instructions", lambda _: self.instructions.waiting() and self.instructions.step()),
-            Job("pages", lambda turn: self.pages.step(turn.now), when="no_task"),
+            Job("pages", lambda walk: self.pages.step(walk.now), when="no_task"),
             Job("stages", self.stages.step),
             Job("checkpoint", self._checkpoint),
-            Job("summary", lambda turn: hourly.step(store, turn.now), quiet=True),
+            Job("summary", lambda walk: hourly.step(store, walk.now), quiet=True),
             Job("notes", lambda _: context.lookups.write(), every_s=housekeeping.NOTES_S, quiet=True),
             Job("dream", self._dream, when="always"),
             Job("backup", lambda _: housekeeping.daily_backup(context), when="idle", every_s=housekeeping.LOOK_S, quiet=True),
         )  # fmt: skip
 
     def tool_context(self, status: Callable[[Rows, Background], dict[str, Any]]) -> ToolContext:
-        """What tools may use of it all."""
+        """What tools may use of the daemon."""
         context = self.context
         return ToolContext(
             store=context.store, config=context.config, embedder=context.embedder, excludes=context.excludes,
@@ -105,16 +105,16 @@ class Background:
     # --- from any thread
 
     def hint(self, path: str) -> None:
-        """Says that a transcript or an instruction file may have changed; cheap."""
+        """Notes that a transcript or an instruction file may have changed; cheap."""
         (self.context.hint if path.endswith(".jsonl") else self.instructions.touch)(path)
 
     def sweep_soon(self) -> None:
-        """Asks for a full sweep in the next turn."""
+        """Asks for a full sweep in the next walk."""
         self._last_full_sweep = float("-inf")
         self.scheduler.soon("sweep")
 
     def expect(self, project: int) -> None:
-        """Says that a session begins in a project: its next prompt is rehearsed."""
+        """Notes that a session begins in a project: its next prompt is rehearsed."""
         self.rehearsal.expect(project)
         self.context.poke()
 
@@ -128,7 +128,7 @@ class Background:
         return self.tasks.is_under_way or self.dreaming.is_urgent or self.context.somebody_waits()
 
     def _clear_hung_mark(self) -> None:
-        """Takes back that the daemon hangs, which a hook has noted that waited in vain: its parts answer, so it was busy."""
+        """Removes the mark of a hung daemon, which a hook left that had no answer: the server answers, so it was busy."""
         mark, answered = self.context.config.paths.hung_mark, threading.Event()
         if mark.exists():
             self.ask_server(answered.set)
@@ -138,22 +138,22 @@ class Background:
     def _clear_unfinished(self) -> None:
         files.clear_unfinished(self.context.config.paths.home, before_s=time.time() - UNFINISHED_S)
 
-    def _sweep(self, turn: Turn) -> bool:
-        is_full = turn.now >= self._last_full_sweep + (WATCHED_SWEEP_S if self.is_watched() else FULL_SWEEP_S)
+    def _sweep(self, walk: Walk) -> bool:
+        is_full = walk.now >= self._last_full_sweep + (WATCHED_SWEEP_S if self.is_watched() else FULL_SWEEP_S)
         if is_full:
-            self._last_full_sweep = turn.now
-            turn.worked |= bool(self.context.guard("instructions", self.instructions.sweep))
+            self._last_full_sweep = walk.now
+            walk.worked |= bool(self.context.guard("instructions", self.instructions.sweep))
         return reading.sweep(self.context, full=is_full) > 0
 
-    def _checkpoint(self, turn: Turn) -> None:
+    def _checkpoint(self, walk: Walk) -> None:
         """Moves the write-ahead log into the database after work, or after many commits of others."""
         store = self.context.store
-        if (turn.worked and not turn.at_task) or store.commits - self._commits_seen > CHECKPOINT_COMMITS:
+        if (walk.worked and not walk.at_task) or store.commits - self._commits_seen > CHECKPOINT_COMMITS:
             self._commits_seen = store.commits
             store.checkpoint()
 
-    def _dream(self, turn: Turn) -> bool:
+    def _dream(self, walk: Walk) -> bool:
         waits = self.context.somebody_waits()
-        if turn.at_task or (waits and not self.dreaming.is_overdue):
+        if walk.at_task or (waits and not self.dreaming.is_overdue):
             return False
-        return self.dreaming.step(turn.now, idle=not (turn.is_busy or waits or self.context.store.refuses))
+        return self.dreaming.step(walk.now, idle=not (walk.is_busy or waits or self.context.store.refuses))

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: A transcript written to within this may be somebody's at work; more of them than anybody has.
+#: A transcript written to within this may be of a session at work; and more of them than anybody has.
 LIVE_S, MOST_LIVE = 3600, 200
-#: How long a step reads a backlog: what happens meanwhile waits so long.
+#: How long a step reads the backlog: other work waits so long.
 SLICE_S = 0.2
 #: A backlog that was read from within this is still being read: the rests between count as a part of its time.
 STILL_S = 5.0
-#: Spooled events, and bytes of them, that share one commit; a hook that comes meanwhile waits for it.
+#: Spooled events, and bytes of them, that share one commit; a hook waits for it.
 TOGETHER, TOGETHER_BYTES = 32, 2 * 1024 * 1024
 
 
@@ -74,7 +74,7 @@ def read(
 
 
 def look_at(context: Context, path: Path, *, strict: bool = False, most_pieces: int | None = None) -> transcripts.Tail:
-    """Reads what a transcript has grown by, or a part of it; what it could not read is shown in `trouble`."""
+    """Reads what a transcript has grown by, or a part of it; a failure is noted in `trouble`."""
 
     def look() -> transcripts.Tail:
         if not path.is_file():
@@ -263,7 +263,7 @@ def _queue(context: Context, path: Path) -> QueuedEvent:
 
 
 def _submit(context: Context, path: Path, spooled: files.Spooled) -> QueuedEvent:
-    """Queues the write of one event, or the count of one that nobody understands."""
+    """Queues the write of one event, or the count of one of an unknown host."""
     store, counts = context.store, [(ingest.UNKNOWN, 1)]
     if spooled.host in ingest.DECODERS:
         decoded = ingest.decode(
@@ -280,12 +280,12 @@ def _submit(context: Context, path: Path, spooled: files.Spooled) -> QueuedEvent
 
 
 def _submit_event(context: Context, event: Event, redacted: Counter[str]) -> Future[bool]:
-    """Queues the write of an event; it gives whether nobody told its session anything at its start."""
+    """Queues the write of an event; its result is whether it starts a session that has not had its brief."""
     store, room = context.store, context.config.settings.capture_session_bytes
     place = store.read(lambda rows: ingest.place_of(rows, event))
 
     def write(rows: Rows) -> bool:
-        injection.take_back(rows, event)  # its hook kept it because it had no answer, whatever was sent to it
+        injection.take_back(rows, event)  # its hook spooled it for want of an answer, whatever was sent to it
         ingest.record(rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room)
         return event.name == "session_start" and not receipts.was_briefed(rows, event.session_id)
 
@@ -348,7 +348,7 @@ class Watch:
     """Owns the observer thread of watchdog; only the main thread uses it.
 
     `hint` is called with the path of every file that changed below a root, `touch` with that of every one in a
-    directory that is watched without what is below it: what lies beside instructions is no transcript.
+    directory that is watched without what is below it: files next to instructions are no transcripts.
     """
 
     def __init__(self, hint: Callable[[str], None], touch: Callable[[str], None]) -> None:
@@ -367,7 +367,7 @@ class Watch:
         """Watches these directories, and no others, with everything below; one that was made anew is another one.
 
         Those in `alone` are watched without what is below. Whether one with everything below was not watched
-        before: what was written there until now nobody has hinted at.
+        before: no event told of what was written there until now.
         """
         wanted = [*((root, True) for root in roots), *((root, False) for root in alone)]
         present = {key: identity for key in wanted if (identity := _identity(key[0])) is not None}
@@ -424,7 +424,7 @@ class Watch:
 
 
 def _identity(root: Path) -> tuple[int, int] | None:
-    """What tells a directory from a later one of the same name; None when it is not there."""
+    """Device and inode, which tell a directory from a later one of the same name; None when it is missing."""
     try:
         info = root.stat()
     except OSError:

@@ -1,7 +1,7 @@
 """`python -m csmd.daemon.repair`: restores or repairs the database without a daemon.
 
-Everything is made and looked at beside the database, from copies. Only then the old files are set aside,
-never deleted, and the new one takes their place: what fails before that has changed nothing.
+Everything is made and checked from copies, in a directory of its own. Only then the old files are set aside, never
+deleted, and the new one takes their place: what fails before that has changed nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BEFORE_RESTORE = "csmd.db.before-restore"
 
 
 def repair(config: Config, *, dry_run: bool = False) -> dict[str, Any]:
-    """Looks at the database and mends it: its indexes alone, or all of it from what can be had.
+    """Checks the database and repairs it: its indexes alone, or all of it from damaged file, backup and transcripts.
 
     The state: `none` (there is no database), `sound`, `indexes`, `rebuilt`.
     """
@@ -112,7 +112,7 @@ def _rebuild(config: Config, scratch: Path, workshop: Path, report: dict[str, An
 
 
 def _most_important(rows: dict[str, int]) -> dict[str, int]:
-    """Of rows counted by table those that people are told of."""
+    """The counts of the tables that the report names."""
     return {name: rows.get(name, 0) for name in ("turns", "memories", "statements", "tombstones", "sessions")}
 
 

@@ -16,14 +16,14 @@ from typing import Literal
 from csmd.daemon.context import Context
 
 TICK_S = 5.0
-#: After a step that nobody waits for the thread rests so many times as long: a past takes half of one core at most,
-#: and a hook meets it half as often. Not a lower priority: a thread that has one and holds the interpreter holds up
+#: The rest after a walk that nobody waits for, as a multiple of its length: reading a past takes half of one core at
+#: most, and a hook meets it half as often. Not a lower priority: a thread that has one and holds the interpreter holds up
 #: the threads that answer hooks.
 REST = 1.0
 
 
 @dataclass(slots=True)
-class Turn:
+class Walk:
     """One walk through the table at the monotonic time `now`, and what its jobs have done so far."""
 
     now: float
@@ -42,14 +42,14 @@ class Turn:
 class Job:
     """A row of the table; `name` is for the log and for trouble, `step` gives something true where it did anything.
 
-    It is due in each turn, or `every_s` and for the first time after `first_s`; one that `repeats` is due at once again
+    It is due in each walk, or `every_s` and for the first time after `first_s`; one that `repeats` is due at once again
     after it did something, and after one that is `quiet` nothing more is due, whatever it did. `when`: always; sound,
-    where the store takes writes; no_task, while no task is under way either; idle, where nothing in the turn was done
-    and nobody waits.
+    where the store takes writes; no_task, while no task is under way either; idle, where nothing was done in
+    this walk and nobody waits.
     """
 
     name: str
-    step: Callable[[Turn], object]
+    step: Callable[[Walk], object]
     when: Literal["always", "sound", "no_task", "idle"] = "sound"
     every_s: float = 0.0
     first_s: float = 0.0
@@ -73,7 +73,7 @@ class Scheduler(threading.Thread):
         self._due: dict[str, float] = {}
 
     def soon(self, name: str) -> None:
-        """Has a job be due in the next turn; from any thread."""
+        """Makes a job due in the next walk; from any thread."""
         self._due[name] = float("-inf")
         self._context.wake.set()
 
@@ -93,27 +93,27 @@ class Scheduler(threading.Thread):
 
     def step(self, now: float) -> bool:
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
-        turn = Turn(now)
+        walk = Walk(now)
         for job in self._jobs:
-            if self._is_due(job, turn):
-                did = bool(self._context.guard(job.name, partial(job.step, turn)))
-                turn.worked |= did and not job.quiet
+            if self._is_due(job, walk):
+                did = bool(self._context.guard(job.name, partial(job.step, walk)))
+                walk.worked |= did and not job.quiet
                 if job.repeats and did:
                     self._due[job.name] = now
         if self._context.store.refuses:  # hooks spool, and status says why
             self._context.trouble.clear()
-        return turn.is_busy or self._context.somebody_waits()
+        return walk.is_busy or self._context.somebody_waits()
 
-    def _is_due(self, job: Job, turn: Turn) -> bool:
+    def _is_due(self, job: Job, walk: Walk) -> bool:
         if job.when != "always" and self._context.store.refuses:
             return False
-        if job.when in ("no_task", "idle") and turn.at_task:
+        if job.when in ("no_task", "idle") and walk.at_task:
             return False
-        if job.when == "idle" and (turn.is_busy or self._context.somebody_waits()):
+        if job.when == "idle" and (walk.is_busy or self._context.somebody_waits()):
             return False
         if not job.every_s:
             return True
-        if turn.now < self._due.setdefault(job.name, turn.now + job.first_s):
+        if walk.now < self._due.setdefault(job.name, walk.now + job.first_s):
             return False
-        self._due[job.name] = turn.now + job.every_s
+        self._due[job.name] = walk.now + job.every_s
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +14,7 @@ from functools import partial
 from csmd.capture import project_identity
 from csmd.daemon.context import Context, iso_before, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
-from csmd.daemon.scheduler import Turn
+from csmd.daemon.scheduler import Walk
 from csmd.dream import daily
 from csmd.errors import StoreError
 from csmd.extraction import digest, packets, statements
@@ -23,7 +24,7 @@ from csmd.store import events, passages, vectors
 from csmd.store.core import Store
 from csmd.text import prose
 
-#: What the stages have left is looked at again after this, even where nothing was stored meanwhile.
+#: The stages look again after this, even where nothing was stored.
 LOOK_S = 300.0
 #: And after this where one of them failed: a model that does not load, say, stays so for a while.
 AGAIN_S = 30.0
@@ -39,7 +40,7 @@ LOOKED_AT, PARTS = 20, 10
 MOST_PASSES = 3
 #: Texts that are embedded at a time. A memory is embedded in parts of so many characters, at most so many.
 EMBED_TEXTS, PART_CHARACTERS, MOST_PARTS = 8, 1000, 12
-#: How long a step of indexing goes on: what happens meanwhile waits so long.
+#: How long a step of indexing lasts: other work waits so long.
 SLICE_S = 0.2
 #: What is left free on the disk besides what an index takes.
 FREE_BYTES = 100_000_000
@@ -88,7 +89,7 @@ def _gotchas(stages: Stages, force: bool) -> int:
 
 
 def _habits(stages: Stages, force: bool) -> int:
-    """Without `force` a project in which somebody is at work, or a task reads, waits: it would be counted with every turn."""
+    """Without `force` a project with a session at work, or that a task reads, waits: it would be counted with every turn."""
     settings, now = stages.context.config.settings, now_iso()
     if not settings.stages_candidates:
         return 0
@@ -129,7 +130,7 @@ def _topics(stages: Stages, force: bool) -> int:
 
 #: What follows distillation, in this order: each reads what those before it have written.
 AFTER_DISTILLING: Mapping[str, Step] = {
-    "checkpoints": _checkpoints,  # first, for it is asked for while a compaction is under way
+    "checkpoints": _checkpoints,  # first, for it is asked for during a compaction
     "tool words": _tool_words,
     # Before memories are made: what is one project's is believed in one.
     "worktrees": lambda stages, _: project_identity.step(stages.store, now=now_iso()),
@@ -155,15 +156,15 @@ class Stages:
         #: The store's commits when every stage was through with it, and when memory was given back last.
         self._done_commits, self._released_commits = -1, 0
         self._next_look = self._last_run = 0.0
-        #: Whether a session is left that somebody may be at work in.
+        #: Whether a session was left for later because it may be at work.
         self._has_open_session = False
         self._is_indexed = False
         #: The provisional turn from which the next sweep goes on.
         self._provisional = events.FIRST
 
-    def step(self, turn: Turn) -> bool:
+    def step(self, walk: Walk) -> bool:
         """Has all stages go through what the store holds since they were through; whether any but embedding found some."""
-        now, at_task, guard = turn.now, turn.at_task, self.context.guard
+        now, at_task, guard = walk.now, walk.at_task, self.context.guard
         commits, began = self.store.commits, time.monotonic()
         if not at_task:  # a task may bring a model
             if commits == self._done_commits and now < self._next_look:
@@ -175,17 +176,17 @@ class Stages:
         worked = bool(guard("distill", self.distill))
         for name in AFTER_DISTILLING:
             worked |= bool(guard(name, partial(self.carry, name)))
-        if not at_task:  # a task embeds by itself, or was asked not to
+        if not at_task:  # a task embeds by itself, or is not to
             worked |= bool(guard("passages", self.index))
-            turn.embedded = bool(guard("embed", self.embed_some))
-            worked |= not turn.embedded and bool(guard("threads", self.link_some))
+            walk.embedded = bool(guard("embed", self.embed_some))
+            worked |= not walk.embedded and bool(guard("threads", self.link_some))
         failed = any(what.startswith(GUARDED) for what in list(self.context.trouble))
-        busy = at_task or worked or turn.embedded or self.context.stopping
+        busy = at_task or worked or walk.embedded or self.context.stopping
         is_done = not (busy or self._has_open_session or self.context.backlog)
         # After a rest, what was stored since the last burst is given back, too.
         if is_done and commits - self._released_commits > (FEW_COMMITS if rested else BURST_COMMITS):
             guard("easing", self._release_memory)
-            is_done = False  # that was a commit, and others may have come meanwhile
+            is_done = False  # that was a commit, and there may be others
         self._done_commits, self._next_look = commits if is_done else -1, now + (AGAIN_S if failed else LOOK_S)
         return worked
 
@@ -200,7 +201,7 @@ class Stages:
         self._released_commits = self.store.commits
 
     def distill(self) -> int:
-        """Distils what is decided, or a part of it when somebody waits; the number of statements."""
+        """Distils what is settled, or a part of it when somebody waits; the number of statements."""
         found = 0
         for count in self.distilling(force=False):
             found += count
@@ -209,7 +210,7 @@ class Stages:
         return found
 
     def distilling(self, *, force: bool) -> Iterator[int]:
-        """Distils session by session what is decided; with `force` also a message somebody may still be at work on."""
+        """Distils session by session what is settled; with `force` also the last message of a session at work."""
         if not self.context.config.settings.stages_distill:
             return
         now, quiet = now_iso(), iso_before(QUIET_S)
@@ -229,10 +230,14 @@ class Stages:
 
     def carry(self, name: str) -> int:
         """Has one stage go through all that waits, or a part of it when somebody waits; how many rows."""
-        total = 0
-        while not self.context.stopping and (found := AFTER_DISTILLING[name](self, False)):
+        return self._repeat(partial(AFTER_DISTILLING[name], self, False))
+
+    def _repeat(self, batch: Callable[[], int], slice_s: float = math.inf) -> int:
+        """Does batches until one finds nothing, somebody waits or time is up; how many rows they went through."""
+        total, until = 0, time.monotonic() + slice_s
+        while not self.context.stopping and (found := batch()):
             total += found
-            if self.context.somebody_waits():
+            if time.monotonic() >= until or self.context.somebody_waits():
                 break
         return total
 
@@ -289,12 +294,7 @@ class Stages:
 
     def index(self) -> int:
         """Indexes passages of turns for a moment, or until somebody waits; how many turns or parts."""
-        total, until = 0, time.monotonic() + SLICE_S
-        while not self.context.stopping and (done := self.index_some()):
-            total += done
-            if time.monotonic() >= until or self.context.somebody_waits():
-                break
-        return total
+        return self._repeat(self.index_some, SLICE_S)
 
     def index_some(self) -> int:
         """Gives turns that were stored before there were passages theirs, then takes down the index of turns; one write.

@@ -1,4 +1,4 @@
-"""Work that somebody waits for: import, sync, model, export, purge, scan, backup.
+"""Work that a client waits for: import, sync, model, export, purge, scan, backup.
 
 A task is a kind and a generator from a table. The generator gives what is new of its progress after each batch, and its
 result at the end.
@@ -28,7 +28,7 @@ from csmd.daemon.context import Context, Progress, Task, Work, carry_out, local_
 from csmd.daemon.dreaming import Dreaming
 from csmd.daemon.housekeeping import InstructionRefresh
 from csmd.daemon.reading import PastSession
-from csmd.daemon.scheduler import REST, Turn
+from csmd.daemon.scheduler import REST, Walk
 from csmd.daemon.stages import Stages
 from csmd.dream import daily, transfer
 from csmd.embedding import supervisor
@@ -81,17 +81,17 @@ class Tasks:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether somebody waits for a task that was begun."""
+        """Whether a task was begun and has not ended."""
         return self._batches is not None
 
-    def step(self, turn: Turn) -> None:
-        """Does batches of the task under way for a moment, or of the next one; the turn notes whether there was one."""
+    def step(self, walk: Walk) -> None:
+        """Does batches of the task under way for a moment, or of the next one; notes in the walk whether there was one."""
         context = self._context
         if self._batches is None and (task := context.take_task()):
             self._batches = carry_out(context, task, self._kinds[task.kind](task))
         if self._batches is None:
             return
-        turn.at_task, began = True, time.monotonic()
+        walk.at_task, began = True, time.monotonic()
         try:
             next(self._batches)
             # Of thousands of short sessions many fit between two looks at what else there is.
@@ -101,7 +101,7 @@ class Tasks:
             self._batches = context.reads = None
 
     def close(self) -> None:
-        """Ends the task under way as it is: the lock that it holds is left."""
+        """Ends the task under way where it is, so that it releases its locks."""
         if self._batches is not None:
             self._batches.close()
 
@@ -154,7 +154,7 @@ class Tasks:
 
 
 def resume_purge(context: Context) -> None:
-    """Has a purge finished that was broken off."""
+    """Submits the rest of a purge that was interrupted."""
     if context.store.read(purge.is_unfinished):
         context.submit(Task(kind="purge"))
 
@@ -201,7 +201,7 @@ def _import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | N
 
 
 def _imported(number: int, taken: transfer.ImportCounts) -> dict[str, Any]:
-    """What is told of an import without transcripts."""
+    """The result of an import without transcripts."""
     return {
         "files": number, **dict.fromkeys(COUNTED, 0), "redactions": taken.redactions.total(),
         "memories_known": taken.known, "forgotten": taken.forgotten,
@@ -331,12 +331,12 @@ def _prepare_directory(directory: Path) -> None:
 
 #: Sessions whose ids are searched for in the assistant's files.
 MOST_NAMES = 100
-#: How often the write-ahead log is tried to be emptied while a reader is at work.
+#: Attempts to empty the write-ahead log while a reader is at work.
 CLEANSE_TRIES = 50
 
 
 def _purge(context: Context, task: Task) -> Work:
-    """Does a purge, or with `dry_run` says what it would do; without a plan it finishes one that was broken off."""
+    """Does a purge, or with `dry_run` says what it would do; without a plan it finishes one that was interrupted."""
     began, store, paths = time.monotonic(), context.store, context.config.paths
     plan: Plan | None = task.order.get("plan")
     result: dict[str, Any] = {}
@@ -378,7 +378,7 @@ def _walk(part: Callable[[int], tuple[int | None, T]]) -> Iterator[T]:
 
 
 def _variants(context: Context, plan: Plan) -> Batches[set[str]]:
-    """The texts as they stand in the store, in whole words: by these they are known when they come back."""
+    """The texts as they stand in the store, in whole words: by these they are recognised when they come back."""
     needles, found = [Needle(text) for text in plan.texts], set[str]()
 
     def part(table: str, column: str, after: int) -> tuple[int | None, set[str]]:
@@ -418,7 +418,7 @@ def _purge_files(context: Context, plan: Plan | None) -> dict[str, Any]:
 
 
 def _cleanse(context: Context) -> Batches[None]:
-    """Rewrites the database file, which waits for whoever reads, and empties what functions keep of its texts."""
+    """Rewrites the database file, once no reader is at work, and empties the caches of functions over its texts."""
     for _ in range(CLEANSE_TRIES):
         yield {"step": "cleaning"}
         if context.store.cleanse():
@@ -437,7 +437,7 @@ def _own_places(context: Context) -> list[Path]:
 
 
 def _host_places(context: Context) -> list[Path]:
-    """Everything of the assistant's that may hold what was said."""
+    """The assistant's files and directories that may hold text of conversations."""
     return [path for folder in context.config.assistant_dirs for path in transcript.places(folder) if path.exists()]
 
 
@@ -459,7 +459,7 @@ def _search_files(
                 data = None  # it was handed over
                 yield None
         finally:
-            child.kill()  # where the daemon stops meanwhile
+            child.kill()  # still running where the daemon stops
     if child.returncode:
         raise StoreError("the search in files failed", hint="run it again")
     found: dict[str, Any] = wire.loads(answer)
@@ -507,7 +507,7 @@ def _scan_database(context: Context, *, fix: bool) -> Batches[Found]:
     for number, (table, column) in enumerate(text_columns.WAYS):
         yield {"step": "scanning", "done": number, "total": len(text_columns.WAYS)}
         if text_columns.WAYS[table, column] in text_columns.OF_PATHS:
-            continue  # paths of transcripts are kept as they are: a cursor has to find its file again
+            continue  # paths of transcripts stay as they are: a cursor has to find its file again
         after = 0
         while part := store.read(partial(purge.texts_after, table=table, column=column, after=after)):
             after = part[-1][0]
