@@ -38,7 +38,7 @@ VERBS = verb.Verbs()
 MOST_NAMES = 5
 #: A screen has 80 columns.
 WIDTH = 78
-#: Sessions of each project that are there when `install` returns; older ones are taken in behind its back.
+#: Sessions of each project that `install` waits for; older ones are imported in the background.
 RECENT = 10
 
 
@@ -73,7 +73,7 @@ def _with_target(path: Path) -> str:
 
 
 def _differences(planned: Sequence[Change]) -> Screen:
-    """The difference that each file would see."""
+    """The diff of each file."""
     for change in planned:
         difference = plan.diff_of(change)
         state = ":" if difference else ": left alone" if change.trouble else ": as it should be"
@@ -84,7 +84,7 @@ def _differences(planned: Sequence[Change]) -> Screen:
 
 
 def _reasons(reasons: Sequence[str]) -> Screen:
-    """Why something is not in a file; what stands on a line of its own is to be copied."""
+    """Why entries are missing in a file; further lines of a reason are to be copied, and not wrapped."""
     for why in reasons:
         sentence, *copied = why.splitlines()
         yield _sentence(sentence)
@@ -97,7 +97,7 @@ def _other_directories(folders: Sequence[Path]) -> Screen:
 
 @render.raw
 def show_plan(config: Config, planned: Sequence[Change], elsewhere: Sequence[Path], choice: Choice | None) -> Screen:
-    """What installing would write, and where; `choice` is None as long as nobody knows which clients are in use."""
+    """What installing would write, and where; `choice` is None while the clients in use are unknown."""
     yield "csmd's own directories:"
     yield from (f"  {line}" for line in plan.describe_own_files(config.paths))
     yield "files of the assistant's:"
@@ -113,7 +113,7 @@ def show_plan(config: Config, planned: Sequence[Change], elsewhere: Sequence[Pat
 
 @render.raw
 def show_installed(outcomes: Sequence[Change], elsewhere: Sequence[Path]) -> Screen:
-    """What became of each file."""
+    """The result for each file."""
     yield from _other_directories(elsewhere)
     for change in outcomes:
         state = "left alone:" if change.trouble else f"{change.what} {'added to' if change.changed else 'already in'}"
@@ -124,7 +124,7 @@ def show_installed(outcomes: Sequence[Change], elsewhere: Sequence[Path]) -> Scr
 
 @render.raw
 def show_events(choice: Choice, before: Sequence[str]) -> Screen:
-    """Which of the newer events came, went or stayed out, as far as that is news."""
+    """Which newer events were added, removed or left out."""
     if new := [event for event in choice.events if event not in before]:
         yield f"with {display.listed(new)}, which every Claude Code in use knows"
     if gone := [event for event in before if event not in choice.events]:
@@ -151,7 +151,7 @@ def _trouble_json(change: Change) -> dict[str, str]:
 
 
 def _raise_trouble(changes: Sequence[Change]) -> None:
-    """What could not be done decides the exit code, after all that could was done and told."""
+    """Raises one error for the files that could not be written, after everything else was done and shown."""
     troubles = [change.trouble for change in changes if change.trouble]
     if troubles:
         raise plan.combined_error(troubles)
@@ -161,13 +161,13 @@ def _raise_trouble(changes: Sequence[Change]) -> None:
 
 
 def _unit_json(unit: service.Plan) -> dict[str, str]:
-    """The plan as JSON: who is to keep the daemon, the unit's file and how it changes, or why there is none."""
+    """The service plan as JSON."""
     return {"kind": unit.kind, "file": unit.file, "diff": unit.diff, "why": unit.why}
 
 
 @render.raw
 def show_unit(unit: service.Plan) -> Screen:
-    """The plan for people: where the unit goes and its text, or why there is none."""
+    """The unit's path and diff, or why there is no service."""
     if unit.manager is None:
         yield _sentence(f"\nno service: {unit.why}")
         return
@@ -178,7 +178,7 @@ def show_unit(unit: service.Plan) -> Screen:
 
 @render.raw
 def show_runs(unit: service.Plan, status: dict[str, Any]) -> Screen:
-    """That the daemon runs, and for how long it will."""
+    """The running daemon, and how long it will run."""
     if status["replaced"] and status["replaced"] != status["version"]:
         yield _sentence(f"the daemon of csmd {status['replaced']} was stopped")
     if unit.manager is None:
@@ -214,7 +214,7 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
     clients = _ask_if_running(paths, "csm_clients")
     elsewhere = tuple(map(Path, clients.get("elsewhere", ())))
     config = plan.configuration((*config_dirs, *elsewhere))
-    # What clients wrote only the daemon knows: without one the newer events stay as they are.
+    # Only the daemon knows the versions in use: without one the newer events stay as they are.
     before = plan.recorded_choice(paths)
     choice = _choice(clients) if clients else before
     if dry_run:
@@ -235,7 +235,7 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
         status = _daemon(config, unit)
         result["daemon"] = {"pid": status["daemon"]["pid"], "started": status["started"]}
         result["import"] = verb.work("csm_sync", vectors=False, recent=RECENT)
-        # Only now it is known which clients wrote.
+        # Only now the versions in use are known.
         choice = _choice(client.call(paths, "csm_clients", {}))
         if choice != plan.recorded_choice(paths):
             changed = {change.path for change in outcomes if change.changed}
@@ -254,7 +254,7 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
 
 
 def _daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
-    """The daemon's status; one of before an upgrade, or that reads fewer directories, gives way to a new one."""
+    """Runs the daemon and returns its status; one that reads too few directories is restarted."""
     status = service.bring_up(config.paths, unit)
     if not status["started"]:
         served = client.call(config.paths, "csm_clients", {})["directories"]
@@ -273,7 +273,7 @@ def _ask_if_running(paths: Paths, tool: str) -> dict[str, Any]:
 
 
 def show_past(counts: dict[str, int], value: dict[str, Any], *, has_model: bool) -> Screen:
-    """What is known after an install, whoever read it: the daemon may have looked before it was asked to."""
+    """How much is known after an install; the daemon may have read some of it before the import."""
     amounts = ", ".join(amount(counts[name], name.removesuffix("s")) for name in ("sessions", "turns"))
     past = f"of your past sessions: {amounts}, {render.many(counts['memories'], 'memory')}"
     yield past if counts["sessions"] else "there are no past sessions here yet"
@@ -340,7 +340,7 @@ def _total(parts: Sequence[dict[str, Any]]) -> tuple[int, str]:
 
 
 def _confirm(paths: Paths, parts: Sequence[dict[str, Any]]) -> None:
-    """A person says yes to what is listed; nobody else is asked."""
+    """Asks a person to confirm the purge; CsmdError without a terminal, or for a no."""
     render.show(show_going(paths, parts))
     if not verb.person_is_there():
         raise CsmdError("not a terminal; cannot ask for confirmation", hint="csmd uninstall --purge --yes")
@@ -378,7 +378,7 @@ def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) ->
 
 @render.raw
 def show_remains(paths: Paths) -> Screen:
-    """Where what csmd holds stays."""
+    """Where memories stay after uninstalling."""
     if not paths.home.is_dir():
         yield f"nothing of csmd is in {paths.home}"
         return
@@ -388,7 +388,7 @@ def show_remains(paths: Paths) -> Screen:
 
 
 def _places(paths: Paths) -> Screen:
-    """The home, and what there is of csmd's outside it."""
+    """The home, and csmd's directories outside it."""
     yield f"  {paths.home}"
     for folder in (paths.log_dir, paths.config_file.parent):
         if folder.exists() and not folder.is_relative_to(paths.home):
@@ -450,7 +450,7 @@ def hooks_settle(as_json: bool) -> None:
     """Take out hooks of newer events that a client in use does not know. The daemon runs this when one appears."""
     paths = default_paths()
     in_use = [row["version"] for row in client.call(paths, "csm_clients", {})["versions"]]
-    # Here a client that is not found, or does not tell, is no reason: what PATH says in the daemon may be little.
+    # A missing or silent client is no reason here: the daemon's PATH may lack it.
     choice = plan.supported_events([*plan.installed_clients().values(), *in_use])
     gone, outcomes = plan.settle(paths, choice)
     result = {"withdrawn": gone, "kept_out_by": choice.kept_out_by, "settings": _outcomes_json(outcomes)}
@@ -495,7 +495,7 @@ def upgrade(as_json: bool) -> None:
 
 
 def _installed_unit(paths: Paths) -> service.Plan:
-    """The plan for the unit that was installed; the daemon stays detached where none was."""
+    """The plan for the installed unit; without one the daemon stays detached."""
     if manager := service.recorded_manager(paths):
         return service.plan_for(manager)
     if file := service.recorded_unit(paths):
@@ -507,7 +507,7 @@ def _installed_unit(paths: Paths) -> service.Plan:
 
 
 def _newer_daemon(paths: Paths, unit: service.Plan) -> dict[str, Any]:
-    """Which daemon runs now and which one ended for it; one that was stopped on purpose stays stopped."""
+    """The daemon that runs now and the version that it replaced; one that a person stopped stays stopped."""
     if paths.stopped_mark.exists() and service.running_service(paths) is None:
         service.place(paths, unit, enable=False)
         return {"pid": None, "replaced": "", "started": False, "corrected": None}
@@ -516,7 +516,7 @@ def _newer_daemon(paths: Paths, unit: service.Plan) -> dict[str, Any]:
 
 
 def show_upgraded(value: dict[str, Any]) -> Screen:
-    """What follows the new version now."""
+    """What was brought up to the new version."""
     daemon, is_new = value["daemon"], value["from"] != value["to"]
     if not (is_new or value["hooks"] or value["settings"] or value["service"] or daemon["started"]):
         yield render.RawLine(f"csmd {value['to']} is what runs; nothing was to be done")
@@ -576,7 +576,7 @@ def restart(as_json: bool) -> None:
 
 @render.raw
 def show_started(value: dict[str, Any]) -> Screen:
-    """That it runs, and who keeps it; a unit that could not be used is no secret."""
+    """The running daemon and its service manager, and why a recorded unit is not used."""
     paths = default_paths()
     is_detached = value.get("service", "detached") == "detached"
     keeper = "" if is_detached else f", kept by {value['service']}"
@@ -599,7 +599,7 @@ def mcp_server() -> None:
         raise CsmdError("`csmd mcp` talks to an assistant, not to people", hint=hint)
     from csmd.mcp import model_tools, stdio_server
 
-    # A client ends its servers so. asyncio would wait for the thread that reads standard input.
+    # Clients end their servers by SIGINT. asyncio would wait for the thread that reads standard input.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     directory, session = assistant_session()
     stdio_server.serve(model_tools.Asker(paths=default_paths(), directory=directory, session=session))
@@ -614,7 +614,7 @@ def plugin_path() -> None:
 
 # --- doctor, report
 
-#: Level -> the word before what was found, and its colour.
+#: Level -> the word before a finding, and its colour.
 WORDS = {"fail": ("broken", "red"), "warn": ("warning", "yellow"), "note": ("note", "dim"), "ok": ("ok", "dim")}
 LABEL = max(len(word) for word, _ in WORDS.values()) + 2
 
@@ -625,7 +625,7 @@ def doctor(everything: bool, as_json: bool) -> None:
     value = examine.judge(examine.look(default_paths(), cwd=Path(verb.here(None)), now_s=time.time()))
     verb.out(value, as_json, show_examined, everything=everything)
     if not value["works"]:
-        raise SystemExit(1)  # told why
+        raise SystemExit(1)
 
 
 def show_examined(value: dict[str, Any], *, everything: bool) -> Screen:

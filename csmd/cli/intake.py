@@ -26,10 +26,10 @@ VERBS = verb.Verbs()
 # --- import, export, sync
 
 NO_VECTORS = verb.flag("--no-vectors", "vectors", flag_value=False, default=True, help="Do not wait for the vectors.")
-#: The file in a directory that was exported to.
+#: The file that an export writes.
 EXPORTED = "memories.jsonl"
-#: What an import of memories leaves out or changes, as people are told.
-BROUGHT = {
+#: Field of an import's result -> sentence about the memories that it left out or changed.
+IMPORT_NOTES = {
     "forgotten": "{} left out: you made csmd forget them",
     "lowered": "{} taken in as an assistant's: import the file again in a terminal and say that they are yours, or answer `csmd review`",
     "vouched": "{} now as sure as where they come from: you vouch for them",
@@ -54,7 +54,7 @@ def import_(path: Path, project: str | None, mine: bool, vectors: bool, as_json:
 
 
 def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
-    """Whether a person says that exported memories are what it says of them: the file names whose words they are."""
+    """Whether a person vouches for exported memories: the file itself says whose words they are."""
     by_person = verb.person_is_there()
     if mine and not by_person:
         raise CsmdError("only a person at a terminal can say whose memories they are", hint="type it in a terminal")
@@ -66,7 +66,7 @@ def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
 
 
 def show_imported(value: dict[str, Any]) -> Screen:
-    """What an import or sync brought."""
+    """The result of an import or a sync."""
     nouns = {"turns_new": "new turn", "memories_new": "new memory", "vectors": "vector"}
     # What grows is read at once, so a sync often finds nothing.
     new = ", ".join(_amounts(value, nouns)) or "nothing new, everything was in already"
@@ -75,7 +75,7 @@ def show_imported(value: dict[str, Any]) -> Screen:
     took = glued(f"{value['took_s']:.1f} s")
     yield f"{read} read: {new}{''.join(known)}, {took}"
     yield from (
-        warning(text.format(amount(value[name], "memory"))) for name, text in BROUGHT.items() if value.get(name)
+        warning(text.format(amount(value[name], "memory"))) for name, text in IMPORT_NOTES.items() if value.get(name)
     )
     for place in value.get("placed", ()):
         yield Line(_placed(place), style="" if place["is"] else "yellow")
@@ -84,7 +84,7 @@ def show_imported(value: dict[str, Any]) -> Screen:
 
 
 def _placed(place: dict[str, Any]) -> str:
-    """Where the memories of a directory went that is not here, or not the clone in which it was asked."""
+    """Where the memories of a directory went that is not on this machine, or is another clone."""
     what, single = amount(place["memories"], "memory"), place["memories"] == 1
     if place["is"] == place["was"]:
         are = "is" if single else "are"
@@ -96,7 +96,7 @@ def _placed(place: dict[str, Any]) -> str:
 
 
 def show_left(value: dict[str, Any]) -> Screen:
-    """What could not be read, was kept out, or goes on."""
+    """What could not be read, was redacted, or continues in the background."""
     if lines := value["bad_lines"]:
         notes = "it is noted" if lines == 1 else "they are noted"
         yield warning(f"{amount(lines, 'line')} could not be read; {notes} in the quarantine")
@@ -140,7 +140,7 @@ VERBS.row(
 
 MODEL = VERBS.add_group("model", "The embedding model: search by meaning needs one.")
 USING = render.template("using {model}, {dim} dimensions; what is stored gets its vectors in the background")
-#: What can be asked for by a name of one word.
+#: Short name of a model -> its name.
 NAMED = {"multilingual": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"}
 
 
@@ -151,7 +151,7 @@ def model_fetch(which: str | None, as_json: bool) -> None:
     It is one for English (90 MB), or `multilingual`, for fifty languages (240 MB). No other command touches the network.
     """
     config = plan.configuration()
-    verb.ask("csm_tools")  # before megabytes are fetched: is there a daemon to give them to
+    verb.ask("csm_tools")  # fails before the download where no daemon runs
     folder = config.paths.models / ".fetched"
     name = NAMED[which] if which else ""
     try:
@@ -160,7 +160,7 @@ def model_fetch(which: str | None, as_json: bool) -> None:
             raise CsmdError("the model was not fetched", hint="without a network: csmd model add DIR")
         verb.out(verb.work("csm_model_add", path=str(folder), name=name), as_json, USING)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)  # the daemon has its own copy, or nobody wants this one
+        shutil.rmtree(folder, ignore_errors=True)  # the daemon has its own copy by now
 
 
 def _fetch_command(folder: Path, name: str) -> list[str]:
@@ -180,7 +180,7 @@ MODEL.row(
 
 # --- backup, restore, repair
 
-#: Table -> what people call its rows.
+#: Table -> noun for its rows.
 ROWS = {"turns": "turn", "memories": "memory", "tombstones": "forgotten text"}
 
 
@@ -203,7 +203,7 @@ def backup(what: str | None, to: Path | None, as_json: bool) -> None:
 
 
 def show_copied(value: dict[str, Any]) -> Screen:
-    """What was copied, and where to."""
+    """The copy: its rows, size and path."""
     yield pair("copied", f"{_rows(value['counts'])}, {size(value['bytes'])}")
     yield pair("to", value["path"])
 
@@ -235,7 +235,7 @@ def restore(source: str, dry_run: bool, as_json: bool) -> None:
 
 
 def show_restored(value: dict[str, Any]) -> Screen:
-    """What the database holds now, or would."""
+    """The rows of the database after the restore."""
     again = value["forgotten_again"]
     return pairs([
         ("would be" if value["dry_run"] else "restored", _rows(value["counts"])),
@@ -253,11 +253,11 @@ def repair(dry_run: bool, as_json: bool) -> None:
     )
     verb.out(value, as_json, show_repaired)
     if value.get("lost"):
-        raise SystemExit(1)  # told why
+        raise SystemExit(1)
 
 
 def show_repaired(value: dict[str, Any]) -> Screen:
-    """What was damaged, and where what is there now is from."""
+    """What was damaged, and the sources of the repaired database."""
     if value["state"] in ("sound", "none"):
         yield Line(f"nothing to repair{': there is no database yet' if value['state'] == 'none' else ''}")
         return
@@ -275,7 +275,7 @@ def show_repaired(value: dict[str, Any]) -> Screen:
 
 
 def _ending(value: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the daemon took in when it was back, what is lost, and where the file of before is."""
+    """What the daemon read after the restart, what is lost, and where the previous file is."""
     since = value.get("came_back")
     then = [("then", f"{_rows(since)} from what was said since")] if since else []
     aside = [("aside", f"the file of before: {value['set_aside']}")] if value.get("set_aside") else []
@@ -283,7 +283,7 @@ def _ending(value: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _with_daemon_stopped(*arguments: str, dry_run: bool, changed: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """Has it done while no daemon runs; the daemon runs afterwards when it did before, or something changed."""
+    """Runs the repair process with the daemon stopped; starts the daemon again if it ran before or something changed."""
     paths = default_paths()
     ran = service.stop(paths, by_user=False)
     try:
@@ -298,14 +298,14 @@ def _with_daemon_stopped(*arguments: str, dry_run: bool, changed: Callable[[dict
         return report
     service.start(paths)
     verb.work("csm_sync", vectors=False)
-    # Not what the sync says: the daemon began to read by itself when it started.
+    # Not the result of the sync: the daemon began to read by itself when it started.
     now, then = client.call(paths, "csm_runtime_status")["counts"], report.get("counts", {})
     report["came_back"] = {name: max(0, now[name] - then.get(name, now[name])) for name in ("turns", "memories")}
     return report
 
 
 def _restart(paths: Paths, ran: bool) -> None:
-    """The daemon as it was; that it cannot start is no news to whoever is told why already."""
+    """Starts the daemon if it ran; a failure is printed only, as another error is about to be raised."""
     if ran:
         try:
             service.start(paths)

@@ -21,9 +21,9 @@ from csmd.text.display import amount
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
-#: Places that are shown one by one.
+#: Places shown of a list.
 SHOWN = 20
-#: Line numbers of one file that are shown.
+#: Line numbers shown of one file.
 LINES = 6
 
 
@@ -53,7 +53,7 @@ def _listed(rows: Sequence[Any], line: Callable[[Any], str], more: str = "more")
 
 @render.raw
 def show_forgotten(value: dict[str, Any]) -> Screen:
-    """What is forgotten, where, and where the same sentence is still remembered."""
+    """The forgotten memory, its scope, and where the same sentence is still remembered."""
     yield f"forgotten: {value['text']}"
     yield f"kept out {_where(value['project'])}, until you say it anew"
     if value["elsewhere"]:
@@ -63,7 +63,7 @@ def show_forgotten(value: dict[str, Any]) -> Screen:
 
 @render.raw
 def show_planned(value: dict[str, Any]) -> Screen:
-    """What a purge would remove, in which projects, and what becomes of the backups."""
+    """What a purge would remove, in which projects, and from which backups."""
     yield f"to be purged: {value['about']}"
     if not value["counts"]:
         yield "  csmd holds nothing of it"
@@ -84,7 +84,7 @@ def _place(place: dict[str, Any]) -> str:
 
 @render.raw
 def show_purged(value: dict[str, Any]) -> Screen:
-    """What a purge has done, and what is left."""
+    """The result of a purge, and what is left."""
     yield f"purged: {value['about']}"
     yield from (f"  {number:>6}  {name}" for name, number in value["counts"].items())
     for action in ("removed", "rewritten"):
@@ -98,7 +98,7 @@ def show_purged(value: dict[str, Any]) -> Screen:
 
 
 def _afterwards(value: dict[str, Any]) -> Screen:
-    """What a purge does to what is said later, which nobody expects of something that removes; where it stays."""
+    """What a purge does to later text, which is easily overlooked, and files that still hold it."""
     if value["what"] == "text":
         yield "it is kept out from then on: what you say with these words later stands"
         yield "as [purged] and makes no memory, until `csmd forget --lift` with the same words"
@@ -167,14 +167,14 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
         verb.out(_ask("csm_memory_delete", id=what, asking=verb.here(None)), as_json, show_forgotten)
         return
     what = click.prompt("what", hide_input=True) if what == "-" else what
-    # What was purged is known no more, so that only its path can be lifted.
+    # A purged project is not known any more: only its path can be given.
     named = verb.looking(what)["project"] if kind == "project" and not lift else _absolute(what, kind)
     params = {"what": named, "kind": kind or "", "by_person": by_person}
     if lift:
         lifted = verb.ask("csm_privacy_lift", **params)
         verb.out(lifted, as_json, show_readmitted)
         if not lifted["lifted"]:
-            raise SystemExit(1)  # told why
+            raise SystemExit(1)
         return
     if not by_person and not dry_run:
         raise CsmdError("only a person at a terminal can have csmd purge something", hint="type it in a terminal")
@@ -188,7 +188,7 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
     done = verb.work("csm_privacy_purge", **params)
     verb.out(done, as_json, show_purged)
     if done["left"]:
-        raise SystemExit(1)  # told why
+        raise SystemExit(1)
 
 
 def _absolute(what: str, kind: str | None) -> str:
@@ -258,7 +258,7 @@ def _write(pauses: Pauses) -> None:
 
 
 def _daemon_knows() -> bool:
-    """Whether a daemon runs, and has read the pauses by now; one that does not answer reads them by itself."""
+    """Whether a daemon runs and has read the pauses; one that is busy reads them later."""
     try:
         verb.ask("csm_runtime_pause")
     except (DaemonUnreachable, DaemonBusy):
@@ -267,7 +267,7 @@ def _daemon_knows() -> bool:
 
 
 def show_paused(value: dict[str, Any], *, length: str) -> Screen:
-    """Until when csmd is paused, and what that means."""
+    """The end of the pause, and what it means."""
     until = value["paused"]["until"]
     yield bold(f"paused until {f'{when(until)} ({length})' if until else '`csmd resume`'}")
     yield "Nothing that is said from now on is captured, and no session is told anything."
@@ -299,7 +299,7 @@ _WHY = {"moved": "was", "same place": "was", "named": "also", "worktree": "workt
 
 
 def _resolved(word: str) -> str:
-    """A path made absolute; an id, a name or a title (`clients/shop`) as it is: of a path it has no mark."""
+    """A path made absolute; an id, a name or a title (`clients/shop`), which does not look like a path, unchanged."""
     path = Path(word).expanduser()
     is_path = word.startswith(("/", "~", "./", "../")) or word in (".", "..") or ("/" in word and path.exists())
     return str(path.resolve()) if is_path else word
@@ -340,7 +340,7 @@ def split(whole: str, place: str, dry_run: bool, as_json: bool) -> None:
 
 @render.raw
 def show_moved(value: dict[str, Any], *, way: str) -> Screen:
-    """What was moved, or would be."""
+    """The numbers of what was moved, or would be."""
     moved = ", ".join(_counted(value, sessions="session", turns="turn", memories="memory"))
     yield f"{'would be moved' if value['dry_run'] else 'moved'} {way}: {moved}"
     if value["twins"]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key with its value: its whole name, where its line and its value end, and the mapping it stands in."""
+    """A key of the file: its dotted name, the YAML nodes of key and value, and the mapping around them."""
 
     name: str
     key: Any
@@ -103,7 +103,7 @@ def _one_line(value: Any) -> str:
 
 
 def _end(text: str, value: Any) -> int:
-    """Where a value ends; that of a block is said to end where the next thing begins, comments and all."""
+    """The index where a value ends; YAML counts comments behind a block as part of it, this does not."""
     end = value.end_mark.index
     block = value.style in ("|", ">") if value.id == "scalar" else not value.flow_style
     if not block:
@@ -145,7 +145,7 @@ HEAD = """\
 
 
 def explained() -> dict[str, str]:
-    """What each key means: the words below its field in the code, which are the only ones."""
+    """Key -> its meaning, from the docstrings of the fields of Settings."""
     import inspect
 
     docstrings = re.findall(r'^    (\w+): .+?\n    """(.+?)"""$', inspect.getsource(Settings), re.DOTALL | re.MULTILINE)
@@ -186,7 +186,7 @@ def get(key: str, as_json: bool) -> None:
 
 @render.raw
 def show_value(row: dict[str, Any]) -> Screen:
-    """The value alone, for scripts: a list's one on each line."""
+    """The value alone, for scripts; a list with one value on each line."""
     values = row["value"] if isinstance(row["value"], tuple) else (row["value"],)
     yield from (value if isinstance(value, str) else _word(value) for value in values)
 
@@ -211,7 +211,7 @@ def unset(key: str, as_json: bool) -> None:
 
 @render.raw
 def show_changed(_value: dict[str, Any], *, what: str) -> Screen:
-    """What was changed, and when it takes effect."""
+    """The change, and when it takes effect."""
     yield what
     if what.startswith("status_line"):
         yield "`csmd install` puts it into the assistant's settings, or takes it out"
@@ -250,7 +250,7 @@ def path(as_json: bool) -> None:
 
 
 def template() -> str:
-    """A config.yaml in which nothing is chosen yet and everything is explained."""
+    """A config.yaml with every key explained and commented out."""
     parts, meanings = [HEAD], explained()
     for key, default in _by_key(Settings()).items():
         parts += textwrap.wrap(meanings[key], width=98, initial_indent="\n# ", subsequent_indent="# ")
@@ -271,7 +271,7 @@ def _by_key(settings: Settings) -> dict[str, Any]:
 
 
 def _default(key: str) -> Any:
-    """The default of a key; ConfigError with a suggestion for one that is none."""
+    """The default of a key; ConfigError with a suggestion for an unknown key."""
     defaults = _by_key(Settings())
     if key not in defaults:
         parse_settings(f"{_word(key)}: 0", where="csmd config")
@@ -280,7 +280,7 @@ def _default(key: str) -> Any:
 
 
 def _typed(key: str, default: Any, values: tuple[str, ...]) -> Any:
-    """What was typed as a value of the default's type, checked as in the file; ConfigError for one that is none."""
+    """The typed words as a value of the default's type, checked as in the file; ConfigError for a bad one."""
     if isinstance(default, tuple):
         listed = len(values) == 1 and values[0].startswith("[")
         value = _scalar(values[0]) if listed else list(values)
@@ -293,7 +293,7 @@ def _typed(key: str, default: Any, values: tuple[str, ...]) -> Any:
 
 
 def _scalar(typed: str) -> Any:
-    """What YAML makes of a word where that is a number, a switch or a list; else the word itself."""
+    """A typed word as a number, a boolean or a list where YAML reads one; else the word."""
     import yaml
 
     try:

@@ -33,14 +33,14 @@ VERBS = verb.Verbs()
 
 # --- csmd status
 
-#: (label, text, style); a row without a label goes on under the one before.
+#: (label, text, style); a row without a label continues the one before.
 Row = tuple[str, str, str]
 
 LABEL = 11
 MOST_PROJECTS = 5
 BAR, ROOM_FOR_BARS = 10, 72
 OLD_DAYS = 2
-#: What stands for fields that an older daemon, or one that cannot read its database, leaves out.
+#: Values for fields that an older daemon, or one that cannot read its database, leaves out.
 DEFAULTS: Mapping[str, Any] = {
     "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "alarms": [], "paused": None, "backfill": None, "live": [], "last_read": "", "pages": None, "dream": None,
     "memories": {"by_gate": {}, "by_tier": {}},
@@ -63,13 +63,13 @@ def status(watch: bool, as_json: bool) -> None:
 
 
 def look(paths: Paths) -> dict[str, Any]:
-    """The daemon's state, with what only the command line can see of it; DaemonUnreachable says why there is none."""
+    """The daemon's state, with problems that only the command line sees; DaemonUnreachable with the reason."""
     try:
         value: dict[str, Any] = verb.ask("csm_runtime_status")
     except DaemonUnreachable as error:
         if service.explain_unreachable(paths, error) is not error or paths.install_record.exists():
-            raise  # the command line says why
-        if paths.database.exists():  # it was uninstalled, or a plugin brings the hooks
+            raise  # the command line explains it
+        if paths.database.exists():  # uninstalled, or a plugin has the hooks
             raise DaemonUnreachable(
                 f"{error.what}, and it is not installed",
                 hint="csmd install, or `csmd start` where a plugin brings the hooks",
@@ -126,7 +126,7 @@ def _problems(value: dict[str, Any]) -> Iterator[Row]:
 
 
 def _pages(pages: Mapping[str, Any]) -> Iterator[Row]:
-    """What people did to the pages that csmd could not take in as it stands, and what it asks about."""
+    """Edits of pages that csmd could not read, waits to read, or asks about."""
     for page in pages["restored"]:
         loss = f"{page['page']} lost too much at once: nothing is forgotten, it stands whole in {page['whole']}"
         yield "pages", loss, WARNING
@@ -258,13 +258,13 @@ def _storage(storage: dict[str, Any], value: dict[str, Any], home: str) -> str:
 
 
 def _is_old(age: str) -> bool:
-    """Whether an age is of more than two days: a backup a day is nothing to tell."""
+    """Whether an age is more than two days; a daily backup is not worth showing."""
     number, _, unit = age.partition(" ")
     return unit not in ("s ago", "min ago", "h ago") and not (unit == "d ago" and int(number) <= OLD_DAYS)
 
 
 def _retention(value: dict[str, Any], home: str) -> str:
-    """How long the assistant keeps transcripts, and what csmd has beyond that."""
+    """For how long the assistant keeps transcripts, and how many more sessions csmd has."""
     usual = f"{many(value['days'], 'day')} of transcripts" if value["days"] else "no transcripts"
     others = list(value["by_project"].items())[:2]
     elsewhere = ", ".join(f"{number:,} in {fitted(tilde(root, home), 30, end=True)}" for root, number in others)
@@ -278,7 +278,7 @@ def _commonest(kinds: dict[str, int]) -> str:
 
 
 def _live(value: dict[str, Any]) -> Screen:
-    """Who works now, and how full the context of each is."""
+    """Live sessions, and how full the context of each is."""
     rows = []
     for live in value["live"]:
         used, window = live["tokens"], max(live["window"], 1)
@@ -326,7 +326,7 @@ def redraw(draw: Callable[[], Screen]) -> None:
 
 
 def _within(lines: Sequence[Text], height: int) -> list[Text]:
-    """As many lines as there is room for; the last one says how many are left out."""
+    """The lines that fit; where some do not, the last line says how many."""
     from rich.text import Text
 
     if len(lines) <= height:
@@ -352,7 +352,7 @@ STYLES = {"event": "dim", "turn": "", "statement": "cyan", "memory": "bold green
 )  # fmt: skip
 def tail(project: str | None, last: int, as_json: bool) -> None:
     """Show what happens, as it happens. ^C ends it."""
-    # Without a project all of them: who looks on does not know where it will happen.
+    # Every project by default: who watches does not know where something will happen.
     where = verb.looking(project, everywhere=project is None)
     console = render.console()
     try:
@@ -366,7 +366,7 @@ def tail(project: str | None, last: int, as_json: bool) -> None:
 
 
 def follow(look: Callable[[str], dict[str, Any]], sleep: Callable[[float], None]) -> Iterator[dict[str, Any]]:
-    """Everything that `look` returns past its own cursors, for ever; a daemon that goes away later is waited for."""
+    """Yields everything that `look` returns past its cursor, for ever; waits for a daemon that goes away meanwhile."""
     cursor = ""
     while True:
         try:
@@ -408,7 +408,7 @@ def top(project: str | None) -> None:
 
 #: Seconds between two looks at a log that is followed.
 LOOK_S = 0.3
-#: As csmd/daemon/logs.py writes a line; what does not look so belongs to the one before it.
+#: A line as csmd/daemon/logs.py writes it; any other continues the one before.
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ ([A-Z]+) +csmd\.(?:daemon\.)?([\w.]+): (.*)")
 LEVELS = {"warning": "yellow", "error": "red", "critical": "red"}
 
@@ -434,7 +434,7 @@ def logs(number: int, follow: bool, as_json: bool) -> None:
 
 
 def show_logs(value: dict[str, Any]) -> Screen:
-    """Lines in the terminal's width: the time, what is no mere information, where it comes from, what it says."""
+    """Log lines in the terminal's width: time, level and module of warnings and errors, text."""
     for line in value["lines"]:
         if not line["at"]:
             yield dim(line["text"].strip(), indent=16)
@@ -444,7 +444,7 @@ def show_logs(value: dict[str, Any]) -> Screen:
 
 
 def _read(path: Path) -> bytes:
-    """A log up to its last whole line; b"" where there is none."""
+    """A log up to its last complete line; b"" without a log."""
     try:
         data = path.read_bytes()
         return data[: data.rfind(b"\n") + 1]

@@ -38,7 +38,7 @@ PAGE_PERCENT, PAGE_PADDING = 94, 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pane:
-    """One of the screen's tables: which list of which tool it shows, how a row reads, and the page of one."""
+    """One table of the screen: a list of a tool's answer, the cells of a row, and the page of an item."""
 
     name: str
     columns: tuple[str, ...]
@@ -46,19 +46,19 @@ class Pane:
     tool: str
     items: str
     params: Mapping[str, Any] = field(default_factory=dict)
-    #: Whether the tool is asked about one project.
+    #: Whether the tool takes project parameters.
     placed: bool = True
     order: Callable[[list[Item]], Iterable[Item]] = list
     cells: Callable[[Item, str], tuple[str, ...]]
     key: Callable[[Item], str] = lambda row: str(row["id"])
-    #: The tool that tells more of an item, "" for none, and the screen of what it tells.
+    #: The tool with details of an item, "" for none, and the screen of its answer.
     page_tool: str = ""
     page: Callable[[Item], Screen] = lambda item: iter(wire.pretty(item).splitlines())
 
 
 @dataclass(slots=True)
 class Look:
-    """What one look at the daemon brought: the head line, the items of a pane, the daemon's time, or what went wrong."""
+    """One refresh: the head line, the items of a pane, the daemon's time, or what went wrong."""
 
     head: str = ""
     now: str = ""
@@ -67,7 +67,7 @@ class Look:
 
 
 def look(ask: Ask, where: Mapping[str, str], pane: Pane) -> Look:
-    """Asks for what a pane shows and for the head line."""
+    """Asks the daemon for the items of a pane and the head line."""
     state = ask("csm_runtime_status")
     wrong = [alarm["what"] for alarm in state.get("alarms", [])] or state["degraded"]
     counts = state["counts"]
@@ -79,7 +79,7 @@ def look(ask: Ask, where: Mapping[str, str], pane: Pane) -> Look:
 
 
 def matching(items: list[Item], rows: list[tuple[str, ...]], words: str) -> list[tuple[Item, tuple[str, ...]]]:
-    """The items whose row holds every one of the words, whatever their case."""
+    """The items whose row holds each of the words, in any case."""
     wanted = words.casefold().split()
     pairs = zip(items, rows, strict=True)
     return [(item, row) for item, row in pairs if all(word in " ".join(row).casefold() for word in wanted)]
@@ -154,7 +154,7 @@ PANES: tuple[Pane, ...] = (
 
 
 class Rows(DataTable[Any]):
-    """A pane's table; only its footer differs: it says what enter does."""
+    """A pane's table, with enter named in its footer."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select_cursor", "detail")]
 
@@ -175,7 +175,7 @@ class Page(ModalScreen[None]):
 
 
 class Top(App[None]):
-    """The screen; `ask` is how the daemon is asked, `where` what of and from where."""
+    """The screen; `ask` calls a tool of the daemon, `where` holds its project parameters."""
 
     TITLE = "csmd top"
     ENABLE_COMMAND_PALETTE = False
@@ -202,7 +202,7 @@ class Top(App[None]):
 
     def __init__(self, ask: Ask, where: Mapping[str, str]) -> None:
         super().__init__()
-        self.animation_level = "none"  # a screen to read
+        self.animation_level = "none"  # nothing moves while one reads
         self.ask, self.where = ask, where
         self.looks: dict[str, Look] = {}
         self.shown: dict[str, list[tuple[Item, tuple[str, ...]]]] = {}
@@ -229,11 +229,11 @@ class Top(App[None]):
 
     @property
     def pane(self) -> Pane:
-        """The pane that is looked at."""
+        """The active pane."""
         return next(pane for pane in PANES if pane.name == self.query_one(TabbedContent).active)
 
     def refresh_pane(self) -> None:
-        """Asks for what is looked at now."""
+        """Refreshes the active pane."""
         self._ask_for(self.pane)
 
     @work(thread=True, exclusive=True, group="look")
@@ -246,7 +246,7 @@ class Top(App[None]):
         self.call_from_thread(self.take, pane, found)
 
     def take(self, pane: Pane, found: Look) -> None:
-        """Shows what a look has brought."""
+        """Shows the result of a refresh."""
         self.looks[pane.name] = found
         self.query_one("#head", Label).update(found.head or "csmd")
         trouble = self.query_one("#trouble", Label)
@@ -281,7 +281,7 @@ class Top(App[None]):
         return self.query_one(f"#rows-{pane.name}", Rows)
 
     def _current(self, pane: Pane) -> Item | None:
-        """The item that the cursor is on."""
+        """The item under the cursor."""
         shown, at = self.shown.get(pane.name, []), self._table(pane).cursor_row
         return shown[at][0] if 0 <= at < len(shown) else None
 

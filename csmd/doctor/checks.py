@@ -29,14 +29,14 @@ from csmd.installer import foreign_files, plan, service
 from csmd.paths import Paths
 from csmd.text import display
 
-#: fail: what is said is not captured, or not as it was said. warn: it may be so. note: good to know.
-#: unasked: only a daemon that answers could tell, and none does.
+#: fail: sessions are not captured, or wrongly. warn: that may be so. note: good to know.
+#: unasked: needs a daemon, and none answers.
 Level = Literal["fail", "warn", "note", "unasked", "ok"]
 LEVELS: tuple[Level, ...] = ("fail", "warn", "note", "unasked", "ok")
 
 
 class Finding(NamedTuple):
-    """What a check found; the check's remedy applies when it has none of its own."""
+    """A result of a check; without a remedy of its own the check's applies."""
 
     level: Level
     what: str
@@ -48,7 +48,7 @@ fail, warn, note = partial(Finding, "fail"), partial(Finding, "warn"), partial(F
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """One registered command that was run with a marker: how it ended, and how far its turn came."""
+    """One registered command that was run with a marker: its problem, and whether its turn was stored or spooled."""
 
     event: str
     command: str
@@ -60,7 +60,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Everything that checks look at; `status` is None when no daemon answers, and `trouble` says why."""
+    """Everything that checks look at; `status` is None when no daemon answers, then `trouble` is the (error, hint)."""
 
     paths: Paths
     cwd: Path
@@ -80,7 +80,7 @@ class Scene:
     """The daemon's process, also of one that does not answer; 0 for none."""
     sources: tuple[Source, ...] = ()
     states: Mapping[str, Any] = field(default_factory=dict)
-    """What the client keeps of its directories, merged from its state files."""
+    """The client's state of its directories, merged from its state files."""
     ran: tuple[Ran, ...] = ()
     store_problems: tuple[str, ...] | None = None
     """None where it was not asked."""
@@ -124,7 +124,7 @@ CHECKS: list[Check] = []
 
 
 def check(remedy: str, *, limit_s: float = 3.0, asks: bool = False) -> Callable[[Look], Look]:
-    """Adds a function to the checks."""
+    """Adds a function to CHECKS, under its name and with its docstring as the question."""
 
     def add(look: Look) -> Look:
         ident, question = look.__name__.replace("_", "-"), look.__doc__ or ""
@@ -202,7 +202,7 @@ def hooks_other_home(scene: Scene) -> Iterator[Finding]:
 @check("`csmd install` finds another")
 def hook_python(scene: Scene) -> Iterator[Finding]:
     """Is the Python there that the hooks run on?"""
-    for trouble in plan.find_problems(scene.paths):  # `csmd status` says the same
+    for trouble in plan.find_problems(scene.paths):  # shared with `csmd status`
         yield fail(trouble.partition(";")[0])
 
 
@@ -276,11 +276,11 @@ def left_out(scene: Scene) -> Iterator[Finding]:
         yield warn(f"csmd is switched off in this directory: {mark} lies there, and nothing that is said is captured")
 
 
-#: Events that wait longer are not on their way any more.
+#: Seconds after which a spooled event should have been read.
 SPOOL_PATIENCE_S = 60.0
-#: A turn that is later than now by more has a wrong clock.
+#: Seconds by which a turn may lie in the future before the clock counts as wrong.
 AHEAD_S = 120.0
-#: The host's own limit is longer; a person feels this at every prompt.
+#: Milliseconds; the host's own limit is longer, but a person notices this at every prompt.
 SLOW_HOOK_MS = 1_000.0
 
 
@@ -347,7 +347,7 @@ def alarms(scene: Scene) -> Iterator[Finding]:
 def degraded(scene: Scene) -> Iterator[Finding]:
     """Does every part of the daemon work?"""
     for text in (scene.status or {}).get("degraded", ()):
-        if not text.startswith("vectors: no embedding model"):  # told by its own check
+        if not text.startswith("vectors: no embedding model"):  # has a check of its own
             yield warn(text)
 
 
@@ -359,7 +359,7 @@ def model(scene: Scene) -> Iterator[Finding]:
 
 
 def spooled_events(home: Path) -> list[Path]:
-    """The events that wait, the oldest first; an OSError of a place that cannot be read is the caller's."""
+    """The spooled events, the oldest first; OSError where a directory cannot be read."""
     places = [place for place in config.spool_places(home) if place.is_dir()]
     events = (path for place in places for path in place.iterdir() if path.suffix == ".event")
     return sorted(events, key=lambda path: path.name)
@@ -452,9 +452,9 @@ def clock(scene: Scene) -> Iterator[Finding]:
         )
 
 
-#: Fewer days than that and a transcript may be gone before a daemon that was down has read it.
+#: Days; with fewer a transcript may be deleted before a daemon that was down has read it.
 FEW_DAYS = 7
-#: Where a container says that it is one.
+#: Files that exist in a container only.
 CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 
 
@@ -482,7 +482,7 @@ def client(scene: Scene) -> Iterator[Finding]:
 
 
 def client_version(env: Mapping[str, str]) -> str | None:
-    """The first word that the first `claude` on PATH prints as its version; "" when it says nothing in time, None for no client."""
+    """The version that the first `claude` on PATH prints; "" when it prints none in time, None without a client."""
     search = env.get("PATH", "")
     programs = plan.programs_in(search.split(os.pathsep), plan.PROGRAM)
     return plan.reported_version(programs[0], search) if programs else None
@@ -559,10 +559,10 @@ def config_dirs(scene: Scene) -> Iterator[Finding]:
 
 
 LOW_BYTES, LEAST_BYTES = 200_000_000, 10_000_000
-#: On these SQLite's write-ahead log and sockets do not work as they should.
+#: File systems on which SQLite's write-ahead log and sockets are unreliable.
 NETWORK = frozenset("nfs nfs4 cifs smb3 smbfs 9p drvfs fuse.sshfs afs ceph fuse.glusterfs virtiofs afpfs".split())
 LIMITS = Path("/proc/sys/fs/inotify")
-#: One for csmd's watcher; editors and browsers take some each.
+#: csmd needs one instance; editors and browsers take some each.
 FEW_INSTANCES = 16
 SPARE = 1.2
 MOST_PLACES = 200
@@ -674,7 +674,7 @@ def unreadable(scene: Scene) -> Iterator[Finding]:
         except PermissionError as error:
             yield warn(f"{place} cannot be read ({error.strerror}): what is in it is not known to csmd")
         except OSError:
-            continue  # gone, or a place of another machine
+            continue  # gone, or on another machine
 
 
 @check("remove those that you do not use: each has its own idea of the hook")

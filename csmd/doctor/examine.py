@@ -30,24 +30,24 @@ from csmd.paths import Paths
 
 #: The host's events that bring a turn -> what csmd calls them, and the key that holds the words.
 TURN_EVENTS = {"UserPromptSubmit": ("prompt", "prompt"), "Stop": ("stop", "last_assistant_message")}
-LETTERS = "bcdfghjklmnpqrstvwxz"  # no vowel, so that it is nobody's word
+LETTERS = "bcdfghjklmnpqrstvwxz"  # no vowel, so that it is no word
 WORD_LETTERS = 20
-#: A hook that takes longer than it was granted is ended by the assistant, too.
+#: Seconds; the assistant, too, ends a hook that takes longer than its timeout.
 HOOK_S = 10.0
-#: A few configuration directories with two each.
+#: Enough for a few configuration directories with two hooks each.
 MOST_HOOKS = 8
-#: How long a turn may take from the hook to search: what was spooled comes with the daemon's next step.
+#: Seconds that a turn may take from the hook to search; a spooled one waits for the daemon's next step.
 FOUND_S = 5.0
 LONGEST_EVENT = 65_536
 
 
 def send(paths: Paths, hooks: Sequence[Registered], *, answers: bool) -> tuple[Ran, ...]:
-    """Runs each command of the user's that is registered for an event that brings a turn; a daemon `answers` or not."""
+    """Runs each of the user's hooks for an event with a turn, with a marker; `answers` says whether a daemon does."""
     if answers:
         try:
             client.call(paths, "csm_probe_take", {"id": f"{PROBE_SESSION}{LETTERS}"}, patience_s=FOUND_S)
         except CsmdError:
-            return ()  # an older daemon would take the marker for somebody's turn
+            return ()  # an older daemon would store the marker as a turn
     ours = {(hook.event, hook.command): hook for hook in hooks if hook.event in TURN_EVENTS and hook.scope == "user"}
     return tuple(_send_through(paths, hook, answers) for hook in list(ours.values())[:MOST_HOOKS])
 
@@ -59,7 +59,7 @@ def _send_through(paths: Paths, hook: Registered, answers: bool) -> Ran:
     payload = {"session_id": session, "transcript_path": "", "cwd": "", "hook_event_name": hook.event, key: marker}
     started = time.monotonic()
     problem, stored = _run(hook, wire.dumps(payload).encode(), paths.home), False
-    spooled = paths.hung_mark.exists()  # then the hook did not ask, and the spool may be empty again by now
+    spooled = paths.hung_mark.exists()  # then the hook spools, and the daemon may have read the spool by now
     until = time.monotonic() + FOUND_S
     try:
         while answers and not problem and not stored and time.monotonic() <= until:
@@ -88,7 +88,7 @@ def _run(hook: Registered, payload: bytes, home: Path) -> str:
             _, complaint = child.communicate(payload, timeout=timeout_s)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)  # and no reading on: what it began may keep the pipe open
+                os.killpg(child.pid, signal.SIGKILL)  # its children may keep the pipe open: not read to the end
             return f"it did not end within {timeout_s:g} s"
     if complaint:
         return complaint.decode("utf-8", "replace").strip().splitlines()[-1][:200]
@@ -107,7 +107,7 @@ def _spooled(paths: Paths, session: str) -> list[Path]:
 
 
 STATUS_S = 5.0
-#: Reading a large database takes longer; it is then left to who asks for it.
+#: Seconds; a large database takes longer and is then left unchecked.
 CHECKED_S = 10.0
 READ_S = 3.0
 
@@ -136,7 +136,7 @@ def look(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) 
 
 
 def _with_answers(scene: Scene) -> Scene:
-    """The scene with what the daemon says, and how far the marker came."""
+    """The scene with the daemon's answers and the result of the marker."""
     paths, ask = scene.paths, partial(client.call, scene.paths)
     try:
         scene = replace(scene, status=ask("csm_runtime_status", patience_s=STATUS_S))
@@ -184,7 +184,7 @@ def _bytes(path: Path) -> bytes | None:
 
 
 def read_states(dirs: tuple[Path, ...]) -> dict[str, Any]:
-    """What the client keeps of its directories; of several files the later ones add what the first does not say."""
+    """The client's state of its directories; later files add what earlier ones lack."""
     state: dict[str, Any] = {}
     for path in [path for folder in dirs for path in host_settings.state_files(folder)]:
         try:
@@ -230,13 +230,13 @@ def bounded(work: Callable[[], T], limit_s: float) -> T | None:
 
 
 def walk(checks: Sequence[Check], scene: Scene) -> list[tuple[Check, list[Finding]]]:
-    """What every check finds: all at once, so that several that hang take no longer than one."""
+    """The findings of every check; they run at once, so that several that hang take no longer than one."""
     begun = [(check, begin(lambda check=check: list(check.look(scene)))) for check in checks]  # type: ignore[misc]
     return [(check, _findings(check, wait)) for check, wait in begun]
 
 
 def _findings(check: Check, wait: Callable[[float], list[Finding] | None]) -> list[Finding]:
-    """What a check found; one that fails or hangs is a finding itself."""
+    """The findings of one check; an error or a timeout becomes a finding."""
     failed = "this could not be looked at"
     try:
         findings = wait(check.limit_s)
@@ -262,7 +262,7 @@ def judge(scene: Scene) -> dict[str, Any]:
         rows = [{"level": finding.level, "what": finding.what, "try": finding.remedy} for finding in findings]
         level = min((finding.level for finding in findings), key=LEVELS.index, default=usual)
         checks.append({"id": check.id, "question": check.question, "level": level, "findings": rows})
-    # That no daemon answers is told before what follows from it.
+    # The missing daemon comes before its consequences.
     ordered = sorted(results, key=lambda result: result[0].id != "daemon")
     failures = (finding.what for _, findings in ordered for finding in findings if finding.level == "fail")
     broken = next(failures, "")
@@ -275,6 +275,6 @@ def _verdict(scene: Scene, broken: str, took_ms: float) -> str:
         return f"Capture is broken: {broken}."
     if (scene.status or {}).get("paused"):
         return "Capture is paused."
-    if not any(run.stored for run in scene.ran):  # csmd's plugin carries the hooks, not the settings
+    if not any(run.stored for run in scene.ran):  # with csmd's plugin no hook is in the settings
         return "Nothing is found broken; no registered hook could be tried."
     return f"Capture works: a turn went from the hook to search in {took_ms:.0f} ms."

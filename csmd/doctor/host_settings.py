@@ -1,7 +1,6 @@
 """The assistant's settings, read only: what stops or distorts capture.
 
-Which files there are, which decides, and what their keys are called is Claude Code's own vocabulary. A file that is
-no JSON object says nothing but its problem. Measured: docs/hooks.md.
+Files, precedence and keys are Claude Code's (docs/hooks.md). A file that is no JSON object has a problem and no value.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from csmd.errors import BadInput
 from csmd.hosts.claude import registration
 
 Scope = Literal["managed", "local", "project", "user"]
-#: Every event the client has; a name of nobody's.
+#: Every event of the client.
 EVENTS = (
     "SessionStart", "Setup", "UserPromptSubmit", "UserPromptExpansion", "PreToolUse", "PermissionRequest", "PermissionDenied",
     "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Notification", "MessageDisplay", "SubagentStart", "SubagentStop",
@@ -28,7 +27,7 @@ EVENTS = (
 )  # fmt: skip
 #: The first version that knows every event csmd registers.
 OLDEST_CLIENT = (1, 0, 85)
-#: Other programs that remember and inject: what their commands, plugins or servers are called.
+#: Other memory programs: name -> pattern of their commands, plugins and servers.
 OTHERS: Mapping[str, str] = {
     "claude-mem": "claude-mem",
     "mem0": "(?:mem0|openmemory)",
@@ -63,7 +62,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One settings file: whose it is, what it says, and what is wrong with it."""
+    """One settings file: its scope, its content and its problem."""
 
     path: str
     scope: Scope
@@ -73,7 +72,7 @@ class Source:
 
 
 def settings_files(folders: Sequence[Path], cwd: Path, managed: Path) -> list[tuple[Path, Scope]]:
-    """The settings files of sessions in `cwd`, the one that decides first."""
+    """The settings files of sessions in `cwd`, by precedence."""
     users: dict[Path, Scope] = {folder / "settings.json": "user" for folder in folders}
     own: dict[Path, Scope] = {
         managed: "managed",
@@ -85,13 +84,13 @@ def settings_files(folders: Sequence[Path], cwd: Path, managed: Path) -> list[tu
 
 
 def managed_pieces(managed: Path) -> list[tuple[Path, Scope]]:
-    """The drop-ins beside managed settings (`managed-settings.d/*.json`), the one that decides first: the last by name."""
+    """The drop-ins of managed settings (`managed-settings.d/*.json`) by precedence: the last by name first."""
     folder = managed.with_suffix(".d")
     return [(path, "managed") for path in sorted(folder.glob("*.json"), reverse=True)]
 
 
 def read_source(path: Path, scope: Scope, read: Callable[[Path], bytes | None]) -> Source:
-    """What a settings file says; `read` returns its bytes, None where there is none."""
+    """A settings file; `read` returns its bytes, None where there is none."""
     source = Source(path=str(path), scope=scope)
     try:
         data = read(path)
@@ -157,7 +156,7 @@ def value_of(sources: Sequence[Source], key: str) -> tuple[Any, str]:
 
 
 def variables(source: Source) -> dict[str, Any]:
-    """What a file sets in a session's environment."""
+    """The environment variables that a file sets for sessions."""
     return _dict(source.value.get("env"))
 
 
@@ -168,7 +167,7 @@ def variable(sources: Sequence[Source], name: str) -> tuple[Source | None, str]:
 
 
 def cleanup_days(sources: Sequence[Source]) -> tuple[int, str]:
-    """After how many days transcripts are deleted, and the file that says so ("" for the default)."""
+    """(days after which transcripts are deleted, the file that sets them, "" for the default)."""
     days, path = value_of(sources, "cleanupPeriodDays")
     is_valid = isinstance(days, int | float) and not isinstance(days, bool) and 0 <= days < 2**31
     return (int(days), path) if is_valid else (registration.CLEANUP_DAYS, "")
@@ -190,7 +189,7 @@ def servers(state: Mapping[str, Any], cwd: str) -> list[str]:
 
 
 def other_memories(words: Sequence[str]) -> list[str]:
-    """Which other programs that remember are named in these commands, plugins and servers."""
+    """The other memory programs that are named in these commands, plugins and servers."""
     text = "\n".join(words)
     return [name for name, pattern in OTHERS.items() if re.search(rf"(?<![\w-]){pattern}(?!\w)", text, re.IGNORECASE)]
 
@@ -206,7 +205,7 @@ def _project(state: Mapping[str, Any], cwd: str) -> dict[str, Any]:
 
 
 def state_files(folder: Path) -> list[Path]:
-    """Where the client keeps which directories are trusted, for one configuration directory."""
+    """The files with the client's state, trusted directories among it, for one configuration directory."""
     beside = [folder.parent / ".claude.json"] if folder.name == ".claude" else []
     return [folder / ".claude.json", *beside]
 

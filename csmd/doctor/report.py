@@ -26,7 +26,7 @@ from csmd.installer.foreign_files import make_private, write_atomic
 from csmd.paths import Paths
 
 LEFT_OUT = "…"
-#: A shorter name or path would take words apart that have nothing to do with it.
+#: Shorter names and paths are not replaced: they occur in unrelated words.
 SHORTEST = 4
 LONGEST_NUMBER = 10
 _WORD = re.compile(r"[^\W_]+")
@@ -54,7 +54,7 @@ def placeholders(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redactor:
-    """Redacts texts and JSON values: places become placeholders, and words that are not csmd's are left out."""
+    """Redacts texts and JSON values: paths become placeholders, words that csmd's source lacks are left out."""
 
     known: tuple[tuple[str, str], ...] = ()
     words: frozenset[str] = field(default_factory=vocabulary)
@@ -84,7 +84,7 @@ LIBRARIES = ("apsw", "click", "fastembed", "filelock", "mcp", "onnxruntime", "pl
              "snowballstemmer", "sqlite-vec", "textual", "tiktoken", "watchdog")  # fmt: skip
 LOG_LINES, LOG_BYTES = 200, 64_000
 SHAPE_S = 20.0
-#: Settings whose plain values bear on capture and say nothing of anybody.
+#: Settings that affect capture and hold nothing personal.
 PLAIN = ("disableAllHooks", "allowManagedHooksOnly", "cleanupPeriodDays", "autoMemoryEnabled", "autoDreamEnabled")
 
 
@@ -118,7 +118,7 @@ def _versions(material: Material) -> Any:
 
 
 def _number(version: str) -> str:
-    """The numbers at a version's beginning: what follows may be anybody's."""
+    """The leading numbers of a version; a suffix may be personal."""
     match = re.match(r"\d+(?:\.\d+)*", version)
     return match[0] if match else LEFT_OUT
 
@@ -157,7 +157,7 @@ def _settings(material: Material) -> Any:
 
 
 def _hooks(material: Material, source: host_settings.Source) -> dict[str, list[str]]:
-    """Event -> whose hooks are registered: of a foreign command its program's name, and no more."""
+    """Event -> owners of its hooks; for a foreign command the name of its program only."""
     owners: dict[str, list[str]] = {}
     for hook in host_settings.registered_commands(source):
         event = hook.event if hook.event in host_settings.EVENTS else material.redact(hook.event)
@@ -177,7 +177,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float) else type(value).__name__
 
 
-#: How a settings file is given back -> in words; any other has a piece of the original, too.
+#: How a settings file is restored -> in words; any other way needs a piece of the original, too.
 GIVEN_BACK = {"None": "no file was there", foreign_files.BY_REMOVAL: "by removal"}
 
 
@@ -246,7 +246,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _tail(path: Path, redact: Callable[[Any], Any]) -> str:
-    """The end of a file of csmd's own, line by line."""
+    """The last lines of one of csmd's own files, redacted."""
     try:
         with open_plain(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_BYTES))
@@ -256,7 +256,7 @@ def _tail(path: Path, redact: Callable[[Any], Any]) -> str:
     return "\n".join(redact(line) for line in lines[-LOG_LINES:])
 
 
-#: What a report holds, in its order: the part's name, what it is for people, how it is made.
+#: The parts of a report in order: name, description, function that makes it.
 PARTS: tuple[tuple[str, str, Part], ...] = (
     ("versions", "of csmd, Python, its libraries and the system", _versions),
     ("doctor", "what `csmd doctor` found", _checks),
@@ -279,7 +279,7 @@ HEAD = (
 
 
 def compose(scene: Scene, examined: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """(name, what it is, text) of every part; one that cannot be made says which error it was."""
+    """(name, description, text) of every part; for one that fails the text is its error."""
     material = Material(scene=scene, examined=examined, redact=Redactor(known=_placeholders_of(scene)).value)
     parts = []
     for name, about, part in PARTS:
@@ -302,7 +302,7 @@ def _placeholders_of(scene: Scene) -> tuple[tuple[str, str], ...]:
     }
     projects = [row["root"] for row in (scene.status or {}).get("projects", ()) if row["root"]]
     names = {"host": socket.gethostname()}
-    with contextlib.suppress(OSError, KeyError):  # a user that nobody named
+    with contextlib.suppress(OSError, KeyError):  # a user without a name
         names["user"] = getpass.getuser()
     return placeholders(places, projects, names)
 

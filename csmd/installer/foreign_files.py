@@ -1,4 +1,4 @@
-"""Files that csmd has entries in but does not own: locked, written whole, restored."""
+"""Files that csmd has entries in but does not own: locked, written atomically, restored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from csmd.errors import ConfigError
 from csmd.model import OFF_MARK
 from csmd.text import json_edits
 
-#: The original is what is left of the file without our entries.
+#: An original that is the file without our entries.
 BY_REMOVAL = "by-removal"
 
 #: A file's bytes to its bytes without our entries.
@@ -51,11 +51,11 @@ def read(path: Path) -> bytes | None:
 def record_entry(
     before: bytes | None, after: bytes, remove: Remove, previous: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What the install record keeps of one file: how to come back to its bytes, the sha256 of what we wrote.
+    """The install record's entry for one file: how to restore its bytes, and the sha256 of what we wrote.
 
     `original` is None (there was no file), BY_REMOVAL, or where that does not give the bytes back `{"at": [start, end],
     "put": base64}`: what to put in place of bytes start to end of what the removal leaves.
-    `previous` is the entry of an earlier install: as long as nobody edited the file since, its original stays the one.
+    `previous` is the entry of an earlier install: while the file is unedited since, its original stays.
     """
     original = None if before is None else remove(before)
     if before is not None and previous is not None and _sha256(before) == previous["sha256"]:
@@ -64,7 +64,7 @@ def record_entry(
 
 
 def restored(current: bytes | None, entry: Mapping[str, Any], remove: Remove) -> bytes | None:
-    """The file as it was before install, or None for no file; where it was edited since, only our entries go."""
+    """The file as it was before install, or None for no file; where it was edited since, without our entries."""
     if current is None:
         return None
     if _sha256(current) == entry["sha256"]:
@@ -79,7 +79,7 @@ def _sha256(data: bytes) -> str:
 
 
 def _way_back(original: bytes | None, stripped: bytes) -> Any:
-    """What must be recorded to get from the file without our entries to the original: as little as possible."""
+    """The smallest record that leads from the file without our entries to the original."""
     if original is None or original == stripped:
         return None if original is None else BY_REMOVAL
     start = _common_length(original, stripped)
@@ -117,7 +117,7 @@ def check(path: Path) -> None:
     try:
         info = real.stat()
     except FileNotFoundError:
-        read(path)  # a link to nothing is no place for a new file
+        read(path)  # raises for a link to nothing
         folder = next(folder for folder in real.parents if folder.exists())
         why = "" if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK) else f"cannot be made in {folder}"
     except OSError as error:
@@ -172,7 +172,7 @@ def diff(before: bytes | None, after: bytes | None, path: Path, *, context: int 
 
 #: Seconds to wait for somebody else's lock.
 PATIENCE_S = 15.0
-#: A lock that nobody touched for so long was left behind by a process that died; the assistant takes it over, too.
+#: Age in seconds at which a lock counts as left behind by a dead process; the assistant does the same.
 STALE_S = 10.0
 
 
@@ -180,7 +180,7 @@ STALE_S = 10.0
 def assistant_lock(path: Path) -> Iterator[None]:
     """Holds the lock on `path` (through its links); without a directory for it there is nothing to lock.
 
-    ConfigError when somebody else keeps it.
+    ConfigError when another process holds it too long.
     """
     real = Path(os.path.realpath(path))
     lock = real.with_name(f"{real.name}.lock")
@@ -214,7 +214,7 @@ def _take_lock(lock: Path) -> bool:
 
 
 def off_mark(folder: str) -> str:
-    """The mark `.csmd-off` that leaves a directory out, in it or in one above it; "" for none."""
+    """The path of the file `.csmd-off` that excludes a directory, in it or above it; "" for none."""
     marks = (place / OFF_MARK for place in (Path(folder), *Path(folder).parents) if folder.startswith("/"))
     return next((str(mark) for mark in marks if os.path.lexists(mark)), "")
 
@@ -254,7 +254,7 @@ def _copy_attributes(like: Path, handle: int) -> None:
     """Gives a new file the owner, mode and extended attributes (access lists among them) of another."""
     info = like.stat()
     if info.st_uid != os.geteuid():
-        os.fchown(handle, info.st_uid, info.st_gid)  # only root comes so far: whose file it is must not change
+        os.fchown(handle, info.st_uid, info.st_gid)  # only root gets here: the owner must not change
     else:
         with contextlib.suppress(OSError):  # a group that the user is not in any more
             os.fchown(handle, -1, info.st_gid)
@@ -263,7 +263,7 @@ def _copy_attributes(like: Path, handle: int) -> None:
             for name in os.listxattr(like):
                 with contextlib.suppress(OSError):  # a name that only the system may set, or that is on already
                     os.setxattr(handle, name, os.getxattr(like, name))
-    os.fchmod(handle, stat.S_IMODE(info.st_mode))  # last: a change of owner takes some of it away
+    os.fchmod(handle, stat.S_IMODE(info.st_mode))  # last: changing the owner clears some bits
 
 
 def make_private(folder: Path) -> None:

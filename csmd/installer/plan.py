@@ -30,7 +30,7 @@ from csmd.text import display, json_edits
 
 # --- the record
 
-#: What the install record says where there is none.
+#: The install record of a machine without an installation.
 EMPTY_RECORD: Mapping[str, Any] = {
     "settings": {},
     "folders": {},
@@ -78,7 +78,7 @@ def install_lock(paths: Paths) -> Iterator[None]:
 
 @contextmanager
 def file_lock(file: Path) -> Iterator[None]:
-    """Holds a lock file; of two processes the second waits."""
+    """Holds a lock file exclusively; a second process waits."""
     with open(os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "rb") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -103,9 +103,9 @@ class Kind:
     remove: Callable[[str, Path, str], str]
     is_wanted: Callable[[Wanted], bool] = lambda _: True
     obstacle: Callable[[str, Wanted, str], str] = lambda *_: ""
-    """What to tell the user when another entry has the place of ours in the file; "" when ours is in it."""
+    """Why our entry is not in the file, for the user: another one has its place; "" when it is."""
     shared: bool = False
-    """Whether the assistant writes the file all the time: it is written under its lock, and shown without its other lines."""
+    """Whether the assistant writes the file all the time: written under its lock, and shown without context."""
 
 
 def settings_file(folder: Path) -> Path:
@@ -114,9 +114,9 @@ def settings_file(folder: Path) -> Path:
 
 
 def state_file(folder: Path) -> Path:
-    """The file in which the assistant keeps its servers, for one of its configuration directories.
+    """The file with the assistant's MCP servers, for one of its configuration directories.
 
-    For the usual one that is beside it, unless CLAUDE_CONFIG_DIR names it, or did when the only such file was made.
+    For ~/.claude that is ~/.claude.json, unless CLAUDE_CONFIG_DIR names the directory, or only the file in it exists.
     """
     usual = config.user_home() / ".claude"
     beside, inside = usual.parent / ".claude.json", folder / ".claude.json"
@@ -168,7 +168,7 @@ def without_entries(current: bytes, kinds: Sequence[Kind], home: Path, where: st
 
 
 def describe_entries(after: bytes, kinds: Sequence[Kind], wanted: Wanted, where: str) -> tuple[str, tuple[str, ...]]:
-    """What of these kinds is in a file, and what keeps the others out that are wanted; for people."""
+    """The entries of these kinds that a file has, and why wanted ones are missing; for people."""
     text = json_edits.with_object(json_edits.decode(after, where))
     reasons = {kind.what: kind.obstacle(text, wanted, where) for kind in kinds if kind.is_wanted(wanted)}
     return " and ".join(what for what, why in reasons.items() if not why), tuple(why for why in reasons.values() if why)
@@ -179,9 +179,9 @@ def describe_entries(after: bytes, kinds: Sequence[Kind], wanted: Wanted, where:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One file before and after, with `trouble` left as it is; `changed` once it is written.
+    """One file before and after; left alone with `trouble`; `changed` once it is written.
 
-    `what` is put in, `out` why the rest is not, for people.
+    `what` names the entries that it has afterwards, `out` says why others are missing; for people.
     """
 
     path: Path
@@ -212,7 +212,7 @@ def plan_merge(path: Path, kinds: Sequence[Kind], wanted: Wanted) -> Change:
 
 
 def plan_withdrawal(paths: Paths, path: Path, events: Sequence[str]) -> Change:
-    """A recorded file without our hooks of these events; what somebody took out by hand stays out."""
+    """A recorded file without our hooks of these events; what a person removed by hand stays removed."""
 
     def without_events(data: bytes | None) -> bytes | None:
         text = json_edits.decode(data, str(path))
@@ -231,7 +231,7 @@ def plan_return(paths: Paths, path: Path) -> Change:
 
 
 def plan_removal(paths: Paths) -> list[Change]:
-    """What uninstalling would change in the assistant's files."""
+    """The changes that uninstalling would make to the assistant's files."""
     return [plan_return(paths, Path(key)) for key in load_record(paths)["settings"]]
 
 
@@ -257,13 +257,13 @@ def combined_error(troubles: Sequence[CsmdError]) -> CsmdError:
 
 
 def diff_of(change: Change) -> str:
-    """What is changed, for people; of a file that may hold others' keys only the lines themselves."""
+    """The change as a diff; without context for a shared file, which may hold keys of other programs."""
     return foreign_files.diff(change.before, change.after, change.path, context=0 if change.is_shared else 3)
 
 
 # --- writing
 
-#: How often a file is planned anew that somebody else writes all the time.
+#: How often a file is planned again that another program keeps changing.
 TRIES = 5
 
 
@@ -284,17 +284,17 @@ def carry_out(paths: Paths, plan_again: Callable[[], Change]) -> Change:
 
 
 def _write(paths: Paths, change: Change) -> None:
-    """Writes one file and keeps the record in step: it says how to restore the file as long as our entries are in it."""
+    """Writes one file and the record, which says how to restore the file as long as our entries are in it."""
     key, folder, record = str(change.path), change.path.parent, load_record(paths)
     if change.leaves:
         _apply(change)
         if record["folders"].get(key):
-            with contextlib.suppress(OSError):  # it holds something of somebody's, or it has gone
+            with contextlib.suppress(OSError):  # not empty, or gone
                 folder.rmdir()
         del record["settings"][key]
         save_record(paths, record)
     elif change.after is not None and change.after != change.before:
-        # Noted before it is written: an entry without a record could not be taken back.
+        # Recorded before it is written: an entry without a record could not be removed.
         previous = record["settings"].get(key)
         entry = foreign_files.record_entry(change.before, change.after, _remover(change, paths.home), previous)
         entry["kinds"] = [kind.name for kind in change.kinds]
@@ -317,10 +317,10 @@ def _apply(change: Change) -> None:
 # --- which newer events the clients in use know
 
 PROGRAM = "claude"
-#: Below the user's home, or absolute: where the client's installers put it, whatever PATH says here.
+#: Directories, below the user's home or absolute, into which the client's installers put it; PATH may lack them.
 USUAL_FOLDERS = (".local/bin", ".claude/local", ".claude/local/node_modules/.bin", ".npm-global/bin", ".bun/bin", ".volta/bin",
                  "/usr/local/bin", "/opt/homebrew/bin", "/usr/bin")  # fmt: skip
-#: Seconds after which a client that is asked for its version is given up.
+#: Seconds to wait for `claude --version`.
 PATIENCE_S = 5.0
 #: The first version that an unknown event in the settings does not hurt.
 FORGIVING = "2.1.101"
@@ -335,7 +335,7 @@ class Choice:
 
 
 def choose_events(installed: Mapping[str, str], seen: Iterable[str]) -> Choice:
-    """What may be registered for these clients: path -> version ("" for an unknown one), and versions seen in sessions."""
+    """The newer events to register for the installed clients (path -> version, "" for unknown) and versions seen in sessions."""
     choice = supported_events([*installed.values(), *seen])
     if choice.kept_out_by:
         return choice
@@ -402,7 +402,7 @@ def reported_version(program: Path, search: str) -> str:
 
 # --- installing
 
-#: The rare module first: a new one serves the hook of before, until that is replaced too.
+#: The rare module first: a new one serves the old hook until that is replaced, too.
 HOOK_FILES = ("csmd_spool.py", HOOK_SCRIPT, STATUS_LINE_SCRIPT)
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
 COPIED = (*HOOK_FILES, *HOOK_SCRIPTS, SERVER_SCRIPT)
@@ -420,7 +420,7 @@ def shipped_folder(folder: str = "hooks") -> Path:
 
 
 def entries_for(config: Config, newer: Sequence[str] = ()) -> Wanted:
-    """What csmd's entries are made of, by this configuration and with these newer events."""
+    """The values that csmd's entries are made from, with these newer events."""
     return Wanted(
         home=config.paths.home,
         interpreter=base_interpreter(),
@@ -456,9 +456,9 @@ def describe_own_files(paths: Paths) -> list[str]:
 
 
 def install(config: Config, choice: Choice) -> list[Change]:
-    """Copies the hook and puts the entries in; a file in trouble keeps no other from being served.
+    """Copies the hook and writes the entries; a file that cannot be written does not stop the others.
 
-    Raises the first trouble where every file that is to hold hooks is in trouble; then nothing was written.
+    Raises one error where no file that should hold hooks can be written; then nothing was written.
     """
     planned, wanted = plan_install(config, choice.events), entries_for(config, choice.events)
     hooked = [change for change in planned if change.kinds[0].name == "hooks"]
@@ -473,7 +473,7 @@ def install(config: Config, choice: Choice) -> list[Change]:
         write_atomic(readme, README.encode())
     copy_hooks(paths)
     with install_lock(paths):
-        # What a client must know is noted before it is written: the daemon looks after it from then on.
+        # Recorded before it is written: the daemon watches for older clients from then on.
         _record_choice(paths, choice, assistant_dirs=[str(folder) for folder in config.assistant_dirs])
         return [carry_out(paths, partial(plan_merge, change.path, change.kinds, wanted)) for change in planned]
 
@@ -515,7 +515,7 @@ def _record_choice(paths: Paths, choice: Choice, **more: list[str]) -> None:
 
 
 def copy_hooks(paths: Paths) -> None:
-    """Copies the hook scripts whole; a hook that runs meanwhile sees the old or the new one."""
+    """Copies the hook scripts, each atomically: a running hook sees the old or the new one."""
     source = shipped_folder()
     for name in COPIED:
         write_atomic(paths.hook_dir / name, (source / name).read_bytes(), mode=0o600 if name.endswith(".py") else 0o700)
@@ -532,7 +532,7 @@ def is_shipped_copy(path: Path) -> bool:
 
 
 def find_problems(paths: Paths) -> list[str]:
-    """What keeps the installed hooks and server from running, one sentence each."""
+    """Why the installed hooks or the server cannot run, one sentence for each reason."""
     problems = []
     for name, whose in (("interpreter", "hooks: their"), ("python", "memory server: its")):
         file = paths.hook_dir / name
@@ -557,13 +557,13 @@ def configuration(more: Sequence[Path] = ()) -> Config:
 
 
 def uninstall(paths: Paths) -> list[Change]:
-    """Takes csmd's entries out of every file that `install` recorded; one in trouble keeps its place in the record."""
+    """Removes csmd's entries from every recorded file; one that cannot be written stays in the record."""
     with install_lock(paths):
         # From the last to the first: a directory was made for the first file in it.
         files = map(Path, reversed(load_record(paths)["settings"]))
         outcomes = [carry_out(paths, partial(plan_return, paths, path)) for path in files]
         record = load_record(paths)
-        if not record["settings"] and not record["service"]:  # whoever takes the unit away needs it
+        if not record["settings"] and not record["service"]:  # service.remove needs it
             paths.install_record.unlink(missing_ok=True)
         remove_hooks(paths)
     return outcomes
@@ -580,7 +580,7 @@ def remove_hooks(paths: Paths) -> None:
 
 
 _DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
-#: What it is for people -> globs below the home.
+#: Kind of file, for people -> globs below the home.
 HOME_FILES: dict[str, tuple[str, ...]] = {
     "memories and conversations": (
         "csmd.db", "csmd.db-wal", "csmd.db-shm", "csmd.before-migration.db", "csmd.db.before-restore",
@@ -609,9 +609,9 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
         "run/*.sock", "run/*.stderr", "run/told-*", "run/noticed-*", "run/passed-by",
     ),
 }  # fmt: skip
-#: What lies beside it is a model that csmd copied.
+#: A file that csmd writes into each model that it copies.
 MODEL_MARK = "csmd-model.txt"
-#: What a write that was killed can leave anywhere in the home.
+#: Temporary files that a killed write can leave anywhere in the home.
 UNFINISHED = (".*.csmd", "*/.*.csmd", ".*.tmp", "*/.*.tmp")
 
 
@@ -654,7 +654,7 @@ def purge(paths: Paths, going: Purge) -> tuple[list[Path], list[str]]:
     below = sorted(_directories(paths.home), key=lambda folder: -len(folder.parts))
     around = [paths.log_dir.parent] if paths.log_dir.parent.name == "csmd" else []  # of <state>/csmd/log
     for folder in (*below, *own, *_temporary_folders(paths), *around):
-        with contextlib.suppress(OSError):  # it holds something of somebody's
+        with contextlib.suppress(OSError):  # not empty
             folder.rmdir()
     foreign: list[Path] = []
     for root in dict.fromkeys(own):
@@ -666,7 +666,7 @@ def purge(paths: Paths, going: Purge) -> tuple[list[Path], list[str]]:
 
 
 def virtual_environments(paths: Paths) -> list[Path]:
-    """The virtual environments in the home, which a purge leaves to whoever made them."""
+    """The virtual environments in the home; a purge leaves them."""
     with contextlib.suppress(OSError):
         return sorted(path.parent for path in paths.home.glob("*/pyvenv.cfg"))
     return []
@@ -679,7 +679,7 @@ def check_home_is_own(paths: Paths) -> None:
 
 
 def _files(root: Path, globs: Sequence[str]) -> Iterator[tuple[Path, int]]:
-    """Files and links below a directory with these names and their sizes; nothing that lies behind a link."""
+    """Files and links below a directory with these names and their sizes; nothing behind a link."""
     for glob in globs if _is_own(root) else ():
         for path in root.glob(glob):
             inside = path.relative_to(root).parents

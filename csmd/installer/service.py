@@ -26,8 +26,8 @@ from csmd.paths import Paths, mark_of
 
 # --- service managers
 
-#: How each service manager is asked. `{name}` stands for the unit, `{file}` for its file, `{domain}` for launchd's.
-#: `prepare` may fail; where `start` fails `start loaded` is tried; where `loaded` fails nothing is reloaded or stopped.
+#: The commands of each service manager. `{name}` is the unit, `{file}` its file, `{domain}` launchd's domain.
+#: `prepare` may fail; `start loaded` is tried when `start` fails; nothing is reloaded or stopped when `loaded` fails.
 MANAGERS: Mapping[str, Mapping[str, str]] = {
     "systemd": {
         "label": "csmd",
@@ -63,13 +63,13 @@ QUESTION_TIMEOUT_S = 10.0
 #: Seconds for a start or a stop: the unit's own limits are shorter.
 ACTION_TIMEOUT_S = 40.0
 LINGER = "it ends when you log out; `loginctl enable-linger` has it go on, and start with the machine"
-#: Where systemd keeps what starts with a login: made by it, empty when nothing does.
+#: The directory with links to the units that start with a login; systemd makes it, and leaves it when it is empty.
 WANTS = "default.target.wants"
 
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """One unit of the user's systemd, or one agent of their launchd; `file` is where it lies."""
+    """A unit of the user's systemd or an agent of their launchd, and the path of its file."""
 
     paths: Paths
     file: Path
@@ -97,12 +97,12 @@ class Manager:
             raise CsmdError(f"`{' '.join(command)}` failed: {failure}", hint=hint)
 
     def run_if_loaded(self, action: str) -> None:
-        """Runs a command unless the manager does not have the unit; launchd refuses to end what it does not have."""
+        """Runs a command if the manager has loaded the unit: launchd fails to end one that is not loaded."""
         if not self.command("loaded") or self.ask("loaded"):
             self.run(action)
 
     def text(self) -> str:
-        """What the unit should say; for systemd by the version that runs."""
+        """The text of the unit file; for systemd it depends on the running version."""
         unit = unit_of(self.paths, self.kind)
         if self.kind == "launchd":
             return launchd_plist(unit, stderr=self.paths.run_dir / "service.stderr")
@@ -133,7 +133,7 @@ class Manager:
             _run(self.command("prepare"))
 
     def lifetime_note(self) -> str:
-        """What a person should know of how long the daemon lives; "" when it lives as long as one would think."""
+        """A sentence where the daemon ends sooner than a person expects, else ""."""
         if self.kind == "launchd" or config.has_screen():
             return ""
         linger = _output(["loginctl", "show-user", str(os.getuid()), "-p", "Linger", "--value"])
@@ -179,7 +179,7 @@ def find_manager(paths: Paths, *, platform: str = sys.platform) -> Manager | str
     if not answer:
         return f"no systemd user manager answers here{advice}"
     searched = f" {answer.strip().partition('=')[2]} "
-    # None of ours: another HOME than that of the session, a unit there would never be read.
+    # No folder: HOME differs from the session's, and a unit there would never be read.
     folder = next((folder for folder in folders if f" {folder} " in searched), None)
     return Manager(paths, folder / file, kind) if folder else f"your systemd does not look for units in {folders[0]}"
 
@@ -191,7 +191,7 @@ GROWING_WAIT_SINCE = 254
 GROWING_WAIT = "# The wait grows from 2 s to 30 s.\nRestartSteps=4\nRestartMaxDelaySec=30"
 _PLACEHOLDER = re.compile(r"@([A-Z]+)@")
 _MARK = re.compile(r"csmd: home ([0-9a-f]{12})\b")
-#: A program with these in its path is none to systemd, however they are escaped; among arguments they may stand.
+#: Characters that systemd refuses in the path of a program, however they are escaped; in arguments it takes them.
 _NO_PROGRAM = re.compile(r"[\x00-\x1f\x7f\\\"']")
 THROUGH_SHELL = ("/bin/sh", "-c", 'exec "$@"', "csmd")
 _PLAIN = re.compile(r"[\w./=:,+-]+", re.ASCII)
@@ -200,7 +200,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """What a service manager is told: whose home, which program, in which environment."""
+    """The content of a unit: home, command line and environment of the daemon."""
 
     home: Path
     is_default: bool
@@ -210,7 +210,7 @@ class Unit:
 
     @property
     def mark(self) -> str:
-        """What tells this home's unit from another's: 12 hex digits."""
+        """12 hex digits by which the units of several homes differ."""
         return mark_of(self.home)
 
     def name(self, kind: str) -> str:
@@ -307,11 +307,11 @@ def _utf8(word: str) -> str:
 
 # --- Windows' Linux (WSL)
 
-#: What the types of file systems of Windows' drives are called: by version and configuration.
+#: Types of file systems of Windows' drives, by version and configuration of WSL.
 WINDOWS_DISKS = frozenset({"9p", "v9fs", "drvfs", "virtiofs"})
-#: Where WSL runs without systemd, which is its older default.
+#: Advice for a WSL without systemd, its older default.
 ENABLE_SYSTEMD = "put the lines [boot] and systemd=true into /etc/wsl.conf, run `wsl --shutdown`, then `csmd install`"
-#: Where Linux says what it is, and what is mounted.
+#: Files in which Linux names its version and its mounts.
 KERNEL, MOUNTS = Path("/proc/version"), Path("/proc/mounts")
 _DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
 
@@ -341,7 +341,7 @@ def mount_points() -> dict[Path, str]:
 
 
 def file_system(place: Path) -> tuple[str, Path | None]:
-    """The type of the file system that a place is on, and where that is mounted; ("", None) when nothing says so."""
+    """The type of the file system of a path, and where it is mounted; ("", None) where that is unknown."""
     points = mount_points()
     mount = next((folder for folder in (place, *place.parents) if folder in points), None)
     return (points[mount], mount) if mount else ("", None)
@@ -366,7 +366,7 @@ class Plan:
 
     @property
     def file(self) -> str:
-        """Where the unit lies; "" for none."""
+        """The path of the unit file; "" for none."""
         return str(self.manager.file) if self.manager else ""
 
     @property
@@ -382,7 +382,7 @@ class Plan:
 
 
 def plan_unit(paths: Paths, *, wanted: bool = True) -> Plan:
-    """What installing would do about the service; nothing is written. ConfigError where it cannot be done."""
+    """The plan for the service of this home; nothing is written. ConfigError where there can be none."""
     check_home_disk(paths.home)
     manager = find_manager(paths) if wanted else "as --no-service asks"
     return Plan(manager=None, why=manager) if isinstance(manager, str) else plan_for(manager)
@@ -402,7 +402,7 @@ def plan_for(manager: Manager) -> Plan:
 
 
 def place(paths: Paths, planned: Plan, *, enable: bool = True) -> bool:
-    """Writes the unit and has the manager read it, or takes back one that is not wanted any more; whether it changed.
+    """Writes the unit and makes the manager read it, or removes one that is not wanted any more; whether it changed.
 
     With `enable` it starts at each login from now on.
     """
@@ -436,17 +436,17 @@ def _update_record(paths: Paths, **values: Any) -> None:
 
 
 def recorded_unit(paths: Paths) -> str:
-    """The unit that an install put into place; "" for none."""
+    """The path of the recorded unit; "" for none."""
     return str((plan.load_record(paths)["service"] or {"file": ""})["file"])
 
 
 def remove(paths: Paths) -> bool:
-    """Ends the daemon that a manager keeps and takes its unit away; False when none is recorded."""
+    """Stops the daemon that a manager runs and removes its unit; False when none is recorded."""
     recorded = plan.load_record(paths)["service"]
     if not recorded:
         return False
     manager = Manager(paths, Path(str(recorded["file"])), str(recorded["kind"]))
-    if manager.kind in MANAGERS:  # a kind of a later csmd is none of ours
+    if manager.kind in MANAGERS:  # not one that only a later csmd knows
         if manager.is_reachable():
             manager.run_if_loaded("stop")
             manager.run("disable")
@@ -454,7 +454,7 @@ def remove(paths: Paths) -> bool:
             manager.file.unlink()
         manager.forget()
     for folder in reversed(recorded["folders"]):
-        with contextlib.suppress(OSError):  # somebody has put something into it, or it has gone
+        with contextlib.suppress(OSError):  # not empty, or gone
             Path(folder).rmdir()
     _update_record(paths, service=None)
     if not plan.load_record(paths)["settings"] and not paths.hook_dir.is_dir():
@@ -463,7 +463,7 @@ def remove(paths: Paths) -> bool:
 
 
 def bring_up(paths: Paths, planned: Plan) -> dict[str, Any]:
-    """Has this csmd's daemon run as planned, in place of whatever runs.
+    """Runs the daemon of this version as planned, in place of any other.
 
     Its status, with `started`, and `replaced`: the version of the daemon that had to end for it, else "".
     """
@@ -498,7 +498,7 @@ def running_service(paths: Paths) -> psutil.Process | None:
 
 
 def read_instance(paths: Paths) -> dict[str, Any]:
-    """What the daemon that runs, or the last one that was killed, says of itself; empty when none does."""
+    """What the running daemon, or the last one that was killed, wrote about itself; {} for none."""
     try:
         value = wire.loads(paths.instance.read_bytes())
     except (OSError, BadInput):
@@ -511,7 +511,7 @@ def recorded_manager(paths: Paths) -> Manager | None:
     try:
         recorded = plan.load_record(paths)["service"]
     except (OSError, CsmdError):
-        return None  # a damaged record must keep nobody from stopping a daemon
+        return None  # with a damaged record a daemon can still be stopped
     if not recorded or not Path(str(recorded["file"])).is_file():
         return None
     manager = Manager(paths, Path(str(recorded["file"])), str(recorded["kind"]))
@@ -519,7 +519,7 @@ def recorded_manager(paths: Paths) -> Manager | None:
 
 
 def lifetime_note(paths: Paths, kind: str) -> str:
-    """What a person should know of how long a daemon lives that `kind` keeps; "" when it lives as one would think."""
+    """A sentence where a daemon run by `kind` ends sooner than a person expects, else ""."""
     if kind == "detached":
         return "after a reboot `csmd start` brings it back"
     manager = recorded_manager(paths)
@@ -549,7 +549,7 @@ def start(paths: Paths) -> dict[str, Any]:
                         child = _spawn(paths)
                     else:
                         paths.complaint.unlink(missing_ok=True)
-                        manager.run("enable")  # `csmd stop` has it stay away, also at the next login
+                        manager.run("enable")  # `csmd stop` disabled it
                         refusal, diagnosis = manager.start(), " ".join(manager.command("diagnosis"))
                 elif failure := _start_failure(paths, child, refusal):
                     what, hint = split_complaint(read_text(paths.complaint))
@@ -569,7 +569,7 @@ def _start_failure(paths: Paths, child: subprocess.Popen[bytes] | None, refusal:
 
 
 def _spawn(paths: Paths) -> subprocess.Popen[bytes]:
-    # Its own session and no pipe to us: whoever started us must not wait for it, nor end it with us.
+    # Its own session and no pipe to this process: who waits for us must not wait for it, nor end it with us.
     handle = os.open(paths.complaint, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(handle, "wb") as complaint:
         return subprocess.Popen(
