@@ -101,15 +101,14 @@ def _line(label: str, text: str, style: str) -> Line:
 def _verdict(value: dict[str, Any]) -> str:
     pages, paused = value["pages"] or {"restored": [], "unread": []}, value["paused"]
     pages_amiss = len(pages["restored"]) + len(pages["unread"])
-    parts = [
-        many(len(value["alarms"]), "alarm") if value["alarms"] else "",
-        f"{many(len(value['degraded']), 'part')} degraded" if value["degraded"] else "",
-        f"{many(pages_amiss, 'page')} to look at" if pages_amiss else "",
-    ]
-    if paused:
-        until = paused.get("until", "")
-        parts.append(f"paused until {render.when(until) if until else 'you resume it'}")
-    return f"csmd {value['version']}: {', '.join(filter(None, parts)) or 'all is well'}"
+    until = render.when(paused["until"]) if paused and paused.get("until") else "you resume it"
+    state = render.join(
+        value["alarms"] and many(len(value["alarms"]), "alarm"),
+        value["degraded"] and f"{many(len(value['degraded']), 'part')} degraded",
+        pages_amiss and f"{many(pages_amiss, 'page')} to look at",
+        paused and f"paused until {until}",
+    )
+    return f"csmd {value['version']}: {state or 'all is well'}"
 
 
 def _problems(value: dict[str, Any]) -> Iterator[Row]:
@@ -202,9 +201,9 @@ def _intake(value: dict[str, Any]) -> Iterator[Row]:
 def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
     counts, model, counters = value["counts"], value["model"], value["counters"]
     if counts["sessions"]:
-        parts = [f"{counts['sessions']:,} in {many(counts['projects'], 'project')}"]
-        parts += [many(counts["agents"], "sub-agent")] if counts.get("agents") else []
-        yield "sessions", ", ".join(map(glued, [*parts, many(counts["turns"], "turn")])), ""
+        where = glued(f"{counts['sessions']:,} in {many(counts['projects'], 'project')}")
+        agents = counts.get("agents") and glued(many(counts["agents"], "sub-agent"))
+        yield "sessions", render.join(where, agents, glued(many(counts["turns"], "turn"))), ""
     yield from _memories(counts["memories"], **value["memories"])
     if value.get("told", {}).get("judged"):
         yield "told", sessions.total(value["told"]).removeprefix("told "), ""

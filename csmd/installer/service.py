@@ -142,11 +142,13 @@ class Manager:
 
 def _run(command: Sequence[str], timeout_s: float = ACTION_TIMEOUT_S) -> subprocess.CompletedProcess[str] | None:
     """Runs a manager's command; None when there is none, it does not exist or does not end in time."""
+    if not command:
+        return None
     try:
         return subprocess.run(
             command, env=config.manager_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
             errors="replace", timeout=timeout_s, check=False,
-        ) if command else None  # fmt: skip
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return None
 

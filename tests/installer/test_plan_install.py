@@ -5,16 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from machine import PREFERENCE, Machine, eventually
 
-import csmd
 from csmd.config import base_interpreter, own_interpreter
 from csmd.errors import ConfigError
 from csmd.hosts.claude import registration
@@ -274,25 +271,6 @@ def test_the_whole_installation_brings_past_sessions_and_working_hooks(machine: 
     again = machine.csmd("install", "--json")
     assert again["daemon"] == {"pid": pid, "started": False}
     assert machine.csmd("uninstall", "--json")["stopped"] is True
-
-
-def test_an_upgrade_replaces_the_daemon_of_before(machine: Machine, tmp_path: Path) -> None:
-    """A csmd of another version, made of this one, started the daemon that install then finds."""
-    old = tmp_path / "old"
-    shutil.copytree(Path(csmd.__file__).parent, old / "csmd", ignore=shutil.ignore_patterns("__pycache__"))
-    init = old / "csmd" / "__init__.py"
-    init.write_text(init.read_text().replace(csmd.__version__, "0.0.1"))
-    # The venv's editable install would come first in a child that starts without PYTHONPATH: the daemon is run directly.
-    daemon = subprocess.Popen(
-        [sys.executable, "-m", "csmd.daemon"], cwd=old, env={**machine.environment(), "PYTHONPATH": str(old)},
-        stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    machine.daemons.append(daemon)
-    eventually(lambda: machine.paths.endpoint.exists())
-    assert machine.status()["version"] == "0.0.1"
-    done: dict[str, Any] = machine.csmd("install", "--json")
-    assert machine.status()["version"] == csmd.__version__ and done["daemon"]["pid"] != daemon.pid
-    assert daemon.wait(30) == 0
 
 
 def test_the_record_holds_no_copy_of_the_settings(machine: Machine) -> None:
