@@ -168,16 +168,14 @@ def alive(rows: Rows, *idents: str) -> bool:
 
 def merge(rows: Rows, key: bytes, one: str, other: str) -> None:
     if one != other and alive(rows, one, other):
-        action = upkeep.Action(
-            kind="merge", memory=memory_of(rows, one), into=memory_of(rows, other), reason="the same"
-        )
-        upkeep.apply(rows, [action], by="dream", now=LATER, key=key, as_said=True)
+        found = upkeep.duplicate(memory_of(rows, other), memory_of(rows, one), share=1.0, exact=True)
+        upkeep.apply(rows, [found], by="dream", now=LATER, key=key, as_said=True)
 
 
 def archive(rows: Rows, key: bytes, one: str, other: str) -> None:
     if alive(rows, one):
-        action = upkeep.Action(kind="archive", memory=memory_of(rows, one), into=None, reason="not used")
-        upkeep.apply(rows, [action], by="dream", now=LATER, key=key)
+        found = upkeep.Finding(kind="stale", memories=(memory_of(rows, one),), reason="not used", confidence=1.0)
+        upkeep.apply(rows, [found], by="dream", now=LATER, key=key)
 
 
 def supersede(rows: Rows, key: bytes, one: str, other: str) -> None:

@@ -23,24 +23,25 @@ NEAR_SHARE = 0.5
 #: Where each of two says something of its own, they must have as many words in common.
 NEAR_SHARED = 5
 SOURCE = "upkeep"
-#: Kind -> what becomes of it: waiting for its turn, or for a person.
+#: Kind -> the status of its candidate: open, or waiting for a person.
 STATUS: dict[CandidateKind, CandidateStatus] = {
     "duplicate": "open", "near_duplicate": "needs_review", "stale": "open", "missing_embedding": "open",
     "orphan": "needs_review",
 }  # fmt: skip
-#: Kind -> what mends it; an orphan only a person can judge.
-MENDS: dict[CandidateKind, Literal["merge", "archive", "embed"]] = {
+#: Kind -> what repairs it; an orphan only a person can judge.
+REPAIRS: dict[CandidateKind, str] = {
     "duplicate": "merge", "near_duplicate": "merge", "stale": "archive", "missing_embedding": "embed",
 }  # fmt: skip
-#: Of a memory's sources as many as a candidate names.
+PAIRS = frozenset({"duplicate", "near_duplicate"})
+#: Sources of each memory that a candidate cites.
 SOURCES = 2
-#: (project, kind, fingerprint): what makes two candidates the same one.
+#: (project, kind, fingerprint): identifies a finding and its candidate.
 Key = tuple[int, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two memories by their places in what was compared; `share` of their content words is the same."""
+    """Two memories by their index; `share` (0-1) of their content words is common, `exact` if they say the same."""
 
     one: int
     other: int
@@ -50,7 +51,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something to be mended, with the memories it is about; of two that say the same, the one that stays first."""
+    """Something to repair, with its memories: one, or the one that stays and its duplicate."""
 
     kind: CandidateKind
     memories: tuple[Memory, ...]
@@ -59,24 +60,24 @@ class Finding:
 
     @property
     def key(self) -> Key:
-        """What makes it the same as a candidate that waits, whichever of its memories stays."""
+        """Its key in the queue, whichever of its memories stays."""
         fingerprint = " ".join(sorted(memory.id for memory in self.memories))
-        return self.memories[-1].project_seq, self.kind, fingerprint
+        return self.memory.project_seq, self.kind, fingerprint
 
+    @property
+    def memory(self) -> Memory:
+        """The memory to repair: the duplicate of a pair."""
+        return self.memories[-1]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
-    """One thing to do to one memory: `merge` it into another, `archive` it, or `embed` it again."""
-
-    kind: Literal["merge", "archive", "embed"]
-    memory: Memory
-    into: Memory | None
-    reason: str
+    @property
+    def into(self) -> Memory | None:
+        """The memory to merge it into, if it is a duplicate."""
+        return self.memories[0] if len(self.memories) > 1 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queueing:
-    """What changes in the queue: candidates to put there, and those whose matter is mended."""
+    """Changes to the queue: candidates to add, and candidates that no longer apply."""
 
     put: tuple[Candidate, ...] = ()
     settle: tuple[Candidate, ...] = ()
@@ -190,15 +191,15 @@ def duplicates(
 
 
 def duplicate(keeper: Memory, other: Memory, *, share: float, exact: bool) -> Finding:
-    """The finding of a memory that says what another one says."""
+    """Describes a memory that repeats another one."""
     says = "says the same as" if exact else f"shares {share * 100:.0f} % of its words with"
     kind: CandidateKind = "duplicate" if exact else "near_duplicate"
     reason = f"{other.id} {says} {keeper.id}"
     return Finding(kind=kind, memories=(keeper, other), reason=reason, confidence=round(share, 4))
 
 
-def ailing(kind: CandidateKind, memory: Memory) -> Finding:
-    """The finding of a single memory: faded (stale), without a vector, or without a source."""
+def _defect(kind: CandidateKind, memory: Memory) -> Finding:
+    """Describes what is wrong with a single memory: faded (stale), without a vector, or without a source."""
     reason = {
         "stale": f"neither told nor used since {memory.fresh_at[:10]}: its confidence has faded below "
         f"{confidence.ARCHIVE_BELOW * 100:.0f}",
@@ -209,11 +210,11 @@ def ailing(kind: CandidateKind, memory: Memory) -> Finding:
     return Finding(kind=kind, memories=(memory,), reason=reason, confidence=sure)
 
 
-# --- the queue, and what mends
+# --- the queue
 
 
 def candidate(finding: Finding, *, now: str) -> Candidate:
-    """A finding as it is put into the queue, without an id."""
+    """Makes a candidate, still without an id, of a finding."""
     project, _, fingerprint = finding.key
     first = finding.memories[0]
     sources = {
@@ -233,7 +234,7 @@ def candidate(finding: Finding, *, now: str) -> Candidate:
 def queueing(
     findings: Sequence[Finding], waiting: Sequence[Candidate], *, dropped: Collection[Key], now: str
 ) -> Queueing:
-    """What the queue lacks of the findings, and what waits there though nothing of the kind is found any more."""
+    """Compares findings with the queue: findings not in it are put there, candidates without a finding settled."""
     known = {key_of(one): one for one in waiting}
     wanted = {finding.key: finding for finding in findings if finding.key not in dropped}
     return Queueing(
@@ -243,19 +244,8 @@ def queueing(
 
 
 def key_of(one: Candidate) -> Key:
-    """What makes a candidate the same as a finding."""
+    """The key that a candidate shares with its finding."""
     return one.project_seq, one.kind, one.fingerprint
-
-
-def actions(findings: Sequence[Finding], *, kinds: Collection[CandidateKind]) -> list[Action]:
-    """What mends the findings of some kinds."""
-    made = []
-    for finding in findings:
-        if finding.kind in kinds and finding.kind in MENDS:
-            keeper, goes = finding.memories[0], finding.memories[-1]
-            into = None if goes is keeper else keeper
-            made.append(Action(kind=MENDS[finding.kind], memory=goes, into=into, reason=finding.reason))
-    return made
 
 
 def absorbed(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
@@ -407,7 +397,7 @@ def _look(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
         return 0, Queueing(), {}
     part = stored.memories_past(rows, reached["sweep"], limit=SWEPT)
     if part:
-        found = _ailing(rows, part, after=reached["sweep"], to=part[-1].seq)
+        found = _find_defects(rows, part, after=reached["sweep"], to=part[-1].seq)
         return len(part), _lacking(rows, found, now), {"sweep": part[-1].seq}
     waiting = candidates.waiting_after(rows, reached["queue"], limit=ASKED)
     if waiting:
@@ -438,15 +428,15 @@ def _lacking(rows: Rows, found: Sequence[Finding], now: str) -> Queueing:
     return replace(queueing(found, waiting, dropped=stored.dropped_pairs(rows), now=now), settle=())
 
 
-def _ailing(rows: Rows, among: Sequence[Memory], *, after: int, to: int) -> list[Finding]:
-    """What is to be mended of single memories among some, between two row keys."""
+def _find_defects(rows: Rows, among: Sequence[Memory], *, after: int, to: int) -> list[Finding]:
+    """Finds defects of single memories among some whose row keys lie between `after` and `to`."""
     known = {memory.id: memory for memory in among}
     idents: dict[CandidateKind, list[str]] = {
         "stale": stored.past_archiving(rows, after=after, to=to),
         "missing_embedding": stored.without_vector(rows, after=after, to=to),
         "orphan": stored.without_turns(rows, after=after, to=to),
     }
-    return [ailing(kind, known[ident]) for kind, found in idents.items() for ident in found if ident in known]
+    return [_defect(kind, known[ident]) for kind, found in idents.items() for ident in found if ident in known]
 
 
 def _own(waiting: Sequence[Candidate]) -> list[Candidate]:
@@ -461,48 +451,44 @@ def _holds(rows: Rows, one: Candidate) -> bool:
         return False
     if one.source == supersession.SOURCE:
         return True  # which of the two holds only a person tells
-    if MENDS.get(one.kind) == "merge":
+    if one.kind in PAIRS:
         return _alike(found[0], found[1]) is not None
-    return one.kind in _ailments(rows, found[0])
+    return _has_defect(rows, found[0], one.kind)
 
 
-def _ailments(rows: Rows, memory: Memory) -> set[CandidateKind]:
-    return {finding.kind for finding in _ailing(rows, [memory], after=memory.seq - 1, to=memory.seq)}
+def _has_defect(rows: Rows, memory: Memory, kind: CandidateKind) -> bool:
+    return kind in {finding.kind for finding in _find_defects(rows, [memory], after=memory.seq - 1, to=memory.seq)}
 
 
 def _alike(one: Memory, other: Memory) -> tuple[float, bool] | None:
     return compared(one, similarity.gist(one.text), other, similarity.gist(other.text))
 
 
-# --- when asked
+# --- on request
 
 
-def look(rows: Rows, places: Sequence[int] | None) -> list[Finding]:
-    """Everything that is to be mended in some places (None: all)."""
-    return [*alike_in(rows, places), *ailing_in(rows, places)]
-
-
-def ailing_in(rows: Rows, places: Sequence[int] | None) -> list[Finding]:
-    """What is to be mended of single memories in some places."""
-    found = stored.memories_of_places(rows, places)
-    return _ailing(rows, found, after=0, to=max((memory.seq for memory in found), default=0))
-
-
-def alike_in(rows: Rows, places: Sequence[int] | None) -> list[Finding]:
-    """What says the same, or nearly so, in some places; without what a person has dropped."""
-    found = stored.memories_of_places(rows, places)
-    everywhere = {seq: projects.everywhere(rows, seq) for seq in {memory.project_seq for memory in found}}
-    return duplicates(found, everywhere=everywhere, dropped=stored.dropped_pairs(rows))
+def look(
+    rows: Rows, places: Sequence[int] | None, *, kinds: Collection[CandidateKind] = tuple(STATUS)
+) -> list[Finding]:
+    """Finds what needs repair in some projects (None: all), of some kinds; pairs that a person dropped are left out."""
+    among = stored.memories_of_places(rows, places)
+    found: list[Finding] = []
+    if not PAIRS.isdisjoint(kinds):
+        everywhere = {seq: projects.everywhere(rows, seq) for seq in {memory.project_seq for memory in among}}
+        found += duplicates(among, everywhere=everywhere, dropped=stored.dropped_pairs(rows))
+    if not PAIRS.issuperset(kinds):
+        found += _find_defects(rows, among, after=0, to=max((memory.seq for memory in among), default=0))
+    return [finding for finding in found if finding.kind in kinds]
 
 
 def generate(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
-    """What would change in the queue if everything in some places were looked at now."""
+    """Computes how the queue would change if all memories of some projects were checked now."""
     waiting = _own(candidates.waiting(rows, projects=places, limit=WAITING))
     return queueing(look(rows, places), waiting, dropped=stored.dropped_pairs(rows), now=now)
 
 
 def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
-    """Changes the queue as planned; what has moved since is left to the next look, and what was purged since quoted nowhere."""
+    """Changes the queue as planned, but adds no candidate that quotes a memory changed or purged since."""
     for one in plan.put:
         quoted = [memories.by_id(rows, ident) for ident in one.memory_ids]
         if all(memory is not None and quote(memory) in one.text for memory in quoted):
@@ -512,49 +498,47 @@ def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
         candidates.settle(rows, one, "done", now=now)
 
 
-# --- mending
+# --- repair
 
 
 def apply(
-    rows: Rows, plan: Sequence[Action], *, by: str, now: str, key: bytes, as_said: bool = False
-) -> tuple[list[Action], list[Action]]:
-    """Does what was planned, in the caller's transaction; (what was done, what was left because it is not so any more).
+    rows: Rows, plan: Sequence[Finding], *, by: str, now: str, key: bytes, as_said: bool = False
+) -> tuple[list[Finding], list[Finding]]:
+    """Repairs what was found, in the caller's transaction; (repaired, left because it no longer applies).
 
     With `as_said` a person has said that the memories say the same: they need not look alike.
     """
-    done: list[Action] = []
-    left: list[Action] = []
-    for action in plan:
-        again = _revalidate(rows, action, key=key, as_said=as_said)
-        if again is None:
-            left.append(action)
+    done: list[Finding] = []
+    left: list[Finding] = []
+    for finding in plan:
+        current = _revalidate(rows, finding, key=key, as_said=as_said)
+        if current is None:
+            left.append(finding)
         else:
-            done.append(again)
-            _mend(rows, again, by=by, now=now)
+            done.append(current)
+            _repair(rows, current, by=by, now=now)
     return done, left
 
 
-def _revalidate(rows: Rows, action: Action, *, key: bytes, as_said: bool) -> Action | None:
-    """The action on the memories as they are now, or None where it is no longer to be done."""
-    planned = [one for one in (action.memory, action.into) if one is not None]
-    found = [memory for one in planned if (memory := memories.by_id(rows, one.id)) is not None]
-    if len(found) < len(planned) or not all(memory.is_alive for memory in found):
+def _revalidate(rows: Rows, finding: Finding, *, key: bytes, as_said: bool) -> Finding | None:
+    """Reads the memories of a finding again; None where it no longer applies."""
+    found = [memory for one in finding.memories if (memory := memories.by_id(rows, one.id)) is not None]
+    if len(found) < len(finding.memories) or not all(memory.is_alive for memory in found):
         return None
     if any(supersession.is_forgotten(rows, one, one.text, key=key) for one in found):
         return None
-    memory, into = found[0], found[1] if action.into else None
+    now = replace(finding, memories=tuple(found))
+    memory, into = now.memory, now.into
     if into is not None and not may_go(memory, into):
         return None
-    now = replace(action, memory=memory, into=into)
-    if [one.version for one in found] == [one.version for one in planned]:
+    if [one.version for one in found] == [one.version for one in finding.memories]:
         return now
-    if into is not None:
-        return now if as_said or _alike(memory, into) is not None else None
-    return now if action.kind in {MENDS.get(kind) for kind in _ailments(rows, memory)} else None
+    still = _has_defect(rows, memory, finding.kind) if into is None else as_said or _alike(memory, into) is not None
+    return now if still else None
 
 
-def _mend(rows: Rows, action: Action, *, by: str, now: str) -> None:
-    memory, into = action.memory, action.into
+def _repair(rows: Rows, finding: Finding, *, by: str, now: str) -> None:
+    memory, into = finding.memory, finding.into
     if into is not None:
         known = {source.uuid for source in into.provenance}
         counted = [
@@ -566,25 +550,25 @@ def _mend(rows: Rows, action: Action, *, by: str, now: str) -> None:
             and not (memory.authority == "assistant" and receipts.is_injected(rows, source.session_id, into.id))
         ]
         stays = supersession.aged(rows, absorbed(into, memory, confirmations=len(counted)))
-        stored.merge_memories(rows, memory, stays, reason=action.reason, by=by, now=now)
-    elif action.kind == "archive":
-        stored.archive_memory(rows, memory, reason=action.reason, by=by, now=now)
+        stored.merge_memories(rows, memory, stays, reason=finding.reason, by=by, now=now)
+    elif finding.kind == "stale":
+        stored.archive_memory(rows, memory, reason=finding.reason, by=by, now=now)
     else:
         vectors.reembed(rows, "memory", memory.seq)
     settle_about(rows, memory, now=now)
 
 
 def settle_about(rows: Rows, memory: Memory, *, now: str) -> None:
-    """Takes from the queue what was to be done about a memory and is no longer to be done."""
+    """Settles the candidates about a memory that no longer apply."""
     for one in stored.about_memory(rows, memory.id):
         if not _holds(rows, one):
             candidates.settle(rows, one, "done", now=now)
 
 
-def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int], by_person: bool) -> Action:
-    """The merge that somebody asks for; BadInput where it may not be.
+def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int], by_person: bool) -> Finding:
+    """Plans a merge that somebody asks for; BadInput if it is not allowed.
 
-    An assistant merges only what is found to say the same, a person any two of which one can stand for the other.
+    An assistant merges only what is found to say the same; a person any two that hold in the same place.
     """
     for one in (memory, into):
         if not one.is_alive:
@@ -605,8 +589,8 @@ def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int]
         raise BadInput(
             f"{memory.id} and {into.id} do not say the same", hint=f"a person can: csmd merge {memory.id} {into.id}"
         )
-    reason = duplicate(into, memory, share=found[0], exact=found[1]).reason if found else "a person says so"
-    return Action(kind="merge", memory=memory, into=into, reason=reason)
+    plan = duplicate(into, memory, share=found[0] if found else 0.0, exact=bool(found and found[1]))
+    return plan if found else replace(plan, reason="a person says so")
 
 
 def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import packets
 from csmd.memory import habits, review_answers, supersession, upkeep
-from csmd.memory.upkeep import Action, Finding
+from csmd.memory.upkeep import Finding
 from csmd.model import Candidate, CandidateKind, Memory
 from csmd.recall import visibility
 from csmd.store import activity, belief_changes, candidates, cursors, fulltext, integrity, memories, projects
@@ -39,11 +39,11 @@ def _finding(finding: Finding, root_of: dict[int, str]) -> Json:
     return as_json(finding, "kind reason confidence memories", memories=found)
 
 
-def _action(action: Action) -> Json:
-    memory, into = action.memory, action.into
+def _action(finding: Finding) -> Json:
+    memory, into = finding.memory, finding.into
     return {
-        "do": action.kind, "id": memory.id, "version": memory.version, "text": memory.text,
-        "into": into.id if into else "", "into_text": into.text if into else "", "reason": action.reason,
+        "do": upkeep.REPAIRS[finding.kind], "id": memory.id, "version": memory.version, "text": memory.text,
+        "into": into.id if into else "", "into_text": into.text if into else "", "reason": finding.reason,
     }  # fmt: skip
 
 
@@ -66,11 +66,11 @@ def _generate(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool =
 def _detect(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """Find memories that say the same, or nearly so."""
     root_of = roots(rows)
-    return {"duplicates": [_finding(finding, root_of) for finding in upkeep.alike_in(rows, seen)]}
+    return {"duplicates": [_finding(finding, root_of) for finding in upkeep.look(rows, seen, kinds=NEAR)]}
 
 
 def _carry_out(
-    ctx: ToolContext, plan: Sequence[Action], *, dry_run: bool, by_person: bool = False, as_said: bool = False
+    ctx: ToolContext, plan: Sequence[Finding], *, dry_run: bool, by_person: bool = False, as_said: bool = False
 ) -> Json:
     """What was done of a plan, or would be. It was made on a reader: hooks do not wait for it, and what has moved is left."""
     if dry_run:
@@ -95,7 +95,7 @@ def _merge(
     if near and not by_person and not dry_run:
         raise BadInput("that memories nearly the same are one, a person says", hint="`csmd merge --near` in a terminal")
     if not id_:
-        plan = upkeep.actions(upkeep.alike_in(rows, seen), kinds=NEAR if near else SAME)
+        plan = upkeep.look(rows, seen, kinds=NEAR if near else SAME)
         return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
     merged, other = find_memory(rows, id_, asking), find_memory(rows, into, asking)
     around = {merged.project_seq: projects.everywhere(rows, merged.project_seq)}
@@ -116,16 +116,12 @@ def _unmerge(ctx: ToolContext, rows: Rows, typed: str, asking: str, *, dry_run: 
     return {"dry_run": False, "undone": memory.id, "text": memory.text, "from": into.id if into.id != memory.id else ""}
 
 
-def _stale(rows: Rows, project: str, asking: str) -> list[Finding]:
-    return [finding for finding in upkeep.ailing_in(rows, places(rows, project, asking)) if finding.kind == "stale"]
-
-
 @UPKEEP.add("csm_memory_archive_candidate_report")
 def _archive_report(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> Json:
     """Which memories have faded so far that they could be archived."""
     root_of = roots(rows)
-    stale = [_finding(finding, root_of) for finding in _stale(rows, project, asking)]
-    return {"stale": stale, "by_tier": _by_tier(rows)}
+    stale = upkeep.look(rows, places(rows, project, asking), kinds=STALE)
+    return {"stale": [_finding(finding, root_of) for finding in stale], "by_tier": _by_tier(rows)}
 
 
 def _by_tier(rows: Rows) -> dict[str, int]:
@@ -140,14 +136,14 @@ def _archive(
     ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", dry_run: bool = True, by_person: bool = False
 ) -> Json:
     """Leave faded memories to explicit search."""
-    plan = upkeep.actions(_stale(rows, project, asking), kinds=STALE)
+    plan = upkeep.look(rows, places(rows, project, asking), kinds=STALE)
     return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
 
 
 @UPKEEP.add("csm_memory_backfill_embeddings", mutates=True)
 def _backfill(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True) -> Json:
     """Have memories embedded that were passed by."""
-    plan = upkeep.actions(upkeep.ailing_in(rows, seen), kinds=UNEMBEDDED)
+    plan = upkeep.look(rows, seen, kinds=UNEMBEDDED)
     return _carry_out(ctx, plan, dry_run=dry_run)
 
 

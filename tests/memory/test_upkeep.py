@@ -68,7 +68,7 @@ def queue(store: Store) -> list[Candidate]:
 
 def merge(
     store: Store, one: str, into: str, *, by_person: bool = True
-) -> tuple[list[upkeep.Action], list[upkeep.Action]]:
+) -> tuple[list[upkeep.Finding], list[upkeep.Finding]]:
     plan = [upkeep.planned_merge(read(store, one), read(store, into), everywhere={}, by_person=by_person)]
     return store.write(
         lambda rows: upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key, as_said=by_person)
@@ -194,10 +194,10 @@ def test_who_forgets_a_memory_forgets_what_was_merged_into_it_and_what_quotes_it
 
 def test_what_has_moved_since_the_plan_is_looked_at_again(store: Store) -> None:
     one, other, third = say(store, CACHE, "u1"), say(store, CACHED, "u2"), say(store, "Reviews go to Sarah", "u3")
-    plan = upkeep.actions(store.read(lambda rows: upkeep.look(rows, None)), kinds=("near_duplicate",))
+    plan = store.read(lambda rows: upkeep.look(rows, None, kinds=["near_duplicate"]))
     say(store, CACHE, "u4", session="s4")  # a confirmation: its version moved, it says the same
 
-    def apply(rows: Rows) -> tuple[list[upkeep.Action], list[upkeep.Action]]:
+    def apply(rows: Rows) -> tuple[list[upkeep.Finding], list[upkeep.Finding]]:
         return upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key)
 
     assert len(store.write(apply)[0]) == 1
@@ -239,7 +239,7 @@ def test_a_merge_that_would_lose_something_is_refused(
 
 def test_what_the_user_has_said_meanwhile_does_not_go_behind_an_assistants_words(store: Store) -> None:
     one, other = (say(store, said, f"u{number}", authority="assistant") for number, said in enumerate((CACHE, CACHED)))
-    plan = upkeep.actions(store.read(lambda rows: upkeep.look(rows, None)), kinds=("near_duplicate",))
+    plan = store.read(lambda rows: upkeep.look(rows, None, kinds=["near_duplicate"]))
     goes = plan[0].memory.id
     say(store, read(store, goes).text, "u9", session="s9")
     done = store.write(lambda rows: upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key))
@@ -284,7 +284,7 @@ def test_what_has_faded_waits_to_be_archived_once_a_day_and_comes_back_when_it_i
     (waiting,) = queue(store)
     assert (waiting.kind, waiting.memory_ids, waiting.status) == ("stale", (plan,), "open")
     findings = store.read(lambda rows: upkeep.look(rows, None))
-    actions = upkeep.actions(findings, kinds=("stale",))
+    actions = [one for one in findings if one.kind == "stale"]
     store.write(lambda rows: upkeep.apply(rows, actions, by="csmd", now=LATER, key=store.hash_key))
     assert (read(store, plan).tier, read(store, lasting).tier) == ("archive", "durable")
     assert queue(store) == [] and store.read(lambda rows: upkeep.look(rows, None)) == []
@@ -349,7 +349,7 @@ def test_a_memory_that_embedding_passed_by_waits_for_its_vector(store: Store) ->
     (waiting,) = queue(store)
     assert (waiting.kind, waiting.memory_ids) == ("missing_embedding", (ident,))
     findings = store.read(lambda rows: upkeep.look(rows, None))
-    plan = upkeep.actions(findings, kinds=("missing_embedding",))
+    plan = [one for one in findings if one.kind == "missing_embedding"]
     store.write(lambda rows: upkeep.apply(rows, plan, by="csmd", now=LATER, key=store.hash_key))
     assert store.read(lambda rows: vectors.count_waiting(rows, 1)) == 1
     assert queue(store) == [] and store.read(lambda rows: upkeep.look(rows, None)) == []
@@ -527,8 +527,8 @@ def test_no_pair_is_missed_by_comparing_rare_words_only(memories: list[Memory]) 
     assert found == every
 
 
-def mended(memories: list[Memory], plan: list[upkeep.Action]) -> list[Memory]:
-    """The memories after a plan: as `stage_upkeep.apply` leaves them."""
+def mended(memories: list[Memory], plan: list[upkeep.Finding]) -> list[Memory]:
+    """The memories after a plan: as `upkeep.apply` leaves them."""
     now = {one.id: one for one in memories}
     for action in plan:
         assert action.into is not None and now[action.into.id].tier != "archive", (
@@ -543,8 +543,7 @@ def mended(memories: list[Memory], plan: list[upkeep.Action]) -> list[Memory]:
 @pytest.mark.invariant("A plan of what a plan has left is empty; a merge is taken back to the letter")
 @given(memories=stores())
 def test_a_plan_of_what_a_plan_has_left_is_empty(memories: list[Memory]) -> None:
-    kinds = ("duplicate", "near_duplicate")
-    after = mended(memories, upkeep.actions(upkeep.duplicates(memories, everywhere={}), kinds=kinds))
+    after = mended(memories, upkeep.duplicates(memories, everywhere={}))
     assert upkeep.duplicates(after, everywhere={}) == []
 
 
