@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress, takewhile
 from typing import NamedTuple
 
 from csmd import data
 from csmd.cache import cached
 from csmd.text import prose, similarity
 from csmd.text.patterns import at_first_use
-from csmd.text.tokens import STOP_WORDS, query_terms
+from csmd.text.tokens import STOP_WORDS
 from csmd.text.tokens import stem as stem_of_word
 
 _WORDS = data.word_table("contradiction_words.txt")
@@ -57,19 +59,19 @@ def _stems(word_class: str) -> frozenset[str]:
     return frozenset(map(stem, _WORDS[word_class]))
 
 
-def _both_ways(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
-    for one, other in pairs:
-        found[one] = found.get(one, frozenset()) | {other}
-        found[other] = found.get(other, frozenset()) | {one}
-    return found
+def _opposites(word_class: str, form: Callable[[str], str]) -> dict[str, set[str]]:
+    """Maps each word of a class of pairs to its opposites, both in the same form."""
+    opposites = defaultdict[str, set[str]](set)
+    for pair in _WORDS[word_class]:
+        left, right = map(form, pair.split("/"))
+        opposites[left].add(right)
+        opposites[right].add(left)
+    return dict(opposites)
 
 
-#: Small words that turn a sentence round where all else is the same, and the stems of other opposites.
-TURNED = _both_ways((one, other) for one, _, other in (pair.partition("/") for pair in _WORDS["turned"]))
-OPPOSITES = _both_ways(
-    (stem(one), stem(other)) for one, _, other in (pair.partition("/") for pair in _WORDS["opposite"])
-)
+#: Small words that reverse a sentence in which all else is the same, and the stems of other opposites.
+TURNED = _opposites("turned", str)
+OPPOSITES = _opposites("opposite", stem)
 _WEAK_STEMS = _stems("weak")
 #: What replaces is no part of what is told beside it.
 _REPLACING = _stems("replacing")
@@ -81,7 +83,6 @@ _ENVIRONMENTS = _stems("environment")
 _LIKING = _stems("liking")
 #: In these ways a thing has what can be changed: where it runs or is kept, and with what; not who wrote it.
 _HOLDING = _stems("holding") | {""}
-_WHEN = _stems("when") | {stem(word) for word in ("always", "once", "twice")}
 _MONTHS = frozenset(stem(month) for month in (*calendar.month_name[1:], *calendar.month_abbr[1:]))
 #: How a rule says that it is one.
 _ALWAYS = frozenset((stem("always"), stem("please")))
@@ -180,8 +181,6 @@ class ParsedStatement:
 
     order: tuple[str, ...]
     stems: frozenset[str]
-    parts: frozenset[str]
-    """The stems with the parts of identifiers among them: `wrapper` of `entire-wrapper.sh`."""
     names: frozenset[str]
     """Those that are identifiers, paths, flags, numbers or proper names."""
     main: frozenset[str]
@@ -212,13 +211,12 @@ class ParsedStatement:
         return any(what & self.stems <= set(self.order[start : start + 2 * size + 2]) for start in at)
 
 
-def _words(said: str) -> list[Word]:
-    found = TOKEN.findall(said.replace("\u2019", "'").replace("()", ""))
-    return [Word(word.casefold(), _telling_stem(word)) for word in found]
+def _words(text: str) -> list[Word]:
+    return [Word(word.casefold(), _content_stem(word)) for word in _tokens(text)]
 
 
-def _telling_stem(word: str) -> str:
-    """The stem of a token that says something, "" for another."""
+def _content_stem(word: str) -> str:
+    """The stem of a token that carries meaning, "" for any other."""
     found, plain = stem(word), word.casefold()
     if word in STOPS or word.endswith(("n't", "'re", "'m", "'ve", "'ll")):
         return ""
@@ -229,20 +227,19 @@ def _telling_stem(word: str) -> str:
 
 
 def _stems_of(said: str) -> list[str]:
-    """The stems of what says something in a text, in order."""
+    """The stems of a text's meaningful words, in order."""
     return [word.stem for word in _words(said) if word.stem]
 
 
 @cached(2048)
 def assertion(said: str) -> str:
-    """What a statement asserts, without fillers and the reasons that it gives: who shares a reason shares no subject."""
-    bare = FILLER.sub(" ", REASON.sub("", said)).strip()
-    return bare if len(similarity.gist(bare).stems) >= 2 else said
+    """Strips fillers and reasons from a statement: two statements with one reason need not share a subject."""
+    return FILLER.sub(" ", REASON.sub("", said)).strip()
 
 
 @cached(2048)
 def parse_statement(said: str) -> ParsedStatement:
-    """A statement taken apart."""
+    """Takes a statement apart."""
     words, asks = _words(said), said.rstrip().endswith("?")
     order = tuple(word.stem for word in words if word.stem)
     instead = (*_phrased(INSTEAD, said), *_phrased(MOVED, said))
@@ -250,7 +247,7 @@ def parse_statement(said: str) -> ParsedStatement:
     pairs = [] if asks else [tuple(frozenset(_stems_of(side)) for side in pair) for pair in PREFERS.findall(said)]
     copula = next((at for at, word in enumerate(words) if word.plain in COPULA), 0)
     return ParsedStatement(
-        order=order, stems=frozenset(order), parts=frozenset(order) | _parts_of_names(said), names=_names(said), main=_main(words) or frozenset(order),
+        order=order, stems=frozenset(order), names=_names(said), main=_main(words) or frozenset(order),
         positive=frozenset(order) - against, denied=tuple(_negated(words)), instead=instead,
         gone=() if asks else tuple(_gone(words, said)),
         prefers=tuple((liked, other) for liked, other in pairs if liked and other), slots=tuple(_slots(words)),
@@ -260,21 +257,19 @@ def parse_statement(said: str) -> ParsedStatement:
     )  # fmt: skip
 
 
-def _names(said: str) -> frozenset[str]:
-    found = TOKEN.findall(said.replace("\u2019", "'").replace("()", ""))
-    return frozenset(
-        _telling_stem(word) for at, word in enumerate(found) if NAME.match(word) or (at and word[:1].isupper())
-    ) - {""}
+def _tokens(text: str) -> list[str]:
+    return TOKEN.findall(text.replace("\u2019", "'").replace("()", ""))
 
 
-def _parts_of_names(said: str) -> frozenset[str]:
-    return frozenset(map(stem, query_terms(" ".join(re.split(r"[-/._\s]", said)))))
+def _names(text: str) -> frozenset[str]:
+    is_name = [NAME.match(word) or (at and word[:1].isupper()) for at, word in enumerate(_tokens(text))]
+    return frozenset(compress((word.stem for word in _words(text)), is_name)) - {""}
 
 
 def _until(
     words: Iterable[Word], ends: frozenset[str] = frozenset(), *, most: int = 99, leaving: frozenset[str] = frozenset()
 ) -> frozenset[str]:
-    """The stems of so many words up to one that ends them."""
+    """The stems of at most `most` words before one of `ends`."""
     found: list[str] = []
     for word in words:
         if word.plain in ends or len(found) >= most:
@@ -304,19 +299,16 @@ def _before(words: Sequence[Word], at: int) -> frozenset[str]:
 
 
 def _is_aside(words: Sequence[Word], at: int) -> bool:
-    """Whether a word stands in a question or a clause that depends on another: what is said there is not stated."""
-    if words[0].plain in _COUNTERFACTUAL:
-        return True
-    for word in reversed(words[:at]):
-        if word.plain in STOPS:
-            break
-        if word.plain in _WORDS["depend"]:
-            return True
-    return next((word.plain for word in words[at:] if word.plain in (".", "!", "?")), "") == "?"
+    """Whether a word stands in a dependent or counterfactual clause: what is said there is not stated."""
+    clause = takewhile(lambda word: word.plain not in STOPS, reversed(words[:at]))
+    return words[0].plain in _COUNTERFACTUAL or any(word.plain in _WORDS["depend"] for word in clause)
 
 
 def _negated(words: Sequence[Word], *, asides: bool = False) -> list[Against]:
-    """What stands behind each negation, to the end of its clause and five words at most; what before it is beside."""
+    """What follows each negation, to the end of its clause and five words at most, with what precedes it.
+
+    `asides` includes those of dependent clauses.
+    """
     found: list[Against] = []
     for at, (plain, _) in enumerate(words):
         no_longer = plain == "no" and [word.plain for word in words[at + 1 : at + 2]] == ["longer"]
@@ -333,7 +325,7 @@ def _negated(words: Sequence[Word], *, asides: bool = False) -> list[Against]:
 
 
 def _phrased(pattern: re.Pattern[str], said: str) -> list[Against]:
-    """What a phrase speaks against, with the rest of its clause; where a comma opens it, with the clause before that."""
+    """What a phrase speaks against, with the rest of its clause, or the clause before the comma that opens it."""
     found: list[Against] = []
     for match in pattern.finditer(said):
         what = frozenset(_stems_of(next(filter(None, match.groups()))))
@@ -372,18 +364,13 @@ def _slots(words: Sequence[Word]) -> list[Slot]:
         is_participle = way == "is" and behind == [False, True]  # "is kept for": the verb, not a value
         if value and not is_participle:
             verb = "" if way == "is" or plain == "use" else _verb(words, at)
-            found.append(Slot(verb, "time" if value & _WHEN else way, value))
+            found.append(Slot(verb, way, value))
     return found
 
 
 def _verb(words: Sequence[Word], at: int) -> str:
-    """The word before a preposition; "" for one that says nothing, or none."""
-    for plain, found in reversed(words[:at]):
-        if plain in ("on", "off"):
-            return plain  # "is off in": a state, which another place has for itself
-        if plain not in ("out", "up", "down", "back"):
-            return found
-    return ""
+    """The stem of the word before a preposition; "" for a weak one, or none."""
+    return next((word.stem for word in reversed(words[:at]) if word.plain not in ("out", "up", "down", "back")), "")
 
 
 # --- what changed
@@ -442,7 +429,7 @@ class Change(NamedTuple):
 
 @cached(2048)
 def changes(said: str) -> tuple[Change, ...]:
-    """What a statement says was changed, and into what."""
+    """What a statement says was changed, and to what."""
     said = said[:MOST_READ]
     if not _CHANGING.search(said):
         return ()
@@ -461,7 +448,7 @@ def changes(said: str) -> tuple[Change, ...]:
 
 
 def _overturns(change: Change, slot: Slot, before: ParsedStatement) -> bool:
-    """Whether a slot of an older statement gives the thing that was changed another value."""
+    """Whether a slot of an older statement gives the changed thing another value."""
     # A number takes a number's place, in 2026-12-15 as in "port 8080"; "green" nothing's.
     numbers = _is_date_or_number(slot.value - change.thing) and _is_date_or_number(change.value)
     if not numbers and (slot.way not in ("means", "place") or slot.verb not in _HOLDING):
@@ -499,28 +486,28 @@ _GOES_ON = at_first_use(
 
 @cached(1024)
 def parts(said: str) -> tuple[str, ...]:
-    """The parts of a statement in its own words: its list's items, sentences or joined clauses, each with what goes on about it.
+    """Splits a statement into list items, sentences or joined clauses, each with the clauses that continue it.
 
-    A heading, which ends with a colon, is none.
+    A heading, which ends with a colon, is left out.
     """
+
+    def has_content(clause: str) -> bool:
+        return len(similarity.gist(clause).stems) >= 2
+
     found: list[str] = []
     clauses = [clause for row in _CUTS.split(said) for one in prose.sentences(row) for clause in _clauses(one)]
     for clause in clauses:
         if clause.endswith(":") and not found:
             continue
-        if found and (_GOES_ON.match(clause) or not _says_something(clause)):
+        if found and (_GOES_ON.match(clause) or not has_content(clause)):
             found[-1] = f"{found[-1]} {clause}"
         elif clause.strip():
             found.append(clause.strip())
-    return tuple(part for part in found if _says_something(part))
-
-
-def _says_something(clause: str) -> bool:
-    return len(similarity.gist(clause).stems) >= 2 or bool(parse_statement(clause).slots)
+    return tuple(filter(has_content, found))
 
 
 def _clauses(sentence: str) -> list[str]:
-    """A sentence cut at its first "and" where a value is given on both sides; else whole."""
+    """Splits a sentence at the first "and" that has a value on both sides."""
     for match in _AND.finditer(sentence):
         sides = [sentence[: match.start()], sentence[match.end() :]]
         if all(parse_statement(side).slots for side in sides):
@@ -529,7 +516,7 @@ def _clauses(sentence: str) -> list[str]:
 
 
 def text_without(said: str, ended: Sequence[str]) -> str:
-    """What is left of a statement without some of its `parts`, its heading kept; "" where nothing is."""
+    """Removes some of a statement's `parts` and keeps its heading; "" if nothing is left."""
     left = [part for part in parts(said) if part not in ended]
     if not left:
         return ""
@@ -539,7 +526,7 @@ def text_without(said: str, ended: Sequence[str]) -> str:
 
 
 def mentioned_parts(older: str, newer: str) -> tuple[str, ...]:
-    """The parts of the older one that the newer one speaks of, by words that only they say; all where it has one part."""
+    """The parts of the older statement that share a word of their own with the newer; its only part in any case."""
     said = parts(older)
     if len(said) < 2:
         return said
@@ -549,7 +536,7 @@ def mentioned_parts(older: str, newer: str) -> tuple[str, ...]:
 
 
 def is_partly(older: str, newer: str) -> bool:
-    """Whether the newer one speaks of some of the parts of the older one, and of others it says nothing."""
+    """Whether the newer statement mentions some parts of the older one, but not all."""
     return 0 < len(mentioned_parts(older, newer)) < len(parts(older))
 
 
@@ -564,7 +551,7 @@ SAME_SUBJECT = 0.5
 def _signals(
     before: ParsedStatement, after: ParsedStatement, unfollowed: ParsedStatement, newer: str
 ) -> dict[str, bool]:
-    """By what the newer one replaces the older: signal -> whether it certainly is the same subject."""
+    """Finds the signals of a replacement: signal -> whether the subject certainly is the same."""
     if any(old in unfollowed.named for old, _ in after.renames):
         return {"renamed": True}
     found: dict[str, bool] = {}
@@ -576,7 +563,7 @@ def _signals(
     if any(_likes_better(liked, other, before) for liked, other in after.prefers):
         found["prefers"] = True
     for what in after.gone:
-        if what <= before.positive and before.has_near(what) and not before.gone:
+        if what <= before.positive and before.has_near(what):
             if before.topic == what or 2 * len(what) >= len(before.stems):
                 found["gone"] = True
             elif what & before.names or any(slot.value == what for slot in before.slots):
@@ -596,14 +583,14 @@ def _names_another_end(before: ParsedStatement, after: ParsedStatement) -> bool:
     verbs = {slot.verb for slot in before.slots}
     exchanged = {stem for one in after.instead for stem in one.what}
     own = before.positive - after.positive - verbs - exchanged - _HERE
-    return bool(own) and len(after.positive - before.stems - _REPLACING) > 1
+    return bool(own) and len(after.positive - before.stems) > 1
 
 
 def _likes_better(liked: frozenset[str], other: frozenset[str], before: ParsedStatement) -> bool:
     """Whether an older statement is for what is now liked less, and of nothing but that."""
     rest = before.stems - other - _LIKING
     is_liked = any(liked <= what for what, _ in before.prefers)
-    return other <= before.positive and rest in (frozenset(), liked) and not before.denied and not is_liked
+    return other <= before.positive and rest in (frozenset(), liked) and not is_liked
 
 
 def _says_instead(one: Against, before: ParsedStatement) -> bool:
@@ -612,7 +599,7 @@ def _says_instead(one: Against, before: ParsedStatement) -> bool:
         return False
     if one.beside and one.beside <= before.stems - before.positive:
         return True  # "use black, not ruff": what is wanted now is what the older one spoke against
-    beside = len(one.beside & before.parts)
+    beside = len(one.beside & before.stems)
     if not beside and len(one.beside) <= 1 and _is_all(one.what, before):
         return True  # "use pytest instead of unittest" speaks of no subject, and the older one of little else
     special = len(one.what) > 1 or one.what & before.names
@@ -630,16 +617,14 @@ def _denies(one: Against, before: ParsedStatement) -> bool:
     """A negation: the older one affirms just what is denied, of the same subject; without a subject nearly all of it."""
     if one.is_qualified or not one.what <= before.positive or not before.has_near(one.what):
         return False
-    if not one.beside and len(one.what) < 2:
-        return before.positive == one.what
-    return one.beside <= before.parts and len(one.what | one.beside) >= MOST_OF_IT * len(before.main)
+    return one.beside <= before.stems and len(one.what | one.beside) >= MOST_OF_IT * len(before.main)
 
 
 def _opposite(before: ParsedStatement, after: ParsedStatement, shared: frozenset[str]) -> dict[str, bool]:
     """The signal of two that differ in a word and its opposite and in nothing else; doubtful where one says more."""
     old, new = before.stems - shared, after.stems - shared
     for one in old:
-        for other in OPPOSITES.get(one, frozenset()) & new:
+        for other in OPPOSITES.get(one, set()) & new:
             rests = before.stems - {one}, after.stems - {other}
             if _same_subject(*rests):
                 return {"opposite": rests[0] == rests[1]}
@@ -661,16 +646,14 @@ def _other_value(before: ParsedStatement, after: ParsedStatement) -> dict[str, b
                 continue
             slot = old.value | new.value | {old.verb, new.verb}
             subject, other = before.stems - slot, after.stems - slot
-            kind = _kind_of_value(
-                old.value - new.value, new.value - old.value, before, after, is_time=old.way == "time"
-            )
-            if kind and _same_subject(subject, other) and (subject == other or kind != "value"):
+            kind = _kind_of_value(old.value - new.value, new.value - old.value, before, after)
+            if kind and _same_subject(subject, other):
                 return {kind: subject == other}
     return {}
 
 
 def _kind_of_value(
-    changed: frozenset[str], into: frozenset[str], before: ParsedStatement, after: ParsedStatement, *, is_time: bool
+    changed: frozenset[str], into: frozenset[str], before: ParsedStatement, after: ParsedStatement
 ) -> str:
     """The signal that a value of one kind gives when it takes another's place; "" for two that are of different kinds."""
     numbers = _has_number(changed), _has_number(into)
@@ -678,7 +661,7 @@ def _kind_of_value(
         return "number"
     if changed & before.names and into & after.names:
         return "name"
-    return "value" if numbers[0] == numbers[1] or is_time else ""
+    return "value" if numbers[0] == numbers[1] else ""
 
 
 def _same_subject(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -723,13 +706,13 @@ class Replacement:
 
 
 def amendment(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Replacement | None:
-    """How `newer` amends `older`, None where it does not: the one relation that is asked for of every memory that is near."""
+    """How `newer` certainly replaces `older`; None if it does not."""
     found = replacement(older, newer, renames)
     return found if found is not None and found.confidence >= SURE else None
 
 
 def doubt(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Replacement | None:
-    """How `newer` may amend `older`, where only a person can tell whether it does; None where it does or does not."""
+    """How `newer` perhaps replaces `older`, so that a person must decide; None if it certainly does or does not."""
     found = replacement(older, newer, renames)
     return found if found is not None and found.confidence < SURE else None
 
@@ -737,14 +720,14 @@ def doubt(older: str, newer: str, renames: Mapping[str, str] | None = None) -> R
 def ended_parts(
     older: str, newer: str, renames: Mapping[str, str] | None = None
 ) -> tuple[Replacement, tuple[str, ...]] | None:
-    """Which of the several parts of `older` are certainly replaced, and how; None where it is one thing, or none is."""
+    """Which of several parts of `older` are certainly replaced, and how; None if it has one part, or none is replaced."""
     said = parts(older)
     found = {part: replaced for part in said if (replaced := amendment(part, newer, renames))} if len(said) > 1 else {}
     return (next(iter(found.values())), tuple(found)) if found else None
 
 
 def replacement(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Replacement | None:
-    """How `newer`, or the surest of its parts, replaces `older`: certainly (SURE and more) or doubtfully; None where it does not."""
+    """How `newer`, or the surest of its parts, replaces `older`, with SURE confidence or less; None if it does not."""
     of_parts = (_of_one(older, part, renames) for part in dict.fromkeys((newer, *parts(newer))))
     found = [one for one in of_parts if one is not None]
     if found and is_partly(older, newer):
@@ -766,7 +749,7 @@ def _of_one(older: str, newer: str, renames: Mapping[str, str] | None) -> Replac
 
 
 def reason_kept(*, pinned: bool) -> str:
-    """Why a memory stands that is spoken against."""
+    """Why a memory stays although a newer one contradicts it."""
     return "it is pinned" if pinned else "it was said with more authority, or holds in more places"
 
 
@@ -775,7 +758,7 @@ def reason_kept(*, pinned: bool) -> str:
 
 @cached(1024)  # the same fifty memories are asked for every statement
 def renames(said: str) -> tuple[tuple[str, str], ...]:
-    """(old, new) names that a statement says were changed, case folded."""
+    """(old, new) names that a statement says were changed, in small letters."""
     if not any(word in said.casefold() for word in RENAMING):
         return ()
     pairs = [[name.strip("`\"'.,").casefold() for name in pair] for rule in RENAMES for pair in rule.findall(said)]
@@ -787,7 +770,7 @@ def renames(said: str) -> tuple[tuple[str, str], ...]:
 
 
 def rename_table(statements: Sequence[str]) -> dict[str, str]:
-    """Old name -> the one it has now, from statements in the order they were made; chains are followed."""
+    """Maps old names to present ones, from statements in order of time; chains are followed."""
     now: dict[str, str] = {}
     for statement in statements:
         for old, new in renames(statement):
@@ -798,12 +781,12 @@ def rename_table(statements: Sequence[str]) -> dict[str, str]:
 
 
 def mentions_name(said: str, name: str) -> bool:
-    """Whether a text names something by this name."""
+    """Whether a text mentions a name as a whole word."""
     return name in said.casefold() and bool(_whole(name).search(said))
 
 
 def with_new_names(said: str, renames: Mapping[str, str]) -> str:
-    """A text with each old name replaced by the new one."""
+    """Replaces each old name in a text by its new one."""
     present = [old for old in renames if old in said.casefold()]
     for old in present:
         said = _whole(old).sub(lambda _, new=renames[old]: new, said)  # type: ignore[misc]
