@@ -211,7 +211,7 @@ def _fact(
         return None
     return Fact(
         kind=kind, fingerprint=fingerprint, text=text, project_seq=project, seen=seen, total=total, sessions=sessions,
-        confidence=habits.confidence(sessions, fit=seen / total, against=0), evidence=evidence,
+        confidence=habits.habit_confidence(sessions, fit=seen / total, against=0), evidence=evidence,
     )  # fmt: skip
 
 

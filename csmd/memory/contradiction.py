@@ -492,7 +492,7 @@ def parts(said: str) -> tuple[str, ...]:
     """
 
     def has_content(clause: str) -> bool:
-        return len(similarity.gist(clause).stems) >= 2
+        return len(similarity.gist(clause).stems) >= 2 or bool(parse_statement(clause).slots)
 
     found: list[str] = []
     clauses = [clause for row in _CUTS.split(said) for one in prose.sentences(row) for clause in _clauses(one)]

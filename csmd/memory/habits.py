@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import combinations
+from operator import itemgetter
 from typing import Literal
 
 from csmd.extraction import shell_commands
-from csmd.memory import confidence as score
-from csmd.memory import remember, supersession
+from csmd.memory import confidence, remember, supersession
 from csmd.model import (
     Authority,
     Candidate,
@@ -41,7 +41,7 @@ LATEST_RUNS, FAILING_RUNS = 6, 4
 
 @dataclass(frozen=True, slots=True)
 class KindRule:
-    """What a kind of candidate is made of and whose word it is; `promoted` whether it may become a memory."""
+    """What a kind of candidate is made of, and whose word it is; `promoted`: it may become a memory."""
 
     made_of: str
     gate: Gate
@@ -59,12 +59,12 @@ KINDS: dict[CandidateKind, KindRule] = {
 
 
 def derive_candidates(packets: Iterable[Packet], *, project: int) -> list[Candidate]:
-    """What the packets of one project suggest; each with the time of its first and its latest packet and no id yet."""
+    """Makes candidates, still without ids, of what recurs in one project's packets."""
     ordered = list(packets)
-    return [_of_habit(habit, project) for habit in habits(ordered)] + _drifting(ordered, project)
+    return [_habit_candidate(habit, project) for habit in habits(ordered)] + _find_drift(ordered, project)
 
 
-def _of_habit(habit: Habit, project: int) -> Candidate:
+def _habit_candidate(habit: Habit, project: int) -> Candidate:
     against = len(_sessions(habit.against))
     return Candidate(
         id="", kind=habit.kind, source=SOURCE, project_seq=project, fingerprint=habit.fingerprint, text=habit.text,
@@ -78,15 +78,15 @@ def _of_habit(habit: Habit, project: int) -> Candidate:
 
 
 def _evidence(seen: Iterable[Packet], most: int, *, against: bool) -> tuple[Evidence, ...]:
-    """The most typical turns, each once, in the order of time."""
-    turns: dict[str, Packet] = {}
-    for one in typical(list(seen)):
-        turns.setdefault(one.uuid, one)
-    cited = sorted(list(turns.values())[:most], key=lambda one: (one.at, one.uuid))
+    """The most typical turns, each once, in order of time."""
+    by_turn: dict[str, Packet] = {}
+    for packet in typical(list(seen)):
+        by_turn.setdefault(packet.uuid, packet)
+    cited = sorted(list(by_turn.values())[:most], key=lambda packet: (packet.at, packet.uuid))
     return tuple(Evidence(uuid=one.uuid, session_id=one.session_id, at=one.at, against=against) for one in cited)
 
 
-def _drifting(packets: Iterable[Packet], project: int) -> list[Candidate]:
+def _find_drift(packets: Iterable[Packet], project: int) -> list[Candidate]:
     """Commands most of whose latest runs failed, in two sessions or more, where most of the earlier ones did not."""
     runs: dict[str, list[Packet]] = defaultdict(list)
     for one in sorted(packets, key=lambda one: (one.at, one.ordinal, one.uuid)):
@@ -97,9 +97,8 @@ def _drifting(packets: Iterable[Packet], project: int) -> list[Candidate]:
         latest, earlier = all_of[-LATEST_RUNS:], all_of[:-LATEST_RUNS]
         failed = [one for one in latest if one.outcome == "failed"]
         before = sum(one.outcome == "failed" for one in earlier)
-        if len(failed) < FAILING_RUNS or len(earlier) < LATEST_RUNS or 2 * before >= len(earlier):
-            continue
-        if len({one.session_id for one in failed}) < 2:
+        is_new = len(earlier) >= LATEST_RUNS and 2 * before < len(earlier)
+        if not is_new or len(failed) < FAILING_RUNS or len(_sessions(failed)) < 2:
             continue
         found.append(
             Candidate(
@@ -130,7 +129,7 @@ RELAXED = Profile(confidence=0.3, reinforcement=1, evidence=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """What is to be done with one candidate, and the reasons in words; `memory_id` is what says the same already."""
+    """What to do with a candidate, and why; `memory_id` is the memory that says the same already."""
 
     candidate: Candidate
     step: Step
@@ -139,31 +138,34 @@ class Action:
 
 
 def promotions(proposed: Iterable[Candidate], *, profile: Profile, known: Mapping[str, str]) -> list[Action]:
-    """What is to be done with candidates that wait, the surest first; `known` names the memory that says the same."""
+    """Decides about waiting candidates, the surest first; `known` maps a candidate to the memory that says the same."""
     ordered = sorted(proposed, key=lambda one: (-one.confidence, one.kind, one.fingerprint, one.project_seq))
-    return [_action(one, profile, known.get(one.id, "")) for one in ordered]
+    actions = []
+    for candidate in ordered:
+        memory_id = known.get(candidate.id, "")
+        step, reasons = _decide(candidate, profile, memory_id)
+        memory_id = memory_id if step == "known" else ""
+        actions.append(Action(candidate=candidate, step=step, reasons=reasons, memory_id=memory_id))
+    return actions
 
 
-def _action(candidate: Candidate, profile: Profile, known: str) -> Action:
-    def action(step: Step, *reasons: str) -> Action:
-        return Action(candidate=candidate, step=step, reasons=reasons, memory_id=known if step == "known" else "")
-
+def _decide(candidate: Candidate, profile: Profile, known: str) -> tuple[Step, tuple[str, ...]]:
     if candidate.kind not in KINDS or not KINDS[candidate.kind].promoted:
-        return action("wait", "is told, and is nothing to remember")
+        return "wait", ("is told, and is nothing to remember",)
     if candidate.contradicted or candidate.status == "needs_review":
-        return action("review", f"{display.amount(candidate.contradicted, 'session')} against it: a person has to say")
+        against = display.amount(candidate.contradicted, "session")
+        return "review", (f"{against} against it: a person has to say",)
     if known:
-        return action("known", f"{known} says the same")
+        return "known", (f"{known} says the same",)
     evidence = sum(not one.against for one in candidate.evidence)
     measured = (
         ("confidence", round(candidate.confidence * 100), round(profile.confidence * 100), candidate.confidence >= profile.confidence),
         ("times seen", candidate.reinforcement, profile.reinforcement, candidate.reinforcement >= profile.reinforcement),
         ("evidence", evidence, profile.evidence, evidence >= profile.evidence),
     )  # fmt: skip
-    lacking = [f"{name} {has}, {needed} are needed" for name, has, needed, is_enough in measured if not is_enough]
-    if lacking:
-        return action("wait", *lacking)
-    return action("promote", *(f"{name} {has} (at least {needed})" for name, has, needed, _ in measured))
+    lacking = tuple(f"{name} {has}, {needed} are needed" for name, has, needed, is_enough in measured if not is_enough)
+    enough = tuple(f"{name} {has} (at least {needed})" for name, has, needed, _ in measured)
+    return ("wait", lacking) if lacking else ("promote", enough)
 
 
 #: Sessions at which one is as sure as not, before anything else is looked at.
@@ -195,7 +197,7 @@ BEFORE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habit:
-    """Something that was counted: `text` says it with its counts, `core` without; `seen` are its packets."""
+    """Something that recurs: `text` says it with its counts, `core` without; `seen` are its packets."""
 
     fingerprint: str
     kind: CandidateKind
@@ -215,8 +217,8 @@ class Habit:
         return len(_sessions(self.seen))
 
 
-def confidence(sessions: int, *, fit: float, against: int) -> float:
-    """How sure a habit is, 0 to 1 (the formula of this module)."""
+def habit_confidence(sessions: int, *, fit: float, against: int) -> float:
+    """How sure a habit is, 0-1, by sessions with it, the share that they make (`fit`), and sessions against it."""
     if sessions <= 0:
         return 0.0
     return round(sessions / (sessions + HALF) * min(1.0, max(0.0, fit)) * sessions / (sessions + 2 * against), 4)
@@ -230,13 +232,13 @@ def habits(packets: Iterable[Packet]) -> list[Habit]:
 
 
 def typical(seen: Sequence[Packet]) -> list[Packet]:
-    """The packets of a habit, the most typical first: one of each session before any second, the shortest turns first."""
-    ranks: dict[str, int] = defaultdict(int)
+    """Sorts packets, the most typical first: one of each session before any second, the shortest turns first."""
+    counts = Counter[str]()
     ranked = []
-    for one in sorted(seen, key=lambda one: (one.words, one.at, one.uuid)):
-        ranks[one.session_id] += 1
-        ranked.append((ranks[one.session_id], one))
-    return [one for _, one in sorted(ranked, key=lambda pair: pair[0])]
+    for packet in sorted(seen, key=lambda packet: (packet.words, packet.at, packet.uuid)):
+        counts[packet.session_id] += 1
+        ranked.append((counts[packet.session_id], packet))
+    return [packet for _, packet in sorted(ranked, key=itemgetter(0))]
 
 
 def _sessions(packets: Iterable[Packet]) -> set[str]:
@@ -244,12 +246,13 @@ def _sessions(packets: Iterable[Packet]) -> set[str]:
 
 
 def _orders(packets: Sequence[Packet]) -> list[Habit]:
-    """What was asked for in session after session, however it was worded; told in the shortest wording, the earliest of those."""
+    """Orders given in session after session, however worded; quoted in the shortest wording, the earliest of those."""
     total = len(_sessions(packets))
     found = []
     for key, all_of in _alike([one for one in packets if one.kind in ("order", "scope")]):
-        seen = tuple(one for one in all_of if one.outcome != "against")
-        against = tuple(one for one in all_of if one.outcome == "against")
+        seen, against = (
+            tuple(one for one in all_of if (one.outcome == "against") is is_against) for is_against in (False, True)
+        )
         if not seen:
             continue
         count = len(_sessions(seen))
@@ -258,7 +261,7 @@ def _orders(packets: Sequence[Packet]) -> list[Habit]:
             Habit(
                 fingerprint=f"order:{' '.join(sorted(key))}", kind="preference", category="preference",
                 core=f'Asks again and again: "{wording}"', count=f"in {count} of {total} sessions",
-                confidence=confidence(count, fit=count / total * RARE, against=len(_sessions(against))),
+                confidence=habit_confidence(count, fit=count / total * RARE, against=len(_sessions(against))),
                 seen=seen, against=against,
             )
         )  # fmt: skip
@@ -266,7 +269,7 @@ def _orders(packets: Sequence[Packet]) -> list[Habit]:
 
 
 def _alike(asked: Sequence[Packet]) -> list[tuple[frozenset[str], list[Packet]]]:
-    """Orders that share two content words, or are one and the same word, the words shared in most sessions first; each order once."""
+    """Groups orders that share two content words, or are one word, largest group (in sessions) first; each order once."""
     having: dict[frozenset[str], list[int]] = defaultdict(list)
     for at, one in enumerate(asked):
         words = list(dict.fromkeys(map(tokens.stem, tokens.content_words(one.subject))))[:KNOWN_BY]
@@ -290,7 +293,7 @@ def _alike(asked: Sequence[Packet]) -> list[tuple[frozenset[str], list[Packet]]]
 
 
 def _commands(packets: Sequence[Packet]) -> list[Habit]:
-    """For each purpose the one command that serves it in most of the sessions that serve it; those that are sure together."""
+    """One habit that names, for each purpose, the command that serves it in most sessions."""
     ran: dict[str, dict[str, list[Packet]]] = defaultdict(lambda: defaultdict(list))
     for one in packets:
         if one.kind == "tool" and (purpose := shell_commands.purpose(one.subject)):
@@ -301,7 +304,7 @@ def _commands(packets: Sequence[Packet]) -> list[Habit]:
         command, seen = min(ran[purpose].items(), key=lambda pair: (-len(_sessions(pair[1])), pair[0]))
         count = len(_sessions(seen))
         if count >= max(LEAST_SESSIONS, REGULAR_COMMAND * total):
-            usual.append((confidence(count, fit=count / total, against=0), purpose, command, seen))
+            usual.append((habit_confidence(count, fit=count / total, against=0), purpose, command, seen))
     told = [one for one in usual if one[0] >= SURE] or usual
     if not told:
         return []
@@ -317,7 +320,7 @@ def _commands(packets: Sequence[Packet]) -> list[Habit]:
 
 
 def _procedures(packets: Sequence[Packet]) -> list[Habit]:
-    """What regularly stands before a milestone in its session, since the one of its kind before it."""
+    """Steps that regularly precede a milestone, counted from the one of its kind before it in the session."""
     reached: dict[str, list[tuple[Packet, dict[str, Packet]]]] = defaultdict(list)
     by_session: dict[str, list[Packet]] = defaultdict(list)
     for one in packets:
@@ -363,18 +366,15 @@ def _procedure(name: str, times: Sequence[tuple[Packet, dict[str, Packet]]]) -> 
         Habit(
             fingerprint=f"procedure:{name}", kind="worldview", category="procedure", core=f"{told} {listed}",
             count=f"{len(whole)} of {len(times)} times",
-            confidence=confidence(count, fit=least / len(times), against=0), seen=tuple(end for end, _ in whole),
+            confidence=habit_confidence(count, fit=least / len(times), against=0), seen=tuple(end for end, _ in whole),
         )
     ]  # fmt: skip
 
 
 def _step(one: Packet) -> str:
-    """What a packet is as a step of a procedure, "" for none."""
-    if one.outcome == "failed":
-        return ""
-    if one.kind == "tool":
-        return one.subject
-    return one.subject if one.kind == "milestone" and shell_commands.milestone(one.subject) == "release" else ""
+    """A packet's name as a step of a procedure, "" if it is none: a command or a release that did not fail."""
+    is_release = one.kind == "milestone" and shell_commands.milestone(one.subject) == "release"
+    return one.subject if one.outcome != "failed" and (one.kind == "tool" or is_release) else ""
 
 
 #: The latest packets of a project that are counted.
@@ -387,9 +387,9 @@ ORDER = "order:"
 
 
 def step(store: Store, *, now: str, promoting: bool = True, quiet_before: str = "") -> int:
-    """Counts the projects whose packets changed; how many, 0 for nothing left. `promoting`: what passes becomes a memory.
+    """Derives candidates for projects whose packets changed; how many, 0 for nothing left.
 
-    With `quiet_before` not those of which something was observed between that time and now: there somebody is at work.
+    `promoting`: what passes becomes a memory. With `quiet_before`, projects observed since then wait: somebody is at work.
     """
     changed = store.read(lambda rows: candidates.projects_to_scan(rows, quiet_before=quiet_before, now=now))
     for project, top in changed:
@@ -416,7 +416,7 @@ def _count(store: Store, project: int, top: int, *, now: str, promoting: bool) -
 
 
 def settle(rows: Rows, found: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
-    """Makes the queue say of a project what was found, and nothing else of this source."""
+    """Makes a project's queue hold exactly the candidates that were found, as far as this source is concerned."""
     marks = tombstones.marks(rows, key)
     allowed = {(one.kind, one.fingerprint): one for one in found if not marks.spans(f"{one.text} {one.fingerprint}")}
     for known in candidates.of_source(rows, SOURCE, project=project):
@@ -430,7 +430,7 @@ def settle(rows: Rows, found: Sequence[Candidate], *, project: int, key: bytes, 
 
 
 def _withdraw(rows: Rows, known: Candidate) -> None:
-    """Takes back what nothing speaks for any more, with the memory that was inferred from it."""
+    """Removes a candidate that nothing supports any more, with the memory that was inferred from it."""
     for memory in _memories(rows, known):
         if memories.is_inferred(memory, known.text):
             belief_changes.delete_memory(rows, memory)
@@ -439,7 +439,7 @@ def _withdraw(rows: Rows, known: Candidate) -> None:
 
 
 def _renew(rows: Rows, known: Candidate, one: Candidate, *, key: bytes, now: str) -> None:
-    """Brings a candidate up to date, with the memory that it became."""
+    """Updates a candidate, and the memory that it became."""
     if known.status not in ("promoted", "done"):
         candidates.renew(rows, known, one)
         return
@@ -473,17 +473,16 @@ def _memories(rows: Rows, candidate: Candidate) -> list[Memory]:
 
 
 def look(rows: Rows, *, projects: Sequence[int] | None, profile: Profile) -> list[Action]:
-    """What is to be done with the candidates that wait in some projects (None: all)."""
+    """Decides about the candidates that wait in some projects (None: all)."""
     found = [one for one in candidates.waiting(rows, projects=projects, limit=MOST_CANDIDATES) if one.kind in KINDS]
     known = {one.id: memory.id for one in found if (memory := _find_repeated(rows, one)) is not None}
     return promotions(found, profile=profile, known=known)
 
 
 def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = INFERRED) -> dict[str, str]:
-    """Does what a plan says as far as it still holds; candidate -> the memory it became.
+    """Carries out a plan, except for candidates changed since; maps candidates to the memories they became.
 
-    A candidate that has changed since the plan was made is left for the next one. Another `origin` than inferred makes
-    it a person's: csmd then neither changes nor withdraws it.
+    With another `origin` than inferred the memory is a person's: csmd neither changes nor withdraws it.
     """
     made: dict[str, str] = {}
     for action in actions:
@@ -502,7 +501,7 @@ def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, or
 
 
 def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -> str:
-    """Makes a memory of a candidate through the one door; "" where the user made csmd forget it."""
+    """Makes a memory of a candidate; its id, or "" if it is none: known already, or forgotten by the user."""
     candidate = action.candidate
     source = _sources(candidate)[0]
     statement = _statement(candidate, _core(candidate), KINDS[candidate.kind].authority)
@@ -525,9 +524,9 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
 
 
 def _retell(rows: Rows, memory: Memory, candidate: Candidate, *, before: Sequence[str], key: bytes) -> None:
-    """Gives an inferred memory the words, the sureness and the sources of its candidate."""
+    """Gives an inferred memory the text, confidence and sources of its candidate."""
     sources = _sources(candidate)
-    sure = min(candidate.confidence, score.clamp(1.0, candidate.category, candidate.gate))
+    sure = min(candidate.confidence, confidence.clamp(1.0, candidate.category, candidate.gate))
     told = replace(
         memory, text=candidate.text, confidence=sure, created_at=candidate.created_at,
         confirmed_at=candidate.updated_at, session_id=sources[0].session_id,
@@ -538,32 +537,29 @@ def _retell(rows: Rows, memory: Memory, candidate: Candidate, *, before: Sequenc
 
 
 def _sources(candidate: Candidate) -> list[Provenance]:
-    """The turns that speak for a candidate, the earliest first: that one states it, as of everything that is told again."""
-    told = sorted((one for one in candidate.evidence if not one.against), key=lambda one: (one.at, one.uuid))
-    return [Provenance(uuid=one.uuid, session_id=one.session_id, at=one.at) for one in told]
+    """The turns that support a candidate, the earliest first: that one counts as stating it."""
+    support = sorted((one for one in candidate.evidence if not one.against), key=lambda one: (one.at, one.uuid))
+    return [Provenance(uuid=one.uuid, session_id=one.session_id, at=one.at) for one in support]
 
 
 def _core(candidate: Candidate) -> str:
-    """What a candidate says without its counts: by this a memory is known, whenever it was first made."""
+    """A candidate's text without its counts, by which its memory is recognised."""
     return candidate.text.rpartition(": ")[0] or candidate.text if candidate.source == SOURCE else candidate.text
 
 
 def put(rows: Rows, candidate: Candidate, *, promoting: bool, key: bytes, now: str) -> list[str]:
-    """Puts what another rule has counted into the queue, or brings it up to date, and remembers it where it passes.
+    """Queues or updates a candidate of another source, and remembers it if it passes.
 
-    The ids of the candidate and of the memories that it became; [] where a person dropped it or it was purged.
+    Returns the ids of the candidate and of its memories; [] if a person dropped it or it was purged.
     """
     if tombstones.marks(rows, key).spans(f"{candidate.text} {candidate.fingerprint}"):
         return []
     key_of = (candidate.kind, candidate.fingerprint)
     of_source = candidates.of_source(rows, candidate.source, project=candidate.project_seq)
     known = next((one for one in of_source if (one.kind, one.fingerprint) == key_of), None)
-    if known is None:
-        ident = candidates.put(rows, candidate)
-    else:
-        ident = known.id
-        if known.status != "dropped":
-            _renew(rows, known, replace(candidate, id=ident), key=key, now=now)
+    ident = candidates.put(rows, candidate) if known is None else known.id
+    if known is not None and known.status != "dropped":
+        _renew(rows, known, replace(candidate, id=ident), key=key, now=now)
     current = candidates.by_id(rows, ident) if ident else None
     if current is not None and promoting and current.status in candidates.WAITING:
         said = _find_repeated(rows, current)
@@ -574,12 +570,10 @@ def put(rows: Rows, candidate: Candidate, *, promoting: bool, key: bytes, now: s
 
 
 def _find_repeated(rows: Rows, candidate: Candidate) -> Memory | None:
-    """A memory of the same project that says the same, in its words or nearly."""
-    for said in dict.fromkeys((_core(candidate), candidate.text)):
-        found = remember.find_repeated(rows, _statement(candidate, said, "user"), project=candidate.project_seq)
-        if found is not None:
-            return found
-    return None
+    """The memory of the same project that says the same, if there is one."""
+    statements = (_statement(candidate, text, "user") for text in (_core(candidate), candidate.text))
+    repeated = (remember.find_repeated(rows, statement, project=candidate.project_seq) for statement in statements)
+    return next((memory for memory in repeated if memory is not None), None)
 
 
 def _statement(candidate: Candidate, text: str, authority: Authority) -> Statement:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from math import comb, log
 from typing import Literal, NamedTuple
 
@@ -68,7 +69,7 @@ RULES: Mapping[str, Rule] = {
 class Facts:
     """What a session is compared by.
 
-    `day` is the project's active day on which it began, `since` the time before which sessions are too long past for it.
+    `day` is the project's active day on which it began; sessions that began before `since` are too old to compare.
     """
 
     seq: int
@@ -90,7 +91,7 @@ class Facts:
 
     @property
     def continued(self) -> str:
-        """The uuid of where it says that it goes on from an earlier conversation, "" for nowhere."""
+        """The uuid of the turn that says it continues an earlier conversation, "" for none."""
         return next(iter(self.of("continued").values()), "")
 
     @property
@@ -111,9 +112,9 @@ class Link(NamedTuple):
 
 
 def links(later: Facts, around: Sequence[Facts], *, captured: frozenset[str] = frozenset()) -> list[Link]:
-    """What a session builds on, among the sessions `around` it, those of its project; in a fixed order.
+    """What a session builds on among its project's sessions `around` it, in a fixed order.
 
-    `captured` are ids of sessions that are stored, of whatever project: what they made is no gap.
+    `captured` are ids of stored sessions of any project: a link to one of them is no gap.
     """
     earlier = sorted(
         (one for one in around if one.seq != later.seq and one.order < later.order and one.started_at >= later.since),
@@ -123,12 +124,14 @@ def links(later: Facts, around: Sequence[Facts], *, captured: frozenset[str] = f
     tied = {link.from_seq for link in found}
     near = [one for one in earlier[-BACK:] if later.day - one.day <= WITHIN_DAYS and one.seq not in tied]
     rarity = _Rarity([*earlier, later])
-    inferred = [link for one in near for link in _inferred(later, one, rarity)]
-    inferred.sort(key=lambda link: (-link.weight, -link.from_seq, link.rule))
-    kept: dict[int, Link] = {}
-    for link in inferred:
-        kept.setdefault(link.from_seq, link)
-    return [*found, *list(kept.values())[:MOST_INFERRED], *_gaps(later, earlier, captured)]
+    inferred: dict[int, Link] = {}
+    for link in sorted((link for one in near for link in _inferred(later, one, rarity)), key=_link_order):
+        inferred.setdefault(link.from_seq, link)
+    return [*found, *list(inferred.values())[:MOST_INFERRED], *_gaps(later, earlier, captured)]
+
+
+def _link_order(link: Link) -> tuple[float, int, str]:
+    return -link.weight, -link.from_seq, link.rule
 
 
 def reason(rule: str, about: str) -> str:
@@ -142,7 +145,7 @@ def _link(rule: str, one: int, later: Facts, about: str, *evidence: str, weight:
 
 
 def _direct(later: Facts, one: Facts) -> list[Link]:
-    """The surest rule by which a session builds on an earlier one; at most one."""
+    """The surest rule by which a session builds on an earlier one, or none."""
     if one.seq in later.shares:
         return [_link("same turns", one.seq, later, "", later.shares[one.seq])]
     if one.id in later.of("transcript"):
@@ -175,14 +178,14 @@ class _Rarity:
         self._words = Counter(word for one in facts for word in one.of("word"))
 
     def files(self, one: Facts, other: Facts) -> tuple[list[str], float]:
-        """(files that both changed, the rarest first, how much they say); none for a single one that many change."""
+        """(files that both changed, the rarest first, their score); none for a single file that many change."""
         both = sorted(one.of("file").keys() & other.of("file").keys(), key=lambda name: (self._files[name], name))
         if len(both) == 1 and self._files[both[0]] > max(2, RARE_FILE * self._of):
             return [], 0.0
         return both, sum(log((self._of + 1) / self._files[name]) for name in both)
 
     def words(self, one: Facts, other: Facts) -> tuple[list[str], float]:
-        """(words of both goals that not many have, how much they say); none for a single one."""
+        """(rare words of both goals, their score); a single word scores nothing."""
         most = max(3, RARE_WORD * self._of)
         both = sorted(
             word for word in one.of("word").keys() & other.of("word").keys() - EMPTY if self._words[word] <= most
@@ -250,12 +253,16 @@ NOTHING = re.compile(r"(?!)")
 
 
 class Kind(NamedTuple):
-    """A kind of work: the check that it is, or cues in commands, in paths of changed files, in words of the goal (stems)."""
+    """A kind of work, recognised by a check, by commands, by paths of changed files, or by stems of the goal's words."""
 
     check: str = ""
     commands: re.Pattern[str] = NOTHING
     files: re.Pattern[str] = NOTHING
     words: frozenset[str] = frozenset()
+
+    def is_command(self, command: str) -> bool:
+        """Whether a command is work of this kind."""
+        return check_of(command) == self.check if self.check else self.commands.match(command) is not None
 
 
 # fmt: off
@@ -288,7 +295,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 class DigestItem(NamedTuple):
-    """One thing in a session's digest: its kind, what it says, where, how it ended."""
+    """One item of a session's digest: its kind, text, turn, and how it ended."""
 
     kind: str
     text: str
@@ -297,7 +304,7 @@ class DigestItem(NamedTuple):
 
 
 class WorkEnding(NamedTuple):
-    """How work of a kind ended in a session: in which way, why, and the turn that shows it."""
+    """How work of a kind ended in a session, why, and the turn that shows it."""
 
     capability: str
     outcome: Ending
@@ -306,7 +313,7 @@ class WorkEnding(NamedTuple):
 
 
 class StoredEnding(NamedTuple):
-    """One session's ending of one kind of work, as it is stored; in the order of their time."""
+    """One session's ending of one kind of work, as it is stored."""
 
     capability: str
     outcome: str
@@ -316,7 +323,7 @@ class StoredEnding(NamedTuple):
 
 
 class Capability(NamedTuple):
-    """A kind of work over sessions: confidence 0-1, how many ended well of those decided, the latest evidence."""
+    """A kind of work over sessions: confidence (0-1), how many of the decided ones ended well, the latest evidence."""
 
     name: str
     confidence: float
@@ -329,7 +336,7 @@ class Capability(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """A kind of work that ends clearly worse than it did: sessions before and lately, how likely by chance."""
+    """A kind of work that ends clearly worse than before: sessions earlier and recently, and the odds of chance (0-1)."""
 
     capability: str
     earlier_well: int
@@ -343,37 +350,29 @@ class Drift(NamedTuple):
 
 
 def endings(outcome: str, seen: Sequence[DigestItem]) -> list[WorkEnding]:
-    """How each kind of work that was done in a session ended, in the order of KINDS."""
-    whole, why = ENDINGS.get(outcome, ("undecided", outcome))
-    changed = [one for one in seen if one.kind == "file"]
-    words = {one.text: one for one in seen if one.kind == "word"}
+    """How each kind of work in a session ended, in the order of KINDS."""
+    ending, why = ENDINGS.get(outcome, ("undecided", outcome))
+    changed = [item for item in seen if item.kind == "file"]
+    commands = [item for item in seen if item.kind == "command"]
+    words = {item.text for item in seen if item.kind == "word"}
     found: list[WorkEnding] = []
     for name, kind in KINDS.items():
-        ran = [
-            one
-            for one in seen
-            if one.kind == "command"
-            and (check_of(one.text) == kind.check if kind.check else kind.commands.match(one.text))
-        ]
+        ran = [item for item in commands if kind.is_command(item.text)]
+        touched = [item for item in changed if kind.files.search(item.text)]
         if ran:
-            failed = [one for one in ran if one.state == "failed"]
-            if kind.check:  # which of its commands came last is what the session's outcome was made of
-                failed = failed if outcome == "failing" or len(failed) == len(ran) else []
+            failed = [item for item in ran if item.state == "failed"]
+            if kind.check and outcome != "failing" and len(failed) < len(ran):
+                failed = []  # the session's outcome is that of its last check
             last = (failed or ran)[-1]
-            said = f"`{last.text}` {'failed' if failed else 'passed'} in the end"
-            found.append(WorkEnding(name, "badly" if failed else "well", said, last.uuid))
-            continue
-        touched = [one for one in changed if kind.files.search(one.text)]
-        cue = next((words[word] for word in sorted(kind.words) if word in words), None)
-        if touched:
-            found.append(WorkEnding(name, whole, why, touched[0].uuid))
-        elif cue is not None and changed:
-            found.append(WorkEnding(name, whole, why, changed[0].uuid))
+            reason = f"`{last.text}` {'failed' if failed else 'passed'} in the end"
+            found.append(WorkEnding(name, "badly" if failed else "well", reason, last.uuid))
+        elif touched or (changed and kind.words & words):
+            found.append(WorkEnding(name, ending, why, (touched or changed)[0].uuid))
     return found
 
 
 def capabilities(counted: Sequence[StoredEnding]) -> list[Capability]:
-    """What each kind of work amounts to over sessions, what ended badly most often first; a turn of two sessions counts once."""
+    """Sums up each kind of work over sessions, those that ended badly most often first; a turn of two sessions counts once."""
     found = []
     for name, some in _by_capability(counted).items():
         decided = [one for one in some if one.outcome != "undecided"]
@@ -381,9 +380,9 @@ def capabilities(counted: Sequence[StoredEnding]) -> list[Capability]:
         shown = tuple(one.uuid for one in reversed(decided or some))[:4]
         found.append(
             Capability(
-                name, confidence(well, len(decided)), well, len(decided), len(some), some[0].at, some[-1].at, shown
+                name, confidence(well, len(decided)), well, len(decided), len(some), some[0].at, some[-1].at, shown,
             )
-        )
+        )  # fmt: skip
     return sorted(found, key=lambda one: (one.well - one.decided, -one.decided, -one.sessions, one.name))
 
 
@@ -393,7 +392,7 @@ def confidence(well: int, decided: int) -> float:
 
 
 def drifts(counted: Sequence[StoredEnding]) -> list[Drift]:
-    """The kinds of work that end clearly worse lately than before."""
+    """The kinds of work that end clearly worse recently than before."""
     found = []
     for name, every in sorted(_by_capability(counted).items()):
         some = [one for one in every if one.outcome != "undecided"]
@@ -409,7 +408,7 @@ def drifts(counted: Sequence[StoredEnding]) -> list[Drift]:
 
 
 def fewer_by_chance(well: int, of: int, lately_well: int, lately: int) -> float:
-    """How likely it is that so few, or fewer, of the latest ended well if nothing has changed (Fisher, one-sided)."""
+    """The probability of so few recent successes, or fewer, if nothing has changed (Fisher's exact test, one-sided)."""
     total, good = of + lately, well + lately_well
     ways = sum(
         comb(good, k) * comb(total - good, lately - k) for k in range(max(0, lately - (total - good)), lately_well + 1)
@@ -418,7 +417,7 @@ def fewer_by_chance(well: int, of: int, lately_well: int, lately: int) -> float:
 
 
 def describe_drift(drift: Drift) -> str:
-    """A warning in words: what was seen, neither advice nor a rule."""
+    """A warning in words: what was counted, without advice."""
     return (
         f"{drift.capability}: {drift.recent_well} of the last {drift.recent} sessions ended well, "
         f"{drift.earlier_well} of {drift.earlier} before {drift.since[:10]}"
@@ -426,10 +425,7 @@ def describe_drift(drift: Drift) -> str:
 
 
 def _by_capability(counted: Sequence[StoredEnding]) -> dict[str, list[StoredEnding]]:
-    """The endings of each kind of work in the order of their time.
-
-    Without what a fork holds of its trunk: the same turn shows the same ending.
-    """
+    """Groups endings by kind of work, in order of time; the turns that a fork shares with its trunk count once."""
     found: dict[str, dict[str, StoredEnding]] = {}
     for one in sorted(counted, key=lambda one: (one.at, one.session_id)):
         found.setdefault(one.capability, {}).setdefault(one.uuid, one)
@@ -439,40 +435,37 @@ def _by_capability(counted: Sequence[StoredEnding]) -> dict[str, list[StoredEndi
 #: Sessions in one step, and how many days before and after them others are compared with them.
 BATCH, SPAN_DAYS = 25, 120
 SOURCE = "selfmodel"
+#: (session, its endings, time) of new sessions, and (session, its links).
+Looked = tuple[list[tuple[int, list[WorkEnding], str]], list[tuple[int, list[Link]]]]
 KINDS_OF_LINK = {name: rule.kind for name, rule in RULES.items()}
 
 
-class Looked(NamedTuple):
-    """What one step found out about a project: endings of the new sessions, links of all that they bear on."""
-
-    ended: list[tuple[int, list[WorkEnding], str]]
-    linked: list[tuple[int, list[Link]]]
-
-
 def step(store: Store, *, now: str) -> int:
-    """Takes in the next digests; how many sessions were looked at, 0 when nothing waits. `now` dates warnings."""
+    """Evaluates the next digests; how many sessions, 0 when nothing waits. `now` dates warnings."""
     behind = store.read(lambda rows: digests.sessions_to_compare(rows, limit=BATCH))
     by: dict[int, list[Behind]] = {}
     for one in behind:
         by.setdefault(one.project_seq, []).append(one)
     for project, some in by.items():
-        looked = store.read(lambda rows, project=project, some=some: _look(rows, project, some))  # type: ignore[misc]
-
-        def write(rows: Rows, some: list[Behind] = some, looked: Looked = looked) -> None:
-            for session, ended, at in looked.ended:
-                digests.replace_outcomes(rows, session, ended, at=at)
-            for session, links in looked.linked:
-                digests.replace_links(rows, session, links, KINDS_OF_LINK)
-            for one in some:
-                cursors.move_cursor(rows, SELF, str(one.session_seq), one.digest_seq)
-            digests.mark_endings_changed(rows)
-
-        store.write(write)
+        looked = store.read(partial(_look, project=project, some=some))
+        store.write(partial(_save, some=some, looked=looked))
     # Once for a burst, when all of it is in.
     return len(behind) or _warn(store, now)
 
 
+def _save(rows: Rows, some: Sequence[Behind], looked: Looked) -> None:
+    ended, linked = looked
+    for session, endings_of, at in ended:
+        digests.replace_outcomes(rows, session, endings_of, at=at)
+    for session, links_of in linked:
+        digests.replace_links(rows, session, links_of, KINDS_OF_LINK)
+    for one in some:
+        cursors.move_cursor(rows, SELF, str(one.session_seq), one.digest_seq)
+    digests.mark_endings_changed(rows)
+
+
 def _look(rows: Rows, project: int, some: Sequence[Behind]) -> Looked:
+    """Computes the endings of new sessions, and the links of those and of all later ones."""
     new = {one.session_seq for one in some}
     starts = digests.session_starts(rows, sorted(new))
     found = digests.digests_of_project(
@@ -500,7 +493,7 @@ def _look(rows: Rows, project: int, some: Sequence[Behind]) -> Looked:
         for one in around
         if first is not None and (one.seq in new or one.order >= first)
     ]
-    return Looked(ended, linked)
+    return ended, linked
 
 
 def _facts(
@@ -519,7 +512,7 @@ def _facts(
 
 
 def _moved(at: str, days: int) -> str:
-    """A time some days away, as its day; a time that is none stays."""
+    """The day so many days after a time; an invalid time is returned as it is."""
     try:
         return (datetime.fromisoformat(at[:10]) + timedelta(days=days)).date().isoformat()
     except (ValueError, OverflowError):
@@ -530,7 +523,7 @@ def _moved(at: str, days: int) -> str:
 
 
 def _warn(store: Store, now: str) -> int:
-    """Puts a warning for each kind of work that ends worse, and settles those that no longer hold; 1 when it looked."""
+    """Queues a warning for each kind of work that ends worse, and settles those that no longer hold; 1 if it looked."""
     if not store.read(lambda rows: cursors.cursor(rows, SELF, AGAIN)):
         return 0
 
