@@ -445,3 +445,59 @@ class Brief:
     items: tuple[BriefItem, ...]
     degraded: tuple[str, ...] = ()
     cut: int = 0
+
+
+class CommandFailure(NamedTuple):
+    """A command's failure, as the turn with this uuid shows it."""
+
+    fingerprint: str
+    command: str
+    message: str
+    uuid: str
+    at: str
+    ordinal: int
+
+
+class TranscriptTurn(NamedTuple):
+    """A turn as a session's transcript holds it; `ordinal` is its place in the session."""
+
+    seq: int
+    uuid: str
+    kind: str
+    text: str
+    at: str
+    ordinal: int
+    tool_name: str
+    tool_id: str
+
+
+class StatedMemory(NamedTuple):
+    """A memory as a turn of a session states it."""
+
+    memory_seq: int
+    memory_id: str
+    text: str
+    category: str
+    authority: str
+    uuid: str
+    ordinal: int
+
+
+class StatedInTurn(NamedTuple):
+    """A memory of a project as the first turn of its own session states it; `turn` is what that turn says."""
+
+    memory_seq: int
+    text: str
+    authority: str
+    uuid: str
+    ordinal: int
+    turn: str
+    gate: str
+
+
+class SessionPrompt(NamedTuple):
+    """What an assistant answers to at an ordinal of a session; `text` is "" if no user typed it."""
+
+    uuid: str
+    ordinal: int
+    text: str

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from csmd.cache import cached
 from csmd.extraction import refusals, shell_commands
+from csmd.model import CommandFailure, StatedMemory, TranscriptTurn
 from csmd.text import display, similarity
 from csmd.text.patterns import at_first_use
 from csmd.text.prose import lines_of_prose, sentences
@@ -421,38 +422,6 @@ AGAIN = (0.20, "the same error came again")
 # fmt: on
 
 
-class Spoken(NamedTuple):
-    """A turn in which somebody speaks."""
-
-    uuid: str
-    kind: str
-    text: str
-    at: str
-    ordinal: int
-
-
-class MemoryStatement(NamedTuple):
-    """A memory as the turn with this uuid states it; `key` tells memories apart."""
-
-    key: int
-    text: str
-    category: str
-    authority: str
-    uuid: str
-    ordinal: int
-
-
-class Failed(NamedTuple):
-    """A command's failure, as the turn with this uuid shows it."""
-
-    fingerprint: str
-    command: str
-    message: str
-    uuid: str
-    at: str
-    ordinal: int
-
-
 class Symptom(NamedTuple):
     """In whose words a memory will be asked for."""
 
@@ -482,20 +451,26 @@ class Relations(NamedTuple):
     links: list[tuple[int, int]]
 
 
-def relate(turns: Sequence[Spoken], told: Sequence[MemoryStatement], failed: Sequence[Failed]) -> Relations:
+def relate(
+    turns: Sequence[TranscriptTurn], told: Sequence[StatedMemory], failed: Sequence[CommandFailure]
+) -> Relations:
     """What of a session's turns, memories and failures belongs together; the same whenever it is asked again."""
     prompts = [turn for turn in turns if turn.kind in ("user", "relayed")]
     causes = [one for one in told if is_cause(one.text, category=one.category, authority=one.authority)]
     symptoms: list[Symptom] = []
     refutations: list[Refutation] = []
     links: list[tuple[int, int]] = []
-    sure = {cause.key for cause in causes}
+    sure = {cause.memory_seq for cause in causes}
     for cause in told:
-        for found in _reported(cause, prompts, is_cause=cause.key in sure):
+        for found in _reported(cause, prompts, is_cause=cause.memory_seq in sure):
             symptoms.append(found)
-            beside = (one for one in told if one.uuid == found.uuid and one.key != cause.key)
-            links += [(one.key, cause.key) for one in beside if SYMPTOM.search(one.text) and not CAUSE.search(one.text)]
-        if cause.key not in sure:
+            beside = (one for one in told if one.uuid == found.uuid and one.memory_seq != cause.memory_seq)
+            links += [
+                (one.memory_seq, cause.memory_seq)
+                for one in beside
+                if SYMPTOM.search(one.text) and not CAUSE.search(one.text)
+            ]
+        if cause.memory_seq not in sure:
             continue
         symptoms += _failed(cause, failed)
         if cause.authority != "user":
@@ -512,7 +487,7 @@ def belongs_across(symptom: str, said_at: str, cause: str, found_at: str) -> boo
     return 0 < days <= DAYS_ACROSS and share(symptom, cause)[0] >= NAMES_ACROSS
 
 
-def _reported(cause: MemoryStatement, prompts: Sequence[Spoken], *, is_cause: bool) -> list[Symptom]:
+def _reported(cause: StatedMemory, prompts: Sequence[TranscriptTurn], *, is_cause: bool) -> list[Symptom]:
     before = [turn for turn in prompts if turn.ordinal <= cause.ordinal][-PROMPTS_BEFORE:]
     found = []
     for turn in before:
@@ -524,25 +499,27 @@ def _reported(cause: MemoryStatement, prompts: Sequence[Spoken], *, is_cause: bo
         explains = is_cause or (cause.authority == "assistant" and answers(cause.text, symptom))
         about = are_about_the_same(symptom, cause.text)
         if (is_answer and (explains or about)) or (explains and about):
-            found.append(Symptom(cause.key, turn.uuid, turn.at, symptom, ""))
+            found.append(Symptom(cause.memory_seq, turn.uuid, turn.at, symptom, ""))
     return found
 
 
-def _failed(cause: MemoryStatement, failed: Sequence[Failed]) -> list[Symptom]:
+def _failed(cause: StatedMemory, failed: Sequence[CommandFailure]) -> list[Symptom]:
     near = [one for one in failed if 0 <= cause.ordinal - one.ordinal <= FAILED_BEFORE]
     latest = {one.fingerprint: one for one in near if are_about_the_same(one.message, cause.text)}
     return [
-        Symptom(cause.key, one.uuid, one.at, ": ".join(filter(None, (one.command, one.message))), one.fingerprint)
+        Symptom(
+            cause.memory_seq, one.uuid, one.at, ": ".join(filter(None, (one.command, one.message))), one.fingerprint
+        )
         for one in latest.values()
     ]
 
 
 def _refuted(
-    cause: MemoryStatement,
-    turns: Sequence[Spoken],
-    prompts: Sequence[Spoken],
-    causes: Sequence[MemoryStatement],
-    failed: Sequence[Failed],
+    cause: StatedMemory,
+    turns: Sequence[TranscriptTurn],
+    prompts: Sequence[TranscriptTurn],
+    causes: Sequence[StatedMemory],
+    failed: Sequence[CommandFailure],
 ) -> list[Refutation]:
     after = [turn for turn in prompts if turn.ordinal > cause.ordinal][:PROMPTS_AFTER]
     end = after[-1].ordinal if len(after) == PROMPTS_AFTER else 2**62
@@ -558,19 +535,19 @@ def _refuted(
             named, words = share(turn.text[:REFUTED_ABOUT], cause.text)
             if named >= 2 or (named and words >= 2) or words >= 4:
                 by = _against(cause, turn, causes)
-                found.append(Refutation(cause.key, turn.uuid, turn.at, reason, lowered, by))
+                found.append(Refutation(cause.memory_seq, turn.uuid, turn.at, reason, lowered, by))
             break
     # The failure that a cause was named for, seen once more after it.
     named_for = {one.fingerprint for one in _failed(cause, failed)}
     after_it = (one for one in failed if one.fingerprint in named_for and cause.ordinal < one.ordinal <= end)
     if (again := next(after_it, None)) is not None:
-        found.append(Refutation(cause.key, again.uuid, again.at, AGAIN[1], AGAIN[0], 0))
+        found.append(Refutation(cause.memory_seq, again.uuid, again.at, AGAIN[1], AGAIN[0], 0))
     return found
 
 
-def _against(cause: MemoryStatement, turn: Spoken, causes: Sequence[MemoryStatement]) -> int:
+def _against(cause: StatedMemory, turn: TranscriptTurn, causes: Sequence[StatedMemory]) -> int:
     """The memory that says what it was instead: of the refuting turn, else the next cause that is about the same."""
-    later = [one for one in causes if one.ordinal >= turn.ordinal and one.key != cause.key]
+    later = [one for one in causes if one.ordinal >= turn.ordinal and one.memory_seq != cause.memory_seq]
     own = next((one for one in later if one.uuid == turn.uuid), None)
     near = own or next((one for one in later if are_about_the_same(one.text, cause.text)), None)
-    return near.key if near else 0
+    return near.memory_seq if near else 0

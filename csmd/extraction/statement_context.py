@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from csmd.cache import cached
 from csmd.extraction import failure_reports, packets
+from csmd.model import SessionPrompt, StatedInTurn, StatedMemory
 from csmd.text import display, prose, tokens
 from csmd.text.patterns import at_first_use
 
@@ -60,18 +61,6 @@ _QUESTION_END = ("?", "？")
 REVIEW = "in a review"
 
 
-class Utterance(NamedTuple):
-    """What was said at an ordinal of its session, in which turn; `key` tells statements apart."""
-
-    key: int
-    text: str
-    uuid: str
-    ordinal: int
-    by_user: bool
-    turn: str
-    corrects: bool = False
-
-
 class Change(NamedTuple):
     """A change by the tool call with this uuid to the file at `path` below its project, "" for one elsewhere; `anew` wrote it whole."""
 
@@ -82,14 +71,6 @@ class Change(NamedTuple):
     anew: bool = False
 
 
-class Prompt(NamedTuple):
-    """What an assistant answers to at an ordinal of a session; `text` is "" for what no user typed."""
-
-    uuid: str
-    ordinal: int
-    text: str
-
-
 class Scene(NamedTuple):
     """The scene as a phrase, and the turn that shows it."""
 
@@ -97,32 +78,36 @@ class Scene(NamedTuple):
     uuid: str
 
 
-def scenes(said: Iterable[Utterance], changes: Sequence[Change], prompts: Sequence[Prompt]) -> dict[int, Scene]:
+def scenes(
+    said: Iterable[StatedInTurn], changes: Sequence[Change], prompts: Sequence[SessionPrompt]
+) -> dict[int, Scene]:
     """By a statement's key its scene; changes and prompts stand in order."""
     exchanges = _Exchanges(changes, prompts)
-    found = {one.key: _scene(one, exchanges) for one in said}
+    found = {one.memory_seq: _scene(one, exchanges) for one in said}
     return {key: there for key, there in found.items() if there is not None}
 
 
-def find_rewrites(said: Iterable[Utterance], changes: Sequence[Change], prompts: Sequence[Prompt]) -> dict[int, Change]:
+def find_rewrites(
+    said: Iterable[StatedMemory], changes: Sequence[Change], prompts: Sequence[SessionPrompt]
+) -> dict[int, Change]:
     """By the key of what an assistant said of its work the last change behind the exchange that wrote that file anew."""
     exchanges = _Exchanges(changes, prompts)
     last = {one.path: one for one in exchanges.work if one.anew}
     found: dict[int, Change] = {}
     for one in said:
         at = exchanges.at(one.ordinal)
-        most = exchanges.most(at) if at and not one.by_user else None
+        most = exchanges.most(at) if at and one.authority != "user" else None
         again = last.get(most.path) if most is not None else None
         end = exchanges.end(at)
         if again is not None and end is not None and again.ordinal > end:
-            found[one.key] = again
+            found[one.memory_seq] = again
     return found
 
 
 class _Exchanges:
     """What was changed between which prompts; a session's statements ask for the same ones again and again."""
 
-    def __init__(self, changes: Sequence[Change], prompts: Sequence[Prompt]) -> None:
+    def __init__(self, changes: Sequence[Change], prompts: Sequence[SessionPrompt]) -> None:
         self.work = [one for one in changes if one.path and not _BESIDE.search(one.path)]
         self._places = [one.ordinal for one in self.work]
         self._prompts = prompts
@@ -159,16 +144,16 @@ class _Exchanges:
     def _bounds(self, first: int, end: int | None) -> tuple[int, int]:
         return bisect_left(self._places, first), len(self._places) if end is None else bisect_left(self._places, end)
 
-    def prompt(self, ordinal: int) -> Prompt:
+    def prompt(self, ordinal: int) -> SessionPrompt:
         """The last prompt before something."""
         return self._prompts[bisect_right(self._typed, ordinal) - 1]
 
 
-def _scene(said: Utterance, exchanges: _Exchanges) -> Scene | None:
+def _scene(said: StatedInTurn, exchanges: _Exchanges) -> Scene | None:
     at = exchanges.at(said.ordinal)
-    if said.by_user:
+    if said.authority == "user":
         lead = _lead(said)
-        if not said.corrects and _is_remark(said):
+        if said.gate != "correction" and _is_remark(said):
             return Scene(", ".join(filter(None, (REVIEW, lead))), said.uuid)
         if _EVERYWHERE.search(said.text):
             return None
@@ -180,7 +165,7 @@ def _scene(said: Utterance, exchanges: _Exchanges) -> Scene | None:
     return _at_hand(said, exchanges.most(at - back) if back is not None else None)
 
 
-def _at_hand(said: Utterance, changed: Change | None) -> Scene | None:
+def _at_hand(said: StatedInTurn, changed: Change | None) -> Scene | None:
     """The only file that the turn names, else the one that was changed most, for what names no place."""
     if _PLACE.search(said.text):
         return None
@@ -204,7 +189,7 @@ def _is_test(path: str) -> bool:
     return _TEST.search(_parts(path)[-1]) is not None
 
 
-def _question(prompt: Prompt, answer: str) -> Scene | None:
+def _question(prompt: SessionPrompt, answer: str) -> Scene | None:
     """The last question of a prompt, where it says something that its answer does not."""
     question = next((one for one in reversed(_sentences(prompt.text)) if one.endswith(_QUESTION_END)), "")
     if _ERRAND.search(question) or not _adds(question, answer):
@@ -212,7 +197,7 @@ def _question(prompt: Prompt, answer: str) -> Scene | None:
     return Scene(f"in answer to {_quoted(question)}", prompt.uuid)
 
 
-def _lead(said: Utterance) -> str:
+def _lead(said: StatedInTurn) -> str:
     """The sentence with which a turn begins, as a phrase, where what was said stands in a later one and leaves its words out."""
     lead, *behind = _sentences(said.turn) or [""]
     while behind and len(tokens.content_words(lead)) < LEAST_ASKED:  # a greeting, a heading; a colon leads on
@@ -225,7 +210,7 @@ def _lead(said: Utterance) -> str:
     return f"after {_quoted(lead)}" if stands and _adds(lead, said.text) else ""
 
 
-def _is_remark(said: Utterance) -> bool:
+def _is_remark(said: StatedInTurn) -> bool:
     """Whether what was said is of a reviewer's remark: of one that is quoted, or of a turn that is one and finds fault."""
     words = _words(said.text)
     return any(

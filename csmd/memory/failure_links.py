@@ -14,12 +14,11 @@ from csmd import wire
 from csmd.errors import BadInput
 from csmd.extraction import failure_reports, shell_commands, statement_context
 from csmd.extraction import statements as distill
-from csmd.extraction.failure_reports import MemoryStatement, Spoken
 from csmd.extraction.shell_commands import WRITERS, command_of, file_of
-from csmd.extraction.statement_context import Change, Claim, Edit, Prompt, Scene, Utterance
+from csmd.extraction.statement_context import Change, Claim, Edit, Scene
 from csmd.memory import confidence
 from csmd.memory.supersession import aged
-from csmd.model import Link
+from csmd.model import Link, StatedMemory, TranscriptTurn
 from csmd.store import belief_changes, core, cursors, failures, fulltext, memories, search, sessions, tombstones
 from csmd.store import failures as stored
 from csmd.store.core import Store
@@ -88,9 +87,9 @@ def _is_tampered(rows: Rows, path: str, key: bytes) -> bool:
 class _Observation(NamedTuple):
     """What one turn shows: a failure, or with its call and shell line that something went well."""
 
-    turn: stored.FailureRow
+    turn: TranscriptTurn
     failure: failure_reports.ObservedFailure | None
-    call: stored.FailureRow | None = None
+    call: TranscriptTurn | None = None
     line: str = ""
 
 
@@ -135,7 +134,7 @@ def _note(rows: Rows, session: Behind, seen: Sequence[_Observation]) -> int:
     return noted
 
 
-def _mended(rows: Rows, session: Behind, call: stored.FailureRow, turn: stored.FailureRow, line: str) -> None:
+def _mended(rows: Rows, session: Behind, call: TranscriptTurn, turn: TranscriptTurn, line: str) -> None:
     """Notes what mended the failures of the commands that now went well, where something was edited in between."""
     went_well = frozenset(shell_commands.commands(line))
     failed = [
@@ -164,14 +163,14 @@ def _mended(rows: Rows, session: Behind, call: stored.FailureRow, turn: stored.F
         )  # fmt: skip
 
 
-def _scope(around: Sequence[stored.FailureRow], failure: failures.Open) -> frozenset[str]:
+def _scope(around: Sequence[TranscriptTurn], failure: failures.Open) -> frozenset[str]:
     """What the command that failed had been told to look at."""
     tool = next((one.tool_id for one in around if one.seq == failure.turn_seq), "")
     line = next((command_of(one.text) for one in around if one.kind == "tool_call" and one.tool_id == tool), "")
     return shell_commands.scope(line, failure.command)
 
 
-def _edited_files(between: Sequence[stored.FailureRow], *, upto: int) -> list[str]:
+def _edited_files(between: Sequence[TranscriptTurn], *, upto: int) -> list[str]:
     """The names of the files that were edited up to an ordinal, in order."""
     found = [
         name.rpartition("/")[2]
@@ -184,7 +183,7 @@ def _edited_files(between: Sequence[stored.FailureRow], *, upto: int) -> list[st
     return list(dict.fromkeys(found))[:MOST_FILES]
 
 
-def _passages(between: Sequence[stored.FailureRow], *, again: int, well: int) -> list[tuple[str, str, bool]]:
+def _passages(between: Sequence[TranscriptTurn], *, again: int, well: int) -> list[tuple[str, str, bool]]:
     """What the assistant said from the failure on until somebody else spoke after the success; whether before `again`."""
     found: list[tuple[str, str, bool]] = []
     for turn in between:
@@ -237,20 +236,14 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
 
 
 def _look(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> SessionFindings:
-    turns = [
-        Spoken(turn.uuid, turn.kind, turn.text, turn.at, turn.ordinal)
-        for turn in stored.turns_past(rows, session_seq, after=0, upto=upto, spoken=True)
-    ]
-    said = [one for one in stored.stated_memories(rows, session_seq, ident) if one.ordinal <= upto]
-    told = [
-        MemoryStatement(one.memory_seq, one.text, one.category, one.authority, one.uuid, one.ordinal) for one in said
-    ]
+    turns = stored.turns_past(rows, session_seq, after=0, upto=upto, spoken=True)
+    stated = [one for one in stored.stated_memories(rows, session_seq, ident) if one.ordinal <= upto]
     return SessionFindings(
-        within=failure_reports.relate(turns, told, failures.of_session(rows, session_seq, failure_reports.Failed)),
-        across=_across(rows, session_seq, turns, told, key=key),
-        edited=_find_stale(rows, session_seq, turns, told, upto=upto),
+        within=failure_reports.relate(turns, stated, failures.of_session(rows, session_seq)),
+        across=_across(rows, session_seq, turns, stated, key=key),
+        edited=_find_stale(rows, session_seq, turns, stated, upto=upto),
         scenes=_scenes(rows, session_seq, ident, upto=upto, key=key),
-        ids={one.memory_seq: one.memory_id for one in said}, last=stored.last_memory(rows),
+        ids={one.memory_seq: one.memory_id for one in stated}, last=stored.last_memory(rows),
     )  # fmt: skip
 
 
@@ -281,7 +274,7 @@ def _refute(rows: Rows, found: failure_reports.Refutation, ids: Mapping[int, str
 
 
 def _across(
-    rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[MemoryStatement], *, key: bytes
+    rows: Rows, session_seq: int, turns: Sequence[TranscriptTurn], told: Sequence[StatedMemory], *, key: bytes
 ) -> list[failure_reports.Symptom]:
     """Joins what this session reports with causes that others found later, and its causes with earlier reports."""
     found: list[failure_reports.Symptom] = []
@@ -314,7 +307,7 @@ def _across(
                 and not stored.is_listed(rows, other.seq, session_seq)
                 and not _is_tampered(rows, stored.path_of_turn(rows, other.seq), key)
             ):
-                found.append(failure_reports.Symptom(cause.key, other.uuid, other.at, symptom, ""))
+                found.append(failure_reports.Symptom(cause.memory_seq, other.uuid, other.at, symptom, ""))
     return found
 
 
@@ -327,7 +320,7 @@ NONE = Scene("", "")
 
 
 def _find_stale(
-    rows: Rows, session_seq: int, turns: Sequence[Spoken], told: Sequence[MemoryStatement], *, upto: int
+    rows: Rows, session_seq: int, turns: Sequence[TranscriptTurn], told: Sequence[StatedMemory], *, upto: int
 ) -> dict[int, tuple[str, str]]:
     """By memory that `turns` of a session tell the edit that changed its code behind the last of those turns.
 
@@ -335,31 +328,32 @@ def _find_stale(
     """
     users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
     beside = stored.context_citations(rows, session_seq)
-    last: dict[int, MemoryStatement] = {}
+    last: dict[int, StatedMemory] = {}
     for one in sorted(told, key=lambda one: one.ordinal):
         by_assistant, turn = one.authority == "assistant", users.get(one.uuid, "")
-        if (one.key, one.uuid) not in beside and statement_context.is_claim(
+        if (one.memory_seq, one.uuid) not in beside and statement_context.is_claim(
             one.text, one.category, by_assistant=by_assistant, turn=turn
         ):
-            last[one.key] = one
+            last[one.memory_seq] = one
     if not last:
         return {}
     first = min(one.ordinal for one in last.values())
     edits = list(_edits(memories.file_changes_of(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
-    prompts = _prompts(rows, session_seq, upto=upto)
+    prompts = memories.prompts_of(rows, session_seq, upto=upto)
     changes, _ = _changes(rows, session_seq, upto=upto)
-    said = [Utterance(one.key, one.text, one.uuid, one.ordinal, one.authority == "user", "") for one in last.values()]
     asked = [_claim(one, users, [prompt.ordinal for prompt in prompts]) for one in last.values()]
-    found = {key: (one.uuid, one.at) for key, one in statement_context.find_rewrites(said, changes, prompts).items()}
+    found = {
+        key: (one.uuid, one.at) for key, one in statement_context.find_rewrites(last.values(), changes, prompts).items()
+    }
     return found | {key: (one.uuid, one.at) for key, one in statement_context.find_edits(asked, edits).items()}
 
 
-def _claim(one: MemoryStatement, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
+def _claim(one: StatedMemory, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
     """What a memory claims, with the remark around it; what is done before the next prompt answers that."""
     around = statement_context.remark(one.text, one.category, users.get(one.uuid, ""))
     after = bisect_right(prompts, one.ordinal)
     answered = prompts[after] if after < len(prompts) else sys.maxsize
-    return Claim(one.key, one.text, one.ordinal, around, answered if around else 0)
+    return Claim(one.memory_seq, one.text, one.ordinal, around, answered if around else 0)
 
 
 def _edits(calls: Iterable[memories.FileChange]) -> Iterator[Edit]:
@@ -388,13 +382,7 @@ def _scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) 
     if not stated and not known:
         return {}
     changes, is_whole = _changes(rows, session_seq, upto=upto)
-    said = [
-        Utterance(
-            one.memory_seq, one.text, one.uuid, one.ordinal, one.authority == "user", one.turn, one.gate == "correction"
-        )
-        for one in stated
-    ]
-    found = statement_context.scenes(said, changes, _prompts(rows, session_seq, upto=upto))
+    found = statement_context.scenes(stated, changes, memories.prompts_of(rows, session_seq, upto=upto))
     found = _allowed(rows, session_seq, found, key=key)
     return {
         seq: there
@@ -438,8 +426,3 @@ def _below(path: str, roots: Sequence[str]) -> str:
         return path
     found = [root.replace("\\", "/").rstrip("/") + "/" for root in roots if root.strip("/\\")]
     return next((flat.removeprefix(root) for root in found if flat.startswith(root)), "")
-
-
-def _prompts(rows: Rows, session_seq: int, *, upto: int) -> list[Prompt]:
-    """What an assistant answers to in a session, in order."""
-    return [Prompt(*one) for one in memories.prompts_of(rows, session_seq, upto=upto)]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
+from csmd.model import CommandFailure, StatedMemory, TranscriptTurn
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows, among
-
-T = TypeVar("T")
 
 
 class Open(NamedTuple):
@@ -202,16 +201,16 @@ def message(rows: Rows, seq: int) -> str:
     return str(rows.value("select message from errors where seq = :seq", seq=seq) or "")
 
 
-def of_session(rows: Rows, session_seq: int, as_: Callable[[str, str, str, str, str, int], T]) -> list[T]:
-    """(fingerprint, command, message, uuid, time, ordinal) of a session's failures, each made into a value, in order."""
-    found = rows.all(
+def of_session(rows: Rows, session_seq: int) -> list[CommandFailure]:
+    """The failed commands of a session, in order."""
+    return rows.read(
+        CommandFailure,
         "select e.fingerprint, e.command, e.message, t.uuid, x.at, st.ordinal from error_seen x "
         "join errors e on e.seq = x.error_seq join turns t on t.seq = x.turn_seq "
         "join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq "
         "where x.session_seq = :session and e.command <> '' order by st.ordinal, e.seq",
         session=session_seq,
     )
-    return [as_(*row) for row in found]
 
 
 GOTCHA_STAGE = "gotchas"
@@ -219,31 +218,6 @@ GOTCHA_STAGE = "gotchas"
 RELATED = "gotchas related"
 #: A tool's answer stands at most so many turns behind its call.
 CALL_BEFORE = 200
-
-
-class FailureRow(NamedTuple):
-    """A turn as this stage reads it."""
-
-    seq: int
-    uuid: str
-    kind: str
-    text: str
-    at: str
-    ordinal: int
-    tool_name: str
-    tool_id: str
-
-
-class StatedMemory(NamedTuple):
-    """A memory as a turn of a session states it."""
-
-    memory_seq: int
-    memory_id: str
-    text: str
-    category: str
-    authority: str
-    uuid: str
-    ordinal: int
 
 
 # --- what the stage goes through
@@ -261,10 +235,10 @@ def behind(rows: Rows, *, after: str) -> list[Behind]:
     )
 
 
-def turns_past(rows: Rows, session_seq: int, *, after: int, upto: int, spoken: bool = False) -> list[FailureRow]:
+def turns_past(rows: Rows, session_seq: int, *, after: int, upto: int, spoken: bool = False) -> list[TranscriptTurn]:
     """A session's turns past an ordinal up to another one, those that its transcript holds; `spoken`: no tool traffic."""
     return rows.read(
-        FailureRow,
+        TranscriptTurn,
         "select t.seq, t.uuid, t.kind, t.text, t.at, st.ordinal, t.tool_name, t.tool_id from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal > :after "
         "and st.ordinal <= :upto and t.source = 'transcript' "

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from csmd.errors import StoreError
-from csmd.model import Link, Memory, Provenance, Statement, StoredTurn
+from csmd.model import Link, Memory, Provenance, SessionPrompt, StatedInTurn, Statement, StoredTurn
 from csmd.store import vectors
 from csmd.store.sqlite import Rows, among, as_value, columns, written
 
@@ -275,18 +275,6 @@ def cite_context_turn(rows: Rows, turn: StoredTurn, beside: StoredTurn, *, text_
         add_provenance(rows, seq, source)
 
 
-class Stated(NamedTuple):
-    """A memory of a project as the first turn of its own session states it; `turn` is what that turn says."""
-
-    memory_seq: int
-    text: str
-    authority: str
-    uuid: str
-    ordinal: int
-    turn: str
-    gate: str
-
-
 class FileChange(NamedTuple):
     """A call that wrote to a file: `anew` wrote the whole of it, `given` is the beginning of its input."""
 
@@ -297,10 +285,10 @@ class FileChange(NamedTuple):
     given: str
 
 
-def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, upto: int) -> list[Stated]:
+def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, upto: int) -> list[StatedInTurn]:
     """The memories that a session was the first to state, each by the first turn that does, of all that was said and not counted."""
     found = rows.read(
-        Stated,
+        StatedInTurn,
         "select m.seq, m.text, m.authority, p.uuid, st.ordinal, t.text, m.gate from memories m "
         "join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id "
         "join turns t on t.uuid = p.uuid "
@@ -333,9 +321,10 @@ def file_changes_of(
     return found[::-1]
 
 
-def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[str, int, str]]:
-    """(uuid, ordinal, text) of all that an assistant answers to, in order; "" for the text of what no user typed."""
-    return rows.all(
+def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[SessionPrompt]:
+    """All that an assistant answers to in a session, in order."""
+    return rows.read(
+        SessionPrompt,
         "select t.uuid, st.ordinal, case when t.kind = 'user' then t.text else '' end from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal <= :upto "
         "and t.kind in ('user', 'relayed', 'command', 'notification') and t.source = 'transcript' order by st.ordinal",

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.extraction import failure_reports, shell_commands
-from csmd.extraction.failure_reports import Failed, MemoryStatement, ObservedFailure, Spoken
+from csmd.extraction.failure_reports import ObservedFailure
+from csmd.model import CommandFailure, StatedMemory, TranscriptTurn
 
 GO_LINT = """Exit code 1
 [fmt] $ gofmt -w .
@@ -237,14 +238,16 @@ AT = "2026-03-01T10:00:00.000Z"
 CAUSE = "The cause was that `load_settings` returned a fresh object instead of reading the file first."
 
 
-def turns(*said: tuple[str, str]) -> list[Spoken]:
-    return [Spoken(f"u{place}", kind, text, AT, place) for place, (kind, text) in enumerate(said, 1)]
+def turns(*said: tuple[str, str]) -> list[TranscriptTurn]:
+    return [
+        TranscriptTurn(place, f"u{place}", kind, text, AT, place, "", "") for place, (kind, text) in enumerate(said, 1)
+    ]
 
 
 def told(
     text: str, place: int, *, key: int = 0, category: str = "gotcha", authority: str = "assistant"
-) -> MemoryStatement:
-    return MemoryStatement(key or place, text, category, authority, f"u{place}", place)
+) -> StatedMemory:
+    return StatedMemory(key or place, f"m{key or place}", text, category, authority, f"u{place}", place)
 
 
 def symptoms(found: failure_reports.Relations) -> list[tuple[int, str]]:
@@ -289,9 +292,9 @@ def test_an_older_report_belongs_to_a_cause_only_when_both_name_the_same() -> No
 
 def test_a_failure_belongs_to_the_cause_that_names_it() -> None:
     failed = [
-        Failed("f1", "go test", "undefined: load_settings", "r1", AT, 1),
-        Failed("f2", "go vet", "unrelated words here", "r2", AT, 1),
-        Failed("f1", "go test", "undefined: load_settings", "r3", AT, 5),
+        CommandFailure("f1", "go test", "undefined: load_settings", "r1", AT, 1),
+        CommandFailure("f2", "go vet", "unrelated words here", "r2", AT, 1),
+        CommandFailure("f1", "go test", "undefined: load_settings", "r3", AT, 5),
     ]
     found = failure_reports.relate(
         turns(("user", "go on"), ("assistant", "."), ("assistant", CAUSE)), [told(CAUSE, 3)], failed
@@ -334,7 +337,7 @@ def test_what_a_user_states_is_not_refuted_and_what_comes_much_later_refutes_not
 
 
 def test_the_same_error_after_its_cause_was_named_speaks_against_the_cause() -> None:
-    failed = [Failed("f1", "go test", "undefined: load_settings", f"r{place}", AT, place) for place in (1, 4)]
+    failed = [CommandFailure("f1", "go test", "undefined: load_settings", f"r{place}", AT, place) for place in (1, 4)]
     found = failure_reports.relate(
         turns(("user", "x"), ("assistant", "."), ("assistant", CAUSE)), [told(CAUSE, 3)], failed
     )

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.extraction import statement_context
-from csmd.extraction.statement_context import Change, Claim, Edit, Prompt, Scene, Utterance
+from csmd.extraction.statement_context import Change, Claim, Edit, Scene
+from csmd.model import SessionPrompt, StatedInTurn, StatedMemory
 
 ANSWER = "the catch: only what stands on the default branch is shown"
 ASKED = "How can I try the order form before it is merged?"
@@ -18,6 +19,14 @@ PASTED = "we could resume anyway or cancel"
 
 def change(ordinal: int, path: str = "/home/me/shop/cli/resume.go") -> Change:
     return Change(uuid=f"e{ordinal}", ordinal=ordinal, path=path)
+
+
+def stated(
+    said: str, at: int, *, key: int = 1, by_user: bool = False, turn: str = "", corrects: bool = False
+) -> StatedInTurn:
+    """A statement at an ordinal, by default the whole turn of an assistant."""
+    gate = "correction" if corrects else "epistemic"
+    return StatedInTurn(key, said, "user" if by_user else "assistant", "said", at, turn or said, gate)
 
 
 def check(
@@ -32,9 +41,9 @@ def check(
 ) -> None:
     """The scene of what was said at an ordinal as "phrase, turn", "" for none."""
     found = statement_context.scenes(
-        [Utterance(1, said, "said", at, by_user=by_user, turn=turn or said, corrects=corrects)],
+        [stated(said, at, by_user=by_user, turn=turn, corrects=corrects)],
         changes,
-        [Prompt(f"p{ordinal}", ordinal, text) for ordinal, text in prompts],
+        [SessionPrompt(f"p{ordinal}", ordinal, text) for ordinal, text in prompts],
     )
     assert ", ".join(found.get(1, ())) == wanted
 
@@ -179,10 +188,12 @@ def test_where_something_was_done_the_file_is_told_and_a_question_only_for_an_an
     ],
 )
 def test_what_an_assistant_says_of_its_work_ends_where_the_file_is_written_anew(behind: Change, wanted: str) -> None:
-    typed = [Prompt("p3", 3, "do it"), Prompt("p7", 7, "and now otherwise")]
+    typed = [SessionPrompt("p3", 3, "do it"), SessionPrompt("p7", 7, "and now otherwise")]
     work = sorted([change(4), behind], key=lambda one: one.ordinal)
     for by_user in (False, True):
-        found = statement_context.find_rewrites([Utterance(1, ANSWER, "said", 6, by_user, ANSWER)], work, typed)
+        found = statement_context.find_rewrites(
+            [StatedMemory(1, "m1", ANSWER, "fact", "user" if by_user else "assistant", "said", 6)], work, typed
+        )
         assert [one.uuid for one in found.values()] == ([wanted] if wanted and not by_user else [])
 
 
@@ -200,8 +211,8 @@ def test_a_scene_is_always_shown_by_a_turn_of_the_session(
 ) -> None:
     work = [Change(f"e{ordinal}.{number}", ordinal, path) for number, (ordinal, path) in enumerate(sorted(changes))]
     taken = {one.ordinal for one in work} | (set() if by_user else {at})  # an ordinal is of one turn
-    typed = [Prompt(f"p{at_}", at_, said) for at_, said in sorted(dict(prompts).items()) if at_ not in taken]
-    found = statement_context.scenes([Utterance(1, ANSWER, "said", at, by_user, ANSWER)], work, typed)
+    typed = [SessionPrompt(f"p{at_}", at_, said) for at_, said in sorted(dict(prompts).items()) if at_ not in taken]
+    found = statement_context.scenes([stated(ANSWER, at, by_user=by_user)], work, typed)
     if not found:
         return
     there = found[1]
@@ -218,12 +229,12 @@ def test_a_scene_is_always_shown_by_a_turn_of_the_session(
 
 def test_of_many_statements_each_exchange_is_counted_once() -> None:
     work = [Change(f"e{number}", number, f"src/{number % 7}.go") for number in range(2_000)]
-    said = [Utterance(number, ANSWER, "said", number, False, ANSWER) for number in range(2_000)]
+    said = [stated(ANSWER, number, key=number) for number in range(2_000)]
     begun = time.process_time()
-    statement_context.scenes(said[:20], work, [Prompt("p", 0, "go on")])
+    statement_context.scenes(said[:20], work, [SessionPrompt("p", 0, "go on")])
     few = time.process_time() - begun
     begun = time.process_time()
-    statement_context.scenes(said, work, [Prompt("p", 0, "go on")])
+    statement_context.scenes(said, work, [SessionPrompt("p", 0, "go on")])
     assert time.process_time() - begun < 40 * max(few, 0.002)
 
 

@@ -146,7 +146,7 @@ def _gotchas(rows: Rows, given: Given) -> None:
     failures.add_fix(rows, error=1, turn=2, session=1, uuid="l2", at=given.now, files=["a.go"], text="t")
     failures.failures_in(rows, 1)
     failures.fixed_until(rows, 1, 1)
-    failures.of_session(rows, 1, lambda *row: row)
+    failures.of_session(rows, 1)
     failures.message(rows, 1)
     failures.same_message(rows, "m", other_than="g", projects=[1])
     failures.add_symptom(rows, 1, uuid="l1", at=given.now, text="tabs are red", fingerprint="f")
