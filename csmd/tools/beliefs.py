@@ -55,9 +55,9 @@ def _generate(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool =
         ctx.store.write(lambda writing: upkeep.enqueue(writing, made, now=ctx.now()))
     return {
         "dry_run": dry_run,
-        "by_kind": dict(sorted(Counter(one.kind for one in made.put).items())),
-        "candidates": [as_json(one, "kind status reason text memory_ids") for one in made.put[:MOST]],
-        "settled": [one.id for one in made.settle],
+        "by_kind": dict(sorted(Counter(candidate.kind for candidate in made.put).items())),
+        "candidates": [as_json(candidate, "kind status reason text memory_ids") for candidate in made.put[:MOST]],
+        "settled": [candidate.id for candidate in made.settle],
         "counts": candidates.counts(rows),
     }
 
@@ -78,7 +78,7 @@ def _carry_out(
     by, key = "user" if by_person else "assistant", ctx.store.hash_key
     done, left = ctx.store.write(lambda rows: upkeep.apply(rows, plan, by=by, now=ctx.now(), key=key, as_said=as_said))
     ctx.poke()
-    return {"dry_run": False, "actions": [_action(one) for one in done], "left": [_action(one) for one in left]}
+    return {"dry_run": False, "actions": list(map(_action, done)), "left": list(map(_action, left))}
 
 
 @UPKEEP.add("csm_memory_merge", mutates=True)
@@ -117,10 +117,10 @@ def _unmerge(ctx: ToolContext, rows: Rows, typed: str, asking: str, *, dry_run: 
 
 
 @UPKEEP.add("csm_memory_archive_candidate_report")
-def _archive_report(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> Json:
+def _archive_report(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """Which memories have faded so far that they could be archived."""
     root_of = roots(rows)
-    stale = upkeep.look(rows, places(rows, project, asking), kinds=STALE)
+    stale = upkeep.look(rows, seen, kinds=STALE)
     return {"stale": [_finding(finding, root_of) for finding in stale], "by_tier": _by_tier(rows)}
 
 
@@ -132,11 +132,9 @@ def _by_tier(rows: Rows) -> dict[str, int]:
 
 
 @UPKEEP.add("csm_memory_archive", mutates=True)
-def _archive(
-    ctx: ToolContext, rows: Rows, project: str = "", asking: str = "", dry_run: bool = True, by_person: bool = False
-) -> Json:
+def _archive(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True, by_person: bool = False) -> Json:
     """Leave faded memories to explicit search."""
-    plan = upkeep.look(rows, places(rows, project, asking), kinds=STALE)
+    plan = upkeep.look(rows, seen, kinds=STALE)
     return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
 
 
@@ -152,17 +150,17 @@ def _knowledge(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 1
     """What is held of a project or a user, by subject."""
     root_of, limit = roots(rows), max(limit, 1)
     found = upkeep.beliefs(memories.listing(rows, projects=seen))
-    by_kind = {kind: [one for one in found if one.kind == kind] for kind in upkeep.BELIEF_KINDS}
+    by_kind = {kind: [belief for belief in found if belief.kind == kind] for kind in upkeep.BELIEF_KINDS}
     return {
         "more": {kind: len(held) - limit for kind, held in by_kind.items() if len(held) > limit},
         "beliefs": [
             {
-                "kind": one.kind, "subject": one.subject,
-                **as_json(one.memory, MEMORY, project=root_of.get(one.memory.project_seq, ""), told=one.turns),
-                "sessions": one.sessions, "also": [memory.id for memory in one.also],
+                "kind": belief.kind, "subject": belief.subject,
+                **as_json(belief.memory, MEMORY, project=root_of.get(belief.memory.project_seq, ""), told=belief.turns),
+                "sessions": belief.sessions, "also": [memory.id for memory in belief.also],
             }
             for held in by_kind.values()
-            for one in held[:limit]
+            for belief in held[:limit]
         ],
     }  # fmt: skip
 
@@ -174,9 +172,9 @@ def _governance(ctx: ToolContext, rows: Rows) -> Json:
     return {
         "holds": not broken,
         "rules": [
-            {"name": one.name, "rule": one.rule, "holds": one.name not in broken, "broken_by": broken.get(one.name, []),
-             "try": one.remedy if one.name in broken else ""}
-            for one in integrity.INVARIANTS
+            {"name": rule.name, "rule": rule.rule, "holds": rule.name not in broken, "broken_by": broken.get(rule.name, []),
+             "try": rule.remedy if rule.name in broken else ""}
+            for rule in integrity.INVARIANTS
         ],
         "candidates": candidates.counts(rows),
         "by_tier": _by_tier(rows),
@@ -199,7 +197,7 @@ def _packets(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 50)
     root_of = roots(rows)
     found = candidates.latest_packets(rows, projects=seen, limit=between(limit, MOST_HABITS))
     names = "at kind subject outcome session_id project uuid state"
-    return {"packets": [as_json(one, names, project=root_of.get(one.project_seq, "")) for one in found]}
+    return {"packets": [as_json(packet, names, project=root_of.get(packet.project_seq, "")) for packet in found]}
 
 
 def _candidate(candidate: Candidate, root_of: dict[int, str]) -> Json:
@@ -213,7 +211,7 @@ def _report(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 200)
     waiting = candidates.waiting(rows, projects=seen, limit=between(limit, MOST_HABITS))
     plan = {action.candidate.id: action for action in habits.look(rows, projects=seen, profile=habits.DEFAULT)}
     listed = [
-        {**_candidate(one, root_of), "why": list(plan[one.id].reasons) if one.id in plan else []} for one in waiting
+        {**_candidate(row, root_of), "why": list(plan[row.id].reasons) if row.id in plan else []} for row in waiting
     ]
     return {"counts": candidates.counts(rows, projects=seen), "candidates": listed}
 
@@ -315,7 +313,7 @@ def _is_over(rows: Rows, found: Candidate) -> bool:
     if found.source != supersession.SOURCE:
         return False
     known = (memories.by_id(rows, ident) for ident in found.memory_ids)
-    return any(one is None or bool(one.superseded_by) for one in known)
+    return any(memory is None or bool(memory.superseded_by) for memory in known)
 
 
 def _review_candidate(rows: Rows, found: Candidate, asking: str) -> Json:
@@ -353,13 +351,10 @@ def _near(rows: Rows, memory: Memory, asking: str) -> list[Json]:
     hits = fulltext.text_hits(rows, "memory", terms, projects=[memory.project_seq], limit=NEAR_IN_REVIEW + 1)
     found = memories.by_seqs(rows, [int(seq) for seq, _ in hits])
     near = [found[int(seq)] for seq, _ in hits if int(seq) in found]
-    return [
-        brief_memory(one)
-        for one in near
-        if one.id != memory.id
-        and not one.superseded_by
-        and visibility.is_visible(rows, one.project_seq, asking=asking)
-    ][:NEAR_IN_REVIEW]  # fmt: skip
+    near = [other for other in near if other.id != memory.id and not other.superseded_by]
+    return [brief_memory(other) for other in near if visibility.is_visible(rows, other.project_seq, asking=asking)][
+        :NEAR_IN_REVIEW
+    ]
 
 
 @REVIEW.add("csm_review_answer", mutates=True)
@@ -368,7 +363,7 @@ def _answer(
     by_person: bool = False,
 ) -> Json:  # fmt: skip
     """Answer one thing that waits for a person, or about any memory."""
-    known = next((one for one in review_answers.DOES["memory"] if one == verb), None)
+    known = next((answer for answer in review_answers.DOES["memory"] if answer == verb), None)
     if known is None:
         raise BadInput(f"an answer is {', '.join(review_answers.DOES['memory'])}, not {verb!r}")
     need_person(by_person, "answer what waits for one")

@@ -75,22 +75,22 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
 
     facts = yield from count_facts(read)
     plan = yield from steps.plan_everywhere(read, now=now, facts=facts, near=near)
-    actions = [one for one in plan.actions if seen is None or one.project_seq in seen]
+    actions = [action for action in plan.actions if seen is None or action.project_seq in seen]
     yield
     files = yield from page_files.preview_changes(
-        rows, ctx.config.paths.memory, facts=[one for here in facts.values() for one in here], key=ctx.store.hash_key,
-        after={one.id: one for action in plan.actions for one in action.after},
+        rows, ctx.config.paths.memory, facts=[fact for here in facts.values() for fact in here], key=ctx.store.hash_key,
+        after={memory.id: memory for action in plan.actions for memory in action.after},
     )  # fmt: skip
     return {
         "verdict": ctx.dreams.state(rows)["verdict"],
-        "did": dict(sorted(Counter(one.kind for one in actions).items())),
-        "actions": [_action(one, root_of) for one in actions],
-        "projects": [_tally(one, root_of) for one in plan.tallies if seen is None or one.project_seq in seen],
+        "did": dict(sorted(Counter(action.kind for action in actions).items())),
+        "actions": [_action(action, root_of) for action in actions],
+        "projects": [_tally(tally, root_of) for tally in plan.tallies if seen is None or tally.project_seq in seen],
         # The name of a page tells of its project; those two are everybody's and have none.
         "files": [
-            asdict(one)
-            for one, on in files
-            if seen is None or one.path in (page_lines.USER, INDEX) or not on.isdisjoint(seen)
+            asdict(file)
+            for file, on in files
+            if seen is None or file.path in (page_lines.USER, INDEX) or not on.isdisjoint(seen)
         ],
         "hidden": 0 if project else len(plan.actions) - len(actions),
         "uncompared": uncompared,
@@ -145,9 +145,9 @@ def _diff(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: b
     """What a dream changed, before and after."""
     dream, seen = _find(rows, id_), places(rows, "", asking)
     did: list[Json] = []
-    for one in undo.diff(rows, dream.id, among=seen):
-        if seen is None or by_person or not one["files"]:
-            did.append(one)
+    for change in undo.diff(rows, dream.id, among=seen):
+        if seen is None or by_person or not change["files"]:
+            did.append(change)
         yield
     total = sum(dreams.change_counts(rows, dream.seq).values())
     return {"dream": dream_json(rows, dream), "did": did, "hidden": total - len(did)}
@@ -159,7 +159,7 @@ def _undo(ctx: ToolContext, rows: Rows, id_: str, dry_run: bool = True) -> Json:
     dream = _find(rows, id_)
     wanted = undo.plan_undo(rows, dream.id)
     if dry_run:
-        return {"dry_run": True, "dreams": [dream_json(rows, one) for one in wanted]}
+        return {"dry_run": True, "dreams": [dream_json(rows, dream) for dream in wanted]}
     return {"dry_run": False, "job": ctx.submit("undo", order={"dream": dream.id})}
 
 
@@ -184,15 +184,15 @@ def _reselect(
             for memory, said in found.kept
             if memory.text != said.statement.text and shown(memory.project_seq)
         ],
-        "leaving": [as_json(one, "id text") for one in found.archived if shown(one.project_seq)],
-        "coming": [{"uuid": one.uuid, "text": one.statement.text} for one in found.made if shown(one.project_seq)],
+        "leaving": [as_json(memory, "id text") for memory in found.archived if shown(memory.project_seq)],
+        "coming": [{"uuid": chosen.uuid, "text": chosen.statement.text} for chosen in found.made if shown(chosen.project_seq)],
     }  # fmt: skip
 
 
 @TOOLS.add("csm_dream_history")
 def _history(ctx: ToolContext, rows: Rows, limit: int = 20) -> Json:
     """List the dreams, the latest first."""
-    return {"dreams": [dream_json(rows, one) for one in dreams.history(rows, limit=between(limit, MOST))]}
+    return {"dreams": [dream_json(rows, dream) for dream in dreams.history(rows, limit=between(limit, MOST))]}
 
 
 def _find(rows: Rows, typed: str) -> Dream:

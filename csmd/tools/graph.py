@@ -62,7 +62,7 @@ def _weigh_tag(
                 hint="only a person at a terminal can change that",
             )
         tagged = topics.of_memories(writing, [memory.seq]).get(memory.seq, [])
-        return as_json(memory, "id text topic topics superseded_by", topic=name, topics=[asdict(one) for one in tagged])
+        return as_json(memory, "id text topic topics superseded_by", topic=name, topics=[asdict(tag) for tag in tagged])
 
     return ctx.store.write(write)
 
@@ -155,7 +155,7 @@ def _by_type(ctx: ToolContext, rows: Rows, type_: str, seen: Places = None, limi
     """List the memories of a type."""
     if type_ not in get_args(MemoryType):
         raise BadInput(f"{type_!r} is no type of memory", hint=f"one of {', '.join(get_args(MemoryType))}")
-    found = [one for one in memories.listing(rows, projects=seen) if one.type == type_]
+    found = [memory for memory in memories.listing(rows, projects=seen) if memory.type == type_]
     shown = memories_json(rows, _surest_first(found[: between(limit, MOST)]))
     return {"type": type_, "memories": shown, "of": len(found)}
 

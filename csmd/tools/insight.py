@@ -66,12 +66,14 @@ def _self(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     capability = "name confidence well decided sessions since last_at evidence"
     return {
         "note": PREVIEW,
-        "sessions": len({one.session_id for one in counted}),
-        "capabilities": [as_json(one, capability) for one in self_model.capabilities(counted)],
+        "sessions": len({ending.session_id for ending in counted}),
+        "capabilities": [as_json(ending, capability) for ending in self_model.capabilities(counted)],
         "drift": [
-            as_json(one, "id text reason since=created_at", evidence=[evidence.uuid for evidence in one.evidence])
-            for one in candidates.waiting(rows, projects=seen)
-            if one.kind == "drift_warning"
+            as_json(
+                warning, "id text reason since=created_at", evidence=[evidence.uuid for evidence in warning.evidence]
+            )
+            for warning in candidates.waiting(rows, projects=seen)
+            if warning.kind == "drift_warning"
         ],
         "continuity": [
             dict(zip(("what", "name", "since", "until", "sessions"), row, strict=True)) | {"type": "self_continuity"}
@@ -104,7 +106,7 @@ def _debug(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json
     return {
         **_living_state(ctx, lines),
         "trimmed": [part for part, _ in sorted(living_state.PARTS.items(), key=lambda row: row[1].weight)],
-        "lines": [as_json(one, "part id text tail told why", told=one.why == "told") for one in lines],
+        "lines": [as_json(line, "part id text tail told why", told=line.why == "told") for line in lines],
     }
 
 
@@ -112,7 +114,7 @@ def _debug(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json
 def _errors(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, limit: int = 20) -> Json:
     """List what failed, how often, and what mended it."""
     if not id_:
-        return {"errors": [_error(rows, one) for one in failures.listing(rows, seen, limit=between(limit, MOST))]}
+        return {"errors": [_error(rows, error) for error in failures.listing(rows, seen, limit=between(limit, MOST))]}
     named = failures.by_id(rows, id_, seen)
     if named is None:
         raise BadInput(f"there is no error {id_!r}", hint="`csmd errors` lists them with their ids")

@@ -115,15 +115,15 @@ def _save(
 def _related_json(rows: Rows, made: Memory) -> list[Json]:
     """What a new memory has replaced, may replace, or stands beside; with what is left where only a part was replaced."""
     found = supersession.find_related(rows, made)
-    near = [("replaced", one) for one in found.replaced]
-    near += [("doubtful", one) for one in found.doubtful[:DOUBTFUL]]
-    near += [("related", one) for one in found.related[: max(0, RELATED - len(near))]]
+    near = [("replaced", memory) for memory in found.replaced]
+    near += [("doubtful", memory) for memory in found.doubtful[:DOUBTFUL]]
+    near += [("related", memory) for memory in found.related[: max(0, RELATED - len(near))]]
     return [
         as_json(
-            one, "id text is superseded rest", **{"is": word}, superseded=bool(one.superseded_by),
-            rest=_rest(rows, one.id) if word == "replaced" else None,
+            other, "id text is superseded rest", **{"is": word}, superseded=bool(other.superseded_by),
+            rest=_rest(rows, other.id) if word == "replaced" else None,
         )
-        for word, one in near
+        for word, other in near
     ]  # fmt: skip
 
 
@@ -274,20 +274,20 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
         **memories_json(rows, [memory])[0],
         "version": memory.version,
         "sources": sources(rows, memory, asking),
-        "topics": [asdict(one) for one in topics.of_memories(rows, [memory.seq]).get(memory.seq, [])],
+        "topics": [asdict(topic) for topic in topics.of_memories(rows, [memory.seq]).get(memory.seq, [])],
         "beside": _about_the_same(rows, memory, asking),
         "links": [found for link in memories.links_of(rows, memory.id) if (found := _link(rows, link, memory, asking))],
         "sure": {
-            "today": round(sum(one.effect for one in factors), 4),
+            "today": round(sum(factor.effect for factor in factors), 4),
             "factors": [{**asdict(factor), "effect": round(factor.effect, 4)} for factor in factors],
         },
         "cools": {"today": today, **{name: None if day >= NEVER else day for name, day in days.items()}},
         "told": {
             "times": times,
             "last": [
-                as_json(one, "receipt=id session_id event at")
-                for one in told
-                if is_visible(rows, one.project_seq, asking=asking)
+                as_json(receipt, "receipt=id session_id event at")
+                for receipt in told
+                if is_visible(rows, receipt.project_seq, asking=asking)
             ],
         },
         "superseded": _superseded(rows, memory, asking),

@@ -217,11 +217,11 @@ def _tail(ctx: ToolContext, rows: Rows, cursor: str = "", last: int = 10, seen: 
                 ends[kind], more = news[-1].seq, True
             found += news
     written = ",".join(str(ends[kind]) for kind in activity.KINDS)
-    return {"cursor": written, "more": more, "items": [_happening(one) for one in sorted(found, key=_order)]}
+    return {"cursor": written, "more": more, "items": list(map(_happening, sorted(found, key=_order)))}
 
 
-def _order(one: FeedRow) -> tuple[str, int, int]:
-    return one.at, activity.KINDS.index(one.kind), one.seq
+def _order(happening: FeedRow) -> tuple[str, int, int]:
+    return happening.at, activity.KINDS.index(happening.kind), happening.seq
 
 
 def _read_cursor(cursor: str) -> dict[str, int]:
@@ -231,11 +231,11 @@ def _read_cursor(cursor: str) -> dict[str, int]:
     return dict(zip(activity.KINDS, map(int, numbers), strict=True))
 
 
-def _happening(one: FeedRow) -> Json:
-    tokens, memories = one.amounts
-    more: dict[str, Any] = {"tokens": tokens, "memories": memories} if one.kind == "injection" else {}
-    name, text = PurePath(one.project).name, display.cut(one.text, TEXT_CHARACTERS)
-    return as_json(one, "kind at project name session what=word text", name=name, text=text, **more)
+def _happening(happening: FeedRow) -> Json:
+    tokens, memories = happening.amounts
+    more: dict[str, Any] = {"tokens": tokens, "memories": memories} if happening.kind == "injection" else {}
+    name, text = PurePath(happening.project).name, display.cut(happening.text, TEXT_CHARACTERS)
+    return as_json(happening, "kind at project name session what=word text", name=name, text=text, **more)
 
 
 @STATE.add("csm_session_line", lane="status")

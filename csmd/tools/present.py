@@ -50,7 +50,7 @@ def as_json(value: Any, names: str, **more: Any) -> Json:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
@@ -192,14 +192,14 @@ def find_candidate(rows: Rows, ident: str, asking: str) -> Candidate:
 def candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Json:
     """A candidate with its evidence and the memories it is about, the one that would stay first."""
     found = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
-    about = [one for one in found if one is not None and is_visible(rows, one.project_seq, asking=asking)]
+    about = [memory for memory in found if memory is not None and is_visible(rows, memory.project_seq, asking=asking)]
     if review_answers.ABOUT[candidate.kind] == "pair":
         about.sort(key=review_answers.strength, reverse=True)
-    turns = _turns(rows, [one.uuid for one in candidate.evidence], asking)
-    evidence = [{**asdict(one), **_passage(turns.get(one.uuid), candidate.text)} for one in candidate.evidence]
+    turns = _turns(rows, [piece.uuid for piece in candidate.evidence], asking)
+    evidence = [{**asdict(piece), **_passage(turns.get(piece.uuid), candidate.text)} for piece in candidate.evidence]
     return as_json(
         candidate, CANDIDATE, project=roots(rows).get(candidate.project_seq, ""),
-        memories=[brief_memory(one) for one in about], evidence=evidence,
+        memories=[brief_memory(memory) for memory in about], evidence=evidence,
     )  # fmt: skip
 
 

@@ -178,9 +178,9 @@ def _workspace(
                     f"{root} is in the workspace {other}",
                     hint=f"take it out first: csmd project workspace {other} '{root}' --remove",
                 )
-            for one in (project, *workspaces.open_below(writing, root)):
-                brought += workspaces.join(writing, workspace, one)
-                roots.append(workspaces.root_of(writing, one))
+            for member in (project, *workspaces.open_below(writing, root)):
+                brought += workspaces.join(writing, workspace, member)
+                roots.append(workspaces.root_of(writing, member))
         return {"workspace": name, "projects": list(dict.fromkeys(roots)), "memories": brought, "removed": False}
 
     return ctx.store.write(write)

@@ -103,7 +103,10 @@ def _receipts(ctx: ToolContext, rows: Rows, session: str = "", seen: Places = No
     found = receipts.listing(rows, projects=seen, session_id=ident, limit=most) if ident is not None else []
     week = receipts.usage_since(rows, ctx.before(WEEK_S), projects=seen)
     return {
-        "receipts": [as_json(one.receipt, RECEIPT, items=one.items, judged=one.judged, used=one.used) for one in found],
+        "receipts": [
+            as_json(listed.receipt, RECEIPT, items=listed.items, judged=listed.judged, used=listed.used)
+            for listed in found
+        ],
         "week": asdict(week),
     }
 
@@ -128,8 +131,8 @@ def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
         raise BadInput(f"{ident!r} is a {found['state']}", hint=f"`csmd {found['state']} list` shows them")
     if found["state"] not in UNSEEN:
         return {"id": ident, "items": [{"id": ident, **found}]}
-    told = _only(receipts.by_prefix(rows, ident), ident, lambda one: one.id) if ident else []
-    told = [one for one in told if seen is None or one.project_seq in seen]
+    told = _only(receipts.by_prefix(rows, ident), ident, lambda receipt: receipt.id) if ident else []
+    told = [receipt for receipt in told if seen is None or receipt.project_seq in seen]
     if not told:
         raise BadInput(
             f"nothing is kept as {ident!r}", hint="give the id of a memory, a turn or a receipt (`csmd receipts`)"
@@ -142,7 +145,7 @@ def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
 
 
 def _only(found: list[T], typed: str, ident: Callable[[T], str]) -> list[T]:
-    exact = [one for one in found if ident(one) == typed]
+    exact = [row for row in found if ident(row) == typed]
     if len(found) > 1 and not exact:
         raise BadInput(f"{typed!r} begins several: {', '.join(map(ident, found))}", hint="type some more of it")
     return exact or found
@@ -225,13 +228,13 @@ def _show(
     """Show what a session was told, and why."""
     seen = visibility.find_visible_places(rows, asking=asking)
     if id_:
-        found = _only(receipts.by_prefix(rows, id_), id_, lambda one: one.id)
+        found = _only(receipts.by_prefix(rows, id_), id_, lambda receipt: receipt.id)
     else:
         ident = _session(rows, session)
         if ident == "":
             ident = receipts.last_session(rows, among)
         found = receipts.of_session(rows, ident, limit=between(limit, RECEIPTS_AT_ONCE)) if ident else []
-    found = [one for one in found if seen is None or one.project_seq in seen]
+    found = [receipt for receipt in found if seen is None or receipt.project_seq in seen]
     if not found and (id_ or session):
         raise BadInput(
             f"nothing was injected as {id_!r}" if id_ else f"{session!r} was told nothing",
@@ -240,7 +243,7 @@ def _show(
     return {
         "session_id": found[0].session_id if found else "",
         "floor": ctx.config.settings.recall_floor,
-        "injections": [_receipt(rows, one, seen, marks=_marks(rows, one) if id_ else {}) for one in found],
+        "injections": [_receipt(rows, receipt, seen, marks=_marks(rows, receipt) if id_ else {}) for receipt in found],
     }
 
 
@@ -253,19 +256,24 @@ def _log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
     since = _since(ctx, days)
     found = [*_late(ctx.unwritten()[0], since), *activity.compositions_since(rows, since)]
     events = {
-        event: _composed([one for one in found if one.event == event]) for event in sorted({one.event for one in found})
+        event: _composed([composition for composition in found if composition.event == event])
+        for event in sorted({composition.event for composition in found})
     }
-    return {"since": since, "events": events, "log": [asdict(one) for one in found[: between(limit, MOST_NOTED)]]}
+    return {
+        "since": since,
+        "events": events,
+        "log": [asdict(composition) for composition in found[: between(limit, MOST_NOTED)]],
+    }
 
 
 def _composed(found: Sequence[Composition]) -> Json:
     return {
         "composed": len(found),
-        "silent": sum(1 for one in found if not one.chosen),
-        "degraded": sum(1 for one in found if one.degraded),
-        "cut": sum(1 for one in found if one.cut),
-        "tokens": sum(one.tokens for one in found),
-        **_times([one.ms for one in found]),
+        "silent": sum(1 for composition in found if not composition.chosen),
+        "degraded": sum(1 for composition in found if composition.degraded),
+        "cut": sum(1 for composition in found if composition.cut),
+        "tokens": sum(composition.tokens for composition in found),
+        **_times([composition.ms for composition in found]),
     }
 
 
@@ -275,20 +283,21 @@ def _report(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
     since = _since(ctx, days)
     found = [*_late(ctx.unwritten()[1], since), *activity.lookups_since(rows, since)]
     kinds = {
-        kind: _recalled([one for one in found if one.kind == kind]) for kind in sorted({one.kind for one in found})
+        kind: _recalled([lookup for lookup in found if lookup.kind == kind])
+        for kind in sorted({lookup.kind for lookup in found})
     }
     return {"since": since, "kinds": kinds}
 
 
 def _recalled(found: Sequence[Lookup]) -> Json:
-    different = len(Counter(one.query_hash for one in found))
+    different = len(Counter(lookup.query_hash for lookup in found))
     return {
         "asked": len(found),
-        "empty": sum(1 for one in found if not one.results),
+        "empty": sum(1 for lookup in found if not lookup.results),
         "different": different,
         "asked_again": len(found) - different,
-        "results": sum(one.results for one in found),
-        **_times([one.ms for one in found]),
+        "results": sum(lookup.results for lookup in found),
+        **_times([lookup.ms for lookup in found]),
     }
 
 
@@ -298,7 +307,7 @@ def _times(took: Sequence[int]) -> dict[str, int]:
 
 
 def _late(waiting: Sequence[Any], since: str) -> list[Any]:
-    return [one for one in waiting if one.at >= since]
+    return [entry for entry in waiting if entry.at >= since]
 
 
 def _since(ctx: ToolContext, days: int) -> str:
@@ -331,11 +340,11 @@ def _build(ctx: ToolContext, rows: Rows, project: str, asking: str = "", mode: s
     loaded = instruction_files.loaded(place)
     problems: list[str] = []
     if mode == "host":
-        files: list[tuple[str, str, str]] = [(one.kind, one.path, one.content) for one in loaded]
+        files: list[tuple[str, str, str]] = [(file.kind, file.path, file.content) for file in loaded]
         body = instruction_files.build(loaded)
     else:
         files, problems = instruction_files.merged(place)
-        files += [("memory", one.path, one.content) for one in loaded if one.kind == "AutoMem"]
+        files += [("memory", file.path, file.content) for file in loaded if file.kind == "AutoMem"]
         body = "\n\n".join(content for *_, content in files)
     return {
         "project": place.start,
@@ -373,11 +382,11 @@ def _load(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file:
 def _filling(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """How full the contexts of live sessions are, and how much is added to each."""
     settings = ctx.config.settings
-    most, begins = settings.recall_max_tokens, [0.0, *(one.below for one in compose.POLICY.values())]
+    most, begins = settings.recall_max_tokens, [0.0, *(policy.below for policy in compose.POLICY.values())]
     return {
         "sessions": [
-            {**one, "recall_tokens": compose.POLICY[one["bracket"]].recall_tokens(most)}
-            for one in live_sessions(rows, since=ctx.before(LIVE_S), limit=MOST_FILLED, among=seen)
+            {**session, "recall_tokens": compose.POLICY[session["bracket"]].recall_tokens(most)}
+            for session in live_sessions(rows, since=ctx.before(LIVE_S), limit=MOST_FILLED, among=seen)
         ],
         "brackets": [
             {

@@ -127,7 +127,7 @@ def _turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     held = memories.by_seqs(rows, search.memories_of_turn(rows, turn.uuid)).values()
     return as_json(
         turn, "id=uuid kind at text session_id project", around=turns_around(rows, turn, asking),
-        memories=[as_json(one, "id text") for one in held if visibility.is_visible(rows, one.project_seq, asking=asking)],
+        memories=[as_json(memory, "id text") for memory in held if visibility.is_visible(rows, memory.project_seq, asking=asking)],
     )  # fmt: skip
 
 
@@ -295,10 +295,10 @@ CHECKPOINT = (
 
 @CHECKPOINTS.add("csm_checkpoint_create", mutates=True)
 def _create(
-    ctx: ToolContext, rows: Rows, session: str = "", project: str = "", asking: str = "", note: str = ""
-) -> Json:  # fmt: skip
+    ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", note: str = ""
+) -> Json:
     """Keep what a session stands at, now."""
-    found, key = _latest_session(rows, session, project, asking), ctx.store.hash_key
+    found, key = _latest_session(rows, session, seen, asking), ctx.store.hash_key
     note = display.cut(display.squeeze(redact(note, Counter())), NOTE_CHARACTERS)
     note = clean(note, tombstones.marks(rows, key))[0]
     ident = checkpoint.request_checkpoint(ctx.store, rows, found.seq, now=ctx.now(), note=note)
@@ -316,11 +316,11 @@ def _create(
     return {**ctx.store.write(shown), "made": True}
 
 
-def _latest_session(rows: Rows, named: str, project: str, asking: str) -> Session:
+def _latest_session(rows: Rows, named: str, seen: Places, asking: str) -> Session:
     """The session that is named, or the latest one there."""
     if named:
         return find_session(rows, named, asking)
-    found = sessions.listing(rows, projects=places(rows, project, asking), limit=1)
+    found = sessions.listing(rows, projects=seen, limit=1)
     if not found:
         raise CsmdError("no session is known here", hint="--session ID names one, `csmd session list` shows them")
     return found[0]
@@ -343,7 +343,7 @@ def _checkpoint_show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", r
     shown = _checkpoint(rows, row, ctx.store.hash_key)
     if raw:
         names = ("uuid", "kind", "tool", "at", "text")
-        shown["raw"] = [dict(zip(names, one, strict=True)) for one in checkpoints.captured_turns(rows, row.seq)]
+        shown["raw"] = [dict(zip(names, turn, strict=True)) for turn in checkpoints.captured_turns(rows, row.seq)]
     return shown
 
 
@@ -417,7 +417,7 @@ def _set_goal(
             writing, project=home, session_id=of_session.id if of_session else "", text=body,
             authority="user" if by_person else "assistant", now=now,
         )  # fmt: skip
-        return next(one for one in checkpoints.goals_like(writing, ident) if one.id == ident), new
+        return next(goal for goal in checkpoints.goals_like(writing, ident) if goal.id == ident), new
 
     made, new = ctx.store.write(write)
     fresh = {made.project_seq: place.root} if place is not None else {}  # it may be as new as its goal
@@ -428,17 +428,19 @@ def _set_goal(
 def _goals(ctx: ToolContext, rows: Rows, seen: Places = None, done: bool = False) -> Json:
     """List goals, the latest first."""
     root_of, found = roots(rows), checkpoints.goal_list(rows, projects=seen, done=done)
-    return {"goals": [_goal(one, root_of) for one in found]}
+    return {"goals": [_goal(goal, root_of) for goal in found]}
 
 
 @CHECKPOINTS.add("csm_goal_done", mutates=True)
 def _finish_goal(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False) -> Json:
     """Note that a goal is done."""
     found = [
-        one for one in checkpoints.goals_like(rows, id_) if visibility.is_visible(rows, one.project_seq, asking=asking)
+        goal
+        for goal in checkpoints.goals_like(rows, id_)
+        if visibility.is_visible(rows, goal.project_seq, asking=asking)
     ]
-    ident = resolve_id(id_, [one.id for one in found])
-    goal = next((one for one in found if one.id == ident), None)
+    ident = resolve_id(id_, [goal.id for goal in found])
+    goal = next((goal for goal in found if goal.id == ident), None)
     if not id_ or goal is None:
         raise BadInput(f"there is no goal {id_!r}", hint="`csmd goal list` shows them with their ids")
     if goal.authority == "user" and not by_person:
