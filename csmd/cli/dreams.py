@@ -178,10 +178,8 @@ def show_ran(value: dict[str, Any]) -> Screen:
     if not value["changes"]:
         return [f"dreamt as {value['id']}: there was nothing to do"]
     took = glued(f"{value['took_s']:.1f} s")
-    return render.done(
-        f"dreamt as {value['id']}: {_sum(value['done'])}, {took}",
-        f"csmd dream diff {value['id']}   shows it", f"csmd dream undo {value['id']}   takes it back",
-    )  # fmt: skip
+    commands = f"csmd dream diff {value['id']}   shows it", f"csmd dream undo {value['id']}   takes it back"
+    return render.done(f"dreamt as {value['id']}: {_sum(value['done'])}, {took}", *commands)
 
 
 def show_reselection(value: dict[str, Any]) -> Screen:

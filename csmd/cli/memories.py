@@ -337,9 +337,8 @@ def _about(row: dict[str, Any]) -> str:
         row["is_refuted"] and "refuted",
         row["is_edited"] and "its code edited since",
     )
-    return join(
-        row["id"], row["confirmed_at"][:10], f"{percent(row['confidence']):>5}", row["category"], marks, by="  "
-    )
+    sure = f"{percent(row['confidence']):>5}"
+    return join(row["id"], row["confirmed_at"][:10], sure, row["category"], marks, by="  ")
 
 
 # --- one memory, turn, error or candidate
@@ -501,9 +500,8 @@ def _spoken(source: dict[str, Any], role: str, *, most: int = 12) -> Screen:
         page = "an edited page" if source["uuid"].startswith("cli:page-") else "command line"
         speaker = page if typed else "a turn that is gone"
     session = source["session_id"] and f"session {source['session_id'][:8]}"
-    yield Line(
-        f"{role}: {join(speaker, when(source['at']), session, source['speaker'] and source['uuid'][:13])}", head="  "
-    )
+    turn = source["speaker"] and source["uuid"][:13]
+    yield Line(f"{role}: {join(speaker, when(source['at']), session, turn)}", head="  ")
     sentence = source["sentence"]
     # Of a repetition the sentence is enough.
     passage = sentence if role != "states" and sentence else source["text"]
@@ -701,9 +699,8 @@ def show_errors(value: dict[str, Any]) -> Screen:
     """List what failed here, how often, and what mended it."""
     for number, error in enumerate(value["errors"]):
         times = f"seen {amount(error['times'], 'time')} in {amount(error['sessions'], 'session')}"
-        source = error["command"] and join(
-            error["command"], error["exit_code"] > 0 and f"exit code {error['exit_code']}"
-        )
+        code = error["exit_code"] > 0 and f"exit code {error['exit_code']}"
+        source = error["command"] and join(error["command"], code)
         title = f"{source or 'pasted'}: {times}, last on {error['last_at'][:10]} ({error['id']})"
         yield bold(title, gap=number > 0)
         yield Line(error["message"], indent=2, most=3)

@@ -210,12 +210,9 @@ SESSION.row(
     "Write as the user into a session of csmd's own. Typed in a terminal it counts as yours.", *_WRITE, by_person=True,
 )  # fmt: skip
 SESSION.row(
-    "write-assistant",
-    "csm_session_write_assistant",
-    "{uuid}",
-    "Write as the assistant into a session of csmd's own.",
+    "write-assistant", "csm_session_write_assistant", "{uuid}", "Write as the assistant into a session of csmd's own.",
     *_WRITE,
-)
+)  # fmt: skip
 SESSION.row(
     "write-summary", "csm_session_write_summary", "{uuid}", "Let a summary stand for messages of a session.", verb.ID,
     verb.argument("text"),
@@ -355,9 +352,8 @@ CHECKPOINT = VERBS.add_group(
 def create(session: str, note: str, as_json: bool) -> None:
     """Keep what a session stands at, now."""
     session = session or assistant_session()[1]
-    verb.out(
-        verb.ask("csm_checkpoint_create", session=session, **verb.looking(None), note=note), as_json, show_checkpoint
-    )
+    options = {"session": session, "note": note, "project": None, "as_json": as_json}
+    verb.reply("csm_checkpoint_create", show_checkpoint, options)
 
 
 @CHECKPOINT.tool(
