@@ -8,7 +8,6 @@ import os
 import shutil
 import sys
 import traceback
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -136,12 +135,11 @@ class _Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A verb, from the one module that has it; None for an unknown one."""
-        del ctx
         subject = next((name for name, verbs in SUBJECTS.items() if cmd_name in verbs.split()), None)
         if subject is None:
             return None
-        verbs: Iterable[click.Command] = importlib.import_module(f"csmd.cli.{subject}").VERBS
-        return next(verb for verb in verbs if verb.name == cmd_name)
+        verbs: click.Group = importlib.import_module(f"csmd.cli.{subject}").VERBS
+        return verbs.get_command(ctx, cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
         """As click does; a reader of our output that has gone is no error (click would exit with 1)."""
@@ -183,4 +181,4 @@ def completion(context: click.Context, shell: str) -> None:
 
 
 #: The verbs of this module.
-VERBS: tuple[click.Command, ...] = (completion,)
+VERBS = click.Group(commands=[completion])

@@ -83,9 +83,6 @@ def one_of(what: str, words: Sequence[str], metavar: str) -> click.Option:
 class Verbs(click.Group):
     """Commands that are declared by decorators: the verbs of a module, or those below a verb."""
 
-    def __iter__(self) -> Iterator[click.Command]:
-        return iter(self.commands.values())
-
     def add_group(self, name: str, about: str, **more: Any) -> Verbs:
         """Adds a verb that has verbs of its own."""
         group = Verbs(name, help=about, **more)
@@ -111,29 +108,23 @@ class Verbs(click.Group):
         return declare
 
     def row(
-        self, name: str, tool: str, show: Callable[..., render.Screen] | str, about: str, *params: click.Parameter, **how: Any
+        self, name: str, tool: str, show: Callable[..., render.Screen] | str, about: str, *params: click.Parameter,
+        fixed: Mapping[str, Any] | None = None, **how: bool,
     ) -> None:  # fmt: skip
-        """Adds a verb that asks one tool; a string as its screen is one line with fields of the answer in braces."""
+        """Adds a verb that is one tool: its options are the tool's parameters, and `fixed` are further ones.
+
+        A string as its screen is one line with fields of the answer in braces. Options that the screen declares go to
+        the screen, the others and --all-projects to the tool; `how` as of `reply`.
+        """
         screen = render.template(show) if isinstance(show, str) else show
-        self.add_command(of_tool(name, tool, screen, about, *params, **how))
+        declared = inspect.signature(screen).parameters
 
+        def run(**options: Any) -> None:
+            shown = partial(screen, **{name: value for name, value in options.items() if name in declared})
+            params = {name: options[name] for name in options if name not in declared or name == "all_projects"}
+            reply(tool, shown, {**(fixed or {}), **params}, **how)
 
-def of_tool(
-    name: str, tool: str, show: Callable[..., render.Screen], about: str, *params: click.Parameter,
-    fixed: Mapping[str, Any] | None = None, **how: bool,
-) -> click.Command:  # fmt: skip
-    """A command that is one tool: its options are the tool's parameters, and `fixed` are further ones.
-
-    Options that the screen declares go to the screen, the others and --all-projects to the tool; `how` as of `reply`.
-    """
-    declared = inspect.signature(show).parameters
-
-    def run(**options: Any) -> None:
-        screen = partial(show, **{name: value for name, value in options.items() if name in declared})
-        params = {name: options[name] for name in options if name not in declared or name == "all_projects"}
-        reply(tool, screen, {**(fixed or {}), **params}, **how)
-
-    return click.Command(name, callback=run, params=[*params, JSON], help=about)
+        self.add_command(click.Command(name, callback=run, params=[*params, JSON], help=about))
 
 
 def reply(
@@ -154,16 +145,6 @@ def reply(
     if by_person:
         given["by_person"] = person_is_there()
     out((work if waits else ask)(tool, **given), options["as_json"], show)
-
-
-def command(name: str, *params: click.Parameter) -> Callable[[Callable[..., None]], click.Command]:
-    """Makes a function a command that knows --json; its docstring is the help."""
-    return click.command(name, params=[*params, JSON])
-
-
-def group(name: str, about: str, *commands: click.Command) -> click.Group:
-    """A verb with verbs of its own."""
-    return click.Group(name, commands=commands, help=about)
 
 
 def ask(tool: str, **params: Any) -> Any:

@@ -91,7 +91,7 @@ def test_the_table_of_verbs_is_what_their_modules_have_and_one_verb_brings_in_it
     assert sorted(" ".join(GROUPS.values()).split()) == sorted(" ".join(SUBJECTS.values()).split())
     for subject, verbs in SUBJECTS.items():
         module = importlib.import_module(f"csmd.cli.{subject}")
-        assert [verb.name for verb in module.VERBS] == verbs.split(), subject
+        assert list(module.VERBS.commands) == verbs.split(), subject
     program = (
         "import sys\nfrom csmd.cli.main import main\nmain(['brief', '--help'], standalone_mode=False)\n"
         "print(*sorted(m.removeprefix('csmd.cli.') for m in sys.modules if m.startswith('csmd.cli.')), file=sys.stderr)"
