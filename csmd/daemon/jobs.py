@@ -1,12 +1,18 @@
-"""The table of background jobs: what each does, in which order, when it is due."""
+"""The background thread and its table of jobs: what each does, in which order, when it is due.
+
+One bounded piece is done at a time. Each job is a catch-all of its own: one that fails stops no other. `step` takes the
+time, so that tests drive it without a clock; `run` calls it when it is poked, hinted at, or a tick has passed.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from csmd.config import Config
 from csmd.daemon import housekeeping, reading
@@ -15,7 +21,6 @@ from csmd.daemon.dreaming import Dreaming, PageReader
 from csmd.daemon.health import EVERY_S, Alarms, Clients, describe_clients
 from csmd.daemon.housekeeping import Hourly, InstructionRefresh
 from csmd.daemon.injection import Rehearsal
-from csmd.daemon.scheduler import TICK_S, Job, Scheduler, Walk
 from csmd.daemon.stages import Stages
 from csmd.daemon.tasks import Tasks
 from csmd.embedding.supervisor import Embedder
@@ -24,6 +29,8 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.tools.registry import ToolContext
 
+#: The background thread looks what is due this often, and when it is poked.
+TICK_S = 5.0
 #: A hook takes half a second: a spool file that is unfinished after this was left by one that was killed.
 UNFINISHED_S = 600.0
 LIVE_SWEEP_S, FULL_SWEEP_S = 30.0, 900.0
@@ -33,10 +40,46 @@ WATCHED_SWEEP_S = 3600.0
 CHECKPOINT_COMMITS = 200
 
 
-class Background:
-    """Owns the parts of the background work; the scheduler's thread steps them."""
+@dataclass(slots=True)
+class Walk:
+    """One walk through the table at the monotonic time `now`, and what its jobs have done so far."""
+
+    now: float
+    #: Whether somebody waits for a task that is under way.
+    at_task: bool = False
+    worked: bool = False
+    embedded: bool = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether more may be due at once."""
+        return self.at_task or self.worked or self.embedded
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A row of the table; `name` is for the log and for trouble, `step` gives something true where it did anything.
+
+    It is due in each walk, or `every_s` and for the first time after `first_s`; one that `repeats` is due at once again
+    after it did something, and after one that is `quiet` nothing more is due, whatever it did. `when`: always; sound,
+    where the store takes writes; no_task, while no task is under way either; idle, where nothing was done in
+    this walk and nobody waits.
+    """
+
+    name: str
+    step: Callable[[Walk], object]
+    when: Literal["always", "sound", "no_task", "idle"] = "sound"
+    every_s: float = 0.0
+    first_s: float = 0.0
+    repeats: bool = False
+    quiet: bool = False
+
+
+class Background(threading.Thread):
+    """Owns the background thread, the parts that it steps, and when each job is due."""
 
     def __init__(self, store: Store, config: Config, embedder: Embedder) -> None:
+        super().__init__(name="csmd-background")
         self.context = context = Context(store, config, embedder)
         self.instructions = InstructionRefresh(context)
         self.pages = PageReader(context)
@@ -52,12 +95,10 @@ class Background:
         self.is_watched: Callable[[], bool] = lambda: False
         #: Has the socket's thread call back when it comes by.
         self.ask_server: Callable[[Callable[[], None]], None] = lambda answered: answered()
-        self.scheduler = Scheduler(
-            context, self._table(), is_urgent=self._is_urgent,
-            endings={"task": self.tasks.close, "dream": self.dreaming.close, "notes": context.lookups.write},
-        )  # fmt: skip
+        self._due: dict[str, float] = {}
+        self._table = self._jobs()
 
-    def _table(self) -> tuple[Job, ...]:
+    def _jobs(self) -> tuple[Job, ...]:
         """The jobs in their order: what comes in, the task, reading, stages, upkeep, the dream."""
         context, store, hourly = self.context, self.context.store, Hourly()
         return (
@@ -67,7 +108,7 @@ class Background:
             Job("spool", lambda _: reading.replay(context)),
             Job("rehearsal", lambda walk: self.rehearsal.step(walk.now)),
             Job("directories", lambda _: self.clients.note_directories(), quiet=True),
-            Job("task", self.tasks.step, when="always"),
+            Job("task", self._do_task, when="always"),
             Job("hints", lambda _: reading.follow_hints(context)),
             Job("sweep", self._sweep, when="no_task", every_s=LIVE_SWEEP_S),
             Job("provisional turns", lambda _: self.stages.close_provisional(), when="no_task", every_s=LIVE_SWEEP_S),
@@ -81,7 +122,7 @@ class Background:
             Job("size of the day", lambda _: housekeeping.note_size(store), every_s=housekeeping.GROWTH_EVERY_S),
             Job("instructions", lambda _: self.instructions.waiting() and self.instructions.step()),
             Job("pages", lambda walk: self.pages.step(walk.now), when="no_task"),
-            Job("stages", self.stages.step),
+            Job("stages", self._do_stages),
             Job("checkpoint", self._checkpoint),
             Job("summary", lambda walk: hourly.step(store, walk.now), quiet=True),
             Job("notes", lambda _: context.lookups.write(), every_s=housekeeping.NOTES_S, quiet=True),
@@ -110,22 +151,62 @@ class Background:
 
     def sweep_soon(self) -> None:
         """Asks for a full sweep in the next walk."""
-        self._last_full_sweep = float("-inf")
-        self.scheduler.soon("sweep")
+        self._last_full_sweep = self._due["sweep"] = float("-inf")
+        self.context.wake.set()
 
     def expect(self, project: int) -> None:
         """Notes that a session begins in a project: its next prompt is rehearsed."""
         self.rehearsal.expect(project)
         self.context.poke()
 
-    # --- steps that concern several parts
+    # --- the thread
+
+    def run(self) -> None:
+        context = self.context
+        while not context.stopping:
+            began = time.monotonic()
+            busy = context.guard("step", lambda: self.step(time.monotonic()))
+            pause = TICK_S
+            if busy:  # what somebody waits for goes on at once
+                pause = 0.0 if self._is_urgent() else (time.monotonic() - began) * reading.REST
+            if pause:
+                context.wake.wait(pause)
+                context.wake.clear()
+        endings = {"task": self.tasks.close, "dream": self.dreaming.close, "notes": context.lookups.write}
+        for name, end in endings.items():
+            context.guard(name, end)
 
     def step(self, now: float) -> bool:
-        """One walk through the table at the monotonic time `now`; whether more may be due at once."""
-        return self.scheduler.step(now)
+        """Does what is due at the monotonic time `now`; whether more may be due at once."""
+        walk = Walk(now)
+        for job in self._table:
+            if self._is_due(job, walk):
+                did = bool(self.context.guard(job.name, partial(job.step, walk)))
+                walk.worked |= did and not job.quiet
+                if job.repeats and did:
+                    self._due[job.name] = now
+        if self.context.store.refuses:  # hooks spool, and status says why
+            self.context.trouble.clear()
+        return walk.is_busy or self.context.somebody_waits()
+
+    def _is_due(self, job: Job, walk: Walk) -> bool:
+        if job.when != "always" and self.context.store.refuses:
+            return False
+        if job.when in ("no_task", "idle") and walk.at_task:
+            return False
+        if job.when == "idle" and (walk.is_busy or self.context.somebody_waits()):
+            return False
+        if not job.every_s:
+            return True
+        if walk.now < self._due.setdefault(job.name, walk.now + job.first_s):
+            return False
+        self._due[job.name] = walk.now + job.every_s
+        return True
 
     def _is_urgent(self) -> bool:
         return self.tasks.is_under_way or self.dreaming.is_urgent or self.context.somebody_waits()
+
+    # --- steps that concern several parts
 
     def _clear_hung_mark(self) -> None:
         """Removes the mark of a hung daemon, which a hook left that had no answer: the server answers, so it was busy."""
@@ -137,6 +218,13 @@ class Background:
 
     def _clear_unfinished(self) -> None:
         files.clear_unfinished(self.context.config.paths.home, before_s=time.time() - UNFINISHED_S)
+
+    def _do_task(self, walk: Walk) -> None:
+        walk.at_task = self.tasks.step()
+
+    def _do_stages(self, walk: Walk) -> bool:
+        worked, walk.embedded = self.stages.step(walk.now, at_task=walk.at_task)
+        return worked
 
     def _sweep(self, walk: Walk) -> bool:
         is_full = walk.now >= self._last_full_sweep + (WATCHED_SWEEP_S if self.is_watched() else FULL_SWEEP_S)

@@ -45,6 +45,10 @@ LIVE_S, MOST_LIVE = 3600, 200
 SLICE_S = 0.2
 #: A backlog that was read from within this is still being read: the rests between count as a part of its time.
 STILL_S = 5.0
+#: The rest after a step that nobody waits for, as a multiple of its length: reading a past takes half of one core at
+#: most, and a hook meets it half as often. Not a lower priority: a thread that has one and holds the interpreter holds up
+#: the threads that answer hooks.
+REST = 1.0
 #: Spooled events, and bytes of them, that share one commit; a hook waits for it.
 TOGETHER, TOGETHER_BYTES = 32, 2 * 1024 * 1024
 

@@ -273,7 +273,7 @@ def _serve(config: Config, address: str, patience_s: float) -> None:
         paths.hung_mark.unlink(missing_ok=True)
         files.write_atomic(paths.endpoint, f"{path}\n".encode())
         watch.follow(context.roots(), alone=instructions.folders())
-        background.scheduler.start()
+        background.start()
         log.info(
             "listening, directories of transcripts: %d, %s%s",
             len(context.roots()),
@@ -303,8 +303,8 @@ def _end_threads(server: Server, background: Background, watch: Watch) -> None:
     background.context.stop()
     server.join()
     watch.close()
-    if background.scheduler.ident is not None:
-        background.scheduler.join()
+    if background.ident is not None:
+        background.join()
     background.clients.close()
 
 

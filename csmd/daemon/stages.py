@@ -14,7 +14,6 @@ from functools import partial
 from csmd.capture import project_identity
 from csmd.daemon.context import Context, iso_before, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
-from csmd.daemon.scheduler import Walk
 from csmd.dream import daily
 from csmd.errors import StoreError
 from csmd.extraction import digest, packets, statements
@@ -162,15 +161,15 @@ class Stages:
         #: The provisional turn from which the next sweep goes on.
         self._provisional = events.FIRST
 
-    def step(self, walk: Walk) -> bool:
-        """Has all stages go through what the store holds since they were through; whether any but embedding found some."""
-        now, at_task, guard = walk.now, walk.at_task, self.context.guard
+    def step(self, now: float, *, at_task: bool) -> tuple[bool, bool]:
+        """Has all stages go through what the store holds since they were through; whether (one but embedding, it) found any."""
+        guard, embedded = self.context.guard, False
         commits, began = self.store.commits, time.monotonic()
         if not at_task:  # a task may bring a model
             if commits == self._done_commits and now < self._next_look:
-                return False
+                return False, False
             if began < self._last_run + DREAMT_S and self.dreaming.alone_since(self._last_run):
-                return False
+                return False, False
         self._last_run = began
         self._has_open_session, rested = False, now >= self._next_look
         worked = bool(guard("distill", self.distill))
@@ -178,17 +177,17 @@ class Stages:
             worked |= bool(guard(name, partial(self.carry, name)))
         if not at_task:  # a task embeds by itself, or is not to
             worked |= bool(guard("passages", self.index))
-            walk.embedded = bool(guard("embed", self.embed_some))
-            worked |= not walk.embedded and bool(guard("threads", self.link_some))
+            embedded = bool(guard("embed", self.embed_some))
+            worked |= not embedded and bool(guard("threads", self.link_some))
         failed = any(what.startswith(GUARDED) for what in list(self.context.trouble))
-        busy = at_task or worked or walk.embedded or self.context.stopping
+        busy = at_task or worked or embedded or self.context.stopping
         is_done = not (busy or self._has_open_session or self.context.backlog)
         # After a rest, what was stored since the last burst is given back, too.
         if is_done and commits - self._released_commits > (FEW_COMMITS if rested else BURST_COMMITS):
             guard("easing", self._release_memory)
             is_done = False  # that was a commit, and there may be others
         self._done_commits, self._next_look = commits if is_done else -1, now + (AGAIN_S if failed else LOOK_S)
-        return worked
+        return worked, embedded
 
     def _release_memory(self) -> None:
         """Gives memory back to the system: the daemon stays for weeks, and has little to do most of the time.

@@ -28,7 +28,6 @@ from csmd.daemon.context import Context, Progress, Task, Work, carry_out, local_
 from csmd.daemon.dreaming import Dreaming
 from csmd.daemon.housekeeping import InstructionRefresh
 from csmd.daemon.reading import PastSession
-from csmd.daemon.scheduler import REST, Walk
 from csmd.daemon.stages import Stages
 from csmd.dream import daily, transfer
 from csmd.embedding import supervisor
@@ -84,14 +83,14 @@ class Tasks:
         """Whether a task was begun and has not ended."""
         return self._batches is not None
 
-    def step(self, walk: Walk) -> None:
-        """Does batches of the task under way for a moment, or of the next one; notes in the walk whether there was one."""
+    def step(self) -> bool:
+        """Does batches of the task under way for a moment, or of the next one; whether there was one."""
         context = self._context
         if self._batches is None and (task := context.take_task()):
             self._batches = carry_out(context, task, self._kinds[task.kind](task))
         if self._batches is None:
-            return
-        walk.at_task, began = True, time.monotonic()
+            return False
+        began = time.monotonic()
         try:
             next(self._batches)
             # Of thousands of short sessions many fit between two looks at what else there is.
@@ -99,6 +98,7 @@ class Tasks:
                 next(self._batches)
         except StopIteration:
             self._batches = context.reads = None
+        return True
 
     def close(self) -> None:
         """Ends the task under way where it is, so that it releases its locks."""
@@ -247,7 +247,7 @@ def _read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, A
     if task.recent:
         reading.fill_backlog(context, later)
         # In the background there are rests between: until it is under way, that is its pace.
-        context.backlog.note(read=bytes_read, took_s=(time.monotonic() - began) * (1 + REST))
+        context.backlog.note(read=bytes_read, took_s=(time.monotonic() - began) * (1 + reading.REST))
         result["left"] = context.backlog.describe()
     return result, paths
 

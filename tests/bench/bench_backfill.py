@@ -29,15 +29,15 @@ from csmd.config import default_paths
 
 DAEMON = """
 import os, sys, threading
-from csmd.daemon import scheduler
+from csmd.daemon import jobs, reading
 rest, nice = float(sys.argv[1]), int(sys.argv[2])
-scheduler.REST = rest
-run = scheduler.Scheduler.run
+reading.REST = rest
+run = jobs.Background.run
 def niced(self):
     if nice:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
     run(self)
-scheduler.Scheduler.run = niced
+jobs.Background.run = niced
 from csmd.daemon.__main__ import main
 sys.argv[1:] = []
 sys.exit(main())

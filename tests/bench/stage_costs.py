@@ -19,7 +19,6 @@ from csmd.config import default_paths, load
 from csmd.daemon import stages
 from csmd.daemon.context import Task, now_iso
 from csmd.daemon.jobs import Background
-from csmd.daemon.scheduler import Walk
 from csmd.embedding.supervisor import Embedder
 from csmd.store import files
 from csmd.store.core import Store
@@ -85,7 +84,7 @@ def costs(tree: Path, after: Callable[[Store], None] = lambda _: None) -> dict[s
                         with Clock(found[CAPTURE]):
                             store.checkpoint(truncate=True)
                     with Clock(found[at]):
-                        steward.tasks.step(Walk(0.0))
+                        steward.tasks.step()
             after(store)
         finally:
             embedder.close()

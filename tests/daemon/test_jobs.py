@@ -471,14 +471,14 @@ def test_only_the_latest_jobs_are_remembered_and_a_waiting_one_always(parts: Any
 def test_the_thread_ends_when_it_is_told_to(parts: Any) -> None:
     machine = parts.machine
     machine.conversation()
-    parts.background.scheduler.start()
+    parts.background.start()
     eventually(lambda: known(parts)["memories"] == 3)
     machine.transcript(machine.line("user", "I prefer tabs over spaces in Makefiles."))
     parts.background.hint(str(machine.assistant / "projects" / "-project" / "s1.jsonl"))
     eventually(lambda: known(parts)["turns"] == 7)
     parts.background.context.stop()
-    parts.background.scheduler.join(30)
-    assert not parts.background.scheduler.is_alive()
+    parts.background.join(30)
+    assert not parts.background.is_alive()
     assert parts.background not in threading.enumerate()
 
 

@@ -23,7 +23,7 @@ from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 from csmd.capture import transcripts
 from csmd.capture.transcripts import OnDisk
 from csmd.config import child_environment
-from csmd.daemon import reading, scheduler
+from csmd.daemon import reading
 from csmd.daemon.context import Task, now_iso
 from csmd.daemon.health import SETTLED_S
 from csmd.daemon.jobs import FULL_SWEEP_S, TICK_S, Background
@@ -199,9 +199,9 @@ def test_a_sub_agents_transcript_is_read_with_its_session(parts: Any) -> None:
 
 @pytest.mark.invariant("What happens now goes before the past; the background rests; half a session is not distilled")
 def test_the_background_rests_and_whoever_comes_ends_its_rest(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "REST", 1e9)  # for years
+    monkeypatch.setattr(reading, "REST", 1e9)  # for years
     turns = past(parts.machine, projects=2, sessions=6)
-    parts.background.scheduler.start()
+    parts.background.start()
     try:
         eventually(lambda: known(parts)["sessions"] == 1)
         machine = parts.machine
@@ -213,7 +213,7 @@ def test_the_background_rests_and_whoever_comes_ends_its_rest(parts: Any, monkey
         assert known(parts)["turns"] == turns + 1
     finally:
         parts.background.context.stop()
-        parts.background.scheduler.join(30)
+        parts.background.join(30)
 
 
 def test_what_the_user_leaves_out_is_no_past(parts: Any) -> None:

@@ -532,7 +532,7 @@ def test_a_store_that_refuses_for_damage_is_alive_and_one_whose_queue_is_full_ha
     ("stuck", "told"),
     [
         ("csmd.daemon.server.Server._dispatch", b"STATUS=the socket's thread stands still"),
-        ("csmd.daemon.scheduler.Scheduler.step", b"WATCHDOG=1"),
+        ("csmd.daemon.jobs.Background.step", b"WATCHDOG=1"),
     ],
 )
 def test_a_daemon_is_alive_while_hooks_are_served_whatever_the_steward_does(

@@ -19,7 +19,7 @@ DAEMON = """
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
-from csmd.daemon import context, housekeeping, jobs, scheduler
+from csmd.daemon import context, housekeeping, jobs
 
 step = Path(sys.argv.pop())
 
@@ -29,7 +29,7 @@ class Moved(datetime):
         return super().now(tz) + timedelta(days=float(step.read_text()))
 
 context.datetime = housekeeping.datetime = Moved
-jobs.LIVE_SWEEP_S, scheduler.TICK_S = 0.2, 0.1
+jobs.LIVE_SWEEP_S, jobs.TICK_S = 0.2, 0.1
 from csmd.daemon.__main__ import main
 sys.exit(main())
 """

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linu
 
 DAEMON = """
 import sys
-from csmd.daemon import jobs, reading, scheduler
+from csmd.daemon import jobs, reading
 jobs.LIVE_SWEEP_S = jobs.FULL_SWEEP_S = jobs.WATCHED_SWEEP_S = 0.5
-scheduler.TICK_S = 0.1
+jobs.TICK_S = 0.1
 if sys.argv[1] == "no":
     reading.sweep = lambda context, *, full: 0
 from csmd.daemon.__main__ import main

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from csmd.daemon import reading
-from csmd.daemon.scheduler import Walk
 from csmd.errors import BadInput, CsmdError
 
 GENERAL = "I prefer short answers, always."
@@ -304,7 +303,7 @@ def purged(parts: Any, place: Path) -> dict[str, Any]:
     """A purge of a project that is carried out in the test's process."""
     job = parts.background.context.tasks[parts.call("csm_privacy_purge", what=str(place), by_person=True)["job"]]
     while job.state in ("waiting", "running"):
-        parts.background.tasks.step(Walk(0.0))
+        parts.background.tasks.step()
     assert job.state == "done", job.error
     return dict(job.result)
 
