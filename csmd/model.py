@@ -173,6 +173,8 @@ class StoredTurn:
     at: str
     ordinal: int
     agent_id: str = ""
+    tool_name: str = ""
+    tool_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

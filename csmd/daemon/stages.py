@@ -283,7 +283,7 @@ class Stages:
             found = self.context.embedder.embed([text for *_, text in batch], deadline_s=None)
             made += [(*row[:4], vector) for row, vector in zip(batch, found, strict=True)]
         reached, texts = waiting[-1][0], {seq: text for seq, _, text in waiting}
-        self.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached, said=texts))
+        self.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached, texts=texts))
 
     def link_some(self) -> int:
         """Links the next passages into their threads, after their vectors where a model is there; 0 when none waits."""

@@ -45,7 +45,6 @@ from csmd.store import (
     projects,
     purge,
     purge_files,
-    text_columns,
     tombstones,
     vectors,
     workspaces,
@@ -384,10 +383,10 @@ def _variants(context: Context, plan: Plan) -> Batches[set[str]]:
     def part(table: str, column: str, after: int) -> tuple[int | None, set[str]]:
         return context.store.read(lambda rows: purge.variants(rows, needles, table, column, after))
 
-    for number, (table, column) in enumerate(text_columns.WAYS if needles else ()):
+    for number, (table, column) in enumerate(purge.WAYS if needles else ()):
         for texts in _walk(partial(part, table, column)):
             found |= texts
-            yield {"step": "searching", "done": number, "total": len(text_columns.WAYS)}
+            yield {"step": "searching", "done": number, "total": len(purge.WAYS)}
     return found
 
 
@@ -504,9 +503,9 @@ def _scan_database(context: Context, *, fix: bool) -> Batches[Found]:
     store, key = context.store, context.store.hash_key
     found: list[dict[str, Any]] = []
     fixed = 0
-    for number, (table, column) in enumerate(text_columns.WAYS):
-        yield {"step": "scanning", "done": number, "total": len(text_columns.WAYS)}
-        if text_columns.WAYS[table, column] in text_columns.OF_PATHS:
+    for number, (table, column) in enumerate(purge.WAYS):
+        yield {"step": "scanning", "done": number, "total": len(purge.WAYS)}
+        if purge.WAYS[table, column] in purge.OF_PATHS:
             continue  # paths of transcripts stay as they are: a cursor has to find its file again
         after = 0
         while part := store.read(partial(purge.texts_after, table=table, column=column, after=after)):

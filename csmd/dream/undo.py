@@ -348,7 +348,7 @@ def _restore_action(rows: Rows, change: Change, *, now: str, key: bytes) -> dict
         done_by_hand = is_now[ident] != then[ident] and is_back(was[ident], is_now[ident])
         if stays[ident] or done_by_hand:
             continue
-        belief_changes.revert_change(rows, touched[ident].was, touched[ident].then, at=now)
+        belief_changes.restore(rows, [(touched[ident].was, touched[ident].then)], at=now)
         memory = memories.by_id(rows, ident)
         if memory is not None and was_used(then[ident], is_now[ident]):
             # Its age begins again: that it was used was no dream's doing.

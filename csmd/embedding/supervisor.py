@@ -113,15 +113,15 @@ def _folder_name(name: str) -> str:
     return folder
 
 
+#: Bounds of one request. Bigger ones are no faster (one thread) and a hook's query waits behind a whole one.
 REQUEST_TEXTS, REQUEST_CHARS = 8, 2_000
-"""Bounds of one request. Bigger ones are no faster (one thread) and a hook's query waits behind a whole one."""
+#: A caller with less time than this waits neither for the model to load nor for an answer somebody gave up.
 PATIENT_S = 1.0
-"""A caller with less time than this waits neither for the model to load nor for an answer somebody gave up."""
+#: A worker that owes an answer this long is ended.
 STUCK_S = 120.0
-"""A worker that owes an answer this long is ended."""
 MAX_CRASHES = 3
+#: What close() grants the worker to end by itself.
 END_S = 2.0
-"""What close() grants the worker to end by itself."""
 
 _INSTALL = "`csmd model fetch` installs one; without a network `csmd model add DIR`"
 

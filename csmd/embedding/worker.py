@@ -40,14 +40,15 @@ HEAD = struct.Struct(">cI")
 SIZE = struct.Struct(">I")
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 
+#: Characters of a text that are embedded; what lies behind them is not seen by the model's window anyway.
 TEXT_CHARS = 2_000
-"""Characters of a text that are embedded; what lies behind them is not seen by the model's window anyway."""
+#: Bounds of one pass through the model: its memory grows with texts times the longest one.
 BATCH_TEXTS, BATCH_CHARS = 8, 12_000
-"""Bounds of one pass through the model: its memory grows with texts times the longest one."""
+#: A component of a normalised vector is almost never beyond 0.25; what is, is clipped.
 INT8_SCALE = 127 / 0.25
-"""A component of a normalised vector is almost never beyond 0.25; what is, is clipped."""
 
 MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "config.json")
+#: Models of fastembed's list whose vectors are the normalised mean, as load_encoder() makes them.
 FETCHABLE = (
     "sentence-transformers/all-MiniLM-L6-v2",
     "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
@@ -55,11 +56,10 @@ FETCHABLE = (
     "jinaai/jina-embeddings-v2-small-en",
     "jinaai/jina-embeddings-v2-base-code",
 )
-"""Models of fastembed's list whose vectors are the normalised mean, as load_encoder() makes them."""
 CL100K_URL = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
 CL100K_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
+#: The name under which tiktoken itself would look for the data.
 CL100K_FILE = hashlib.sha1(CL100K_URL.encode(), usedforsecurity=False).hexdigest()
-"""The name under which tiktoken itself would look for the data."""
 NETWORK_S = 10.0
 OFFLINE = "without a network, install one from a folder: `csmd model add DIR`"
 

@@ -18,7 +18,7 @@ from csmd.extraction import refusals
 from csmd.extraction import work as harvest
 from csmd.extraction.work import ENTRY, SENTENCE, Entry, Item, Stated, Work, check_of, fold
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import cursors, digests, sessions, tombstones
+from csmd.store import cursors, digests, events, sessions, tombstones
 from csmd.store.core import Store
 from csmd.store.digests import DIGEST, Waiting
 from csmd.store.sqlite import Rows
@@ -198,6 +198,8 @@ def _bounded(items: Sequence[Item]) -> Iterator[Item]:
 
 #: Sessions in one step, and events looked at for those that have ended since.
 BATCH, EVENTS = 5, 500
+#: Events after which a session has a digest of what it came to.
+ENDS = ("session_end", "pre_compact")
 #: What the host's last word on a session makes its last version.
 WHY: dict[str, Why] = {"session_end": "end", "pre_compact": "compaction"}
 
@@ -225,12 +227,12 @@ def _hear(store: Store) -> bool:
     every prompt.
     """
     after = store.read(lambda rows: cursors.cursor(rows, DIGEST, "events"))
-    last, looked, sessions = store.read(lambda rows: digests.ended_sessions_after(rows, after=after, limit=EVENTS))
-    if not sessions and looked < EVENTS:
+    last, looked, ended = store.read(lambda rows: events.session_events_after(rows, ENDS, after=after, limit=EVENTS))
+    if not ended and looked < EVENTS:
         return False
 
     def write(rows: Rows) -> None:
-        for session in sessions:
+        for session in {session for session, _ in ended}:
             cursors.move_cursor(rows, DIGEST, str(session), 0)
         cursors.move_cursor(rows, DIGEST, "events", last)
 

@@ -39,7 +39,7 @@ MOST_FILES = 12
 
 def waiting(store: Store) -> list[Behind]:
     """The sessions that were distilled further than they were gone through, the oldest first."""
-    return store.read(lambda rows: stored.behind(rows, after=distill.STAGE))
+    return store.read(lambda rows: cursors.sessions_behind(rows, STAGE, after=distill.STAGE))
 
 
 def go_through(store: Store, session: Behind, *, now: str) -> int:

@@ -202,12 +202,12 @@ def without(text: str, spans: Sequence[Span]) -> tuple[str, int]:
     """`text` with `[purged]` in place of each span, and how many they were."""
     if not spans:
         return text, 0
-    kept: list[str] = []
+    unchanged: list[str] = []
     at = 0
     for start, end in spans:
-        kept += [text[at:start], PURGED]
+        unchanged += [text[at:start], PURGED]
         at = end
-    return "".join(kept) + text[at:], len(spans)
+    return "".join(unchanged) + text[at:], len(spans)
 
 
 class Needle:

@@ -19,7 +19,7 @@ from csmd.privacy.fingerprints import PURGED
 from csmd.recall import threads, visibility
 from csmd.recall.compose import Block, Note, fence, join_briefs
 from csmd.recall.visibility import never
-from csmd.store import checkpoints, cursors, digests, receipts, search, sessions, tombstones
+from csmd.store import checkpoints, cursors, digests, events, receipts, search, sessions, tombstones
 from csmd.store.checkpoints import AGAIN, CHECKPOINT_STAGE, Row, SessionState, Summary
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -358,7 +358,9 @@ Make = Callable[..., Checkpoint | None]
 def _make_announced(store: Store, since: str, make: Make) -> int:
     """Checkpoints of the compactions that a hook has announced, with what is stored so far."""
     after = store.read(lambda rows: cursors.cursor(rows, CHECKPOINT_STAGE, "events"))
-    last, looked, announced = store.read(lambda rows: checkpoints.compactions_after(rows, after=after, limit=EVENTS))
+    last, looked, announced = store.read(
+        lambda rows: events.session_events_after(rows, ("pre_compact",), after=after, limit=EVENTS)
+    )
     if not announced and looked < EVENTS:
         return 0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from csmd.store import tombstones
 from csmd.store.sqlite import Rows, among, as_value, live_bytes, written
@@ -30,10 +30,7 @@ COUNTED: Sequence[tuple[str, str]] = (
     ("projects", "select count(*) from projects where seq > 0 and kind <> 'workspace' and merged_into = 0"),
     ("sessions", "select count(*) from sessions where parent = '' and host <> 'probe'"),
     ("agents", "select count(*) from sessions where parent <> ''"),
-    (
-        "turns",
-        "select count(*) - (select coalesce(sum(s.turns), 0) from sessions s where s.host = 'probe') from turns",
-    ),
+    ("turns", "select count(*) - (select coalesce(sum(s.turns), 0) from sessions s where s.host = 'probe') from turns"),
     ("provisional", "select count(*) from turns where source = 'hook' and provisional = 1"),
     ("hook_only", "select count(*) from turns where source = 'hook' and provisional = 0"),
     ("events", "select count(*) from events"),
@@ -76,7 +73,7 @@ def last_event(rows: Rows) -> dict[str, str]:
 
 def last_read(rows: Rows) -> str:
     """When a transcript last brought something; "" for never."""
-    return str(rows.value("select max(read_at) from files") or "")
+    return rows.text("select max(read_at) from files")
 
 
 def project_counts(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
@@ -91,7 +88,7 @@ def project_counts(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
 
 def created_at(rows: Rows) -> str:
     """When this database was made; "" when nobody noted it."""
-    return str(rows.value("select min(applied_at) from migrations") or "")
+    return rows.text("select min(applied_at) from migrations")
 
 
 #: Days that are kept.
@@ -100,14 +97,11 @@ MOST_DAYS = 60
 
 def note_size(rows: Rows, day: str) -> bool:
     """Notes the size of a day (`2026-05-04`) unless it is noted already, and drops the oldest days; whether it was new."""
-    added = rows.value(
-        "insert into sizes (day, bytes) values (:day, :bytes) on conflict (day) do nothing returning bytes",
-        day=day,
-        bytes=live_bytes(rows),
-    )
+    sql = "insert into sizes (day, bytes) values (:day, :bytes) on conflict (day) do nothing returning bytes"
+    added = rows.value(sql, day=day, bytes=live_bytes(rows))
     if added is None:
         return False
-    rows.run("delete from sizes where day not in (select day from sizes order by day desc limit :most)", most=MOST_DAYS)
+    rows.keep_newest("sizes", "day", "day", most=MOST_DAYS)
     return True
 
 
@@ -120,8 +114,7 @@ def size_list(rows: Rows) -> list[tuple[str, int]]:
 MOST_NOTED = 50_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Composition:
+class Composition(NamedTuple):
     """What was composed for an event: how many notes were chosen, how many did not fit, whether a part was missing."""
 
     at: str
@@ -134,8 +127,7 @@ class Composition:
     ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lookup:
+class Lookup(NamedTuple):
     """What was looked for: through which door (search, recall, prompt), how much was found and how well the best fits."""
 
     at: str
@@ -154,10 +146,7 @@ def add_lookups(
     Not of a session that was purged since it was noted.
     """
     gone = tombstones.purged_names(rows, "session", list({one.session_id for one in composed}), key=key)
-    noted = {
-        "context_log": [one for one in composed if one.session_id not in gone],
-        "memory_recall_events": recalled,
-    }
+    noted = {"context_log": [one for one in composed if one.session_id not in gone], "memory_recall_events": recalled}
     for table, values in noted.items():
         for value in values:
             rows.insert(table, **written(value))
@@ -170,28 +159,23 @@ def add_lookups(
 
 def compositions_since(rows: Rows, since: str, *, limit: int = MOST_NOTED) -> list[Composition]:
     """What was composed at or after a time, the latest first."""
-    return rows.read(
-        Composition,
+    sql = (
         "select at, session_id, event, chosen, cut, tokens, degraded, ms from context_log where at >= :since "
-        "order by at desc, seq desc limit :limit",
-        since=since,
-        limit=limit,
+        "order by at desc, seq desc limit :limit"
     )
+    return rows.read(Composition, sql, since=since, limit=limit)
 
 
 def lookups_since(rows: Rows, since: str, *, limit: int = MOST_NOTED) -> list[Lookup]:
     """What was looked for at or after a time, the latest first."""
-    return rows.read(
-        Lookup,
+    sql = (
         "select at, kind, query_hash, results, top, ms from memory_recall_events where at >= :since "
-        "order by at desc, seq desc limit :limit",
-        since=since,
-        limit=limit,
+        "order by at desc, seq desc limit :limit"
     )
+    return rows.read(Lookup, sql, since=since, limit=limit)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedRow:
+class FeedRow(NamedTuple):
     """One row: its kind and key, when, in which project (its root; "" when nobody knows) and session, what it is.
 
     `word` is of a fixed vocabulary (an event's name, a turn's kind, a gate), `text` as stored, `amounts` (tokens, memories).
@@ -267,10 +251,9 @@ def _read(
     rows: Rows, kind: str, position: int, projects: Sequence[int] | None, limit: int, order: str
 ) -> list[FeedRow]:
     key, project, columns, source = _SOURCES[kind]
-    found = rows.all(
+    sql = (
         f"select {key}, {columns} from {source} where {key} > :after and {among(project, projects)} "  # noqa: S608
-        f"order by {key} {order} limit :limit",
-        after=position,
-        limit=limit,
+        f"order by {key} {order} limit :limit"
     )
+    found = rows.all(sql, after=position, limit=limit)
     return [as_value(FeedRow, (kind, *row[:6], row[6:])) for row in found]

@@ -10,9 +10,9 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 
@@ -30,8 +30,7 @@ FREE_SHARE, FREE_BYTES = 0.05, 200_000_000
 _NAME = re.compile(r"csmd-(\d{8}T\d{6}Z)\.db")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
+class Copy(NamedTuple):
     """A copy that has been looked at: where, how large, what it counts."""
 
     path: Path

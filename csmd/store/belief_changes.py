@@ -62,18 +62,18 @@ def changes_of(rows: Rows, memory_id: str) -> list[Change]:
 
 def latest_change(rows: Rows, memory_id: str, change: str = SUPERSEDED) -> Change | None:
     """The latest change of a kind that was not undone, or None."""
-    made = [one for one in changes_of(rows, memory_id) if one.change == change and not one.undone_at]
+    made = [noted for noted in changes_of(rows, memory_id) if noted.change == change and not noted.undone_at]
     return made[-1] if made else None
 
 
 def refused_successors(rows: Rows, memory_id: str) -> frozenset[str]:
     """The memories that are not to supersede this one again: a person said so."""
-    return frozenset(one.before for one in changes_of(rows, memory_id) if one.change == REFUSED)
+    return frozenset(noted.before for noted in changes_of(rows, memory_id) if noted.change == REFUSED)
 
 
 def set_undone(rows: Rows, seq: int, *, at: str) -> None:
     """Marks a change as undone; its row stays."""
-    rows.run("update belief_changes set undone_at = :at where seq = :seq", at=at, seq=seq)
+    rows.update("belief_changes", seq, undone_at=at)
 
 
 def state(memory: Memory) -> str:
@@ -82,14 +82,14 @@ def state(memory: Memory) -> str:
     return " ".join(f"{name}={getattr(memory, name)}" for name in names)
 
 
-def read_state(said: str) -> dict[str, str]:
+def read_state(text: str) -> dict[str, str]:
     """A written state's values by name."""
-    return dict(pair.partition("=")[::2] for pair in said.split())
+    return dict(pair.partition("=")[::2] for pair in text.split())
 
 
-def confidence_in(said: str) -> float | None:
+def confidence_in(text: str) -> float | None:
     """The confidence (0-1) that a written state names; None for one that names none."""
-    named = read_state(said).get("confidence", "")
+    named = read_state(text).get("confidence", "")
     return float(named) if named.replace(".", "", 1).isdigit() else None
 
 
@@ -137,15 +137,13 @@ def pass_on_supersessions(rows: Rows, gone: str, heir: str) -> list[str]:
     return lifted
 
 
-def unlink(rows: Rows, one: str, other: str, relationship: str) -> None:
+def unlink(rows: Rows, memory_id: str, other: str, relationship: str) -> None:
     """Takes away an edge between two memories."""
-    rows.run(
+    sql = (
         "delete from links where relationship = :relationship and from_seq in (select seq from memories where id = :one) "
-        "and to_seq in (select seq from memories where id = :other)",
-        relationship=relationship,
-        one=one,
-        other=other,
+        "and to_seq in (select seq from memories where id = :other)"
     )
+    rows.run(sql, relationship=relationship, one=memory_id, other=other)
 
 
 def delete_memory(rows: Rows, memory: Memory) -> None:
@@ -175,18 +173,16 @@ def _delete_all(rows: Rows, seqs: Sequence[int]) -> None:
 
 
 def drop_sources(rows: Rows, where: str, **values: Any) -> None:
-    """Removes sources of memories, by a condition on `provenance`, and the memories that nobody said any more.
+    """Removes sources of memories, by a condition on `provenance`, and the memories that nobody stated any more.
 
     The others name a session that is left.
     """
-    told = rows.column(f"select distinct memory_seq from provenance where {where}", **values)  # noqa: S608
-    rows.run(f"delete from provenance where {where}", **values)  # noqa: S608
-    for memory in memories.by_seqs(rows, told).values():
+    sourced = rows.distinct(f"delete from provenance where {where} returning memory_seq", **values)  # noqa: S608
+    for memory in memories.by_seqs(rows, sorted(sourced)).values():
         if all(source.role == "beside" for source in memory.provenance):
             delete_memory(rows, memory)
         elif memory.session_id not in {source.session_id for source in memory.provenance}:
-            sql = "update memories set session_id = :session, version = version + 1 where seq = :seq"
-            rows.run(sql, session=memory.provenance[0].session_id, seq=memory.seq)
+            rows.revise("memories", memory.seq, session_id=memory.provenance[0].session_id)
 
 
 def superseded(rows: Rows, projects: Sequence[int], *, limit: int) -> list[int]:
@@ -210,7 +206,9 @@ def stated_at(rows: Rows, memory: Memory) -> str:
         "select p.uuid from provenance p join turns t on t.uuid = p.uuid where p.memory_seq = :seq and t.kind = 'assistant'",
         seq=memory.seq,
     )
-    return max((one.at for one in memory.provenance if one.uuid not in by_assistants), default=memory.created_at)
+    return max(
+        (source.at for source in memory.provenance if source.uuid not in by_assistants), default=memory.created_at
+    )
 
 
 def is_of_person(rows: Rows, memory: Memory) -> bool:
@@ -241,11 +239,10 @@ COLUMNS = (
 )  # fmt: skip
 _NAMES = ", ".join(COLUMNS)
 _READ = ", ".join(f"m.{name}" for name in COLUMNS)
-_PAIRS = ", ".join(f"{name} = :{name}" for name in COLUMNS)
 SOURCE = ("uuid", "session_id", "at", "role")
 #: What others said of a memory, which goes with it and comes back with it, by table: how it was reported, what speaks
 #: against it, where it was said. What it is about (`tags`) is its topics.
-BESIDE = {
+ANNOTATIONS = {
     "symptoms": ("uuid", "at", "text", "fingerprint"),
     "refutations": ("uuid", "at", "reason", "lowered"),
     "scenes": ("uuid", "text"),
@@ -319,7 +316,8 @@ def _candidate(rows: Rows, ident: str) -> Before | None:
     return Before(memory_id=ident, text=words.pop("text"), state=wire.dumps(image), more=wire.dumps(words))
 
 
-def _memory(rows: Rows, ident: str) -> Before | None:
+def image_of(rows: Rows, ident: str) -> tuple[str, dict[str, Any], dict[str, Any]] | None:
+    """(text, state, more) of a memory as it is now, as Before keeps them; None where it is not there."""
     found = rows.one(
         f"select m.text, coalesce(t.id, ''), m.seq, {_READ} from memories m "  # noqa: S608
         "left join memories t on t.seq = m.twin_of and m.twin_of > 0 where m.id = :id",
@@ -328,44 +326,50 @@ def _memory(rows: Rows, ident: str) -> Before | None:
     if found is None:
         return None
     text, twin, seq, *values = found
-    image = {
+    links = (
+        "select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq "
+        "join memories t on t.seq = l.to_seq where l.from_seq = :seq or l.to_seq = :seq order by 1, 2, 3"
+    )
+    sources = "select uuid, session_id, at, role from provenance where memory_seq = :seq order by uuid"
+    injected = (
+        "select n.id, i.score, i.reason, i.used, i.used_by from injection_items i join injections n on n.seq = i.injection_seq "
+        "where i.memory_id = :id order by n.seq"
+    )
+    state = {
         "twin": twin,
         "columns": dict(zip(COLUMNS, values, strict=True)),
-        "sources": rows.all(
-            "select uuid, session_id, at, role from provenance where memory_seq = :seq order by uuid", seq=seq
-        ),
-        "links": rows.all(
-            "select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq "
-            "join memories t on t.seq = l.to_seq where l.from_seq = :seq or l.to_seq = :seq order by 1, 2, 3",
-            seq=seq,
-        ),
-        "told": rows.all(
-            "select n.id, i.score, i.reason, i.used, i.used_by from injection_items i join injections n on n.seq = i.injection_seq "
-            "where i.memory_id = :id order by n.seq",
-            id=ident,
-        ),
+        "sources": rows.all(sources, seq=seq),
+        "links": rows.all(links, seq=seq),
+        "told": rows.all(injected, id=ident),
     }
-    more = {"changes": [asdict(change) for change in changes_of(rows, ident)], **read_annotations(rows, seq)}
-    return Before(memory_id=ident, text=text, state=wire.dumps(image), more=wire.dumps(more))
+    return text, state, {"changes": [asdict(change) for change in changes_of(rows, ident)], **_annotations(rows, seq)}
 
 
-def read_annotations(rows: Rows, seq: int) -> dict[str, list[Any]]:
+def _memory(rows: Rows, ident: str) -> Before | None:
+    image = image_of(rows, ident)
+    if image is None:
+        return None
+    text, state, more = image
+    return Before(memory_id=ident, text=text, state=wire.dumps(state), more=wire.dumps(more))
+
+
+def _annotations(rows: Rows, seq: int) -> dict[str, list[Any]]:
     """What others said of a memory, by table, and its tags (name, by whom, weight), in order."""
-    said = {
+    annotations = {
         table: rows.all(f"select {', '.join(names)} from {table} where memory_seq = :seq order by uuid", seq=seq)  # noqa: S608
-        for table, names in BESIDE.items()
+        for table, names in ANNOTATIONS.items()
     }
     tags = rows.all(
         "select t.name, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
         "where x.memory_seq = :seq order by t.name",
         seq=seq,
     )
-    return {**said, "tags": tags}
+    return {**annotations, "tags": tags}
 
 
-def restore_annotations(rows: Rows, seq: int, table: str, said: Iterable[Sequence[Any]]) -> None:
+def restore_annotations(rows: Rows, seq: int, table: str, annotations: Iterable[Sequence[Any]]) -> None:
     """Gives a memory back what others said of it; what has been found since stays."""
-    for row in said:
+    for row in annotations:
         if table == "tags":  # a topic goes with its last memory
             project = rows.value("select project_seq from memories where seq = :seq", seq=seq)
             tag = {"topic_seq": topics.ensure(rows, project, row[0]), "by_whom": row[1], "weight": row[2]}
@@ -373,24 +377,21 @@ def restore_annotations(rows: Rows, seq: int, table: str, said: Iterable[Sequenc
         elif table == "scenes":
             memories.note_scene(rows, seq, uuid=row[0], text=row[1])
         else:
-            values = dict(zip(BESIDE[table], row, strict=True))
+            values = dict(zip(ANNOTATIONS[table], row, strict=True))
             rows.insert(table, "on conflict do nothing", memory_seq=seq, **values)
 
 
-def _take_beside(rows: Rows, seq: int, table: str, key: str) -> None:
+def _remove_annotation(rows: Rows, seq: int, table: str, key: str) -> None:
     if table == "tags":
-        rows.run(
-            "delete from memory_topics where memory_seq = :seq and topic_seq in (select seq from topics where name = :key)",
-            seq=seq,
-            key=key,
-        )
+        sql = "delete from memory_topics where memory_seq = :seq and topic_seq in (select seq from topics where name = :key)"
+        rows.run(sql, seq=seq, key=key)
     else:
         rows.run(f"delete from {table} where memory_seq = :seq and uuid = :key", seq=seq, key=key)  # noqa: S608
 
 
-def differs(one: Before, other: Before) -> bool:
+def differs(before: Before, after: Before) -> bool:
     """Whether something was done to a memory or candidate between two looks; who was told it, or links to it, is nothing."""
-    return (one.text, one.more, _own(one)) != (other.text, other.more, _own(other))
+    return (before.text, before.more, _own(before)) != (after.text, after.more, _own(after))
 
 
 def _own(image: Before) -> dict[str, Any]:
@@ -427,61 +428,81 @@ def outgoing_links(image: Before) -> list[list[Any]]:
 # --- giving back
 
 
-def restore_images(rows: Rows, found: Sequence[Before], *, at: str) -> None:
-    """Makes everything what it was; the audit of memories, too: what was noted since is marked as taken back."""
-    touched = [image for image in found if not image.is_candidate]
-    for image in touched:
-        if not image.state:
-            _remove(rows, image.memory_id)
-    states = [(image, wire.loads(image.state)) for image in touched if image.state]
-    for image, state in states:
-        _restore(rows, image, state)
-    for image, state in states:
-        seq = _seq(rows, image.memory_id)
-        # Of the links it has now only those go that an answer draws: others may have been found since.
-        rows.delete("links", from_seq=seq, relationship="superseded_by")
-        _join(rows, image, state)
-        more = wire.loads(image.more)
-        restore_changes(rows, image.memory_id, more["changes"], at=at)
-        for table in (*BESIDE, "tags"):
-            restore_annotations(rows, seq, table, more.get(table, []))
-    for image in found:
-        if image.is_candidate:
-            restore_candidate(rows, image)
+def restore(rows: Rows, images: Sequence[tuple[Before, Before | None]], *, at: str) -> None:
+    """Makes memories and candidates what they were before an act, given as (before it, after it).
 
-
-def revert_change(rows: Rows, was: Before, then: Before, *, at: str) -> None:
-    """Makes one thing what it was before an act that made `then` of it.
-
-    What has changed since of that which the act left alone stays: where it is, when it was used.
+    What has changed since of that which the act left alone stays: where it is, when it was used. Without an image of
+    after it everything goes back but what others have found since, and whatever was noted since is marked as undone.
     """
-    if was.is_candidate:
-        restore_candidate(rows, was)
-        return
-    if not was.state:
-        _remove(rows, was.memory_id)
-        return
-    state, more = wire.loads(was.state), wire.loads(was.more)
-    made, made_more = (wire.loads(then.state), wire.loads(then.more)) if then.state else ({}, {"changes": []})
-    found = rows.one(f"select {_NAMES} from memories where id = :id", id=was.memory_id)  # noqa: S608
-    if found is not None and made:
-        now = dict(zip(COLUMNS, found, strict=True))
-        state["columns"] = _columns(state["columns"], made["columns"], now)
+    touched = [(was, then) for was, then in images if not was.is_candidate]
+    for was, _ in touched:
+        if not was.state:
+            _delete_all(rows, rows.column("select seq from memories where id = :id", id=was.memory_id))
+    # All of them are there before any of them is linked with another.
+    restored = [(was, then, _restore_row(rows, was, then)) for was, then in touched if was.state]
+    for was, then, was_there in restored:
+        _restore_relations(rows, was, then, was_there=was_there, at=at)
+    for was, _ in images:
+        if was.is_candidate:
+            _restore_candidate(rows, was)
+
+
+def _parsed(image: Before | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(state, more) of a memory's image; no state and no changes of one that was not there."""
+    return (wire.loads(image.state), wire.loads(image.more)) if image and image.state else ({}, {"changes": []})
+
+
+def _restore_row(rows: Rows, was: Before, then: Before | None) -> bool:
+    """Gives a memory its columns and sources back, made again where it is gone; whether it was there."""
+    (state, _), (made, _) = _parsed(was), _parsed(then)
+    known = rows.one(f"select seq, text, {_NAMES} from memories where id = :id", id=was.memory_id)  # noqa: S608
+    values = state["columns"]
+    if known is not None and made:
+        values = _columns(values, made["columns"], dict(zip(COLUMNS, known[2:], strict=True)))
+    values = {**values, "id": was.memory_id, "text": was.text}
+    if known is None:
+        merged = rows.value("select merged_into from projects where seq = :seq", seq=values["project_seq"])
+        seq = rows.insert_keyed("memories", **{**values, "project_seq": merged or values["project_seq"]})
+    else:
+        seq = known[0]
+        rows.update("memories", seq, **values)
+        if known[1] != was.text:
+            vectors.reembed(rows, "memory", seq)
+    rows.delete("provenance", memory_seq=seq)
+    for source in state["sources"]:
+        rows.insert("provenance", memory_seq=seq, **dict(zip(SOURCE, source, strict=True)))
+    return known is not None
+
+
+def _restore_relations(rows: Rows, was: Before, then: Before | None, *, was_there: bool, at: str) -> None:
+    """Gives a memory its links, its place in receipts, its audit and what others said of it back."""
+    (state, more), (made, made_more) = _parsed(was), _parsed(then)
+    seq, links = rows.number("select seq from memories where id = :id", id=was.memory_id), state["links"]
+    if then is None:  # only those go that an answer draws: others may have been found since
+        rows.delete("links", from_seq=seq, relationship="superseded_by")
+    elif was_there and made:
         # A link belongs to the memory that it begins at; those that were there all the time are left alone.
-        own, drawn = outgoing_links(was), outgoing_links(then)
-        state["links"] = [link for link in own if link not in made["links"]]
-        for link in drawn:
-            if link not in own:
-                unlink(rows, *link[:3])
-    _restore(rows, was, state)
-    _join(rows, was, state)
-    restore_changes(rows, was.memory_id, more["changes"], at=at, since=made_more["changes"])
-    seq = _seq(rows, was.memory_id)
-    for table in (*BESIDE, "tags"):
+        own = outgoing_links(was)
+        links = [drawn for drawn in own if drawn not in made["links"]]
+        for drawn in outgoing_links(then):
+            if drawn not in own:
+                unlink(rows, *drawn[:3])
+    for origin, target, relationship, weight, drawn_at in links:
+        link = Link(from_id=origin, to_id=target, relationship=relationship, weight=weight)
+        memories.add_link(rows, link, now=drawn_at)
+    for receipt, score, reason, used, used_by in state["told"]:
+        item = {"memory_id": was.memory_id, "score": score, "reason": reason, "used": used, "used_by": used_by}
+        for injection in rows.column("select seq from injections where id = :id", id=receipt):
+            rows.insert("injection_items", "on conflict do nothing", injection_seq=injection, **item)
+    if state["twin"]:
+        twin = rows.number("select seq from memories where id = :id", id=state["twin"])
+        rows.update("memories", seq, twin_of=twin)
+    _restore_changes(rows, was.memory_id, more["changes"], at=at, since=None if then is None else made_more["changes"])
+    for table in (*ANNOTATIONS, "tags"):
         before, after = more.get(table, []), made_more.get(table, [])  # an older csmd knew less of a memory
         for row in after:
             if row not in before:
-                _take_beside(rows, seq, table, row[0])
+                _remove_annotation(rows, seq, table, row[0])
         restore_annotations(rows, seq, table, [row for row in before if row not in after])
 
 
@@ -494,52 +515,13 @@ def _columns(was: dict[str, Any], then: dict[str, Any], now: dict[str, Any]) -> 
     return back
 
 
-def _seq(rows: Rows, ident: str) -> int:
-    return rows.number("select seq from memories where id = :id", id=ident)
-
-
-def _remove(rows: Rows, ident: str) -> None:
-    _delete_all(rows, [_seq(rows, ident)])
-
-
-def _restore(rows: Rows, image: Before, state: dict[str, Any]) -> None:
-    """Gives a memory its columns and sources back; it is made again where it is gone."""
-    values = {**state["columns"], "id": image.memory_id, "text": image.text}
-    known = rows.one("select seq, text from memories where id = :id", id=image.memory_id)
-    if known is None:
-        merged = rows.value("select merged_into from projects where seq = :seq", seq=values["project_seq"])
-        seq = rows.insert_keyed("memories", **{**values, "project_seq": merged or values["project_seq"]})
-    else:
-        seq = known[0]
-        rows.run(f"update memories set text = :text, {_PAIRS} where id = :id", **values)  # noqa: S608
-        if known[1] != image.text:
-            vectors.reembed(rows, "memory", seq)
-    rows.delete("provenance", memory_seq=seq)
-    for source in state["sources"]:
-        rows.insert("provenance", memory_seq=seq, **dict(zip(SOURCE, source, strict=True)))
-
-
-def _join(rows: Rows, image: Before, state: dict[str, Any]) -> None:
-    """Gives a memory its links, its place in receipts and the one it is a twin of back."""
-    for origin, target, relationship, weight, at in state["links"]:
-        link = Link(from_id=origin, to_id=target, relationship=relationship, weight=weight)
-        memories.add_link(rows, link, now=at)
-    for receipt, score, reason, used, used_by in state["told"]:
-        told = {"memory_id": image.memory_id, "score": score, "reason": reason, "used": used, "used_by": used_by}
-        for seq in rows.column("select seq from injections where id = :id", id=receipt):
-            rows.insert("injection_items", "on conflict do nothing", injection_seq=seq, **told)
-    if state["twin"]:
-        twin = _seq(rows, state["twin"])
-        rows.run("update memories set twin_of = :twin where id = :id", twin=twin, id=image.memory_id)
-
-
-def restore_changes(
+def _restore_changes(
     rows: Rows,
     memory_id: str,
     known: Sequence[Mapping[str, object]],
     *,
     at: str,
-    since: Sequence[Mapping[str, object]] | None = None,
+    since: Sequence[Mapping[str, object]] | None,
 ) -> None:
     """Makes a memory's audit what it was, changes as `asdict` gives them; what was noted since is marked as undone.
 
@@ -558,7 +540,7 @@ def restore_changes(
         )
 
 
-def restore_candidate(rows: Rows, image: Before) -> None:
+def _restore_candidate(rows: Rows, image: Before) -> None:
     """Makes a candidate what it was, where nothing else came of it since."""
     known = candidates.by_id(rows, image.memory_id)
     if not image.state:
@@ -652,8 +634,8 @@ def undo_answer(rows: Rows, answer: Answer, *, now: str) -> list[Before]:
                 f"the answer {answer.id} cannot be undone: {image.memory_id} has changed since",
                 hint=f"csmd show {image.memory_id}",
             )
-    restore_images(rows, found, at=now)
-    rows.run("update answers set undone_at = :now where seq = :seq", now=now, seq=answer.seq)
+    restore(rows, [(image, None) for image in found], at=now)
+    rows.update("answers", answer.seq, undone_at=now)
     return touched
 
 
@@ -675,15 +657,13 @@ def unreviewed(rows: Rows, *, projects: Sequence[int] | None, below: float, sinc
 
     What a person has kept is stated; of an assistant's and of others' words, `below` a confidence and said `since` then.
     """
-    return rows.column(
+    sql = (
         "select t.seq from memories t where t.superseded_by = '' and t.twin_of = 0 and t.pinned = 0 "  # noqa: S608
         "and (t.origin = 'model_saved' or (t.confidence < :below and t.created_at >= :since and t.authority <> 'user')) "
         f"and {among('t.project_seq', projects)} "
-        "order by case t.origin when 'model_saved' then 0 else 1 end, t.confidence, t.seq desc limit :limit",
-        below=below,
-        since=since,
-        limit=limit,
+        "order by case t.origin when 'model_saved' then 0 else 1 end, t.confidence, t.seq desc limit :limit"
     )
+    return rows.column(sql, below=below, since=since, limit=limit)
 
 
 # --- merging and archiving
@@ -702,13 +682,12 @@ def memories_past(rows: Rows, seq: int, *, limit: int) -> list[Memory]:
 
 def past_archiving(rows: Rows, *, after: int, to: int) -> list[str]:
     """The memories between two row keys that nobody has used for long: their `archive_at` is over."""
-    return rows.column(
+    sql = (
         "select m.id from memories m where m.seq > :after and m.seq <= :to and m.tier <> 'archive' and m.pinned = 0 "
         "and m.twin_of = 0 and m.archive_at < "
-        "(select count(*) from activity a where a.project_seq = m.project_seq) order by m.seq",
-        after=after,
-        to=to,
+        "(select count(*) from activity a where a.project_seq = m.project_seq) order by m.seq"
     )
+    return rows.column(sql, after=after, to=to)
 
 
 def without_turns(rows: Rows, *, after: int, to: int) -> list[str]:
@@ -716,27 +695,25 @@ def without_turns(rows: Rows, *, after: int, to: int) -> list[str]:
 
     What was said at the command line has none, and what came from another home (`brought`) has none here.
     """
-    return rows.column(
+    sql = (
         "select m.id from memories m where m.seq > :after and m.seq <= :to and m.tier <> 'archive' "
         "and not exists (select 1 from provenance p where p.memory_seq = m.seq and (substr(p.uuid, 1, 4) = 'cli:' "
         "or exists (select 1 from turns t where t.uuid = p.uuid))) and not exists (select 1 from belief_changes c "
-        "where c.memory_id = m.id and c.change = 'brought') order by m.seq",
-        after=after,
-        to=to,
+        "where c.memory_id = m.id and c.change = 'brought') order by m.seq"
     )
+    return rows.column(sql, after=after, to=to)
 
 
 def without_vector(rows: Rows, *, after: int, to: int) -> list[str]:
     """The memories between two row keys that an embedding model has passed by; what waits for its turn is not among them."""
-    return rows.column(
+    sql = (
         "select distinct m.id from memories m join vector_models v on m.seq <= coalesce((select c.position "
         "from cursors c where c.stage = 'embed-memory' and c.subject = cast(v.seq as text)), 0) "
         "where m.seq > :after and m.seq <= :to and not exists (select 1 from vectors x where x.kind = 'memory' "
         "and x.model_seq = v.seq and x.row_seq = m.seq) and not exists (select 1 from embed_again e "
-        "where e.kind = 'memory' and e.model_seq = v.seq and e.row_seq = m.seq) order by m.id",
-        after=after,
-        to=to,
+        "where e.kind = 'memory' and e.model_seq = v.seq and e.row_seq = m.seq) order by m.id"
     )
+    return rows.column(sql, after=after, to=to)
 
 
 def about_memory(rows: Rows, memory_id: str) -> list[Candidate]:
@@ -776,13 +753,7 @@ def is_merged(rows: Rows, memory: Memory) -> bool:
 def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by: str, now: str) -> None:
     """Puts one memory aside for another, whose values `into` has already; its sources confirm that one."""
     known = memories.by_seqs(rows, [into.seq])[into.seq]
-    uuids = [
-        source.uuid
-        for source in merged.provenance
-        if memories.add_provenance(
-            rows, into.seq, source if source.role == "beside" else replace(source, role="confirms")
-        )
-    ]
+    uuids = memories.add_confirming(rows, into.seq, merged.provenance)
     memories.update_belief(rows, replace(merged, tier="archive", superseded_by=into.id))
     memories.update_belief(rows, into)
     memories.add_link(rows, Link(from_id=merged.id, to_id=into.id, relationship=MERGED), now=now)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -56,13 +55,10 @@ def _insert(rows: Rows, candidate: Candidate) -> tuple[int, str]:
 
 def _say(rows: Rows, seq: int, candidate: Candidate) -> None:
     """Has a waiting one say what is known now."""
-    rows.run(
-        "update candidates set text = :text, reason = :reason, gate = :gate, category = :category, "
-        "confidence = :confidence, reinforcement = :reinforcement, contradicted = :contradicted, status = :status, "
-        "memory_ids = :memory_ids, updated_at = :updated_at, version = version + 1 where seq = :key",
-        key=seq,
-        **written(candidate, "evidence"),
+    values = written(
+        candidate, "id", "kind", "project_seq", "fingerprint", "source", "created_at", "evidence", "version", "seq"
     )
+    rows.revise("candidates", seq, **values)
 
 
 def _cite(rows: Rows, seq: int, evidence: Sequence[Evidence]) -> None:
@@ -78,7 +74,7 @@ def renew(rows: Rows, known: Candidate, candidate: Candidate) -> bool:
     if replace(candidate, id=known.id, seq=known.seq, version=known.version) == known:
         return False
     _say(rows, known.seq, candidate)
-    rows.run("update candidates set created_at = :at where seq = :seq", at=candidate.created_at, seq=known.seq)
+    rows.update("candidates", known.seq, created_at=candidate.created_at)
     rows.delete("candidate_evidence", candidate_seq=known.seq)
     _cite(rows, known.seq, candidate.evidence)
     return True
@@ -96,14 +92,11 @@ def of_source(rows: Rows, source: str, *, project: int) -> list[Candidate]:
 
 def settle(rows: Rows, candidate: Candidate, status: CandidateStatus, *, now: str) -> bool:
     """Gives a candidate another status; False when it has changed since it was read."""
-    changed = rows.run(
+    sql = (
         "update candidates set status = :status, updated_at = :now, version = version + 1 "
-        "where id = :id and version = :version",
-        status=status,
-        now=now,
-        id=candidate.id,
-        version=candidate.version,
+        "where id = :id and version = :version"
     )
+    changed = rows.run(sql, status=status, now=now, id=candidate.id, version=candidate.version)
     return bool(changed)
 
 
@@ -112,41 +105,37 @@ def merge(rows: Rows, source: int, into: int) -> None:
 
     What became of one already stays with the memory that came of it.
     """
-    for seq, other in rows.all(
+    sql = (
         "select c.seq, (select o.seq from candidates o where o.project_seq = :target and o.kind = c.kind "
         "and o.fingerprint = c.fingerprint and o.status in ('open', 'needs_review', 'dropped') order by o.seq limit 1) "
-        "from candidates c where c.project_seq = :source and c.status in ('open', 'needs_review') order by c.seq",
-        source=source,
-        target=into,
-    ):
+        "from candidates c where c.project_seq = :source and c.status in ('open', 'needs_review') order by c.seq"
+    )
+    for seq, other in rows.all(sql, source=source, target=into):
         if other is not None:
-            rows.run(
+            sql = (
                 "insert into candidate_evidence (candidate_seq, uuid, session_id, at, against) "
                 "select :other, uuid, session_id, at, against from candidate_evidence where candidate_seq = :seq "
-                "on conflict (candidate_seq, uuid) do nothing",
-                other=other,
-                seq=seq,
+                "on conflict (candidate_seq, uuid) do nothing"
             )
+            rows.run(sql, other=other, seq=seq)
             rows.delete("candidates", seq=seq)
-    rows.run(
+    sql = (
         "update candidates set project_seq = :target where project_seq = :source "
-        "and status in ('open', 'needs_review', 'dropped')",
-        target=into,
-        source=source,
+        "and status in ('open', 'needs_review', 'dropped')"
     )
+    rows.run(sql, target=into, source=source)
 
 
 def split(rows: Rows, source: int, part: int) -> None:
     """Gives those to a part that only its own turns speak for; run when its turns are its own."""
-    rows.run(
+    sql = (
         "update candidates set project_seq = :part where project_seq = :source and seq in ("
         "select e.candidate_seq from candidate_evidence e join turns t on t.uuid = e.uuid "
         "group by e.candidate_seq having min(t.project_seq) = :part and max(t.project_seq) = :part) "
         "and not exists (select 1 from candidates o where o.project_seq = :part and o.kind = candidates.kind "
-        "and o.fingerprint = candidates.fingerprint)",
-        part=part,
-        source=source,
+        "and o.fingerprint = candidates.fingerprint)"
     )
+    rows.run(sql, part=part, source=source)
 
 
 def forget(rows: Rows, memory_id: str) -> None:
@@ -202,26 +191,24 @@ def waiting_of(rows: Rows, keys: Iterable[tuple[int, str, str]]) -> list[Candida
 
 def counts(rows: Rows, *, projects: Sequence[int] | None = None) -> dict[str, dict[str, int]]:
     """How many there are of some projects (None: all) by kind and status."""
-    found: dict[str, dict[str, int]] = defaultdict(dict)
-    for kind, status, count in rows.all(
+    counted = rows.grouped(
         f"select kind, status, count(*) from candidates where {among('project_seq', projects)} "  # noqa: S608
         "group by kind, status order by kind, status"
-    ):
-        found[kind][status] = count
-    return dict(found)
+    )
+    return {kind: dict(by_status) for kind, by_status in counted.items()}
 
 
 def where(rows: Rows, condition: str, **values: Any) -> list[Candidate]:
     """The candidates `m` that fulfil a condition, in the order that it may end with, each with its evidence."""
     found = rows.read(Candidate, f"select {_COLUMNS} from candidates m where {condition}", **values)  # noqa: S608
-    evidence: dict[int, list[Evidence]] = defaultdict(list)
-    seqs = [candidate.seq for candidate in found]
-    for seq, *source in rows.all(
+    sources = rows.grouped(
         "select candidate_seq, uuid, session_id, at, against from candidate_evidence "  # noqa: S608
-        f"where {among('candidate_seq', seqs)} order by candidate_seq, at, uuid"
-    ):
-        evidence[seq].append(as_value(Evidence, source))
-    return [replace(candidate, evidence=tuple(evidence[candidate.seq])) for candidate in found]
+        f"where {among('candidate_seq', [candidate.seq for candidate in found])} order by candidate_seq, at, uuid"
+    )
+    return [
+        replace(candidate, evidence=tuple(as_value(Evidence, source) for source in sources[candidate.seq]))
+        for candidate in found
+    ]
 
 
 #: The stage whose cursors say how far a project's packets were scanned.
@@ -252,13 +239,12 @@ def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) ->
 
 def first_provisional(rows: Rows, session_seq: int, *, after: int) -> int | None:
     """The ordinal of the first turn past `after` that only a hook has reported so far, or None."""
-    first: int | None = rows.value(
+    return rows.key(
         "select min(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = :session and st.ordinal > :after and t.provisional = 1",
         session=session_seq,
         after=after,
     )
-    return first
 
 
 #: What stands in the table for a figure that is unknown.
@@ -301,17 +287,16 @@ def projects_to_scan(rows: Rows, *, quiet_before: str = "", now: str = "") -> li
 
     With `quiet_before` without those whose latest packet is of a time between that and `now`.
     """
-    return rows.all(
+    sql = (
         "select p.seq, coalesce(x.top, 0) + 1 as top from projects p left join "
         "(select project_seq, max(seq) as top, max(at) as latest from packets group by project_seq) x "
         "on x.project_seq = p.seq "
         "left join cursors c on c.stage = 'scan' and c.subject = cast(p.seq as text) "
         "where (x.top is not null or exists (select 1 from candidates d where d.project_seq = p.seq and d.source = 'habits')) "
         "and coalesce(c.position, 0) <> coalesce(x.top, 0) + 1 "
-        "and (cast(:quiet as text) = '' or x.latest is null or x.latest <= :quiet or x.latest > :now) order by top, p.seq",
-        quiet=quiet_before,
-        now=now,
+        "and (cast(:quiet as text) = '' or x.latest is null or x.latest <= :quiet or x.latest > :now) order by top, p.seq"
     )
+    return rows.all(sql, quiet=quiet_before, now=now)
 
 
 def _scan_again(rows: Rows, projects: Iterable[int]) -> None:

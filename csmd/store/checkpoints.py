@@ -45,9 +45,9 @@ def put(rows: Rows, row: Row, items: Sequence[Any], captures: Sequence[Any] | No
 
     `items` are (kind, text, uuid, state, amount), `captures` (uuid, kind, tool, time, text); None leaves these as they are.
     """
-    said = _said(rows, {str(one[2]) for one in items} | {str(one[0]) for one in captures or ()})
-    fresh = [tuple(one) for one in items if one[2] in said]
-    copied = None if captures is None else [tuple(one) for one in captures if said.get(one[0]) == one[4]]
+    text = _said(rows, {str(one[2]) for one in items} | {str(one[0]) for one in captures or ()})
+    fresh = [tuple(one) for one in items if one[2] in text]
+    copied = None if captures is None else [tuple(one) for one in captures if text.get(one[0]) == one[4]]
     known = by_id(rows, row.id)
     if known is not None and _mutable(known) == _mutable(row):
         as_it_was = captured_turns(rows, known.seq) if copied is not None else None
@@ -77,16 +77,15 @@ def _said(rows: Rows, uuids: Collection[str]) -> dict[str, str]:
     """What these turns say now; those that were purged or are gone are not among them."""
     found: dict[str, str] = {}
     for uuid in sorted(uuids):
-        said = rows.value("select text from turns where uuid = :uuid", uuid=uuid)
-        if said not in (None, PURGED):
-            found[uuid] = str(said)
+        text = rows.value("select text from turns where uuid = :uuid", uuid=uuid)
+        if text not in (None, PURGED):
+            found[uuid] = str(text)
     return found
 
 
 def restore(rows: Rows, seq: int, *, at: str, session_id: str) -> None:
     """Has a session that starts next told a checkpoint: this one, or with "" the next of its project."""
-    restored = "update checkpoints set restored_at = :at, restored_for = :whom where seq = :seq"
-    rows.run(restored, at=at, seq=seq, whom=session_id)
+    rows.update("checkpoints", seq, restored_at=at, restored_for=session_id)
 
 
 # --- read
@@ -127,24 +126,20 @@ def restored_checkpoint(rows: Rows, *, project: int, session_id: str) -> Row | N
     )
 
 
-def _first(rows: Rows, where: str, *, by: str = "k.at", **values: Any) -> Row | None:
-    return rows.read_one(
-        Row,
-        f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq where {where} "  # noqa: S608
-        f"order by {by} desc, k.seq desc limit 1",
-        **values,
-    )
+def _first(rows: Rows, condition: str, *, by: str = "k.at", **values: Any) -> Row | None:
+    return next(iter(_where(rows, f"{condition} order by {by} desc, k.seq desc limit 1", **values)), None)
+
+
+def _where(rows: Rows, condition: str, **values: Any) -> list[Row]:
+    """The checkpoints `k` of sessions `s` that fulfil a condition, in the order that it may end with."""
+    sql = f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq where {condition}"  # noqa: S608
+    return rows.read(Row, sql, **values)
 
 
 def listing(rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int) -> list[Row]:
     """The checkpoints of sessions in these projects (None: in all), or of one session, the latest first."""
-    return rows.read(
-        Row,
-        f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq "  # noqa: S608
-        f"where (cast(:session as text) = '' or s.id = :session) and {among('s.project_seq', projects)} order by k.at desc, k.seq desc limit :limit",
-        session=session_id,
-        limit=limit,
-    )
+    condition = f"(cast(:session as text) = '' or s.id = :session) and {among('s.project_seq', projects)}"
+    return _where(rows, f"{condition} order by k.at desc, k.seq desc limit :limit", session=session_id, limit=limit)
 
 
 def items_of(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
@@ -172,12 +167,11 @@ def capture_count(rows: Rows, seq: int) -> int:
 
 def take_back(rows: Rows, turn_seq: int) -> None:
     """Removes what was made of a turn, which is to go or says something else now; the rest is made again without it."""
-    for seq in rows.column(
+    sql = (
         "update checkpoints set awaits = :again where session_seq in "
-        "(select session_seq from session_turn where turn_seq = :turn) returning seq",
-        again=AGAIN,
-        turn=turn_seq,
-    ):
+        "(select session_seq from session_turn where turn_seq = :turn) returning seq"
+    )
+    for seq in rows.column(sql, again=AGAIN, turn=turn_seq):
         rows.delete("checkpoint_items", checkpoint_seq=seq)
     rows.run(
         "delete from checkpoint_raw_captures where uuid = (select t.uuid from turns t where t.seq = :turn)",
@@ -231,37 +225,22 @@ class SessionState(NamedTuple):
         return f"{self.turns}:{self.distilled}"
 
 
-def compactions_after(rows: Rows, *, after: int, limit: int) -> tuple[int, int, list[tuple[int, str]]]:
-    """(the last event past `after` that was looked at, how many were, (session, when) of the compactions it told of)."""
-    found = rows.all(
-        "select e.seq, coalesce(s.seq, 0), e.name, e.at from events e left join sessions s on s.id = e.session_id "
-        "where e.seq > :after order by e.seq limit :limit",
-        after=after,
-        limit=limit,
-    )
-    told = [(int(session), str(at)) for _, session, name, at in found if name == "pre_compact" and session]
-    return (int(found[-1][0]) if found else after), len(found), told
-
-
 def summaries(rows: Rows, *, after: int, limit: int) -> list[Summary]:
     """The summaries past a turn's row key in the sessions that hold them first, each with its place there."""
-    return rows.read(
-        Summary,
+    sql = (
         "select t.seq, t.session_seq, st.ordinal, t.uuid, t.at from turns t join session_turn st on st.turn_seq = t.seq "
-        "and st.session_seq = t.session_seq where t.kind = 'summary' and t.seq > :after order by t.seq limit :limit",
-        after=after,
-        limit=limit,
+        "and st.session_seq = t.session_seq where t.kind = 'summary' and t.seq > :after order by t.seq limit :limit"
     )
+    return rows.read(Summary, sql, after=after, limit=limit)
 
 
 def is_summarised(rows: Rows, session_seq: int, *, since: str) -> bool:
     """Whether a session has a summary of a time or later."""
-    return rows.exists(
+    sql = (
         "select t.seq from turns t where t.kind = 'summary' and t.seq > 0 and t.session_seq = :session and t.at >= :since "
-        "limit 1",
-        session=session_seq,
-        since=since,
+        "limit 1"
     )
+    return rows.exists(sql, session=session_seq, since=since)
 
 
 def incomplete_checkpoints(rows: Rows) -> list[Row]:
@@ -293,42 +272,34 @@ def session_state_by_id(rows: Rows, ident: str) -> SessionState | None:
 
 def last_turns(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[Any, ...]]:
     """(uuid, kind, tool, time, text) of the last turns up to a place, in order; "" for a text that is not to be copied."""
-    found = rows.all(
+    sql = (
         "select t.uuid, t.kind, t.tool_name, t.at, case when length(t.text) <= :most then t.text else '' end "  # noqa: S608
         "from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
-        f"and st.ordinal <= :upto and t.source = 'transcript' and t.kind in {_SPOKEN} order by st.ordinal desc limit :limit",
-        session=session_seq,
-        upto=upto,
-        most=TURN_CHARACTERS,
-        limit=TURNS,
+        f"and st.ordinal <= :upto and t.source = 'transcript' and t.kind in {_SPOKEN} order by st.ordinal desc limit :limit"
     )
+    found = rows.all(sql, session=session_seq, upto=upto, most=TURN_CHARACTERS, limit=TURNS)
     return found[::-1]
 
 
 def prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     """The last prompts of a session, in order, as `digests.entries` has them; those that only a hook told, too."""
-    found = rows.all(
+    sql = (
         "select st.ordinal, t.uuid, t.kind, substr(t.text, 1, :most), t.at, '', '', 0 from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.kind in ('user', 'relayed') "
-        "order by st.ordinal desc limit :limit",
-        session=session_seq,
-        most=TURN_CHARACTERS,
-        limit=TURNS,
+        "order by st.ordinal desc limit :limit"
     )
+    found = rows.all(sql, session=session_seq, most=TURN_CHARACTERS, limit=TURNS)
     return found[::-1]
 
 
 def count_turns_after(rows: Rows, session_seq: int, *, upto: int, until: str = "") -> int:
     """How many turns of a session's transcript stand behind a place, those up to a time where one is given; at most FAR."""
-    found = rows.column(
+    sql = (
         "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "  # noqa: S608
         f"and st.ordinal > :upto and t.source = 'transcript' and t.kind in {_SPOKEN} "
-        "and (cast(:until as text) = '' or t.at <= :until) limit :far",
-        session=session_seq,
-        upto=upto,
-        until=until,
-        far=FAR,
+        "and (cast(:until as text) = '' or t.at <= :until) limit :far"
     )
+    found = rows.column(sql, session=session_seq, upto=upto, until=until, far=FAR)
     return len(found)
 
 
@@ -364,30 +335,27 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
     return ident, known != ""
 
 
+def _goals(rows: Rows, condition: str, **values: Any) -> list[Goal]:
+    """The goals `g` that fulfil a condition, in the order that it may end with."""
+    return rows.read(Goal, f"select {_COLUMNS} from goals g where {condition}", **values)  # noqa: S608
+
+
 def open_goals(rows: Rows, *, projects: Sequence[int], session_id: str) -> list[Goal]:
     """The goals of a session, and those that a person declared for one of these projects, the oldest first."""
-    return rows.read(
-        Goal,
-        f"select {_COLUMNS} from goals g where g.done_at = '' and {among('g.project_seq', projects)} "  # noqa: S608
-        "and g.session_id in ('', :session) and (g.session_id <> '' or g.authority = 'user') order by g.created_at, g.seq",
-        session=session_id,
-    )
+    own = "g.session_id in ('', :session) and (g.session_id <> '' or g.authority = 'user')"
+    condition = f"g.done_at = '' and {among('g.project_seq', projects)} and {own} order by g.created_at, g.seq"
+    return _goals(rows, condition, session=session_id)
 
 
 def goal_list(rows: Rows, *, projects: Sequence[int] | None, done: bool) -> list[Goal]:
     """The goals of these projects (None: of all), those that are done only where asked for, the latest first."""
-    return rows.read(
-        Goal,
-        f"select {_COLUMNS} from goals g where (:done = 1 or g.done_at = '') and {among('g.project_seq', projects)} "  # noqa: S608
-        "order by g.created_at desc, g.seq desc",
-        done=int(done),
-    )
+    condition = f"(:done = 1 or g.done_at = '') and {among('g.project_seq', projects)}"
+    return _goals(rows, f"{condition} order by g.created_at desc, g.seq desc", done=int(done))
 
 
 def goals_like(rows: Rows, prefix: str) -> list[Goal]:
     """Up to five goals whose id begins with `prefix`."""
-    like = f"select {_COLUMNS} from goals g where g.id >= :prefix and g.id < :prefix || '~' order by g.id limit 5"  # noqa: S608
-    return rows.read(Goal, like, prefix=prefix)
+    return _goals(rows, "g.id >= :prefix and g.id < :prefix || '~' order by g.id limit 5", prefix=prefix)
 
 
 def finish_goal(rows: Rows, ident: str, *, now: str) -> bool:
@@ -400,22 +368,20 @@ def finish_goal(rows: Rows, ident: str, *, now: str) -> bool:
 
 def merge_goals(rows: Rows, source: int, into: int) -> None:
     """Gives a project's goals to another, which remembers whose they were."""
-    rows.run(
+    sql = (
         "update goals set origin_seq = case when origin_seq = 0 then :source else origin_seq end, project_seq = :target "
-        "where project_seq = :source",
-        source=source,
-        target=into,
+        "where project_seq = :source"
     )
+    rows.run(sql, source=source, target=into)
 
 
 def split_goals(rows: Rows, source: int, part: int, *, tree: Collection[int]) -> None:
     """Gives back what came with `part`, and with what had been merged into it."""
-    rows.run(
+    sql = (
         "update goals set project_seq = :part, origin_seq = case when origin_seq = :part then 0 else origin_seq end "  # noqa: S608
-        f"where project_seq = :source and {among('origin_seq', sorted(tree))}",
-        part=part,
-        source=source,
+        f"where project_seq = :source and {among('origin_seq', sorted(tree))}"
     )
+    rows.run(sql, part=part, source=source)
 
 
 def clear_goals(rows: Rows, *, project: int, until: str) -> int:

@@ -91,12 +91,12 @@ class Store:
         self.path = path
         self.commits = 0
         self.precedence = Precedence()
+        #: What a read or a write found wrong with the file; "" while it is sound.
         self.damage = ""
-        """What a read or a write found wrong with the file; "" while it is sound."""
+        #: Whether writes are refused for that.
         self.refuses = False
-        """Whether writes are refused for that."""
+        #: What the disk said to the latest write; "" when it took it.
         self.refusing = ""
-        """What the disk said to the latest write; "" when it took it."""
         backup.refuse_lost_database(path)
         _make_private(path)
         if path.stat().st_size:

@@ -60,12 +60,11 @@ def file_positions(rows: Rows) -> dict[str, tuple[int, int]]:
 
 def file_positions_since(rows: Rows, mtime_ns: int, *, most: int) -> dict[str, tuple[int, int]]:
     """As `file_positions`, of those that had been written since a time (ns) when they were read, the latest first."""
-    found = rows.all(
+    sql = (
         "select path, position, mtime_ns from files where mtime_ns >= :since and substr(path, 1, 7) <> 'purged:' "
-        "order by mtime_ns desc limit :most",
-        since=mtime_ns,
-        most=most,
+        "order by mtime_ns desc limit :most"
     )
+    found = rows.all(sql, since=mtime_ns, most=most)
     return {path: (position, mtime) for path, position, mtime in found}
 
 
@@ -81,22 +80,25 @@ def move_cursor(rows: Rows, stage: str, subject: str, position: int) -> None:
     rows.upsert("cursors", "stage, subject", stage=stage, subject=subject, position=position)
 
 
-def sessions_behind(rows: Rows, stage: str) -> list[Behind]:
-    """The conversations of people (no sub-agents) with turns that `stage` has not seen, oldest first."""
-    return rows.read(
-        Behind,
-        "select s.seq, s.id, coalesce(c.position, 0), s.turns, s.last_at, s.settled_at, s.started_at, s.path from sessions s "
-        "left join cursors c on c.stage = :stage and c.subject = cast(s.seq as text) "
-        "where s.parent = '' and s.host <> 'probe' and s.turns > coalesce(c.position, 0) order by s.started_at, s.seq",
-        stage=stage,
+def sessions_behind(rows: Rows, stage: str, *, after: str = "") -> list[Behind]:
+    """The conversations of people (no sub-agents) with turns that `stage` has not seen, oldest first.
+
+    With `after` up to where that stage has come: `turns` is how far it is.
+    """
+    sql = (
+        "select s.seq, s.id, coalesce(c.position, 0), coalesce(d.position, s.turns), s.last_at, s.settled_at, s.started_at, "
+        "s.path from sessions s left join cursors c on c.stage = :stage and c.subject = cast(s.seq as text) "
+        "left join cursors d on d.stage = :after and d.subject = cast(s.seq as text) where s.parent = '' "
+        "and s.host <> 'probe' and (:after = '' or d.position is not null) "
+        "and coalesce(d.position, s.turns) > coalesce(c.position, 0) order by s.started_at, s.seq"
     )
+    return rows.read(Behind, sql, stage=stage, after=after)
 
 
 def exchange_start(rows: Rows, session_seq: int, *, at: int) -> int:
     """The place of the latest prompt at or before the place `at` in a conversation; 0 where there is none."""
-    return rows.number(
+    sql = (
         "select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and st.ordinal <= :at and t.kind in ('user', 'relayed')",
-        session=session_seq,
-        at=at,
+        "where st.session_seq = :session and st.ordinal <= :at and t.kind in ('user', 'relayed')"
     )
+    return rows.number(sql, session=session_seq, at=at)

@@ -81,18 +81,6 @@ def session(rows: Rows, session_seq: int) -> Waiting:
     return found
 
 
-def ended_sessions_after(rows: Rows, *, after: int, limit: int) -> tuple[int, int, list[int]]:
-    """(the last event past `after` that was looked at, how many were, sessions that one of them ended or compacts)."""
-    found = rows.all(
-        "select e.seq, coalesce(s.seq, 0), e.name from events e left join sessions s on s.id = e.session_id "
-        "where e.seq > :after order by e.seq limit :limit",
-        after=after,
-        limit=limit,
-    )
-    ended = [int(session) for _, session, name in found if name in ("session_end", "pre_compact") and session]
-    return (int(found[-1][0]) if found else after), len(found), list(dict.fromkeys(ended))
-
-
 #: Of a session that went on in another project what is behind that one's wall is told to nobody here.
 _ON_THIS_SIDE = (
     "(select p.workspace_seq from projects p where p.seq = t.project_seq) = "
@@ -105,17 +93,14 @@ def entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
 
     Of a long text its beginning and its end: a session may hold 50 MB, and what is harvested stands there.
     """
-    return rows.all(
+    sql = (
         "select st.ordinal, t.uuid, t.kind, case when length(t.text) <= :most or t.tool_name = 'TodoWrite' then t.text "  # noqa: S608
         "else substr(t.text, 1, :half) || :gap || substr(t.text, length(t.text) - :half) end, "
         "t.at, t.tool_name, t.tool_id, t.tokens from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.source = 'transcript' "
-        f"and {_ON_THIS_SIDE} order by st.ordinal",
-        session=session_seq,
-        most=2 * HALF,
-        half=HALF,
-        gap="\n\n",
+        f"and {_ON_THIS_SIDE} order by st.ordinal"
     )
+    return rows.all(sql, session=session_seq, most=2 * HALF, half=HALF, gap="\n\n")
 
 
 def session_statements(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
@@ -170,13 +155,13 @@ def replace(rows: Rows, session_seq: int, made: Sequence[Any], *, turns: int) ->
     """Writes a session's digests and its cursor; versions that say the same keep their row. How many were written."""
     known = {row.version: row for row in of_session(rows, session_seq)}
     written = 0
-    for version, one in enumerate(made, 1):
+    for version, digest in enumerate(made, 1):
         old = known.pop(version, None)
-        if old is not None and _same(rows, old, one):
+        if old is not None and _same(rows, old, digest):
             continue
         if old is not None:
             rows.delete("digests", seq=old.seq)
-        _insert(rows, session_seq, version, one)
+        _insert(rows, session_seq, version, digest)
         written += 1
     for old in known.values():
         rows.delete("digests", seq=old.seq)
@@ -184,18 +169,18 @@ def replace(rows: Rows, session_seq: int, made: Sequence[Any], *, turns: int) ->
     return written
 
 
-def _same(rows: Rows, old: Row, one: Any) -> bool:
-    if (old.text, old.why, old.upto, old.outcome) != (one.text, one.why, one.upto, one.outcome):
+def _same(rows: Rows, old: Row, digest: Any) -> bool:
+    if (old.text, old.why, old.upto, old.outcome) != (digest.text, digest.why, digest.upto, digest.outcome):
         return False
-    return [tuple(item) for item in items(rows, old.seq)] == [tuple(item) for item in one.items]
+    return [tuple(item) for item in items(rows, old.seq)] == [tuple(item) for item in digest.items]
 
 
-def _insert(rows: Rows, session_seq: int, version: int, one: Any) -> None:
+def _insert(rows: Rows, session_seq: int, version: int, digest: Any) -> None:
     values = {
-        name: getattr(one, name) for name in ("why", "upto", "at", "text", "outcome", "prompts", "calls", "tokens")
+        name: getattr(digest, name) for name in ("why", "upto", "at", "text", "outcome", "prompts", "calls", "tokens")
     }
     seq = rows.insert_keyed("digests", session_seq=session_seq, version=version, **values)
-    for item in one.items:
+    for item in digest.items:
         rows.insert("digest_items", digest_seq=seq, **{name: getattr(item, name) for name in ItemRow._fields})
 
 
@@ -240,10 +225,6 @@ def clear_comparisons(rows: Rows, projects: Sequence[int]) -> None:
     mark_endings_changed(rows)
 
 
-#: Row keys in one statement.
-LINKED_AT_ONCE = 500
-
-
 class Behind(NamedTuple):
     """A session whose last digest was not compared with the others yet."""
 
@@ -284,27 +265,21 @@ def session_starts(rows: Rows, sessions: Sequence[int]) -> list[str]:
 
 def digests_of_project(rows: Rows, project: int, *, since: str, until: str) -> list[tuple[Any, ...]]:
     """(session, id, start, end, its last digest, outcome) of a project's digested sessions that began in a span, in order."""
-    return rows.all(
+    sql = (
         "select s.seq, s.id, s.started_at, s.last_at, d.seq, d.outcome from sessions s join digests d on d.session_seq = s.seq "
         "where s.project_seq = :project and s.started_at >= :since and s.started_at <= :until "
         "and d.version = (select max(o.version) from digests o where o.session_seq = s.seq) "
-        "order by s.started_at, s.last_at, s.id",
-        project=project,
-        since=since,
-        until=until,
+        "order by s.started_at, s.last_at, s.id"
     )
+    return rows.all(sql, project=project, since=since, until=until)
 
 
 def items_of(rows: Rows, digests: Sequence[int]) -> list[tuple[Any, ...]]:
     """(digest, kind, text, uuid, state) of everything that sessions are compared by, in its order."""
-    found: list[tuple[Any, ...]] = []
-    for begin in range(0, len(digests), LINKED_AT_ONCE):
-        found += rows.all(
-            "select digest_seq, kind, text, uuid, state from digest_items "  # noqa: S608
-            f"where {among('digest_seq', digests[begin : begin + LINKED_AT_ONCE])} "
-            "and kind not in ('decision', 'correction', 'open', 'last') order by seq"
-        )
-    return found
+    return rows.all(
+        f"select digest_seq, kind, text, uuid, state from digest_items where {among('digest_seq', digests)} "  # noqa: S608
+        "and kind not in ('decision', 'correction', 'open', 'last') order by seq"
+    )
 
 
 def sessions_sharing_turns(rows: Rows, session_seq: int) -> list[tuple[int, str]]:
@@ -335,7 +310,7 @@ def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[s
         seq = known.pop(tuple(same.values()), 0) or rows.insert_keyed(
             "session_links", to_seq=to_seq, kind=kinds[link.rule], weight=link.weight, **same
         )
-        rows.run("update session_links set weight = :weight where seq = :seq", weight=link.weight, seq=seq)
+        rows.update("session_links", seq, weight=link.weight)
         rows.delete("session_link_evidence", link_seq=seq)
         for uuid in link.evidence:
             rows.insert("session_link_evidence", link_seq=seq, uuid=uuid)
@@ -345,17 +320,12 @@ def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[s
 
 def links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[LinkRow]:
     """The links from and to a session, whose other end is in these projects (None: in any), the surest first."""
-    among = (
-        ""
-        if projects is None
-        else f"and (l.from_seq = 0 or s.project_seq in ({', '.join(str(int(p)) for p in projects)}))"
-    )
     return rows.read(
         LinkRow,
         "select l.seq, coalesce(f.id, ''), t.id, l.rule, l.kind, l.about, l.weight, coalesce(s.started_at, t.started_at) "  # noqa: S608
         "from session_links l join sessions t on t.seq = l.to_seq left join sessions f on f.seq = l.from_seq "
         "left join sessions s on s.seq = case when l.to_seq = :session then l.from_seq else l.to_seq end "
-        f"where (l.to_seq = :session or l.from_seq = :session) {among} order by l.weight desc, l.seq",
+        f"where (l.to_seq = :session or l.from_seq = :session) and (l.from_seq = 0 or {among('s.project_seq', projects)}) order by l.weight desc, l.seq",
         session=session_seq,
     )
 
@@ -378,8 +348,8 @@ def link_counts(rows: Rows, *, projects: Sequence[int] | None) -> dict[str, int]
 def replace_outcomes(rows: Rows, session_seq: int, ended: Sequence[Any], *, at: str) -> None:
     """Writes how the work of a session ended, and what it was held with, in the place of what was written before."""
     rows.delete("self_capabilities", session_seq=session_seq)
-    for one in ended:
-        how = {"capability": one.capability, "outcome": one.outcome, "why": one.why, "uuid": one.uuid}
+    for outcome in ended:
+        how = {"capability": outcome.capability, "outcome": outcome.outcome, "why": outcome.why, "uuid": outcome.uuid}
         rows.insert("self_capabilities", session_seq=session_seq, at=at, **how)
     rows.delete("self_continuity", session_seq=session_seq)
     rows.run(

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from csmd import wire
 from csmd.model import Evidence, Memory
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import belief_changes, cursors, memories, tombstones, vectors
 from csmd.store.belief_changes import Before
 from csmd.store.sqlite import Rows, among, as_value, columns, written
-from csmd.store.text_columns import LOOKED_AT
+from csmd.store.tombstones import LOOKED_AT
 
 #: undoing: its rows are what they were, its files are about to be.
 State = Literal["running", "done", "failed", "cancelled", "undoing", "undone"]
@@ -26,8 +26,7 @@ ALL = 100_000
 PAGE = "page"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dream:
+class Dream(NamedTuple):
     """One consolidation: what began it, what became of it, and how many new sessions it found."""
 
     seq: int
@@ -60,19 +59,14 @@ def reopen(rows: Rows, *, why: str) -> Dream | None:
     latest = next(iter(history(rows, limit=1)), None)
     if latest is None or latest.why != why or (latest.state != "cancelled" and latest.error != KILLED):
         return None
-    rows.run("update dreams set state = 'running', error = '', ended_at = '' where seq = :seq", seq=latest.seq)
+    rows.update("dreams", latest.seq, state="running", error="", ended_at="")
     return by_id(rows, latest.id)
 
 
 def end(rows: Rows, seq: int, *, state: State, error: str = "", now: str) -> None:
     """Notes what became of a dream: done, failed or cancelled."""
-    rows.run(
-        "update dreams set state = :state, error = :error, ended_at = :now where seq = :seq and state = 'running'",
-        state=state,
-        error=error,
-        now=now,
-        seq=seq,
-    )
+    sql = "update dreams set state = :state, error = :error, ended_at = :now where seq = :seq and state = 'running'"
+    rows.run(sql, state=state, error=error, now=now, seq=seq)
 
 
 def fail_interrupted(rows: Rows, *, now: str) -> int:
@@ -81,20 +75,24 @@ def fail_interrupted(rows: Rows, *, now: str) -> int:
     return rows.run(failed, error=KILLED, now=now)
 
 
+def _where(rows: Rows, condition: str, **values: Any) -> list[Dream]:
+    """The dreams `k` that fulfil a condition, in the order that it may end with."""
+    return rows.read(Dream, f"select {_COLUMNS} from dreams k where {condition}", **values)  # noqa: S608
+
+
 def last(rows: Rows, *, state: State = "done") -> Dream | None:
     """The latest dream in a state: the gates go by the one that is done. By its row: a clock may be set back."""
-    latest = f"select {_COLUMNS} from dreams k where k.state = :state order by k.seq desc limit 1"  # noqa: S608
-    return rows.read_one(Dream, latest, state=state)
+    return next(iter(_where(rows, "k.state = :state order by k.seq desc limit 1", state=state)), None)
 
 
 def history(rows: Rows, *, limit: int) -> list[Dream]:
     """The latest dreams, the newest first."""
-    return rows.read(Dream, f"select {_COLUMNS} from dreams k order by k.seq desc limit :limit", limit=limit)  # noqa: S608
+    return _where(rows, "true order by k.seq desc limit :limit", limit=limit)
 
 
 def by_id(rows: Rows, ident: str) -> Dream | None:
     """One dream, or None."""
-    return rows.read_one(Dream, f"select {_COLUMNS} from dreams k where k.id = :id", id=ident)  # noqa: S608
+    return next(iter(_where(rows, "k.id = :id", id=ident)), None)
 
 
 def sessions_since(rows: Rows, at: str) -> int:
@@ -113,10 +111,10 @@ def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
         f"where {among('d.seq', seqs)} and d.state not in ('running', 'undoing') order by k.seq limit :most)",
         most=most,
     )
-    kept = last(rows)
+    last_done = last(rows)
     return gone or rows.run(
         f"delete from dreams where {among('seq', seqs)} and seq <> :kept and state not in ('running', 'undoing')",  # noqa: S608
-        kept=kept.seq if kept else 0,
+        kept=last_done.seq if last_done else 0,
     )
 
 
@@ -179,8 +177,8 @@ def record_file(
     if before == after:
         return
     change = _noted(rows, seq, kind=PAGE, project=0, reason=reason, evidence=(), now=now)
-    there = {"was_there": before is not None, "is_there": after is not None}
-    rows.insert("dream_files", change_seq=change, path=path, before=before or "", after=after or "", **there)
+    presence = {"was_there": before is not None, "is_there": after is not None}
+    rows.insert("dream_files", change_seq=change, path=path, before=before or "", after=after or "", **presence)
 
 
 def _noted(rows: Rows, seq: int, *, kind: str, project: int, reason: str, evidence: Iterable[str], now: str) -> int:
@@ -201,8 +199,7 @@ NO_PAGES = frozenset({"daily", "sessions"})
 _UNDONE = "and c.undone_at <> '' and f.kept = ''"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedRow:
+class ChangedRow(NamedTuple):
     """A memory or candidate before and after an action; `kept`: why it is not what it was, though that was undone."""
 
     seq: int
@@ -211,8 +208,7 @@ class ChangedRow:
     kept: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedFile:
+class ChangedFile(NamedTuple):
     """A file before and after it was written, None where there was none; `path` is below the home."""
 
     seq: int
@@ -222,8 +218,7 @@ class ChangedFile:
     kept: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(NamedTuple):
     """An action that was carried out; of one that a purge took away nothing is left but its reason."""
 
     seq: int
@@ -238,11 +233,9 @@ class Change:
     files: tuple[ChangedFile, ...] = ()
 
 
-def changes(rows: Rows, dream: int, *, newest_first: bool = False) -> Iterator[Change]:
+def changes(rows: Rows, dream: int) -> Iterator[Change]:
     """What a dream did, one action at a time: a long journal is never in memory as a whole."""
-    found = change_seqs(rows, dream)
-    for seq in reversed(found) if newest_first else found:
-        yield change(rows, seq)
+    return (change(rows, seq) for seq in change_seqs(rows, dream))
 
 
 def change_seqs(rows: Rows, dream: int) -> list[int]:
@@ -256,28 +249,29 @@ def change(rows: Rows, seq: int) -> Change:
         "select seq, dream_seq, kind, project_seq, reason, evidence, at, undone_at from dream_changes where seq = :seq",
         seq=seq,
     )
+    sql = (
+        "select seq, item, kept, text, state, more, text_after, state_after, more_after from dream_rows "
+        "where change_seq = :seq order by seq"
+    )
     touched = tuple(
         ChangedRow(
             seq=key,
-            was=Before(memory_id=item, text=text, state=state, more=more),
-            then=Before(memory_id=item, text=text_after, state=state_after, more=more_after),
-            kept=kept,
+            was=as_value(Before, (item, *images[:3])),
+            then=as_value(Before, (item, *images[3:])),
+            kept=last_done,
         )
-        for key, item, text, state, more, text_after, state_after, more_after, kept in rows.all(
-            "select seq, item, text, state, more, text_after, state_after, more_after, kept from dream_rows "
-            "where change_seq = :seq order by seq",
-            seq=seq,
-        )
+        for key, item, last_done, *images in rows.all(sql, seq=seq)
     )
-    return as_value(Change, (*action, touched, tuple(_files(rows, "change_seq", [seq]))))
+    return as_value(Change, (*action, touched, tuple(_files(rows, "f.change_seq = :change", change=seq))))
 
 
-def _files(rows: Rows, column: str, seqs: Sequence[int]) -> list[ChangedFile]:
-    return rows.read(
-        ChangedFile,
-        "select seq, path, case when was_there = 1 then before end, case when is_there = 1 then after end, kept "  # noqa: S608
-        f"from dream_files where {among(column, seqs)} order by seq",
+def _files(rows: Rows, condition: str, **values: Any) -> list[ChangedFile]:
+    """The files `f` of actions `c` that fulfil a condition, in the order of writing."""
+    sql = (
+        "select f.seq, f.path, case when f.was_there = 1 then f.before end, case when f.is_there = 1 then f.after end, "  # noqa: S608
+        f"f.kept from dream_files f join dream_changes c on c.seq = f.change_seq where {condition} order by f.seq"
     )
+    return rows.read(ChangedFile, sql, **values)
 
 
 def paths_of(rows: Rows, dreams: Sequence[int], *, undone_only: bool = False) -> list[str]:
@@ -292,12 +286,7 @@ def paths_of(rows: Rows, dreams: Sequence[int], *, undone_only: bool = False) ->
 def chain_of(rows: Rows, dreams: Sequence[int], path: str, *, undone_only: bool = False) -> list[ChangedFile]:
     """How some dreams wrote a file, in the order of writing; `undone_only`: as far as that is to go back."""
     undone = _UNDONE if undone_only else ""
-    found = rows.column(
-        "select f.seq from dream_files f join dream_changes c on c.seq = f.change_seq "  # noqa: S608
-        f"where f.path = :path and {among('c.dream_seq', dreams)} {undone}",
-        path=path,
-    )
-    return _files(rows, "seq", found)
+    return _files(rows, f"f.path = :path and {among('c.dream_seq', dreams)} {undone}", path=path)
 
 
 def change_counts(rows: Rows, dream: int) -> dict[str, int]:
@@ -309,23 +298,20 @@ def change_counts(rows: Rows, dream: int) -> dict[str, int]:
 # --- undoing
 
 
-def mark_rows(rows: Rows, change: Change, kept: Mapping[int, str], *, now: str) -> None:
+def mark_rows(rows: Rows, change: Change, last_done: Mapping[int, str], *, now: str) -> None:
     """Notes which rows of an action are not what they were and why, and that it is undone if any other one is."""
-    left = [row.seq for row in change.rows if kept.get(row.seq)]
+    left = [row.seq for row in change.rows if last_done.get(row.seq)]
     for seq in left:
-        rows.run("update dream_rows set kept = :why where seq = :seq", why=kept[seq], seq=seq)
+        rows.update("dream_rows", seq, kept=last_done[seq])
     if len(left) < len(change.rows):
-        rows.run("update dream_changes set undone_at = :now where seq = :seq", now=now, seq=change.seq)
+        rows.update("dream_changes", change.seq, undone_at=now)
 
 
 def mark_file(rows: Rows, file: ChangedFile, *, kept: str, now: str) -> None:
     """Notes that the writing of a file is to be undone, or why it stays as it is."""
-    rows.run("update dream_files set kept = :kept where seq = :seq", kept=kept, seq=file.seq)
-    rows.run(
-        "update dream_changes set undone_at = :at where seq = (select change_seq from dream_files where seq = :seq)",
-        at="" if kept else now,
-        seq=file.seq,
-    )
+    rows.update("dream_files", file.seq, kept=kept)
+    sql = "update dream_changes set undone_at = :at where seq = (select change_seq from dream_files where seq = :seq)"
+    rows.run(sql, at="" if kept else now, seq=file.seq)
 
 
 def set_states(rows: Rows, dreams: Sequence[int], state: State, *, now: str) -> None:
@@ -388,43 +374,35 @@ def purge_dreams(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
             "delete from dream_files where change_seq in (select seq from dream_changes where at <= :since)",
             since=since,
         )
-    found = rows.all(
+    sql = (
         "select r.seq, r.change_seq, k.project_seq, k.at, k.evidence, r.state, r.more, r.state_after, r.more_after "
-        "from dream_rows r join dream_changes k on k.seq = r.change_seq where r.seq > :after order by r.seq limit :limit",
-        after=after,
-        limit=LOOKED_AT,
+        "from dream_rows r join dream_changes k on k.seq = r.change_seq where r.seq > :after order by r.seq limit :limit"
     )
+    found = rows.all(sql, after=after, limit=LOOKED_AT)
     projects = tombstones.purged_projects(rows, key)
-    told = [(row[1], row[3] <= projects.get(row[2], ""), _names(row[4], row[5:])) for row in found]
-    names = [*{name for *_, some in told for name in some}]
+    sources = [(row[1], row[3] <= projects.get(row[2], ""), _names(row[4], row[5:])) for row in found]
+    names = [*{name for *_, some in sources for name in some}]
     purged = tombstones.purged_names(rows, "turn", names, key=key)
     purged |= tombstones.purged_names(rows, "session", names, key=key)
-    for seq in {change for change, as_whole, some in told if as_whole or some & purged.keys()}:
+    for seq in {change for change, as_whole, some in sources if as_whole or some & purged.keys()}:
         gone += erase_change(rows, seq)
     return (found[-1][0] if found else None), gone
 
 
 def erase_change(rows: Rows, change: int) -> int:
     """Takes an action's images and its words away: half an undo is none."""
-    rows.run("update dream_changes set reason = :purged, evidence = '' where seq = :seq", purged=PURGED, seq=change)
+    rows.update("dream_changes", change, reason=PURGED, evidence="")
     return rows.delete("dream_rows", change_seq=change)
 
 
+#: A string of JSON.
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+
+
 def _names(evidence: str, images: Iterable[str]) -> set[str]:
-    """Every string in an action's evidence and images that may name a turn or a session."""
-    found: set[str] = set()
-
-    def walk(value: Any) -> None:
-        if isinstance(value, str):
-            found.update((value, value.partition("/")[0]))
-        elif isinstance(value, list | dict):
-            for one in value.values() if isinstance(value, dict) else value:
-                walk(one)
-
-    walk(evidence.split())
-    for image in images:
-        walk(wire.loads(image) if image else None)
-    return found
+    """Every string in an action's evidence and images (JSON) that may name a turn or a session."""
+    strings = [*evidence.split(), *(text for image in images for text in _STRING.findall(image))]
+    return {name for text in strings for name in (text, text.partition("/")[0])}
 
 
 #: What lies there is where a dream puts things: however much there is, it is not crowded.
@@ -433,23 +411,22 @@ ASIDE = "archive"
 
 def first_session(rows: Rows) -> str:
     """When the first session of a person began; "" when there is none."""
-    return str(rows.value("select min(started_at) from sessions where parent = '' and host <> 'probe'") or "")
+    return rows.text("select min(started_at) from sessions where parent = '' and host <> 'probe'")
 
 
 def last_turn(rows: Rows) -> str:
     """When the latest turn of any session of a person was said; "" when there is none."""
-    return str(rows.value("select max(last_at) from sessions where parent = '' and host <> 'probe'") or "")
+    return rows.text("select max(last_at) from sessions where parent = '' and host <> 'probe'")
 
 
 def crowded_tiers(rows: Rows, *, most: int) -> list[tuple[str, str, int]]:
     """(project's name, tier, memories) of each tier of a project that has more than `most`, the fullest first."""
-    return rows.all(
+    sql = (
         "select p.name, g.tier, g.number from (select m.project_seq, m.tier, count(*) as number from memories m "
         "where m.tier <> :aside group by m.project_seq, m.tier having count(*) > :most) g "
-        "join projects p on p.seq = g.project_seq order by 3 desc, 1, 2",
-        aside=ASIDE,
-        most=most,
+        "join projects p on p.seq = g.project_seq order by 3 desc, 1, 2"
     )
+    return rows.all(sql, aside=ASIDE, most=most)
 
 
 STAGE = "reselection"
@@ -506,12 +483,11 @@ def count_not_chosen(rows: Rows) -> int:
 
 def reword(rows: Rows, memory: Memory, *, text_hash: str, now: str) -> None:
     """Gives a memory the words and the kind that it has now; its id and its sources stay."""
-    rows.run(
+    sql = (
         "update memories set text = :text, text_hash = :hash, gate = :gate, category = :category, type = :type "
-        "where seq = :seq",
-        hash=text_hash,
-        **written(memory, "provenance"),
+        "where seq = :seq"
     )
+    rows.run(sql, hash=text_hash, **written(memory, "provenance"))
     memories.update_belief(rows, memory)
     vectors.reembed(rows, "memory", memory.seq)
     belief_changes.note(rows, memory.id, REWORDED, "", "", "chosen anew", belief_changes.DREAM, now)
@@ -532,8 +508,7 @@ LIKE, NEAREST = 0.75, 6
 _LENGTH = (127 / 0.25) ** 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """A project, or a row of what holds everywhere, and the row of what holds all around it."""
 
     seq: int
@@ -610,20 +585,19 @@ def still_stated(rows: Rows, around: int, idents: Sequence[str]) -> dict[str, in
 
 def questioned_pairs(rows: Rows, place: Place, source: str) -> frozenset[str]:
     """`older:newer` of what of a place was put before a person by a rule, whatever came of it."""
-    asked = (
+    sql = (
         "select distinct fingerprint from candidates where project_seq = :place and source = :source and kind = 'stale'"
     )
-    return frozenset(rows.column(asked, place=place.seq, source=source))
+    return frozenset(rows.column(sql, place=place.seq, source=source))
 
 
 def not_generalized(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     """Those of some memories that a dream lifted and that somebody has taken back from there."""
-    found = rows.column(
+    return rows.distinct(
         "select distinct m.id from memories m join belief_changes b on b.memory_id = m.id "  # noqa: S608
         f"where {among('m.seq', seqs)} and b.change = :change",
         change=NOT_GENERALIZED,
     )
-    return frozenset(found)
 
 
 def dream_topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
@@ -649,11 +623,10 @@ def injected_sessions(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, s
 
 def by_assistants(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     """The turns of assistants among those that tell the memories."""
-    found = rows.column(
+    return rows.distinct(
         "select distinct p.uuid from provenance p join turns t on t.uuid = p.uuid "  # noqa: S608
         f"where {among('p.memory_seq', seqs)} and t.kind = 'assistant'"
     )
-    return frozenset(found)
 
 
 def past_decisions(rows: Rows, place: Place, seqs: Sequence[int]) -> PastDecisions:
@@ -705,15 +678,14 @@ def near_pairs(rows: Rows, place: Place, seqs: Sequence[int]) -> set[tuple[int, 
 
 def undone_raises(rows: Rows) -> frozenset[str]:
     """The candidates that dreams put into the queue and that were taken out of it with them."""
-    found = rows.column(
+    return rows.distinct(
         "select distinct r.item from dream_changes c join dream_rows r on r.change_seq = c.seq "
         "where c.kind = 'raise' and c.undone_at <> ''"
     )
-    return frozenset(found)
 
 
 def evidence(rows: Rows, uuids: Iterable[str]) -> tuple[Evidence, ...]:
     """Those of some turns that are there, in the order of time."""
-    said = "select t.uuid, s.id, t.at from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid"
-    found = [turn for uuid in dict.fromkeys(uuids) for turn in rows.read(Evidence, said, uuid=uuid)]
+    text = "select t.uuid, s.id, t.at from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid"
+    found = [turn for uuid in dict.fromkeys(uuids) for turn in rows.read(Evidence, text, uuid=uuid)]
     return tuple(sorted(found, key=lambda turn: (turn.at, turn.uuid)))

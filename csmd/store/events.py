@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from csmd.model import Event, Turn, TurnKind
 from csmd.store import projects, turns, vectors
-from csmd.store import turns as room_of
 from csmd.store.sqlite import Rows, among
 from csmd.text import tokens
 
@@ -31,24 +30,32 @@ def record(rows: Rows, event: Event, *, text_hash: str, payload_hash: str) -> bo
 
 
 def _reported_twice(rows: Rows, event: Event, payload_hash: str) -> bool:
-    for at in rows.column(
+    sql = (
         "select at from events where session_id = :session and name = :name and payload_hash = :payload "
-        "order by seq desc limit 5",
-        session=event.session_id,
-        name=event.name,
-        payload=payload_hash,
-    ):
+        "order by seq desc limit 5"
+    )
+    for at in rows.column(sql, session=event.session_id, name=event.name, payload=payload_hash):
         first, last = sorted((at, event.at))
-        between = rows.value(
-            "select count(*) from events where session_id = :session and name <> :name and at > :first and at < :last",
-            session=event.session_id,
-            name=event.name,
-            first=first,
-            last=last,
-        )
+        sql = "select count(*) from events where session_id = :session and name <> :name and at > :first and at < :last"
+        between = rows.value(sql, session=event.session_id, name=event.name, first=first, last=last)
         if not between and (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds() <= TWICE_S:
             return True
     return False
+
+
+def session_events_after(
+    rows: Rows, names: Sequence[str], *, after: int, limit: int
+) -> tuple[int, int, list[tuple[int, str]]]:
+    """(the last event past `after` that was looked at, how many were, (session, time) of those of known sessions with
+    these names).
+    """
+    sql = (
+        "select e.seq, coalesce(s.seq, 0), e.name, e.at from events e left join sessions s on s.id = e.session_id "
+        "where e.seq > :after order by e.seq limit :limit"
+    )
+    found = rows.all(sql, after=after, limit=limit)
+    named = [(session, at) for _, session, name, at in found if name in names and session]
+    return (found[-1][0] if found else after), len(found), named
 
 
 #: What stands before an event's id in the uuid of the turn it reported.
@@ -72,27 +79,20 @@ def add_provisional(
     project: int,
     path: str,
     directory: int = 0,
-    room: int = room_of.EVERYTHING,
+    room: int = turns.EVERYTHING,
 ) -> bool:
     """Stores a hook's turn unless the transcript has it already: its k-th event matches the k-th row of that text."""
     session = turns.ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
-    reported = rows.value(
-        "select count(*) from events where stream = :stream and text_hash = :hash and name = :event",
-        stream=turn.stream,
-        hash=text_hash,
-        event=event,
-    )
-    stored = rows.value(
-        # In this order: few turns say the same, a session has thousands.
+    sql = "select count(*) from events where stream = :stream and text_hash = :hash and name = :event"
+    reported = rows.value(sql, stream=turn.stream, hash=text_hash, event=event)
+    sql = (
         "select count(*) from turns t cross join session_turn st "
-        "where t.text_hash = :hash and (t.kind = :kind or (:kind = 'user' and t.kind = 'relayed')) and st.turn_seq = t.seq and st.session_seq = :session",
-        session=session.seq,
-        hash=text_hash,
-        kind=turn.kind,
+        "where t.text_hash = :hash and (t.kind = :kind or (:kind = 'user' and t.kind = 'relayed')) and st.turn_seq = t.seq and st.session_seq = :session"
     )
+    stored = rows.value(sql, session=session.seq, hash=text_hash, kind=turn.kind)
     if reported <= stored:
         return False
-    turn, size = room_of.fit_to_room(rows, turn, session.bytes, room)
+    turn, size = turns.fit_to_room(rows, turn, session.bytes, room)
     seq = turns.insert_turn(
         rows, turn, session.seq, text_hash=text_hash, project=project, source="hook", directory=directory
     )
@@ -111,14 +111,11 @@ def expired_provisional(
     without a double is kept when its session has ended since or lists later transcript turns; those may be stored under
     another session, its fork.
     """
-    waiting = rows.all(
+    sql = (
         "select seq, uuid, session_seq, text_hash, at from turns where source = 'hook' and provisional = 1 "
-        "and at < :before and (at > :at or (at = :at and seq > :seq)) order by at, seq limit :most",
-        before=before,
-        at=after[0],
-        seq=after[1],
-        most=most,
+        "and at < :before and (at > :at or (at = :at and seq > :seq)) order by at, seq limit :most"
     )
+    waiting = rows.all(sql, before=before, at=after[0], seq=after[1], most=most)
     found: list[int] = []
     silent: set[int] = set()  # nothing is later than a turn: then nothing is later than a later one
     for seq, uuid, session, text_hash, at in waiting:
@@ -140,7 +137,7 @@ def close_provisional(rows: Rows, seqs: Sequence[int]) -> tuple[int, int]:
     ):
         double = _double(rows, uuid, session, text_hash)
         if double is None:
-            kept += rows.run("update turns set provisional = 0 where seq = :seq", seq=seq)
+            kept += rows.update("turns", seq, provisional=0)
         else:
             turns.merge(rows, seq, uuid, into=double[0], uuid=double[1])
             dropped += 1
@@ -149,18 +146,16 @@ def close_provisional(rows: Rows, seqs: Sequence[int]) -> tuple[int, int]:
 
 def _went_on(rows: Rows, session: int, *, after: str) -> bool:
     """Whether a session has a turn of its transcript later than a time, asked from its end, or has ended since."""
-    later = rows.value(
+    sql = (
         "select n.seq from session_turn st join turns n on n.seq = st.turn_seq where st.session_seq = :session "
-        "and n.source = 'transcript' and n.at > :after order by st.ordinal desc limit 1",
-        session=session,
-        after=after,
+        "and n.source = 'transcript' and n.at > :after order by st.ordinal desc limit 1"
     )
-    ended = later or rows.value(
+    later = rows.value(sql, session=session, after=after)
+    sql = (
         "select e.seq from sessions s join events e on e.session_id = case when s.parent = '' then s.id else s.parent "
-        "end and e.name = 'session_end' and e.at > :after where s.seq = :session limit 1",
-        session=session,
-        after=after,
+        "end and e.name = 'session_end' and e.at > :after where s.seq = :session limit 1"
     )
+    ended = later or rows.value(sql, session=session, after=after)
     return ended is not None
 
 
@@ -193,32 +188,28 @@ def _in_parts(rows: Rows, uuid: str, session: int) -> list[tuple[int, str]]:
     """The first turns of the messages that say in several lines what a hook's turn says in one."""
     whole = _words(rows.value("select text from turns where uuid = :uuid", uuid=uuid))
     messages: dict[str, list[tuple[int, str, str]]] = {}
-    for seq, of, message, said in rows.all(
+    sql = (
         "select t.seq, t.uuid, t.message_id, t.text from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = :session and t.kind = 'assistant' and t.source = 'transcript' and t.message_id <> '' "
-        "order by st.ordinal desc limit :most",
-        session=session,
-        most=LATEST_TURNS,
-    ):
-        messages.setdefault(message, []).insert(0, (seq, of, said))
+        "order by st.ordinal desc limit :most"
+    )
+    for seq, of, message, text in rows.all(sql, session=session, most=LATEST_TURNS):
+        messages.setdefault(message, []).insert(0, (seq, of, text))
     return [
         parts[0][:2]
         for parts in reversed(messages.values())
-        if len(parts) > 1 and _words("".join(said for *_, said in parts)) == whole
+        if len(parts) > 1 and _words("".join(text for *_, text in parts)) == whole
     ]
 
 
-def _words(said: str) -> str:
-    return "".join(tokens.normalise(said).split())
+def _words(text: str) -> str:
+    return "".join(tokens.normalise(text).split())
 
 
 def settle_provisional(rows: Rows, session_id: str, *, at: str) -> None:
     """Notes that the assistant has finished its turn, or the session its life, at this time."""
-    rows.run(
-        "update sessions set settled_at = :at where (id = :id or parent = :id) and settled_at < :at",
-        at=at,
-        id=session_id,
-    )
+    sql = "update sessions set settled_at = :at where (id = :id or parent = :id) and settled_at < :at"
+    rows.run(sql, at=at, id=session_id)
 
 
 PROBE_HOST = "probe"
@@ -244,11 +235,8 @@ def has_probe(rows: Rows, session_id: str) -> bool:
 def remove_probe(rows: Rows, *, session_id: str = "", before: str = "") -> int:
     """Takes away one marker's session, or those that began before a time; how many turns went."""
     gone = 0
-    for session in rows.column(
-        "select seq from sessions where host = 'probe' and (id = :id or started_at < :before)",
-        id=session_id,
-        before=before,
-    ):
+    sql = "select seq from sessions where host = 'probe' and (id = :id or started_at < :before)"
+    for session in rows.column(sql, id=session_id, before=before):
         for turn in rows.column("select seq from turns where session_seq = :session", session=session):
             vectors.delete_for(rows, "turn", turn)
             rows.delete("turns", seq=turn)
@@ -261,8 +249,7 @@ def remove_probe(rows: Rows, *, session_id: str = "", before: str = "") -> int:
 LATEST = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookedSession:
+class HookedSession(NamedTuple):
     """A session that was answered and has no event; `path` is its transcript's."""
 
     id: str
@@ -270,8 +257,7 @@ class HookedSession:
     started_at: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnreportedSession:
+class UnreportedSession(NamedTuple):
     """One that is noted: since when, and the row key of the latest event then; `path` is "" when it was purged."""
 
     id: str
@@ -285,8 +271,7 @@ def live_sessions(rows: Rows, *, began: str, lively: str, answered: str, now: st
 
     An assistant has answered in them before `answered`; what is told of a time after `now` is not gone by.
     """
-    return rows.read(
-        HookedSession,
+    sql = (
         "select s.id, s.path, s.started_at from sessions s where s.parent = '' and s.path <> '' "
         "and s.started_at >= :began and s.last_at >= :lively and s.last_at <= :now "
         "and not exists (select 1 from events e where e.session_id = s.id) "
@@ -294,12 +279,9 @@ def live_sessions(rows: Rows, *, began: str, lively: str, answered: str, now: st
         "and exists (select 1 from session_turn p join turns t on t.seq = p.turn_seq "
         "join session_turn q on q.session_seq = p.session_seq and q.ordinal > p.ordinal "
         "join turns a on a.seq = q.turn_seq where p.session_seq = s.seq and t.kind in ('user', 'relayed') "
-        "and a.kind = 'assistant' and a.at <= :answered) order by s.started_at, s.seq",
-        began=began,
-        lively=lively,
-        answered=answered,
-        now=now,
+        "and a.kind = 'assistant' and a.at <= :answered) order by s.started_at, s.seq"
     )
+    return rows.read(HookedSession, sql, began=began, lively=lively, answered=answered, now=now)
 
 
 def unreported_sessions(rows: Rows) -> list[UnreportedSession]:
@@ -323,12 +305,11 @@ def latest_events(rows: Rows) -> list[tuple[int, str, str]]:
 def note_unreported(rows: Rows, sessions: Sequence[str], *, at: str) -> None:
     """Notes sessions that nobody reported until now."""
     for session in sessions:
-        rows.run(
+        sql = (
             "insert into unheard (session_id, at, after_event) "
-            "select :session, :at, coalesce(max(seq), 0) from events where true on conflict (session_id) do nothing",
-            session=session,
-            at=at,
+            "select :session, :at, coalesce(max(seq), 0) from events where true on conflict (session_id) do nothing"
         )
+        rows.run(sql, session=session, at=at)
 
 
 def drop_unreported(rows: Rows, sessions: Sequence[str]) -> None:
@@ -343,19 +324,13 @@ MOST_DIRECTORIES = 8
 
 def note_versions(rows: Rows, latest: Mapping[str, str]) -> None:
     """Remembers of each version the time of its latest line."""
+    conflict = (
+        "on conflict (version) do update set last_at = case when clients.last_at < excluded.last_at then excluded.last_at "
+        "else clients.last_at end"
+    )
     for version, at in latest.items():
-        rows.insert(
-            "clients",
-            "on conflict (version) do update set last_at = case when clients.last_at < excluded.last_at then excluded.last_at else clients.last_at end",
-            version=version,
-            last_at=at,
-        )
-    if rows.number("select count(*) from clients") > MOST_VERSIONS:
-        rows.run(
-            "delete from clients where version not in "
-            "(select version from clients order by last_at desc, version limit :most)",
-            most=MOST_VERSIONS,
-        )
+        rows.insert("clients", conflict, version=version, last_at=at)
+    rows.keep_newest("clients", "version", "last_at", most=MOST_VERSIONS)
 
 
 def versions_since(rows: Rows, at: str) -> dict[str, str]:
@@ -368,10 +343,7 @@ def versions_since(rows: Rows, at: str) -> dict[str, str]:
 def note_elsewhere(rows: Rows, path: str, *, at: str) -> None:
     """Remembers a configuration directory that a hook named and that is not read."""
     rows.upsert("elsewhere", "path", path=path, last_at=at)
-    rows.run(
-        "delete from elsewhere where path not in (select path from elsewhere order by last_at desc, path limit :most)",
-        most=MOST_DIRECTORIES,
-    )
+    rows.keep_newest("elsewhere", "path", "last_at", most=MOST_DIRECTORIES)
 
 
 def elsewhere(rows: Rows) -> dict[str, str]:

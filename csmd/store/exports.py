@@ -6,11 +6,10 @@ Ages count active days, which the other home counts for itself: what is left of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from csmd.model import NEVER, Project, Provenance
+from csmd.model import NEVER, Link, Project, Provenance
 from csmd.store import belief_changes, files, memories, projects, topics, workspaces
 from csmd.store.sqlite import Rows, among, as_value
 
@@ -24,7 +23,6 @@ DAYS = ("hot_until", "warm_until", "archive_at")
 IMPORTED = "brought"
 #: Of one whose links, audit and successor are yet to come: the import that is under way, or the next one, brings them.
 INCOMPLETE = "in part"
-_READ = ", ".join(f"m.{name}" for name in (*COLUMNS, *DAYS))
 
 
 def seqs(rows: Rows, places: Sequence[int] | None) -> list[int]:
@@ -36,36 +34,28 @@ def seqs(rows: Rows, places: Sequence[int] | None) -> list[int]:
 
 def record(rows: Rows, seq: int) -> dict[str, Any]:
     """All that is kept of one memory, as JSON knows it."""
-    ident, said, project, superseded, *values = rows.all(
-        f"select m.id, m.text, m.project_seq, m.superseded_by, {_READ} from memories m where m.seq = :seq",  # noqa: S608
-        seq=seq,
-    )[0]
-    columns = dict(zip((*COLUMNS, *DAYS), values, strict=True))
-    today = projects.active_day(rows, int(project))
-    left = {name: None if columns[name] >= NEVER else columns[name] - today for name in DAYS}
-    beside = belief_changes.read_annotations(rows, seq)
+    ident = rows.text("select id from memories where seq = :seq", seq=seq)
+    image = belief_changes.image_of(rows, ident)
+    assert image is not None
+    text, state, more = image
+    columns, project = state["columns"], int(state["columns"]["project_seq"])
+    today = projects.active_day(rows, project)
     return {
         "id": ident,
-        "text": said,
-        "project": _place(rows, int(project)),
+        "text": text,
+        "project": _place(rows, project),
         **{name: columns[name] for name in COLUMNS},
-        "days_left": left,
-        "superseded_by": superseded,
-        "sources": rows.all(
-            "select uuid, session_id, at, role from provenance where memory_seq = :seq order by at, uuid", seq=seq
-        ),
-        "links": rows.all(
-            "select t.id, l.relationship, l.weight, l.created_at from links l join memories t on t.seq = l.to_seq "
-            "where l.from_seq = :seq order by t.id, l.relationship",
-            seq=seq,
-        ),
-        "tags": [tag for tag in beside["tags"] if tag[1] != topics.RULE],
-        "symptoms": beside["symptoms"],
-        "refutations": beside["refutations"],
-        "scene": beside["scenes"],
+        "days_left": {name: None if columns[name] >= NEVER else columns[name] - today for name in DAYS},
+        "superseded_by": columns["superseded_by"],
+        "sources": sorted(state["sources"], key=lambda source: (source[2], source[0])),
+        "links": [tuple(link[1:]) for link in state["links"] if link[0] == ident],
+        "tags": [tag for tag in more["tags"] if tag[1] != topics.RULE],
+        "symptoms": more["symptoms"],
+        "refutations": more["refutations"],
+        "scene": more["scenes"],
         "changes": [
-            {name: value for name, value in asdict(change).items() if name not in ("seq", "memory_id")}
-            for change in belief_changes.changes_of(rows, str(ident))
+            {name: value for name, value in change.items() if name not in ("seq", "memory_id")}
+            for change in more["changes"]
         ],
     }
 
@@ -82,14 +72,7 @@ def _place(rows: Rows, seq: int) -> dict[str, str]:
     return {"key": key, "root": root, "name": name, "kind": kind, "remote": remote, "workspace": wall}
 
 
-def place(
-    rows: Rows,
-    said: Mapping[str, str],
-    *,
-    now: str,
-    here: Project | None = None,
-    is_gone: Callable[[str], bool] = files.is_missing,
-) -> int:
+def place(rows: Rows, named: Mapping[str, str], *, now: str, here: Project | None = None) -> int:
     """The row of the project that a record names: by its key, else by its remote, else a new one under its old path.
 
     By its remote where its path is not here: the directory in which the import is asked for (`here`), else the only
@@ -97,37 +80,34 @@ def place(
     that does not stand behind the same: it is seen by no more than before, and has a row of its own behind it. By its
     key it is the same directory, and what its user says of it here holds.
     """
-    if not said:
+    if not named:
         return 0
-    if said["kind"] == workspaces.KIND:
-        return workspaces.ensure(rows, said["name"], now=now)
-    project = Project(key=said["key"], root=said["root"], name=said["name"], kind=said["kind"], remote=said["remote"])  # type: ignore[arg-type]  # checked by who reads it
+    if named["kind"] == workspaces.KIND:
+        return workspaces.ensure(rows, named["name"], now=now)
+    kind: Any = named["kind"]  # checked by who reads it
+    project = Project(key=named["key"], root=named["root"], name=named["name"], kind=kind, remote=named["remote"])
     known = projects.seq_of(rows, project)
-    if known is None and said["remote"] and is_gone(said["root"]):
-        known = _with_remote(rows, said["remote"], wall=said["workspace"], now=now, here=here, is_gone=is_gone)
+    if known is None and named["remote"] and files.is_missing(named["root"]):
+        known = _with_remote(rows, named["remote"], wall=named["workspace"], now=now, here=here)
     if known is not None:
         return known
     made = projects.ensure(rows, project, now=now)
-    if said["workspace"]:
-        workspaces.join(rows, workspaces.ensure(rows, said["workspace"], now=now), made)
+    if named["workspace"]:
+        workspaces.join(rows, workspaces.ensure(rows, named["workspace"], now=now), made)
     return made
 
 
-def _with_remote(
-    rows: Rows, remote: str, *, wall: str, now: str, here: Project | None, is_gone: Callable[[str], bool]
-) -> int | None:
+def _with_remote(rows: Rows, remote: str, *, wall: str, now: str, here: Project | None) -> int | None:
     behind = workspaces.named(rows, wall) if wall else 0
     if here is not None and here.remote == remote and (not wall or _wall_of(rows, here) == behind):
         return projects.ensure(rows, here, now=now)
-    alike = rows.all(
+    sql = (
         "select seq, root from projects where remote = :remote and merged_into = 0 and part_of = 0 "
-        "and (:open or workspace_seq = :behind)",
-        remote=remote,
-        open=int(not wall),
-        behind=-1 if behind is None else behind,
+        "and (:open or workspace_seq = :behind)"
     )
-    there = [row for row in alike if not is_gone(str(row[1]))] or alike
-    return int(there[0][0]) if len(there) == 1 else None
+    alike = rows.all(sql, remote=remote, open=int(not wall), behind=-1 if behind is None else behind)
+    present = [row for row in alike if not files.is_missing(str(row[1]))] or alike
+    return int(present[0][0]) if len(present) == 1 else None
 
 
 def _wall_of(rows: Rows, project: Project) -> int:
@@ -136,53 +116,49 @@ def _wall_of(rows: Rows, project: Project) -> int:
     return projects.wall_around(rows, project.root) if known is None else projects.everywhere(rows, known)
 
 
-def put(rows: Rows, ident: str, one: Mapping[str, Any], *, project: int, text_hash: str) -> int:
+def put(rows: Rows, ident: str, item: Mapping[str, Any], *, project: int, text_hash: str) -> int:
     """Stores a memory as a record has it, under an id, with its sources; its row key."""
     today = projects.active_day(rows, project)
-    values = {name: one[name] for name in ("text", *COLUMNS)}
-    values |= {name: NEVER if left is None else today + left for name, left in one["days_left"].items()}
+    values = {name: item[name] for name in ("text", *COLUMNS)}
+    values |= {name: NEVER if left is None else today + left for name, left in item["days_left"].items()}
     seq = rows.insert_keyed("memories", id=ident, text_hash=text_hash, project_seq=project, **values)
-    add_sources(rows, seq, one)
+    add_sources(rows, seq, item)
     return seq
 
 
-def add_sources(rows: Rows, seq: int, one: Mapping[str, Any]) -> None:
+def add_sources(rows: Rows, seq: int, item: Mapping[str, Any]) -> None:
     """Notes the turns that a record names; those that are known stay as they are."""
-    for source in one["sources"]:
+    for source in item["sources"]:
         memories.add_provenance(rows, seq, as_value(Provenance, source))
 
 
-def add_annotations(rows: Rows, seq: int, ident: str, one: Mapping[str, Any], *, renamed: Mapping[str, str]) -> None:
+def add_annotations(rows: Rows, seq: int, ident: str, item: Mapping[str, Any], *, renamed: Mapping[str, str]) -> None:
     """Gives a memory that was just put what others said of it, its audit, its links and what superseded it.
 
     `renamed` maps the ids of the records to those that they have here.
     """
     for table in ("symptoms", "refutations"):
-        belief_changes.restore_annotations(rows, seq, table, one[table])
-    put_scene(rows, seq, one)
-    for name, by, weight in one["tags"]:
+        belief_changes.restore_annotations(rows, seq, table, item[table])
+    put_scene(rows, seq, item)
+    for name, by, weight in item["tags"]:
         topics.tag(rows, seq, name, by=by, weight=weight)
-    for change in one["changes"]:
+    for change in item["changes"]:
         written = {name: change[name] for name in ("change", "before", "after", "reason", "by", "at")}
         made = belief_changes.note(rows, ident, **written)
         if change["undone_at"]:
             belief_changes.set_undone(rows, made, at=change["undone_at"])
-    for other, relationship, weight, at in one["links"]:
-        rows.run(
-            "insert into links (from_seq, to_seq, relationship, weight, created_at) "
-            "select :seq, t.seq, :relationship, :weight, :at from memories t where t.id = :other "
-            "on conflict (from_seq, to_seq, relationship) do nothing",
-            seq=seq, relationship=relationship, weight=weight, at=at, other=renamed.get(other, other),
-        )  # fmt: skip
-    heir = renamed.get(one["superseded_by"], one["superseded_by"])
+    for other, relationship, weight, at in item["links"]:
+        link = Link(from_id=ident, to_id=renamed.get(other, other), relationship=relationship, weight=weight)
+        memories.add_link(rows, link, now=at)
+    heir = renamed.get(item["superseded_by"], item["superseded_by"])
     if heir and rows.value("select 1 from memories where id = :id", id=heir):
-        rows.run("update memories set superseded_by = :heir where seq = :seq", heir=heir, seq=seq)
+        rows.update("memories", seq, superseded_by=heir)
 
 
-def put_scene(rows: Rows, seq: int, one: Mapping[str, Any]) -> None:
+def put_scene(rows: Rows, seq: int, item: Mapping[str, Any]) -> None:
     """Notes where a memory was said, as a record has it."""
-    for uuid, said in one["scene"]:
-        memories.note_scene(rows, seq, uuid=uuid, text=said)
+    for uuid, text in item["scene"]:
+        memories.note_scene(rows, seq, uuid=uuid, text=text)
 
 
 def note_imported(rows: Rows, ident: str, *, reason: str, now: str, state: str = "") -> None:
@@ -192,14 +168,12 @@ def note_imported(rows: Rows, ident: str, *, reason: str, now: str, state: str =
 
 def is_import_incomplete(rows: Rows, ident: str) -> bool:
     """Whether a memory came from elsewhere and what leads to others did not: the import was interrupted."""
-    return any(one.change == IMPORTED and one.after == INCOMPLETE for one in belief_changes.changes_of(rows, ident))
+    return any(
+        change.change == IMPORTED and change.after == INCOMPLETE for change in belief_changes.changes_of(rows, ident)
+    )
 
 
 def mark_import_complete(rows: Rows, ident: str) -> None:
     """Notes that all of a memory that came from elsewhere is here."""
-    rows.run(
-        "update belief_changes set after = '' where memory_id = :id and change = :brought and after = :part",
-        id=ident,
-        brought=IMPORTED,
-        part=INCOMPLETE,
-    )
+    sql = "update belief_changes set after = '' where memory_id = :id and change = :brought and after = :part"
+    rows.run(sql, id=ident, brought=IMPORTED, part=INCOMPLETE)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from csmd.model import CommandFailure, StatedMemory, TranscriptTurn
-from csmd.store.cursors import Behind
-from csmd.store.sqlite import Rows, among
+from csmd.store.sqlite import Row, Rows, among
 
 
 class Open(NamedTuple):
@@ -86,25 +84,22 @@ def add_error(
 
 def failures_in(rows: Rows, session_seq: int, *, before: int = 2**62) -> list[Open]:
     """The failures of a session up to an ordinal, in the order in which they happened."""
-    return rows.read(
-        Open,
+    sql = (
         "select x.error_seq, x.turn_seq, st.ordinal, e.command, e.fingerprint from error_seen x "
         "join errors e on e.seq = x.error_seq "
         "join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq "
-        "where x.session_seq = :session and st.ordinal < :before order by st.ordinal, x.error_seq",
-        session=session_seq,
-        before=before,
+        "where x.session_seq = :session and st.ordinal < :before order by st.ordinal, x.error_seq"
     )
+    return rows.read(Open, sql, session=session_seq, before=before)
 
 
 def fixed_until(rows: Rows, session_seq: int, error_seq: int) -> int:
     """The ordinal of the turn in which an error was last seen mended in a session; 0 for never."""
-    return rows.number(
+    sql = (
         "select max(st.ordinal) from error_fixes f join session_turn st on st.session_seq = f.session_seq "
-        "and st.turn_seq = f.turn_seq where f.error_seq = :error and f.session_seq = :session",
-        error=error_seq,
-        session=session_seq,
+        "and st.turn_seq = f.turn_seq where f.error_seq = :error and f.session_seq = :session"
     )
+    return rows.number(sql, error=error_seq, session=session_seq)
 
 
 def add_fix(
@@ -134,17 +129,13 @@ def find_error(
 def _counted(
     rows: Rows, where: str, projects: Sequence[int] | None, but_in: PresentContext, *, limit: int, **values: Any
 ) -> list[ErrorRecord]:
-    found = rows.read(
-        ErrorRecord,
+    sql = (
         "select e.seq, e.fingerprint, e.command, e.exit_code, e.message, count(*), count(distinct x.session_seq), "  # noqa: S608
         "min(x.at), max(x.at) from errors e join error_seen x on x.error_seq = e.seq join turns t on t.seq = x.turn_seq "
         f"where {where} and {among('t.project_seq', projects)} and {_elsewhere('x')} group by e.seq "
-        "order by count(distinct x.session_seq) desc, count(*) desc, max(x.at) desc, e.seq limit :limit",
-        session=but_in.session,
-        since=but_in.since,
-        limit=limit,
-        **values,
+        "order by count(distinct x.session_seq) desc, count(*) desc, max(x.at) desc, e.seq limit :limit"
     )
+    found = rows.read(ErrorRecord, sql, session=but_in.session, since=but_in.since, limit=limit, **values)
     return [_with_fix(rows, one, projects, but_in) for one in found]
 
 
@@ -180,15 +171,13 @@ def others_with_message(
     rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None, limit: int, order: str = "desc"
 ) -> list[str]:
     """The fingerprints of the other failures of commands there with the same message, the latest known first."""
-    return rows.column(
+    sql = (
         "select e.fingerprint from errors e where e.message = :message and e.command <> '' and e.fingerprint <> :own "  # noqa: S608
         # What others failed with says nothing here, and must not crowd it out.
         "and exists (select 1 from error_seen x join turns t on t.seq = x.turn_seq where x.error_seq = e.seq "
-        f"and {among('t.project_seq', projects)}) order by e.seq {order} limit :limit",
-        message=message,
-        own=other_than,
-        limit=limit,
+        f"and {among('t.project_seq', projects)}) order by e.seq {order} limit :limit"
     )
+    return rows.column(sql, message=message, own=other_than, limit=limit)
 
 
 def same_message(rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None = None) -> str:
@@ -198,7 +187,7 @@ def same_message(rows: Rows, message: str, *, other_than: str, projects: Sequenc
 
 def message(rows: Rows, seq: int) -> str:
     """The message of an error."""
-    return str(rows.value("select message from errors where seq = :seq", seq=seq) or "")
+    return rows.text("select message from errors where seq = :seq", seq=seq)
 
 
 def of_session(rows: Rows, session_seq: int) -> list[CommandFailure]:
@@ -223,44 +212,26 @@ CALL_BEFORE = 200
 # --- what the stage goes through
 
 
-def behind(rows: Rows, *, after: str) -> list[Behind]:
-    """The sessions that the stage `after` has come further with than this one, the oldest first; `turns` is how far."""
-    return rows.read(
-        Behind,
-        "select s.seq, s.id, coalesce(c.position, 0), d.position, s.last_at, s.settled_at, s.started_at, s.path "
-        "from cursors d join sessions s on s.seq = cast(d.subject as integer) "
-        "left join cursors c on c.stage = 'gotchas' and c.subject = d.subject "
-        "where d.stage = :after and d.position > coalesce(c.position, 0) order by s.started_at, s.seq",
-        after=after,
-    )
-
-
 def turns_past(rows: Rows, session_seq: int, *, after: int, upto: int, spoken: bool = False) -> list[TranscriptTurn]:
     """A session's turns past an ordinal up to another one, those that its transcript holds; `spoken`: no tool traffic."""
-    return rows.read(
-        TranscriptTurn,
+    sql = (
         "select t.seq, t.uuid, t.kind, t.text, t.at, st.ordinal, t.tool_name, t.tool_id from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal > :after "
         "and st.ordinal <= :upto and t.source = 'transcript' "
-        "and (:spoken = 0 or t.kind in ('user', 'relayed', 'assistant', 'summary')) order by st.ordinal",
-        session=session_seq,
-        after=after,
-        upto=upto,
-        spoken=int(spoken),
+        "and (:spoken = 0 or t.kind in ('user', 'relayed', 'assistant', 'summary')) order by st.ordinal"
     )
+    return rows.read(TranscriptTurn, sql, session=session_seq, after=after, upto=upto, spoken=int(spoken))
 
 
 def stated_memories(rows: Rows, session_seq: int, session_id: str) -> list[StatedMemory]:
     """The memories that turns of a session state or confirm, in the order of the turns."""
-    return rows.read(
-        StatedMemory,
+    sql = (
         "select m.seq, m.id, m.text, m.category, m.authority, p.uuid, st.ordinal from provenance p "
         "join memories m on m.seq = p.memory_seq join turns t on t.uuid = p.uuid "
         "join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
-        "where p.session_id = :id and m.twin_of = 0 order by st.ordinal, m.seq",
-        session=session_seq,
-        id=session_id,
+        "where p.session_id = :id and m.twin_of = 0 order by st.ordinal, m.seq"
     )
+    return rows.read(StatedMemory, sql, session=session_seq, id=session_id)
 
 
 def context_citations(rows: Rows, session_seq: int) -> frozenset[tuple[int, str]]:
@@ -275,12 +246,11 @@ def context_citations(rows: Rows, session_seq: int) -> frozenset[tuple[int, str]
 
 def memories_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, str]]:
     """(memory, session id) past a memory's row key: which sessions have to be looked at again."""
-    return rows.all(
+    sql = (
         "select distinct memory_seq, session_id from provenance where memory_seq in "
-        "(select seq from memories where seq > :seq order by seq limit :limit) order by 1, 2",
-        seq=seq,
-        limit=limit,
+        "(select seq from memories where seq > :seq order by seq limit :limit) order by 1, 2"
     )
+    return rows.all(sql, seq=seq, limit=limit)
 
 
 def last_memory(rows: Rows) -> int:
@@ -290,18 +260,17 @@ def last_memory(rows: Rows) -> int:
 
 def session_of(rows: Rows, ident: str) -> tuple[int, int, int] | None:
     """(row key, how far the stage has come with it, the last memory it was related with) of a session."""
-    return rows.one(
+    sql = (
         "select s.seq, coalesce(c.position, 0), coalesce(m.position, 0) from sessions s "
         "left join cursors c on c.stage = 'gotchas' and c.subject = cast(s.seq as text) "
-        "left join cursors m on m.stage = :related and m.subject = cast(s.seq as text) where s.id = :id",
-        related=RELATED,
-        id=ident,
+        "left join cursors m on m.stage = :related and m.subject = cast(s.seq as text) where s.id = :id"
     )
+    return rows.one(sql, related=RELATED, id=ident)
 
 
 def path_of(rows: Rows, session_seq: int) -> str:
     """The transcript that a session was read from, "" for none."""
-    return str(rows.value("select path from sessions where seq = :seq", seq=session_seq) or "")
+    return rows.text("select path from sessions where seq = :seq", seq=session_seq)
 
 
 def path_of_turn(rows: Rows, turn_seq: int) -> str:
@@ -319,12 +288,11 @@ def projects_of(rows: Rows, session_seq: int) -> list[int]:
 
 def is_stated_in(rows: Rows, memory_seq: int, session_seq: int) -> bool:
     """Whether a session states or confirms a memory."""
-    return rows.exists(
+    sql = (
         "select 1 from provenance p join sessions s on s.id = p.session_id "
-        "where p.memory_seq = :memory and s.seq = :session limit 1",
-        memory=memory_seq,
-        session=session_seq,
+        "where p.memory_seq = :memory and s.seq = :session limit 1"
     )
+    return rows.exists(sql, memory=memory_seq, session=session_seq)
 
 
 def is_listed(rows: Rows, turn_seq: int, session_seq: int) -> bool:
@@ -345,15 +313,12 @@ def add_symptom(rows: Rows, memory: int, *, uuid: str, at: str, text: str, finge
     return rows.insert("symptoms", "on conflict do nothing", memory_seq=memory, **reported)
 
 
-def symptoms_of(rows: Rows, memory_seqs: Sequence[int]) -> dict[int, list[tuple[str, str, str]]]:
+def symptoms_of(rows: Rows, memory_seqs: Sequence[int]) -> dict[int, list[Row]]:
     """(turn's uuid, time, words) of what was reported, by memory."""
-    found: dict[int, list[tuple[str, str, str]]] = defaultdict(list)
-    for memory, *said in rows.all(
+    return rows.grouped(
         f"select memory_seq, uuid, at, text from symptoms where {among('memory_seq', memory_seqs)} "  # noqa: S608
         "order by memory_seq, at, uuid"
-    ):
-        found[memory].append(tuple(said))
-    return found
+    )
 
 
 def add_refutation(rows: Rows, memory: int, *, uuid: str, at: str, reason: str, lowered: float) -> bool:

@@ -10,9 +10,8 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import yaml
 
@@ -29,8 +28,7 @@ SPOOL_MAGIC = b"csmd-spool "
 SPOOL_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spooled:
+class Spooled(NamedTuple):
     """One event that a hook left because no daemon answered; `at_ns` is the hook's clock."""
 
     path: Path
@@ -122,21 +120,17 @@ def read_spooled(path: Path) -> Spooled:
     """One spooled event; BadInput when it is not one of ours, StoreError when it is a newer csmd's."""
     try:
         # Opened once and asked through the descriptor: a name can change hands between two looks.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open_regular(path, follow_links=False) as file:
+            info = os.fstat(file.fileno())
+            head, newline, body = file.read(SPOOL_LIMIT_BYTES).partition(b"\n")
     except OSError as error:
-        if error.errno == errno.ELOOP:
+        if error.errno in (errno.ELOOP, errno.EISDIR, errno.EINVAL):
             raise BadInput(f"{path}: not a file of yours") from error
         raise
-    try:
-        info = os.fstat(descriptor)
-        if not stat.S_ISREG(info.st_mode) or info.st_uid != os.getuid():
-            raise BadInput(f"{path}: not a file of yours")
-        if info.st_size > SPOOL_LIMIT_BYTES:
-            raise BadInput(f"{path}: {info.st_size} bytes; the limit is {SPOOL_LIMIT_BYTES}")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            head, newline, body = file.read(SPOOL_LIMIT_BYTES).partition(b"\n")
-    finally:
-        os.close(descriptor)
+    if info.st_uid != os.getuid():
+        raise BadInput(f"{path}: not a file of yours")
+    if info.st_size > SPOOL_LIMIT_BYTES:
+        raise BadInput(f"{path}: {info.st_size} bytes; the limit is {SPOOL_LIMIT_BYTES}")
     parts = head.decode("ascii", "replace").split(" ")
     if not newline or not head.startswith(SPOOL_MAGIC) or len(head) > 1000 or not parts[1].isdecimal():
         raise BadInput(f"{path}: not a spooled event")
@@ -162,9 +156,9 @@ def _note(directory: Path, digest: str, note: dict[str, object]) -> None:
     write_atomic(directory / f"{digest[:24]}.json", wire.dumps(note).encode("utf-8", "replace") + b"\n", durable=False)
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path, *, follow_links: bool = True) -> BinaryIO:
     """Opens a file for reading without ever waiting for its other end; OSError for a pipe, a device or a directory."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | (0 if follow_links else os.O_NOFOLLOW))
     try:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISDIR(mode):
@@ -206,48 +200,39 @@ def read_small(path: str, limit: int = 65_536) -> str | None:
 
 def resolve(path: str) -> tuple[str, bool]:
     """The path with every link resolved, and whether it is there."""
-    try:
-        return os.path.realpath(path, strict=True), True
-    except (OSError, ValueError):
-        pass
-    try:
-        return os.path.realpath(path), False
-    except (OSError, ValueError):
-        return path, False
+    for strict in (True, False):
+        with contextlib.suppress(OSError, ValueError):
+            return os.path.realpath(path, strict=strict), strict
+    return path, False
 
 
 def is_link(path: str) -> bool:
     """Whether a name is a symbolic link."""
-    try:
+    with contextlib.suppress(OSError, ValueError):
         return Path(path).is_symlink()
-    except (OSError, ValueError):
-        return False
+    return False
 
 
-def is_same_file(one: str, other: str) -> bool:
-    """Whether both name one existing file or directory."""
-    try:
-        found, beside = Path(other).stat(), Path(one).stat()
-    except (OSError, ValueError):
-        return False
-    return (found.st_dev, found.st_ino) == (beside.st_dev, beside.st_ino)
+def is_same_file(path: str, other: str) -> bool:
+    """Whether both name one existing file or directory (device and inode)."""
+    with contextlib.suppress(OSError, ValueError):
+        return Path(path).samefile(other)
+    return False
 
 
 def entries(folder: str) -> list[str]:
     """What a directory holds; [] for none."""
-    try:
-        return [held.name for held in Path(folder).iterdir()]
-    except (OSError, ValueError):
-        return []
+    with contextlib.suppress(OSError, ValueError):
+        return os.listdir(folder)  # noqa: PTH208
+    return []
 
 
 def file_stamp(path: str) -> str:
     """What a file keeps when its directory is moved and a copy has not: inode and time of change; "" for nothing."""
-    try:
+    with contextlib.suppress(OSError, ValueError):
         info = Path(path).stat()
-    except (OSError, ValueError):
-        return ""
-    return f"{info.st_ino}:{info.st_ctime_ns}"
+        return f"{info.st_ino}:{info.st_ctime_ns}"
+    return ""
 
 
 def has_off_mark(folder: str) -> bool:
@@ -262,13 +247,11 @@ def has_off_mark(folder: str) -> bool:
 
 
 def is_missing(path: str) -> bool:
-    """Whether nothing is there any more; a directory that may not be looked at is no lost one."""
+    """Whether nothing is there any more; a directory that may not be looked at is not missing."""
     try:
         Path(path).stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except (OSError, ValueError):
-        return False
+    except (OSError, ValueError) as error:
+        return isinstance(error, FileNotFoundError | NotADirectoryError)
     return False
 
 

@@ -7,9 +7,9 @@ came since, and hooks do not wait behind the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from unicodedata import normalize as form
 
 from csmd.model import Memory
@@ -40,12 +40,8 @@ _BELOW = (
 
 def memories_below_scope(rows: Rows, text_hash: str, *, scope: int) -> list[Memory]:
     """The memories with this text of the projects for which a scope is everywhere; none for a project's."""
-    found = rows.all(
-        f"select seq from memories where text_hash = :hash and project_seq <> :scope and {_BELOW} order by seq",  # noqa: S608
-        hash=text_hash,
-        scope=scope,
-    )
-    return list(memories.by_seqs(rows, [int(seq) for (seq,) in found]).values())
+    condition = f"m.text_hash = :hash and project_seq <> :scope and {_BELOW} order by m.seq"
+    return memories.where(rows, condition, hash=text_hash, scope=scope)
 
 
 def delete_sentences(
@@ -55,38 +51,83 @@ def delete_sentences(
     said only, where `by_assistants`.
     """
     for source in memory.provenance:
-        for seq, said in rows.all(
+        sql = (
             "select x.seq, x.text from statements x join turns t on t.seq = x.turn_seq "
-            "where t.uuid = :uuid and (:assistants = 0 or x.authority <> 'user')",
-            uuid=source.uuid,
-            assistants=int(by_assistants),
-        ):
-            if is_same(str(said)):
+            "where t.uuid = :uuid and (:assistants = 0 or x.authority <> 'user')"
+        )
+        for seq, text in rows.all(sql, uuid=source.uuid, assistants=int(by_assistants)):
+            if is_same(str(text)):
                 rows.delete("statements", seq=seq)
-    rows.run(
-        f"delete from statements where text_hash = :hash and (:assistants = 0 or authority <> 'user') and {_BELOW}",  # noqa: S608
-        hash=text_hash,
-        scope=scope,
-        assistants=int(by_assistants),
-    )
+    sql = f"delete from statements where text_hash = :hash and (:assistants = 0 or authority <> 'user') and {_BELOW}"  # noqa: S608
+    rows.run(sql, hash=text_hash, scope=scope, assistants=int(by_assistants))
 
 
 NOWHERE = Places()
-#: Between two rows of a table: where a memory may be told there.
-_Looking = Callable[[Rows, Memory, int, int], Places]
+
+
+class _Source(NamedTuple):
+    """Where a table may tell a memory: rows of it that are looked at in a step, and which Places it gives.
+
+    The statement gives (place) or (session, text) of the rows between two keys that hold `:word`: the memory's id
+    (`by_id`), or one of its words (`by_words`).
+    """
+
+    step: int
+    gives: Literal["changes", "files", "sessions"]
+    by_id: bool
+    by_words: bool
+    sql: str
+
+
+_IN_ROWS = (
+    "select change_seq from dream_rows where seq > :after and seq <= :upto and (item like :word or state like :word "
+    "or more like :word or state_after like :word or more_after like :word)"
+)
+_IN_REASONS = (
+    "select seq from dream_changes where seq > :after and seq <= :upto and (evidence like :word or reason like :word)"
+)
+_IN_FILES = (
+    "select seq from dream_files where seq > :after and seq <= :upto and (before like :word or after like :word)"
+)
+_IN_DIGESTS = (
+    "select d.session_seq, i.text from digest_items i join digests d on d.seq = i.digest_seq where i.seq > :after "
+    "and i.seq <= :upto and i.text like :word and i.kind in ('goal', 'decision', 'correction', 'open', 'commit')"
+)
+_IN_GOTCHAS = (
+    "select st.session_seq, m.text from statements m join session_turn st on st.turn_seq = m.turn_seq "
+    "where m.seq > :after and m.seq <= :upto and m.category = 'gotcha' and m.text like :word"
+)
+_SOURCES: Mapping[str, _Source] = {
+    "dream_rows": _Source(500, "changes", True, False, _IN_ROWS),
+    "dream_changes": _Source(2000, "changes", True, False, _IN_REASONS),
+    # An editor may have lost the comment that names the memory: then its line has one of its words.
+    "dream_files": _Source(20, "files", True, True, _IN_FILES),
+    "digest_items": _Source(1000, "sessions", False, True, _IN_DIGESTS),
+    "statements": _Source(1000, "sessions", False, True, _IN_GOTCHAS),
+}
 
 
 def find_places(rows: Rows, memory: Memory) -> Generator[None, None, Places]:
     """Where a memory may be told, in steps of some milliseconds; nothing is changed."""
     found = NOWHERE
-    for table, (most, look) in _TABLES.items():
+    for table, source in _SOURCES.items():
         last, at = _last(rows, table), 0
         while at < last:
-            upto = min(at + most, last)
-            found = _both(found, look(rows, memory, at, upto), {table: upto})
+            upto = min(at + source.step, last)
+            found = _look(rows, memory, table, found, at, upto)
             at = upto
             yield
     return found
+
+
+def _look(rows: Rows, memory: Memory, table: str, known: Places, after: int, upto: int) -> Places:
+    """The known places with those between two rows of a table."""
+    source = _SOURCES[table]
+    words = [memory.id] * source.by_id + (_likely(memory.text) if source.by_words else [])
+    found = [row for word in words for row in rows.all(source.sql, after=after, upto=upto, word=f"%{word}%")]
+    keys = _telling(memory, found) if source.gives == "sessions" else {int(row[0]) for row in found}
+    more = {source.gives: getattr(known, source.gives) | keys, "upto": {**known.upto, table: upto}}
+    return known._replace(**more)
 
 
 def erase_traces(rows: Rows, memory: Memory, known: Places) -> Places:
@@ -95,13 +136,13 @@ def erase_traces(rows: Rows, memory: Memory, known: Places) -> Places:
     Looked for is what came since it was looked for; where it may be told altogether.
     """
     found = known
-    for table, (_, look) in _TABLES.items():
+    for table in _SOURCES:
         after, last = known.upto.get(table, 0), _last(rows, table)
         if last > after:
-            found = _both(found, look(rows, memory, after, last), {table: last})
+            found = _look(rows, memory, table, found, after, last)
     for change in sorted(found.changes):
         dreams.erase_change(rows, change)
-    markdown_pages.mark_days_due(rows, [one.uuid for one in memory.provenance], sorted(found.sessions))
+    markdown_pages.mark_days_due(rows, [source.uuid for source in memory.provenance], sorted(found.sessions))
     return found
 
 
@@ -122,104 +163,33 @@ def erase_from_files(rows: Rows, memory: Memory, found: Places, *, key: bytes) -
             for image in images
         )  # fmt: skip
         if one or other:
-            rows.run("update dream_files set before = :was, after = :now where seq = :seq", seq=seq, was=was, now=then)
+            rows.update("dream_files", seq, before=was, after=then)
 
 
 def _last(rows: Rows, table: str) -> int:
     return rows.number(f"select coalesce(max(seq), 0) from {table}")  # noqa: S608
 
 
-def _both(found: Places, more: Places, upto: Mapping[str, int]) -> Places:
-    return Places(
-        changes=found.changes | more.changes, files=found.files | more.files, sessions=found.sessions | more.sessions,
-        upto={**found.upto, **upto},
-    )  # fmt: skip
-
-
-def _in_rows(rows: Rows, memory: Memory, after: int, upto: int) -> Places:
-    found = rows.all(
-        "select change_seq from dream_rows where seq > :after and seq <= :upto and (item = :id or state like :named "
-        "or more like :named or state_after like :named or more_after like :named)",
-        id=memory.id, named=f"%{memory.id}%", after=after, upto=upto,
-    )  # fmt: skip
-    return Places(changes=frozenset(int(seq) for (seq,) in found))
-
-
-def _in_reasons(rows: Rows, memory: Memory, after: int, upto: int) -> Places:
-    found = rows.all(
-        "select seq from dream_changes where seq > :after and seq <= :upto and (evidence like :named or reason like :named)",
-        named=f"%{memory.id}%", after=after, upto=upto,
-    )  # fmt: skip
-    return Places(changes=frozenset(int(seq) for (seq,) in found))
-
-
-def _in_files(rows: Rows, memory: Memory, after: int, upto: int) -> Places:
-    # An editor may have lost the comment that names it: then the line has one of its words.
-    found = (
-        rows.all(
-            "select seq from dream_files where seq > :after and seq <= :upto and (before like :word or after like :word)",
-            word=f"%{word}%", after=after, upto=upto,
-        )
-        for word in (memory.id, *_likely(memory.text))
-    )  # fmt: skip
-    return Places(files=frozenset(int(seq) for some in found for (seq,) in some))
-
-
-def _in_digests(rows: Rows, memory: Memory, after: int, upto: int) -> Places:
-    found = (
-        rows.all(
-            "select d.session_seq, i.text from digest_items i join digests d on d.seq = i.digest_seq "
-            "where i.seq > :after and i.seq <= :upto and i.text like :word "
-            "and i.kind in ('goal', 'decision', 'correction', 'open', 'commit')",
-            word=f"%{word}%", after=after, upto=upto,
-        )
-        for word in _likely(memory.text)
-    )  # fmt: skip
-    return Places(sessions=_telling(memory, found))
-
-
-def _in_gotchas(rows: Rows, memory: Memory, after: int, upto: int) -> Places:
-    found = (
-        rows.all(
-            "select st.session_seq, m.text from statements m join session_turn st on st.turn_seq = m.turn_seq "
-            "where m.seq > :after and m.seq <= :upto and m.category = 'gotcha' and m.text like :word",
-            word=f"%{word}%", after=after, upto=upto,
-        )
-        for word in _likely(memory.text)
-    )  # fmt: skip
-    return Places(sessions=_telling(memory, found))
-
-
-#: Table -> rows of it that are looked at in a step, and how.
-_TABLES: Mapping[str, tuple[int, _Looking]] = {
-    "dream_rows": (500, _in_rows),
-    "dream_changes": (2000, _in_reasons),
-    "dream_files": (20, _in_files),
-    "digest_items": (1000, _in_digests),
-    "statements": (1000, _in_gotchas),
-}
-
-
-def _telling(memory: Memory, found: Iterable[Sequence[tuple[int, str]]]) -> frozenset[int]:
+def _telling(memory: Memory, found: Iterable[tuple[int, str]]) -> frozenset[int]:
     """Those of the sessions that say nearly what a memory says, or more: a day may tell the beginning of that."""
     stems = similarity.gist(memory.text).stems
 
     @cache
-    def may_tell(said: str) -> bool:
-        others = similarity.gist(said).stems
+    def may_tell(text: str) -> bool:
+        others = similarity.gist(text).stems
         same = len(stems & others)
         nearly = same >= similarity.SAME_SHARE * len(stems | others)
         return nearly or (len(stems) >= LEAST_BEGUN and same >= similarity.SAME_SHARE * len(stems)) or not stems
 
-    return frozenset(int(session) for some in found for session, said in some if may_tell(str(said)))
+    return frozenset(int(session) for session, text in found if may_tell(str(text)))
 
 
-def _likely(said: str) -> list[str]:
+def _likely(text: str) -> list[str]:
     """How the longest stems of a text begin words: whatever says the same has one of them; [""] for a text without any.
 
     Of letters beyond ASCII the store does not know the other case: of such stems there is each spelling.
     """
-    stems, as_said = similarity.gist(said).stems, said.lower()
+    stems, as_said = similarity.gist(text).stems, text.lower()
     left_out = sum(
         len(stems) - gone >= similarity.SAME_SHARE * len(stems) for gone in range(1, tombstones.MOST_LEFT_OUT + 1)
     )

@@ -7,7 +7,6 @@ MOST_ROWS; a store smaller than that is looked through for every word.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -41,9 +40,7 @@ FULL_TEXT: dict[str, Index] = {
     "memory": _of_projects("memories"),
     # Its hit is the memory that explains it.
     "symptom": Index(
-        "symptoms_fts",
-        "symptoms",
-        "symptoms y on y.seq = symptoms_fts.rowid join memories b on b.seq = y.memory_seq",
+        "symptoms_fts", "symptoms", "symptoms y on y.seq = symptoms_fts.rowid join memories b on b.seq = y.memory_seq"
     ),
     "session": Index(
         "digests_fts",
@@ -61,8 +58,6 @@ SEARCHED = "turns t indexed by turns_searchable on t.seq = n.turn_seq and t.sear
 MOST_ROWS = 20_000
 #: Words in no more rows than these are counted first: with them there is often no room left for one to be counted further.
 FEW_ROWS = 2_000
-#: Of a term so many rows are looked at for whose they are.
-LOOKED_UP = 400
 
 
 def is_turn_index_dropped(rows: Rows) -> bool:
@@ -169,36 +164,3 @@ def rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
     if rows.of_this_read is not None:
         rows.of_this_read[kind, term] = found, most
     return found
-
-
-def estimate_rows_with(rows: Rows, kind: str, term: str, *, projects: Sequence[int] | None, most: int) -> int:
-    """How many passages, turns or memories of these projects hold a term (stemmed), counted up to `most`; None is all projects.
-
-    Whose rows they are is looked up for the newest LOOKED_UP of a term, and the rest of them taken to be alike: a word
-    that is common elsewhere would cost a look at each of its rows. One row is looked for until it is found.
-    """
-    expression = match_expression([term])
-    if not expression or _is_gone(rows, kind):
-        return 0
-    index = FULL_TEXT[kind]
-    if projects is not None and most > 1:
-        looked, found = map(
-            int,
-            rows.all(
-                "select count(*), count(b.seq) from "  # noqa: S608
-                f"(select rowid from {index.table} where {index.table} match :expression order by rowid desc limit :most) held "
-                f"left join {index.whose.replace(index.table, 'held')} and {among('b.project_seq', projects)}",
-                expression=expression,
-                most=LOOKED_UP,
-            )[0],
-        )
-        if looked < LOOKED_UP:
-            return min(found, most)
-        if not found:
-            return 1
-        # So many rows in all make `most` of these; of one of the commonest words that is taken for granted.
-        enough = min(MOST_ROWS + 1, math.ceil(most * looked / found))
-        total = rows_with(rows, kind, term, most=enough)
-        return most if total >= enough else min(most, max(1, round(found * total / looked)))
-    one = f"select 1 from {index.table} {_joined(index, projects)[1]} where {index.table} match :expression and {among('b.project_seq', projects)}"  # noqa: S608
-    return rows.number(f"select count(*) from ({one} limit :most)", expression=expression, most=most)  # noqa: S608

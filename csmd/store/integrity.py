@@ -6,9 +6,8 @@ What was forgotten is known by keyed hashes alone, which no query can make: that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from csmd.errors import SchemaTooNew, StoreError
 from csmd.model import CATEGORIES
@@ -23,8 +22,7 @@ CORRECTION = 0.6
 CONFIDENCE, SEEN, EVIDENCE = 0.7, 3, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Invariant:
+class Invariant(NamedTuple):
     """A rule that has no exception, how its breaches are found, and what to do about one."""
 
     name: str
@@ -172,11 +170,11 @@ def _forgotten(rows: Rows, key: bytes) -> list[str]:
     gone = tombstones.forgotten_hashes(rows)
     found = []
     if gone:
-        for ident, said, gate, authority, project, at in rows.all(
+        for ident, text, gate, authority, project, at in rows.all(
             "select id, text, gate, authority, project_seq, created_at from memories order by id"
         ):
-            if tombstones.statement_hash(str(said), key) in gone and tombstones.is_statement_forgotten(
-                rows, str(said), correction=gate == "correction", authority=authority, project=project, at=at, key=key
+            if tombstones.statement_hash(str(text), key) in gone and tombstones.is_statement_forgotten(
+                rows, str(text), correction=gate == "correction", authority=authority, project=project, at=at, key=key
             ):
                 found.append(str(ident))
     return found[:SHOWN]
@@ -279,8 +277,7 @@ def shape(rows: Rows) -> dict[str, dict[str, Any]]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(NamedTuple):
     """What is wrong with a file; `only_indexes` when the rows are whole and what derives from them is not."""
 
     problems: list[str]

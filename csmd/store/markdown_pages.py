@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from csmd.model import Candidate, Memory
 from csmd.store import candidates, memories, tombstones
 from csmd.store.sqlite import Rows, among, columns, written
-from csmd.store.text_columns import LOOKED_AT
+from csmd.store.tombstones import LOOKED_AT
 from csmd.text import page_lines, similarity, tokens
 from csmd.text.page_lines import BULLET, ID, words_of
 
@@ -31,13 +31,12 @@ class PageRow:
     problem: str = ""
     left_out: tuple[str, ...] = ()
 
-    def is_unedited(self, said: str) -> bool:
+    def is_unedited(self, text: str) -> bool:
         """Whether a file that says this has no edit in it."""
-        return said != "" and said in (self.text, self.also)
+        return text != "" and text in (self.text, self.also)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(NamedTuple):
     """A call of a tool, as it is stored: who wrote a page is told by it."""
 
     uuid: str
@@ -69,12 +68,9 @@ def remove_page(rows: Rows, path: str) -> None:
 
 def page_places(rows: Rows) -> list[tuple[int, str, str, str, bool]]:
     """(row, key, name, root, whether it is behind a wall) of what may have a page: everywhere, projects, workspaces."""
-    return [
-        (int(a), str(b), str(c), str(d), bool(e) or f == "workspace")
-        for a, b, c, d, e, f in rows.all(
-            "select seq, key, name, root, workspace_seq, kind from projects where merged_into = 0 order by seq"
-        )
-    ]
+    return rows.all(
+        "select seq, key, name, root, workspace_seq > 0 or kind = 'workspace' from projects where merged_into = 0 order by seq"
+    )
 
 
 def active_memories(rows: Rows) -> list[Memory]:
@@ -101,7 +97,7 @@ def waiting_calls(rows: Rows) -> list[Candidate]:
     """The wordings from pages that a person has yet to answer for, in the order in which they came."""
     found = candidates.waiting(rows, projects=None)
     return sorted(
-        (one for one in found if one.source == candidates.PAGE and one.kind == "belief"), key=lambda one: one.seq
+        (item for item in found if item.source == candidates.PAGE and item.kind == "belief"), key=lambda item: item.seq
     )
 
 
@@ -110,21 +106,17 @@ def waiting_calls(rows: Rows) -> list[Candidate]:
 
 def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -> list[Call]:
     """The calls of tools since a time whose input has one of these words, or that were made `inside` a directory, the latest first."""
-    found: dict[str, Call] = {}
-    for name in names:
-        for uuid, session, at, tool, said, cwd in rows.all(
-            "select t.uuid, s.id, t.at, t.tool_name, t.text, coalesce(d.path, s.cwd) from turns t "
-            "join sessions s on s.seq = t.session_seq left join directories d on d.seq = t.directory_seq "
-            "where t.kind in ('tool_call', 'tool_result') and t.dropped is null and t.kind = 'tool_call' and t.at > :since "
-            "and (t.text like '%' || cast(:name as text) || '%' or coalesce(d.path, s.cwd) like cast(:inside as text) || '%') "
-            "order by t.at desc limit :most",
-            since=since,
-            name=name,
-            inside=inside,
-            most=MOST_CALLS,
-        ):
-            found[uuid] = Call(uuid=uuid, session_id=session, at=at, tool=tool, text=said, cwd=cwd)
-    return sorted(found.values(), key=lambda call: call.at, reverse=True)
+    sql = (
+        "select t.uuid, s.id, t.at, t.tool_name, t.text, coalesce(d.path, s.cwd) from turns t "
+        "join sessions s on s.seq = t.session_seq left join directories d on d.seq = t.directory_seq "
+        "where t.kind in ('tool_call', 'tool_result') and t.dropped is null and t.kind = 'tool_call' and t.at > :since "
+        "and (t.text like '%' || cast(:name as text) || '%' or coalesce(d.path, s.cwd) like cast(:inside as text) || '%') "
+        "order by t.at desc limit :most"
+    )
+    found = [
+        call for name in names for call in rows.read(Call, sql, since=since, name=name, inside=inside, most=MOST_CALLS)
+    ]
+    return sorted({call.uuid: call for call in found}.values(), key=lambda call: call.at, reverse=True)
 
 
 def stamp(rows: Rows) -> tuple[object, ...]:
@@ -198,7 +190,7 @@ def _said_upto(whole: Sequence[str], start: int, end: int, unsaid: Unsaid) -> in
 
 def missing_lines(rows: Rows, ids: Sequence[str]) -> frozenset[str]:
     """Those of these ids that no memory has."""
-    return frozenset(one for one in ids if not rows.exists("select 1 from memories where id = :id", id=one))
+    return frozenset(item for item in ids if not rows.exists("select 1 from memories where id = :id", id=item))
 
 
 def place_of(rows: Rows, path: str) -> int | None:
@@ -218,9 +210,9 @@ def is_forgotten(rows: Rows, words: str, *, place: int | None, key: bytes) -> bo
     if not words or not tombstones.is_forgotten(rows, words, authority="assistant", project=place, key=key):
         return False
     scopes = None if place is None else tombstones.applicable_places(rows, place)
-    among = "" if scopes is None else f"and project_seq in ({', '.join(str(one) for one in sorted(scopes))})"
-    said = f"select 1 from memories where text_hash = :hash {among}"  # noqa: S608
-    return not rows.exists(said, hash=tokens.keyed_hash(words, key))
+    among = "" if scopes is None else f"and project_seq in ({', '.join(str(item) for item in sorted(scopes))})"
+    text = f"select 1 from memories where text_hash = :hash {among}"  # noqa: S608
+    return not rows.exists(text, hash=tokens.keyed_hash(words, key))
 
 
 def without_forgotten(rows: Rows, page: str, *, path: str, key: bytes) -> tuple[str, int]:
@@ -238,11 +230,11 @@ def purge_pages(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
         "select seq, text, also from pages where seq > :after order by seq limit :limit", after=after, limit=LOOKED_AT
     )
     total = 0
-    for seq, *said in found:
-        (text, one), (also, other) = (without_lines(str(page), lambda ids: missing_lines(rows, ids)) for page in said)
-        if one or other:
-            rows.run("update pages set text = :text, also = :also where seq = :seq", text=text, also=also, seq=seq)
-            total += one + other
+    for seq, *words in found:
+        (text, item), (also, other) = (without_lines(str(page), lambda ids: missing_lines(rows, ids)) for page in words)
+        if item or other:
+            rows.update("pages", seq, text=text, also=also)
+            total += item + other
     return (int(found[-1][0]) if found else None), total
 
 
@@ -302,61 +294,50 @@ class Agent(NamedTuple):
 
 def days_waiting(rows: Rows, *, after: int, limit: int) -> list[Ending]:
     """The sessions whose last digest was made past a row key, in the order of these; also those that are told already."""
-    return rows.read(
-        Ending,
+    sql = (
         f"select d.seq, {_SESSION}, {_CLOSED}, coalesce(t.digest_seq, 0), coalesce(t.day, ''), coalesce(t.last_at, '') "  # noqa: S608
         "from digests d join sessions s on s.seq = d.session_seq join projects p on p.seq = s.project_seq "
         "left join told_days t on t.session_seq = s.seq "
         "and t.seq = (select max(o.seq) from told_days o where o.session_seq = s.seq) "
         "where d.seq > :after and d.version = (select max(x.version) from digests x where x.session_seq = s.seq) "
-        "order by d.seq limit :limit",
-        after=after,
-        limit=limit,
+        "order by d.seq limit :limit"
     )
+    return rows.read(Ending, sql, after=after, limit=limit)
 
 
 def live_endings(rows: Rows, *, since: str, limit: int) -> list[Ending]:
     """People's sessions with a turn since a time that the host has not ended; `digest_seq` is 0 for one without."""
-    return rows.read(
-        Ending,
+    sql = (
         "select coalesce((select d.seq from digests d where d.session_seq = s.seq order by d.version desc limit 1), 0), "  # noqa: S608
         f"{_SESSION}, 0, 0, '', '' from sessions s join projects p on p.seq = s.project_seq where s.parent = '' "
-        f"and s.host <> 'probe' and s.last_at > :since and not {_CLOSED} order by s.last_at desc, s.seq limit :limit",
-        since=since,
-        limit=limit,
+        f"and s.host <> 'probe' and s.last_at > :since and not {_CLOSED} order by s.last_at desc, s.seq limit :limit"
     )
+    return rows.read(Ending, sql, since=since, limit=limit)
 
 
-def note_day(rows: Rows, one: Ending, *, day: str, as_of: tuple[int, str]) -> None:
+def note_day(rows: Rows, item: Ending, *, day: str, as_of: tuple[int, str]) -> None:
     """Notes that a day's file tells a session as its digest has it; one that was read before the last forgetting is due again."""
-    told = {"digest_seq": one.digest_seq, "last_at": one.last_at, "workspace_seq": one.workspace_seq}
+    values = {"digest_seq": item.digest_seq, "last_at": item.last_at, "workspace_seq": item.workspace_seq}
     due = "" if tombstones.forgetting_state(rows) == as_of else "again"
-    rows.upsert("told_days", "session_seq, day", session_seq=one.session_seq, day=day, due=due, **told)
+    rows.upsert("told_days", "session_seq, day", session_seq=item.session_seq, day=day, due=due, **values)
 
 
 def days_due(rows: Rows, what: Literal["move", "leave", "again"], *, limit: int) -> list[DayPart]:
     """What is due of days: to move behind another wall, to leave its file, to be looked through for what was forgotten."""
-    return rows.read(
-        DayPart,
+    sql = (
         "select t.seq, s.id, t.day, coalesce(a.name, ''), coalesce(b.name, ''), p.workspace_seq "
         "from told_days t join sessions s on s.seq = t.session_seq join projects p on p.seq = s.project_seq "
         "left join projects a on a.seq = t.workspace_seq and a.seq > 0 "
         "left join projects b on b.seq = p.workspace_seq and b.seq > 0 "
-        "where t.due = :what and t.due <> '' order by t.seq limit :limit",
-        what=what,
-        limit=limit,
+        "where t.due = :what and t.due <> '' order by t.seq limit :limit"
     )
+    return rows.read(DayPart, sql, what=what, limit=limit)
 
 
 def mark_days_due(rows: Rows, uuids: Iterable[str], sessions: Iterable[int]) -> None:
     """Marks what is told of the sessions of some turns, and of some sessions: it may hold what was forgotten."""
-    for uuid in uuids:
-        rows.run(
-            "update told_days set due = 'again' where due = '' and session_seq in (select st.session_seq "
-            "from session_turn st join turns t on t.seq = st.turn_seq where t.uuid = :uuid)",
-            uuid=uuid,
-        )
-    for session in sessions:
+    listing = "select st.session_seq from session_turn st join turns t on t.seq = st.turn_seq where t.uuid = :uuid"
+    for session in {*sessions, *(seq for uuid in uuids for seq in rows.column(listing, uuid=uuid))}:
         rows.run("update told_days set due = 'again' where due = '' and session_seq = :session", session=session)
 
 
@@ -376,7 +357,7 @@ def session_is_out(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], boo
 
     Nothing tells when an assistant said it there, so it counts as its first.
     """
-    began = str(rows.value("select started_at from sessions where id = :id", id=ident) or "")
+    began = rows.text("select started_at from sessions where id = :id", id=ident)
     places = rows.column(
         "select project_seq from sessions where id = :id union select t.project_seq from sessions s "
         "join session_turn st on st.session_seq = s.seq join turns t on t.seq = st.turn_seq where s.id = :id",
@@ -388,12 +369,12 @@ def session_is_out(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], boo
         id=ident,
     )
 
-    def is_out(said: str) -> bool:
-        asked = partial(tombstones.is_forgotten, rows, said, key=key)
-        if not any(asked(authority="assistant", project=place, at=began) for place in places):
+    def is_out(text: str) -> bool:
+        is_forgotten_here = partial(tombstones.is_forgotten, rows, text, key=key)
+        if not any(is_forgotten_here(authority="assistant", project=place, at=began) for place in places):
             return False
         return not any(
-            similarity.says_the_same(words, said) and not asked(authority="user", project=project, at=at)
+            similarity.says_the_same(words, text) and not is_forgotten_here(authority="user", project=project, at=at)
             for words, project, at in own
         )
 
@@ -412,11 +393,7 @@ def digest_texts(rows: Rows, ident: str) -> list[str]:
 def move_days(rows: Rows, parts: Sequence[DayPart]) -> None:
     """Notes that parts stand behind the walls now that their projects are behind; whatever was forgotten since may be in them."""
     for part in parts:
-        rows.run(
-            "update told_days set workspace_seq = :workspace, due = 'again' where seq = :seq",
-            workspace=part.workspace_now,
-            seq=part.seq,
-        )
+        rows.update("told_days", part.seq, workspace_seq=part.workspace_now, due="again")
 
 
 def drop_days(rows: Rows, parts: Sequence[DayPart]) -> None:
@@ -441,11 +418,8 @@ def clear_days(rows: Rows, session_seq: int) -> None:
 
 
 def _without_images(rows: Rows, day: str) -> None:
-    rows.run(
-        "delete from dream_files where path like :markdown or path like :data",
-        markdown=f"memory/%daily/{day}.md",
-        data=f"memory/%daily/{day}.yaml",
-    )
+    sql = "delete from dream_files where path like :markdown or path like :data"
+    rows.run(sql, markdown=f"memory/%daily/{day}.md", data=f"memory/%daily/{day}.yaml")
 
 
 def mark_days_moved(rows: Rows, project: int) -> None:
@@ -459,12 +433,11 @@ def mark_days_moved(rows: Rows, project: int) -> None:
 
 def gotchas_of(rows: Rows, session_seq: int, *, limit: int) -> list[str]:
     """What was found out to be a trap in a session, the surest first."""
-    return rows.column(
+    sql = (
         "select m.text from session_turn st join statements m on m.turn_seq = st.turn_seq "
-        "where st.session_seq = :session and m.category = 'gotcha' order by m.confidence desc, st.ordinal, m.seq limit :limit",
-        session=session_seq,
-        limit=limit,
+        "where st.session_seq = :session and m.category = 'gotcha' order by m.confidence desc, st.ordinal, m.seq limit :limit"
     )
+    return rows.column(sql, session=session_seq, limit=limit)
 
 
 def turn_times(rows: Rows, session_seq: int) -> list[str]:

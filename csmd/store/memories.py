@@ -10,7 +10,7 @@ from typing import NamedTuple
 from csmd.errors import StoreError
 from csmd.model import Link, Memory, Provenance, SessionPrompt, StatedInTurn, Statement, StoredTurn
 from csmd.store import vectors
-from csmd.store.sqlite import Rows, among, as_value, columns, written
+from csmd.store.sqlite import Row, Rows, among, as_value, columns, written
 
 #: Why a memory that is not refuted has something against it all the same: it claims something of code that was changed.
 EDITED = "the code that it speaks of was edited later in its session"
@@ -26,6 +26,11 @@ _COLUMNS = columns(
 )
 #: What is not stored with a memory in its own row, or begins as the table says.
 _NOT_FIRST = ("provenance", "version", "superseded_by", "used_at", "is_refuted", "is_edited", "scene", "seq")
+#: The columns that confirmation, pinning or contradiction change.
+_BELIEF = (
+    "confidence", "authority", "origin", "tier", "decay", "confirmed_at", "hot_until", "warm_until", "archive_at", "pinned",
+    "superseded_by", "used_at",
+)  # fmt: skip
 #: Memories whose provenance one statement reads.
 PART = 500
 
@@ -38,38 +43,38 @@ def add_statement(rows: Rows, statement: Statement, turn: StoredTurn, *, session
 
 def stated_before(rows: Rows, session_seq: int, ordinal: int) -> list[str]:
     """The statements of a session's turns before an ordinal, in order."""
-    return rows.column(
+    sql = (
         "select x.text from session_turn st join statements x on x.turn_seq = st.turn_seq "
-        "where st.session_seq = :session and st.ordinal < :ordinal order by st.ordinal, x.seq",
-        session=session_seq,
-        ordinal=ordinal,
+        "where st.session_seq = :session and st.ordinal < :ordinal order by st.ordinal, x.seq"
     )
+    return rows.column(sql, session=session_seq, ordinal=ordinal)
 
 
 def statements_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, Statement, str, str, str, int, str]]:
     """(seq, statement, uuid, session id, time, project, text hash) of statements past a cursor, in order."""
-    found = rows.all(
+    sql = (
         "select x.seq, t.uuid, s.id, x.at, x.project_seq, x.text_hash, x.text, x.gate, x.category, x.confidence, "
         "x.authority, x.reasons, x.also from statements x join turns t on t.seq = x.turn_seq "
-        "join sessions s on s.seq = x.session_seq where x.seq > :seq order by x.seq limit :limit",
-        seq=seq,
-        limit=limit,
+        "join sessions s on s.seq = x.session_seq where x.seq > :seq order by x.seq limit :limit"
     )
+    found = rows.all(sql, seq=seq, limit=limit)
     return [(row[0], as_value(Statement, row[6:]), *row[1:6]) for row in found]
 
 
 def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
     """The memories `m` that fulfil a condition, in the order that it may end with, each with its provenance."""
     found = rows.read(Memory, f"select {_COLUMNS} from memories m where {condition}", **values)  # noqa: S608
-    by_memory: dict[int, list[Provenance]] = defaultdict(list)
+    sources: dict[int, list[Row]] = {}
     for start in range(0, len(found), PART):
         seqs = [memory.seq for memory in found[start : start + PART]]
-        for memory_seq, *source in rows.all(
+        sources |= rows.grouped(
             f"select memory_seq, uuid, session_id, at, role from provenance where {among('memory_seq', seqs)} "  # noqa: S608
             "order by memory_seq, case role when 'states' then 0 else 1 end, at, uuid"
-        ):
-            by_memory[memory_seq].append(as_value(Provenance, source))
-    return [replace(memory, provenance=tuple(by_memory[memory.seq])) for memory in found]
+        )
+    return [
+        replace(memory, provenance=tuple(as_value(Provenance, source) for source in sources.get(memory.seq, ())))
+        for memory in found
+    ]
 
 
 def insert(rows: Rows, memory: Memory, *, text_hash: str) -> int:
@@ -84,13 +89,8 @@ def insert(rows: Rows, memory: Memory, *, text_hash: str) -> int:
 
 def update_belief(rows: Rows, memory: Memory) -> None:
     """Writes what confirmation, pinning or contradiction change, and counts the version up."""
-    rows.run(
-        "update memories set confidence = :confidence, authority = :authority, origin = :origin, tier = :tier, "
-        "decay = :decay, confirmed_at = :confirmed_at, hot_until = :hot_until, warm_until = :warm_until, "
-        "archive_at = :archive_at, pinned = :pinned, superseded_by = :superseded_by, used_at = :used_at, "
-        "version = version + 1 where seq = :seq",
-        **written(memory, "provenance"),
-    )
+    values = written(memory, "provenance")
+    rows.revise("memories", memory.seq, **{name: values[name] for name in _BELIEF})
 
 
 def add_provenance(rows: Rows, memory_seq: int, source: Provenance) -> bool:
@@ -98,31 +98,28 @@ def add_provenance(rows: Rows, memory_seq: int, source: Provenance) -> bool:
     return rows.insert("provenance", "on conflict do nothing", memory_seq=memory_seq, **written(source))
 
 
+def add_confirming(rows: Rows, memory_seq: int, sources: Sequence[Provenance]) -> list[str]:
+    """Adds sources of another memory that says the same, as confirming this one; the uuids of those that were new."""
+    roles = (source if source.role == "beside" else replace(source, role="confirms") for source in sources)
+    return [source.uuid for source in roles if add_provenance(rows, memory_seq, source)]
+
+
 def stated_earlier(rows: Rows, memory_seq: int, source: Provenance) -> None:
     """Makes the turn of an earlier time the one that states a memory; those it was known by confirm it."""
-    rows.run(
-        "update memories set created_at = :at, session_id = :session where seq = :seq",
-        at=source.at,
-        session=source.session_id,
-        seq=memory_seq,
-    )
-    rows.run(
-        "update provenance set role = case when uuid = :uuid then 'states' when role = 'beside' then role else 'confirms' end where memory_seq = :seq",
-        uuid=source.uuid,
-        seq=memory_seq,
-    )
+    rows.update("memories", memory_seq, created_at=source.at, session_id=source.session_id)
+    sql = "update provenance set role = case when uuid = :uuid then 'states' when role = 'beside' then role else 'confirms' end where memory_seq = :seq"
+    rows.run(sql, uuid=source.uuid, seq=memory_seq)
 
 
 def add_link(rows: Rows, link: Link, *, now: str) -> None:
     """Draws a weighted edge between two memories; drawing it again sets its weight."""
-    rows.run(
+    sql = (
         "insert into links (from_seq, to_seq, relationship, weight, created_at) "
         "select a.seq, b.seq, :relationship, :weight, :now from memories a, memories b "
         "where a.id = :from_id and b.id = :to_id "
-        "on conflict (from_seq, to_seq, relationship) do update set weight = excluded.weight",
-        now=now,
-        **written(link),
+        "on conflict (from_seq, to_seq, relationship) do update set weight = excluded.weight"
     )
+    rows.run(sql, now=now, **written(link))
 
 
 def links_of(rows: Rows, memory_id: str) -> list[Link]:
@@ -174,8 +171,8 @@ def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]
     for uuid, seq in found:
         if seq in known:
             by_uuid[uuid][seq] = known[seq]
-    told = {uuid: list({**by_uuid[uuid], **by_uuid[short]}.values()) for uuid, short in bare.items()}
-    return {uuid: stated for uuid, stated in told.items() if stated}
+    by_turn = {uuid: list({**by_uuid[uuid], **by_uuid[short]}.values()) for uuid, short in bare.items()}
+    return {uuid: stated for uuid, stated in by_turn.items() if stated}
 
 
 def by_id(rows: Rows, memory_id: str) -> Memory | None:
@@ -196,37 +193,34 @@ def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int = 2**31) -
 
 def source_projects(rows: Rows, memory: Memory) -> frozenset[int]:
     """The projects in which the stored turns that a memory came from were said."""
-    found = rows.column(
+    return rows.distinct(
         "select distinct t.project_seq from provenance p join turns t on t.uuid = p.uuid where p.memory_seq = :seq",
         seq=memory.seq,
     )
-    return frozenset(found)
 
 
 def move_provenance(rows: Rows, old: str, new: str) -> None:
     """Names a turn by its new uuid wherever a memory rests on it; one that rests on both keeps the stronger role."""
-    rows.run(
+    sql = (
         "update provenance set role = 'states' where uuid = :new and exists "
         "(select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :old "
-        "and p.role = 'states')",
-        new=new,
-        old=old,
+        "and p.role = 'states')"
     )
-    rows.run(
+    rows.run(sql, new=new, old=old)
+    sql = (
         "update provenance set uuid = :new where uuid = :old and not exists "
-        "(select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :new)",
-        new=new,
-        old=old,
+        "(select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :new)"
     )
+    rows.run(sql, new=new, old=old)
     rows.delete("provenance", uuid=old)
 
 
 INFERRED = "inferred"
 
 
-def is_inferred(memory: Memory, said: str) -> bool:
-    """Whether a memory is still as csmd inferred it: its words are `said`, and nobody has made it theirs."""
-    return memory.origin == INFERRED and not memory.pinned and memory.text == said
+def is_inferred(memory: Memory, text: str) -> bool:
+    """Whether a memory is still as csmd inferred it: its words are `text`, and nobody has made it theirs."""
+    return memory.origin == INFERRED and not memory.pinned and memory.text == text
 
 
 def update_inferred(
@@ -237,11 +231,8 @@ def update_inferred(
     Sources of other origin (a user who said the same) stay.
     """
     old = rows.value("select text from memories where seq = :seq", seq=memory.seq)
-    rows.run(
-        "update memories set text = :text, text_hash = :hash, session_id = :session_id, created_at = :created_at where seq = :seq",
-        hash=text_hash,
-        **written(memory, "provenance"),
-    )
+    sql = "update memories set text = :text, text_hash = :hash, session_id = :session_id, created_at = :created_at where seq = :seq"
+    rows.run(sql, hash=text_hash, **written(memory, "provenance"))
     update_belief(rows, memory)
     for uuid in {*before} - {source.uuid for source in sources}:
         rows.delete("provenance", memory_seq=memory.seq, uuid=uuid)
@@ -249,29 +240,19 @@ def update_inferred(
     for source in sources:
         add_provenance(rows, memory.seq, replace(source, role="confirms"))
     for source in sources[:1]:
-        rows.run(
-            "update provenance set role = 'states' where memory_seq = :seq and uuid = :uuid",
-            seq=memory.seq,
-            uuid=source.uuid,
-        )
+        sql = "update provenance set role = 'states' where memory_seq = :seq and uuid = :uuid"
+        rows.run(sql, seq=memory.seq, uuid=source.uuid)
     if old != memory.text:
         vectors.reembed(rows, "memory", memory.seq)
 
 
-def cite_context_turn(rows: Rows, turn: StoredTurn, beside: StoredTurn, *, text_hash: str) -> None:
-    """Notes that the turn `beside` is the other half of a statement that was stored before, and of its memory."""
-    rows.run(
-        "update statements set also = :uuid where turn_seq = :turn and text_hash = :hash and also = ''",
-        uuid=beside.uuid,
-        turn=turn.seq,
-        hash=text_hash,
-    )
-    source = Provenance(uuid=beside.uuid, session_id=beside.session_id, at=beside.at, role="beside")
-    for seq in rows.column(
-        "select m.seq from provenance p join memories m on m.seq = p.memory_seq where p.uuid = :uuid and m.text_hash = :hash",
-        uuid=turn.uuid,
-        hash=text_hash,
-    ):
+def cite_context_turn(rows: Rows, turn: StoredTurn, context: StoredTurn, *, text_hash: str) -> None:
+    """Notes that the turn `context` is the other half of a statement that was stored before, and of its memory."""
+    sql = "update statements set also = :uuid where turn_seq = :turn and text_hash = :hash and also = ''"
+    rows.run(sql, uuid=context.uuid, turn=turn.seq, hash=text_hash)
+    source = Provenance(uuid=context.uuid, session_id=context.session_id, at=context.at, role="beside")
+    sql = "select m.seq from provenance p join memories m on m.seq = p.memory_seq where p.uuid = :uuid and m.text_hash = :hash"
+    for seq in rows.column(sql, uuid=turn.uuid, hash=text_hash):
         add_provenance(rows, seq, source)
 
 
@@ -287,18 +268,15 @@ class FileChange(NamedTuple):
 
 def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, upto: int) -> list[StatedInTurn]:
     """The memories that a session was the first to state, each by the first turn that does, of all that was said and not counted."""
-    found = rows.read(
-        StatedInTurn,
+    sql = (
         "select m.seq, m.text, m.authority, p.uuid, st.ordinal, t.text, m.gate from memories m "
         "join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id "
         "join turns t on t.uuid = p.uuid "
         "join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
         "where m.session_id = :id and m.twin_of = 0 and m.origin = 'stated' and m.gate <> 'relational' and m.scope = 'project' "
-        "and st.ordinal <= :upto order by st.ordinal desc, m.seq",
-        session=session_seq,
-        id=session_id,
-        upto=upto,
+        "and st.ordinal <= :upto order by st.ordinal desc, m.seq"
     )
+    found = rows.read(StatedInTurn, sql, session=session_seq, id=session_id, upto=upto)
     return list({stated.memory_seq: stated for stated in found}.values())
 
 
@@ -306,41 +284,33 @@ def file_changes_of(
     rows: Rows, session_seq: int, *, after: int = 0, upto: int, most: int, characters: int = 2**31
 ) -> list[FileChange]:
     """The last calls of a session that wrote to a file, past an ordinal up to another one, in order."""
-    found = rows.read(
-        FileChange,
+    sql = (
         "select t.uuid, t.at, st.ordinal, t.tool_name = 'Write', substr(t.text, 1, :characters) from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal > :after "
         "and st.ordinal <= :upto and t.kind = 'tool_call' and t.tool_name in ('Edit', 'MultiEdit', 'Write') "
-        "and t.source = 'transcript' order by st.ordinal desc limit :most",
-        session=session_seq,
-        after=after,
-        upto=upto,
-        most=most,
-        characters=characters,
+        "and t.source = 'transcript' order by st.ordinal desc limit :most"
     )
+    found = rows.read(FileChange, sql, session=session_seq, after=after, upto=upto, most=most, characters=characters)
     return found[::-1]
 
 
 def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[SessionPrompt]:
     """All that an assistant answers to in a session, in order."""
-    return rows.read(
-        SessionPrompt,
+    sql = (
         "select t.uuid, st.ordinal, case when t.kind = 'user' then t.text else '' end from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal <= :upto "
-        "and t.kind in ('user', 'relayed', 'command', 'notification') and t.source = 'transcript' order by st.ordinal",
-        session=session_seq,
-        upto=upto,
+        "and t.kind in ('user', 'relayed', 'command', 'notification') and t.source = 'transcript' order by st.ordinal"
     )
+    return rows.read(SessionPrompt, sql, session=session_seq, upto=upto)
 
 
 def personal_turns(rows: Rows, session_seq: int) -> frozenset[str]:
     """The turns of a session that say something of people."""
-    found = rows.column(
+    return rows.distinct(
         "select distinct t.uuid from session_turn st join statements x on x.turn_seq = st.turn_seq "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and x.gate = 'relational'",
         session=session_seq,
     )
-    return frozenset(found)
 
 
 def scene_places(rows: Rows, session_seq: int) -> tuple[int, tuple[str, ...]]:
@@ -362,11 +332,12 @@ def note_scene(rows: Rows, memory_seq: int, *, uuid: str, text: str) -> None:
 
 def scenes_of_session(rows: Rows, session_id: str) -> dict[int, str]:
     """The scenes of the memories that a session was the first to state, by memory."""
-    found = rows.all(
-        "select s.memory_seq, s.text from scenes s join memories m on m.seq = s.memory_seq where m.session_id = :id",
-        id=session_id,
+    return dict(
+        rows.all(
+            "select s.memory_seq, s.text from scenes s join memories m on m.seq = s.memory_seq where m.session_id = :id",
+            id=session_id,
+        )
     )
-    return dict(found)
 
 
 def forget_scenes(rows: Rows, uuid: str) -> None:
@@ -400,13 +371,12 @@ def release_rest(rows: Rows, memory_id: str) -> list[int]:
     rest = rest_of(rows, memory_id)
     if not rest:
         return []
-    is_own = rows.value(
+    sql = (
         "select 1 from memories r, memories w where r.seq = :rest and w.id = :id and (r.pinned <> w.pinned or exists ("
         "select 1 from provenance p where p.memory_seq = r.seq and p.uuid not in ("
-        "select q.uuid from provenance q where q.memory_seq = w.seq)))",
-        rest=rest,
-        id=memory_id,
+        "select q.uuid from provenance q where q.memory_seq = w.seq)))"
     )
+    is_own = rows.value(sql, rest=rest, id=memory_id)
     if not is_own:
         return [rest]
     rows.delete("links", to_seq=rest, relationship="goes_on_as")

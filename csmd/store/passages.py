@@ -94,15 +94,12 @@ def surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[st
 
 def of_turns(rows: Rows, turn_seqs: Sequence[int]) -> dict[int, list[int]]:
     """The passages of each of these turns, in order; [] for a turn without any."""
-    made: dict[int, list[int]] = {turn: [] for turn in turn_seqs}
-    for turn, seq in rows.all(
-        f"select turn_seq, seq from passages where {among('turn_seq', turn_seqs)} order by turn_seq, start_at, seq"  # noqa: S608
-    ):
-        made[turn].append(seq)
-    return made
+    sql = f"select turn_seq, seq from passages where {among('turn_seq', turn_seqs)} order by turn_seq, start_at, seq"  # noqa: S608
+    passages = rows.grouped(sql)
+    return {turn: [seq for (seq,) in passages[turn]] for turn in turn_seqs}
 
 
-def add_words(rows: Rows, turn_seq: int, said: str, *, given: str) -> int:
+def add_words(rows: Rows, turn_seq: int, text: str, *, given: str) -> int:
     """Stores the words of a tool call as passages of its turn, in place of other words that it had; how many there are.
 
     None where the turn is gone or its text is not what the words were read from (`given`): it was purged since.
@@ -110,9 +107,9 @@ def add_words(rows: Rows, turn_seq: int, said: str, *, given: str) -> int:
     """
     if rows.value("select text from turns where seq = :turn", turn=turn_seq) != given:
         return 0
-    spans = prose.passages(said)
+    spans = prose.passages(text)
     known = rows.all("select text from passages where turn_seq = :turn and text <> '' order by start_at", turn=turn_seq)
-    if [words for (words,) in known] == [said[start:end] for start, end in spans]:
+    if [words for (words,) in known] == [text[start:end] for start, end in spans]:
         return len(spans)
     rows.run("delete from passages where turn_seq = :turn and text <> ''", turn=turn_seq)
     for start, end in spans:
@@ -120,7 +117,7 @@ def add_words(rows: Rows, turn_seq: int, said: str, *, given: str) -> int:
             "insert into passages (turn_seq, session_seq, project_seq, start_at, end_at, text) "
             "select seq, session_seq, project_seq, :start, :end, :text from turns where seq = :turn"
         )
-        rows.run(sql, turn=turn_seq, start=start, end=end, text=said[start:end])
+        rows.run(sql, turn=turn_seq, start=start, end=end, text=text[start:end])
     return len(spans)
 
 
@@ -224,12 +221,11 @@ def link_passages(rows: Rows, older: int, newer: int, weight: float, *, most: in
         "where a.seq = :older and b.seq = :newer on conflict (older_seq, newer_seq) do update set weight = excluded.weight"
     )
     rows.run(sql, older=older, newer=newer, weight=weight)
-    rows.run(
+    sql = (
         "delete from passage_threads where older_seq = :older and newer_seq not in (select newer_seq from passage_threads "
-        "where older_seq = :older order by weight desc, newer_seq limit :most)",
-        older=older,
-        most=most,
+        "where older_seq = :older order by weight desc, newer_seq limit :most)"
     )
+    rows.run(sql, older=older, most=most)
 
 
 # --- their index, and how a store of before them gets there
@@ -255,14 +251,13 @@ def is_complete(rows: Rows, projects: Sequence[int], *, model: int | None = None
         until=until,
     ):
         return False
-    return model is None or not rows.value(
+    sql = (
         "select 1 from passages indexed by passages_of_projects "  # noqa: S608
         f"where {among('project_seq', projects)} and seq > :embedded union all "
         "select 1 from embed_again a join passages p on p.seq = a.row_seq "
-        f"where a.kind = 'passage' and a.model_seq = :model and {among('p.project_seq', projects)} limit 1",
-        embedded=cursors.cursor(rows, "embed-passage", str(model)),
-        model=model,
+        f"where a.kind = 'passage' and a.model_seq = :model and {among('p.project_seq', projects)} limit 1"
     )
+    return model is None or not rows.value(sql, embedded=cursors.cursor(rows, "embed-passage", str(model)), model=model)
 
 
 def progress(rows: Rows) -> tuple[int, int]:
@@ -345,12 +340,11 @@ def index_problems(rows: Rows) -> list[str]:
     It keeps no texts, so SQLite cannot compare it with them.
     """
     filled, until = progress(rows)
-    without = rows.column(
+    sql = (
         "select text from turns t where searchable = 1 and (seq <= :filled or seq > :until) "
-        "and not exists (select 1 from passages p where p.turn_seq = t.seq)",
-        filled=filled,
-        until=until,
+        "and not exists (select 1 from passages p where p.turn_seq = t.seq)"
     )
+    without = rows.column(sql, filled=filled, until=until)
     counts = {
         "passages_fts: {} passages are not in it": rows.value(
             "select count(*) from passages p where not exists (select 1 from passages_fts_docsize d where d.id = p.seq)"

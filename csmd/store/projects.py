@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from csmd.model import AUTHORITY_RANK, NEVER, Memory, Project, Provenance
 from csmd.store import candidates, checkpoints, digests, files, memories, topics, vectors
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, among, written
 
 #: A day after every other.
 LAST_DAY = "9999-12-31"
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     """The row a place counts to now, and the row of its directory (0 where none is noted)."""
 
     seq: int
@@ -114,7 +114,7 @@ def key_of(rows: Rows, seq: int) -> str:
 
 def name_of(rows: Rows, seq: int) -> str:
     """The name of a project; "" for the scope of everything."""
-    return str(rows.value("select name from projects where seq = :seq", seq=seq) or "") if seq else ""
+    return rows.text("select name from projects where seq = :seq", seq=seq) if seq else ""
 
 
 def visible(rows: Rows, *, inside: int) -> list[int] | None:
@@ -186,8 +186,7 @@ def recognised_row(rows: Rows, project: Project) -> int | None:
         "select coalesce((select project_seq from aliases where key = :key and (:gone = 1 or why <> :worktree)), "
         "(select seq from projects where key = :key))"
     )
-    found = rows.value(sql, key=project.key, gone=int(project.gone), worktree=WORKTREE)
-    return None if found is None else int(found)
+    return rows.key(sql, key=project.key, gone=int(project.gone), worktree=WORKTREE)
 
 
 def current_project(rows: Rows, seq: int, place: str) -> int:
@@ -209,9 +208,7 @@ def current_project(rows: Rows, seq: int, place: str) -> int:
         seen.add(seq)
 
 
-def recognised(
-    rows: Rows, project: Project, *, is_gone: Callable[[str], bool] = files.is_missing
-) -> tuple[int, str] | None:
+def recognised(rows: Rows, project: Project) -> tuple[int, str] | None:
     """(row key, why) of the known project that a place with an unknown key is: "same place", "worktree" or "moved".
 
     None for a new one. Moved is a directory with the fingerprint of exactly one known project, whose own directory is
@@ -222,15 +219,15 @@ def recognised(
         "and kind <> 'workspace' and (:gone = 1 or not exists (select 1 from aliases a where a.key = projects.key "
         "and a.project_seq = projects.seq and a.why = :worktree)) order by seq limit 1"
     )
-    beside = rows.value(sql, root=project.root, gone=int(project.gone), worktree=WORKTREE)
-    if beside is not None:
-        return int(beside), "same place"
+    place_row = rows.value(sql, root=project.root, gone=int(project.gone), worktree=WORKTREE)
+    if place_row is not None:
+        return int(place_row), "same place"
     repository = repository_of(rows, project)
     if repository is not None and is_place_behind(rows, repository, project):
         return repository, WORKTREE
     for marked, mark in ((_PRINT, project.fingerprint), (_BROUGHT, project.remote)):
         alike = rows.all(f"select seq, root from projects where {marked} and part_of = 0 and seq > 0", mark=mark)  # noqa: S608
-        lost = [seq for seq, root in alike if mark and is_gone(root)]
+        lost = [seq for seq, root in alike if mark and files.is_missing(root)]
         if len(alike) == len(lost) == 1:
             return lost[0], "moved"
     return None
@@ -243,14 +240,13 @@ def repository_of(rows: Rows, project: Project) -> int | None:
     """
     if not project.gone:
         return None
-    told = rows.value(
+    sql = (
         "select project_seq from aliases where why = :why and (path = :root or "
-        "substr(:root, 1, length(path) + 1) = path || '/') order by length(path) desc limit 1",
-        why=WORKTREE,
-        root=project.root,
+        "substr(:root, 1, length(path) + 1) = path || '/') order by length(path) desc limit 1"
     )
-    if told is not None:
-        return int(told)
+    alias = rows.value(sql, why=WORKTREE, root=project.root)
+    if alias is not None:
+        return int(alias)
     main = project.worktree_of
     if main is None:
         return None
@@ -304,10 +300,7 @@ def merge_projects(rows: Rows, source: int, into: int) -> Moved:
     for day in active_days(rows, source):
         touch(rows, into, day, source=source)
     rows.update("projects", source, merged_into=into)
-    turns = _move_turns(rows, [seq for seq, _ in _turns(rows, source)], into)
-    sessions = rows.run(
-        "update sessions set project_seq = :target where project_seq = :source", target=into, source=source
-    )
+    turns, sessions = _move_turns(rows, source, into, places=None)
     moved = twins = 0
     for memory in _believed(rows, source):
         other = memories.by_hash(rows, _hash(rows, memory.seq), project=into)
@@ -337,13 +330,8 @@ def split_projects(rows: Rows, source: int, part: int) -> Moved:
     tree = with_merged(rows, part)
     bases = _bases(rows, source)
     aside = _aside(rows, part)
-    rows.run("update projects set merged_into = 0 where seq = :part", part=part)
-    places = _directories(rows, part, tree)
-    turns = _move_turns(rows, [seq for seq, directory in _turns(rows, source) if directory in places], part)
-    sessions = 0
-    for session, directory in rows.all("select seq, directory_seq from sessions where project_seq = :p", p=source):
-        if directory in places:
-            sessions += rows.run("update sessions set project_seq = :part where seq = :seq", part=part, seq=session)
+    rows.update("projects", part, merged_into=0)
+    turns, sessions = _move_turns(rows, source, part, places=_directories(rows, part, tree))
     moved = twins = 0
     for memory in _believed(rows, source):
         origin = rows.number("select origin_seq from memories where seq = :seq", seq=memory.seq)
@@ -371,8 +359,7 @@ def give_project(rows: Rows, memory: Memory, scope: int) -> None:
     if other is None:
         _move_memory(rows, memory, scope, base=_base(rows, memory.project_seq, memory))
         return
-    for source in memory.provenance:
-        memories.add_provenance(rows, other.seq, _confirming(source))
+    memories.add_confirming(rows, other.seq, memory.provenance)
     rows.run("update memories set superseded_by = :new where superseded_by = :old", new=other.id, old=memory.id)
     vectors.delete_for(rows, "memory", memory.seq)
     rows.delete("memories", seq=memory.seq)
@@ -390,28 +377,26 @@ def _give_back_days(rows: Rows, source: int, part: int, tree: frozenset[int]) ->
             take_day(rows, source, day)
 
 
-def _turns(rows: Rows, project: int) -> list[tuple[int, int]]:
-    """(row key, directory) of a project's turns."""
-    return rows.all("select seq, directory_seq from turns where project_seq = :p order by seq", p=project)
-
-
-def _move_turns(rows: Rows, seqs: list[int], to: int) -> int:
-    for seq in seqs:
-        rows.run("update turns set project_seq = :to where seq = :seq", to=to, seq=seq)
+def _move_turns(rows: Rows, source: int, to: int, *, places: Sequence[int] | None) -> tuple[int, int]:
+    """Gives what was said in some directories (None: in any) of a project to another; how many turns and sessions."""
+    of_places = f"project_seq = :source and {among('directory_seq', places)}"
+    turns = rows.column(f"select seq from turns where {of_places} order by seq", source=source)  # noqa: S608
+    for seq in turns:
+        rows.update("turns", seq, project_seq=to)
         rows.run("update statements set project_seq = :to where turn_seq = :seq", to=to, seq=seq)
         candidates.move_packets(rows, seq, to)
         vectors.move_to(rows, "turn", seq, to)
-    return len(seqs)
+    return len(turns), rows.run(f"update sessions set project_seq = :to where {of_places}", to=to, source=source)  # noqa: S608
 
 
-def _directories(rows: Rows, part: int, tree: frozenset[int]) -> frozenset[int]:
+def _directories(rows: Rows, part: int, tree: frozenset[int]) -> list[int]:
     """The directories whose turns are a part's: those identified as it, and those below the path it was split off at."""
-    root = rows.value("select root from projects where seq = :part and part_of > 0", part=part) or ""
-    return frozenset(
-        int(seq)
-        for seq, path, project in rows.all("select seq, path, project_seq from directories")
-        if project in tree or (root and (path == root or str(path).startswith(f"{root}/")))
+    root = rows.text("select root from projects where seq = :part and part_of > 0", part=part)
+    sql = (
+        f"select seq from directories where {among('project_seq', sorted(tree))} or (:root <> '' "  # noqa: S608
+        "and (path = :root or substr(path, 1, length(cast(:root as text)) + 1) = cast(:root as text) || '/'))"
     )
+    return rows.column(sql, root=root)
 
 
 def with_merged(rows: Rows, project: int) -> frozenset[int]:
@@ -450,8 +435,7 @@ def _strength(memory: Memory) -> tuple[int, bool, float, str]:
 
 def _believed(rows: Rows, project: int) -> list[Memory]:
     """A project's memories without those that were put aside."""
-    seqs = rows.column("select seq from memories where project_seq = :p and twin_of = 0 order by seq", p=project)
-    return list(memories.by_seqs(rows, seqs).values())
+    return memories.where(rows, "m.project_seq = :project and m.twin_of = 0 order by m.seq", project=project)
 
 
 def _hash(rows: Rows, seq: int) -> str:
@@ -487,8 +471,7 @@ def _set_aside(rows: Rows, memory: Memory, *, twin_of: Memory, now_in: int, orig
         "where seq = :seq and project_seq = :here"
     )
     rows.run(sql, twin=twin_of.seq, origin=origin, seq=memory.seq, here=now_in)
-    for source in memory.provenance:
-        memories.add_provenance(rows, twin_of.seq, _confirming(source))
+    memories.add_confirming(rows, twin_of.seq, memory.provenance)
 
 
 def _aside(rows: Rows, project: int) -> dict[int, list[Memory]]:
@@ -510,12 +493,11 @@ def _take_apart(rows: Rows, kept: Memory, other: Memory, source: int, part: int,
     if leaves:  # then the other was the source's own
         _move_memory(rows, other, source, base=_base(rows, part, other))
     here = source if leaves else part
-    rows.run(
+    sql = (
         "update memories set twin_of = 0, origin_seq = case when origin_seq = :here then 0 else origin_seq end "
-        "where seq = :seq",
-        here=here,
-        seq=other.seq,
+        "where seq = :seq"
     )
+    rows.run(sql, here=here, seq=other.seq)
 
 
 def _said_in(rows: Rows, memory: Memory, project: int) -> tuple[Provenance, ...]:
@@ -536,25 +518,19 @@ def _copy(rows: Rows, memory: Memory, project: int, sources: tuple[Provenance, .
         rows.delete("provenance", memory_seq=memory.seq, uuid=source.uuid)
 
 
-def _confirming(source: Provenance) -> Provenance:
-    """A source as it stands under another memory that says the same."""
-    return source if source.role == "beside" else replace(source, role="confirms")
-
-
 def lone_worktrees(rows: Rows, *, below: str = "") -> list[str]:
     """The roots of the projects that are told by their path alone and were never merged, taken apart or walled with others.
 
     With `below` of those at this directory or below it.
     """
-    return rows.column(
+    sql = (
         "select p.root from projects p where p.kind = 'path' and p.merged_into = 0 and p.part_of = 0 and p.seq > 0 "
         "and substr(p.root, 1, 1) = '/' and (:below = '' or p.root = :below "
         "or substr(p.root, 1, length(cast(:below as text)) + 1) = cast(:below as text) || '/') "
         "and not exists (select 1 from projects x where x.part_of = p.seq) "
-        "and not exists (select 1 from aliases a where a.key = p.key and a.why = :worktree) order by p.seq",
-        below=below,
-        worktree=WORKTREE,
+        "and not exists (select 1 from aliases a where a.key = p.key and a.why = :worktree) order by p.seq"
     )
+    return rows.column(sql, below=below, worktree=WORKTREE)
 
 
 def bring_home(rows: Rows, worktree: Project, repository: Project, *, is_gone: Callable[[str], bool], now: str) -> int:
@@ -576,15 +552,12 @@ def bring_home(rows: Rows, worktree: Project, repository: Project, *, is_gone: C
             merge_projects(rows, own, ensure(rows, repository, now=now))
             merged += 1
     known = recognised_row(rows, repository)
-    is_new = recognised_row(rows, worktree) is None and not _is_project(rows, worktree.root)
+    # Something may be known as a project at its directory, be it a repository that is gone.
+    is_known = rows.exists("select 1 from projects where root = :root and seq > 0", root=worktree.root)
+    is_new = recognised_row(rows, worktree) is None and not is_known
     if known and is_new and is_place_behind(rows, known, worktree):
         add_alias(rows, worktree.key, known, path=worktree.root, why=WORKTREE, now=now)
     return merged
-
-
-def _is_project(rows: Rows, root: str) -> bool:
-    """Whether something is known as a project at a directory, be it a repository that is gone."""
-    return rows.exists("select 1 from projects where root = :root and seq > 0", root=root)
 
 
 def worktrees_of(rows: Rows, seq: int) -> list[str]:
@@ -594,8 +567,7 @@ def worktrees_of(rows: Rows, seq: int) -> list[str]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instruction:
+class Instruction(NamedTuple):
     """One file that the assistant loads; `root` is the directory it was found for, `text_hash` keyed."""
 
     path: str
@@ -610,13 +582,11 @@ def replace_instructions(rows: Rows, project: int, found: Sequence[Instruction],
     known: dict[str, str] = dict(
         rows.all("select path, text_hash from instructions where project_seq = :p and gone = 0", p=project)
     )
-    changed = sum(known.get(one.path) != one.text_hash for one in found)
-    gone = known.keys() - {one.path for one in found}
-    for ordinal, one in enumerate(found):
-        rows.upsert(
-            "instructions", "project_seq, path", project_seq=project, path=one.path, kind=one.kind, root=one.root,
-            ordinal=ordinal, text=one.text, text_hash=one.text_hash, read_at=now, gone=0,
-        )  # fmt: skip
+    changed = sum(known.get(file.path) != file.text_hash for file in found)
+    gone = known.keys() - {file.path for file in found}
+    for ordinal, file in enumerate(found):
+        values = {"project_seq": project, "ordinal": ordinal, "read_at": now, "gone": 0, **written(file)}
+        rows.upsert("instructions", "project_seq, path", **values)
     for path in gone:
         # Its text goes with it; that it was there, and as what, stays.
         sql = (

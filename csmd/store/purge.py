@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,8 +27,46 @@ from csmd.store import (
     workspaces,
 )
 from csmd.store.sqlite import Rows, among, secure_delete
-from csmd.store.text_columns import KEYED_BY_PATH, LOOKED_AT, OF_PATHS, WAYS
+from csmd.store.tombstones import LOOKED_AT
 from csmd.text import similarity, tokens
+
+# --- every column that holds text: purge, scan, redaction and repair walk these; a test fails on one that is missing
+
+#: What becomes of a text that holds something purged. turn: rewritten, with what was made of it; drop: its row goes;
+#: memory: it is removed whole; rewrite: in place. Of paths that tell rows apart or are looked up, hide: a keyed hash
+#: takes its place; of those that do not, empty: nothing does.
+Way = Literal["turn", "drop", "memory", "rewrite", "hide", "empty"]
+#: The columns of each way. All hold redacted text; of a transcript's path with a secret in it a hash is part, so that
+#: its cursor is found again. What is short enough is its own fingerprint: its candidate is dropped, or the row would be
+#: made again. What could bring a text back is dropped, never rewritten: nothing purged is undone.
+_COLUMNS: dict[Way, str] = {
+    "turn": "turns.text",
+    "memory": "memories.text",
+    "drop": "passages.text statements.text scenes.text candidates.fingerprint checkpoint_raw_captures.text topics.name "
+    "packets.subject answer_befores.text answer_befores.more dream_rows.text dream_rows.more dream_rows.text_after "
+    "dream_rows.more_after dream_files.path dream_files.before dream_files.after pages.path errors.command "
+    "errors.message error_fixes.files error_fixes.text symptoms.text",
+    "rewrite": "candidates.text candidates.reason digests.text digest_items.text session_links.about checkpoints.note "
+    "checkpoint_items.text goals.text self_capabilities.why belief_changes.before belief_changes.after "
+    "belief_changes.reason dreams.error dream_changes.reason pages.text pages.also pages.held projects.root projects.name "
+    "projects.remote sessions.cwd sessions.title aliases.path instructions.text instructions.root",
+    "hide": "files.path elsewhere.path directories.path instructions.path",
+    "empty": "sessions.path",
+}
+#: (table, column) -> its way.
+WAYS: dict[tuple[str, str], Way] = {
+    (table, column): way for way, names in _COLUMNS.items() for table, column in re.findall(r"(\w+)\.(\w+)", names)
+}
+TEXT_COLUMNS = frozenset(WAYS)
+#: The ways of columns that are gone through by their values, not by rows.
+OF_PATHS: frozenset[Way] = frozenset({"hide", "empty"})
+#: Tables whose rows are known by a path; those of every other by `seq`.
+KEYED_BY_PATH = frozenset({"files", "elsewhere"})
+#: How the names of tables and views begin that derive their content from TEXT_COLUMNS and go with it.
+DERIVED = (
+    "turns_fts", "passages_fts", "memories_fts", "digests_fts", "symptoms_fts", "turn_text", "memory_text", "digest_text",
+    "symptom_text", "vector_codes", "vec_turn_", "vec_passage_", "vec_memory_",
+)  # fmt: skip
 
 #: In `meta` while a purge is under way: when it began.
 UNFINISHED = "purge_begun"
@@ -140,12 +179,11 @@ def _delete_memories(rows: Rows, seqs: Sequence[int]) -> None:
 
 def _stated_already(rows: Rows, seq: int, new: str, key: bytes) -> bool:
     """Whether another statement of the same turn reads as this one will."""
-    return rows.exists(
+    sql = (
         "select o.seq from statements x join statements o on o.turn_seq = x.turn_seq "
-        "where x.seq = :seq and o.text_hash = :hash and o.seq <> x.seq",
-        seq=seq,
-        hash=tokens.keyed_hash(new, key),
+        "where x.seq = :seq and o.text_hash = :hash and o.seq <> x.seq"
     )
+    return rows.exists(sql, seq=seq, hash=tokens.keyed_hash(new, key))
 
 
 def _hide(rows: Rows, table: str, column: str, key: bytes) -> int:
@@ -368,10 +406,10 @@ class Plan:
     sessions: list[str] = field(default_factory=list)
     projects: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
+    #: Statements to be kept out in nearly the same words, and whether each is a correction.
     forgotten: list[tuple[str, bool]] = field(default_factory=list)
-    """Statements to be kept out in nearly the same words, and whether each is a correction."""
+    #: Texts that nothing may hold any more, searched for in the end; for a text the text itself.
     probes: list[str] = field(default_factory=list)
-    """Texts that nothing may hold any more, searched for in the end; for a text the text itself."""
 
     def named(self) -> dict[tombstones.Kind, list[str]]:
         """What goes as a whole, by kind."""

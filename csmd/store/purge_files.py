@@ -26,7 +26,41 @@ from csmd.privacy.fingerprints import PURGED, Marks, Needle, clean, name_hash, w
 from csmd.store import markdown_pages
 from csmd.store.markdown_pages import Missing
 from csmd.store.sqlite import Rows, connect
-from csmd.store.text_columns import TEXT_FILES, FileWay
+
+# --- every file that holds text, and what becomes of it
+
+#: What becomes of a file that holds something purged. database: rewritten by the store itself; copy: a database nobody
+#: has open, removed when it holds or may hold it; remove: when it holds it; rewrite: in place, as somebody appends to
+#: it; lines: each line's JSON, in place; page: in place, with the lines of memories that are no more; keep: csmd needs
+#: it to undo its installation.
+FileWay = Literal["database", "copy", "remove", "rewrite", "lines", "page", "keep"]
+#: Files in the home that may hold text, as globs below it.
+TEXT_FILES: dict[str, FileWay] = {
+    "csmd.db": "database",
+    "csmd.db-wal": "database",
+    "csmd.db-shm": "database",
+    "csmd.before-migration.db": "copy",
+    "csmd.db.before-restore": "copy",
+    "csmd.db.before-restore-*": "copy",
+    "backups/*": "copy",
+    "damaged-*/*": "copy",
+    "repairing/*": "copy",
+    "sessions/*/*.jsonl": "lines",
+    "memory/**/*": "page",
+    "spool/*.event": "remove",
+    "spool/.tmp-*": "remove",
+    "quarantine/*": "remove",
+    "log/csmd.log*": "rewrite",
+    "log/crash.txt": "remove",
+    "run/*.stderr": "remove",
+    "install.json": "keep",
+}
+#: Files in the home that hold none.
+STRUCTURE_FILES: tuple[str, ...] = (
+    "endpoint", "config.yaml", "pauses.json", "hook/*", "hook/__pycache__/*", "run/*.lock", "run/daemon.json", "run/stopped-by-user",
+    "run/hung", "run/told-*", "run/noticed-*", "run/passed-by", "run/*.sock", "models/**/*", "README.txt",
+    "log/report.txt",
+)  # fmt: skip
 
 #: Rows of a copy that are held at a time.
 PART = 500
@@ -143,7 +177,7 @@ def _plain(path: Path, way: FileWay, cleaned: Clean, done: ChangedFiles, turns: 
         if way == "lines":
             fcntl.flock(file, fcntl.LOCK_EX)  # what is appended meanwhile comes before or after
         whole = file.read().decode("utf-8", "replace")
-        said, hits = _lines(whole, cleaned, turns) if way == "lines" else cleaned(whole)
+        text, hits = _lines(whole, cleaned, turns) if way == "lines" else cleaned(whole)
         if not hits:
             return
         if way == "remove":
@@ -153,7 +187,7 @@ def _plain(path: Path, way: FileWay, cleaned: Clean, done: ChangedFiles, turns: 
             done.kept.append(str(path))
         else:
             file.seek(0)
-            file.write(said.encode("utf-8", "replace"))
+            file.write(text.encode("utf-8", "replace"))
             file.truncate()
             file.flush()
             os.fsync(file.fileno())
@@ -161,9 +195,9 @@ def _plain(path: Path, way: FileWay, cleaned: Clean, done: ChangedFiles, turns: 
 
 
 def _paged(cleaned: Clean, missing: Missing, whole: str) -> tuple[str, int]:
-    said, hits = markdown_pages.without_lines(whole, missing)
-    said, more = cleaned(said)
-    return said, hits + more
+    text, hits = markdown_pages.without_lines(whole, missing)
+    text, more = cleaned(text)
+    return text, hits + more
 
 
 def _lines(whole: str, cleaned: Clean, turns: Set[str]) -> tuple[str, int]:
@@ -194,8 +228,8 @@ def _lines(whole: str, cleaned: Clean, turns: Set[str]) -> tuple[str, int]:
     return "\n".join(lines), total
 
 
-def _emptied(said: str) -> tuple[str, int]:
-    return PURGED, int(said not in ("", PURGED))
+def _emptied(text: str) -> tuple[str, int]:
+    return PURGED, int(text not in ("", PURGED))
 
 
 def _copy_holds(path: Path, cleaned: Clean) -> bool:
@@ -203,7 +237,7 @@ def _copy_holds(path: Path, cleaned: Clean) -> bool:
     if path.suffix == ".json":  # what is written beside a copy
         return bool(cleaned(path.read_text("utf-8", "replace"))[1])
     with contextlib.suppress(StoreError):
-        return any(cleaned(said)[1] for said in texts_in(path))
+        return any(cleaned(text)[1] for text in texts_in(path))
     return True
 
 
@@ -258,10 +292,10 @@ def place_of_secret(rows: Rows, table: str, seq: int) -> tuple[str, str]:
     return (str(found[0]), str(found[1])) if found else (str(seq), "")
 
 
-def secrets_in(said: str, redact: Redact, key: bytes) -> list[Secret]:
+def secrets_in(text: str, redact: Redact, key: bytes) -> list[Secret]:
     """What a text holds that would be redacted today."""
-    redacted, kinds = redact(said)
-    apart = _apart(said, redacted) if 0 < sum(kinds.values()) <= MOST_APART else []
+    redacted, kinds = redact(text)
+    apart = _apart(text, redacted) if 0 < sum(kinds.values()) <= MOST_APART else []
     if len(apart) != sum(kinds.values()):
         return [Secret(kind=kind, count=count) for kind, count in kinds.items()]
     return [
@@ -276,13 +310,13 @@ def secrets_in(said: str, redact: Redact, key: bytes) -> list[Secret]:
     ]
 
 
-def _apart(said: str, redacted: str) -> list[tuple[str, str]]:
+def _apart(text: str, redacted: str) -> list[tuple[str, str]]:
     """(kind, secret) of what was replaced: the marks in the redacted text stand where the secrets did."""
     literals = _MARK.split(redacted)
     pattern = re.escape(literals[0])
     for kind, after in zip(literals[1::2], literals[2::2], strict=True):
         pattern += rf"(\[redacted:{kind}\]|.+?)" + re.escape(after)
-    found = re.fullmatch(pattern, said, re.DOTALL)
+    found = re.fullmatch(pattern, text, re.DOTALL)
     secrets = zip(literals[1::2], found.groups(), strict=True) if found else ()
     return [(kind, secret) for kind, secret in secrets if not _MARK.fullmatch(secret)]
 
@@ -349,8 +383,8 @@ def _spans(data: bytes, needles: Sequence[Needle]) -> list[str]:
     likely = [needle for needle in needles if needle.rare in folded]
     if not likely:
         return []
-    said = data.decode("utf-8", "replace")
-    return [said[start:end] for needle in likely for start, end in needle.spans(said)]
+    text = data.decode("utf-8", "replace")
+    return [text[start:end] for needle in likely for start, end in needle.spans(text)]
 
 
 def in_lines(path: Path, needles: Sequence[Needle], names: Sequence[bytes], texts: set[str]) -> FileHits:
@@ -371,32 +405,32 @@ def scan_files(
     texts: Sequence[str], names: Sequence[str], *, own: Sequence[Path], hosts: Sequence[Path]
 ) -> tuple[list[FileHits], list[FileHits], list[str]]:
     """(in csmd's files, in the assistant's files, the texts as they stand there); names count in the assistant's only."""
-    needles = [Needle(said) for said in texts]
+    needles = [Needle(text) for text in texts]
     left: list[FileHits] = []
     for root in own:
         for path in files_below(root, leave_out=NOT_LOOKED_AT, environments=False):
             with contextlib.suppress(OSError):
                 if needles and (count := in_bytes(path, needles)):
                     left.append(FileHits(str(path), count))
-    there: list[FileHits] = []
+    in_hosts: list[FileHits] = []
     seen: set[str] = set()
     for root in hosts:
         for path in files_below(root):
             with contextlib.suppress(OSError):
                 found = in_lines(path, needles, [name.encode() for name in names], seen)
                 if found.count:
-                    there.append(found)
-    return left, there, sorted(seen)
+                    in_hosts.append(found)
+    return left, in_hosts, sorted(seen)
 
 
 def main() -> None:
     """Reads {texts, names, own, hosts} from stdin, prints {left, hosts, texts}."""
-    asked = wire.loads(sys.stdin.buffer.read())
+    request = wire.loads(sys.stdin.buffer.read())
     left, hosts, texts = scan_files(
-        asked["texts"],
-        asked["names"],
-        own=[Path(path) for path in asked["own"]],
-        hosts=[Path(path) for path in asked["hosts"]],
+        request["texts"],
+        request["names"],
+        own=[Path(path) for path in request["own"]],
+        hosts=[Path(path) for path in request["hosts"]],
     )
     answer = {"left": [asdict(one) for one in left], "hosts": [asdict(one) for one in hosts], "texts": texts}
     sys.stdout.buffer.write(wire.dumps(answer).encode("utf-8", "replace"))

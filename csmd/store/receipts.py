@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from csmd.model import BriefItem
 from csmd.store.sqlite import Rows, among, as_value, columns
@@ -28,8 +29,8 @@ def add_receipt(
     receipt = {"id": receipt_id, "session_id": session_id, "event": event, "project_seq": project, "at": at}
     seq = rows.insert_keyed("injections", "on conflict do nothing", **receipt, tokens=tokens, text_hash=text_hash)
     for item in items if seq else ():
-        told = {"memory_id": item.id, "score": item.score, "reason": item.reason}
-        rows.insert("injection_items", "on conflict do nothing", injection_seq=seq, **told)
+        values = {"memory_id": item.id, "score": item.score, "reason": item.reason}
+        rows.insert("injection_items", "on conflict do nothing", injection_seq=seq, **values)
 
 
 def delete_receipt(rows: Rows, receipt_id: str) -> None:
@@ -42,11 +43,10 @@ def delete_receipt(rows: Rows, receipt_id: str) -> None:
 
 def fresh_since(rows: Rows, session_id: str) -> str:
     """Since when a session has had its present context: its last start, clear or compaction; "" when unknown."""
-    since = rows.value(
+    return rows.text(
         f"select max(at) from events where session_id = :session and name = 'session_start' and source in {_FRESH}",  # noqa: S608
         session=session_id,
     )
-    return str(since or "")
 
 
 def context_size(rows: Rows, session_id: str) -> tuple[str, int]:
@@ -71,7 +71,7 @@ def previous_context_size(rows: Rows, session_id: str) -> tuple[str, int]:
 
 def ids_in_context(rows: Rows, session_id: str) -> frozenset[str]:
     """The ids of the memories that a session has in its context: told to it, or said in it, since that began."""
-    found = rows.column(
+    return rows.distinct(
         "select i.memory_id from injection_items i join injections n on n.seq = i.injection_seq "
         "where n.session_id = :session and n.at >= :since union "
         "select m.id from provenance p join memories m on m.seq = p.memory_seq "
@@ -79,25 +79,23 @@ def ids_in_context(rows: Rows, session_id: str) -> frozenset[str]:
         session=session_id,
         since=fresh_since(rows, session_id),
     )
-    return frozenset(found)
 
 
 def was_briefed(rows: Rows, session_id: str) -> bool:
     """Whether a session was told something as its start's since its present context began."""
-    told = "select count(*) from injections where session_id = :session and event = 'session_start' and at >= :since"
-    return bool(rows.value(told, session=session_id, since=fresh_since(rows, session_id)))
+    values = "select count(*) from injections where session_id = :session and event = 'session_start' and at >= :since"
+    return bool(rows.value(values, session=session_id, since=fresh_since(rows, session_id)))
 
 
 def last_injected_at(rows: Rows, memory_id: str, reason: str, *, session_id: str) -> str:
     """When a memory was last told for a reason to another session than this one; "" when it never was."""
-    at = rows.value(
+    return rows.text(
         "select max(n.at) from injection_items i join injections n on n.seq = i.injection_seq "
         "where i.memory_id = :memory and i.reason = :reason and n.session_id <> :session",
         memory=memory_id,
         reason=reason,
         session=session_id,
     )
-    return str(at or "")
 
 
 def recent_sessions(rows: Rows, places: Sequence[int], session_id: str) -> frozenset[str]:
@@ -117,34 +115,27 @@ def recent_sessions(rows: Rows, places: Sequence[int], session_id: str) -> froze
 
 def injection_totals(rows: Rows, session_id: str) -> tuple[int, int]:
     """(memories, tokens) that were put into a session's present context."""
-    since = fresh_since(rows, session_id)
-    items = rows.value(
-        "select count(distinct i.memory_id) from injections n join injection_items i on i.injection_seq = n.seq "
-        "join memories m on m.id = i.memory_id where n.session_id = :session and n.at >= :since",
-        session=session_id,
-        since=since,
+    present = "n.session_id = :session and n.at >= :since"
+    sql = (
+        "select (select count(distinct i.memory_id) from injections n join injection_items i on i.injection_seq = n.seq "  # noqa: S608
+        f"join memories m on m.id = i.memory_id where {present}), "
+        f"(select coalesce(sum(n.tokens), 0) from injections n where {present})"
     )
-    tokens = rows.value(
-        "select sum(tokens) from injections where session_id = :session and at >= :since",
-        session=session_id,
-        since=since,
-    )
-    return int(items or 0), int(tokens or 0)
+    (totals,) = rows.all(sql, session=session_id, since=fresh_since(rows, session_id))
+    return totals
 
 
 def is_injected(rows: Rows, session_id: str, memory_id: str) -> bool:
     """Whether a session was ever told a memory."""
-    told = rows.value(
+    sql = (
         "select count(*) from injection_items i join injections n on n.seq = i.injection_seq "
-        "where n.session_id = :session and i.memory_id = :memory",
-        session=session_id,
-        memory=memory_id,
+        "where n.session_id = :session and i.memory_id = :memory"
     )
-    return bool(told)
+    values = rows.value(sql, session=session_id, memory=memory_id)
+    return bool(values)
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """One injection; `project_seq` is the row of the place where it was."""
 
     seq: int
@@ -159,8 +150,7 @@ class Receipt:
 _COLUMNS = columns(Receipt, "n")
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiptSummary:
+class ReceiptSummary(NamedTuple):
     """An injection with how many things it told, of how many use could be judged, and how many were used."""
 
     receipt: Receipt
@@ -172,19 +162,17 @@ class ReceiptSummary:
 def listing(rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int) -> list[ReceiptSummary]:
     """The latest injections in these places (None: anywhere), with `session_id` only that one's, the latest first."""
     of_session = "n.session_id = :session" if session_id else ":session = ''"
-    found = rows.all(
+    sql = (
         f"select {_COLUMNS}, (select count(*) from injection_items i where i.injection_seq = n.seq), "  # noqa: S608
         "(select count(i.used) from injection_items i where i.injection_seq = n.seq), "
         "(select coalesce(sum(i.used), 0) from injection_items i where i.injection_seq = n.seq) "
-        f"from injections n where {among('n.project_seq', projects)} and {of_session} order by n.seq desc limit :limit",
-        limit=limit,
-        session=session_id,
+        f"from injections n where {among('n.project_seq', projects)} and {of_session} order by n.seq desc limit :limit"
     )
+    found = rows.all(sql, limit=limit, session=session_id)
     return [ReceiptSummary(as_value(Receipt, row), *row[7:]) for row in found]
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One thing that an injection told: `used` is None while nobody can say, `used_by` the kind of mark that told it."""
 
     id: str
@@ -194,30 +182,27 @@ class Item:
     used_by: str
 
 
+def _where(rows: Rows, condition: str, **values: Any) -> list[Receipt]:
+    """The injections `n` that fulfil a condition, in the order that it may end with."""
+    return rows.read(Receipt, f"select {_COLUMNS} from injections n where {condition}", **values)  # noqa: S608
+
+
 def of_session(rows: Rows, session_id: str, *, limit: int) -> list[Receipt]:
     """The latest injections of a session, the latest first."""
-    return rows.read(
-        Receipt,
-        f"select {_COLUMNS} from injections n where n.session_id = :session order by n.at desc, n.seq desc limit :limit",  # noqa: S608
-        session=session_id,
-        limit=limit,
-    )
+    latest = "n.session_id = :session order by n.at desc, n.seq desc limit :limit"
+    return _where(rows, latest, session=session_id, limit=limit)
 
 
 def by_prefix(rows: Rows, prefix: str) -> list[Receipt]:
     """The injections whose id begins so, at most 5."""
-    return rows.read(
-        Receipt,
-        f"select {_COLUMNS} from injections n where n.id >= :prefix and n.id < :prefix || '~' order by n.id limit 5",  # noqa: S608
-        prefix=prefix,
-    )
+    return _where(rows, "n.id >= :prefix and n.id < :prefix || '~' order by n.id limit 5", prefix=prefix)
 
 
 def last_session(rows: Rows, projects: Sequence[int] | None) -> str:
     """The session that was told something last in these places (None: anywhere); "" when none was."""
     among_places = among("n.project_seq", projects)
     latest = f"select n.session_id from injections n where {among_places} order by n.at desc, n.seq desc limit 1"  # noqa: S608
-    return str(rows.value(latest) or "")
+    return rows.text(latest)
 
 
 def sessions_like(rows: Rows, prefix: str) -> list[str]:
@@ -241,14 +226,9 @@ def items(rows: Rows, receipt: Receipt) -> list[Item]:
 
 def injections_of(rows: Rows, memory_id: str, *, limit: int) -> tuple[list[Receipt], int]:
     """(the latest injections that told a memory, how many did in all)."""
-    latest = rows.read(
-        Receipt,
-        f"select {_COLUMNS} from injections n join injection_items i on i.injection_seq = n.seq "  # noqa: S608
-        "where i.memory_id = :memory order by n.at desc, n.seq desc limit :limit",
-        memory=memory_id,
-        limit=limit,
-    )
-    return latest, rows.value("select count(*) from injection_items where memory_id = :memory", memory=memory_id)
+    telling = "n.seq in (select injection_seq from injection_items where memory_id = :memory)"
+    latest = _where(rows, f"{telling} order by n.at desc, n.seq desc limit :limit", memory=memory_id, limit=limit)
+    return latest, rows.number("select count(*) from injection_items where memory_id = :memory", memory=memory_id)
 
 
 def answered_prompt(rows: Rows, receipt: Receipt) -> tuple[str, int] | None:
@@ -270,8 +250,7 @@ _WAITING_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """A receipt that can be judged; `prompt_seq` is the row of the prompt that it answered, 0 where none is stored."""
 
     seq: int
@@ -299,19 +278,15 @@ def waiting(rows: Rows, *, answered: str, still: str, over: str, limit: int) -> 
     A prompt's is over with the next prompt, a start's with the session's end or its next fresh context, when that was
     before `answered`; or when nothing was said in the session since `still`, for a start since `over`.
     """
-    return rows.read(
-        Waiting,
+    sql = (
         f"select {_WAITING_COLUMNS} where n.judged = 0 and ("  # noqa: S608
         "s.seq is null and n.at < :over "
         "or s.last_at < case when n.event = 'session_start' then :over else :still end and n.at < :still "
         "or exists (select 1 from events e where e.session_id = n.session_id and e.at > n.at and e.at < :answered and ("
         f"e.name = 'session_end' or (e.name = 'session_start' and e.source in {_FRESH}) "
-        "or (e.name = 'prompt' and n.event <> 'session_start')))) order by n.session_id, n.at limit :limit",
-        answered=answered,
-        still=still,
-        over=over,
-        limit=limit,
+        "or (e.name = 'prompt' and n.event <> 'session_start')))) order by n.session_id, n.at limit :limit"
     )
+    return rows.read(Waiting, sql, answered=answered, still=still, over=over, limit=limit)
 
 
 def waiting_receipt(rows: Rows, seq: int) -> Waiting | None:
@@ -335,12 +310,11 @@ def item_texts(rows: Rows, seq: int) -> list[tuple[str, str]]:
 def _quoted(rows: Rows, ident: str) -> str:
     """What was quoted of a turn: one passage, or all of it; "" where it is gone."""
     uuid, _, start = ident.partition("#")
-    found = rows.one(
+    sql = (
         "select t.text, p.text, p.start_at, p.end_at from turns t left join passages p on p.turn_seq = t.seq "
-        "and p.start_at = :start where t.uuid = :uuid",
-        uuid=uuid,
-        start=int(start) if start.isdecimal() else -1,
+        "and p.start_at = :start where t.uuid = :uuid"
     )
+    found = rows.one(sql, uuid=uuid, start=int(start) if start.isdecimal() else -1)
     if found is None:
         return ""
     whole, words, begin, end = found
@@ -349,12 +323,11 @@ def _quoted(rows: Rows, ident: str) -> str:
 
 def ordinal_at(rows: Rows, session_seq: int, at: str) -> int:
     """The place of the last turn of a session at or before a time; 0 for none."""
-    return rows.number(
+    sql = (
         "select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and t.at <= :at",
-        session=session_seq,
-        at=at,
+        "where st.session_seq = :session and t.at <= :at"
     )
+    return rows.number(sql, session=session_seq, at=at)
 
 
 def note_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -> None:
@@ -362,7 +335,7 @@ def note_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -> 
     judged = "update injection_items set used = :used, used_by = :by where injection_seq = :seq and memory_id = :id"
     for ident, (used, by) in verdicts.items():
         rows.run(judged, used=int(used), by=by, seq=seq, id=ident)
-    rows.run("update injections set judged = 1 where seq = :seq", seq=seq)
+    rows.update("injections", seq, judged=1)
 
 
 def usage_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None) -> Uses:

@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
 from csmd.errors import StoreError
 from csmd.model import Project
-from csmd.store import candidates, checkpoints, digests, purge, text_columns
+from csmd.store import candidates, checkpoints, digests, purge
 from csmd.store.sqlite import Row, Rows, connect
 from csmd.text import tokens
 
@@ -48,13 +48,12 @@ _HEADER = (
 ).ljust(100, b"\0")
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     name: str
     columns: tuple[str, ...]
     types: tuple[tuple[str, bool], ...]
+    #: What its rows are ordered by; `unique` when no two rows share it.
     key: str
-    """What its rows are ordered by; `unique` when no two rows share it."""
     unique: bool
 
 
@@ -124,7 +123,7 @@ def tables(rows: Rows) -> list[Table]:
     """The tables that hold what no stage can make again."""
     found = []
     for name, sql in rows.all("select name, sql from sqlite_schema where type = 'table' order by rowid"):
-        if name in NOT_TAKEN or name.startswith((*text_columns.DERIVED, "sqlite_")):
+        if name in NOT_TAKEN or name.startswith((*purge.DERIVED, "sqlite_")):
             continue
         info = [row for row in rows.all(f"pragma table_info({name})") if name not in ONLY or row[1] != "seq"]
         primary = [(column, kind.lower()) for _, column, kind, _, _, at in sorted(info, key=lambda row: row[5]) if at]
@@ -147,11 +146,13 @@ def tables(rows: Rows) -> list[Table]:
 def _columns_of(rows: Rows, table: Table) -> str:
     """The columns to read, in order, "" for a table that is not there; of before a migration some are missing."""
     try:
-        there = {str(row[1]) for row in rows.all(f"pragma table_info({table.name})")}
+        columns_there = {str(row[1]) for row in rows.all(f"pragma table_info({table.name})")}
     except DAMAGE:
-        there = set(table.columns)  # the schema is hurt: where these cannot be asked for, the rows are a gap
+        columns_there = set(table.columns)  # the schema is hurt: where these cannot be asked for, the rows are a gap
     return (
-        "" if not there else ", ".join(column if column in there else f"null as {column}" for column in table.columns)
+        ""
+        if not columns_there
+        else ", ".join(column if column in columns_there else f"null as {column}" for column in table.columns)
     )
 
 
@@ -303,18 +304,18 @@ BATCH_ROWS = 500
 class Salvaged:
     """How many rows of each table came from where, and what could not be had."""
 
+    #: Read from the damaged file.
     rows: dict[str, int] = field(default_factory=dict)
-    """Read from the damaged file."""
+    #: Taken from the copy.
     filled: dict[str, int] = field(default_factory=dict)
-    """Taken from the copy."""
+    #: Places of a table that could not be read, and rows that are not what was stored.
     gaps: dict[str, int] = field(default_factory=dict)
-    """Places of a table that could not be read, and rows that are not what was stored."""
+    #: Sessions whose order has a gap.
     hurt: set[int] = field(default_factory=set)
-    """Sessions whose order has a gap."""
+    #: Marks of forgotten texts that nothing can be compared with any more.
     tombstones_lost: int = 0
-    """Marks of forgotten texts that nothing can be compared with any more."""
+    #: Projects and sessions that stand for ones whose names are lost.
     stubs: int = 0
-    """Projects and sessions that stand for ones whose names are lost."""
 
 
 def rebuild(into: Rows, *, damaged: Rows | None, copy: Rows | None, key: bytes | None, new_key: bytes) -> Salvaged:
@@ -374,9 +375,9 @@ def _hash_again(into: Rows, key: bytes) -> None:
             last=last,
         ):
             last = batch[-1][0]
-            for seq, said in batch:
+            for seq, text in batch:
                 sql = f"update {table} set text_hash = :hash where seq = :seq"  # noqa: S608
-                into.run(sql, hash=tokens.keyed_hash(said, key), seq=seq)
+                into.run(sql, hash=tokens.keyed_hash(text, key), seq=seq)
 
 
 #: What stands for a project or a session whose own row is lost: what it said stays, under a name that says so.
@@ -441,23 +442,18 @@ def _close_references(into: Rows) -> tuple[int, set[int]]:
 
 def _list_all_turns(into: Rows) -> set[int]:
     """Puts turns that no session lists at the end of theirs; which sessions."""
-    into.run(
+    to_the_last = (
         "update sessions set turns = coalesce((select max(st.ordinal) from session_turn st "
         "where st.session_seq = sessions.seq and st.ordinal > sessions.turns), turns)"
     )
-    unlisted = into.all(
-        "select t.seq, t.session_seq from turns t where not exists "
-        "(select 1 from session_turn st where st.turn_seq = t.seq) order by t.session_seq, t.at, t.seq"
+    into.run(to_the_last)
+    listed = into.column(
+        "insert into session_turn (session_seq, ordinal, turn_seq) select t.session_seq, s.turns + row_number() over ("
+        "partition by t.session_seq order by t.at, t.seq), t.seq from turns t join sessions s on s.seq = t.session_seq "
+        "where not exists (select 1 from session_turn st where st.turn_seq = t.seq) returning session_seq"
     )
-    for turn, session in unlisted:
-        into.run("update sessions set turns = turns + 1 where seq = :session", session=session)
-        into.run(
-            "insert into session_turn (session_seq, ordinal, turn_seq) "
-            "select seq, turns, :turn from sessions where seq = :session",
-            turn=turn,
-            session=session,
-        )
-    return {int(session) for _, session in unlisted}
+    into.run(to_the_last)
+    return set(listed)
 
 
 def put_in_order(rows: Rows, *, new_after: int, hurt: set[int]) -> int:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from csmd.model import TurnKind
 from csmd.store.fulltext import SEARCHED, is_turn_index_dropped, rows_with, text_hits
-from csmd.store.sqlite import Rows, among
+from csmd.store.sqlite import Rows, among, as_value
 
 #: So many passages are looked for to find one turn each.
 PASSAGES_EACH = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRow:
+class TurnRow(NamedTuple):
     """A turn as a search result shows it."""
 
     seq: int
@@ -28,8 +27,7 @@ class TurnRow:
     project_seq: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DigestRow:
+class DigestRow(NamedTuple):
     """A version of a session's digest as a search result shows it; `items` are (text, uuid) of what it was made of."""
 
     seq: int
@@ -63,20 +61,15 @@ def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] 
 
 def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
     """Digests by row key, with their session, its project's root and the turns that they tell of."""
-    items: dict[int, list[tuple[str, str]]] = {}
-    for digest, text, uuid in rows.all(
+    items = rows.grouped(
         "select digest_seq, text, uuid from digest_items "  # noqa: S608
         f"where {among('digest_seq', seqs)} and kind <> 'word' and uuid <> '' order by seq"
-    ):
-        items.setdefault(digest, []).append((text, uuid))
+    )
     found = rows.all(
         "select d.seq, s.id, d.text, d.at, p.root from digests d join sessions s on s.seq = d.session_seq "  # noqa: S608
         f"join projects p on p.seq = s.project_seq where {among('d.seq', seqs)}"
     )
-    return {
-        seq: DigestRow(seq=seq, session_id=session, text=text, at=at, project=root, items=tuple(items.get(seq, ())))
-        for seq, session, text, at, root in found
-    }
+    return {seq: as_value(DigestRow, (seq, *digest, tuple(items[seq]))) for seq, *digest in found}
 
 
 def roots(rows: Rows) -> dict[int, str]:
@@ -86,22 +79,21 @@ def roots(rows: Rows) -> dict[int, str]:
 
 def kind_of(rows: Rows, uuid: str) -> str:
     """Of which kind a turn is; "" for one that is not stored."""
-    return str(rows.value("select kind from turns where uuid = :uuid", uuid=uuid) or "")
+    return rows.text("select kind from turns where uuid = :uuid", uuid=uuid)
 
 
 def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], list[int]]:
     """The searchable turns before and after a turn in its own session, in order, at most so many on `each` side."""
     sides = []
     for operator, order in (("<", "desc"), (">", "asc")):
-        found = rows.all(
+        sql = (
             "select n.turn_seq from turns own join session_turn me "  # noqa: S608
             "on me.turn_seq = own.seq and me.session_seq = own.session_seq "
             f"join session_turn n on n.session_seq = me.session_seq and n.ordinal {operator} me.ordinal "
             "join turns t on t.seq = n.turn_seq and t.searchable = 1 "
-            f"where own.seq = :seq order by n.ordinal {order} limit :each",
-            seq=seq,
-            each=each,
+            f"where own.seq = :seq order by n.ordinal {order} limit :each"
         )
+        found = rows.all(sql, seq=seq, each=each)
         sides.append([seq for (seq,) in found])
     return sides[0][::-1], sides[1]
 
@@ -153,8 +145,7 @@ LONGEST_EXCHANGE = 200
 _SAID = f"from session_turn n join {SEARCHED} where n.session_seq = me.session_seq"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnNeighbours:
+class TurnNeighbours(NamedTuple):
     """Where a turn stands: its session's row, its time, what was said before and after it there (0: nothing).
 
     An assistant talks while it works: of an exchange count what was asked and the last that was answered, so that a
@@ -205,21 +196,6 @@ def stating_turns(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[
     )
 
 
-def linked_memories(
-    rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None
-) -> list[tuple[int, int, str, float]]:
-    """(memory asked about, memory of these projects linked with it, relationship, weight), whichever of the two begins."""
-    ends = (("from_seq", "to_seq"), ("to_seq", "from_seq"))
-    return [
-        row
-        for own, other in ends
-        for row in rows.all(
-            f"select l.{own}, m.seq, l.relationship, l.weight from links l join memories m on m.seq = l.{other} "  # noqa: S608
-            f"where {among(f'l.{own}', memory_seqs)} and {among('m.project_seq', projects)}"
-        )
-    ]
-
-
 def user_turns_between(
     rows: Rows, since: str, until: str, *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, str]]:
@@ -238,8 +214,7 @@ def user_turns_between(
     return rows.all(sql, since=since, until=until, limit=limit)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchFilter:
+class SearchFilter(NamedTuple):
     """The limits of a search, "" for none: stored times from `since` on and before `until`, a whole session id."""
 
     since: str = ""

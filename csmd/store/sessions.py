@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from csmd.model import SaidTurn
 from csmd.store import belief_changes, candidates, checkpoints, digests, failures, markdown_pages, vectors
 from csmd.store.sqlite import Rows, among
 
-#: Row keys in one statement.
-AT_ONCE = 500
 #: In the order of Session's fields.
 _COLUMNS = (
     "s.seq, s.id, s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, s.last_at, "
@@ -23,8 +21,7 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(NamedTuple):
     """A conversation: `project` is its project's root, `path` its transcript's ("" when no line of it was read).
 
     `opening` is the beginning of the first thing that the user said, `context` the tokens that the latest message was
@@ -50,24 +47,21 @@ class Session:
     is_read: bool
 
 
+def _where(rows: Rows, condition: str, **values: Any) -> list[Session]:
+    """The sessions `s` that fulfil a condition, in the order that it may end with."""
+    sql = f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq where {condition}"  # noqa: S608
+    return rows.read(Session, sql, **values)
+
+
 def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Session]:
     """The sessions of people (no sub-agents) in these projects (None: in all), the latest first."""
-    return rows.read(
-        Session,
-        f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
-        f"where s.parent = '' and s.host <> 'probe' and {among('s.project_seq', projects)} "
-        "order by s.last_at desc, s.seq desc limit :limit",
-        limit=limit,
-    )
+    people = f"s.parent = '' and s.host <> 'probe' and {among('s.project_seq', projects)}"
+    return _where(rows, f"{people} order by s.last_at desc, s.seq desc limit :limit", limit=limit)
 
 
 def by_id(rows: Rows, ident: str) -> Session | None:
     """One session, or a sub-agent's, by its whole id."""
-    return rows.read_one(
-        Session,
-        f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq where s.id = :id",  # noqa: S608
-        id=ident,
-    )
+    return next(iter(_where(rows, "s.id = :id", id=ident)), None)
 
 
 def ids_like(rows: Rows, prefix: str) -> list[str]:
@@ -86,12 +80,7 @@ def named(rows: Rows, seqs: Sequence[int]) -> dict[int, str]:
 
 def agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Session]:
     """The sub-agents of a session in these projects (None: in all), the first first."""
-    return rows.read(
-        Session,
-        f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
-        f"where s.parent = :id and {among('s.project_seq', projects)} order by s.started_at, s.seq",
-        id=ident,
-    )
+    return _where(rows, f"s.parent = :id and {among('s.project_seq', projects)} order by s.started_at, s.seq", id=ident)
 
 
 def conversation(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[SaidTurn]:
@@ -151,14 +140,11 @@ def transcript_paths(rows: Rows) -> list[tuple[int, str]]:
 
 def read_among(rows: Rows, sessions: Sequence[int]) -> int:
     """Of how many of these sessions a line of the transcript was ever read: until then only hooks have named it."""
-    found = 0
-    for begin in range(0, len(sessions), AT_ONCE):
-        found += rows.value(
-            "select count(*) from sessions s "  # noqa: S608
-            f"where {among('s.seq', sessions[begin : begin + AT_ONCE])} and exists (select 1 from session_turn st "
-            "join turns t on t.seq = st.turn_seq where st.session_seq = s.seq and t.source = 'transcript')"
-        )
-    return found
+    sql = (
+        f"select count(*) from sessions s where {among('s.seq', sessions)} and exists (select 1 from session_turn st "  # noqa: S608
+        "join turns t on t.seq = st.turn_seq where st.session_seq = s.seq and t.source = 'transcript')"
+    )
+    return rows.number(sql)
 
 
 def live_sessions(
@@ -168,14 +154,13 @@ def live_sessions(
 
     Those with a turn at or after `since` that no event has ended since; in these projects (None: in all).
     """
-    return rows.all(
+    sql = (
         "select s.id, p.root, s.model, s.last_at, s.context from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
         f"where s.parent = '' and s.host <> 'probe' and {among('s.project_seq', projects)} and s.last_at >= :since "
         "and not exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' "
-        "and e.at >= s.last_at) order by s.last_at desc limit :limit",
-        since=since,
-        limit=limit,
+        "and e.at >= s.last_at) order by s.last_at desc limit :limit"
     )
+    return rows.all(sql, since=since, limit=limit)
 
 
 def withdraw(rows: Rows, path: str, uuid: str) -> bool:
@@ -273,12 +258,11 @@ def _read_since(rows: Rows, name: str, at: str) -> list[tuple[int, str]]:
 
     SQLite compares the names: hashing those of twenty thousand would hold the writer longer than a hook waits.
     """
-    return rows.all(
+    sql = (
         "select s.seq, s.id from sessions s where substr(s.path, length(s.path) - length(:tail) + 1) = :tail "
-        "and exists (select 1 from files f where f.path = s.path and f.read_at > :at)",
-        tail=f"/{name}",
-        at=at,
+        "and exists (select 1 from files f where f.path = s.path and f.read_at > :at)"
     )
+    return rows.all(sql, tail=f"/{name}", at=at)
 
 
 def is_tampered(rows: Rows, name: str) -> bool:

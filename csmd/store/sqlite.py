@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -75,20 +76,20 @@ def connect(
 
 
 def _indexed(*values: Any) -> str:
-    said, at = values  # what is no text is not indexed: a damaged row
-    return tokens.indexed(said, str(at)) if isinstance(said, str) else ""
+    text, at = values  # what is no text is not indexed: a damaged row
+    return tokens.indexed(text, str(at)) if isinstance(text, str) else ""
 
 
 def _passages(*values: Any) -> str:
-    (said,) = values
-    if not isinstance(said, str):
+    (text,) = values
+    if not isinstance(text, str):
         return "[]"
-    return _passages_of_short(said) if len(said) <= KEPT_CHARACTERS else _passages_as_json(said)
+    return _passages_of_short(text) if len(text) <= KEPT_CHARACTERS else _passages_as_json(text)
 
 
-def _passages_as_json(said: str) -> str:
+def _passages_as_json(text: str) -> str:
     # SQLite's JSON would end a text at its first NUL; to the full-text index it is a space like any other.
-    return wire.dumps([[start, end, said[start:end].replace("\0", " ")] for start, end in prose.passages(said)])
+    return wire.dumps([[start, end, text[start:end].replace("\0", " ")] for start, end in prose.passages(text)])
 
 
 #: A trigger asks twice for the passages of a turn; of a long one the answer is not kept.
@@ -97,8 +98,8 @@ _passages_of_short = cached(1)(_passages_as_json)
 
 
 def _slice(*values: Any) -> str:
-    said, start, end = values
-    return said[start:end] if isinstance(said, str) else ""
+    text, start, end = values
+    return text[start:end] if isinstance(text, str) else ""
 
 
 #: What triggers, views and readers call in SQL, with the number of arguments: csmd_indexed(text, time) is what is indexed
@@ -157,7 +158,7 @@ def columns(kind: type[Any], alias: str, **instead: str) -> str:
 
 def _annotations(kind: type[Any]) -> dict[str, str]:
     # A named tuple's are ForwardRefs.
-    return {name: str(getattr(said, "__forward_arg__", said)) for name, said in kind.__annotations__.items()}
+    return {name: str(getattr(text, "__forward_arg__", text)) for name, text in kind.__annotations__.items()}
 
 
 #: How a column's value becomes that of a field that is annotated so.
@@ -171,7 +172,7 @@ _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
 def written(value: Any, *without: str) -> dict[str, Any]:
     """The fields of a value as columns by name, tuples of words joined; `without` some of them."""
     values = {name: getattr(value, name) for name in _annotations(type(value)) if name not in without}
-    return {name: " ".join(said) if isinstance(said, tuple) else said for name, said in values.items()}
+    return {name: " ".join(text) if isinstance(text, tuple) else text for name, text in values.items()}
 
 
 @cached(200)
@@ -179,7 +180,7 @@ def _reader(kind: type[T]) -> Callable[[Sequence[Any]], T]:
     """Makes a value of a row whose columns are a class's fields in their order; of those that are left out the default."""
     annotations = _annotations(kind)
     names = tuple(annotations)
-    converted = {name: _CONVERTED[said] for name, said in annotations.items() if said in _CONVERTED}
+    converted = {name: _CONVERTED[text] for name, text in annotations.items() if text in _CONVERTED}
 
     def read(row: Sequence[Any]) -> T:
         values = dict(zip(names, row, strict=False))
@@ -201,8 +202,8 @@ class Rows:
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
         self._until: float | None = None
+        #: What a read has found out and will ask again: it sees one moment. None where rows may change.
         self.of_this_read: dict[Any, Any] | None = None
-        """What a read has found out and will ask again: it sees one moment. None where rows may change."""
 
     def all(self, sql: str, **values: Any) -> list[Row]:
         """Every row of the result."""
@@ -232,6 +233,15 @@ class Rows:
         row = self.one(sql, **values)
         return row[0] if row else None
 
+    def key(self, sql: str, /, **values: Any) -> int | None:
+        """The first column of the first row as a row's key, or None."""
+        found = self.value(sql, **values)
+        return None if found is None else int(found)
+
+    def text(self, sql: str, /, **values: Any) -> str:
+        """The first column of the first row as a text; "" for no row and for null."""
+        return str(self.value(sql, **values) or "")
+
     def number(self, sql: str, /, **values: Any) -> int:
         """The first column of the first row as an integer; 0 for no row and for null."""
         return int(self.value(sql, **values) or 0)
@@ -243,6 +253,17 @@ class Rows:
     def column(self, sql: str, /, **values: Any) -> list[Any]:
         """The first column of every row."""
         return [row[0] for row in self.all(sql, **values)]
+
+    def distinct(self, sql: str, /, **values: Any) -> frozenset[Any]:
+        """The first column of every row, each value once."""
+        return frozenset(self.column(sql, **values))
+
+    def grouped(self, sql: str, /, **values: Any) -> dict[Any, list[Row]]:
+        """The rows by their first column, each without it, in the order of the result; [] for a key without any."""
+        groups: dict[Any, list[Row]] = defaultdict(list)
+        for key, *row in self.all(sql, **values):
+            groups[key].append(tuple(row))
+        return groups
 
     def read(self, kind: type[T], sql: str, /, **values: Any) -> list[T]:
         """Every row as a value of a class whose fields are the columns, in their order."""
@@ -265,15 +286,25 @@ class Rows:
         changed = ", ".join(f"{name} = excluded.{name}" for name in values if name not in key.split(", "))
         self.insert(table, f"on conflict ({key}) do update set {changed}", **values)
 
-    def update(self, table: str, key: int, /, **values: Any) -> None:
-        """Gives the row with this key these values, by column."""
+    def update(self, table: str, key: int, /, **values: Any) -> int:
+        """Gives the row with this key these values, by column; how many rows there were, 1 or 0."""
         changed = ", ".join(f"{name} = :{name}" for name in values)
-        self.run(f"update {table} set {changed} where seq = :seq", seq=key, **values)  # noqa: S608
+        return self.run(f"update {table} set {changed} where seq = :seq", seq=key, **values)  # noqa: S608
+
+    def revise(self, table: str, key: int, /, **values: Any) -> None:
+        """As `update`, of a row with a version, which is counted up."""
+        changed = "".join(f"{name} = :{name}, " for name in values)
+        self.run(f"update {table} set {changed}version = version + 1 where seq = :seq", seq=key, **values)  # noqa: S608
 
     def delete(self, table: str, /, **values: Any) -> int:
         """Deletes the rows whose columns have these values; how many there were."""
         where = " and ".join(f"{name} = :{name}" for name in values)
         return self.run(f"delete from {table} where {where}", **values)  # noqa: S608
+
+    def keep_newest(self, table: str, key: str, by: str, *, most: int) -> int:
+        """Deletes all but the `most` rows of a table that are the newest by a column; how many went."""
+        newest = f"select {key} from {table} order by {by} desc, {key} limit :most"  # noqa: S608
+        return self.run(f"delete from {table} where {key} not in ({newest})", most=most)  # noqa: S608
 
     def run(self, sql: str, **values: Any) -> int:
         """Performs a statement; the number of rows it changed."""

@@ -13,26 +13,28 @@ from csmd.store import projects
 from csmd.store.sqlite import Rows
 from csmd.text import similarity, tokens
 
+#: Rows that one transaction of a walk over a table looks at.
+LOOKED_AT = 400
 #: memory, near: a statement's words, and all but a few of them. The others: what was purged.
 Kind = Literal["memory", "near", "text", "turn", "session", "project", "file"]
 
 
 def forget(
-    rows: Rows, said: str, *, correction: bool, by: Authority, key: bytes, now: str, scope: int | None = None
+    rows: Rows, text: str, *, correction: bool, by: Authority, key: bytes, now: str, scope: int | None = None
 ) -> None:
     """Keeps a statement out from now on, in these and in nearly the same words: in a scope (the row of a project, or of
     everywhere) as it was said by now; without one wherever and whenever it is said.
     """
-    exact = statement_hash(said, key)
-    whole, *near = [*gist_hashes(said, correction=correction, key=key)] or [exact]
+    exact = statement_hash(text, key)
+    whole, *near = [*gist_hashes(text, correction=correction, key=key)] or [exact]
     found = [("memory", exact), ("memory", whole), *(("near", hash_) for hash_ in near)]
-    for place in [""] if scope is None else _laid(rows, said, scope, key):
+    for place in [""] if scope is None else _laid(rows, text, scope, key):
         for kind, hash_ in dict.fromkeys(found):
             _add(rows, kind, hash_, by=by, part_of=_part(exact, place, now), place=place, now=now)
 
 
-def _laid(rows: Rows, said: str, scope: int, key: bytes) -> list[str]:
-    return [_place(rows, one, key) for one in places_forgotten_in(rows, scope, text_hash=tokens.keyed_hash(said, key))]
+def _laid(rows: Rows, text: str, scope: int, key: bytes) -> list[str]:
+    return [_place(rows, seq, key) for seq in places_forgotten_in(rows, scope, text_hash=tokens.keyed_hash(text, key))]
 
 
 def _place(rows: Rows, scope: int, key: bytes) -> str:
@@ -42,9 +44,6 @@ def _place(rows: Rows, scope: int, key: bytes) -> str:
 def _part(exact: str, place: str, at: str) -> str:
     """What the tombstones of one forgetting have in common: an older one in the same place is another, and stays."""
     return f"{exact}:{place}:{at}" if place else exact
-
-
-NO_MARK = {"words": 0, "anchor": 0, "anchor_at": 0}
 
 
 def _add(
@@ -58,18 +57,13 @@ def _add(
     place: str = "",
     mark: Mark | None = None,
 ) -> None:
-    marked = {"words": mark.words, "anchor": mark.anchor, "anchor_at": mark.anchor_at} if mark else NO_MARK
-    rows.insert(
-        "tombstones",
-        "on conflict (kind, hash, part_of) do update set authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, created_at = excluded.created_at, again_at = ''",
-        kind=kind,
-        hash=hash_,
-        part_of=part_of,
-        place=place,
-        **marked,
-        authority=by,
-        created_at=now,
+    mark = mark or Mark("", 0, 0, 0)
+    of = {"kind": kind, "hash": hash_, "part_of": part_of, "place": place, "authority": by, "created_at": now}
+    conflict = (
+        "on conflict (kind, hash, part_of) do update set authority = case when excluded.authority = 'user' then 'user' "
+        "else tombstones.authority end, created_at = excluded.created_at, again_at = ''"
     )
+    rows.insert("tombstones", conflict, **of, words=mark.words, anchor=mark.anchor, anchor_at=mark.anchor_at)
 
 
 class _Found(NamedTuple):
@@ -82,12 +76,12 @@ class _Found(NamedTuple):
     again_at: str
 
 
-def _led_to(rows: Rows, said: str, *, correction: bool, key: bytes) -> list[_Found]:
+def _led_to(rows: Rows, text: str, *, correction: bool, key: bytes) -> list[_Found]:
     """The tombstones of a statement's words, wherever they hold."""
     if not has(rows, "memory"):
         return []
-    exact = statement_hash(said, key)
-    whole, *near = [*gist_hashes(said, correction=correction, key=key)] or [exact]
+    exact = statement_hash(text, key)
+    whole, *near = [*gist_hashes(text, correction=correction, key=key)] or [exact]
     # A word more than what was forgotten, or a word less; never one in another's place.
     marks = ", ".join(f"'{hash_}'" for hash_ in (exact, whole, *near))
     return rows.read(
@@ -100,13 +94,15 @@ def _led_to(rows: Rows, said: str, *, correction: bool, key: bytes) -> list[_Fou
 
 def _of(rows: Rows, found: Sequence[_Found], scopes: Iterable[int], key: bytes) -> list[_Found]:
     """Those that hold in some places, or without one."""
-    places = {"", *(_place(rows, scope, key) for scope in scopes)} if any(one.place for one in found) else {""}
-    return [one for one in found if one.place in places]
+    places = (
+        {"", *(_place(rows, scope, key) for scope in scopes)} if any(tombstone.place for tombstone in found) else {""}
+    )
+    return [tombstone for tombstone in found if tombstone.place in places]
 
 
 def is_statement_forgotten(
     rows: Rows,
-    said: str,
+    text: str,
     *,
     correction: bool,
     authority: Authority,
@@ -120,34 +116,38 @@ def is_statement_forgotten(
     `project` is where it was said (None: anywhere), `home` where it is to hold (None: there), and `at` when it was said;
     "" for what nobody says now, as what is counted.
     """
-    found = [one for one in _led_to(rows, said, correction=correction, key=key) if _stands(one, authority, at)]
+    found = [
+        tombstone
+        for tombstone in _led_to(rows, text, correction=correction, key=key)
+        if _stands(tombstone, authority, at)
+    ]
     if not found or project is None:
         return bool(found)
     scopes = applicable_places(rows, project, home=home)
     return scopes is None or bool(_of(rows, found, scopes, key))
 
 
-def _stands(one: _Found, authority: Authority, at: str) -> bool:
-    if authority == "user" and (one.by != "user" or (one.place and at > one.at)):
+def _stands(tombstone: _Found, authority: Authority, at: str) -> bool:
+    if authority == "user" and (tombstone.by != "user" or (tombstone.place and at > tombstone.at)):
         return False
-    return not one.place or not one.again_at or at < one.again_at
+    return not tombstone.place or not tombstone.again_at or at < tombstone.again_at
 
 
-def note_restated(rows: Rows, said: str, *, correction: bool, project: int, at: str, key: bytes) -> None:
+def note_restated(rows: Rows, text: str, *, correction: bool, project: int, at: str, key: bytes) -> None:
     """Notes that the user says anew what was forgotten: from then on it is kept out of nobody's words."""
     scopes = reopened_places(rows, project, home=projects.everywhere(rows, project))
-    for one in _of(rows, _led_to(rows, said, correction=correction, key=key), scopes, key):
-        if one.place and at > one.at and (not one.again_at or at < one.again_at):
-            rows.run("update tombstones set again_at = :at where part_of = :part_of", at=at, part_of=one.part_of)
+    for tombstone in _of(rows, _led_to(rows, text, correction=correction, key=key), scopes, key):
+        if tombstone.place and at > tombstone.at and (not tombstone.again_at or at < tombstone.again_at):
+            rows.run("update tombstones set again_at = :at where part_of = :part_of", at=at, part_of=tombstone.part_of)
 
 
 def is_forgotten(
-    rows: Rows, said: str, *, authority: Authority = "user", project: int | None = None, at: str = "", key: bytes
+    rows: Rows, text: str, *, authority: Authority = "user", project: int | None = None, at: str = "", key: bytes
 ) -> bool:
     """Whether a sentence was forgotten, as a correction or as a statement."""
     return any(
-        is_statement_forgotten(rows, said, correction=one, authority=authority, project=project, at=at, key=key)
-        for one in (False, True)
+        is_statement_forgotten(rows, text, correction=correction, authority=authority, project=project, at=at, key=key)
+        for correction in (False, True)
     )
 
 
@@ -181,18 +181,20 @@ def forgotten_hashes(rows: Rows) -> frozenset[str]:
     return frozenset(rows.column("select hash from tombstones where kind = 'memory'"))
 
 
-def remove(rows: Rows, said: str, *, correction: bool, project: int, home: int, key: bytes) -> None:
+def remove(rows: Rows, text: str, *, correction: bool, project: int, home: int, key: bytes) -> None:
     """Takes away the tombstones of a statement in a project: the user states it there again on purpose, to hold in `home`."""
     scopes = reopened_places(rows, project, home=home)
-    for one in _of(rows, _led_to(rows, said, correction=correction, key=key), scopes, key):
-        rows.run("delete from tombstones where kind in ('memory', 'near') and part_of = :part_of", part_of=one.part_of)
+    for tombstone in _of(rows, _led_to(rows, text, correction=correction, key=key), scopes, key):
+        rows.run(
+            "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of", part_of=tombstone.part_of
+        )
 
 
-def take_back(rows: Rows, said: str, *, scope: int, at: str, key: bytes) -> None:
+def take_back(rows: Rows, text: str, *, scope: int, at: str, key: bytes) -> None:
     """Takes away the tombstones that forgetting this very text in a scope at a time has left, none of before or of elsewhere."""
-    exact = statement_hash(said, key)
+    exact = statement_hash(text, key)
     # Of wherever it may have been laid: since then the text may have become a memory in one of those places.
-    for place in (_place(rows, one, key) for one in places_forgotten_in(rows, scope, text_hash="")):
+    for place in (_place(rows, seq, key) for seq in places_forgotten_in(rows, scope, text_hash="")):
         rows.run(
             "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of",
             part_of=_part(exact, place, at),
@@ -202,17 +204,15 @@ def take_back(rows: Rows, said: str, *, scope: int, at: str, key: bytes) -> None
 def copy_to_project(rows: Rows, workspace: int, project: int, *, key: bytes) -> None:
     """Has what was forgotten behind a wall stay forgotten in a project that leaves it."""
     old, new = _place(rows, workspace, key), _place(rows, project, key)
-    rows.run(
+    sql = (
         "insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at, authority, created_at, again_at) "
         "select kind, hash, substr(part_of, 1, 33) || :new || substr(part_of, :rest), :new, words, anchor, anchor_at, authority, created_at, again_at "
         "from tombstones where place = :old on conflict (kind, hash, part_of) do update set "
         "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
         "created_at = excluded.created_at, again_at = excluded.again_at "
-        "where excluded.created_at >= tombstones.created_at",
-        old=old,
-        new=new,
-        rest=34 + len(old),
+        "where excluded.created_at >= tombstones.created_at"
     )
+    rows.run(sql, old=old, new=new, rest=34 + len(old))
 
 
 def has(rows: Rows, kind: Kind) -> bool:
@@ -234,9 +234,9 @@ def purge_state(rows: Rows) -> tuple[int, str]:
     return found
 
 
-def purge_text(rows: Rows, said: str, *, key: bytes, now: str, found_by: str = "") -> None:
+def purge_text(rows: Rows, text: str, *, key: bytes, now: str, found_by: str = "") -> None:
     """Keeps a text out of everything from now on, wherever it stands; `found_by` is what was purged where it is longer."""
-    mark, part_of = mark_of(said, key), mark_of(found_by, key).hash if found_by else ""
+    mark, part_of = mark_of(text, key), mark_of(found_by, key).hash if found_by else ""
     _add(rows, "text", mark.hash, mark=mark, now=now, part_of=part_of)
 
 
@@ -246,9 +246,9 @@ def purge_names(rows: Rows, kind: Kind, names: Iterable[str], *, key: bytes, now
         _add(rows, kind, name_hash(kind, name, key), now=now)
 
 
-def remove_text(rows: Rows, said: str, *, key: bytes) -> int:
+def remove_text(rows: Rows, text: str, *, key: bytes) -> int:
     """Lets a purged text in again, with the longer ones that it was found in; how many tombstones went."""
-    hash_ = mark_of(said, key).hash
+    hash_ = mark_of(text, key).hash
     return rows.run("delete from tombstones where kind = 'text' and (hash = :hash or part_of = :hash)", hash=hash_)
 
 
@@ -308,18 +308,18 @@ MOST_LEFT_OUT = 2
 MANY_WORDS = 20
 
 
-def statement_hash(said: str, key: bytes) -> str:
+def statement_hash(text: str, key: bytes) -> str:
     """The keyed hash of a statement's normalised words."""
-    return name_hash("statement", tokens.normalise(said), key)
+    return name_hash("statement", tokens.normalise(text), key)
 
 
-def gist_hashes(said: str, *, correction: bool, key: bytes) -> Iterator[str]:
+def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
     """The hash of a statement's gist, then of what is left of it without a word or two; none where it has no words.
 
     By the rule of `text.says_the_same`: small words that turn a meaning round must be the same, and
     at least SAME_SHARE of the others. A correction is compared with corrections only.
     """
-    gist = similarity.gist(said)
+    gist = similarity.gist(text)
     stems = sorted(gist.stems)
     head = f"{'correction' if correction else 'statement'}:{' '.join(gist.turns)}:"
     if not stems:
@@ -336,10 +336,10 @@ def gist_hashes(said: str, *, correction: bool, key: bytes) -> Iterator[str]:
 def hashes_of_texts(wordings: Mapping[str, bool], key: bytes) -> frozenset[str]:
     """Every hash by which texts may be known as forgotten, as statements or corrections; where True, also a word or two less."""
     found = set[str]()
-    for said, nearly in wordings.items():
-        found.add(statement_hash(said, key))
+    for text, nearly in wordings.items():
+        found.add(statement_hash(text, key))
         for correction in (False, True):
-            found.update(islice(gist_hashes(said, correction=correction, key=key), None if nearly else 1))
+            found.update(islice(gist_hashes(text, correction=correction, key=key), None if nearly else 1))
     return frozenset(found)
 
 
@@ -354,10 +354,10 @@ def places_forgotten_in(rows: Rows, scope: int, *, text_hash: str) -> list[int]:
     Also in what it was split off from: a state from before knows no other. Not where the same text is a memory still.
     """
     inside = {scope, *_behind(rows, scope)}
-    held = {scope}.union(*(projects.with_merged(rows, one) for one in inside if one))
-    around = held.union(*(projects.lineage(rows, one) for one in inside)) - held
+    held = {scope}.union(*(projects.with_merged(rows, seq) for seq in inside if seq))
+    around = held.union(*(projects.lineage(rows, seq) for seq in inside)) - held
     known = "select 1 from memories where text_hash = :hash and project_seq = :seq"
-    return sorted(held.union(one for one in around if rows.value(known, hash=text_hash, seq=one) is None))
+    return sorted(held.union(seq for seq in around if rows.value(known, hash=text_hash, seq=seq) is None))
 
 
 def applicable_places(rows: Rows, project: int, *, home: int | None = None) -> frozenset[int] | None:
@@ -369,7 +369,7 @@ def applicable_places(rows: Rows, project: int, *, home: int | None = None) -> f
     scopes = projects.lineage(rows, project) | {projects.everywhere(rows, project), 0}
     if home is None or not is_everywhere(rows, home):
         return scopes
-    return scopes.union(*(projects.lineage(rows, one) for one in _behind(rows, home))) if home else None
+    return scopes.union(*(projects.lineage(rows, seq) for seq in _behind(rows, home))) if home else None
 
 
 def reopened_places(rows: Rows, project: int, *, home: int) -> frozenset[int]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from csmd.store.sqlite import Rows, among, as_value
 
 RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
+class Due(NamedTuple):
     """A project whose memories have changed since its topics were looked for, and how often; `memories` it has."""
 
     project_seq: int
@@ -39,12 +39,11 @@ def due_projects(rows: Rows) -> list[Due]:
 
 def newest_memories(rows: Rows, project: int, *, limit: int) -> list[tuple[int, str, str]]:
     """(row key, text, session) of a project's newest memories that say something today: no twins, nothing archived."""
-    newest = rows.all(
+    sql = (
         "select seq, text, session_id from memories where project_seq = :project and twin_of = 0 "
-        "and tier <> 'archive' order by seq desc limit :limit",
-        project=project,
-        limit=limit,
+        "and tier <> 'archive' order by seq desc limit :limit"
     )
+    newest = rows.all(sql, project=project, limit=limit)
     return newest[::-1]
 
 
@@ -58,14 +57,12 @@ def changed_tags(rows: Rows, project: int, tags: Iterable[tuple[int, str, float]
     Memories before the row key `since` were not looked at and keep theirs.
     """
     wanted: dict[tuple[int, str], float | None] = {(seq, name): weight for seq, name, weight in tags}
-    for seq, name, weight in rows.all(
+    sql = (
         "select x.memory_seq, t.name, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
         "join memories m on m.seq = x.memory_seq where m.project_seq = :project and x.by_whom = :rule "
-        "and x.memory_seq >= :since",
-        project=project,
-        rule=RULE,
-        since=since,
-    ):
+        "and x.memory_seq >= :since"
+    )
+    for seq, name, weight in rows.all(sql, project=project, rule=RULE, since=since):
         if (seq, name) not in wanted:
             wanted[seq, name] = None
         elif wanted[seq, name] == weight:
@@ -79,14 +76,11 @@ def replace_tags(rows: Rows, project: int, tags: Iterable[Tag]) -> None:
         if rows.value("select project_seq from memories where seq = :seq", seq=seq) != project:
             continue
         if weight is None:
-            rows.run(
+            sql = (
                 "delete from memory_topics where memory_seq = :seq and by_whom = :rule and topic_seq in "
-                "(select seq from topics where project_seq = :project and name = :name)",
-                seq=seq,
-                rule=RULE,
-                project=project,
-                name=name,
+                "(select seq from topics where project_seq = :project and name = :name)"
             )
+            rows.run(sql, seq=seq, rule=RULE, project=project, name=name)
         else:
             _put(rows, seq, ensure(rows, project, name), RULE, weight)
 
@@ -99,15 +93,14 @@ def mark_done(rows: Rows, looked: Due) -> None:
 def tag(rows: Rows, memory_seq: int, name: str, *, by: str, weight: float = 1.0) -> bool:
     """Tags a memory because somebody says so (weight 0: takes the topic off); False where a person has said otherwise."""
     project = rows.number("select project_seq from memories where seq = :seq", seq=memory_seq)
-    said = rows.one(
+    sql = (
         "select x.topic_seq, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
-        "where x.memory_seq = :seq and t.name = :name",
-        seq=memory_seq,
-        name=name,
+        "where x.memory_seq = :seq and t.name = :name"
     )
-    if said is not None and said[1] == PERSON and by != PERSON:
-        return bool(said[2]) == bool(weight)
-    topic = int(said[0]) if said is not None else ensure(rows, project, name)
+    text = rows.one(sql, seq=memory_seq, name=name)
+    if text is not None and text[1] == PERSON and by != PERSON:
+        return bool(text[2]) == bool(weight)
+    topic = int(text[0]) if text is not None else ensure(rows, project, name)
     _put(rows, memory_seq, topic, by, weight)
     return True
 
@@ -121,26 +114,21 @@ def ensure(rows: Rows, project: int, name: str) -> int:
 
 
 def _put(rows: Rows, memory_seq: int, topic: int, by: str, weight: float) -> None:
-    rows.run(
+    sql = (
         "insert into memory_topics (memory_seq, topic_seq, by_whom, weight) values (:memory, :topic, :by, :weight) "
         "on conflict (memory_seq, topic_seq) do update set by_whom = excluded.by_whom, weight = excluded.weight "
-        "where excluded.by_whom <> :rule or memory_topics.by_whom = :rule",
-        memory=memory_seq,
-        topic=topic,
-        by=by,
-        weight=weight,
-        rule=RULE,
+        "where excluded.by_whom <> :rule or memory_topics.by_whom = :rule"
     )
+    rows.run(sql, memory=memory_seq, topic=topic, by=by, weight=weight, rule=RULE)
 
 
 def move_to(rows: Rows, memory_seq: int, project: int) -> None:
     """Takes a memory's tags along into another project."""
-    for topic, name, by, weight in rows.all(
+    sql = (
         "select t.seq, t.name, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
-        "where x.memory_seq = :seq and t.project_seq <> :project order by t.name",
-        seq=memory_seq,
-        project=project,
-    ):
+        "where x.memory_seq = :seq and t.project_seq <> :project order by t.name"
+    )
+    for topic, name, by, weight in rows.all(sql, seq=memory_seq, project=project):
         _put(rows, memory_seq, ensure(rows, project, name), by, weight)
         rows.delete("memory_topics", memory_seq=memory_seq, topic_seq=topic)
 
@@ -150,15 +138,13 @@ def move_to(rows: Rows, memory_seq: int, project: int) -> None:
 
 def of_memories(rows: Rows, seqs: Sequence[int]) -> dict[int, list[Tagged]]:
     """The topics of some memories, what somebody said first, then the most telling."""
-    found: dict[int, list[Tagged]] = {}
-    for seq, *tagged in rows.all(
+    tags = rows.grouped(
         "select x.memory_seq, t.name, x.by_whom, x.weight from memory_topics x join topics t "  # noqa: S608
         f"on t.seq = x.topic_seq where {among('x.memory_seq', seqs)} and x.weight > 0 "
         "order by x.memory_seq, case x.by_whom when 'person' then 0 when 'assistant' then 1 else 2 end, "
         "x.weight desc, t.name"
-    ):
-        found.setdefault(seq, []).append(as_value(Tagged, tagged))
-    return found
+    )
+    return {seq: [as_value(Tagged, tag) for tag in of_memory] for seq, of_memory in tags.items()}
 
 
 def listing(rows: Rows, places: Sequence[int] | None) -> list[tuple[int, str, int, str]]:
@@ -189,21 +175,19 @@ def edges(
 
     What supersedes one is a link, whether or not one was drawn.
     """
-    if not seqs:
-        return []
-    keys, visible = ", ".join(str(int(seq)) for seq in seqs), f"and {among('o.project_seq', projects)}"
+    visible = f"and {among('o.project_seq', projects)}"
     return [
         (int(a), int(b), str(c), float(d), bool(e))
         for a, b, c, d, e in rows.all(
             "select l.from_seq, l.to_seq, l.relationship, l.weight, 1 from links l join memories o on o.seq = l.to_seq "  # noqa: S608
-            f"where l.from_seq in ({keys}) and l.relationship <> 'superseded_by' and o.twin_of = 0 {visible} "
+            f"where {among('l.from_seq', seqs)} and l.relationship <> 'superseded_by' and o.twin_of = 0 {visible} "
             "union all select l.to_seq, l.from_seq, l.relationship, l.weight, 0 from links l "
-            f"join memories o on o.seq = l.from_seq where l.to_seq in ({keys}) and l.relationship <> 'superseded_by' "
+            f"join memories o on o.seq = l.from_seq where {among('l.to_seq', seqs)} and l.relationship <> 'superseded_by' "
             f"and o.twin_of = 0 {visible} "
             "union all select m.seq, o.seq, 'superseded_by', 1.0, 1 from memories m join memories o "
-            f"on o.id = m.superseded_by where m.seq in ({keys}) and m.superseded_by <> '' and o.twin_of = 0 {visible} "
+            f"on o.id = m.superseded_by where {among('m.seq', seqs)} and m.superseded_by <> '' and o.twin_of = 0 {visible} "
             "union all select m.seq, o.seq, 'superseded_by', 1.0, 0 from memories m join memories o "
-            f"on o.superseded_by = m.id and o.superseded_by <> '' where m.seq in ({keys}) and o.twin_of = 0 {visible} "
+            f"on o.superseded_by = m.id and o.superseded_by <> '' where {among('m.seq', seqs)} and o.twin_of = 0 {visible} "
             "order by 1, 2, 3"
         )
     ]
@@ -213,26 +197,23 @@ def shared_topics(
     rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None, widest_topic: int, widest_session: int
 ) -> list[tuple[int, int, str, int]]:
     """(memory, other one, topic or session, how many memories share it) of what some memories share with not too many."""
-    if not seqs:
-        return []
-    keys, visible = ", ".join(str(int(seq)) for seq in seqs), f"and {among('o.project_seq', projects)}"
-    return rows.all(
+    visible = f"and {among('o.project_seq', projects)}"
+    sql = (
         "with t as (select topic_seq, count(*) as members from memory_topics where weight > 0 and topic_seq in "  # noqa: S608
-        f"(select topic_seq from memory_topics where memory_seq in ({keys})) group by topic_seq), "
+        f"(select topic_seq from memory_topics where {among('memory_seq', seqs)}) group by topic_seq), "
         "s as (select session_id, count(*) as members from provenance where session_id <> '' and session_id in "
-        f"(select session_id from provenance where memory_seq in ({keys})) group by session_id) "
+        f"(select session_id from provenance where {among('memory_seq', seqs)}) group by session_id) "
         "select x.memory_seq, y.memory_seq, 'topic', t.members from memory_topics x "
         "join t on t.topic_seq = x.topic_seq join memory_topics y on y.topic_seq = x.topic_seq "
-        f"join memories o on o.seq = y.memory_seq where x.memory_seq in ({keys}) and x.weight > 0 and y.weight > 0 "
+        f"join memories o on o.seq = y.memory_seq where {among('x.memory_seq', seqs)} and x.weight > 0 and y.weight > 0 "
         f"and y.memory_seq <> x.memory_seq and t.members <= :widest_topic and o.twin_of = 0 {visible} "
         "union all select x.memory_seq, y.memory_seq, 'session', s.members from provenance x "
         "join s on s.session_id = x.session_id join provenance y on y.session_id = x.session_id "
-        f"join memories o on o.seq = y.memory_seq where x.memory_seq in ({keys}) and y.memory_seq <> x.memory_seq "
+        f"join memories o on o.seq = y.memory_seq where {among('x.memory_seq', seqs)} and y.memory_seq <> x.memory_seq "
         f"and x.role = 'states' and y.role = 'states' and s.members <= :widest_session and o.twin_of = 0 {visible} "
-        "order by 1, 2, 3",
-        widest_topic=widest_topic,
-        widest_session=widest_session,
+        "order by 1, 2, 3"
     )
+    return rows.all(sql, widest_topic=widest_topic, widest_session=widest_session)
 
 
 def remove_link(rows: Rows, one: int, other: int, relationship: str) -> bool:
@@ -264,8 +245,9 @@ def graph_counts(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
 def relationships(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
     """How many links of each relationship there are between memories of some places (None: all)."""
     memories = f"select seq from memories where twin_of = 0 and {among('project_seq', projects)}"  # noqa: S608
-    counted = rows.all(
-        f"select relationship, count(*) from links where from_seq in ({memories}) and to_seq in ({memories}) "  # noqa: S608
-        "group by relationship order by 2 desc, 1"
+    return dict(
+        rows.all(
+            f"select relationship, count(*) from links where from_seq in ({memories}) and to_seq in ({memories}) "  # noqa: S608
+            "group by relationship order by 2 desc, 1"
+        )
     )
-    return dict(counted)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -73,13 +73,12 @@ def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown:
 
     `grown` is how many bytes of text are kept more than before.
     """
-    done = rows.value(
+    sql = (
         "insert into session_turn (session_seq, ordinal, turn_seq) "
         "select :session, s.turns + 1, :turn from sessions s where s.seq = :session "
-        "on conflict (session_seq, turn_seq) do nothing returning ordinal",
-        session=session_seq,
-        turn=turn_seq,
+        "on conflict (session_seq, turn_seq) do nothing returning ordinal"
     )
+    done = rows.value(sql, session=session_seq, turn=turn_seq)
     if done is None:
         return False
     sql = (
@@ -210,17 +209,16 @@ def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
     """Drops the hook's or the queue's turn `seq`; what was made of it belongs to the stored turn `into` from now on."""
     memories.move_provenance(rows, old, uuid)
     candidates.take_back_packets(rows, old)
-    rows.run(
+    sql = (
         "update statements set turn_seq = :kept where turn_seq = :seq and not exists "
-        "(select 1 from statements s where s.turn_seq = :kept and s.text_hash = statements.text_hash)",
-        kept=into,
-        seq=seq,
+        "(select 1 from statements s where s.turn_seq = :kept and s.text_hash = statements.text_hash)"
     )
+    rows.run(sql, kept=into, seq=seq)
     # A queue's line stays known: read again it would bring its turn back.
     rows.run("update queued set turn_seq = :kept where turn_seq = :seq", kept=into, seq=seq)
     vectors.delete_for(rows, "turn", seq)
-    home, said = rows.all("select session_seq, text from turns where seq = :seq", seq=seq)[0]
-    rows.run("update sessions set bytes = bytes - :size where seq = :seq", size=bytes_of(said), seq=home)
+    home, text = rows.all("select session_seq, text from turns where seq = :seq", seq=seq)[0]
+    rows.run("update sessions set bytes = bytes - :size where seq = :seq", size=bytes_of(text), seq=home)
     rows.delete("turns", seq=seq)
 
 
@@ -249,35 +247,38 @@ def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -
     return rows.exists(sql, title=title, id=session_id, first=int(first))
 
 
+#: The turns of one conversation past an ordinal, as StoredTurn has them.
+_LISTED = (
+    "select t.seq, t.uuid, case when s.parent = '' then s.id else s.parent end, t.project_seq, t.kind, t.text, t.at, "
+    "st.ordinal, case when s.parent = '' then '' else substr(s.id, length(s.parent) + 2) end, t.tool_name, t.tool_id "
+    "from session_turn st join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq "
+    "where st.session_seq = :session and st.ordinal > :after "
+)
+
+
 def stream_turns(
     rows: Rows,
     session_seq: int,
     *,
     after: int,
+    upto: int = 2**31,
     limit: int = 100_000,
     kinds: Sequence[TurnKind] = (),
     written: bool = False,
 ) -> list[StoredTurn]:
-    """A conversation's turns in order, from the first past the ordinal `after`; of all kinds, or of `kinds` only.
+    """A conversation's turns in order, past the ordinal `after` up to `upto`; of all kinds, or of `kinds` only.
 
     With `written` only those that stand in a transcript: what a hook alone reported, anybody may have.
     """
-    marks = ", ".join(f"'{kind}'" for kind in kinds)
-    wanted = f"and t.kind in ({marks})" if kinds else ""
+    wanted = f"and t.kind in ({_quoted(kinds)})" if kinds else ""
     wanted += " and t.source = 'transcript'" if written else ""
-    sql = (
-        "select t.seq, t.uuid, s.id, t.project_seq, t.kind, t.text, t.at, st.ordinal, s.parent from session_turn st "  # noqa: S608
-        "join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq "
-        f"where st.session_seq = :session and st.ordinal > :after {wanted} order by st.ordinal limit :limit"
-    )
-    found = rows.all(sql, session=session_seq, after=after, limit=limit)
-    return [
-        StoredTurn(
-            seq=seq, uuid=uuid, session_id=parent or ident, project_seq=project, kind=kind, text=text, at=at,
-            ordinal=ordinal, agent_id=ident[len(parent) + 1 :] if parent else "",
-        )
-        for seq, uuid, ident, project, kind, text, at, ordinal, parent in found
-    ]  # fmt: skip
+    sql = f"{_LISTED} and st.ordinal <= :upto {wanted} order by st.ordinal limit :limit"
+    return rows.read(StoredTurn, sql, session=session_seq, after=after, upto=upto, limit=limit)
+
+
+def _quoted(names: Iterable[str]) -> str:
+    """Names of csmd's own (kinds of turns, tools) as SQL literals."""
+    return ", ".join(f"'{name}'" for name in sorted(names))
 
 
 def is_queued(rows: Rows, key: str) -> bool:
@@ -292,23 +293,14 @@ def queue_prompt(rows: Rows, key: str, *, session: int, turn: int, at: str) -> N
 
 def unqueue(rows: Rows, session_id: str, *, at: str, text_hash: str, absorbed: bool, nth: int) -> None:
     """Notes that the oldest prompt left the queue, or the oldest of these words, as the `nth` (from 0) at that moment."""
-    session = rows.value("select seq from sessions where id = :id", id=session_id)
-    done = rows.value(
-        "select count(*) from queued where session_seq = :session and left_at = :at", session=session, at=at
+    sql = (
+        "update queued set left_at = :at, absorbed = :absorbed where key = ("
+        "select q.key from sessions s join queued q on q.session_seq = s.seq join turns t on t.seq = q.turn_seq "
+        "where s.id = :session and q.left_at = '' and q.at <= :at "
+        "and (select count(*) from queued d where d.session_seq = s.seq and d.left_at = :at) <= :nth "
+        "order by case when t.text_hash = :hash then 0 else 1 end, q.at, q.key limit 1)"
     )
-    if session is None or done > nth:
-        return
-    found = rows.one(
-        "select q.key from queued q join turns t on t.seq = q.turn_seq where q.session_seq = :session "
-        "and q.left_at = '' and q.at <= :at "
-        "order by case when t.text_hash = :hash then 0 else 1 end, q.at, q.key limit 1",
-        session=session,
-        at=at,
-        hash=text_hash,
-    )
-    if found is not None:
-        sql = "update queued set left_at = :at, absorbed = :absorbed where key = :key"
-        rows.run(sql, at=at, absorbed=int(absorbed), key=found[0])
+    rows.run(sql, session=session_id, at=at, hash=text_hash, absorbed=int(absorbed), nth=nth)
 
 
 def queued(rows: Rows, *, session: int, text_hash: str, absorbed: bool) -> tuple[int, str] | None:
@@ -322,15 +314,6 @@ def queued(rows: Rows, *, session: int, text_hash: str, absorbed: bool) -> tuple
         "order by q.left_at desc, q.at, q.key limit 1"
     )
     return rows.one(sql, session=session, hash=text_hash, absorbed=int(absorbed))
-
-
-#: Ids in one statement.
-CALLS_AT_ONCE = 500
-_TURNS = (
-    "select t.seq, t.uuid, s.id, t.project_seq, t.kind, t.text, t.at, st.ordinal, t.tool_name, t.tool_id "
-    "from session_turn st join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq "
-    "where st.session_seq = :session and st.ordinal > :after and t.source = 'transcript' "
-)
 
 
 class Call(NamedTuple):
@@ -348,54 +331,36 @@ def tool_calls(
 
     Of a tool in `holding` only those whose input has its words, `%` for anything between.
     """
-    values: dict[str, str] = {f"tool{place}": tool for place, tool in enumerate(sorted(tools))}
-    tool_names = ", ".join(f":{name}" for name in values)
-    only_holding = ""
-    for place, (tool, words) in enumerate(sorted(holding.items())):
-        values |= {f"held{place}": tool, f"words{place}": f"%{words}%"}
-        only_holding += f"and (t.tool_name <> :held{place} or t.text like :words{place}) "
-    found = rows.all(
-        f"{_TURNS} and t.kind = 'tool_call' and t.tool_name in ({tool_names}) {only_holding} order by st.ordinal",
-        session=session_seq,
-        after=after,
-        **values,
+
+    def called(alias: str) -> str:
+        named = (
+            f"{alias}.kind = 'tool_call' and {alias}.source = 'transcript' and {alias}.tool_name in ({_quoted(tools)})"
+        )
+        with_words = (
+            f"and ({alias}.tool_name <> '{name}' or {alias}.text like '%{words}%')" for name, words in holding.items()
+        )
+        return f"{named} {' '.join(with_words)}"
+
+    calls = rows.read(StoredTurn, f"{_LISTED} and {called('t')} order by st.ordinal", session=session_seq, after=after)
+    answers = (
+        f"{_LISTED} and t.kind = 'tool_result' and t.source = 'transcript' and t.tool_id <> '' and t.tool_id in ("  # noqa: S608
+        "select c.tool_id from session_turn sc join turns c on c.seq = sc.turn_seq "
+        f"where sc.session_seq = :session and sc.ordinal > :after and {called('c')}) order by st.ordinal"
     )
-    results: dict[str, StoredTurn] = {}
-    for start in range(0, len(found), CALLS_AT_ONCE):
-        ids = {f"id{place}": str(row[9]) for place, row in enumerate(found[start : start + CALLS_AT_ONCE]) if row[9]}
-        tool_ids = ", ".join(f":{name}" for name in ids)
-        results |= {
-            str(row[9]): _turn(row)
-            for row in rows.all(
-                f"{_TURNS} and t.kind = 'tool_result' and t.tool_id in ({tool_ids})",
-                session=session_seq,
-                after=after,
-                **ids,
-            )
-        }
-    return [Call(_turn(row), str(row[8]), results.get(str(row[9]))) for row in found]
-
-
-def _turn(row: Row) -> StoredTurn:
-    names = ("seq", "uuid", "session_id", "project_seq", "kind", "text", "at", "ordinal")
-    return StoredTurn(**dict(zip(names, row, strict=False)))
+    found = rows.read(StoredTurn, answers, session=session_seq, after=after) if calls else []
+    results = {turn.tool_id: turn for turn in found}
+    return [Call(turn, turn.tool_name, results.get(turn.tool_id)) for turn in calls]
 
 
 def last_tool_inputs(rows: Rows, session_id: str, tools: Collection[str], *, back: int, limit: int) -> list[str]:
     """What these tools were given in a session's last `back` turns, the latest call first, at most `limit`."""
-    last = rows.value(
-        "select max(st.ordinal) from session_turn st join sessions s on s.seq = st.session_seq where s.id = :session",
-        session=session_id,
-    )
-    if last is None:
-        return []
-    marks = ", ".join(f"'{tool}'" for tool in sorted(tools) if tool.isalnum())
     sql = (
-        "select t.text from session_turn st join sessions s on s.seq = st.session_seq "  # noqa: S608
-        "join turns t on t.seq = st.turn_seq where s.id = :session and st.ordinal > :after "
-        f"and t.kind = 'tool_call' and t.tool_name in ({marks}) order by st.ordinal desc limit :limit"
+        "select t.text from sessions s join session_turn st on st.session_seq = s.seq "  # noqa: S608
+        "join turns t on t.seq = st.turn_seq where s.id = :session "
+        "and st.ordinal > (select max(o.ordinal) from session_turn o where o.session_seq = s.seq) - :back "
+        f"and t.kind = 'tool_call' and t.tool_name in ({_quoted(tools)}) order by st.ordinal desc limit :limit"
     )
-    return rows.column(sql, session=session_id, after=int(last) - back, limit=limit)
+    return rows.column(sql, session=session_id, back=back, limit=limit)
 
 
 def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, hashed: Callable[[str], str]) -> set[int]:
@@ -405,21 +370,20 @@ def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, ha
     nobody is known to have said that. Not what stands in the session's own context (listed there at `since` or later, a
     fork's copies too), nor what sub-agents and tools said, nor what is not indexed any more.
     """
-    found = rows.all(
+    sql = (
         "select t.seq, s.path from turns t "  # noqa: S608
         f"join sessions s on s.seq = t.session_seq where {among('t.seq', seqs)} and t.searchable = 1 "
         "and t.kind in ('user', 'relayed', 'assistant') and t.source = 'transcript' and s.parent = '' and not exists (select 1 from session_turn o "
-        "join sessions own on own.seq = o.session_seq where o.turn_seq = t.seq and own.id = :session and t.at >= :since)",
-        session=session_id,
-        since=since,
+        "join sessions own on own.seq = o.session_seq where o.turn_seq = t.seq and own.id = :session and t.at >= :since)"
     )
+    found = rows.all(sql, session=session_id, since=since)
     written = {path for path in {path for _, path in found} if sessions.is_tampered(rows, hashed(PurePath(path).name))}
     return {seq for seq, path in found if path not in written}
 
 
 def text_of(rows: Rows, uuid: str) -> str:
     """What a turn says now; "" for one that is no more."""
-    return str(rows.value("select text from turns where uuid = :uuid", uuid=uuid) or "")
+    return rows.text("select text from turns where uuid = :uuid", uuid=uuid)
 
 
 def quote_of(rows: Rows, uuid: str) -> Quote | None:
@@ -455,32 +419,27 @@ class FailureTurn(NamedTuple):
 
 def work_done(rows: Rows, project: int, *, sessions: int) -> list[WorkItem]:
     """What the last digests of a project's latest sessions name, files, commits and branches; the latest session first."""
-    return rows.read(
-        WorkItem,
+    sql = (
         "select s.id, i.kind, i.text, i.uuid, s.cwd, p.root from (select seq, id, cwd, last_at, project_seq from sessions "
         "where project_seq = :project and parent = '' and host <> 'probe' order by last_at desc, seq desc limit :limit) s "
         "join projects p on p.seq = s.project_seq join digests d on d.session_seq = s.seq "
         "join digest_items i on i.digest_seq = d.seq "
         "where d.version = (select max(o.version) from digests o where o.session_seq = s.seq) "
-        "and i.kind in ('branch', 'commit', 'file') order by s.last_at desc, s.seq desc, i.seq",
-        project=project,
-        limit=sessions,
+        "and i.kind in ('branch', 'commit', 'file') order by s.last_at desc, s.seq desc, i.seq"
     )
+    return rows.read(WorkItem, sql, project=project, limit=sessions)
 
 
 def failure_turns(rows: Rows, error_seq: int, project: int, *, limit: int) -> list[FailureTurn]:
     """The turns of a project that show an error or what mended it, the first first."""
-    return rows.read(
-        FailureTurn,
+    sql = (
         "select case when s.parent = '' then s.id else s.parent end, t.uuid, 0, '', '', x.at, t.seq from error_seen x join turns t on t.seq = x.turn_seq "
         "join sessions s on s.seq = x.session_seq where x.error_seq = :error and t.project_seq = :project union all "
         "select case when s.parent = '' then s.id else s.parent end, case when f.uuid = '' then t.uuid else f.uuid end, 1, f.files, f.text, f.at, t.seq from error_fixes f join turns t on t.seq = f.turn_seq "
         "join sessions s on s.seq = f.session_seq where f.error_seq = :error and t.project_seq = :project "
-        "order by 6, 3, 7 limit :limit",
-        error=error_seq,
-        project=project,
-        limit=limit,
+        "order by 6, 3, 7 limit :limit"
     )
+    return rows.read(FailureTurn, sql, error=error_seq, project=project, limit=limit)
 
 
 #: A turn whose line named no time has this one: it is not old, nobody knows when it was.
@@ -494,8 +453,7 @@ _UNDROPPED = "from turns where kind in ('tool_call', 'tool_result') and dropped 
 _NOUNS = {"tool_call": "input", "tool_result": "output"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class Room(NamedTuple):
     """Bytes in use (what is freed inside the file does not count), and the limit; 0 for none."""
 
     used: int
@@ -575,7 +533,7 @@ def correct_speaker(rows: Rows, seq: int, kind: TurnKind) -> None:
     """Gives a turn that was taken for the user's the kind that it has; what was made of it is looked at once more."""
     if rows.run("update turns set kind = :kind where seq = :seq and kind = 'user'", kind=kind, seq=seq):
         if kind not in SEARCHABLE:
-            rows.run("update turns set searchable = 0 where seq = :seq", seq=seq)
+            rows.update("turns", seq, searchable=0)
         activity.count(rows, [(CORRECTED, 1)])
         recheck_turn(rows, seq)
 
@@ -584,8 +542,7 @@ def move_to_agent(rows: Rows, seq: int, kind: TurnKind, *, searchable: int, sess
     """Takes a turn out of a session for the conversation of its sub-agent, which lists it already."""
     was = rows.value("select kind from turns where seq = :seq", seq=seq)
     activity.count(rows, [(CORRECTED, int(was == "user"))])
-    moved = "update turns set session_seq = :agent, kind = :kind, searchable = :searchable where seq = :seq"
-    rows.run(moved, agent=agent, kind=kind, searchable=searchable, seq=seq)
+    rows.update("turns", seq, session_seq=agent, kind=kind, searchable=searchable)
     recheck_turn(rows, seq)
     rows.delete("session_turn", turn_seq=seq, session_seq=session)
 
@@ -627,14 +584,13 @@ def corrected_speakers(rows: Rows, counters: Mapping[str, int]) -> dict[str, int
 
 def earlier_tool_inputs(rows: Rows, prompt: Prompt, *, tools: Sequence[str]) -> list[str]:
     """What the calls of some tools before a turn in its session were given, as JSON; of a turn that answers another, none."""
-    marks = ", ".join(f"'{name}'" for name in tools)
-    return rows.column(
+    sql = (
         "select c.text from turns t join session_turn here on here.turn_seq = t.seq "  # noqa: S608
         "join session_turn there on there.session_seq = here.session_seq and there.ordinal < here.ordinal "
         "join turns c on c.seq = there.turn_seq where t.seq = :seq and t.parent_uuid = '' and c.kind = 'tool_call' "
-        f"and c.tool_name in ({marks})",
-        seq=prompt.seq,
+        f"and c.tool_name in ({_quoted(tools)})"
     )
+    return rows.column(sql, seq=prompt.seq)
 
 
 def sentences_of(rows: Rows, prompt: Prompt) -> list[Sentence]:
@@ -645,7 +601,7 @@ def sentences_of(rows: Rows, prompt: Prompt) -> list[Sentence]:
 
 def relay_sentence(rows: Rows, sentence: Sentence) -> None:
     """Gives a statement the assistant's authority."""
-    rows.run("update statements set authority = 'assistant' where seq = :seq", seq=sentence.seq)
+    rows.update("statements", sentence.seq, authority="assistant")
 
 
 def drop_sentence(rows: Rows, sentence: Sentence) -> None:

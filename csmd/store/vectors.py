@@ -98,8 +98,7 @@ def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
 
 def model_seq(rows: Rows, name: str) -> int | None:
     """The row key of a model that has vectors here, or None."""
-    seq: int | None = rows.value("select seq from vector_models where name = :name", name=name)
-    return seq
+    return rows.key("select seq from vector_models where name = :name", name=name)
 
 
 # --- one vector
@@ -140,14 +139,14 @@ def _vector(rows: Rows, kind: str, model_seq: int, seq: int) -> bytes | None:
 
 def backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple[int, int, str]]:
     """(row key, project, text) of the next rows without a vector of this model, those that had one before first."""
-    columns = f"select p.seq, p.project_seq, {_WORDS[kind]}"
+    selected = f"select p.seq, p.project_seq, {_WORDS[kind]}"
     sql = (
-        f"{columns} join embed_again a on a.row_seq = p.seq "
+        f"{selected} join embed_again a on a.row_seq = p.seq "
         "where a.model_seq = :model and a.kind = :kind order by a.row_seq limit :limit"
     )
     changed = rows.all(sql, model=model, kind=kind, limit=limit)
     after = cursors.cursor(rows, f"embed-{kind}", str(model))
-    return changed or rows.all(f"{columns} where p.seq > :after order by p.seq limit :limit", after=after, limit=limit)
+    return changed or rows.all(f"{selected} where p.seq > :after order by p.seq limit :limit", after=after, limit=limit)
 
 
 def count_waiting(rows: Rows, model: int | None) -> int:
@@ -180,18 +179,18 @@ def add(
     passages: Sequence[tuple[int, int, int, int, bytes]],
     *,
     reached: int,
-    said: Mapping[int, str] | None = None,
+    texts: Mapping[int, str] | None = None,
 ) -> int:
     """Stores (row, project, start, end, vector) and moves the cursor on to `reached`; how many were new.
 
-    Rows that went away meanwhile, or do not say any more what was embedded (`said`, by row key), are left out;
+    Rows that went away meanwhile, or do not say any more what was embedded (`texts`, by row key), are left out;
     one that was moved meanwhile has its vector where it is now.
     """
     added = 0
     table = {**_TABLES, **_OLD_TABLES}[kind]
     words_of = f"select {_WORDS[kind]} where p.seq = :seq"
-    changed = {seq for seq, words in (said or {}).items() if rows.value(words_of, seq=seq) != words}
-    for seq in (said or {}).keys() - changed:
+    changed = {seq for seq, words in (texts or {}).items() if rows.value(words_of, seq=seq) != words}
+    for seq in (texts or {}).keys() - changed:
         sql = "delete from embed_again where model_seq = :model and kind = :kind and row_seq = :row"
         if rows.run(sql, model=model, kind=kind, row=seq) and kind == "passage":  # it is linked anew
             rows.insert("embed_again", "on conflict do nothing", model_seq=model, kind="thread", row_seq=seq)
@@ -286,25 +285,19 @@ def vector_hits(
         if not many:  # vec0 would read the list of all chunks
             continue
         if many > WHOLE:
-            signed = rows.all(
-                f"select seq {among} order by vec_distance_hamming(vec_bit(code), vec_bit(:code)) limit :most",
-                code=signs(vector),
-                most=max(NEAREST_SIGNS, 2 * limit),
-                **of,
-            )
+            sql = f"select seq {among} order by vec_distance_hamming(vec_bit(code), vec_bit(:code)) limit :most"
+            signed = rows.all(sql, code=signs(vector), most=max(NEAREST_SIGNS, 2 * limit), **of)
             # Row by row, as they are stored: vec0 reads everything to find several.
             near = (
                 "select v.rowid, vec_distance_l2(v.embedding, vec_int8(:vector)) as distance from json_each(:listed) listed "  # noqa: S608
                 f"cross join {table} v on v.rowid = listed.value order by distance limit :limit"
             )
             values = {"listed": str(sorted(seq for (seq,) in signed))}
-        found += rows.all(
+        sql = (
             f"select v.row_seq, v.start_at, v.end_at, near.distance * near.distance from ({near}) near "  # noqa: S608
-            "join vectors v on v.seq = near.rowid",
-            vector=vector,
-            limit=limit,
-            **values,
+            "join vectors v on v.seq = near.rowid"
         )
+        found += rows.all(sql, vector=vector, limit=limit, **values)
     return sorted(found, key=lambda row: (row[3], row[0]))[:limit]
 
 
@@ -347,13 +340,12 @@ def _problems(rows: Rows, kind: str, model: int) -> list[str]:
     coded = set(rows.all("select seq, project_seq from vector_codes where model_seq = :model and kind = :kind", **of))
     skipped = 0
     if kind in KINDS:
-        skipped = rows.value(
+        sql = (
             f"select count(*) from {_TABLES[kind]} b where b.seq <= :reached and not exists "  # noqa: S608
             "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists "
-            "(select 1 from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)",
-            reached=_reached(rows, kind, model),
-            **of,
+            "(select 1 from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"
         )
+        skipped = rows.value(sql, reached=_reached(rows, kind, model), **of)
     counts = {
         f"vectors: {{}} of model {model} are of a {kind} that is gone": list(listed.values()).count(None),
         f"vectors: {{}} of model {model} stand in one of two {kind} tables only": len(listed.keys() ^ stored.keys()),

@@ -21,8 +21,7 @@ def ensure(rows: Rows, name: str, *, now: str) -> int:
 
 def named(rows: Rows, name: str) -> int | None:
     """The row of a workspace, or None."""
-    found = rows.value("select seq from projects where key = :key", key=f"workspace:{name}")
-    return None if found is None else int(found)
+    return rows.key("select seq from projects where key = :key", key=f"workspace:{name}")
 
 
 def join(rows: Rows, workspace: int, project: int) -> int:
@@ -63,7 +62,7 @@ def leave(rows: Rows, project: int, *, key: bytes) -> None:
     """Takes a project out from behind its wall; what held everywhere inside stays there, and what was forgotten forgotten."""
     if wall := projects.everywhere(rows, project):
         tombstones.copy_to_project(rows, wall, project, key=key)
-    rows.run("update projects set workspace_seq = 0 where seq = :project", project=project)
+    rows.update("projects", project, workspace_seq=0)
     markdown_pages.mark_days_moved(rows, project)
 
 
@@ -73,10 +72,10 @@ def members(rows: Rows, workspace: int) -> list[int]:
 
 
 def _is_from(rows: Rows, memory: Memory, inside: list[int]) -> bool:
-    said = [
+    text = [
         rows.value("select project_seq from turns where uuid = :uuid", uuid=source.uuid) for source in memory.provenance
     ]
-    return all(project in inside for project in said)
+    return all(project in inside for project in text)
 
 
 #: The shortest beginning of an id that is taken for one.
@@ -106,12 +105,8 @@ class ProjectSummary:
 
 def listing(rows: Rows) -> list[ProjectSummary]:
     """Every project, the one with the latest turn first."""
-    places: dict[int, list[tuple[str, str]]] = {}
-    for project, path, why in rows.all("select project_seq, path, why from aliases order by created_at, path"):
-        places.setdefault(project, []).append((path, why))
-    merged: dict[int, list[str]] = {}
-    for into, root in rows.all("select merged_into, root from projects where merged_into > 0 order by root"):
-        merged.setdefault(into, []).append(root)
+    places = rows.grouped("select project_seq, path, why from aliases order by created_at, path")
+    merged = rows.grouped("select merged_into, root from projects where merged_into > 0 order by root")
     found = rows.read(
         ProjectSummary,
         "select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''), coalesce(o.name, ''), "
@@ -127,11 +122,11 @@ def listing(rows: Rows) -> list[ProjectSummary]:
     )
     return [
         replace(
-            one,
-            other_places=tuple(place for place in places.get(one.seq, ()) if place[0] != one.root),
-            merged=tuple(merged.get(one.seq, ())),
+            project,
+            other_places=tuple(place for place in places[project.seq] if place[0] != project.root),
+            merged=tuple(root for (root,) in merged[project.seq]),
         )
-        for one in found
+        for project in found
     ]
 
 
@@ -158,11 +153,10 @@ def matching(rows: Rows, word: str) -> list[tuple[int, str]]:
 
 def at_path(rows: Rows, path: str) -> int | None:
     """The project that is shown with this path, be it merged or gone; None for none."""
-    found = rows.value(
+    return rows.key(
         "select seq from projects where root = :path and seq > 0 and root <> '' order by part_of desc, seq limit 1",
         path=path,
     )
-    return None if found is None else int(found)
 
 
 def merged_into(rows: Rows, project: int) -> int:
@@ -172,7 +166,7 @@ def merged_into(rows: Rows, project: int) -> int:
 
 def root_of(rows: Rows, project: int) -> str:
     """The directory a project is shown with."""
-    return str(rows.value("select root from projects where seq = :seq", seq=project) or "")
+    return rows.text("select root from projects where seq = :seq", seq=project)
 
 
 def add_part(rows: Rows, *, key: str, root: str, name: str, whole: int, now: str) -> int:
@@ -185,12 +179,11 @@ def add_part(rows: Rows, *, key: str, root: str, name: str, whole: int, now: str
 
 def same_wall(rows: Rows, project: int, as_that_of: int) -> None:
     """Puts a project behind the wall that another is behind."""
-    rows.run(
+    sql = (
         "update projects set workspace_seq = (select o.workspace_seq from projects o where o.seq = :other) "
-        "where seq = :project",
-        other=as_that_of,
-        project=project,
+        "where seq = :project"
     )
+    rows.run(sql, other=as_that_of, project=project)
     markdown_pages.mark_days_moved(rows, project)
 
 

@@ -324,8 +324,8 @@ def test_a_memory_of_a_common_word_has_only_days_looked_through_that_say_hardly_
 def test_what_is_to_be_forgotten_is_looked_for_in_steps_and_what_came_meanwhile_is_found_in_the_write(
     store: Store, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for table, (_, look) in list(forget._TABLES.items()):
-        monkeypatch.setitem(forget._TABLES, table, (1, look))  # type: ignore[index]
+    for table, source in list(forget._SOURCES.items()):
+        monkeypatch.setitem(forget._SOURCES, table, source._replace(step=1))  # type: ignore[index]
     said = "keep the prices of the till in cents"
     talk(store, "s1")
     settle(store, memory)

@@ -749,7 +749,7 @@ def test_a_line_on_a_projects_page_lifts_nothing_that_was_forgotten_everywhere(h
     home.change(path, nightly, f"{nightly}- {said}\n")
     assert home.read(now=LAST) == 1
     assert home.saying(said).project_seq == project
-    old = partial(tombstones.is_forgotten, said=said, project=tern, at=NOW, key=home.store.hash_key)
+    old = partial(tombstones.is_forgotten, text=said, project=tern, at=NOW, key=home.store.hash_key)
     assert home.store.read(old), "turns of before it was forgotten do not bring it back in another project"
 
 

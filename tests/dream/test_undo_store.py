@@ -140,11 +140,11 @@ def test_an_image_that_an_older_csmd_made_is_given_back_and_leaves_alone_what_th
         more = {name: value for name, value in wire.loads(was.more).items() if name != "scenes"}
         old = replace(was, more=wire.dumps(more))
         scene = store.read(lambda rows: rows.all("select * from scenes"))
-        store.write(lambda rows: belief_changes.restore_images(rows, [old], at=LATER))
-        store.write(lambda rows: belief_changes.revert_change(rows, old, old, at=LATER))
+        store.write(lambda rows: belief_changes.restore(rows, [(old, None)], at=LATER))
+        store.write(lambda rows: belief_changes.restore(rows, [(old, old)], at=LATER))
         assert scene and store.read(lambda rows: rows.all("select * from scenes")) == scene
         new = replace(was, more=wire.dumps({**more, "scenes": []}))
-        store.write(lambda rows: belief_changes.revert_change(rows, new, was, at=LATER))
+        store.write(lambda rows: belief_changes.restore(rows, [(new, was)], at=LATER))
         assert store.read(lambda rows: rows.all("select * from scenes")) == [], "what the act brought goes with it"
     finally:
         store.close()

@@ -17,7 +17,7 @@ from machine import Machine
 from csmd.config import spool_places
 from csmd.installer import plan
 from csmd.paths import Paths
-from csmd.store import text_columns
+from csmd.store import purge_files
 
 #: The store looks at all that lies there; what is removed must have the name that csmd gives.
 NARROWER = {
@@ -38,7 +38,7 @@ NARROWER = {
 )
 def test_every_file_that_the_store_knows_is_known_here() -> None:
     ours = {glob for globs in plan.HOME_FILES.values() for glob in globs}
-    known = {*text_columns.TEXT_FILES, *text_columns.STRUCTURE_FILES}
+    known = {*purge_files.TEXT_FILES, *purge_files.STRUCTURE_FILES}
     assert known - ours == set(NARROWER)
     for glob, here in NARROWER.items():
         assert set(here) <= ours, glob

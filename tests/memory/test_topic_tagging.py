@@ -241,7 +241,7 @@ def test_what_is_taken_back_has_its_tags_again(store: Store) -> None:
     say(store, "m5", "shadow branch", by=topics.PERSON)
     was = store.read(lambda rows: belief_changes.before_of(rows, ["m5"]))
     store.write(lambda rows: belief_changes.delete_memory(rows, read(store, "m5")))
-    store.write(lambda rows: belief_changes.restore_images(rows, was, at=NOW))
+    store.write(lambda rows: belief_changes.restore(rows, [(image, None) for image in was], at=NOW))
     assert names(store, "m5") == {"shadow branch": "person"}
 
 

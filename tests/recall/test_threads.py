@@ -118,7 +118,7 @@ class Home:
 
     def _add(self, rows: Rows, made: list[tuple[int, int, int, int, bytes]], said: dict[int, str]) -> None:
         model = vectors.ensure_model(rows, str(self.name), 384, now=NOW)
-        vectors.add(rows, "passage", model, made, reached=made[-1][0], said=said)
+        vectors.add(rows, "passage", model, made, reached=made[-1][0], texts=said)
 
     def links(self, *, least: float = threads.SURE) -> set[tuple[str, str]]:
         """(older turn, newer turn) of the threads that are that sure."""

@@ -193,28 +193,6 @@ def test_questions_in_other_languages_are_answered_by_words_alone(
     store.write(story)
 
 
-def test_how_common_a_word_is_here_is_counted_where_it_is_rare_and_else_taken_from_its_newest_rows(
-    store: Store, given: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fill(rows: Rows) -> None:
-        for number in range(20):
-            turn = say(rows, given, f"h{number}", "the heron flies" if number < 16 else "a stork stands")
-            if number % 2:
-                rows.run("update turns set project_seq = 0 where seq = :seq", seq=turn)
-
-    store.write(fill)
-    here = store.read(lambda rows: [int(rows.value("select max(project_seq) from turns"))])
-
-    def held(word: str, most: int = 9) -> int:
-        return store.read(lambda rows: fulltext.estimate_rows_with(rows, "turn", word, projects=here, most=most))
-
-    assert [held("heron"), held("stork"), held("crane"), held("heron", 1), held("crane", 1)] == [8, 2, 0, 1, 0]
-    monkeypatch.setattr(fulltext, "LOOKED_UP", 6)
-    assert [held("heron"), held("stork"), held("heron", 5)] == [8, 2, 5]
-    monkeypatch.setattr(fulltext, "MOST_ROWS", 10)
-    assert held("heron") == 9, "more than is counted: it is common"
-
-
 @pytest.mark.invariant(
     "What a word costs does not grow with the texts it stands in: whose its rows are is read from an index, each count once"
 )

@@ -32,7 +32,6 @@ from csmd.store import (
     receipts,
     search,
     sessions,
-    text_columns,
     tombstones,
     turns,
     vectors,
@@ -206,7 +205,7 @@ def carry_out(store: Store, plan: purge.Plan, *, now: str = LATER) -> int:
 
     def found(rows: Rows) -> set[str]:
         said: set[str] = set()
-        for table, column in text_columns.WAYS:
+        for table, column in purge.WAYS:
             after: int | None = 0
             while after is not None:
                 after, more = purge.variants(rows, needles, table, column, after)
@@ -236,9 +235,9 @@ def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, 
     def plant(rows: Rows) -> None:
         # A turn takes its passages along: theirs is planted when it has been.
         for number, (table, column) in enumerate(
-            sorted(text_columns.TEXT_COLUMNS, key=lambda one: (one[0] == "passages", one))
+            sorted(purge.TEXT_COLUMNS, key=lambda one: (one[0] == "passages", one))
         ):
-            key = "path" if table in text_columns.KEYED_BY_PATH else "seq"
+            key = "path" if table in purge.KEYED_BY_PATH else "seq"
             row = rows.value(f"select max({key}) from {table}")
             planted = f"before {number}. {FORMS[form]}; after {number}"
             rows.run(f"update {table} set {column} = :said where {key} = :row", said=planted, row=row)
@@ -248,13 +247,13 @@ def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, 
 
     filled.write(plant)
     filled.checkpoint(truncate=True)
-    assert left_in_bytes(path, MARK) >= len(text_columns.TEXT_COLUMNS) - 2
+    assert left_in_bytes(path, MARK) >= len(purge.TEXT_COLUMNS) - 2
     before = filled.read(activity.counts)
     newest = filled.read(lambda rows: [rows.value(f"select max(seq) from {table}") for table in ("turns", "memories")])
     gone = [vector(newest[0]), vector(newest[1] + 100)]
     assert all(any(one in file.read_bytes() for file in path.parent.glob("csmd.db*")) for one in gone)
     # Of a row with several columns one change takes two of them at times, what mended an error goes with it, and a topic with its memory.
-    assert carry_out(filled, plan_of(filled, MARK)) >= len(text_columns.TEXT_COLUMNS) - 14
+    assert carry_out(filled, plan_of(filled, MARK)) >= len(purge.TEXT_COLUMNS) - 14
     assert left_in_bytes(path, MARK) == 0
     assert not any(one in file.read_bytes() for file in path.parent.glob("csmd.db*") for one in gone)
     assert filled.write(integrity) == []
@@ -336,7 +335,7 @@ def test_a_purged_session_leaves_its_turns_listed_and_empty_and_no_other_loses_a
         made = activity.Composition(
             at=given.now, session_id="s1-first", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0
         )
-        activity.add_lookups(rows, [made, replace(made, session_id="s2-other")], [], before="", key=key_of(rows))
+        activity.add_lookups(rows, [made, made._replace(session_id="s2-other")], [], before="", key=key_of(rows))
         sessions.note_usage(rows, [Spent(one, "m", 1, 1, 1, 1) for one in ("s1-first", "s1-first/a", "s2-other")])
 
     texts_of_first = texts_of(filled)[0]

@@ -131,9 +131,8 @@ def _unheard(rows: Rows, given: Given) -> None:
 
 def _gotchas(rows: Rows, given: Given) -> None:
     cursors.move_cursor(rows, "distill", "1", 2)
-    failures.behind(rows, after="distill")
-    failures.turns_past(rows, 1, after=0, upto=9)
-    failures.turns_past(rows, 1, after=0, upto=9, spoken=True)
+    cursors.sessions_behind(rows, "gotchas", after="distill")
+    turns.stream_turns(rows, 1, after=0, upto=9, written=True)
     failures.session_of(rows, "s1")
     failures.projects_of(rows, 1)
     failures.memories_after(rows, 0, limit=9)
@@ -203,7 +202,7 @@ def _checkpoints(rows: Rows, given: Given) -> None:
     row = checkpoints.Row(0, "k1", session, "s1", 1, "compaction", "", given.now, 1, given.now, "1:0", "", "", "")
     checkpoints.put(rows, row, [("goal", "t", "l1", "", 1)], [("l1", "user", "", given.now, "yes")])
     checkpoints.restore(rows, 1, at=given.now, session_id="")
-    checkpoints.compactions_after(rows, after=0, limit=9)
+    events.session_events_after(rows, ("pre_compact",), after=0, limit=9)
     checkpoints.summaries(rows, after=0, limit=9)
     checkpoints.is_summarised(rows, session, since=given.now)
     checkpoints.incomplete_checkpoints(rows)
@@ -231,9 +230,9 @@ def _dream(rows: Rows, given: Given) -> None:
         act=lambda: belief_changes.note(rows, "m1", "archive", "", "", "", "dream", given.now) and [],
     )  # fmt: skip
     dreams.record_file(rows, begun.seq, reason="", path="memory/user.md", before=None, after="one", now=given.now)
-    for change in dreams.changes(rows, begun.seq, newest_first=True):
+    for change in dreams.changes(rows, begun.seq):
         for row in change.rows:
-            belief_changes.revert_change(rows, row.was, row.then, at=given.now)
+            belief_changes.restore(rows, [(row.was, row.then)], at=given.now)
         dreams.mark_rows(rows, change, {}, now=given.now)
     dreams.represented_memories(rows, "m1")
     dreams.change_counts(rows, begun.seq)
@@ -337,7 +336,6 @@ HOT: dict[str, Any] = {
     "turns_of_uuids": lambda rows, _: search.turns_of_uuids(rows, ["l1"]),
     "beside": lambda rows, _: search.turn_neighbours(rows, [1, 2], projects=[1]),
     "turns that state": lambda rows, _: search.stating_turns(rows, [1], projects=[1]),
-    "linked": lambda rows, _: search.linked_memories(rows, [1], projects=[1]),
     "asked_between": lambda rows, given: search.user_turns_between(
         rows, given.at(0), given.at(400), projects=[1], limit=9
     ),

@@ -11,7 +11,7 @@ import pytest
 
 from csmd.cli import main
 from csmd.paths import Paths
-from csmd.store import cursors, files, text_columns, vectors
+from csmd.store import cursors, files, purge, purge_files, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -99,7 +99,7 @@ class Shape:
 
 def shape(rows: Rows) -> Shape:
     tables = [name for (name,) in rows.all("select name from sqlite_schema where type in ('table', 'view')")]
-    derived = {name for name in tables if name.startswith(text_columns.DERIVED)}
+    derived = {name for name in tables if name.startswith(purge.DERIVED)}
     return Shape(
         columns={
             table: {row[1]: row[2].lower() for row in rows.all(f"pragma table_info({table})")}
@@ -118,7 +118,7 @@ def unnamed(found: Shape) -> set[tuple[str, str]]:
         for name, kind in columns.items()
         if kind not in ("integer", "real")
     }
-    return could - text_columns.TEXT_COLUMNS - NAMED_STRUCTURE
+    return could - purge.TEXT_COLUMNS - NAMED_STRUCTURE
 
 
 @pytest.mark.invariant("Every column and file that holds text is named; log and quarantine hold nobody's words")
@@ -132,10 +132,10 @@ def test_every_name_stands_for_a_column_that_exists(store: Store) -> None:
     # As in a store of before passages.
     store.write(lambda rows: vectors.create_vector_tables(rows, 1, 4, kinds=vectors.OLD_KINDS))
     found = store.read(shape)
-    named = text_columns.TEXT_COLUMNS | NAMED_STRUCTURE
+    named = purge.TEXT_COLUMNS | NAMED_STRUCTURE
     assert {pair for pair in named if pair[1] not in found.columns.get(pair[0], {})} == set()
-    assert all(any(name.startswith(prefix) for name in found.derived) for prefix in text_columns.DERIVED)
-    assert not text_columns.TEXT_COLUMNS & NAMED_STRUCTURE
+    assert all(any(name.startswith(prefix) for name in found.derived) for prefix in purge.DERIVED)
+    assert not purge.TEXT_COLUMNS & NAMED_STRUCTURE
 
 
 def test_a_column_that_nobody_named_is_caught(store: Store) -> None:
@@ -147,7 +147,7 @@ def test_a_column_that_nobody_named_is_caught(store: Store) -> None:
     assert store.write(plant) == {("diary", "entry"), ("diary", "note"), ("sessions", "mood")}
 
 
-FILES = (*text_columns.TEXT_FILES, *text_columns.STRUCTURE_FILES)
+FILES = (*purge_files.TEXT_FILES, *purge_files.STRUCTURE_FILES)
 
 
 def matches(path: str, patterns: Iterable[str]) -> bool:
@@ -175,7 +175,7 @@ def test_every_file_of_the_home_is_named(tmp_path: Path) -> None:
     paths.database.with_suffix(".before-migration.db").touch()
     found = {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
     assert {name for name in found if not matches(name, FILES)} == set()
-    text = {name for name in found if matches(name, text_columns.TEXT_FILES)}
+    text = {name for name in found if matches(name, purge_files.TEXT_FILES)}
     assert {
         "csmd.db",
         "csmd.db-wal",
@@ -184,7 +184,7 @@ def test_every_file_of_the_home_is_named(tmp_path: Path) -> None:
         "spool/.tmp-a",
         "install.json",
     } <= text
-    assert not {name for name in text if matches(name, text_columns.STRUCTURE_FILES)}
+    assert not {name for name in text if matches(name, purge_files.STRUCTURE_FILES)}
     store.close()
     assert not matches("diary.txt", FILES)
 
@@ -202,8 +202,8 @@ def test_every_file_of_a_home_that_was_really_used_is_named_once(machine: Any, m
     machine.hook("UserPromptSubmit", prompt="while nobody listens")
     main._crash_report(ValueError("a bug"))
     found = {str(path.relative_to(machine.home)) for path in machine.home.rglob("*") if path.is_file()}
-    text = {name for name in found if matches(name, text_columns.TEXT_FILES)}
-    structure = {name for name in found if matches(name, text_columns.STRUCTURE_FILES)}
+    text = {name for name in found if matches(name, purge_files.TEXT_FILES)}
+    structure = {name for name in found if matches(name, purge_files.STRUCTURE_FILES)}
     assert found - text - structure == set()
     assert text & structure == set()
     assert {"csmd.db", "log/csmd.log", "log/crash.txt", "run/start.stderr"} <= text
