@@ -622,7 +622,7 @@ LABEL = max(len(word) for word, _ in WORDS.values()) + 2
 @VERBS.action("doctor", verb.flag("--all", "everything", help="List the checks that passed, too."))
 def doctor(everything: bool, as_json: bool) -> None:
     """Prove that capture works, and name what stops or distorts it."""
-    value = examine.judge(examine.look(default_paths(), cwd=Path(verb.here(None)), now_s=time.time()))
+    value = examine.diagnose(examine.read_scene(default_paths(), cwd=Path(verb.here(None)), now_s=time.time()))
     verb.out(value, as_json, show_examined, everything=everything)
     if not value["works"]:
         raise SystemExit(1)
@@ -656,8 +656,8 @@ def show_examined(value: dict[str, Any], *, everything: bool) -> Screen:
 def report_verb(target: Path | None, as_json: bool) -> None:
     """Gather what a bug report needs into one file; nothing is sent."""
     paths, now_s = default_paths(), time.time()
-    scene = examine.look(paths, cwd=Path(verb.here(None)), now_s=now_s)
-    parts = report.compose(scene, examine.judge(scene))
+    scene = examine.read_scene(paths, cwd=Path(verb.here(None)), now_s=now_s)
+    parts = report.compose(scene, examine.diagnose(scene))
     text = report.bundle(parts, datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%d %H:%M UTC"))
     path = report.write(paths, target, text)
     rows = [{"name": name, "what": about, "bytes": len(part.encode())} for name, about, part in parts]

@@ -47,7 +47,7 @@ fail, warn, note = partial(Finding, "fail"), partial(Finding, "warn"), partial(F
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class HookRun:
     """One registered command that was run with a marker: its problem, and whether its turn was stored or spooled."""
 
     event: str
@@ -81,7 +81,7 @@ class Scene:
     sources: tuple[Source, ...] = ()
     states: Mapping[str, Any] = field(default_factory=dict)
     """The client's state of its directories, merged from its state files."""
-    ran: tuple[Ran, ...] = ()
+    runs: tuple[HookRun, ...] = ()
     store_problems: tuple[str, ...] | None = None
     """None where it was not asked."""
     broken_rules: tuple[tuple[str, str], ...] = ()
@@ -311,7 +311,7 @@ def daemon_version(scene: Scene) -> Iterator[Finding]:
 @check("`csmd restart`; if that does not help, `csmd report` gathers what a bug report needs")
 def capture(scene: Scene) -> Iterator[Finding]:
     """Is a turn found that the registered hooks report?"""
-    for run in scene.ran:
+    for run in scene.runs:
         if run.problem:
             yield fail(f"the hook for {run.event} does not work: {run.problem}")
         elif run.stored and run.spooled:

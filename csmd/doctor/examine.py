@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from csmd import client, config, wire
 from csmd.doctor import host_settings
-from csmd.doctor.checks import CHECKS, LEVELS, Check, Finding, Level, Ran, Scene, open_plain, spooled_events, warn
+from csmd.doctor.checks import CHECKS, LEVELS, Check, Finding, HookRun, Level, Scene, open_plain, spooled_events, warn
 from csmd.doctor.host_settings import Registered
 from csmd.errors import BadInput, CsmdError, DaemonUnreachable
 from csmd.hosts.claude import registration
@@ -41,7 +41,7 @@ FOUND_S = 5.0
 LONGEST_EVENT = 65_536
 
 
-def send(paths: Paths, hooks: Sequence[Registered], *, answers: bool) -> tuple[Ran, ...]:
+def send_markers(paths: Paths, hooks: Sequence[Registered], *, answers: bool) -> tuple[HookRun, ...]:
     """Runs each of the user's hooks for an event with a turn, with a marker; `answers` says whether a daemon does."""
     if answers:
         try:
@@ -52,7 +52,7 @@ def send(paths: Paths, hooks: Sequence[Registered], *, answers: bool) -> tuple[R
     return tuple(_send_through(paths, hook, answers) for hook in list(ours.values())[:MOST_HOOKS])
 
 
-def _send_through(paths: Paths, hook: Registered, answers: bool) -> Ran:
+def _send_through(paths: Paths, hook: Registered, answers: bool) -> HookRun:
     word = "".join(secrets.choice(LETTERS) for _ in range(WORD_LETTERS))
     name, key = TURN_EVENTS[hook.event]
     session, marker = f"{PROBE_SESSION}{word}", PROBE_TEXT.format(event=name, word=word)
@@ -74,7 +74,9 @@ def _send_through(paths: Paths, hook: Registered, answers: bool) -> Ran:
         spooled = True
         with contextlib.suppress(OSError):
             path.unlink()
-    return Ran(event=hook.event, command=hook.command, took_ms=took_ms, problem=problem, stored=stored, spooled=spooled)
+    return HookRun(
+        event=hook.event, command=hook.command, took_ms=took_ms, problem=problem, stored=stored, spooled=spooled
+    )
 
 
 def _run(hook: Registered, payload: bytes, home: Path) -> str:
@@ -114,7 +116,7 @@ READ_S = 3.0
 T = TypeVar("T")
 
 
-def look(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) -> Scene:
+def read_scene(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) -> Scene:
     """Reads the settings, asks the daemon, sends the marker."""
     problems: tuple[str, ...] = ()
     recorded: tuple[Path, ...] = ()
@@ -146,7 +148,7 @@ def _with_answers(scene: Scene) -> Scene:
         scene = replace(scene, trouble=(error.what, error.hint))
     status = scene.status
     hears = status is not None and not status.get("paused")
-    ran = bounded(lambda: send(paths, scene.ours, answers=hears), 4 * HOOK_S) or ()
+    runs = run_bounded(lambda: send_markers(paths, scene.ours, answers=hears), 4 * HOOK_S) or ()
     problems, rules = None, []
     if status is not None:
         with contextlib.suppress(CsmdError):
@@ -156,7 +158,7 @@ def _with_answers(scene: Scene) -> Scene:
     broken = [row for row in rules if not row["holds"]]
     return replace(
         scene,
-        ran=ran,
+        runs=runs,
         store_problems=problems,
         broken_rules=tuple(
             (f"{row['rule']}: not so of {', '.join(row['broken_by'][:3])}", row["try"]) for row in broken
@@ -168,10 +170,10 @@ def _with_answers(scene: Scene) -> Scene:
 def read_sources(dirs: tuple[Path, ...], cwd: Path, managed: Path) -> tuple[host_settings.Source, ...]:
     """The settings files of sessions in `cwd`, the one that decides first."""
     sources = []
-    pieces = bounded(lambda: host_settings.managed_pieces(managed), READ_S) or []
+    pieces = run_bounded(lambda: host_settings.managed_pieces(managed), READ_S) or []
     for path, scope in [*pieces, *host_settings.settings_files(dirs, cwd, managed)]:
         problem = f"its disk does not answer within {READ_S:g} s"
-        source = bounded(partial(host_settings.read_source, path, scope, _bytes), READ_S)
+        source = run_bounded(partial(host_settings.read_source, path, scope, _bytes), READ_S)
         sources.append(source or host_settings.Source(path=str(path), scope=scope, problem=problem))
     return tuple(sources)
 
@@ -188,7 +190,7 @@ def read_states(dirs: tuple[Path, ...]) -> dict[str, Any]:
     state: dict[str, Any] = {}
     for path in [path for folder in dirs for path in host_settings.state_files(folder)]:
         try:
-            data = bounded(partial(_bytes, path), READ_S)
+            data = run_bounded(partial(_bytes, path), READ_S)
             value = wire.loads(data or b"{}")
         except (OSError, BadInput):
             continue
@@ -200,7 +202,7 @@ def read_states(dirs: tuple[Path, ...]) -> dict[str, Any]:
     return state
 
 
-def begin(work: Callable[[], T]) -> Callable[[float], T | None]:
+def start_in_thread(work: Callable[[], T]) -> Callable[[float], T | None]:
     """Starts `work` on its own thread; returns a function that waits for its result up to a limit in seconds from the start.
 
     Errors of `work` are raised to whoever waits; None stands for no result yet. A thread that hangs is left behind: it
@@ -224,14 +226,14 @@ def begin(work: Callable[[], T]) -> Callable[[float], T | None]:
     return wait
 
 
-def bounded(work: Callable[[], T], limit_s: float) -> T | None:
+def run_bounded(work: Callable[[], T], limit_s: float) -> T | None:
     """What `work` returns, or None when it takes longer than its limit; its errors are raised."""
-    return begin(work)(limit_s)
+    return start_in_thread(work)(limit_s)
 
 
-def walk(checks: Sequence[Check], scene: Scene) -> list[tuple[Check, list[Finding]]]:
+def collect_findings(checks: Sequence[Check], scene: Scene) -> list[tuple[Check, list[Finding]]]:
     """The findings of every check; they run at once, so that several that hang take no longer than one."""
-    begun = [(check, begin(lambda check=check: list(check.look(scene)))) for check in checks]  # type: ignore[misc]
+    begun = [(check, start_in_thread(lambda check=check: list(check.look(scene)))) for check in checks]  # type: ignore[misc]
     return [(check, _findings(check, wait)) for check, wait in begun]
 
 
@@ -253,9 +255,9 @@ def _findings(check: Check, wait: Callable[[float], list[Finding] | None]) -> li
     return [finding if finding.remedy else finding._replace(remedy=check.remedy) for finding in findings]
 
 
-def judge(scene: Scene) -> dict[str, Any]:
+def diagnose(scene: Scene) -> dict[str, Any]:
     """The verdict and what every check found: `{"works", "verdict", "took_ms", "checks": [{"id", "question", "level", "findings"}]}`."""
-    results = walk(CHECKS, scene)
+    results = collect_findings(CHECKS, scene)
     checks = []
     for check, findings in results:
         usual: Level = "unasked" if check.asks and scene.status is None else "ok"
@@ -266,7 +268,7 @@ def judge(scene: Scene) -> dict[str, Any]:
     ordered = sorted(results, key=lambda result: result[0].id != "daemon")
     failures = (finding.what for _, findings in ordered for finding in findings if finding.level == "fail")
     broken = next(failures, "")
-    took_ms = max((run.took_ms for run in scene.ran if run.stored), default=0.0)
+    took_ms = max((run.took_ms for run in scene.runs if run.stored), default=0.0)
     return {"works": not broken, "verdict": _verdict(scene, broken, took_ms), "took_ms": took_ms, "checks": checks}
 
 
@@ -275,6 +277,6 @@ def _verdict(scene: Scene, broken: str, took_ms: float) -> str:
         return f"Capture is broken: {broken}."
     if (scene.status or {}).get("paused"):
         return "Capture is paused."
-    if not any(run.stored for run in scene.ran):  # with csmd's plugin no hook is in the settings
+    if not any(run.stored for run in scene.runs):  # with csmd's plugin no hook is in the settings
         return "Nothing is found broken; no registered hook could be tried."
     return f"Capture works: a turn went from the hook to search in {took_ms:.0f} ms."

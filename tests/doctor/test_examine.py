@@ -25,7 +25,7 @@ from machine import Machine, eventually
 
 from csmd.capture import ingest
 from csmd.doctor import checks, examine, host_settings
-from csmd.doctor.checks import Check, Finding, Ran, Scene
+from csmd.doctor.checks import Check, Finding, HookRun, Scene
 from csmd.hosts.claude import environment, registration
 from csmd.installer import service
 from csmd.model import PROBE_SESSION, PROBE_TEXT, Event
@@ -73,7 +73,7 @@ class Patient:
 
     def sent(self, scene: Scene) -> Scene:
         """The scene after a marker went through its hooks."""
-        return replace(scene, ran=examine.send(scene.paths, scene.ours, answers=scene.status is not None))
+        return replace(scene, runs=examine.send_markers(scene.paths, scene.ours, answers=scene.status is not None))
 
     def told(self, **status: Any) -> Scene:
         """The scene with another word of the daemon's."""
@@ -97,7 +97,7 @@ def look(machine: Machine) -> Scene:
     chosen = {name: os.environ[name] for name in ("HOME", "CSMD_HOME", "CLAUDE_CONFIG_DIR") if name in os.environ}
     os.environ.update(HOME=str(machine.root), CSMD_HOME=str(machine.home), CLAUDE_CONFIG_DIR=str(machine.assistant))
     try:
-        return examine.look(machine.paths, cwd=machine.project, now_s=time.time(), managed=NO_MANAGED)
+        return examine.read_scene(machine.paths, cwd=machine.project, now_s=time.time(), managed=NO_MANAGED)
     finally:
         os.environ.update(chosen)
 
@@ -127,7 +127,7 @@ def levels(value: dict[str, Any]) -> dict[str, str]:
 
 def findings(ident: str, scene: Scene) -> list[Finding]:
     """What one check finds."""
-    [(_, found)] = examine.walk([CHECKS[ident]], scene)
+    [(_, found)] = examine.collect_findings([CHECKS[ident]], scene)
     return found
 
 
@@ -284,8 +284,8 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("daemon-version", "warn", "the daemon is csmd 0.0.1", lambda p: p.told(version="0.0.1")),
     ("capture", "fail", "the hook for Stop does not work: it ended with exit code 3", lambda p: p.sent(p.hook("Stop", f"exit 3; {p.command('Stop')}"))),
     ("capture", "fail", "the hook for Stop does not work: it did not end within 0.3 s", lambda p: p.sent(p.hook("Stop", f"sleep 600; {p.command('Stop')}", timeout=0.3))),
-    ("capture", "fail", "it is in neither the store nor the spool", lambda p: replace(p.scene, ran=(Ran(event="Stop", command="", took_ms=1.0),))),
-    ("capture", "warn", "took 2.0 s", lambda p: replace(p.scene, ran=(Ran(event="Stop", command="", took_ms=2000.0, stored=True),))),
+    ("capture", "fail", "it is in neither the store nor the spool", lambda p: replace(p.scene, runs=(HookRun(event="Stop", command="", took_ms=1.0),))),
+    ("capture", "warn", "took 2.0 s", lambda p: replace(p.scene, runs=(HookRun(event="Stop", command="", took_ms=2000.0, stored=True),))),
     ("paused", "warn", "until you resume it", lambda p: p.told(paused={"until": ""})),
     ("alarms", "fail", "no hook for 3 days", lambda p: p.told(alarms=[{"what": "no hook for 3 days", "do": "csmd install", "since": LATER}])),
     ("degraded", "warn", "backup: no room", lambda p: p.told(degraded=["backup: no room"])),
@@ -345,10 +345,10 @@ def test_every_check_goes_wrong_in_some_test() -> None:
 )
 def test_on_a_machine_that_is_well_a_turn_goes_from_the_hook_to_search_and_leaves_nothing(well: Patient) -> None:
     before = well.machine.status()
-    value = examine.judge(well.scene)
+    value = examine.diagnose(well.scene)
     assert value["works"] and value["verdict"].startswith("Capture works: a turn went from the hook to search in ")
     assert levels(value).keys() <= USUAL
-    assert {(one.event, one.stored, one.problem) for one in well.scene.ran} == {
+    assert {(one.event, one.stored, one.problem) for one in well.scene.runs} == {
         ("UserPromptSubmit", True, ""),
         ("Stop", True, ""),
     }
@@ -411,7 +411,7 @@ def test_what_a_repository_registers_is_never_run(patient: Patient) -> None:
     hooks = {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}
     scene = patient.set(patient.machine.project / ".claude" / "settings.json", hooks=hooks)
     assert [one.scope for one in scene.ours if one.command == command] == ["project"]
-    assert {one.command for one in patient.sent(scene).ran} == {
+    assert {one.command for one in patient.sent(scene).runs} == {
         patient.command("Stop"),
         patient.command("UserPromptSubmit"),
     }
@@ -500,7 +500,7 @@ def test_without_a_daemon_every_other_check_runs_and_the_marker_leaves_the_spool
     machine.paths.stopped_mark.touch()
     scene = look(machine)
     check(scene, "daemon", "fail", "the daemon was stopped")
-    assert [(one.stored, one.spooled) for one in scene.ran] == [(False, True), (False, True)]
+    assert [(one.stored, one.spooled) for one in scene.runs] == [(False, True), (False, True)]
 
 
 OLDER = """
@@ -520,8 +520,8 @@ def test_an_older_daemon_is_sent_no_marker(machine: Machine) -> None:
         eventually(machine.paths.endpoint.exists)
         scene = look(machine)
         check(scene, "daemon-version", "warn", "the daemon is csmd 0.0.9")
-        assert scene.ran == ()
-        assert examine.judge(scene)["verdict"].startswith("Nothing is found broken")
+        assert scene.runs == ()
+        assert examine.diagnose(scene)["verdict"].startswith("Nothing is found broken")
         assert machine.status()["counts"]["turns"] == 0
     finally:
         child.terminate()
@@ -565,7 +565,7 @@ def test_a_home_whose_path_is_too_long_for_a_socket_is_told_and_works(
     machine.start()
     scene = look(machine)
     check(scene, "socket", "note", "is too long for a socket")
-    assert all(one.stored for one in scene.ran)
+    assert all(one.stored for one in scene.runs)
     check(scene, "hooks-other-home", "warn", "hooks of another csmd home")
 
 
@@ -634,7 +634,7 @@ def test_a_disk_that_does_not_answer_costs_one_check(well: Patient) -> None:
     pipe = well.machine.root / "pipe"
     os.mkfifo(pipe)
     slow = replace(CHECKS["private"], limit_s=0.05, look=lambda _: iter([pipe.read_bytes()]))  # type: ignore[list-item]
-    found = examine.walk([slow, CHECKS["hooks"], slow], well.scene)
+    found = examine.collect_findings([slow, CHECKS["hooks"], slow], well.scene)
     assert [[one.what for one in some] for _, some in found] == [
         ["no answer within 0.05 s"],
         [],

@@ -147,9 +147,13 @@ def test_a_daemon_that_cannot_run_says_why_and_does_not_spin(served: ServedMachi
     config.unlink()
     assert served.csmd("start", "--json")["service"] == "systemd"
     assert not served.paths.complaint.exists()
-    while served.shown("ActiveState")["ActiveState"] != "failed":
+
+    def is_given_up_when_killed() -> bool:
         eventually(lambda: served.shown("ActiveState")["ActiveState"] in ("active", "failed"))
         served.sh("systemctl", "--user", "kill", "--signal=KILL", "csmd.service", check=False)
+        return served.shown("ActiveState")["ActiveState"] == "failed"
+
+    eventually(is_given_up_when_killed)
     told = served.run("status")
     assert told.returncode == 3 and "systemd starts it no more" in told.stderr and "journalctl" in told.stderr, told
 
