@@ -57,7 +57,7 @@ PURE = {
     "dream.gates",
     "dream.page_content",
     "dream.page_format",
-    "dream.wording",
+    "dream.entailment",
     "extraction.chooser",
     "extraction.classifier",
     "extraction.failure_reports",

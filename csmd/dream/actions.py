@@ -38,12 +38,6 @@ Kind = Literal[
     "raise",  # what recurs in packets becomes a candidate, and a memory where it is sure enough
     "archive",  # what decayed, was superseded, or was for a day: found by explicit search from then on
 ]
-Phase = Literal["orient", "gather", "consolidate", "prune"]
-#: The phase of a dream in which an action is done.
-PHASES: dict[Kind, Phase] = {
-    "merge": "consolidate", "strengthen": "consolidate", "supersede": "consolidate", "ask": "consolidate",
-    "lift": "consolidate", "promote": "consolidate", "raise": "consolidate", "archive": "prune",
-}  # fmt: skip
 
 
 # --- facts
@@ -125,6 +119,11 @@ class Action:
     tier: Tier | Literal[""] = ""
     after: tuple[Memory, ...] = ()
     sure: float = 0.0
+
+    @property
+    def phase(self) -> str:
+        """The phase of a dream in which it is done."""
+        return "prune" if self.kind == "archive" else "consolidate"
 
     @property
     def made(self) -> Memory | None:

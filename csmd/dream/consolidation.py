@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from csmd.dream import actions, wording
+from csmd.dream import actions, entailment
 from csmd.dream.actions import UNSTATED, Action, DreamPlan, Snapshot, Tally, sort_key
 from csmd.memory import confidence, contradiction, scope, upkeep
 from csmd.model import AUTHORITY_RANK, NEVER, Decay, Memory, Tier
@@ -125,7 +125,7 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
     same: set[tuple[str, str]] = set()
     for found in find_restatements(alive):
         restated.update(found)
-        same.update(pair for pair in found if wording.says_same(*(snapshot.memories[one].text for one in pair)))
+        same.update(pair for pair in found if entailment.is_equivalent(*(snapshot.memories[one].text for one in pair)))
         yield
 
     def ordered(pairs: Pairs) -> list[tuple[str, str]]:
@@ -186,7 +186,7 @@ def _speaking_against(memories: list[Memory]) -> Iterator[Pairs]:
 
 def find_restatements(memories: list[Memory]) -> Iterator[list[tuple[str, str]]]:
     """Of each memory the pairs (it, one that says all of it), by id: only what has its rarest word can."""
-    words = [wording.content(memory.text) for memory in memories]
+    words = [entailment.required_words(memory.text) for memory in memories]
     having = _index(words)
     for place, of_one in enumerate(words):
         rarest = min(of_one, key=lambda word: (len(having[word]), word), default="")
@@ -194,7 +194,7 @@ def find_restatements(memories: list[Memory]) -> Iterator[list[tuple[str, str]]]
         yield [
             (memories[place].id, memories[other].id)
             for other in having.get(rarest, ())
-            if other != place and of_one <= words[other] and wording.says_all(memories[other].text, text)
+            if other != place and of_one <= words[other] and entailment.entails(memories[other].text, text)
         ]
 
 
@@ -208,9 +208,8 @@ def _merge(snapshot: Snapshot, gathered: Gathered) -> Looks:
         # Least first: pinned, by authority, confidence, evidence; then the plainest, the oldest.
         alive.sort(key=lambda memory: (upkeep.rank(memory)[:4], len(memory.text), sort_key(memory)))
         sides = (alive, alive[::-1]) if len(alive) == 2 else ()
-        yield next(
-            (_merged(snapshot, goes, keeper) for keeper, goes in sides if _may_merge(snapshot, goes, keeper)), None
-        )
+        allowed = ((goes, keeper) for keeper, goes in sides if _may_merge(snapshot, goes, keeper))
+        yield next((_merged(snapshot, goes, keeper) for goes, keeper in allowed), None)
 
 
 def _merged(snapshot: Snapshot, goes: Memory, keeper: Memory) -> Action:
@@ -219,7 +218,7 @@ def _merged(snapshot: Snapshot, goes: Memory, keeper: Memory) -> Action:
     tier = max(sure.tier, goes.tier, key=lambda tier: _TIERS[tier])
     if tokens.normalise(keeper.text) == tokens.normalise(goes.text):
         reason = f"{goes.id} says the same in the same words as {keeper.id}"
-    elif wording.says_same(keeper.text, goes.text):
+    elif entailment.is_equivalent(keeper.text, goes.text):
         reason = f"{goes.id} says the same in other words as {keeper.id}"
     else:
         reason = f"{goes.id} is said in full, and with more, by {keeper.id}"
@@ -243,7 +242,7 @@ def _may_merge(snapshot: Snapshot, goes: Memory, keeper: Memory) -> bool:
         # What csmd worked out follows its counts, and what an assistant saved by itself is nobody's statement.
         and keeper.origin == goes.origin != "inferred"
         and not _are_two(snapshot, goes, keeper)
-        and wording.says_all(keeper.text, goes.text)
+        and entailment.entails(keeper.text, goes.text)
     )
 
 
@@ -273,7 +272,7 @@ def _strengthened(snapshot: Snapshot, memory: Memory, other: Memory) -> Action |
     if ("strengthen", memory.id) in snapshot.undone or (memory.gate == "correction") != (other.gate == "correction"):
         return None
     more = [one for one in actions.find_confirming(snapshot, memory, other) if one.session_id not in memory.sessions]
-    if not more or _are_two(snapshot, memory, other) or not wording.says_all(other.text, memory.text):
+    if not more or _are_two(snapshot, memory, other) or not entailment.entails(other.text, memory.text):
         return None
     sure = actions.confirm(memory, more)
     sessions = display.amount(len({source.session_id for source in more}), "more session")
@@ -431,10 +430,10 @@ def _lifted(snapshot: Snapshot, group: list[Memory]) -> Action | None:
     if len({memory.project_seq for memory in group}) < PROJECTS:
         return None
     around = [memory for memory in snapshot.memories.values() if memory.is_alive]
-    if any(wording.says_all(memory.text, best.text) or _are_opposed(memory, best) for memory in around):
+    if any(entailment.entails(memory.text, best.text) or _are_opposed(memory, best) for memory in around):
         return None
     # What is said everywhere already asks for nothing more.
-    asking = [best, *(one for one in group[1:] if not any(wording.says_all(wide.text, one.text) for wide in around))]
+    asking = [best, *(one for one in group[1:] if not any(entailment.entails(wide.text, one.text) for wide in around))]
     projects = {memory.project_seq for memory in asking}
     against = {memory.project_seq for memory in snapshot.abroad.values() if _are_opposed(memory, best)}
     ident = scope.identity(snapshot.project_seq, best.text)

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import chain, pairwise, product
@@ -115,9 +115,8 @@ IsForgotten = Callable[[str], bool]
 
 def markdown_without(body: str, is_forgotten: IsForgotten, forgotten: Collection[str]) -> str:
     """A session's part without its forgotten lines and title; `forgotten` are whole sentences that it may have cut."""
-    entries = {
-        defuse_comments(short) for text in forgotten for short in (shorten_entry(text), cut(squeeze(text), ENTRY))
-    }
+    shortened = (short for text in forgotten for short in (shorten_entry(text), cut(squeeze(text), ENTRY)))
+    entries = set(map(defuse_comments, shortened))
     titles = {defuse_comments(day_title(text)) for text in forgotten}
     kept = []
     for row in body.splitlines(keepends=True):
@@ -161,6 +160,9 @@ KEEP_DAYS = 30
 #: Kind of entry -> how many are listed.
 MOST_LISTED = {"Decided": 5, "Corrected": 5, "Gotcha": 3, "file": 12, "Commit": 5, "Open": 5}
 
+#: Outcome -> how a digest puts it.
+OUTCOMES: Mapping[str, str] = {str(name): words for name, words in OUTCOME_WORDS.items()}
+
 _NAME = re.compile(r"\d{4}-\d\d-\d\d\.(?:md|yaml)")
 #: What stands for a byte that is no UTF-8: the journal of a dream holds text only.
 _NO_TEXT = re.compile("[\ud800-\udfff]")
@@ -169,26 +171,27 @@ _PART_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A session as a day's file describes it: local times, `outcome` as a word and in words, each list in its order."""
+    """A session as a day's file describes it, in the order of its data; times are local.
+
+    `files` are (path, changes), `agents` sub-agents as (id, turns, whether its transcript ends with an answer).
+    """
 
     id: str
     project: str
     began: datetime
     ended: datetime
-    work_min: int
+    minutes_at_work: int
     goal: str
     outcome: str
-    outcome_said: str
     prompts: int
-    calls: int
-    tokens: int
+    tool_calls: int
+    tokens_written: int
     decisions: tuple[str, ...] = ()
     corrections: tuple[str, ...] = ()
     gotchas: tuple[str, ...] = ()
     files: tuple[tuple[str, int], ...] = ()
     commits: tuple[str, ...] = ()
     open: tuple[str, ...] = ()
-    #: Sub-agents as (id, turns, whether its transcript ends with an answer).
     agents: tuple[tuple[str, int, bool], ...] = ()
 
 
@@ -219,15 +222,15 @@ def render_markdown(session: Session) -> str:
     span = f"{began:%H:%M} to {ended:%H:%M}"
     if began.date() != ended.date():
         span = f"{began:%Y-%m-%d} {span}"
-    hours, minutes = divmod(session.work_min, 60)
+    hours, minutes = divmod(session.minutes_at_work, 60)
     work = f"{hours} h {minutes} min" if hours else f"{minutes} min"
     counts = [amount(session.prompts, "prompt")] if session.prompts else []
-    counts += [amount(session.calls, "tool call"), f"{work} at work"]
+    counts += [amount(session.tool_calls, "tool call"), f"{work} at work"]
     corrections = drop_repeats(session.corrections)
     rows = [
         f"## {' · '.join(filter(None, (session.project, span, day_title(session.goal))))}",
         "",
-        f"- Outcome: {session.outcome_said} ({', '.join(counts)}; session `{session.id[:8]}`)",
+        f"- Outcome: {OUTCOMES.get(session.outcome, '')} ({', '.join(counts)}; session `{session.id[:8]}`)",
         *_list_entries("Decided", drop_repeats(session.decisions, but=corrections)),
         *_list_entries("Corrected", corrections),
         *_list_entries("Gotcha", session.gotchas),
@@ -265,18 +268,16 @@ def _room(number: int, kind: str) -> int:
 
 def render_data(session: Session) -> dict[str, Any]:
     """A session as the data beside a day's text, without empty fields."""
-    values: dict[str, Any] = {
-        "id": session.id, "project": session.project, "began": session.began.isoformat(timespec="seconds"),
-        "ended": session.ended.isoformat(timespec="seconds"), "minutes_at_work": session.work_min,
-        "goal": squeeze(session.goal), "outcome": session.outcome, "prompts": session.prompts,
-        "tool_calls": session.calls, "tokens_written": session.tokens, "decisions": list(session.decisions),
-        "corrections": list(session.corrections), "gotchas": list(session.gotchas),
-        "files": [{"path": path, "changes": times} for path, times in session.files],
-        "commits": list(session.commits), "open": list(session.open),
-        "agents": [{"id": ident, "turns": turns, "outcome": "answered" if ended else "unknown"}
-                   for ident, turns, ended in session.agents],
-    }  # fmt: skip
-    return {name: value for name, value in values.items() if value not in ("", [])}
+    values = {one.name: getattr(session, one.name) for one in fields(session)}
+    values |= {name: values[name].isoformat(timespec="seconds") for name in ("began", "ended")}
+    values["goal"] = squeeze(session.goal)
+    values["files"] = [{"path": path, "changes": times} for path, times in session.files]
+    outcomes = {True: "answered", False: "unknown"}
+    values["agents"] = [
+        {"id": ident, "turns": turns, "outcome": outcomes[is_answered]} for ident, turns, is_answered in session.agents
+    ]
+    lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
+    return {name: value for name, value in (values | lists).items() if value not in ("", [])}
 
 
 def render_live(session: Session) -> dict[str, Any]:
@@ -382,9 +383,6 @@ BATCH, LOOKED_AT, MOST_LIVE, GOTCHAS = 20, 400, 50, 20
 DAILY, LIVE, ARCHIVE, WALLED = "daily", "sessions", "archive", "workspaces"
 LIVE_HEAD = "# csmd: where this session stands; made anew while it goes on, gone when it has ended.\n"
 
-#: Outcome -> how a digest puts it.
-OUTCOMES: Mapping[str, str] = {str(name): words for name, words in OUTCOME_WORDS.items()}
-
 #: Converts a time of the store to the zone whose days people mean.
 Here = Callable[[str], datetime]
 
@@ -459,9 +457,8 @@ def _move_across_walls(store: Store, directory: Path) -> int:
         if old == new or not text or there is None:
             continue
         left, moved = take_out_part(text, style, part.id)
-        _rewrite(
-            directory, new, there, insert_part(there or empty(part.day, style), style, part.id, moved), part.day, style
-        )
+        inserted = insert_part(there or empty(part.day, style), style, part.id, moved)
+        _rewrite(directory, new, there, inserted, part.day, style)
         _rewrite(directory, old, text, left, part.day, style)
     if parts:
         store.write(lambda rows: markdown_pages.move_days(rows, parts))
@@ -615,20 +612,19 @@ def _read_session(rows: Rows, ending: Ending, here: Here, *, key: bytes) -> Sess
     def texts(kind: str) -> tuple[str, ...]:
         return tuple(item.text for item in items[kind] if not is_forgotten(item.text))
 
-    traps = markdown_pages.gotchas_of(rows, ending.session_seq, limit=GOTCHAS)
-    gotchas = drop_repeats(
-        [trap for trap in traps if not is_forgotten(trap)], but=(*texts("decision"), *texts("correction"))
-    )
-    changes = (
-        (narrator.path_in_project(item.text, cwd=ending.cwd, root=ending.root), item.amount) for item in items["file"]
-    )
+    traps = [
+        trap for trap in markdown_pages.gotchas_of(rows, ending.session_seq, limit=GOTCHAS) if not is_forgotten(trap)
+    ]
+    gotchas = drop_repeats(traps, but=(*texts("decision"), *texts("correction")))
+    path_of = partial(narrator.path_in_project, cwd=ending.cwd, root=ending.root)
+    changes = [(path_of(item.text), item.amount) for item in items["file"]]
     times = [here(at) for at in markdown_pages.turn_times(rows, ending.session_seq)]
     return Session(
         id=ending.id, project=ending.project, began=here(ending.started_at), ended=here(ending.last_at),
-        work_min=count_work_minutes(times), goal=next(iter(texts("goal")), ""), outcome=digest.outcome if digest else "",
-        outcome_said=OUTCOMES.get(digest.outcome, "") if digest else "", prompts=digest.prompts if digest else 0,
-        calls=digest.calls if digest else 0, tokens=digest.tokens if digest else 0,
-        decisions=tuple(filter(brief.is_durable_decision, texts("decision"))), corrections=texts("correction"), gotchas=gotchas,
-        files=tuple((path, number) for path, number in changes if path), commits=texts("commit"), open=texts("open"),
-        agents=tuple(markdown_pages.agents_of(rows, ending.id)),
+        minutes_at_work=count_work_minutes(times), goal=next(iter(texts("goal")), ""),
+        outcome=digest.outcome if digest else "", prompts=digest.prompts if digest else 0,
+        tool_calls=digest.calls if digest else 0, tokens_written=digest.tokens if digest else 0,
+        decisions=tuple(filter(brief.is_durable_decision, texts("decision"))), corrections=texts("correction"),
+        gotchas=gotchas, files=tuple((path, number) for path, number in changes if path), commits=texts("commit"),
+        open=texts("open"), agents=tuple(markdown_pages.agents_of(rows, ending.id)),
     )  # fmt: skip

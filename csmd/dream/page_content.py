@@ -436,9 +436,8 @@ class ThemeSources:
         tagged = frozenset(self.tagged.get(name, ()))
         paged = self.paged[name].members & self.project_of.keys() if name in self.paged else frozenset[str]()
         number = Counter(self.project_of[ident] for ident in tagged)
-        return Theme(
-            name=name, members=tagged | {ident for ident in paged if number[self.project_of[ident]] < LEAST_TO_STAY}
-        )
+        kept = {ident for ident in paged if number[self.project_of[ident]] < LEAST_TO_STAY}
+        return Theme(name=name, members=tagged | kept)
 
     def is_shared(self, theme: Theme) -> bool:
         """Whether it is of two projects or more."""

@@ -255,9 +255,8 @@ class EditTransaction:
         names = words_naming(directory, path)
         calls = markdown_pages.calls_naming(rows, names, inside=directory, since=page.row.at)
         # The latest call of a tool that may have written the page since csmd did.
-        self._call = next(
-            (call for call in calls if may_write(call.tool, call.text, call.cwd, directory=directory, path=path)), None
-        )
+        may = partial(may_write, directory=directory, path=path)
+        self._call = next((call for call in calls if may(call.tool, call.text, call.cwd)), None)
         self._is_theirs = self._call is None and not is_unwatched
         self._is_topic = path.startswith(page_lines.TOPICS)
         topic_names = page.base.head.get("topics")
@@ -270,10 +269,8 @@ class EditTransaction:
         made: dict[tuple[str, str], str] = {}
         own: list[str] = []
         for line in (*edits.changed, *edits.new):
-            is_statement = (
-                tokens.content_words(line.text) and len(line.text) <= MOST_CHARACTERS and PURGED not in line.text
-            )
-            ident = self._remember(line) if is_statement else None
+            has_content = bool(tokens.content_words(line.text)) and PURGED not in line.text
+            ident = self._remember(line) if has_content and len(line.text) <= MOST_CHARACTERS else None
             if ident is None:
                 own.append(f"- {page_lines.plain(line.text)}")
             else:
@@ -283,11 +280,8 @@ class EditTransaction:
         if self._is_theirs and edits.back:
             # A line that was put back is asked about no more.
             for one in candidates.waiting(self._rows, projects=None, statuses=("needs_review",)):
-                if (
-                    one.source == candidates.PAGE
-                    and one.kind == "stale"
-                    and not set(edits.back).isdisjoint(one.memory_ids)
-                ):
+                is_removal = one.source == candidates.PAGE and one.kind == "stale"
+                if is_removal and not set(edits.back).isdisjoint(one.memory_ids):
                     candidates.settle(self._rows, one, "done", now=self._now)
         return self._store_page(made, edits, own=own)
 

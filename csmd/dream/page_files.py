@@ -92,9 +92,8 @@ def build_pages(
     common = {seq: place for seq, place in places.items() if not place.walled}
     current = [memory for seq in common for memory in page_content.drop_old_plans(memories[seq])]
     themed = yield from _build_theme_pages(known, current, tags, common, annotations, listed)
-    latest = {
-        place.path: max((memory.confirmed_at for memory in memories[seq]), default="") for seq, place in common.items()
-    }
+    times = {place.path: [memory.confirmed_at for memory in memories[seq]] for seq, place in common.items()}
+    latest = {path: max(stated, default="") for path, stated in times.items()}
     indexed = [page for page in pages if page.path in latest]
     indexed.sort(key=lambda page: (page.path == page_lines.USER, latest[page.path], page.path), reverse=True)
     return [*pages, *themed, page_content.build_index([*indexed, *themed], read_last(known.get(INDEX)))]
@@ -145,9 +144,8 @@ def _build_theme_pages(
         of_theme = [by_id[ident] for ident in sorted(theme.members)]
         there = {seq: places[seq] for seq in {memory.project_seq for memory in of_theme}}
         was = last.get(path, NOBODYS)
-        pages.append(
-            page_content.build_theme_page(theme, path, of_theme, there, listed, annotations=annotations, was=was)
-        )
+        page = page_content.build_theme_page(theme, path, of_theme, there, listed, annotations=annotations, was=was)
+        pages.append(page)
         yield
     return pages
 
@@ -444,10 +442,8 @@ def _without_gone(rows: Rows, *, path: str, text: str, lines: _KnownLines, key: 
     def is_gone(words: str) -> bool:
         if (place, words) in lines.living:
             return False
-        is_suspect = words in lines.suspects
-        return (place, words) in lines.gone or (
-            is_suspect and markdown_pages.is_forgotten(rows, words, place=place, key=key)
-        )
+        is_forgotten = partial(markdown_pages.is_forgotten, rows, words, place=place, key=key)
+        return (place, words) in lines.gone or (words in lines.suspects and is_forgotten())
 
     return markdown_pages.without_lines(text, lambda ids: markdown_pages.missing_lines(rows, ids), is_gone)
 

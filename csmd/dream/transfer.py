@@ -108,6 +108,8 @@ FIELDS: dict[str, Any] = {
     "scene": lambda value: value == [] or _fits(value, ((_WORD, _SCENE),)),
     "changes": [dict.fromkeys(("change", "before", "after", "reason", "by", "at", "undone_at"), _TEXT)],
 }
+#: Fields of a record that are its statement.
+STATED = ("text", "gate", "category", "confidence", "authority")
 #: Field with rows -> the column that holds somebody's words.
 WORDS = {"tags": 0, "symptoms": 2, "refutations": 2, "scene": 1}
 
@@ -341,9 +343,7 @@ class _Import:
         incomplete: list[int] = []
         for number, record in records.items():
             text, ident = record["text"], record["id"]
-            statement = Statement(
-                **{name: record[name] for name in ("text", "gate", "category", "confidence", "authority")}
-            )
+            statement = Statement(**{name: record[name] for name in STATED})
             project = self._project_of(rows, record["project"])
             if remember.is_forgotten(rows, statement, project=project, at=str(record["created_at"]), key=self.key):
                 self.counts.forgotten += 1
@@ -472,11 +472,11 @@ def find_notes(path: Path) -> list[Path]:
 def import_notes(store: Store, notes: Sequence[Path], *, project: int, now: str, counts: ImportCounts) -> Iterator[int]:
     """Imports the statements of notes into one project; yields how many files were read after each batch."""
 
+    take = partial(remember.remember, project=project, origin=remember.MODEL_SAVED, key=store.hash_key)
+
     def put(rows: Rows, part: Sequence[tuple[Statement, Provenance]]) -> None:
         for statement, source in part:
-            ident, is_new = remember.remember(
-                rows, statement, source, project=project, origin=remember.MODEL_SAVED, key=store.hash_key
-            )
+            ident, is_new = take(rows, statement, source)
             counts.new += is_new
             counts.known += bool(ident) and not is_new
             counts.forgotten += not ident

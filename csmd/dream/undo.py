@@ -12,7 +12,7 @@ from typing import Any
 
 from csmd.errors import CsmdError
 from csmd.memory import supersession
-from csmd.privacy.fingerprints import PURGED, Marks, clean
+from csmd.privacy.fingerprints import PURGED, clean
 from csmd.store import (
     belief_changes,
     candidates,
@@ -295,13 +295,11 @@ def finish(store: Store, *, home: Path, now: str) -> Generator[None, None, int]:
 def _mark_files(rows: Rows, *, seqs: Sequence[int], path: str, content: str | None, now: str, key: bytes) -> None:
     """Notes which writings of a file go back."""
     chain, marks = dreams.chain_of(rows, seqs, path), tombstones.marks(rows, key)
-    why = why_files_stay(chain, content, [one.seq for one in chain if _holds_purged(one.before, marks)])
+    # Writings whose undoing would bring back what was purged.
+    purged = [one.seq for one in chain if marks and one.before is not None and clean(one.before, marks)[1]]
+    why = why_files_stay(chain, content, purged)
     for writing in chain:
         dreams.mark_file(rows, writing, kept=why[writing.seq], now=now)
-
-
-def _holds_purged(text: str | None, marks: Marks) -> bool:
-    return bool(marks) and text is not None and bool(clean(text, marks)[1])
 
 
 def _restore_rows(rows: Rows, *, keys: Sequence[int], now: str, key: bytes) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from csmd.dream import narrator, page_files, reselection, steps, undo
-from csmd.dream.actions import PHASES, Action, Fact, Tally
+from csmd.dream.actions import Action, Fact, Tally
 from csmd.errors import BadInput, CsmdError
 from csmd.hosts.claude.environment import INDEX
 from csmd.store import dreams
@@ -102,7 +102,7 @@ def _action(action: Action, root_of: dict[int, str]) -> Json:
     # Whose sureness and tier an action tells: of a merge those of the memory that stays.
     subject = other if action.kind == "merge" else memory
     return {
-        "phase": PHASES[action.kind],
+        "phase": action.phase,
         "do": action.kind,
         "project": root_of.get(action.project_seq, ""),
         "id": memory.id if memory else "",

@@ -12,7 +12,7 @@ from dreamt import DAYS, FACTS, SAID, at, plan, snapshots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.dream import consolidation, wording
+from csmd.dream import consolidation, entailment
 from csmd.dream.actions import Action, Snapshot
 from csmd.model import AUTHORITY_RANK, NEVER, Memory, Provenance
 
@@ -244,7 +244,7 @@ def test_what_is_lifted_was_asked_for_in_three_projects_and_nothing_is_left_to_l
         if action.kind == "lift" and action.made is not None:
             told = [snapshot.abroad[ident] for ident in action.evidence]
             assert len({one.project_seq for one in told}) >= consolidation.PROJECTS
-            assert all(wording.says_all(action.made.text, one.text) for one in told)
+            assert all(entailment.entails(action.made.text, one.text) for one in told)
             assert action.made.authority == "user"
 
 

@@ -16,11 +16,11 @@ from csmd.dream.daily import DATA, MARKDOWN, Session, Style
 
 TEN = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
 SMALL = Session(
-    id="s1", project="till", began=TEN, ended=TEN + timedelta(minutes=32), work_min=27, goal="Round prices to cents",
-    outcome="checked", outcome_said="checks passed after the last change", prompts=3, calls=1, tokens=900,
+    id="s1", project="till", began=TEN, ended=TEN + timedelta(minutes=32), minutes_at_work=27, goal="Round prices to cents",
+    outcome="checked", prompts=3, tool_calls=1, tokens_written=900,
 )  # fmt: skip
 FULL = replace(
-    SMALL, began=TEN - timedelta(hours=11), work_min=125, goal="Round prices " * 20, decisions=("Prices are cents.", "No floats."),
+    SMALL, began=TEN - timedelta(hours=11), minutes_at_work=125, goal="Round prices " * 20, decisions=("Prices are cents.", "No floats."),
     corrections=tuple(f"Not {number}." for number in range(7)), gotchas=("`round` rounds half to even.",),
     files=(("till/price.py", 3), ("README.md", 1)), commits=("1a2b3c4 Keep prices in cents",), open=("Which way?",),
     agents=(("a1", 9, True), ("a2", 4, False)),

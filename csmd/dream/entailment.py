@@ -1,4 +1,4 @@
-"""Whether one statement says all that another says, in whatever order and voice.
+"""Whether one statement entails another, in whatever order and voice: it says the same, or the same and more.
 
 A merge rests on it: where nobody can tell, two statements are two.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from csmd.cache import cached
 from csmd.data import word_table
 from csmd.memory import contradiction
 from csmd.text import display, similarity
 
-#: What is replaced in a statement before it is compared: frames around it, and an order not to.
+#: Patterns and replacements before statements are compared: frames around them, and orders not to do something.
 _FRAMES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), instead)
     for pattern, instead in (
@@ -32,13 +32,13 @@ _FRAMES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(?:in|for|within|of) (?:this|our|the) (?:repo|repository|project|codebase|code base)\b,?", ""),
     )
 )  # fmt: skip
-#: Behind these stands why, not what; not where "just" stands before it, which takes the rest back.
+#: A reason follows; not where "just" comes before, which takes the rest back.
 _REASON = re.compile(
     r"[,;:.(]?\s*(?<!just )(?<!only )(?<!simply )(?<!merely )(?<!not )\b(?:because|since(?! \d| v\d| version| the \d)|so that|due to|in order to|to (?:avoid|prevent|keep from)|as otherwise|otherwise)\b",
     re.IGNORECASE,
 )
-#: The words by class; `=name` and `<name` are those that stand for `name`.
-_WORDS = word_table("wording_words.txt")
+#: The words by class; those of `=name` and `<name` stand for `name`.
+_WORDS = word_table("entailment_words.txt")
 _EMPTY, _COPULA, _CONDITIONS, _DETERMINERS = (
     _WORDS[name] for name in ("empty", "copula", "condition", "determiner")
 )  # fmt: skip
@@ -52,17 +52,16 @@ _OPENING = _CONDITIONS.union(_OPENERS)
 _OUTER = re.compile(r"^[,;:?\"'`()\[\]{}“”‘’]+|[.,;:?!\"'`()\[\]{}“”‘’]+$|^[-–—]+$")
 _ENDS_CLAUSE = re.compile(r"[,;:.!?][\"'`”’)\]]*$|^[-–—]+$")
 _SENTENCE = re.compile(r"(?<=[.;])\s+|\s+(?=[-–—]+\s)")
-#: So many words that say something make a statement that another one can hold.
+#: Fewest words of a statement that another one can entail by saying more.
 _LEAST = 3
-#: A passage of so many words that stands in another text as it is; words of the heading before it.
+#: Fewest words of a passage that another text quotes as it is; most words of a heading before it.
 _QUOTED, _HEADING = 10, 6
 
 
-@dataclass(frozen=True, slots=True)
-class _Clause:
-    """One clause: how it is joined to the one before it, what it denies, its words in order, its parts in any order.
+class _Clause(NamedTuple):
+    """One clause: its conjunction, what it denies, its words in order, its parts in any order, all words as they are.
 
-    A part is what opens it ("" for adverbs) and its words; `plain` are all words as they stand there.
+    A part is its opener ("" for adverbs) and its words.
     """
 
     join: str
@@ -71,15 +70,27 @@ class _Clause:
     parts: tuple[tuple[str, tuple[str, ...]], ...]
     plain: frozenset[str]
 
-    def says(self, other: _Clause) -> bool:
+    def is_same(self, other: _Clause) -> bool:
         """Whether it says the same as another one."""
-        same = (self.join, self.denials, self.words) == (other.join, other.denials, other.words)
-        return same and Counter(self.parts) == Counter(other.parts)
+        return self[:3] == other[:3] and Counter(self.parts) == Counter(other.parts)
+
+    def adds_means(self, other: _Clause) -> bool:
+        """Whether it is another clause with the means besides, at its end."""
+        shorter, added = self.parts[: len(other.parts)], self.parts[len(other.parts) :]
+        return (
+            not self.denials
+            and (self.join, other.denials, self.words, shorter) == (other.join, (), other.words, other.parts)
+            and all(opener in _WORDS["means"] for opener, _ in added)
+            and not (self.plain - other.plain) & _LIMITS
+        )
+
+    def may_limit(self) -> bool:
+        """Whether it may limit what the clauses before it say."""
+        return bool(self.join) or not self.words or any(map(_is_limit, self.plain))
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """A text taken apart: its clauses, the reasons it gives (as words), and whether it asks."""
+class _Statement(NamedTuple):
+    """A parsed text: its clauses, the words of its reasons, and whether it asks."""
 
     clauses: tuple[_Clause, ...]
     reasons: frozenset[tuple[str, ...]]
@@ -87,99 +98,83 @@ class _Statement:
 
 
 @cached(4096)
-def content(text: str) -> frozenset[str]:
-    """The words that another text must have to say all of this one: of its clauses, without its reasons."""
-    clauses = _taken_apart(text).clauses
-    main = frozenset(word for one in clauses for word in (*one.denials, *one.words))
-    return main.union(*(words for one in clauses for _, words in one.parts))
+def required_words(text: str) -> frozenset[str]:
+    """The words that another text must have to entail this one: those of its clauses, without its reasons."""
+    clauses = _parse(text).clauses
+    main = frozenset(word for clause in clauses for word in (*clause.denials, *clause.words))
+    return main.union(*(words for clause in clauses for _, words in clause.parts))
 
 
-def says_same(one: str, other: str) -> bool:
+def is_equivalent(one: str, other: str) -> bool:
     """Whether two texts say the same: in the same words but for frames, voice, order of parts and empty words."""
-    left, right = _taken_apart(one), _taken_apart(other)
-    same = bool(left.clauses) and (left.asks, left.reasons) == (right.asks, right.reasons)
-    return same and len(left.clauses) == len(right.clauses) and all(map(_Clause.says, left.clauses, right.clauses))
+    left, right = _parse(one), _parse(other)
+    same_form = left[1:] == right[1:] and 0 < len(left.clauses) == len(right.clauses)
+    return same_form and all(map(_Clause.is_same, left.clauses, right.clauses))
 
 
-def says_all(one: str, other: str) -> bool:
+def entails(one: str, other: str) -> bool:
     """Whether one text says everything that the other says: the same, or the same and more that limits nothing."""
-    if says_same(one, other) or _quotes(one, other):
+    if is_equivalent(one, other) or _quotes(one, other):
         return True
-    long, short = _taken_apart(one), _taken_apart(other)
+    long, short = _parse(one), _parse(other)
     size = len(short.clauses)
-    if len(content(other)) < _LEAST or long.asks or short.asks or not short.reasons <= long.reasons:
+    if len(required_words(other)) < _LEAST or long.asks or short.asks or not short.reasons <= long.reasons:
         return False
-    if not 0 < size <= len(long.clauses) or not all(map(_Clause.says, long.clauses[: size - 1], short.clauses)):
+    if not 0 < size <= len(long.clauses) or not all(map(_Clause.is_same, long.clauses[: size - 1], short.clauses)):
         return False
     last, more = long.clauses[size - 1], long.clauses[size:]
-    if not last.says(short.clauses[-1]) and (more or not _tells_how(last, short.clauses[-1])):
+    if not last.is_same(short.clauses[-1]) and (more or not last.adds_means(short.clauses[-1])):
         return False
-    return not (more and last.denials) and not any(map(_limits, more))
+    return not (more and last.denials) and not any(map(_Clause.may_limit, more))
 
 
 def _quotes(one: str, other: str) -> bool:
-    """Whether one text is another one with a heading before it, or with that as a sentence of its own among others."""
+    """Whether one text is another one with a heading before it, or has it as a sentence of its own among others."""
     whole, part = (display.squeeze(text.replace("’", "'")).casefold().rstrip(" .;") for text in (one, other))
     if len(part.split()) < _QUOTED or part not in whole or part.endswith("?") or whole.endswith("?"):
         return False
-    before, _, behind = whole.partition(part)
-    around = list(map(_word, f"{before} {behind}".split()))
-    heads = not before or (before.rstrip().endswith((":", ".")) and len(before.split()) <= _HEADING)
-    opens = bool(before) and around[0] in _OPENING
-    return heads and not opens and behind.lstrip()[:1] in ("", ".", ";") and not any(map(_is_limit, around))
-
-
-def _tells_how(one: _Clause, other: _Clause) -> bool:
-    """Whether a clause is another one with the means besides, at its end."""
-    shorter = one.parts[: len(other.parts)]
-    return (
-        not one.denials
-        and (one.join, other.denials, one.words, shorter) == (other.join, (), other.words, other.parts)
-        and all(opener in _WORDS["means"] for opener, _ in one.parts[len(shorter) :])
-        and not (one.plain - other.plain) & _LIMITS
-    )
-
-
-def _limits(clause: _Clause) -> bool:
-    """Whether a further clause may limit what those before it say."""
-    return bool(clause.join) or not clause.words or any(map(_is_limit, clause.plain))
+    before, _, after = whole.partition(part)
+    around = list(map(_word, f"{before} {after}".split()))
+    is_heading = not before or (before.rstrip().endswith((":", ".")) and len(before.split()) <= _HEADING)
+    is_opener = bool(before) and around[0] in _OPENING
+    is_whole = after.lstrip()[:1] in ("", ".", ";")
+    return is_heading and not is_opener and is_whole and not any(map(_is_limit, around))
 
 
 def _is_limit(word: str) -> bool:
     return word in _LIMITS or word.endswith("n't")
 
 
-# --- taking a text apart
+# --- parsing
 
 
 @cached(4096)
-def _taken_apart(text: str) -> _Statement:
+def _parse(text: str) -> _Statement:
     plain = display.squeeze(text.replace("’", "'"))
-    asks = plain.rstrip(" \"'`)").endswith("?")
     core: list[str] = []
-    reasons: list[str] = []
+    reasons: set[tuple[str, ...]] = set()
     for sentence in _SENTENCE.split(_without_frames(plain)):
         why = _REASON.search(sentence)
-        if why and why.start() > 0 and not set(_bare(sentence[why.end() :])) & _WORDS["no_reason"]:
-            core.append(f"{sentence[: why.start()]}.")
-            reasons.append(sentence[why.end() :])
-        else:
-            core.append(sentence)
-    return _Statement(tuple(_clauses(" ".join(core).split())), frozenset(map(_bare, reasons)), asks)
+        if why and why.start() > 0:
+            words = [word for word in map(_word, sentence[why.end() :].split()) if word and word not in _EMPTY]
+            reason = tuple(map(_root, words))
+            if not set(reason) & _WORDS["no_reason"]:
+                core.append(f"{sentence[: why.start()]}.")
+                reasons.add(reason)
+                continue
+        core.append(sentence)
+    asks = plain.rstrip(" \"'`)").endswith("?")
+    return _Statement(tuple(_clauses(" ".join(core).split())), frozenset(reasons), asks)
 
 
 def _without_frames(text: str) -> str:
-    """A text without the frames around it, and without the place where it holds anyway."""
+    """A text without frames around it, and without the place where it holds anyway."""
     before = ""
     while before != text:
         before = text = display.squeeze(text.strip(" \"'"))
         for pattern, instead in _FRAMES:
             text = pattern.sub(instead, text, count=1) or text
     return text
-
-
-def _bare(text: str) -> tuple[str, ...]:
-    return tuple(_root(word) for word in map(_word, text.split()) if word and word not in _EMPTY)
 
 
 def _word(token: str) -> str:
@@ -190,7 +185,7 @@ def _clauses(tokens: list[str]) -> list[_Clause]:
     """The clauses of a text; one that is only a fronted part belongs to the next."""
     denies = any(word in _WORDS["denial"] or word == "only" or word.endswith("n't") for word in map(_word, tokens))
     empty = _EMPTY if denies else _EMPTY | _WORDS["weight"]
-    found: list[_Clause] = []
+    clauses: list[_Clause] = []
     fronted: list[str] = []
     words: list[str] = []
     join = ""
@@ -201,41 +196,39 @@ def _clauses(tokens: list[str]) -> list[_Clause]:
             words.append(word)
         if not words or not (joins or _ENDS_CLAUSE.search(token)):
             continue
-        if not found and not fronted and words[0] in _OPENING and token.endswith(","):
+        if not clauses and not fronted and words[0] in _OPENING and token.endswith(","):
             fronted, words = words, []
             continue
-        found += _clause(join, fronted, words, empty)
+        clauses += _clause(join, fronted, words, empty)
         fronted, words, join = [], [], word if joins and word != "and" else ""
-    return found + (_clause(join, [], fronted, empty) if fronted else [])
+    return clauses + (_clause(join, [], fronted, empty) if fronted else [])
 
 
 def _clause(join: str, fronted: list[str], words: list[str], empty: frozenset[str]) -> list[_Clause]:
-    if not fronted and words[0] in _OPENERS:  # where the sentence itself begins behind a fronted part
-        inside = (set(words[1:at]) <= _DETERMINERS or words[at - 1] in _OPENERS for at in range(2, len(words)))
-        at = next(
-            (
-                at
-                for at, is_inside in enumerate(inside, 2)
-                if words[at] in _DETERMINERS | _WORDS["begin"] and not is_inside
-            ),
-            0,
-        )
+    """The clause of some words, [] for empty words alone."""
+    if not fronted and words[0] in _OPENERS:  # the sentence itself begins after a fronted part
+
+        def begins(at: int) -> bool:
+            is_inside = set(words[1:at]) <= _DETERMINERS or words[at - 1] in _OPENERS
+            return words[at] in _DETERMINERS | _WORDS["begin"] and not is_inside
+
+        at = next(filter(begins, range(2, len(words))), 0)
         fronted, words = words[:at], words[at:]
-    main, denials, parts = _parts(words, empty)
-    parts += _parts(fronted, empty)[2]
+    main, denials, parts = _split_words(words, empty)
+    parts += _split_words(fronted, empty)[2]
     if not (main or denials or parts):
         return []
-    held = tuple((opener, tuple(inside)) for opener, inside in parts)
-    return [_Clause(join, tuple(denials), tuple(main), held, frozenset((*fronted, *words)))]
+    openers = tuple((opener, tuple(inside)) for opener, inside in parts)
+    return [_Clause(join, tuple(denials), tuple(main), openers, frozenset((*fronted, *words)))]
 
 
-def _parts(words: list[str], empty: frozenset[str]) -> tuple[list[str], list[str], list[tuple[str, list[str]]]]:
-    """(the words of a clause itself, what it denies, its parts): what is done first, "secrets are stored" as "store secrets"."""
-    main: list[str] = []
-    behind: list[str] = []
+def _split_words(words: list[str], empty: frozenset[str]) -> tuple[list[str], list[str], list[tuple[str, list[str]]]]:
+    """(A clause's own words, what it denies, its parts): the verb comes first, "secrets are stored" is "store secrets"."""
+    subject: list[str] = []
+    after: list[str] = []
     denials: list[str] = []
     parts: list[tuple[str, list[str]]] = []
-    into, is_passive = main, False
+    into, is_passive = subject, False
     for at, word in enumerate(words):
         in_condition = bool(parts) and parts[-1][0] in _CONDITIONS  # which goes to the end of its clause
         if not in_condition and word in _OPENING:
@@ -243,32 +236,32 @@ def _parts(words: list[str], empty: frozenset[str]) -> tuple[list[str], list[str
             into = parts[-1][1]
         elif word in _COPULA:
             is_passive = is_passive or not in_condition
-            into = into if in_condition else behind
+            into = into if in_condition else after
         elif not in_condition and (word in ("not", "never") or word.endswith("n't")):
             denials.append("never" if word == "never" else "not")
         elif word.endswith("ly") and len(word) > 5:
             parts.insert(0, ("", [_root(word)]))
-        elif word not in empty or _tells_how_often(words, at):
-            into.append(word if _is_past(word) and at and not is_passive else _root(word))
-    return [*behind[:1], *main, *behind[1:]], denials, parts
+        elif word not in empty or _is_frequency(words, at):
+            into.append(word if _may_be_past(word) and at and not is_passive else _root(word))
+    return [*after[:1], *subject, *after[1:]], denials, parts
 
 
-def _tells_how_often(words: list[str], at: int) -> bool:
-    """Whether "every" or "all" tell how often, or how many."""
-    behind = words[at + 1] if at + 1 < len(words) else ""
-    return words[at] in ("every", "each", "all") and (behind in _WORDS["counts"] or behind[:1].isdigit())
+def _is_frequency(words: list[str], at: int) -> bool:
+    """Whether "every" or "all" says how often, or how many."""
+    after = words[at + 1] if at + 1 < len(words) else ""
+    return words[at] in ("every", "each", "all") and (after in _WORDS["counts"] or after[:1].isdigit())
 
 
-def _is_past(word: str) -> bool:
-    """Whether a word may tell what was done, where no copula stands before it: "the worker used Kafka"."""
+def _may_be_past(word: str) -> bool:
+    """Whether a word may say what was done, where no copula comes before it: "the worker used Kafka"."""
     return word in _WORDS["past"] or (word.endswith("ed") and not word.endswith("eed") and len(word) > 4)
 
 
 def _root(word: str) -> str:
-    """The stem of a word, with the letter once that an ending has doubled: committing, commit."""
+    """The stem of a word, with a letter once that an ending has doubled: committing, commit."""
     word = _SAME_AS.get(word, word)
     if not word.isalpha() or similarity.turns_round(word):
         return word
     root = contradiction.stem(word)
-    doubled = root != word and len(root) > 3 and root[-1] == root[-2] and root[-1] in "bgmnprt"
-    return root[:-1] if doubled else root
+    is_doubled = root != word and len(root) > 3 and root[-1] == root[-2] and root[-1] in "bgmnprt"
+    return root[:-1] if is_doubled else root
