@@ -238,10 +238,6 @@ def main() -> None:
 
     for name in SUBJECTS:
         importlib.import_module(f"csmd.cli.{name}")
-    from csmd.text import patterns
-
-    for pattern in (one for one in gc.get_objects() if type(one) is patterns.AtFirstUse):
-        _ = pattern.flags  # compiled once, and not in each process that needs it
     gc.collect()
     gc.freeze()
     request = _forking(ours)

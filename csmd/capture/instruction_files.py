@@ -404,7 +404,7 @@ def _settings(start: str, user: User) -> list[dict[str, Any]]:
 
 def _read_object(path: str, limit: int) -> dict[str, Any]:
     """The JSON object in a file of the host's; {} for none that can be read."""
-    return environment.json_object(files.read_small(path, limit))
+    return environment.settings_in(files.read_small(path, limit))
 
 
 def _approved(config: str, user: User, roots: set[str]) -> bool:

@@ -11,7 +11,7 @@ from csmd.dream import actions, entailment
 from csmd.dream.actions import UNSTATED, Action, DreamPlan, Snapshot, Tally, sort_key
 from csmd.memory import confidence, contradiction, scope, upkeep
 from csmd.model import AUTHORITY_RANK, NEVER, Decay, Memory, Tier
-from csmd.text import display, similarity, tokens
+from csmd.text import display, tokens
 
 #: Each memory of a topic is compared with so many others of it, those that share most words.
 LIKEST = 12
@@ -149,7 +149,7 @@ def _sharing_topics(snapshot: Snapshot, memories: list[Memory]) -> Iterator[Pair
         for topic in snapshot.topics.get(memory.id, frozenset()):
             groups[topic, memory.gate, memory.authority].append(memory)
     for _, members in sorted(groups.items()):
-        stems = [similarity.gist(memory.text).stems for memory in members]
+        stems = [tokens.gist(memory.text).stems for memory in members]
         having = _index(stems)
         for at, memory in enumerate(members):
             shared = Counter(chain.from_iterable(having[stem] for stem in stems[at]))

@@ -25,7 +25,7 @@ from csmd.store.markdown_pages import DayPart, Ending
 from csmd.store.sqlite import Rows
 from csmd.text import page_lines
 from csmd.text.display import amount, cut, squeeze
-from csmd.text.similarity import alike, gist
+from csmd.text.tokens import alike, gist
 
 #: Most characters of a heading, and the fewest before a clause's end at which it may be cut.
 HEADING, LEAST_HEADING = 100, 40

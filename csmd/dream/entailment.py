@@ -12,7 +12,7 @@ from typing import NamedTuple
 from csmd.cache import cached
 from csmd.data import word_table
 from csmd.memory import contradiction
-from csmd.text import display, similarity
+from csmd.text import display, tokens
 
 #: Patterns and replacements before statements are compared: frames around them, and orders not to do something.
 _FRAMES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -42,7 +42,7 @@ _WORDS = word_table("entailment_words.txt")
 _EMPTY, _COPULA, _CONDITIONS, _DETERMINERS = (
     _WORDS[name] for name in ("empty", "copula", "condition", "determiner")
 )  # fmt: skip
-_LIMITS = _WORDS["limit"] | _CONDITIONS | similarity.TURNING_WORDS
+_LIMITS = _WORDS["limit"] | _CONDITIONS | tokens.TURNING_WORDS
 _SAME_AS = {word: name[1:] for name, words in _WORDS.items() if name.startswith("=") for word in words}
 _OPENERS = {word: name[1:] for name, words in _WORDS.items() if name.startswith("<") for word in words} | {
     word: word for word in _WORDS["opener"]
@@ -260,7 +260,7 @@ def _may_be_past(word: str) -> bool:
 def _root(word: str) -> str:
     """The stem of a word, with a letter once that an ending has doubled: committing, commit."""
     word = _SAME_AS.get(word, word)
-    if not word.isalpha() or similarity.turns_round(word):
+    if not word.isalpha() or tokens.turns_round(word):
         return word
     root = contradiction.stem(word)
     is_doubled = root != word and len(root) > 3 and root[-1] == root[-2] and root[-1] in "bgmnprt"

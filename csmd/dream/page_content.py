@@ -19,7 +19,7 @@ from csmd.memory import review_answers
 from csmd.model import Category, Gate, Memory
 from csmd.recall import brief, compose, visibility
 from csmd.recall.brief import TWIN_OVERLAP
-from csmd.text import display, page_lines, prose, similarity, tokens
+from csmd.text import display, page_lines, prose, tokens
 from csmd.text.page_lines import PROJECTS, TOPICS, USER, of_project
 
 #: Most lines of memories on a page, and most of them under one heading.
@@ -188,10 +188,10 @@ def _balance_emphasis(text: str) -> str:
 
 def _repeats(memory: Memory, other: Memory) -> bool:
     """Whether another line says nearly the same as a memory, or that and more: it stands for both until they are merged."""
-    mine, others = similarity.gist(memory.text), similarity.gist(other.text)
+    mine, others = tokens.gist(memory.text), tokens.gist(other.text)
     own = mine.stems - others.stems
     is_inside = mine.turns == others.turns and len(mine.stems) >= LEAST_INSIDE and len(own) <= OWN * len(mine.stems)
-    if similarity.alike(mine, others, share=TWIN_OVERLAP) or (is_inside and not any(map(str.isdigit, "".join(own)))):
+    if tokens.alike(mine, others, share=TWIN_OVERLAP) or (is_inside and not any(map(str.isdigit, "".join(own)))):
         return True
     least = min(len(mine.stems), len(others.stems))
     is_retold = least >= LEAST_RETOLD and len(mine.stems & others.stems) >= RETOLD * least

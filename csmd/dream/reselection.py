@@ -18,7 +18,7 @@ from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
-from csmd.text import similarity, tokens
+from csmd.text import tokens
 
 #: `Dream.why` of a dream that chooses old memories anew.
 WHY = "choosing old memories anew"
@@ -129,7 +129,7 @@ def _unknown(rows: Rows, located: Sequence[LocatedStatement], key: bytes) -> lis
     return [
         one
         for one in located
-        if not any(similarity.says_the_same(one.statement.text, other.text) for other in known.get(one.uuid, ()))
+        if not any(tokens.says_the_same(one.statement.text, other.text) for other in known.get(one.uuid, ()))
         and not _is_forgotten(rows, one, home=one.project_seq, key=key)
     ]
 

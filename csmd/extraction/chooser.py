@@ -31,7 +31,6 @@ from csmd.extraction.refusals import Speaker
 from csmd.hosts.claude import tool_calls
 from csmd.model import PROMPTS, Authority, Statement, StoredTurn, TurnKind
 from csmd.text import prose, quotations
-from csmd.text.patterns import at_first_use
 from csmd.text.tokens import content_words, words_of
 
 Role = Literal["prompt", "midway", "reply", "plan", "commit", "report", "summary"]
@@ -120,7 +119,7 @@ GOOD_TITLE = re.compile(
 )
 
 #: How somebody begins who thinks aloud.
-MUSING = at_first_use(
+MUSING = re.compile(
     r"\W{0,3}(?:(?:ok|but|so|and|well|no|actually)\b\W{1,3}){0,2}(?:hmm+|maybe|perhaps|i wonder|i guess|what if|(?:i['’]?m |i am )?not (?:really |quite )?sure)\b",
     re.IGNORECASE,
 )

@@ -12,8 +12,7 @@ from typing import NamedTuple
 from csmd.cache import cached
 from csmd.extraction import refusals, shell_commands
 from csmd.model import CommandFailure, StatedMemory, TranscriptTurn
-from csmd.text import display, similarity
-from csmd.text.patterns import at_first_use
+from csmd.text import display, tokens
 from csmd.text.prose import lines_of_prose, sentences
 
 #: What is looked at of an output: its beginning and its end, where tools say what went wrong.
@@ -48,7 +47,7 @@ class Rule(NamedTuple):
 
 
 def _rule(name: str, pattern: str, programs: str = "") -> Rule:
-    return Rule(name, at_first_use(pattern), programs)
+    return Rule(name, re.compile(pattern), programs)
 
 
 _FILE = r"(?:[A-Za-z]:)?[^\s:()\"']{1,200}\.\w{1,12}"
@@ -84,48 +83,48 @@ RULES: tuple[Rule, ...] = (
 #: Rules that say nothing about whether it is the command's own failure: they count only where the exit code tells one.
 WEAK = frozenset({"traceback", "error", "refused", "mark", "make", "uncaught"})
 
-_EXIT = at_first_use(r"\s{0,9}(?:Error: )?Exit code (\d{1,5})\b[^\n]*\n?")
+_EXIT = re.compile(r"\s{0,9}(?:Error: )?Exit code (\d{1,5})\b[^\n]*\n?")
 #: What stands in a tool's answer where the tool was not run, or the host itself refused.
-_NOT_RUN = at_first_use(
+_NOT_RUN = re.compile(
     r"\s{0,9}(?:<tool_use_error>|The user doesn't want|Permission to use|\[Request interrupted|Command (?:running|was)"
     r"|\[(?:csmd|tool output|not kept|purged)|Error: The user)"
 )
-_ANSI = at_first_use(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\r")
+_ANSI = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\r")
 #: Marks before a line: the task of a runner, npm's, a log's time and level.
-_BEFORE = at_first_use(
+_BEFORE = re.compile(
     r"\A(?:\[[\w:.-]{1,40}\] (?=\S)|npm (?:ERR!|error) |\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d\S* |> |\| ){1,3}"
 )
-_TASK = at_first_use(r"\[([\w:.-]{1,40})\] (ERROR|\$)")
+_TASK = re.compile(r"\[([\w:.-]{1,40})\] (ERROR|\$)")
 #: Lines that say that something failed and not what.
-_EMPTY_WORDS = at_first_use(
+_EMPTY_WORDS = re.compile(
     r"(?:FAIL|ok  |PASS|Usage:|usage:|=== |#|\?|at |or: |npm (?:ERR!|error) A complete log|To |hint:|\[\w[\w:.-]*\] (?:\$|Finished)|ERROR task failed)"
 )
-_PASTED = at_first_use(
+_PASTED = re.compile(
     r"(?P<said>(?:fatal|panic|[Ee]rror(?:\[\w+\])?|ERROR|\w{2,60}(?:Error|Exception)): .{4,}|--- FAIL: \S+|.{0,160}(?:No such file or directory"
     r"|[Pp]ermission denied|command not found|exit(?:ed with)? (?:status|code) \d+).{0,160}|[Ff]ailed to \w.{6,})"
 )
 
 # What changes from one time to the next, in this order.
 _NORMAL: tuple[tuple[re.Pattern[str], str], ...] = (
-    (at_first_use(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
-    (at_first_use(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)?(?![\d])"), "<time>"),
-    (at_first_use(r"\b\d\d?:\d\d:\d\d(?:[.,]\d{1,9})?\b"), "<time>"),
-    (at_first_use(r"https?://[^\s\"'<>)\]]{1,300}"), "<url>"),
-    (at_first_use(r"(?:[A-Za-z]:\\[^\s\"':]{0,200}\\|(?<![\w/])(?:/private)?/(?:tmp|var/folders|var/tmp|dev/shm)/)[^\s\"':,;)\]]{0,200}"), "<tmp>"),
+    (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)?(?![\d])"), "<time>"),
+    (re.compile(r"\b\d\d?:\d\d:\d\d(?:[.,]\d{1,9})?\b"), "<time>"),
+    (re.compile(r"https?://[^\s\"'<>)\]]{1,300}"), "<url>"),
+    (re.compile(r"(?:[A-Za-z]:\\[^\s\"':]{0,200}\\|(?<![\w/])(?:/private)?/(?:tmp|var/folders|var/tmp|dev/shm)/)[^\s\"':,;)\]]{0,200}"), "<tmp>"),
     # A path keeps its last name: it says which file, whatever the directory is.
-    (at_first_use(r"(?<![\w<])(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+-]{1,100}){1,20}[/\\]?(?=$|[\s\"'`:,;()\[\]])"), "/"),
-    (at_first_use(r"(?<![\w/<])[\w.@+-]{1,100}(?:/[\w.@+-]{1,100}){1,20}/?(?=$|[\s\"'`:,;()\[\]])"), "/"),
-    (at_first_use(r"0x[0-9a-fA-F]{2,16}"), "<addr>"),
-    (at_first_use(r"\b(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,64}\b"), "<hash>"),
-    (at_first_use(r":\d{1,7}(?::\d{1,7})?(?=$|[\s:,)\]])"), ""),
-    (at_first_use(r"\(\d{1,7}, ?\d{1,7}\)|\bline \d{1,7}(?:, col(?:umn)? \d{1,7})?"), "<line>"),
-    (at_first_use(r"\(?\b\d+(?:\.\d+)?(?:ns|µs|us|ms|s|m|h)\b\)?"), "<took>"),
-    (at_first_use(r"(?<=[-_.])(?:\d{4,}|[0-9a-f]{0,40}?\d[0-9a-f]{0,40}?[a-f][0-9a-f]{4,40})\b"), "<n>"),
+    (re.compile(r"(?<![\w<])(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+-]{1,100}){1,20}[/\\]?(?=$|[\s\"'`:,;()\[\]])"), "/"),
+    (re.compile(r"(?<![\w/<])[\w.@+-]{1,100}(?:/[\w.@+-]{1,100}){1,20}/?(?=$|[\s\"'`:,;()\[\]])"), "/"),
+    (re.compile(r"0x[0-9a-fA-F]{2,16}"), "<addr>"),
+    (re.compile(r"\b(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,64}\b"), "<hash>"),
+    (re.compile(r":\d{1,7}(?::\d{1,7})?(?=$|[\s:,)\]])"), ""),
+    (re.compile(r"\(\d{1,7}, ?\d{1,7}\)|\bline \d{1,7}(?:, col(?:umn)? \d{1,7})?"), "<line>"),
+    (re.compile(r"\(?\b\d+(?:\.\d+)?(?:ns|µs|us|ms|s|m|h)\b\)?"), "<took>"),
+    (re.compile(r"(?<=[-_.])(?:\d{4,}|[0-9a-f]{0,40}?\d[0-9a-f]{0,40}?[a-f][0-9a-f]{4,40})\b"), "<n>"),
 )  # fmt: skip
-_NUMBER = at_first_use(
+_NUMBER = re.compile(
     r"(?P<kept>\b(?:code|status|HTTP(?:/[\d.]+)?|errno|signal|Errno|curl:)\s?[:=]?\s?\(?\d{1,5}\b)|(?<![\w.<])\d+(?:[.,]\d+)*(?![\w>])"
 )
-_SPACES = at_first_use(r"\s+")
+_SPACES = re.compile(r"\s+")
 
 
 def observed_failure(tool: str, command: str, result: str, *, at: str, uuid: str) -> ObservedFailure | None:
@@ -271,7 +270,7 @@ LOOKED_AT = 6_000
 
 
 def _re(pattern: str) -> re.Pattern[str]:
-    return at_first_use(pattern, re.IGNORECASE)
+    return re.compile(pattern, re.IGNORECASE)
 
 
 #: A sentence that names a cause or a fix.
@@ -338,7 +337,7 @@ def _names(text: str) -> frozenset[str]:
 
 def share(one: str, other: str) -> tuple[int, int]:
     """(names, content words) that two texts have in common."""
-    left, right = similarity.gist(one).stems, similarity.gist(other).stems
+    left, right = tokens.gist(one).stems, tokens.gist(other).stems
     lower = other.casefold()
     named = names(one) & names(other) | {name for name in names(one) if len(name) > 5 and name in lower}
     return len(named), len(left & right)
@@ -492,7 +491,7 @@ def _reported(cause: StatedMemory, prompts: Sequence[TranscriptTurn], *, is_caus
     found = []
     for turn in before:
         symptom = symptom_in(turn.text)
-        if not symptom or similarity.says_the_same(symptom, cause.text):
+        if not symptom or tokens.says_the_same(symptom, cause.text):
             continue
         # The assistant answers the last prompt: there nearness is enough.
         is_answer = turn is before[-1] and turn.uuid != cause.uuid and cause.authority == "assistant"

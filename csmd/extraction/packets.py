@@ -19,7 +19,6 @@ from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 from csmd.text import prose, quotations, tokens
-from csmd.text.patterns import at_first_use
 
 #: Outcomes that are looked back at; failures in a row that are as bad as it gets.
 LOOKED_BACK, IN_A_ROW = 6, 3
@@ -148,41 +147,41 @@ class Order(NamedTuple):
 
 
 #: Words before an order that say nothing of it, and words with which somebody asks for something.
-_ORDERS_LEAD = at_first_use(
+_ORDERS_LEAD = re.compile(
     r"\W*(?:(?:yes|yeah|ok|okay|sure|great|fine|perfect|now|then|and|also|but|so|please|pls|just|maybe|first|next|again|let['’]?s|let us"
     r"|(?:can|could|would|should|shall) (?:you|we|i)|i(?:['’]d| would) like (?:you )?to|i want (?:you )?to|(?:we|you) (?:should|need to|want to)"
     r"|make sure(?: that| to)?|go ahead and)\b[\s,.:!]{0,8}){1,8}",
     re.IGNORECASE,
 )
-_ORDERS_ASKS = at_first_use(
+_ORDERS_ASKS = re.compile(
     r"\b(?:(?:can|could|would|should|shall) (?:you|we|i)|let['’]?s|please|pls|make sure|i(?:['’]d| would) like|i want|we (?:should|need|want))\b",
     re.IGNORECASE,
 )
 #: How a question begins, or what somebody tells: no order.
-_NO_ORDER = at_first_use(
+_NO_ORDER = re.compile(
     r"(?:why|what|how|where|when|which|who|is|are|does|do (?:we|you|i|it|this|that|so)|did|was|were|has|have|i|we|you|he|she|they|it|this|that|there|the|an?|my"
     r"|our|no|not|if|in|on|at|for|to|with|but|or|as|because|same|more|all|both|never ?mind|continue|go on|looks?|sounds?|works?|thanks?|good|nice|hi|hello|hey)\b",
     re.IGNORECASE,
 )
 #: Asks to leave what follows; what only waits is left for now and no more.
-_AGAINST = at_first_use(r"(?:don['’]?t|do not|never|no need (?:to|for)|without|stop|skip|no more)\b\s*", re.IGNORECASE)
-_WAITS = at_first_use(r"\b(?:yet|for now|until|unless|before|right now|already)\b", re.IGNORECASE)
-_BETWEEN = at_first_use(r"[,;]\s+|\s+(?:and )?then\s+")
+_AGAINST = re.compile(r"(?:don['’]?t|do not|never|no need (?:to|for)|without|stop|skip|no more)\b\s*", re.IGNORECASE)
+_WAITS = re.compile(r"\b(?:yet|for now|until|unless|before|right now|already)\b", re.IGNORECASE)
+_BETWEEN = re.compile(r"[,;]\s+|\s+(?:and )?then\s+")
 #: What says in a remark what is wrong.
-_FAULT = at_first_use(
+_FAULT = re.compile(
     r"\b(?:(?:does|do|is|are|was|were|has|have|can|could|will|would)n['’]t|(?:does|do|is|are|was|were|will|would|can) (?:not|also|never)|cannot|lacks?|missing|incorrect(?:ly)?"
     r"|inaccurate|silently|unconditionally|duplicat\w+|fails?|breaks?|hangs?|(?:may|might|could|can|will) (?:\w+ )?(?:break|fail|hang|cause|lead|split|leak|expose|crash|drop)"
     r"|consider \w+ing|(?:high|medium|low|critical) severity|nit)\b|\w\.\w{1,4}:\d",
     re.IGNORECASE,
 )
 #: A reviewer's words: advice in nobody's first person.
-_ADVICE = at_first_use(
+_ADVICE = re.compile(
     r"\b(?:consider|should|instead|lacks?|missing|never|incorrect(?:ly)?|inaccurate|duplicat\w+|without|could|may|can (?:cause|lead|break|hang)|unconditionally|silently)\b",
     re.IGNORECASE,
 )
-_FIRST_PERSON = at_first_use(r"\b(?:I|I'm|I'd|I've|we|we're|my|our|us|let's|me)\b", re.IGNORECASE)
+_FIRST_PERSON = re.compile(r"\b(?:I|I'm|I'd|I've|we|we're|my|our|us|let's|me)\b", re.IGNORECASE)
 #: What somebody quotes, so long that it can be a remark; and what leads in to a pasted one.
-_QUOTED_AT_LENGTH = at_first_use(r'(?<!\w)["“]([^"“”]{100,2000})["”](?!\w)')
+_QUOTED_AT_LENGTH = re.compile(r'(?<!\w)["“]([^"“”]{100,2000})["”](?!\w)')
 LEAD_WORDS = 15
 
 

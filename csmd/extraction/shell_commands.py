@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from csmd import data
-from csmd.text.patterns import at_first_use
 
 #: Longer shell lines are programs of their own; what stands further back is not looked at.
 MOST_CHARACTERS = 8_000
@@ -24,7 +23,7 @@ CHECKS = RUNNERS - _PROGRAMS["no_check"]
 _ALL = frozenset({".", "./...", "...", "./", "*", "Q"})
 
 #: A text that is handed to a program, to its end or to that of what was kept of the line.
-HEREDOC = at_first_use(r"<<-?\s*['\"]?(\w+)['\"]?.*?(?:^\s*\1\b|\Z)", re.DOTALL | re.MULTILINE)
+HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?(?:^\s*\1\b|\Z)", re.DOTALL | re.MULTILINE)
 #: What stands in quotes.
 QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _SPLIT = re.compile(r"\|\||&&|;|\n|(?<![>&\d])&(?![>&\d])")
@@ -161,7 +160,7 @@ _WITHIN = r"(?:uv run |poetry run |pipenv run |npx |bunx |pnpm exec |python3? -m
 
 #: Purpose -> the commands that serve it, as they begin; the first that matches.
 PURPOSES: dict[str, re.Pattern[str]] = {
-    purpose: at_first_use(rf"(?:{_RUNNER} (?:{names})[\w:-]*|{_WITHIN}(?:{tools}))(?![\w-])")
+    purpose: re.compile(rf"(?:{_RUNNER} (?:{names})[\w:-]*|{_WITHIN}(?:{tools}))(?![\w-])")
     for purpose, names, tools in (
         ("test", r"tests?|check-tests|verify", r"pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest|playwright test|nextest"),
         ("lint", r"lint|clippy|vet", r"ruff check|ruff|eslint|golangci-lint(?: run)?|flake8|pylint|rubocop|shellcheck|biome"),
@@ -175,24 +174,22 @@ _ASKED_FIRST = ("format", "test", "check types", "lint", "build")
 
 #: Milestone -> the commands that reach it.
 MILESTONES: dict[str, re.Pattern[str]] = {
-    "release": at_first_use(
+    "release": re.compile(
         r"git tag (?:-[asm] )?.*\bv?\d+\.\d|gh release create|npm publish|pnpm publish|yarn publish|cargo publish"
         r"|twine upload|uv publish|poetry publish|goreleaser release"
     ),
-    "pull request": at_first_use(r"gh pr create|glab mr create"),
-    "commit": at_first_use(r"git (?:-C \S+ )?commit\b"),
-    "push": at_first_use(r"git (?:-C \S+ )?push\b"),
+    "pull request": re.compile(r"gh pr create|glab mr create"),
+    "commit": re.compile(r"git (?:-C \S+ )?commit\b"),
+    "push": re.compile(r"git (?:-C \S+ )?push\b"),
 }
 #: Files whose change is a step of its own, by their names.
-NOTABLE = at_first_use(
+NOTABLE = re.compile(
     r"(?:^|/)((?:CHANGELOG|CHANGES|HISTORY|RELEASES|NEWS)(?:\.\w+)?|package\.json|pyproject\.toml|Cargo\.toml|pom\.xml|build\.gradle"
     r"|VERSION|version\.(?:py|go|ts|js|rb)|__version__\.py|README(?:\.\w+)?|CLAUDE\.md|AGENTS\.md)$",
     re.IGNORECASE,
 )
-_BETWEEN = at_first_use(r"&&|\|\||;|\n|(?<!\\)\|")
-_BEFORE = at_first_use(
-    r"^(?:\s*(?:[A-Za-z_]\w*=\S*|timeout\s+\S+|time|sudo|env|nice|command|then|do|else|if|\(|\{)\s+)*"
-)
+_BETWEEN = re.compile(r"&&|\|\||;|\n|(?<!\\)\|")
+_BEFORE = re.compile(r"^(?:\s*(?:[A-Za-z_]\w*=\S*|timeout\s+\S+|time|sudo|env|nice|command|then|do|else|if|\(|\{)\s+)*")
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 #: The tools that write to a file.

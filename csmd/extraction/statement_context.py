@@ -12,7 +12,6 @@ from csmd.cache import cached
 from csmd.extraction import failure_reports, packets
 from csmd.model import SessionPrompt, StatedInTurn, StatedMemory
 from csmd.text import display, prose, tokens
-from csmd.text.patterns import at_first_use
 
 #: What says by itself where: a file, a path, a name of code.
 _PLACE = re.compile(
@@ -24,7 +23,7 @@ _FILE = re.compile(
     r"(?<![\w@/.])((?:[\w.~-]{1,60}/){0,12}[\w.-]{1,60}\.(?:py|go|tsx?|jsx?|rs|md|ya?ml|json|toml|sh|sql|java|kt|rb|php|cs|cpp|c|h|css|html|vue|swift))(?![\w/-])"
 )
 #: What a user lays down for wherever one works.
-_EVERYWHERE = at_first_use(
+_EVERYWHERE = re.compile(
     r"\b(?:always|never|every(?:where|thing|body|one| time)|whenever|wherever|in general|generally|from now on|prefer\w*|usually|any(?:where|time))\b",
     re.IGNORECASE,
 )
@@ -52,7 +51,7 @@ _ASKING = frozenset(
     " implement following plan got feedback comment comments idea context thoughts branch pr".split()
 )
 #: An errand that is put as a question.
-_ERRAND = at_first_use(
+_ERRAND = re.compile(
     r"^(?:[\w,]+ ){0,3}(?:can|could|would|will) you (?:please |also |again )?(?!check|explain|tell|show|say|see|find|look|confirm|verify)",
     re.IGNORECASE,
 )
@@ -261,7 +260,7 @@ SAME_NAMES = 2
 #: Of what is edited in answer to a remark one of its names is enough.
 ANSWERED = 1
 #: What tells of a change, wants one, or lays something down for good.
-_NO_CLAIM = at_first_use(
+_NO_CLAIM = re.compile(
     r"^\W{0,3}(?:fix(?:ed|es)?|add(?:ed|s)?|remov(?:ed?|es)|renam(?:ed?|es)|updat(?:ed?|es)|replac(?:ed?|es)|mov(?:ed?|es)|extract(?:ed|s)?|introduc(?:ed?|es)"
     r"|implement\w*|let['’]?s|please|can (?:you|we)|we (?:should|need|want)|i (?:want|['’]?d like)|(?:you )?(?:never|always|do not|don['’]t)|if (?:there|the|a|an) )"
     r"|\b(?:now|no longer|used to|was changed|were changed|has been|have been|must)\b",

@@ -11,7 +11,6 @@ from csmd.extraction import refusals, shell_commands
 from csmd.hosts.claude import tool_calls
 from csmd.text import quotations
 from csmd.text.display import cut, squeeze
-from csmd.text.patterns import at_first_use
 from csmd.text.prose import lines_of_prose, sentences
 from csmd.text.tokens import content_words, stem
 
@@ -88,54 +87,54 @@ class Work:
     """Where a person turned a change down, as ordinals."""
 
 
-_REDIRECTION = at_first_use(r"\s*(?:\d?>{1,2}\s?&?\d?|&>)\s?(?:/dev/\w+|[\w./$~-]+)?|\s\d?>&\d")
+_REDIRECTION = re.compile(r"\s*(?:\d?>{1,2}\s?&?\d?|&>)\s?(?:/dev/\w+|[\w./$~-]+)?|\s\d?>&\d")
 #: What stands around what is run, or says nothing about it.
-_AROUND = at_first_use(
+_AROUND = re.compile(
     r"(?:cd|export|echo|sleep|true|set|source|pushd|popd|printf|mkdir)\b|[A-Z_][A-Z0-9_]*=\S*$|\(?cd\b|#"
 )
 #: What only looks: that it found nothing is no failure.
-_LOOKS = at_first_use(
+_LOOKS = re.compile(
     r"(?:ls|find|cat|grep|rg|ag|head|tail|wc|test|\[|which|type|sed -n|awk|diff|file|stat|du|pwd|tree|jq|ps|kill|pkill|rm|cp"
     r"|git (?:-\S+ \S+ )?(?:status|log|show|diff|branch|remote|rev-parse|ls-files|blame|grep|config|describe|check-ignore))\b"
 )
 #: Programs whose runs are kept, beside checks and what failed: what kind of work was done shows by them.
-_PROGRAM = at_first_use(
+_PROGRAM = re.compile(
     r"(?:git|gh|glab|docker|podman|kubectl|helm|terraform|ansible\S*|npm|npx|yarn|pnpm|bun|pip3?|uv|poetry|cargo|go|brew|apt(?:-get)?"
     r"|psql|mysql|sqlite3|alembic|prisma|flyway|goose|make|just|mise|mvn|gradlew?|bazel|composer|bundle|rake|mix|dotnet"
     r"|aws|gcloud|az|ssh|systemctl|ffmpeg)\b"
 )
-_ASSIGNED = at_first_use(r"^(?:(?:sudo|time|env|timeout \d+\w?)\s+|[A-Z_][A-Z0-9_]*=\S*\s+)+")
-_COMMIT = at_first_use(r"^\[([^\s\]]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.M)
+_ASSIGNED = re.compile(r"^(?:(?:sudo|time|env|timeout \d+\w?)\s+|[A-Z_][A-Z0-9_]*=\S*\s+)+")
+_COMMIT = re.compile(r"^\[([^\s\]]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.M)
 #: A repository of its own, or another directory than the session's.
-_ELSEWHERE = at_first_use(r"\bgit init\b|\bcd ['\"]?(/[^\s;&'\"]*)")
-_BRANCH = at_first_use(r"\bgit (?:checkout -[bB]|switch (?:-c|-C|--create)) +['\"]?([\w./-]+)")
+_ELSEWHERE = re.compile(r"\bgit init\b|\bcd ['\"]?(/[^\s;&'\"]*)")
+_BRANCH = re.compile(r"\bgit (?:checkout -[bB]|switch (?:-c|-C|--create)) +['\"]?([\w./-]+)")
 #: Commands whose end says whether the work is sound, by what is run; order of the table, first match.
 CHECKS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("tests", at_first_use(
+    ("tests", re.compile(
         r"\b(?:pytest|unittest|tox|nox|go test|cargo (?:test|nextest)|jest|vitest|mocha|rspec|phpunit|ctest|playwright test"
         r"|dotnet test|swift test|gotestsum)\b|\b(?:npm|yarn|pnpm|bun|make|just|mise|task|rake|mvn|gradlew?|bazel|deno|mix)"
         r"\b(?: run| r)?(?: -\S+)* (?:test|check|verify|e2e)[\w:.-]*")),
-    ("format", at_first_use(
+    ("format", re.compile(
         r"\b(?:gofmt|goimports|cargo fmt|black|prettier|isort|ruff format|rustfmt|clang-format)\b"
         r"|\b(?:npm|yarn|pnpm|bun|make|just|mise|task)\b(?: run| r)? (?:fmt|format)[\w:.-]*")),
-    ("lint", at_first_use(
+    ("lint", re.compile(
         r"\b(?:ruff|flake8|pylint|mypy|pyright|eslint|tsc|golangci-lint|go vet|clippy|biome|shellcheck|rubocop|stylelint)\b"
         r"|\b(?:npm|yarn|pnpm|bun|make|just|mise|task)\b(?: run| r)? (?:lint|typecheck|type-check)[\w:.-]*")),
-    ("build", at_first_use(
+    ("build", re.compile(
         r"\b(?:go build|go install|cargo build|cargo check|cmake|ninja|gcc|g\+\+|javac|dotnet build|swift build|webpack"
         r"|vite build|next build|docker build|hatch build|python -m build)\b|^make$"
         r"|\b(?:npm|yarn|pnpm|bun|make|just|mise|task|mvn|gradlew?|bazel)\b(?: run| r)? (?:build|compile|package|assemble)[\w:.-]*")),
 )  # fmt: skip
 #: What a check prints that failed behind a pipe.
-_SAYS_FAILED = at_first_use(
+_SAYS_FAILED = re.compile(
     r"^(?:--- FAIL|FAIL\b|FAILED\b|ERROR\b|Error: |E\s{3}|error(?:\[\w+\])?: |make: \*\*\*|npm ERR!|panic: )"
     r"|\bexit (?:status|code) [1-9]|\b[1-9]\d* (?:failed|errors?)\b(?! handling)|\bfailed with exit|task failed", re.M
 )  # fmt: skip
-_ERROR_LINE = at_first_use(
+_ERROR_LINE = re.compile(
     r"^.{0,200}?(?:\w*error\b|\bfail(?:ed|ure)?\b|\bpanic\b|\w*exception|undefined|cannot|not found|no such|fatal|denied).{0,200}$",
     re.I | re.M,
 )
-_VARIES = at_first_use(
+_VARIES = re.compile(
     r"0x[0-9a-f]+|\b[0-9a-f]{7,40}\b|\d+(?:\.\d+)*(?:ms|s)?|(?<![\w.])(?:/[\w.@-]+){2,}/|['\"`][^'\"`]{60,}['\"`]", re.I
 )
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 from csmd import wire
 from csmd.cache import cached
+from csmd.errors import BadInput
 from csmd.privacy.redaction import redact
 
 EPOCH = "1970-01-01T00:00:00.000Z"
@@ -16,6 +18,30 @@ EPOCH = "1970-01-01T00:00:00.000Z"
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: What ids, versions and names of tools and models are written with; `?` stands for what UTF-8 cannot carry.
 _LABEL = re.compile(r"[\w.:@/<>+()\[\]? -]*+", re.ASCII)
+
+
+def json_object(text: str | bytes | None) -> dict[str, Any] | None:
+    """The JSON object in a text; None where there is none."""
+    try:
+        value = wire.loads(text or "")
+    except BadInput:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def mapping(value: dict[str, Any], key: str) -> dict[str, Any]:
+    """The object under `key`; {} for none."""
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Every text in a value, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from strings(item)
 
 
 def string(value: dict[str, Any], key: str) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
-import uuid as uuids
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -87,11 +86,6 @@ def line(
     else:
         value["tombstones"] = list(names)
     return wire.dumps(value).encode("utf-8", "replace")
-
-
-def new_uuid() -> str:
-    """A name for a message."""
-    return str(uuids.uuid4())
 
 
 def mark(key: bytes, session: str, uuid: str, said: str) -> str:

@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 from csmd import data
 from csmd.cache import cached
-from csmd.text import prose, similarity
-from csmd.text.patterns import at_first_use
+from csmd.text import prose, tokens
 from csmd.text.tokens import STOP_WORDS
 from csmd.text.tokens import stem as stem_of_word
 
@@ -39,10 +38,10 @@ _CLAUSE_ENDS = STOPS | _WORDS["break"]
 #: How a statement opens that tells what would be: "without this, the reference was not made".
 _COUNTERFACTUAL = ("without", "otherwise")
 #: What stands as one token: code, flags, paths, dotted names and versions, words.
-TOKEN = at_first_use(
+TOKEN = re.compile(
     r"`[^`\n]{1,80}`|--?[a-z][\w-]*|[~.]?[\w-]*(?:[/.][\w-]+)+|[^\W_]+(?:[_'\u2019-][^\W_]+)*|[,;:.!?()\u2014]"
 )
-NAME = at_first_use(r"^(?:`.*`|--?[a-z].*|.*[/._\d].*|[a-z]+[A-Z].*|[A-Z][a-z]+[A-Z].*|[A-Z]{2,}.*|.+[A-Z].*)$")
+NAME = re.compile(r"^(?:`.*`|--?[a-z].*|.*[/._\d].*|[a-z]+[A-Z].*|[A-Z][a-z]+[A-Z].*|[A-Z]{2,}.*|.+[A-Z].*)$")
 
 
 def stem(word: str) -> str:
@@ -89,7 +88,7 @@ _ALWAYS = frozenset((stem("always"), stem("please")))
 
 # --- phrases
 
-INSTEAD = at_first_use(
+INSTEAD = re.compile(
     r"\b(?:instead of|rather than|in place of|as opposed to)\s+(?!just\b|only\b)([^.;:,()\n]{1,80})"
     r"|,\s*(?:and\s+)?(?:not|no)\s+(?!only\b|just\b|in\b|on\b|longer\b|need\b)([^.;:,()\n]{1,60})"
     r"|(?<!\bdo )\bnot\s+(?!only\b|just\b)((?:[\w`'-]+ ){0,2}(?:by |from |in |on |with |at )?[^.;:,()\n]{1,60}?)\s+but\b"
@@ -97,13 +96,13 @@ INSTEAD = at_first_use(
     re.IGNORECASE,
 )
 #: What somebody likes, and better than what.
-PREFERS = at_first_use(
+PREFERS = re.compile(
     r"\bprefers?\s+((?:[\w`'-]+ ){1,3}?)(?:over|to|more than|rather than|instead of)\s+([^.;:,()\n]{1,40}?)"
     r"(?=\s+(?:now|from now on|again|please|any ?more)\b|[.;:,()\n!]|$)",
     re.IGNORECASE,
 )
 #: What is not used, or not any more, whatever for.
-GONE = at_first_use(
+GONE = re.compile(
     r"\b(?:decided against(?: using)?|(?:decided|agreed) not to use|(?:moved|moving|switched|migrated) away from|gave up(?: on)?|got rid of"
     r"|abandon(?:ed|ing)|(?:will not|won['’]t|are not going to|aren['’]t going to) use)\s+([^.;:,()\n]{1,60}?)"
     r"(?=\s+(?:after|in favou?r|for now|and|so)\b|[.;:,()\n!]|$)"
@@ -111,39 +110,39 @@ GONE = at_first_use(
     r"(?:gone|removed|dropped|retired|abandoned|history|dead)\b(?! from\b)",
     re.IGNORECASE,
 )
-MOVED = at_first_use(
+MOVED = re.compile(
     r"\b(?:mov|migrat|switch|chang|convert|port)(?:e|es|ed|ing|ed over)?\b[^.;:\n]{0,60}?\bfrom\s+((?:[^.;:,\n]|\.(?=\w)){1,60}?)\s+(?:over\s+)?to\b",
     re.IGNORECASE,
 )
 #: Without one of these nothing is spoken against in such a way.
-SPEAKS_AGAINST = at_first_use(
+SPEAKS_AGAINST = re.compile(
     rf"\b(?:{'|'.join(sorted(_WORDS['remove']))}|instead|rather|in place|opposed|not?|but|replac|from|prefer|over|more than|against|away|gave|rid"
     r"|abandon|won['\u2019]t|aren['\u2019]t|gone|history|dead)",
     re.IGNORECASE,
 )
 #: What people say besides: it names nothing and changes nothing.
-FILLER = at_first_use(
+FILLER = re.compile(
     r"(?:\b(?:btw|by the way|fyi|ok|okay|oh|hey|well|hmm*|(?:it )?turns out(?: that)?|it turned out(?: that)?|thx|thanks|pls|plz|please)\b[,:]?\s*)+",
     re.IGNORECASE,
 )
 #: A clause that gives the reason for what the sentence says, to the sentence's end.
-REASON = at_first_use(
+REASON = re.compile(
     r"(?:,?\s+(?:because|since|so that|so as to|due to|given that|otherwise|in order to)|,\s+(?:so|as))\b(?:[^.;!?\n]|\.(?=\S))*",
     re.IGNORECASE,
 )
 #: Who names one more thing takes nothing back.
-ADDS = at_first_use(r"\b(?:also|too|as well|additionally|besides|in addition|both|each|another)\b", re.IGNORECASE)
-_CLAUSE_END = at_first_use(r"[.;:,!?()]\s|[()\n]")
+ADDS = re.compile(r"\b(?:also|too|as well|additionally|besides|in addition|both|each|another)\b", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[.;:,!?()]\s|[()\n]")
 _A_NAME = r"[`\"']?((?<!\w)(?:--?)?[\w~][\w./~-]{0,80}(?:\(\))?)[`\"']?"
 RENAMES = (
-    at_first_use(rf"\brenam(?:e|ed|ing)\s+(?:the\s+)?(?:\w+\s+)?{_A_NAME}\s+(?:\w+\s+)?(?:to|into|as)\s+{_A_NAME}", re.IGNORECASE),
-    at_first_use(rf"{_A_NAME}(?:\s+\w+)?\s+(?:was|were|is|are|has been|have been|got|gets)\s+renamed\s+(?:to|into|as)\s+{_A_NAME}", re.IGNORECASE),
-    at_first_use(rf"{_A_NAME}(?:\s+\w+)?\s+is\s+now\s+(?:called|named)\s+{_A_NAME}", re.IGNORECASE),
-    at_first_use(r"`([^`\n]{2,60})`\s+is\s+now\s+`([^`\n]{2,60})`", re.IGNORECASE),
+    re.compile(rf"\brenam(?:e|ed|ing)\s+(?:the\s+)?(?:\w+\s+)?{_A_NAME}\s+(?:\w+\s+)?(?:to|into|as)\s+{_A_NAME}", re.IGNORECASE),
+    re.compile(rf"{_A_NAME}(?:\s+\w+)?\s+(?:was|were|is|are|has been|have been|got|gets)\s+renamed\s+(?:to|into|as)\s+{_A_NAME}", re.IGNORECASE),
+    re.compile(rf"{_A_NAME}(?:\s+\w+)?\s+is\s+now\s+(?:called|named)\s+{_A_NAME}", re.IGNORECASE),
+    re.compile(r"`([^`\n]{2,60})`\s+is\s+now\s+`([^`\n]{2,60})`", re.IGNORECASE),
 )  # fmt: skip
 #: Without one of these no pattern of RENAMES matches.
 RENAMING = ("renam", "now")
-CALLED = at_first_use(rf"\b(?:is|are|was|be)\s+(?:called|named)\s+{_A_NAME}", re.IGNORECASE)
+CALLED = re.compile(rf"\b(?:is|are|was|be)\s+(?:called|named)\s+{_A_NAME}", re.IGNORECASE)
 
 
 # --- a statement taken apart
@@ -222,7 +221,7 @@ def _content_stem(word: str) -> str:
         return ""
     if word[0] in "`-" or not found.isalpha():
         return found
-    is_empty = plain in STOP_WORDS or plain in similarity.TURNING_WORDS or found in _WEAK_STEMS
+    is_empty = plain in STOP_WORDS or plain in tokens.TURNING_WORDS or found in _WEAK_STEMS
     return found if len(found) > 1 and not is_empty else ""
 
 
@@ -477,7 +476,7 @@ _CUTS = re.compile(r"; |\n+|(?:^|(?<=[\s:;,.]))\(?\d{1,2}[.)] |(?<=\w{3}[.!]) +(
 #: Joins two clauses, where each says of something how it is, with what, or where.
 _AND = re.compile(r",? and (?:also )?", re.IGNORECASE)
 #: What goes on about the part before it.
-_GOES_ON = at_first_use(
+_GOES_ON = re.compile(
     r"\W*(?:it|this|that|these|those|they|he|she|we then|then|so|because|since|but|and|or|however|instead|otherwise|therefore|which|as|not|except|unless"
     r"|e\.g|for example|the reason|reason)\b",
     re.IGNORECASE,
@@ -492,7 +491,7 @@ def parts(said: str) -> tuple[str, ...]:
     """
 
     def has_content(clause: str) -> bool:
-        return len(similarity.gist(clause).stems) >= 2 or bool(parse_statement(clause).slots)
+        return len(tokens.gist(clause).stems) >= 2 or bool(parse_statement(clause).slots)
 
     found: list[str] = []
     clauses = [clause for row in _CUTS.split(said) for one in prose.sentences(row) for clause in _clauses(one)]
@@ -530,7 +529,7 @@ def mentioned_parts(older: str, newer: str) -> tuple[str, ...]:
     said = parts(older)
     if len(said) < 2:
         return said
-    stems, told = [similarity.gist(part).stems for part in said], similarity.gist(newer).stems
+    stems, told = [tokens.gist(part).stems for part in said], tokens.gist(newer).stems
     own = [one.difference(*(other for other in stems if other is not one)) for one in stems]
     return tuple(part for part, words in zip(said, own, strict=True) if words & told)
 
@@ -628,7 +627,7 @@ def _opposite(before: ParsedStatement, after: ParsedStatement, shared: frozenset
             rests = before.stems - {one}, after.stems - {other}
             if _same_subject(*rests):
                 return {"opposite": rests[0] == rests[1]}
-    alike = len(shared) >= similarity.SAME_SHARE * len(before.stems | after.stems)
+    alike = len(shared) >= tokens.SAME_SHARE * len(before.stems | after.stems)
     turned = any(TURNED[word] & (after.turns - before.turns) for word in before.turns - after.turns)
     return {"opposite": True} if alike and turned else {}
 

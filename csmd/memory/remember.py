@@ -17,7 +17,7 @@ from csmd.store import belief_changes, core, cursors, fulltext, memories, projec
 from csmd.store import forget as forgotten
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import similarity, tokens
+from csmd.text import tokens
 
 STAGE = "believe"
 #: Statements believed in one write at most: it looks for the same in the store, and a hook may be waiting behind it.
@@ -237,7 +237,7 @@ def forget(
             one,
             text_hash=text_hash,
             scope=home,
-            is_same=lambda said: similarity.says_the_same(said, memory.text),
+            is_same=lambda said: tokens.says_the_same(said, memory.text),
             by_assistants=not by_person,
         )
         for source in one.provenance:  # it may be quoted beside another memory
@@ -271,7 +271,7 @@ def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = ""
         against = "correction" in (statement.gate, memory.gate) and statement.gate != memory.gate
         if against or _is_worded_anew(memory, besides):
             continue
-        if similarity.says_the_same(statement.text, memory.text) and not _turns(statement, memory):
+        if tokens.says_the_same(statement.text, memory.text) and not _turns(statement, memory):
             return memory
     return None
 

@@ -12,7 +12,7 @@ from csmd.memory.scope import identity
 from csmd.model import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
 from csmd.store import belief_changes, candidates, fulltext, memories, projects, search, tombstones
 from csmd.store.sqlite import Rows
-from csmd.text import display, similarity, tokens
+from csmd.text import display, tokens
 
 #: The source of candidates that ask whether a newer memory replaces an older one.
 SOURCE = "supersede"
@@ -146,15 +146,15 @@ class RelatedMemories:
 
 def find_related(rows: Rows, memory: Memory) -> RelatedMemories:
     """What a memory has superseded, and what holds in its reach and speaks of the same: the likest first."""
-    own, found = similarity.gist(memory.text), near(rows, memory.text, memory.project_seq)
+    own, found = tokens.gist(memory.text), near(rows, memory.text, memory.project_seq)
     others = [one for one in found.memories if one.id != memory.id]
     holding = [one for one in others if not one.superseded_by]
     doubtful = [one for one in holding if _ending(one, memory, found.renames)[1]]
-    related = [one for one in holding if one not in doubtful and _one_subject(own, similarity.gist(one.text))]
+    related = [one for one in holding if one not in doubtful and _one_subject(own, tokens.gist(one.text))]
     return RelatedMemories([one for one in others if one.superseded_by == memory.id], doubtful, related)
 
 
-def _one_subject(one: similarity.Gist, other: similarity.Gist) -> bool:
+def _one_subject(one: tokens.Gist, other: tokens.Gist) -> bool:
     """Whether two texts share half of the shorter; one word in common is enough only where it is half of both."""
     shared = len(one.stems & other.stems)
     sizes = sorted((len(one.stems), len(other.stems)))

@@ -15,8 +15,7 @@ from csmd.store import topics as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.text.similarity import TURNING_WORDS
-from csmd.text.tokens import STOP_WORDS
+from csmd.text.tokens import STOP_WORDS, TURNING_WORDS
 
 _WORDS = data.word_table("topic_words.txt")
 #: What a phrase does not go across.

@@ -17,7 +17,7 @@ from csmd.store import belief_changes as stored
 from csmd.store.candidates import PAGE
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import similarity, tokens
+from csmd.text import tokens
 
 NEAR_SHARE = 0.5
 #: Where each of two says something of its own, they must have as many words in common.
@@ -86,7 +86,7 @@ class Queueing:
 # --- what says the same
 
 
-def compared(one: Memory, left: similarity.Gist, other: Memory, right: similarity.Gist) -> tuple[float, bool] | None:
+def compared(one: Memory, left: tokens.Gist, other: Memory, right: tokens.Gist) -> tuple[float, bool] | None:
     """(share of common words, whether they say the same) of two memories that do or nearly do; None for others.
 
     A correction says the same as corrections only: said against something else it is another statement.
@@ -96,7 +96,7 @@ def compared(one: Memory, left: similarity.Gist, other: Memory, right: similarit
     common, union = len(left.stems & right.stems), len(left.stems | right.stems)
     share = common / union if union else float(tokens.normalise(one.text) == tokens.normalise(other.text))
     mine, others = left.stems - right.stems, right.stems - left.stems
-    if share >= similarity.SAME_SHARE and not (mine and others):
+    if share >= tokens.SAME_SHARE and not (mine and others):
         return share, True
     if share < NEAR_SHARE or (mine and others and common < NEAR_SHARED) or (_is_value(mine) and _is_value(others)):
         return None
@@ -113,10 +113,10 @@ def comparing(among: Sequence[Memory], *, everywhere: Mapping[int, int]) -> Iter
     `everywhere` maps a project to the row of what holds all around it. Two texts with a share of their words in common
     have one of their rarest words in common: only those of the same project, or of that row, are compared.
     """
-    gists: list[similarity.Gist] = []
+    gists: list[tokens.Gist] = []
     seen: Counter[str] = Counter()
     for memory in among:
-        gists.append(similarity.gist(memory.text))
+        gists.append(tokens.gist(memory.text))
         seen.update(gists[-1].stems)
         yield ()
     around = {0, *everywhere.values()}
@@ -313,7 +313,7 @@ def is_held(memory: Memory) -> bool:
 def beliefs(among: Sequence[Memory]) -> list[Belief]:
     """The beliefs among some memories by kind and subject, in each kind those with the most evidence first."""
     held = sorted((memory for memory in among if is_held(memory) and belief_kind(memory)), key=_evidence)
-    gists = {memory.id: similarity.gist(memory.text).stems for memory in held}
+    gists = {memory.id: tokens.gist(memory.text).stems for memory in held}
     seen = Counter(stem for stems in gists.values() for stem in stems)
     groups: list[list[Memory]] = []
     for memory in held:
@@ -461,7 +461,7 @@ def _has_defect(rows: Rows, memory: Memory, kind: CandidateKind) -> bool:
 
 
 def _alike(one: Memory, other: Memory) -> tuple[float, bool] | None:
-    return compared(one, similarity.gist(one.text), other, similarity.gist(other.text))
+    return compared(one, tokens.gist(one.text), other, tokens.gist(other.text))
 
 
 # --- on request

@@ -17,7 +17,7 @@ from csmd.recall.hybrid_search import ScoredStatement
 from csmd.recall.prompt import RecalledStatement
 from csmd.store import failures, fulltext, memories, passages, receipts, turns
 from csmd.store.sqlite import Rows
-from csmd.text import display, similarity
+from csmd.text import display, tokens
 
 NOTHING = Brief(text="", tokens=0, items=())
 
@@ -214,12 +214,12 @@ def match_files(statements: Sequence[Memory], paths: Sequence[str]) -> list[tupl
 def notes_block(matches: Sequence[tuple[Memory, str]], *, known: Callable[[str], bool]) -> Block | None:
     """The notes on files, each thing once and none that the assistant is told anyway (`known`); None for none."""
     notes: list[Note] = []
-    gists: list[similarity.Gist] = []
+    gists: list[tokens.Gist] = []
     for memory, path in matches:
-        gist = similarity.gist(memory.text)
+        gist = tokens.gist(memory.text)
         if len(notes) == MOST_NOTES:
             break
-        is_repeated = any(similarity.alike(gist, other, share=similarity.SAME_SHARE) for other in gists)
+        is_repeated = any(tokens.alike(gist, other, share=tokens.SAME_SHARE) for other in gists)
         if not is_repeated and not known(memory.text):
             notes.append(compose.memory_note(memory, reason=f"names {_parts(path)[-1]}"))
             gists.append(gist)

@@ -21,9 +21,8 @@ from csmd.recall.visibility import is_injectable, never
 from csmd.store import digests, markdown_pages, memories, passages, projects, receipts, sessions
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
-from csmd.text import display, prose, similarity
-from csmd.text.patterns import at_first_use
-from csmd.text.tokens import content_words, stem
+from csmd.text import display, prose
+from csmd.text.tokens import Gist, alike, content_words, gist, stem
 
 
 class Transience(NamedTuple):
@@ -36,7 +35,7 @@ class Transience(NamedTuple):
 
 
 def _re(pattern: str) -> re.Pattern[str]:
-    return at_first_use(pattern, re.IGNORECASE)
+    return re.compile(pattern, re.IGNORECASE)
 
 
 #: The only reason that leaves a correction out.
@@ -133,7 +132,7 @@ def choose(
     central = {stem: math.log(count) for stem, count in Counter(stem for one in rest for stem in one.stems).items()}
     most = max((sum(central[stem] for stem in one.stems) for one in rest), default=0.0) or 1.0
     covered: Counter[str] = Counter()
-    gists: list[similarity.Gist] = []
+    gists: list[Gist] = []
     used = [0] * len(shares)
     chosen: list[tuple[Candidate, float]] = []
     left = tokens
@@ -160,10 +159,10 @@ def choose(
             if is_full or cost > left:
                 skipped.append(one)
                 continue
-            gist = similarity.gist(one.text)
-            if any(similarity.alike(gist, other, share=TWIN_OVERLAP) for other in gists) or known(one.text):
+            own_gist = gist(one.text)
+            if any(alike(own_gist, other, share=TWIN_OVERLAP) for other in gists) or known(one.text):
                 continue
-            gists.append(gist)
+            gists.append(own_gist)
             chosen.append((one, now))
             covered.update(one.stems)
             used[one.section] += cost

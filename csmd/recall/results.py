@@ -19,7 +19,7 @@ from csmd.recall.hybrid_search import ALL, LEXICAL_S, Embed, Query, ScoredStatem
 from csmd.store import failures, memories, passages, search, topics
 from csmd.store.search import DigestRow, TurnNeighbours, TurnRow
 from csmd.store.sqlite import Rows
-from csmd.text import display, prose, similarity, tokens
+from csmd.text import display, prose, tokens
 
 #: Most characters of a hit, and the share of them that the turn that matched gets next to others, if it needs so much.
 CHARACTERS, MATCHED_SHARE = 1200, 0.5
@@ -341,11 +341,11 @@ def _find_heirs(
 def _distinct(ranked: Sequence[RankedHit], limit: int) -> list[RankedHit]:
     """The best hits, each from a source of its own: a memory and the turn that states it are one answer."""
     kept: list[RankedHit] = []
-    gists: list[similarity.Gist] = []
+    gists: list[tokens.Gist] = []
     sources: set[str] = set()
     for one in ranked:
-        gist, first = similarity.gist(one.hit.text), set(one.hit.source_uuids[:1])
-        if sources & first or any(similarity.alike(gist, other, share=TWIN_OVERLAP) for other in gists):
+        gist, first = tokens.gist(one.hit.text), set(one.hit.source_uuids[:1])
+        if sources & first or any(tokens.alike(gist, other, share=TWIN_OVERLAP) for other in gists):
             continue
         kept.append(one)
         gists.append(gist)

@@ -21,7 +21,7 @@ from csmd.store import memories, receipts, search, turns
 from csmd.store.core import Store
 from csmd.store.receipts import Waiting
 from csmd.store.sqlite import Rows
-from csmd.text import display, similarity, tokens
+from csmd.text import display, tokens
 
 #: By which kind of mark use was recognised, the surest first; "" where it was not.
 By = Literal["command", "path", "name", "words", ""]
@@ -95,7 +95,7 @@ def track_text(text: str) -> TrackedItem:
     without_commands = _CODE.sub(lambda span: " " if " " in span[1].strip() else span[1], text)
     words: dict[str, str] = {}
     for word in tokens.content_words(_NAME.sub(" ", _PATH.sub(" ", without_commands))):
-        if not similarity.turns_round(word):
+        if not tokens.turns_round(word):
             words.setdefault(tokens.stem(word), word)
     return TrackedItem(marks=marks, words=words, size=len(words))
 

@@ -20,7 +20,7 @@ from csmd.recall import compose, hybrid_search, threads
 from csmd.recall.hybrid_search import ScoredStatement
 from csmd.store import memories, passages, projects, receipts, tombstones, turns
 from csmd.store.sqlite import Rows
-from csmd.text import display, prose, similarity, tokens
+from csmd.text import display, prose, tokens
 
 # --- places
 
@@ -279,7 +279,7 @@ def instructions_filter(rows: Rows, places: Sequence[int]) -> Callable[[str], bo
 class Sentence(NamedTuple):
     """A sentence: what it is compared by, its content words in order, and whether their order matters."""
 
-    gist: similarity.Gist
+    gist: tokens.Gist
     order: tuple[str, ...]
     is_ordered: bool
 
@@ -304,7 +304,7 @@ class SentenceIndex:
 
     def _says(self, sentence: Sentence) -> bool:
         shared = Counter(number for stem in sentence.gist.stems for number in self._with.get(stem, ()))
-        enough = similarity.SAME_SHARE * len(sentence.gist.stems)
+        enough = tokens.SAME_SHARE * len(sentence.gist.stems)
         candidates = (self._sentences[number] for number, count in shared.items() if count >= enough)
         return any(_covers(parse_sentence(candidate), sentence) for candidate in candidates)
 
@@ -316,7 +316,7 @@ def _covers(known: Sentence, sentence: Sentence) -> bool:
         return False
     contained = len(theirs) >= LEAST_WORDS and theirs <= ours
     is_replaced = theirs - ours and ours - theirs
-    same = not is_replaced and similarity.alike(sentence.gist, known.gist, share=similarity.SAME_SHARE)
+    same = not is_replaced and tokens.alike(sentence.gist, known.gist, share=tokens.SAME_SHARE)
     return (contained or same) and (
         not (known.is_ordered or sentence.is_ordered) or _in_order(sentence.order, known.order)
     )
@@ -333,7 +333,7 @@ def _in_order(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
 @cached(512)
 def parse_sentence(text: str) -> Sentence:
     """A sentence as it is compared."""
-    gist = similarity.gist(text)
+    gist = tokens.gist(text)
     words = tokens.words_of(text.replace("\u2019", "'"))
     order = tuple(stem for word in words if (stem := tokens.stem(word)) in gist.stems)
     return Sentence(gist, order, bool(gist.turns) or not ORDERING.isdisjoint(words))

@@ -12,7 +12,7 @@ from csmd.model import Candidate, Memory
 from csmd.store import candidates, memories, tombstones
 from csmd.store.sqlite import Rows, among, columns, written
 from csmd.store.tombstones import LOOKED_AT
-from csmd.text import page_lines, similarity, tokens
+from csmd.text import page_lines, tokens
 from csmd.text.page_lines import BULLET, ID, words_of
 
 #: How many calls of tools are looked at for who wrote a page, the latest.
@@ -374,7 +374,7 @@ def session_is_out(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], boo
         if not any(is_forgotten_here(authority="assistant", project=place, at=began) for place in places):
             return False
         return not any(
-            similarity.says_the_same(words, text) and not is_forgotten_here(authority="user", project=project, at=at)
+            tokens.says_the_same(words, text) and not is_forgotten_here(authority="user", project=project, at=at)
             for words, project, at in own
         )
 

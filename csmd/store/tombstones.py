@@ -11,7 +11,7 @@ from csmd.model import Authority
 from csmd.privacy.fingerprints import HIDDEN, Mark, Marks, clean, mark_of, name_hash
 from csmd.store import projects
 from csmd.store.sqlite import Rows
-from csmd.text import similarity, tokens
+from csmd.text import tokens
 
 #: Rows that one transaction of a walk over a table looks at.
 LOOKED_AT = 400
@@ -319,7 +319,7 @@ def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
     By the rule of `text.says_the_same`: small words that turn a meaning round must be the same, and
     at least SAME_SHARE of the others. A correction is compared with corrections only.
     """
-    gist = similarity.gist(text)
+    gist = tokens.gist(text)
     stems = sorted(gist.stems)
     head = f"{'correction' if correction else 'statement'}:{' '.join(gist.turns)}:"
     if not stems:
@@ -327,7 +327,7 @@ def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
     yield name_hash("gist", head + " ".join(stems), key)
     most = 1 if len(stems) > MANY_WORDS else MOST_LEFT_OUT
     for gone in range(1, most + 1):
-        if len(stems) - gone < similarity.SAME_SHARE * len(stems):
+        if len(stems) - gone < tokens.SAME_SHARE * len(stems):
             return
         for left in combinations(stems, len(stems) - gone):
             yield name_hash("gist", head + " ".join(left), key)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from uuid import uuid4
 
 from csmd.capture import ingest, project_identity
 from csmd.errors import BadInput, CsmdError
@@ -220,7 +221,7 @@ def _append(
         _must_have(loaded, [parent], ident)
     elif loaded.messages:
         parent = loaded.messages[-1].uuid
-    uuid = own.new_uuid()
+    uuid = str(uuid4())
     written = own.line(
         kind, body, uuid=uuid, session=ident, parent=parent, cwd=project or _cwd(ctx, ident), at=ctx.now(),
         key=ctx.store.hash_key, by_person=by_person, names=names,

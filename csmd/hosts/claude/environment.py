@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Literal
 
-from csmd import wire
-from csmd.errors import BadInput
+from csmd.hosts.adapter import json_object, mapping, strings
 from csmd.hosts.claude.export import VERSION as OUR_OWN
 from csmd.hosts.claude.registration import MANAGED
 from csmd.model import Turn
@@ -27,26 +26,19 @@ def settings_files(config_dir: str, *, platform: str, project: str = "") -> list
 def cleanup_days(texts: Sequence[str | None]) -> int | None:
     """The days that the first of these settings that names any gives transcripts; None when none does."""
     for settings in texts:
-        found = json_object(settings).get("cleanupPeriodDays")
+        found = settings_in(settings).get("cleanupPeriodDays")
         if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < 2**31:
             return int(found)
     return None
 
 
-def json_object(text: str | None) -> dict[str, Any]:
-    """The JSON object in a file's text; {} where there is none."""
+def settings_in(text: str | None) -> dict[str, Any]:
+    """The settings in a file's text; {} where there are none."""
     return _read(text) or {}
 
 
 def _read(text: str | None) -> dict[str, Any] | None:
-    """The object in a file's text; None where there is none."""
-    if text is None:
-        return None
-    try:
-        value = wire.loads(text.removeprefix("\ufeff"))
-    except BadInput:
-        return None
-    return value if isinstance(value, dict) else None
+    return json_object((text or "").removeprefix("\ufeff"))
 
 
 HooksState = Literal["there", "gone", "off", "unknown"]
@@ -57,7 +49,7 @@ def hooks_state(own: str | None, managed: str | None, *, script: str) -> HooksSt
 
     A file that is not there has none; one that cannot be read as JSON says nothing.
     """
-    mine, above = json_object(own), json_object(managed)
+    mine, above = settings_in(own), settings_in(managed)
     if above.get("disableAllHooks") is True or above.get("allowManagedHooksOnly") is True:
         return "off"
     plugins = mine.get("enabledPlugins")
@@ -65,16 +57,9 @@ def hooks_state(own: str | None, managed: str | None, *, script: str) -> HooksSt
         return "unknown"
     by_plugin = isinstance(plugins, dict) and any(name.startswith("csmd@") and on for name, on in plugins.items())
     ours = rf"(?<![\w./~-])(?:{re.escape(script)}|{re.escape(shlex.quote(script))})"
-    if not by_plugin and not re.search(ours, _strings(mine.get("hooks"))):
+    if not by_plugin and not re.search(ours, "\n".join(strings(mine.get("hooks")))):
         return "gone"
     return "off" if mine.get("disableAllHooks") is True else "there"
-
-
-def _strings(value: Any) -> str:
-    """Every text in a value, a line each."""
-    if isinstance(value, dict | list):
-        return "\n".join(_strings(one) for one in (value.values() if isinstance(value, dict) else value))
-    return value if isinstance(value, str) else ""
 
 
 #: A person's session in a terminal says so in its lines, and what it may call: one without hooks (`--bare`) does not.
@@ -168,8 +153,7 @@ def memo(filename: str, data: bytes, *, modified: str, size: int) -> Memo:
         problems.append("it has no head")
     if b"\xef\xbf\xbd" not in data and "\ufffd" in data.decode("utf-8", "replace"):
         problems.append("it is not UTF-8")
-    below = found.get("metadata")
-    more = below if isinstance(below, dict) else {}
+    more = mapping(found, "metadata")
     kind = _field(found.get("type", more.get("type")))
     if found and kind not in TYPES:
         problems.append(f"its type is {kind!r}, not {', '.join(TYPES)}" if kind else "it has no type")
@@ -199,11 +183,11 @@ def _field(value: Any) -> str:
 def cut_index(content: str) -> str:
     """A MEMORY.md's first 200 lines and 25,000 UTF-16 units, cut at a line, with the host's warning below."""
     lines = content.split("\n")
-    units = _units(content)
+    units = display.utf16_units(content)
     if len(lines) <= INDEX_LINES and units <= INDEX_UNITS:
         return content
     kept = "\n".join(lines[:INDEX_LINES])
-    if _units(kept) > INDEX_UNITS:
+    if display.utf16_units(kept) > INDEX_UNITS:
         kept = kept.encode("utf-16-le", "surrogatepass")[: INDEX_UNITS * 2].decode("utf-16-le", "ignore")
         kept = kept[: kept.rfind("\n")] if kept.rfind("\n") > 0 else kept
     whole = len(kept.split("\n"))
@@ -219,12 +203,8 @@ def cut_index(content: str) -> str:
         first = first if len(first) <= EXCERPT else first[: EXCERPT - 1] + "…"
         lost = f'{len(lines) - whole} of {len(lines)} lines were cut off, starting at line {whole + 1} ("{first}")'
     else:
-        lost = f"everything after the first {_units(kept)} characters of line {whole} was cut off"
+        lost = f"everything after the first {display.utf16_units(kept)} characters of line {whole} was cut off"
     return (
         f"{kept}\n\n> WARNING: MEMORY.md is {what}. Only part of it was loaded: {lost}. "
         "Keep index entries to one line under ~200 chars; move detail into topic files."
     )
-
-
-def _units(text: str) -> int:
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2

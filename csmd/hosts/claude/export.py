@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from csmd import wire
-from csmd.errors import BadInput
+from csmd.hosts.adapter import json_object
 from csmd.model import TOOL_KINDS, SaidTurn
 from csmd.text import display
 
@@ -157,7 +157,7 @@ def _pairs(turns: Sequence[SaidTurn]) -> _Pairs:
             waiting.clear()
         elif turn.kind == "tool_call" and turn.tool_id and turn.tool_name and turn.tool_id not in known:
             known.add(turn.tool_id)
-            given = _input(turn.text)
+            given = json_object(turn.text)
             if given is not None:
                 waiting[turn.tool_id] = turn, given
         elif turn.kind == "tool_result" and turn.tool_id in waiting:
@@ -166,14 +166,6 @@ def _pairs(turns: Sequence[SaidTurn]) -> _Pairs:
             found.whole[turn.uuid] = {}
             found.results[call.uuid] = turn.uuid
     return found
-
-
-def _input(text: str) -> dict[str, Any] | None:
-    try:
-        value = wire.loads(text)
-    except BadInput:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _answered_at_once(lines: Sequence[_Line], pairs: _Pairs) -> list[_Line]:
@@ -225,18 +217,15 @@ def _message(line: _Line, whole: dict[str, Any], model: str) -> dict[str, Any]:
 
 
 def _block(turn: SaidTurn, whole: dict[str, Any]) -> dict[str, Any]:
+    text = turn.text
     if turn.kind == "tool_call":
         if turn.uuid in whole:
             return {"type": "tool_use", "id": turn.tool_id, "name": turn.tool_name, "input": whole[turn.uuid]}
-        return _told(f"[called {turn.tool_name or 'a tool'}: {display.cut(turn.text, FOLDED_CHARACTERS)}]")
-    if turn.kind == "tool_result":
+        text = f"[called {turn.tool_name or 'a tool'}: {display.cut(text, FOLDED_CHARACTERS)}]"
+    elif turn.kind == "tool_result":
         if turn.uuid in whole:
-            return {"type": "tool_result", "tool_use_id": turn.tool_id, "content": turn.text}
-        return _told(f"[a tool answered: {display.cut(turn.text, FOLDED_CHARACTERS)}]")
-    return _told(turn.text)
-
-
-def _told(text: str) -> dict[str, Any]:
+            return {"type": "tool_result", "tool_use_id": turn.tool_id, "content": text}
+        text = f"[a tool answered: {display.cut(text, FOLDED_CHARACTERS)}]"
     return {"type": "text", "text": text}
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from string import ascii_letters, digits
 from typing import Any, Literal, NamedTuple
 
 from csmd import wire
 from csmd.errors import BadInput
+from csmd.hosts.adapter import json_object, strings
 
 Said = Literal["plan", "commit", "report"]
 
@@ -126,19 +127,11 @@ def transcripts_written(tool: str, given: Any) -> tuple[str, ...]:
     if tool in _READERS:
         return ()
     # Decoded, for in JSON a line's end and a quote would be part of a name; on one line, as a call may be spread.
-    said = " ".join(_strings(given)).replace("\n", " ")
+    said = " ".join(strings(given)).replace("\n", " ")
     names = tuple(sorted({name for end in _SUFFIX.finditer(said) if (name := _name_before(said, end.start()))}))
     if not names or tool in _WRITERS or _WRITER.search(tool):
         return names
     return names if _WRITES.search(_NOWHERE.sub(" ", said)) else ()
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _strings(one)
 
 
 def _name_before(said: str, at: int) -> str:
@@ -232,14 +225,10 @@ def is_continued(summary: str) -> bool:
 def field(given: str, name: str) -> str:
     """A string field of a stored input, also of one that was cut."""
     found = re.search(rf'"{name}":"((?:[^"\\\n]|\\.)*)', given)
-    if not found:
-        return ""
-    body = found[1]
     try:
-        value = wire.loads(f'"{body}"')
+        return str(wire.loads(f'"{found[1]}"')) if found else ""
     except BadInput:  # cut within an escape
-        value = body
-    return str(value)
+        return found[1] if found else ""
 
 
 def _progress(status: str) -> Progress:
@@ -250,11 +239,7 @@ def _progress(status: str) -> Progress:
 
 
 def _entries(given: str) -> tuple[tuple[str, Progress], ...]:
-    try:
-        value: Any = wire.loads(given)
-    except BadInput:
-        return ()
-    todos = value.get("todos") if isinstance(value, dict) else None
+    todos = (json_object(given) or {}).get("todos")
     return tuple(
         (todo["content"], _progress(str(todo.get("status") or "pending")))
         for todo in (todos if isinstance(todos, list) else ())

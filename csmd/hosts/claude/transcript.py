@@ -15,7 +15,7 @@ from typing import Any
 from csmd import wire
 from csmd.errors import BadInput
 from csmd.exclusions import Withheld
-from csmd.hosts.adapter import label, moment, string
+from csmd.hosts.adapter import json_object, label, mapping, moment, string
 from csmd.hosts.claude.tool_calls import transcripts_written
 from csmd.model import TOOL_KINDS, Turn, TurnKind
 from csmd.privacy.redaction import redact, redact_tree
@@ -124,20 +124,16 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
 
 def worktrees_entered(value: dict[str, Any], counts: Counter[str]) -> list[tuple[str, str]]:
     """(worktree, directory it was entered from) of a line that says in which worktree a session goes on."""
-    entered = value.get("worktreeSession")
-    if not isinstance(entered, dict):
-        return []
-    names = (string(entered, "worktreePath"), string(entered, "originalCwd"))
-    tree, main = (redact(wire.clean(name), counts) for name in names)
+    entered = mapping(value, "worktreeSession")
+    tree, main = (redact(wire.clean(string(entered, name)), counts) for name in ("worktreePath", "originalCwd"))
     return [(tree, main)] if tree.startswith("/") and main.startswith("/") else []
 
 
 def queued_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
     """A prompt that was typed while the assistant worked and was taken up in its turn: it has no `user` line."""
-    queued = value.get("attachment")
-    if not isinstance(queued, dict) or queued.get("type") != "queued_command":
-        return []
-    if queued.get("commandMode") != "prompt" or not _is_human(queued.get("origin")):
+    queued = mapping(value, "attachment")
+    kind = queued.get("type"), queued.get("commandMode")
+    if kind != ("queued_command", "prompt") or not _is_human(queued.get("origin")):
         return []
     said = spoken(flat(queued.get("prompt")), counts, as_typed=True)
     bare = bare_turn(value, counts)
@@ -156,13 +152,12 @@ def enqueued_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
 
 def progress_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, withheld: Withheld) -> list[Turn]:
     """What a sub-agent did, told inside the session's file: by versions that wrote no file for it, or beside it."""
-    data = value.get("data")
-    told = data.get("message") if isinstance(data, dict) and data.get("type") == "agent_progress" else None
-    agent = label(data, "agentId", 200) if isinstance(data, dict) else ""
-    if not isinstance(told, dict) or not agent or told.get("type") not in ("user", "assistant"):
+    data = mapping(value, "data")
+    line, agent = mapping(data, "message"), label(data, "agentId", 200)
+    if data.get("type") != "agent_progress" or not agent or line.get("type") not in ("user", "assistant"):
         return []
     around = {key: value.get(key) for key in ("sessionId", "cwd", "version", "timestamp")}
-    return message_turns({**around, **told, "isSidechain": True, "agentId": agent}, counts, tool_limit, withheld)
+    return message_turns({**around, **line, "isSidechain": True, "agentId": agent}, counts, tool_limit, withheld)
 
 
 def blocked_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
@@ -177,8 +172,7 @@ def blocked_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
 
 def is_warmup_line(value: dict[str, Any]) -> bool:
     """Whether a file's first line says that it is an agent the host started for itself."""
-    message = value.get("message")
-    return bool(value.get("isSidechain")) and isinstance(message, dict) and message.get("content") == WARMUP
+    return bool(value.get("isSidechain")) and mapping(value, "message").get("content") == WARMUP
 
 
 def bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
@@ -324,14 +318,11 @@ def tokens_spent(value: dict[str, Any]) -> Took | None:
 
     A sub-agent's are its own stream's.
     """
-    message = value.get("message")
-    usage = message.get("usage") if isinstance(message, dict) else None
-    if value.get("type") != "assistant" or not isinstance(message, dict) or not isinstance(usage, dict):
-        return None
-    session, ident = label(value, "sessionId", 200), label(message, "id", 200)
-    agent = agent_of(value)
-    given, made, read, written = (tokens(usage, name) for name in NAMES)
-    if not session or not ident or agent is None or not any((given, made, read, written)):
+    message = mapping(value, "message")
+    session, ident, agent = label(value, "sessionId", 200), label(message, "id", 200), agent_of(value)
+    given, made, read, written = (tokens(message.get("usage"), name) for name in NAMES)
+    is_told = value.get("type") == "assistant" and any((given, made, read, written))
+    if not is_told or not session or not ident or agent is None:
         return None
     return Took(f"{session}/{agent}" if agent else session, ident, (given, made, read, written))
 
@@ -513,11 +504,8 @@ def may_answer(tools: list[str]) -> bool:
 
 def is_warmup(beginning: bytes) -> bool:
     """Whether a transcript is an agent's that the host started for itself: nobody's conversation (facts: 3.7)."""
-    try:
-        value = json.loads(beginning.partition(b"\n")[0].decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(value, dict) and is_warmup_line(value)
+    value = json_object(beginning.partition(b"\n")[0])
+    return value is not None and is_warmup_line(value)
 
 
 def started_in(beginning: bytes) -> str:
