@@ -23,8 +23,8 @@ from csmd.privacy.fingerprints import clean
 from csmd.privacy.redaction import redact
 from csmd.store import files, projects, tombstones
 from csmd.store.core import Store
-from csmd.text import display, front_matter, tokens
-from csmd.text.front_matter import SPACE
+from csmd.text import display, markdown, tokens
+from csmd.text.markdown import SPACE
 
 Kind = Literal["Managed", "User", "Project", "Local", "AutoMem"]
 
@@ -207,7 +207,7 @@ class _Loader:
         self._seen |= {path, real}
         self._size += len(content)
         has_paths = is_rule and "paths" in head
-        is_conditional = has_paths and markdown_imports.is_conditional(front_matter.mapping(head)[0].get("paths"))
+        is_conditional = has_paths and markdown_imports.is_conditional(markdown.parse_head(head)[0].get("paths"))
         self.found.append(Instruction(path=path, kind=kind, content=content, root=root, is_conditional=is_conditional))
         for target in targets:
             goal = _import_path(target, posixpath.dirname(real), self._place.user.home)
@@ -265,7 +265,7 @@ def _joined(written: str, base: str, home: str) -> str:
 
 def _parts(disk: Disk, path: str) -> tuple[str, str]:
     """A file's YAML head and its text; both "" when there is no such file."""
-    return front_matter.split((disk.read(path) or b"").decode("utf-8", "replace").removeprefix("\ufeff"))
+    return markdown.split_head((disk.read(path) or b"").decode("utf-8", "replace").removeprefix("\ufeff"))
 
 
 def _memory_index(folder: str, disk: Disk) -> Instruction | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from csmd.text.display import without_spans
-from csmd.text.front_matter import JS_SPACE
+from csmd.text.markdown import JS_SPACE
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

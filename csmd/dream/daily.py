@@ -23,7 +23,7 @@ from csmd.store.core import Store
 from csmd.store.digests import ItemRow
 from csmd.store.markdown_pages import DayPart, Ending
 from csmd.store.sqlite import Rows
-from csmd.text import page_lines
+from csmd.text import markdown
 from csmd.text.display import amount, cut, squeeze
 from csmd.text.tokens import alike, gist
 
@@ -583,7 +583,7 @@ def _root(directory: Path, wall: str) -> Path:
     if not wall:
         return directory
     slug = re.sub(r"[^a-z0-9]+", "-", wall.lower()).strip("-")[:40]
-    return directory / WALLED / f"{slug}-{page_lines.short(wall)}".lstrip("-")
+    return directory / WALLED / f"{slug}-{markdown.short_hash(wall)}".lstrip("-")
 
 
 def _roots(directory: Path) -> list[Path]:

@@ -19,8 +19,8 @@ from csmd.memory import review_answers
 from csmd.model import Category, Gate, Memory
 from csmd.recall import brief, compose, visibility
 from csmd.recall.brief import TWIN_OVERLAP
-from csmd.text import display, page_lines, prose, tokens
-from csmd.text.page_lines import PROJECTS, TOPICS, USER, of_project
+from csmd.text import display, markdown, prose, tokens
+from csmd.text.markdown import PROJECTS, TOPICS, USER, project_page
 
 #: Most lines of memories on a page, and most of them under one heading.
 PAGE_LINES, SECTION_LINES = 100, 16
@@ -117,7 +117,7 @@ class Place:
     @property
     def path(self) -> str:
         """Its page."""
-        return of_project(self.name, self.key) if self.seq else USER
+        return project_page(self.name, self.key) if self.seq else USER
 
 
 def may_stand(memory: Memory) -> bool:
@@ -529,5 +529,5 @@ def build_index(pages: Sequence[Page], was: Read = NOBODYS) -> Page:
     around = page_format.render_page(build(0))
     lines = INDEX_LINES - around.count("\n") - SPARE_LINES
     units = INDEX_UNITS - len(around.encode()) - SPARE_BYTES
-    sizes = accumulate(len(f"- {page_lines.plain(item.text)}\n".encode()) for item in items)
+    sizes = accumulate(len(f"- {markdown.to_line(item.text)}\n".encode()) for item in items)
     return build(sum(size <= units for size in islice(sizes, max(0, lines))))

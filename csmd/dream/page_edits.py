@@ -33,7 +33,7 @@ from csmd.store import candidates, files, markdown_pages, memories, tombstones, 
 from csmd.store.core import Store
 from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
-from csmd.text import page_lines, tokens
+from csmd.text import markdown, tokens
 
 #: A page was truncated where more than this share of its lines is gone at once, and at least so many; or the file itself.
 SHARE_GONE, LEAST_GONE = 0.3, 4
@@ -94,14 +94,14 @@ def find_edits(olds: Mapping[str, Read], news: Mapping[str, Read]) -> dict[str, 
     for path, read in sorted(olds.items()):
         for _, item in read.lines():
             if item.id:
-                words[item.id][path] = page_lines.key(item.text)
-                ids.setdefault(page_lines.key(item.text), item.id)
+                words[item.id][path] = markdown.line_key(item.text)
+                ids.setdefault(markdown.line_key(item.text), item.id)
     # A line that lost its comment is known by its words, on every page.
     known = {
         path: [
-            Line(heading=heading, text=item.text, id=item.id or ids[page_lines.key(item.text)])
+            Line(heading=heading, text=item.text, id=item.id or ids[markdown.line_key(item.text)])
             for heading, item in read.lines()
-            if item.id or page_lines.key(item.text) in ids
+            if item.id or markdown.line_key(item.text) in ids
         ]
         for path, read in news.items()
     }
@@ -111,7 +111,7 @@ def find_edits(olds: Mapping[str, Read], news: Mapping[str, Read]) -> dict[str, 
     twins: set[str] = set()
     return {
         path: _edits_of(path, olds.get(path), news[path], known[path], words, ids, twins, stays=here[path] | moved)
-        for path in sorted(news, key=lambda path: (path.startswith(page_lines.TOPICS), path))
+        for path in sorted(news, key=lambda path: (path.startswith(markdown.TOPICS), path))
     }
 
 
@@ -121,11 +121,11 @@ def _edits_of(
 ) -> Edits:  # fmt: skip
     """What was done to one page; `changed_ids` collects the memories whose wording changed, over all pages."""
     old = was or Read()
-    unchanged = {line.id for line in known if page_lines.key(line.text) in words.get(line.id, {}).values()}
+    unchanged = {line.id for line in known if markdown.line_key(line.text) in words.get(line.id, {}).values()}
     changed: list[Line] = []
     added: list[Line] = []
     for line in known:
-        if line.id not in words or page_lines.key(line.text) in words[line.id].values():
+        if line.id not in words or markdown.line_key(line.text) in words[line.id].values():
             continue
         # A second wording, or one beside the old wording, is a line of its own.
         is_second = line.id in changed_ids or line.id in unchanged
@@ -134,7 +134,7 @@ def _edits_of(
     counted = {counted_kind(item.text): item.text for _, item in old.lines() if not item.id}
     uncounted = dict(counted)
     for heading, item in new.lines():
-        if item.id or page_lines.key(item.text) in ids or page_lines.key(item.text) in old.said:
+        if item.id or markdown.line_key(item.text) in ids or markdown.line_key(item.text) in old.said:
             continue
         kind = counted_kind(item.text)
         uncounted.pop(kind, None)
@@ -144,7 +144,7 @@ def _edits_of(
     gone = tuple(ident for ident in own if ident not in stays)
     return Edits(
         path=path, changed=tuple(changed), gone=gone, uncounted=tuple(uncounted.values()),
-        new=tuple({(line.heading, page_lines.key(line.text)): line for line in added}.values()),
+        new=tuple({(line.heading, markdown.line_key(line.text)): line for line in added}.values()),
         # What csmd wrote once: put back by hand, or by a copy of the store.
         back=tuple(dict.fromkeys(line.id for line in known if line.id not in words)),
         lost=len(gone) + len(uncounted), had=len(own) + len(counted), blank=new == Read(),
@@ -258,7 +258,7 @@ class EditTransaction:
         may = partial(may_write, directory=directory, path=path)
         self._call = next((call for call in calls if may(call.tool, call.text, call.cwd)), None)
         self._is_theirs = self._call is None and not is_unwatched
-        self._is_topic = path.startswith(page_lines.TOPICS)
+        self._is_topic = path.startswith(markdown.TOPICS)
         topic_names = page.base.head.get("topics")
         self._topics = [str(name) for name in topic_names] if isinstance(topic_names, list) else []
 
@@ -272,9 +272,9 @@ class EditTransaction:
             has_content = bool(tokens.content_words(line.text)) and PURGED not in line.text
             ident = self._remember(line) if has_content and len(line.text) <= MOST_CHARACTERS else None
             if ident is None:
-                own.append(f"- {page_lines.plain(line.text)}")
+                own.append(f"- {markdown.to_line(line.text)}")
             else:
-                made[line.id, page_lines.key(line.text)] = ident
+                made[line.id, markdown.line_key(line.text)] = ident
         for ident in edits.gone:
             self._remove(ident)
         if self._is_theirs and edits.back:
@@ -291,16 +291,16 @@ class EditTransaction:
         if not self._page.is_there:
             markdown_pages.remove_page(self._rows, self._path)
             return edits.number
-        before = {page_lines.key(item.text): item.id for _, item in base.lines() if item.id}
+        before = {markdown.line_key(item.text): item.id for _, item in base.lines() if item.id}
 
         def is_theirs(text: str) -> bool:
             """Whether a paragraph is a person's: an editor may have taken csmd's mark off what csmd says."""
-            return page_lines.key(text) not in base.said
+            return markdown.line_key(text) not in base.said
 
         def identify(item: Item, heading: str) -> Item | None:
-            if page_content.is_ours(heading) and f"- {page_lines.plain(item.text)}" in own:
+            if page_content.is_ours(heading) and f"- {markdown.to_line(item.text)}" in own:
                 return None  # it moves under the person's own heading
-            key = page_lines.key(item.text)
+            key = markdown.line_key(item.text)
             return replace(item, id=made.get((item.id, key)) or made.get(("", key)) or item.id or before.get(key, ""))
 
         sections = []
@@ -308,7 +308,7 @@ class EditTransaction:
             if section.heading != page_format.OWN:
                 section = replace(section, notes=tuple(note for note in section.notes if is_theirs(note.text)))
                 sections.append(page_format.map_items(section, partial(identify, heading=section.heading)))
-        there = {f"- {page_lines.plain(item.text)}" for section in sections for item in section.items}
+        there = {f"- {markdown.to_line(item.text)}" for section in sections for item in section.items}
         page = Page(
             path=self._path, head=new.head, title=new.title, top=tuple(filter(is_theirs, new.top)),
             sections=tuple(sections), own=(*filter(is_theirs, new.own), *(one for one in own if one not in there)),
@@ -390,7 +390,7 @@ class EditTransaction:
 
     def _place(self, line: Line) -> Place:
         """Whose line it is: the page's, or of a theme's page the project's under whose heading it stands."""
-        everywhere = self._places[page_lines.USER]
+        everywhere = self._places[markdown.USER]
         if self._is_topic:
             return self._places.get(page_content.find_linked_page(line.heading), everywhere)
         if self._path in self._places:
@@ -467,13 +467,13 @@ def _parse_file(row: PageRow, raw: bytes | None, purged: Marks, *, is_link: bool
         page.new = Read() if page.problem else page_format.parse_page(page.text)
         if row.is_unedited(page.text) and not page.problem:
             # What a person wrote is known with the memories that their lines stand for.
-            now, was = ([page_lines.key(item.text) for _, item in read.lines()] for read in (page.new, page.base))
+            now, was = ([markdown.line_key(item.text) for _, item in read.lines()] for read in (page.new, page.base))
             page.new = page.base = page.base if now == was else page.new
             return page
         page.problem = page.problem or page.new.problem
 
     def distance(base: Read) -> int:
-        new, old = ({(item.id, page_lines.key(item.text)) for _, item in read.lines()} for read in (page.new, base))
+        new, old = ({(item.id, markdown.line_key(item.text)) for _, item in read.lines()} for read in (page.new, base))
         return len(new ^ old)
 
     if row.also and row.text:

@@ -24,7 +24,7 @@ from csmd.store import dreams, failures, files, markdown_pages, tombstones, topi
 from csmd.store.core import Store, run_to_end
 from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
-from csmd.text import display, page_lines
+from csmd.text import display, markdown
 
 #: Where pages that are no more are kept, below the memory directory.
 ARCHIVE = "archive/"
@@ -95,7 +95,7 @@ def build_pages(
     times = {place.path: [memory.confirmed_at for memory in memories[seq]] for seq, place in common.items()}
     latest = {path: max(stated, default="") for path, stated in times.items()}
     indexed = [page for page in pages if page.path in latest]
-    indexed.sort(key=lambda page: (page.path == page_lines.USER, latest[page.path], page.path), reverse=True)
+    indexed.sort(key=lambda page: (page.path == markdown.USER, latest[page.path], page.path), reverse=True)
     return [*pages, *themed, page_content.build_index([*indexed, *themed], read_last(known.get(INDEX)))]
 
 
@@ -123,7 +123,7 @@ def _build_theme_pages(
     for memory in memories:
         for tag in tags.get(memory.seq, ()):
             tagged[tag.name].add(memory.id)
-    last = {path: read_last(row) for path, row in sorted(known.items()) if path.startswith(page_lines.TOPICS)}
+    last = {path: read_last(row) for path, row in sorted(known.items()) if path.startswith(markdown.TOPICS)}
     paths = {str(read.head.get("name", "")): path for path, read in last.items()}
     paged: dict[str, Theme] = {}
     for name, path in paths.items():
@@ -137,9 +137,9 @@ def _build_theme_pages(
     for theme in page_content.choose_themes(
         page_content.ThemeSources(tagged=tagged, paged=paged, listed=listed, project_of=project_of)
     ):
-        path = paths.get(theme.name, f"{page_lines.TOPICS}{page_lines.slug(theme.name)}.md")
+        path = paths.get(theme.name, f"{markdown.TOPICS}{markdown.slug(theme.name)}.md")
         if theme.name not in paths and path in taken:
-            path = f"{path.removesuffix('.md')}-{page_lines.short(theme.name)}.md"
+            path = f"{path.removesuffix('.md')}-{markdown.short_hash(theme.name)}.md"
         taken.add(path)
         of_theme = [by_id[ident] for ident in sorted(theme.members)]
         there = {seq: places[seq] for seq in {memory.project_seq for memory in of_theme}}
@@ -176,7 +176,7 @@ def plan_pages(
         text = page_format.render_page(page)
         planned.append(PlannedFile(path=page.path, text=text, reason="what is believed has changed"))
     for path in sorted(known.keys() - {page.path for page in pages}):
-        is_topic = path.startswith(page_lines.TOPICS)
+        is_topic = path.startswith(markdown.TOPICS)
         is_kept = is_topic or page_format.has_theirs(read_last(known[path]), page_content.is_ours)
         reason = "the theme is hardly spoken of" if is_topic else "nothing is known of it any more"
         planned.append(PlannedFile(path=path, text=None, reason=reason, into=f"{ARCHIVE}{path}" if is_kept else ""))
@@ -267,7 +267,7 @@ class _Writer:
         A theme's page is of no project alone: of it no line that is behind a wall by now.
         """
         walled: set[int] = set()
-        if row.path.startswith(page_lines.TOPICS):
+        if row.path.startswith(markdown.TOPICS):
             walled = {seq for seq, *_, is_walled in store.read(markdown_pages.page_places) if is_walled}
         active = store.read(markdown_pages.active_memories)
         alive = {memory.id for memory in active if memory.project_seq not in walled}
@@ -359,7 +359,7 @@ def preview_changes(
 
 def _projects_of(rows: Rows, file: PlannedFile, row: PageRow | None) -> frozenset[int]:
     """The projects on a theme's page, as it will be, or as it was where it goes."""
-    if not file.path.startswith(page_lines.TOPICS):
+    if not file.path.startswith(markdown.TOPICS):
         return frozenset()
     text = file.text if file.text is not None else row.text if row else ""
     return markdown_pages.projects_of(rows, [item.id for _, item in page_format.parse_page(text).lines() if item.id])
@@ -374,7 +374,7 @@ def describe_change(path: str, before: str | None, after: str | None, *, why_gon
     # Memory, or words, of a line -> what it says.
     was, new = (
         {
-            item.id or page_lines.key(item.text): page_lines.key(item.text)
+            item.id or markdown.line_key(item.text): markdown.line_key(item.text)
             for _, item in page_format.parse_page(text).lines()
         }
         for text in (before or "", after)
@@ -454,7 +454,7 @@ def _known_lines(rows: Rows, pages: Iterable[PageRow]) -> _KnownLines:
         place = markdown_pages.place_of(rows, row.path)
         for text in (row.text, row.also):
             for _, item in page_format.parse_page(text).lines():
-                words = page_lines.key(item.text)
+                words = markdown.line_key(item.text)
                 words_of[item.id] |= {(place, words), (None, words)}
     bare = words_of.pop("", set())
     missing = markdown_pages.missing_lines(rows, list(words_of))

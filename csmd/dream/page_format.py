@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from csmd.text import front_matter
-from csmd.text.page_lines import BULLET, ID, key, plain, text_of_line
+from csmd.text import markdown
+from csmd.text.markdown import BULLET, ID, from_line, line_key, to_line
 
 #: Heading of a person's own words: nothing under it is read.
 OWN = "Your own notes"
@@ -93,16 +93,16 @@ class Read:
 
 def render_page(page: Page) -> str:
     """The text of a page; the same page is the same text."""
-    parts: list[str] = [f"# {plain(page.title)}"] if page.title else []
-    parts += [f"{plain(sentence)} {_SELF}" for sentence in page.about]
+    parts: list[str] = [f"# {to_line(page.title)}"] if page.title else []
+    parts += [f"{to_line(sentence)} {_SELF}" for sentence in page.about]
     parts += page.top
     for section in page.sections:
-        parts += [f"{'#' * section.level} {plain(section.heading)}"] if section.heading else []
+        parts += [f"{'#' * section.level} {to_line(section.heading)}"] if section.heading else []
         parts += _render_body(section)
     if page.own:
         parts += [f"## {OWN}", *page.own]
     body = "\n\n".join(parts) + "\n"
-    return front_matter.written(page.head, body) if page.head else body
+    return markdown.with_head(page.head, body) if page.head else body
 
 
 def _render_body(section: Section) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _render_body(section: Section) -> Iterator[str]:
             run = []
         yield from notes
         run += _render_item(item)
-    run += [f"- {WAITS}{plain(text)} {_SELF}" for text in section.waits]
+    run += [f"- {WAITS}{to_line(text)} {_SELF}" for text in section.waits]
     if run:
         yield "\n".join(run)
     if section.more and any(item.id for item in section.items):
@@ -127,11 +127,11 @@ def _render_body(section: Section) -> Iterator[str]:
 
 
 def _render_item(item: Item) -> list[str]:
-    first = f"- {plain(item.text)}" + (f" <!-- m:{item.id} -->" if item.id else "")
-    own = [plain(item.scene)] if item.scene else []
-    own += [f"(before, {day}: {plain(text)}) <!-- m:{ident} -->" for day, text, ident in item.before]
-    own += [f"{WAITS}{plain(text)}" for text in item.waits]
-    below = (*(f"{SHOWS}{plain(text)}" for text in item.shows), *(f"{text} {_SELF}" for text in own))
+    first = f"- {to_line(item.text)}" + (f" <!-- m:{item.id} -->" if item.id else "")
+    own = [to_line(item.scene)] if item.scene else []
+    own += [f"(before, {day}: {to_line(text)}) <!-- m:{ident} -->" for day, text, ident in item.before]
+    own += [f"{WAITS}{to_line(text)}" for text in item.waits]
+    below = (*(f"{SHOWS}{to_line(text)}" for text in item.shows), *(f"{text} {_SELF}" for text in own))
     return [first, *(f"  - {text}" for text in below)]
 
 
@@ -155,7 +155,7 @@ def decode_page(raw: bytes) -> tuple[str, str]:
 def parse_page(whole: str) -> Read:
     """Parses a file, whatever is in it; line ends and a byte order mark are taken as they come."""
     flat = whole.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    head, body, problem = front_matter.parse(flat)
+    head, body, problem = markdown.split_memo(flat)
     return _Reader().read(body if not problem else flat, head, problem)
 
 
@@ -193,7 +193,7 @@ class _Reader:
         self._end()
         return Read(
             head=head, problem=problem, title=self._title, top=tuple(self._top), own=tuple(self._own),
-            said=frozenset(map(key, self._said)), sections=tuple(part.section() for part in self._parts),
+            said=frozenset(map(line_key, self._said)), sections=tuple(part.section() for part in self._parts),
         )  # fmt: skip
 
     def _read_line(self, whole: str, line: str) -> None:
@@ -233,7 +233,7 @@ class _Reader:
 
     def _begin_part(self, heading: re.Match[str]) -> None:
         self._end()
-        text = text_of_line((heading[2] or "").rstrip().rstrip("#").rstrip())  # without the marks that may close it
+        text = from_line((heading[2] or "").rstrip().rstrip("#").rstrip())  # without the marks that may close it
         if len(heading[1]) == 1 and not self._title and not self._parts:
             self._title = text
         else:
@@ -265,7 +265,7 @@ class _Reader:
     def _end_item(self) -> None:
         text, self._item = " ".join(self._item), []
         ids = ID.findall(text)
-        if body := text_of_line(ID.sub("", text)):
+        if body := from_line(ID.sub("", text)):
             self._parts[-1].items.append(Item(text=body, id=ids[-1] if ids else ""))
 
 
@@ -280,8 +280,8 @@ def _current_item(items: Mapping[str, Item]) -> Callable[[Item], Item | None]:
 
     None where its memory is believed no more; a line of no memory stays.
     """
-    by_words = {key(item.text): item for item in items.values()}
-    return lambda item: items.get(item.id) if item.id else by_words.get(key(item.text), item)
+    by_words = {line_key(item.text): item for item in items.values()}
+    return lambda item: items.get(item.id) if item.id else by_words.get(line_key(item.text), item)
 
 
 def has_theirs(read: Read, is_ours: IsOurs) -> bool:
@@ -326,12 +326,12 @@ def map_items(section: Section, of: Callable[[Item], Item | None]) -> Section:
 
 def _with_notes(section: Section, was: Section) -> Section:
     """A section of csmd's with the notes that were between its lines."""
-    at = {item.id or key(item.text): number for number, item in enumerate(section.items, start=1)}
+    at = {item.id or line_key(item.text): number for number, item in enumerate(section.items, start=1)}
     notes = list(section.notes)
     for note in was.notes:
         below = len(section.items)
         if note.below < len(was.items) or not was.items:
-            above = (item.id or key(item.text) for item in reversed(was.items[: note.below]))
+            above = (item.id or line_key(item.text) for item in reversed(was.items[: note.below]))
             below = next((at[name] for name in above if name in at), 0)
         notes.append(replace(note, below=below))
     return replace(section, notes=tuple(notes))

@@ -12,8 +12,8 @@ from csmd.model import Candidate, Memory
 from csmd.store import candidates, memories, tombstones
 from csmd.store.sqlite import Rows, among, columns, written
 from csmd.store.tombstones import LOOKED_AT
-from csmd.text import page_lines, tokens
-from csmd.text.page_lines import BULLET, ID, words_of
+from csmd.text import markdown, tokens
+from csmd.text.page_lines import BULLET, ID
 
 #: How many calls of tools are looked at for who wrote a page, the latest.
 MOST_CALLS = 500
@@ -185,7 +185,7 @@ def _goes_on(line: str) -> bool:
 
 def _said_upto(whole: Sequence[str], start: int, end: int, unsaid: Unsaid) -> int:
     """Up to which line an item that names no memory says what was forgotten; 0 for none that does."""
-    return next((upto for upto in range(start + 1, end + 1) if unsaid(words_of(" ".join(whole[start:upto])))), 0)
+    return next((upto for upto in range(start + 1, end + 1) if unsaid(line_words(" ".join(whole[start:upto])))), 0)
 
 
 def missing_lines(rows: Rows, ids: Sequence[str]) -> frozenset[str]:
@@ -198,10 +198,12 @@ def place_of(rows: Rows, path: str) -> int | None:
 
     None for a page of several, as a theme's is.
     """
-    if page_lines.is_about_all(path):
+    if markdown.is_user_page(path):
         return 0
-    known = page_lines.short_key(path)
-    found = [seq for seq, key in rows.all("select seq, key from projects") if known and page_lines.short(key) == known]
+    known = markdown.project_hash(path)
+    found = [
+        seq for seq, key in rows.all("select seq, key from projects") if known and markdown.short_hash(key) == known
+    ]
     return found[0] if len(found) == 1 else None
 
 

@@ -19,7 +19,7 @@ from csmd.hosts.claude.environment import INDEX
 from csmd.store import dreams
 from csmd.store.dreams import Dream, Place
 from csmd.store.sqlite import Rows, ids_like
-from csmd.text import page_lines
+from csmd.text import markdown
 from csmd.tools.present import as_json, roots
 from csmd.tools.registry import Json, ToolContext, Tools, between, places, resolve_id
 
@@ -90,7 +90,7 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
         "files": [
             asdict(file)
             for file, on in files
-            if seen is None or file.path in (page_lines.USER, INDEX) or not on.isdisjoint(seen)
+            if seen is None or file.path in (markdown.USER, INDEX) or not on.isdisjoint(seen)
         ],
         "hidden": 0 if project else len(plan.actions) - len(actions),
         "uncompared": uncompared,

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.capture import markdown_imports
-from csmd.text import front_matter
+from csmd.text import markdown
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "instructions"
 LINES = json.loads((DATA / "lines.json").read_text())
@@ -48,10 +48,10 @@ KNOWN_DIFFERENCES = {
 
 def is_as_measured(body: str, loaded: str, told: str | None) -> bool:
     """Whether one measured line is read as the client reads it."""
-    head, rest = front_matter.split(body.removeprefix("\ufeff"))
+    head, rest = markdown.split_head(body.removeprefix("\ufeff"))
     content, targets = markdown_imports.read(rest)
-    content = content.strip(front_matter.SPACE)
-    conditional = markdown_imports.is_conditional(front_matter.mapping(head)[0].get("paths"))
+    content = content.strip(markdown.SPACE)
+    conditional = markdown_imports.is_conditional(markdown.parse_head(head)[0].get("paths"))
     imports = "".join(letter for letter in "FGH" if f"{letter.lower()}.md" in targets)
     return (imports, None if conditional or not content else content) == (loaded, told)
 
@@ -115,11 +115,11 @@ def test_any_markdown_is_read_and_its_imports_stand_in_it(text: str) -> None:
 @given(st.text(max_size=400))
 @settings(max_examples=200, deadline=None)
 def test_any_text_is_read(text: str) -> None:
-    head, body = front_matter.split(text)
+    head, body = markdown.split_head(text)
     assert text.endswith(body) and head in text
     markdown_imports.read(text)
-    front_matter.mapping(head)
-    front_matter.parse(text)
+    markdown.parse_head(head)
+    markdown.split_memo(text)
 
 
 HOSTILE = (
@@ -142,9 +142,9 @@ def test_a_text_made_to_take_long_takes_no_longer_than_its_length(number: int) -
 
     def cost(body: str) -> float:
         begun = time.process_time()
-        head, rest = front_matter.split(body)
+        head, rest = markdown.split_head(body)
         markdown_imports.read("@" + rest)
-        front_matter.mapping(head)
+        markdown.parse_head(head)
         return time.process_time() - begun
 
     quarter, whole = min(cost(text[: len(text) // 4]) for _ in range(3)), min(cost(text) for _ in range(2))
@@ -170,10 +170,10 @@ def test_heads_that_are_made_to_hurt_are_notes() -> None:
         "\x00": "not YAML",
     }
     for head, reason in odd.items():
-        found, problem = front_matter.mapping(head)
+        found, problem = markdown.parse_head(head)
         assert (found, reason in problem) == ({}, True), (head[:40], problem)
-    assert front_matter.mapping("a: 2026-01-02\n1: b\nc: yes")[1] == ""
+    assert markdown.parse_head("a: 2026-01-02\n1: b\nc: yes")[1] == ""
     # What is no YAML by one bare value is read as the host reads it, that value as text: nothing refers to anything.
     for head in (bomb, merge, "a: !!python/object/apply:os.system [id]", "a: ["):
-        found, problem = front_matter.mapping(head)
+        found, problem = markdown.parse_head(head)
         assert problem == "" and all(isinstance(value, str) and len(value) < 200 for value in found.values()), head[:40]

@@ -17,7 +17,7 @@ from csmd.extraction.statement_context import REVIEW
 from csmd.hosts.claude import environment
 from csmd.model import CATEGORIES, Category, Memory, Provenance
 from csmd.recall import compose
-from csmd.text import page_lines
+from csmd.text import markdown
 
 PLACE = Place(seq=1, key="k", name="gull", root="/p/gull")
 WORDS = "amber birch cedar delta ember fjord grove haven inlet jetty knoll larch maple nadir oasis prism quartz ridge slate talon".split()
@@ -62,9 +62,7 @@ def test_every_memory_of_a_page_is_read_back_and_nothing_is_an_edit(said: list[t
     read = page_format.parse_page(written)
     assert len(read.lines()) + more == sum(map(stands, known))
     assert {item.id: item.text for _, item in read.lines()} == {
-        item.id: page_lines.text_of_line(page_lines.plain(item.text))
-        for section in made.sections
-        for item in section.items
+        item.id: markdown.from_line(markdown.to_line(item.text)) for section in made.sections for item in section.items
     }
     assert page_edits.find_edits({PLACE.path: read}, {PLACE.path: read})[PLACE.path].number == 0
     assert page(list(reversed([one for one in known if stands(one)]))) == made, (
@@ -88,7 +86,7 @@ def test_a_gotcha_shows_how_it_looks_and_that_is_no_line_of_its_own() -> None:
 )
 def test_a_name_is_a_files_whatever_it_is(name: str, slug: str) -> None:
     path = Place(seq=1, key="k", name=name, root="").path
-    assert path == f"projects/{slug}-{page_lines.short('k')}.md"
+    assert path == f"projects/{slug}-{markdown.short_hash('k')}.md"
 
 
 @pytest.mark.parametrize("name", ["a --- b", "x\n---\n\n# y", "[a](b)", "<!-- m:m0000000001 -->", 'quo"te: #'])

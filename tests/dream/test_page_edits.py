@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from csmd.dream import page_edits, page_format
 from csmd.dream.page_edits import Edits, Line
 from csmd.dream.page_format import Item, Page, Read, Section
-from csmd.text import page_lines
+from csmd.text import markdown
 
 USER, PROJECT, TOPIC = "user.md", "projects/gull-aaaaaa.md", "topics/tests.md"
 
@@ -132,11 +132,11 @@ def test_what_was_done_is_told_from_the_files(case: Case) -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.integers(5, 14), st.sampled_from(("gone", "changed", "new")), st.text(min_size=1, max_size=30))
 def test_any_edit_of_one_line_is_exactly_that_edit(number: int, what: str, said: str) -> None:
-    worded = page_lines.text_of_line(page_lines.plain(f"somebody said {said} here"))
+    worded = markdown.from_line(markdown.to_line(f"somebody said {said} here"))
     after = {
         "gone": "",
-        "changed": f"- {page_lines.plain(worded)} <!-- m:{ident(number)} -->\n",
-        "new": f"{line(number)}- {page_lines.plain(worded)}\n",
+        "changed": f"- {markdown.to_line(worded)} <!-- m:{ident(number)} -->\n",
+        "new": f"{line(number)}- {markdown.to_line(worded)}\n",
     }[what]
     found = done({**WHOLE, PROJECT: WHOLE[PROJECT].replace(line(number), after)})
     heading = "Facts" if number < 10 else "Known gotchas"

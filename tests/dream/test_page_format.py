@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from csmd.dream import page_content, page_format
 from csmd.dream.page_format import Item, Note, Page, Read, Section
-from csmd.text import display, page_lines
+from csmd.text import display, markdown
 
 ID = "m0123456789"
 NASTY = (
@@ -135,9 +135,9 @@ def test_what_is_written_is_read_back(said: list[str]) -> None:
 def test_reading_never_fails_and_what_was_read_is_read_again(whole: str) -> None:
     found = page_format.parse_page(whole)
     again = page_format.parse_page(page_format.render_page(Page(path="", sections=found.sections, own=())))
-    kept = [(item.id, item.text) for _, item in found.lines() if page_lines.plain(item.text)]
-    assert [(item.id, page_lines.text_of_line(page_lines.plain(item.text))) for _, item in again.lines()] == [
-        (ident, page_lines.text_of_line(page_lines.plain(said))) for ident, said in kept
+    kept = [(item.id, item.text) for _, item in found.lines() if markdown.to_line(item.text)]
+    assert [(item.id, markdown.from_line(markdown.to_line(item.text))) for _, item in again.lines()] == [
+        (ident, markdown.from_line(markdown.to_line(said))) for ident, said in kept
     ]
 
 

@@ -21,7 +21,7 @@ from csmd.hosts.claude import environment, hooks, transcript
 from csmd.model import StoredTurn, Turn
 from csmd.privacy.fingerprints import PURGED, Needle, without
 from csmd.privacy.redaction import redact, redact_tree
-from csmd.text import display, front_matter
+from csmd.text import display, markdown
 
 #: What stands in front of bytes that are built into a value instead of being parsed as one.
 BUILT = b"\0"
@@ -180,11 +180,11 @@ def words(data: bytes) -> None:
 def head(data: bytes) -> None:
     """A memory file: its head is a mapping or a reason, what is below it is text."""
     said = data.decode("utf-8", "replace")
-    found, problem = front_matter.mapping(said)
+    found, problem = markdown.parse_head(said)
     assert isinstance(found, dict) and all(isinstance(key, str) for key in found)
     assert not (found and problem)
-    front_matter.parse(said)
-    front_matter.split(said)
+    markdown.split_memo(said)
+    markdown.split_head(said)
     shown = environment.memo("a.md", data, modified="2026-05-04T08:00:00.000Z", size=len(data))
     assert shown.filename == "a.md"
     environment.body(data)

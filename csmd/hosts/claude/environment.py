@@ -13,7 +13,7 @@ from csmd.hosts.adapter import json_object, mapping, strings
 from csmd.hosts.claude.export import VERSION as OUR_OWN
 from csmd.hosts.claude.registration import MANAGED
 from csmd.model import Turn
-from csmd.text import display, front_matter
+from csmd.text import display, markdown
 
 
 def settings_files(config_dir: str, *, platform: str, project: str = "") -> list[str]:
@@ -146,7 +146,7 @@ def memo(filename: str, data: bytes, *, modified: str, size: int) -> Memo:
     problems: list[str] = []
     if size > len(data):
         problems.append(f"it is {size} bytes long; the first {len(data)} were read")
-    found, _, problem = front_matter.parse(data.decode("utf-8", "replace"))
+    found, _, problem = markdown.split_memo(data.decode("utf-8", "replace"))
     if problem:
         problems.append(problem)
     elif not found:
@@ -170,7 +170,7 @@ def memo(filename: str, data: bytes, *, modified: str, size: int) -> Memo:
 
 def body(data: bytes) -> str:
     """A file's text without its head."""
-    return front_matter.parse(data.decode("utf-8", "replace"))[1]
+    return markdown.split_memo(data.decode("utf-8", "replace"))[1]
 
 
 def _field(value: Any) -> str:

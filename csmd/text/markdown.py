@@ -1,17 +1,21 @@
-"""The YAML head of a Markdown file, read without trust and written; pure.
+"""The YAML head of a Markdown file, read without trust and written, and the one-line form of a page's entry; pure.
 
-No aliases (ten of them make a billion), nothing beyond HEAD_BYTES, nothing that is not a mapping.
+A head has no aliases (ten of them make a billion), at most HEAD_BYTES, and is a mapping.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-#: A head is a few lines; YAML in Python reads about 100 KB a second.
+from csmd.text import display
+
 #: White space as the host's language has it; Python's differs in U+001C to U+001F and U+0085.
 JS_SPACE = tuple("\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff")  # fmt: skip
+#: A head is a few lines; YAML in Python reads about 100 KB a second.
 HEAD_BYTES = 16_384
 #: Longer than any value that is written: none is folded.
 LONGEST_LINE = 100_000
@@ -23,7 +27,7 @@ _DASHES = re.compile(r"-{3,}")
 _WANTS_QUOTES = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
 
 
-def split(text: str) -> tuple[str, str]:
+def split_head(text: str) -> tuple[str, str]:
     """(head, rest) as Claude Code tells them apart: the head ends at the first `---`, wherever it stands."""
     opening = _OPEN.match(text)
     if opening is None:
@@ -35,7 +39,7 @@ def split(text: str) -> tuple[str, str]:
     return text[opening.end() : end], text[end + 3 :].lstrip(SPACE)
 
 
-def mapping(head: str) -> tuple[dict[str, Any], str]:
+def parse_head(head: str) -> tuple[dict[str, Any], str]:
     """What a head says, keys as text, and what is wrong with it ("" for nothing)."""
     if not head.strip():
         return {}, ""
@@ -53,7 +57,7 @@ def mapping(head: str) -> tuple[dict[str, Any], str]:
     return {str(key): value for key, value in found.items() if isinstance(key, str | int | float)}, ""
 
 
-def parse(text: str) -> tuple[dict[str, Any], str, str]:
+def split_memo(text: str) -> tuple[dict[str, Any], str, str]:
     """Splits a memory file: (what its head says, the file without it, what is wrong with the head)."""
     import frontmatter  # 30 ms: it loads YAML
     from frontmatter.default_handlers import YAMLHandler
@@ -64,7 +68,7 @@ def parse(text: str) -> tuple[dict[str, Any], str, str]:
         """The library splits, `mapping` reads."""
 
         def load(self, fm: str, **_: object) -> dict[str, Any]:
-            found, problem = mapping(fm)
+            found, problem = parse_head(fm)
             problems.append(problem)
             return found
 
@@ -76,7 +80,7 @@ def parse(text: str) -> tuple[dict[str, Any], str, str]:
     return found, body, problems[0] if problems else "its head does not end"
 
 
-def written(head: Mapping[str, Any], body: str) -> str:
+def with_head(head: Mapping[str, Any], body: str) -> str:
     """A file with this head: values are shown so that none ends the head or begins another line."""
     import frontmatter
 
@@ -122,3 +126,69 @@ def _quoted(head: str) -> str:
             line = f'{found.group(1)}: "{value}"'
         lines.append(line)
     return "\n".join(lines)
+
+
+# --- a page's entries
+
+ID = re.compile(r"\s*<!--\s*m:(m[0-9a-f]{10})\s*-->")
+BULLET = re.compile(r"\s*(?:[-*+]|\d{1,4}[.)])(?:\s+(.*)|\s*)$")
+_OPENS, _CLOSES = re.compile(r"<(\\*)!--"), re.compile(r"--(\\*)>")
+_OPENED, _CLOSED = re.compile(r"<\\(\\*)!--"), re.compile(r"--\\(\\*)>")
+
+
+def to_line(said: str) -> str:
+    """A text as it stands in a line: on one, with nothing unseen, and with comments that are none."""
+    flat = display.squeeze(display.defuse(said))
+    return _CLOSES.sub(r"--\\\1>", _OPENS.sub(r"<\\\1!--", flat))
+
+
+def from_line(line: str) -> str:
+    """The text that a line stands for: the way back from `plain`."""
+    return _CLOSED.sub(r"--\1>", _OPENED.sub(r"<\1!--", display.squeeze(line)))
+
+
+def line_key(said: str) -> str:
+    """What a line's text is compared by."""
+    return display.squeeze(unicodedata.normalize("NFC", said))
+
+
+def line_words(line: str) -> str:
+    """The text of a list's line that stands in a file as it is compared, without its comment; "" for no such line."""
+    bullet = BULLET.match(line)
+    return line_key(from_line(ID.sub("", bullet[1] or ""))) if bullet else ""
+
+
+USER = "user.md"
+PROJECTS, TOPICS = "projects/", "topics/"
+NAME_CHARACTERS = 40
+#: Below the home or the pages' own directory: a page, what is put aside of one, or a whole one that stands beside it.
+_ABOUT_ALL = re.compile(rf"(?:memory/)?{re.escape(USER.removesuffix('.md'))}(?:\.restored-[^/]*)?\.md")
+_OF_PROJECT = re.compile(
+    rf"(?:memory/)?(?:archive/)?{PROJECTS}[^/]*-([0-9a-f]{{6}})(?:-[0-9]{{1,4}})?(?:\.restored-[^/]*)?\.md"
+)
+
+
+def slug(name: str) -> str:
+    """A name as a file's: small letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:NAME_CHARACTERS].strip("-") or "unnamed"
+
+
+def short_hash(named: str) -> str:
+    """Six hex digits of a name's hash."""
+    return hashlib.sha256(named.encode("utf-8", "replace")).hexdigest()[:6]
+
+
+def project_page(name: str, key: str) -> str:
+    """The page of a project: two of one name have different ones."""
+    return f"{PROJECTS}{slug(name)}-{short_hash(key)}.md"
+
+
+def is_user_page(path: str) -> bool:
+    """Whether a file is the page of what holds everywhere, or stands beside it."""
+    return _ABOUT_ALL.fullmatch(path) is not None
+
+
+def project_hash(path: str) -> str:
+    """By what the project of a page is known, `short` of its key; "" for a page of none or of several."""
+    found = _OF_PROJECT.fullmatch(path)
+    return found[1] if found else ""
