@@ -35,7 +35,7 @@ UNKNOWN, EXCLUDED, PAUSED = "unknown hosts", "excluded events", "paused events"
 #: client's words on the error are not the assistant's, and a summary is taken from its own line, not from the hook.
 SETTLING = ("stop", "stop_failure", "session_end", "pre_compact", "post_compact")
 
-#: Bytes of text of one session that are kept where nobody says otherwise.
+#: Bytes of text that are kept of one session by default.
 SESSION_BYTES = 50_000_000
 #: Enough of a transcript's beginning for the first line that names a directory.
 BEGINNING_BYTES = 64 * 1024

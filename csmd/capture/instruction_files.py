@@ -28,7 +28,7 @@ from csmd.text.markdown import SPACE
 
 Kind = Literal["Managed", "User", "Project", "Local", "AutoMem"]
 
-#: As each stands in what the model reads.
+#: What the model is told each kind is.
 LABELS: dict[Kind, str] = {
     "Managed": "organization-managed policy instructions",
     "User": "user's private global instructions for all projects",
@@ -36,10 +36,10 @@ LABELS: dict[Kind, str] = {
     "Local": "user's private project instructions, not checked in",
     "AutoMem": "user's auto-memory, persists across conversations",
 }
-#: A longer file is not loaded, nor is what stands deeper in a chain of imports (the first file is one of them).
+#: A longer file is not loaded, nor one deeper in a chain of imports (the first file counts).
 MAX_BYTES = 4 * 1024 * 1024
 MAX_HOPS = 5
-#: Beyond this a tree is not instructions any more: the rest is left out, and told.
+#: More files, directories or characters are no instructions any more: the rest is left out.
 MAX_FILES = 1000
 MAX_FOLDERS = 500
 MAX_TOTAL_CHARACTERS = 16 * 1024 * 1024
@@ -125,14 +125,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
-    """One file the host loads: `content` as it tells it, `root` the directory it was found for."""
+    """One file that the host loads: `content` as the model reads it, `root` the directory it was found for."""
 
     path: str
     kind: Kind
     content: str
     root: str
     is_conditional: bool = False
-    """Whether it is a rule for some files, told only when one of them is read."""
+    """Whether it is a rule for some files, loaded only when one of them is read."""
 
 
 def loaded(place: Place, disk: Disk = Disk()) -> list[Instruction]:
@@ -343,7 +343,7 @@ def merged(place: Place, disk: Disk = Disk()) -> tuple[list[tuple[str, str, str]
     return [(scope, path, body) for scope, path, body in found if body], reading.problems
 
 
-#: The host's own settings, the most binding first; the names stand below a project and a configuration directory.
+#: Most bytes of a settings file and of the host's state that are read, and most names of a directory.
 SETTINGS_BYTES = 1024 * 1024
 STATE_BYTES = 16 * 1024 * 1024
 MOST_NAMES = 5000
@@ -429,12 +429,12 @@ def _work_trees(start: str) -> tuple[str, str]:
 
 
 def load(directory: str, user: User) -> list[Instruction]:
-    """What the host loads for a session that starts in `directory`, as it stands on the disk."""
+    """What the host loads for a session that starts in `directory` now."""
     return loaded(place_of(directory, user))
 
 
 def stamp(paths: Iterable[str]) -> Stamp:
-    """What tells whether any of these files and directories has changed, without reading one."""
+    """The times, sizes and inodes by which a change of these files and directories shows, without reading one."""
     found: list[tuple[str, int, int, int]] = []
     for path in sorted(paths):
         try:

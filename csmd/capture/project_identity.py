@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import posixpath
 import re
 import unicodedata
 from collections import Counter
@@ -27,7 +28,7 @@ MARKERS = (
     "pyproject.toml", "package.json", "go.mod", "Cargo.toml", "pom.xml", "build.gradle", "composer.json", "Gemfile",
     "mix.exs", "CMakeLists.txt", "Makefile", "CLAUDE.md", "AGENTS.md", "README.md",
 )  # fmt: skip
-#: Where assistants put a repository's worktrees; one that is gone cannot say any more whose it was.
+#: Where assistants put a repository's worktrees; of one that is gone only the path tells whose it was.
 _WORKTREES = re.compile(r"^(.+?)/(?:\.claude/worktrees|\.worktrees)(?:/|$)")
 #: The folder beside a repository, named after it, in which people and tools put its worktrees: `shop-worktrees/shop-12`.
 _BESIDE = re.compile(r"^(/(?:[^/]+/)*([^/]+))[-._]worktrees/([^/]+)")
@@ -41,7 +42,7 @@ _PORTS = {"ssh": ":22", "https": ":443", "http": ":80", "git": ":9418"}
 
 
 class Disk(Protocol):
-    """What is asked of a disk; no answer raises. `csmd.store.files` asks the real one."""
+    """Questions about a disk, none of which raises; `csmd.store.files` answers them for the real one."""
 
     def read_small(self, path: str, limit: int = ...) -> str | None:
         """The beginning of a file's text, "" for a directory, None when there is nothing to read."""
@@ -89,11 +90,11 @@ def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
         if main is not None and main.root == owner:
             return _project(main.kind, "git", main.common, root=owner, place=place, data=main.common)
     path = at(owner, place=place)
-    return replace(path, gone=True, worktree_of=_beside(owner, disk)) if disk.is_missing(owner) else path
+    return replace(path, gone=True, worktree_of=_neighbour_repository(owner, disk)) if disk.is_missing(owner) else path
 
 
 def at(root: str, *, place: str = "") -> Project:
-    """The project of a directory that is told by its path alone."""
+    """The project of a directory by its path alone."""
     return _project("path", "path", root, root=root, place=place or root, data=root)
 
 
@@ -108,7 +109,7 @@ def was_worktree(path: str) -> bool:
 
 
 def may_have_worktrees(project: Project) -> bool:
-    """Whether a project can be the repository of a worktree: git says so, or nothing is there to be asked."""
+    """Whether a project can be the repository of a worktree: it is git's, or it is gone."""
     return project.kind != "path" or project.gone
 
 
@@ -117,7 +118,7 @@ def is_home(root: str) -> bool:
     return _HOMES.fullmatch(root) is not None
 
 
-def _beside(gone: str, disk: Disk) -> Project | None:
+def _neighbour_repository(gone: str, disk: Disk) -> Project | None:
     """The repository beside the folder of worktrees that a directory was in, by their names.
 
     Where it is gone as well, only a worktree named after it is taken for one: a folder may hold those of several.
@@ -183,10 +184,10 @@ def _place(path: str, disk: Disk) -> tuple[str, bool]:
     """The one name of a directory, and whether it is there; one that is not keeps the name it was given."""
     place, there = disk.resolve(_clean(path[:MAX_PATH]))
     place = wire.clean(place)
-    return (_spelled(place, disk) if there else unicodedata.normalize("NFC", place)), there
+    return (_as_on_disk(place, disk) if there else unicodedata.normalize("NFC", place)), there
 
 
-def _spelled(place: str, disk: Disk) -> str:
+def _as_on_disk(place: str, disk: Disk) -> str:
     """An existing path as the disk spells it, where the disk takes other spellings for the same (macOS, WSL)."""
     parts = place.split("/")
     for depth in range(len(parts) - 1, 0, -1):
@@ -218,7 +219,7 @@ def _repository(place: str, disk: Disk) -> _Repository | None:
         text = disk.read_small(marker)
         if text is None:
             if _is_bare(candidate, disk):
-                return _Repository(common=candidate, root=_shown(candidate))
+                return _Repository(common=candidate, root=_root_of_bare(candidate))
         elif text == "":
             if disk.read_small(f"{marker}/HEAD") is not None:
                 return _Repository(common=_real(marker, disk) if disk.is_link(marker) else marker, root=candidate)
@@ -243,7 +244,7 @@ def _linked(candidate: str, target: str, disk: Disk) -> _Repository:
     if shared and name == ".git":
         return _Repository(common=common, root=str(PurePosixPath(common).parent))
     if _is_bare(common, disk):
-        return _Repository(common=common, root=_shown(common))
+        return _Repository(common=common, root=_root_of_bare(common))
     return _Repository(common=common, root=candidate)
 
 
@@ -254,7 +255,7 @@ def _is_bare(folder: str, disk: Disk) -> bool:
     return disk.read_small(f"{folder}/HEAD") is not None and disk.read_small(f"{folder}/objects") == ""
 
 
-def _shown(bare: str) -> str:
+def _root_of_bare(bare: str) -> str:
     """What to show of a bare repository: itself, or the directory that hides it in `.bare`."""
     return bare.removesuffix("/.bare") or "/"
 
@@ -284,18 +285,12 @@ def _digest(text: str) -> str:
 
 
 def _join(base: str, path: str) -> str:
-    return _clean(path if path.startswith("/") else f"{base}/{path}")
+    return _clean(posixpath.join(base, path))
 
 
 def _clean(path: str) -> str:
-    """`path` without `.`, `..`, doubled and trailing slashes; nothing is looked up."""
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            del parts[-1:]
-        elif part not in ("", "."):
-            parts.append(part)
-    return "/" + "/".join(parts)
+    """`path` as an absolute one without `.`, `..`, doubled and trailing slashes; nothing is looked up."""
+    return "/" + posixpath.normpath(f"/{path}").lstrip("/")
 
 
 class Places:
@@ -332,12 +327,12 @@ def entering(rows: Rows, place: Project) -> Project:
     return place if projects.seq_of(rows, place) is not None else marked(place)
 
 
-def known(rows: Rows, cwd: str, *, start: str = "") -> int | None:
-    """The row that a directory counts to; None for one that nothing was said in. Writes nothing."""
-    return _known(rows, identified(cwd, start=start))
+def find_row(rows: Rows, cwd: str, *, start: str = "") -> int | None:
+    """The row of the project that a directory belongs to; None for one without turns. Writes nothing."""
+    return _find_row(rows, identified(cwd, start=start))
 
 
-def _known(rows: Rows, place: Project) -> int | None:
+def _find_row(rows: Rows, place: Project) -> int | None:
     seq = projects.seq_of(rows, place)
     if seq is not None:
         return seq
@@ -346,7 +341,7 @@ def _known(rows: Rows, place: Project) -> int | None:
 
 
 def scopes(rows: Rows, cwd: str, *, start: str = "") -> list[int]:
-    """The rows that are seen from a directory: its project's, its workspace's, and what was said outside of walls."""
+    """The rows of the projects that are visible from a directory: its own, its workspace's, and 0 for everywhere."""
     seq, inside = _home(rows, cwd, start)
     return list(dict.fromkeys([*([] if seq is None else [seq]), inside, 0]))
 
@@ -358,7 +353,7 @@ def wall(rows: Rows, cwd: str) -> int:
 
 def _home(rows: Rows, cwd: str, start: str) -> tuple[int | None, int]:
     place = identified(cwd, start=start)
-    seq = _known(rows, place)
+    seq = _find_row(rows, place)
     return seq, projects.wall_around(rows, place.place) if seq is None else projects.everywhere(rows, seq)
 
 
@@ -381,7 +376,7 @@ def step(store: Store, *, now: str) -> int:
 
 
 def lost_worktrees_of(said: Iterable[tuple[str, str]]) -> list[tuple[Project, Project]]:
-    """(worktree that is gone, repository) of what was said that the disk does not speak against; asks the disk."""
+    """(worktree that is gone, repository) of the pairs of paths that the disk does not contradict; looks at the disk."""
     found = []
     for tree, main in dict.fromkeys(said):
         worktree, repository = identified(tree), marked(identified(main))
@@ -401,7 +396,7 @@ def note(rows: Rows, found: Iterable[tuple[Project, Project]], *, now: str) -> i
 
 
 def _by_path(roots: Iterable[str]) -> list[tuple[Project, Project]]:
-    """Those of these directories that are gone and whose paths tell that they were worktrees, and whose."""
+    """(worktree, repository) of the directories that are gone and were worktrees by their paths."""
     found = []
     for root in roots:
         place = identified(root)

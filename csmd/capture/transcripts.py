@@ -67,7 +67,7 @@ def pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iterator[
                     break
                 lines.append((position, None))
                 length += len(line)
-            elif not line.endswith(b"\n") and not is_whole(line):
+            elif not line.endswith(b"\n") and not is_complete(line):
                 break
             elif line.strip():
                 lines.append((position, line.removesuffix(b"\n")))
@@ -77,7 +77,7 @@ def pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iterator[
         yield lines, position
 
 
-#: The counter of turns that were said during a pause.
+#: The counter of turns during a pause.
 PAUSED = "paused turns"
 
 
@@ -100,12 +100,12 @@ class LeaveOut:
     _is_out: dict[str, bool] = field(default_factory=dict)
 
     def take_paused(self) -> int:
-        """How many turns were said during a pause since the last call."""
+        """How many turns of a pause were left out since the last call."""
         paused, self._paused = self._paused, 0
         return paused
 
     def titles(self, titles: dict[str, str]) -> dict[str, str]:
-        """What stays of the titles among a transcript's first bytes, where no line says what was before them."""
+        """What stays of the titles among a transcript's first bytes."""
         first = self.began if self.began != EPOCH else self.written_at
         return {} if self.off or self.excludes.pauses().touches(first, max(first, self.written_at)) else titles
 
@@ -156,7 +156,7 @@ class LeaveOut:
 
 
 def spans_of(turns: list[Turn], latest: str) -> list[tuple[str, str]]:
-    """From when to when each turn may have been said: its own time twice, or those of its neighbours.
+    """The earliest and latest time of each turn: its own time twice, or those of its neighbours.
 
     `latest` stands for a neighbour that is missing on both sides.
     """
@@ -174,9 +174,9 @@ def spans_of(turns: list[Turn], latest: str) -> list[tuple[str, str]]:
     return found
 
 
-#: Enough of a file's beginning to tell it from another one.
+#: Enough of a file's beginning to distinguish it from another one.
 HEAD_BYTES = 1024
-#: Enough of what was read last to tell that it was written anew.
+#: Enough of what was read last to notice that it was rewritten.
 FOOT_BYTES = 256
 
 Reason = Literal["new", "unchanged", "grown", "shrunk", "replaced", "rewritten"]
@@ -218,7 +218,7 @@ def where_to_start(
 
 
 def with_times(turns: list[Turn], otherwise: str) -> list[Turn]:
-    """The turns with a time for those whose line has none that can be read: the one's before, else the next one's."""
+    """The turns, with the time of the turn before (else the next one's) for those without a readable time."""
     if all(turn.at != EPOCH for turn in turns):
         return turns
     before = next((turn.at for turn in turns if turn.at != EPOCH), otherwise)
@@ -229,7 +229,7 @@ def with_times(turns: list[Turn], otherwise: str) -> list[Turn]:
     return timed
 
 
-def is_whole(line: bytes) -> bool:
+def is_complete(line: bytes) -> bool:
     """Whether a line that has no end yet is an object already: no beginning of an object is one itself."""
     if not line.rstrip().endswith(b"}"):
         return False
@@ -299,7 +299,7 @@ class Sink:
             spent = [took for took in reading.spent if begin <= max(took.place, 0) and (is_last or took.place < end)]
             sessions.note_usage(rows, [sessions.Spent(took.stream, took.message_id, *took.amounts) for took in spent])
             if self._is_hosts_own:
-                events.note_versions(rows, environment.latest(reading.turns[begin:end]))
+                events.note_versions(rows, environment.latest_versions(reading.turns[begin:end]))
             if is_last:
                 for session, title in reading.titles.items():
                     if turns.set_title(rows, session, title):
@@ -451,7 +451,7 @@ def tail(
     with files.open_regular(path) as file, contextlib.closing(Notes(quarantine, source=source)) as notes:
         info = os.fstat(file.fileno())
         beginning = file.read(BEGINNING_BYTES)
-        if b"\n" not in beginning and len(beginning) < BEGINNING_BYTES and not is_whole(beginning):
+        if b"\n" not in beginning and len(beginning) < BEGINNING_BYTES and not is_complete(beginning):
             return report  # what it is stands in its first line: the reading below may find one that came since
         begin, reason = where_to_start(
             known,
@@ -567,14 +567,14 @@ def _purged_turns(rows: Rows, turns: list[Turn], key: bytes) -> set[str]:
 
 
 def _named(turn: Turn, key: bytes) -> Turn:
-    """A turn under its own name: a queue's line is told from another of its moment by what it says before any purge."""
+    """The turn with a unique uuid: a queue's line has none, and shares its time with others, so its text is hashed."""
     if turn.form != "queued":
         return turn
     return replace(turn, uuid=f"{turn.uuid}:{tokens.keyed_hash(turn.text, key)[:12]}")
 
 
 def _foot(file: BinaryIO, position: int) -> str:
-    """A hash of what stands before a position of a file."""
+    """A hash of the bytes before a position of a file."""
     begin = max(0, position - FOOT_BYTES)
     return head_of(os.pread(file.fileno(), position - begin, begin))
 

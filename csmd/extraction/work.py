@@ -307,7 +307,7 @@ def goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = 
     for prompt in prompts:
         if found and len(words) >= WORDS:
             break
-        plan, _ = tool_calls.plan_given(prompt.text)
+        plan, _ = tool_calls.plan_in_prompt(prompt.text)
         own = plan or quotations.own_words(prompt.text)
         rows = [row for row in lines_of_prose(own[:4000]) if plan or refusals.refusal(row, "user") != "printed"]
         if not found and rows and (plan or len(content_words(rows[0])) >= 3 or len(content_words(" ".join(rows))) >= 5):
@@ -367,7 +367,7 @@ def reference_items(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[
     """What the session says that it builds on: a plan, a transcript, a commit, an earlier conversation."""
     found: list[Item] = []
     for prompt in prompts:
-        plan, transcript = tool_calls.plan_given(prompt.text)
+        plan, transcript = tool_calls.plan_in_prompt(prompt.text)
         if plan:
             found.append(Item("plan_given", cut(squeeze(plan), 400), prompt.uuid))
         if transcript:

@@ -26,7 +26,7 @@ from csmd.text import display
 
 EntryKind = Literal["user", "assistant", "system", "summary", "tombstone"]
 KINDS: tuple[str, ...] = get_args(EntryKind)
-#: How a transcript's line becomes what was said: `claude.read_line`, or `reader`'s for csmd's own files.
+#: Adds what one line holds to a reading: the assistant's `transcript.read_line`, or that of `reader` for csmd's own files.
 ReadLine = Callable[..., None]
 VERSION = "2.0.0"
 MODEL = "unknown"
@@ -89,14 +89,14 @@ def line(
 
 
 def mark(key: bytes, session: str, uuid: str, said: str) -> str:
-    """What a line that a person typed carries; nobody makes it without the store's key."""
+    """The mark on a line that a person typed; it cannot be made without the store's key."""
     return hmac.new(
         key, "\0".join(("person", session, uuid, said)).encode("utf-8", "replace"), hashlib.sha256
     ).hexdigest()
 
 
 def load(lines: Iterable[bytes], *, session: str, key: bytes, texts: bool = True) -> Loaded:
-    """What a session file says: without tombstoned messages, a summary in the place of the first it stands for.
+    """The messages of a session file, without tombstoned ones, a summary in the place of the first that it replaces.
 
     Without `texts` only which messages there are, for who writes the next one to a long file.
     """
@@ -147,7 +147,7 @@ def entry(raw: bytes, *, session: str) -> dict[str, Any] | None:
 
 
 def begun_in(lines: Iterable[bytes], *, session: str) -> str:
-    """The directory in which a session was begun; "" when no line says."""
+    """The directory in which a session was begun; "" when no line names one."""
     for raw in lines:
         with contextlib.suppress(BadInput):
             value = entry(raw, session=session)

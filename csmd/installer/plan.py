@@ -22,7 +22,7 @@ from csmd import config, wire
 from csmd.config import Config, base_interpreter, user_home
 from csmd.errors import BadInput, CsmdError
 from csmd.hosts.claude import registration
-from csmd.hosts.claude.registration import HOOK_SCRIPT, NEWER, SERVER_SCRIPT, STATUS_LINE_SCRIPT, Wanted
+from csmd.hosts.claude.registration import HOOK_SCRIPT, NEWER, SERVER_SCRIPT, STATUS_LINE_SCRIPT, Registration
 from csmd.installer import foreign_files
 from csmd.installer.foreign_files import make_private, write_atomic
 from csmd.paths import Paths, mark_of
@@ -99,10 +99,10 @@ class Kind:
     name: str
     what: str
     file: Callable[[Path], Path]
-    merge: Callable[[str, Wanted, str], str]
+    merge: Callable[[str, Registration, str], str]
     remove: Callable[[str, Path, str], str]
-    is_wanted: Callable[[Wanted], bool] = lambda _: True
-    obstacle: Callable[[str, Wanted, str], str] = lambda *_: ""
+    is_wanted: Callable[[Registration], bool] = lambda _: True
+    obstacle: Callable[[str, Registration, str], str] = lambda *_: ""
     """Why our entry is not in the file, for the user: another one has its place; "" when it is."""
     shared: bool = False
     """Whether the assistant writes the file all the time: written under its lock, and shown without context."""
@@ -148,7 +148,7 @@ def recorded_kinds(paths: Paths, path: Path) -> tuple[Kind, ...]:
     return tuple(kind for kind in KINDS if kind.name in names)
 
 
-def with_entries(before: bytes | None, kinds: Sequence[Kind], wanted: Wanted, where: str) -> bytes | None:
+def with_entries(before: bytes | None, kinds: Sequence[Kind], wanted: Registration, where: str) -> bytes | None:
     """A file with the entries that are wanted and without those that are not; ConfigError where it cannot hold them."""
     text = json_edits.decode(before, where)
     for kind in kinds:
@@ -167,7 +167,9 @@ def without_entries(current: bytes, kinds: Sequence[Kind], home: Path, where: st
     return text.encode()
 
 
-def describe_entries(after: bytes, kinds: Sequence[Kind], wanted: Wanted, where: str) -> tuple[str, tuple[str, ...]]:
+def describe_entries(
+    after: bytes, kinds: Sequence[Kind], wanted: Registration, where: str
+) -> tuple[str, tuple[str, ...]]:
     """The entries of these kinds that a file has, and why wanted ones are missing; for people."""
     text = json_edits.with_object(json_edits.decode(after, where))
     reasons = {kind.what: kind.obstacle(text, wanted, where) for kind in kinds if kind.is_wanted(wanted)}
@@ -201,7 +203,7 @@ class Change:
         return any(kind.shared for kind in self.kinds)
 
 
-def plan_merge(path: Path, kinds: Sequence[Kind], wanted: Wanted) -> Change:
+def plan_merge(path: Path, kinds: Sequence[Kind], wanted: Registration) -> Change:
     """The file with our entries."""
     where = str(path)
     change = _planned(Change(path=path, kinds=tuple(kinds)), lambda data: with_entries(data, kinds, wanted, where))
@@ -419,9 +421,9 @@ def shipped_folder(folder: str = "hooks") -> Path:
     return inside if inside.is_dir() else package.parent / folder
 
 
-def entries_for(config: Config, newer: Sequence[str] = ()) -> Wanted:
+def entries_for(config: Config, newer: Sequence[str] = ()) -> Registration:
     """The values that csmd's entries are made from, with these newer events."""
-    return Wanted(
+    return Registration(
         home=config.paths.home,
         interpreter=base_interpreter(),
         events=(*registration.EVENTS, *newer),

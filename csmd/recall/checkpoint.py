@@ -71,7 +71,7 @@ _PART = re.compile(r"(?<=[.!?;:]) |,? (?:and|then|and then) (?=\w)|, ")
 
 def sets_task(prompt: str) -> bool:
     """Whether a prompt gives its session something new to do; handing over a plan does."""
-    if tool_calls.plan_given(prompt)[0]:
+    if tool_calls.plan_in_prompt(prompt)[0]:
         return True
     body = squeeze(prompt[:PROMPT_CHARACTERS])
     words = len(content_words(body))

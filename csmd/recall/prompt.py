@@ -105,7 +105,7 @@ def find_bearing(
     rows: Rows, *, places: Sequence[int], prompt: str, embed: Embed | None, degraded: list[str]
 ) -> list[ScoredStatement]:
     """What of these places bears on a prompt, best first; nothing for one of words of assent alone."""
-    question = display.both_ends(query.unquoted(prompt), limit=PROMPT_CHARACTERS)
+    question = display.cut_middle(query.unquoted(prompt), limit=PROMPT_CHARACTERS)
     terms = hybrid_search.expand_terms(rows, question, places=places)
     terms = [term for term in terms if term not in query.dialogue_words()]
     if not terms:

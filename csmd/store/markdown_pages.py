@@ -13,7 +13,7 @@ from csmd.store import candidates, memories, tombstones
 from csmd.store.sqlite import Rows, among, columns, written
 from csmd.store.tombstones import LOOKED_AT
 from csmd.text import markdown, tokens
-from csmd.text.page_lines import BULLET, ID
+from csmd.text.markdown import BULLET, ID, line_words
 
 #: How many calls of tools are looked at for who wrote a page, the latest.
 MOST_CALLS = 500

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 #: A tag of any kind, however its bracket and slash are written.
 _TAG = re.compile(r"[<＜﹤]\s{0,9}+[/／∕⁄]?\s{0,9}+\w[\w-]{0,40}+")
 _TAG_HEAD = re.compile(r"^<[\s/∕⁄]*+")
-#: Tags by which csmd, the assistant or a model tells who speaks, as their names begin.
+#: Beginnings of the tags by which csmd, the assistant or a model marks who speaks.
 _SPEAKING = ("csmd", "system", "user", "human", "assistant", "function", "tool", "antml", "task-", "command-", "local-",
              "bash-")  # fmt: skip
-#: What a reader does not see, or sees elsewhere than it stands: it could hide a tag or turn a line around.
+#: Invisible characters, and those that reorder text: they could hide a tag or turn a line around.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
 )
@@ -56,7 +56,7 @@ def cut(text: str, limit: int) -> str:
     return (head[:space] if space > limit // 2 else head).rstrip() + "…"
 
 
-def both_ends(text: str, *, limit: int, of: str = "") -> str:
+def cut_middle(text: str, *, limit: int, of: str = "") -> str:
     """`text` in about `limit` bytes of UTF-8: its beginning and end, and how much (`of` what) is left out between."""
     if len(text) <= limit // 4 or len(data := text.encode("utf-8", "replace")) <= limit:
         return text
@@ -98,7 +98,7 @@ def strip_fenced(text: str) -> str:
 
 
 def without_spans(text: str, opening: str, closing: str) -> str:
-    """`text` without what stands from each `opening` to the next `closing`, both included; unclosed stays."""
+    """`text` without the spans from each `opening` to the next `closing`, both included; an unclosed one stays."""
     kept: list[str] = []
     at = 0
     while (start := text.find(opening, at)) >= 0:

@@ -63,7 +63,7 @@ def root(text: str) -> int:
 
 
 def items(text: str, at: int) -> list[Item]:
-    """What stands directly in the object or list that begins at `at`; an element's key is empty."""
+    """The members or elements of the object or list that begins at `at`; an element's key is empty."""
     return list(_items(text, at))
 
 
@@ -148,7 +148,7 @@ def append(text: str, at: int, key: str | None, value: Any) -> str:
 
 
 def replacement(text: str, item: Item, value: Any) -> list[Edit]:
-    """The edit that puts `value` where `item`'s value stands; none where it is equal already."""
+    """The edit that replaces `item`'s value by `value`; none where it is equal already."""
     if value_of(text, item) == value:
         return []
     spread = "\n" in text[item.value : item.end]
@@ -171,7 +171,7 @@ def _render(text: str, value: Any, line_start: str | None) -> str:
 
 
 def _gap(text: str) -> str | None:
-    """What stands before the outermost object's first member, None for an empty object."""
+    """The white space before the outermost object's first member, None for an empty object."""
     found = items(text, root(text))
     return text[root(text) + 1 : found[0].start] if found else None
 

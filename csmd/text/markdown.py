@@ -28,7 +28,7 @@ _WANTS_QUOTES = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
 
 
 def split_head(text: str) -> tuple[str, str]:
-    """(head, rest) as Claude Code tells them apart: the head ends at the first `---`, wherever it stands."""
+    """(head, rest) as Claude Code splits them: the head ends at the first `---`, wherever that is."""
     opening = _OPEN.match(text)
     if opening is None:
         return "", text
@@ -40,7 +40,7 @@ def split_head(text: str) -> tuple[str, str]:
 
 
 def parse_head(head: str) -> tuple[dict[str, Any], str]:
-    """What a head says, keys as text, and what is wrong with it ("" for nothing)."""
+    """The mapping in a head, keys as text, and what is wrong with it ("" for nothing)."""
     if not head.strip():
         return {}, ""
     if len(head) > HEAD_BYTES:
@@ -58,7 +58,7 @@ def parse_head(head: str) -> tuple[dict[str, Any], str]:
 
 
 def split_memo(text: str) -> tuple[dict[str, Any], str, str]:
-    """Splits a memory file: (what its head says, the file without it, what is wrong with the head)."""
+    """Splits a memory file: (the mapping in its head, the text below, what is wrong with the head)."""
     import frontmatter  # 30 ms: it loads YAML
     from frontmatter.default_handlers import YAMLHandler
 
@@ -137,13 +137,13 @@ _OPENED, _CLOSED = re.compile(r"<\\(\\*)!--"), re.compile(r"--\\(\\*)>")
 
 
 def to_line(said: str) -> str:
-    """A text as it stands in a line: on one, with nothing unseen, and with comments that are none."""
+    """A text as one line of a page: no invisible characters, and marks of comments escaped."""
     flat = display.squeeze(display.defuse(said))
     return _CLOSES.sub(r"--\\\1>", _OPENS.sub(r"<\\\1!--", flat))
 
 
 def from_line(line: str) -> str:
-    """The text that a line stands for: the way back from `plain`."""
+    """The text of a line that `to_line` made."""
     return _CLOSED.sub(r"--\1>", _OPENED.sub(r"<\1!--", display.squeeze(line)))
 
 
@@ -153,7 +153,7 @@ def line_key(said: str) -> str:
 
 
 def line_words(line: str) -> str:
-    """The text of a list's line that stands in a file as it is compared, without its comment; "" for no such line."""
+    """What the text of a list's line in a file is compared by, without its comment; "" for another line."""
     bullet = BULLET.match(line)
     return line_key(from_line(ID.sub("", bullet[1] or ""))) if bullet else ""
 
@@ -161,7 +161,7 @@ def line_words(line: str) -> str:
 USER = "user.md"
 PROJECTS, TOPICS = "projects/", "topics/"
 NAME_CHARACTERS = 40
-#: Below the home or the pages' own directory: a page, what is put aside of one, or a whole one that stands beside it.
+#: Paths below the home or the pages' directory: a page, its archive, or a restored copy.
 _ABOUT_ALL = re.compile(rf"(?:memory/)?{re.escape(USER.removesuffix('.md'))}(?:\.restored-[^/]*)?\.md")
 _OF_PROJECT = re.compile(
     rf"(?:memory/)?(?:archive/)?{PROJECTS}[^/]*-([0-9a-f]{{6}})(?:-[0-9]{{1,4}})?(?:\.restored-[^/]*)?\.md"
@@ -184,7 +184,7 @@ def project_page(name: str, key: str) -> str:
 
 
 def is_user_page(path: str) -> bool:
-    """Whether a file is the page of what holds everywhere, or stands beside it."""
+    """Whether a file is the user's page, or a restored copy of it."""
     return _ABOUT_ALL.fullmatch(path) is not None
 
 

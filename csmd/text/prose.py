@@ -197,7 +197,7 @@ class _Piece(NamedTuple):
 
 
 def passages(text: str, *, most: int = 10_000) -> list[Span]:
-    """Where the passages of `text` stand, in order; at most `most`."""
+    """The spans of the passages of `text` in order; at most `most`."""
     spans: list[Span] = []
     start = end = words = 0
     for piece in _pieces(text):
@@ -316,7 +316,7 @@ def outline(text: str) -> list[Sentence]:
     for section, (title, body) in enumerate([("", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]):
         for row in rows_of_prose(body):
             before = rows[-1] if rows else None
-            if before and before[1] == section and row.item < 0 and _is_broken(before[0].text, row.text):
+            if before and before[1] == section and row.item < 0 and _is_same_sentence(before[0].text, row.text):
                 rows[-1] = (Row(f"{before[0].text} {row.text}", before[0].item), section, before[2])
             else:
                 rows.append((row, section, plain(title).strip(" :")))
@@ -329,7 +329,7 @@ def outline(text: str) -> list[Sentence]:
     ]
 
 
-def _is_broken(row: str, following: str) -> bool:
+def _is_same_sentence(row: str, following: str) -> bool:
     """Whether a line break separates two rows within one sentence."""
     return row[-1:].isalpha() and following[:1].islower() and row.rpartition(" ")[2].lower() in _UNENDED
 

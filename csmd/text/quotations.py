@@ -14,7 +14,7 @@ from csmd.text.tokens import content_words, stem
 
 #: Nobody types more characters: of a longer prompt the middle is pasted.
 TYPED_CHARACTERS = 50_000
-#: What has none of these quotes nobody: most prompts.
+#: A prompt without any of these has no quotation: most prompts.
 _MAY_QUOTE = re.compile(r"[<>@]|^(?: {4}|\t)|(?i:^\W{0,4}subject\W{0,3}:)", re.MULTILINE)
 _CODE = re.compile(
     r"^[ \t]*+(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|`[^`\n]+`", re.MULTILINE | re.DOTALL
@@ -30,12 +30,12 @@ _MAIL_HEADERS = frozenset({"from", "to", "cc", "date", "sent", "subject", "reply
 _ADDRESS = re.compile(r"[^\s<>@]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+")
 #: Columns that a block is moved in by, and a tab.
 INDENT = 4
-#: Whoever says such a share of a statement's words says it.
+#: A text with such a share of a statement's words states it.
 STATED = 0.6
 
 
 def quotations(prompt: str) -> tuple[Span, ...]:
-    """The stretches of a prompt that are another's words, in order and apart."""
+    """The spans of a prompt that are another's words, in order and disjoint."""
     if len(prompt) <= TYPED_CHARACTERS:
         return _among(prompt)
     head, tail = TYPED_CHARACTERS // 2, len(prompt) - TYPED_CHARACTERS // 2
@@ -155,7 +155,7 @@ def _mails(plain: str) -> list[Span]:
 
 
 def _blank(said: str, character: str) -> str:
-    """A text of the same lines that says nothing."""
+    """A text of as many lines of the same lengths, filled with one character."""
     return "\n".join(character * len(line) for line in said.split("\n"))
 
 

@@ -23,7 +23,7 @@ from csmd.cache import cached
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"
 _RUN = re.compile(f"[{_CJK}]+")
-#: What the index would take for a part of the run beside it.
+#: Words that the index would join to the run next to them.
 _BESIDE = re.compile(f"(?<=[{_CJK}])[A-Za-z0-9]+|[A-Za-z0-9]+(?=[{_CJK}])")
 _CYRILLIC = re.compile("[\u0400-\u04ff]{4,40}")
 _LATIN = re.compile("[A-Za-zÄÖÜäöüß]{4,40}")
@@ -54,7 +54,7 @@ def pairs(run: str) -> Iterator[str]:
 
 
 def in_pairs(word: str) -> list[str]:
-    """A word with Chinese, Japanese or Korean letters as pairs of them and what stands beside; [] for any other word."""
+    """A word with Chinese, Japanese or Korean letters as pairs of them and the words next to them; [] for any other word."""
     if word.isascii() or not _RUN.search(word):
         return []
     return [*(pair for run in _RUN.findall(word) for pair in pairs(run)), *_BESIDE.findall(word)]
@@ -114,7 +114,7 @@ _NAME = re.compile(r"(?<![^\W_])[^\W_]++(?:[./:\\_-]{1,3}[^\W_]++)+")
 _SEPARATOR = re.compile(r"[./:\\_-]+")
 MOST_PARTS = 12
 MOST_TERMS = 60
-#: Who says "by Feb 16" means the next one; what would be later than so many days was one that is past.
+#: "By Feb 16" means the next one; a date more than so many days ahead means the last one.
 HALF_A_YEAR = 183
 
 _MONTHS = {
@@ -139,7 +139,7 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def indexed(said: str, at: str) -> str:
-    """What the full-text index reads of a text that was said `at` a time (ISO, "" for none): it, and what is derived."""
+    """What the full-text index holds of a text written `at` a time (ISO, "" for none): the text and what is derived."""
     more = [*_days(at[:10])]
     if _HUMP.search(said):
         more += [" ".join(_CAMEL.findall(name)) for name in dict.fromkeys(_HUMPED.findall(said))]
@@ -156,7 +156,7 @@ def question_terms(question: str) -> list[str]:
     left: list[str] = []
     at = 0
     for named in _DATE.finditer(question):
-        days = _asked_days(named)
+        days = _days_named(named)
         if days:
             found.update((day, None) for day in days)
             left.append(question[at : named.start()])
@@ -186,7 +186,7 @@ def _named_day(found: re.Match[str]) -> tuple[str, int, int, str]:
     return year, _MONTHS[name] if name else int(part["m"]), int(part["d"] or part["md"] or part["dd"] or 0), name
 
 
-def _asked_days(found: re.Match[str]) -> list[str]:
+def _days_named(found: re.Match[str]) -> list[str]:
     year, month, number, name = _named_day(found)
     if not 1 <= month <= 12 or number > 31:
         return []
@@ -226,7 +226,7 @@ def _whole_names(question: str) -> Iterator[str]:
         yield " ".join(_CAMEL.findall(found.group())).lower()
 
 
-#: Words that say nothing about a text's subject; dropped from queries and overlaps (facts: retrieval).
+#: Words that do not depend on a text's subject; dropped from queries and overlaps (facts: retrieval).
 STOP_WORDS = _WORDS["english"]
 
 _WORD = re.compile(r"[^\W_]+(?:[_'][^\W_]+)*", re.UNICODE)
@@ -240,7 +240,7 @@ def normalise(text: str) -> str:
 
 
 def keyed_hash(text: str, key: bytes) -> str:
-    """A hash of the normalised text that nobody without `key` can look up; 32 hex digits."""
+    """A keyed hash of the normalised text: 32 hex digits."""
     return hmac.new(key, normalise(text).encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:32]
 
 
@@ -252,12 +252,12 @@ def words_of(text: str) -> list[str]:
 
 
 def content_words(text: str) -> list[str]:
-    """The words that say something, in order: numbers, and words that are neither stop words nor single letters."""
+    """The content words in order: numbers, and words that are neither stop words nor single letters."""
     return content_of(words_of(text))
 
 
 def content_of(every: Iterable[str]) -> list[str]:
-    """Those of a text's words that say something."""
+    """The content words of a text."""
     return [word for word in every if word not in STOP_WORDS and (len(word) > 1 or word.isdigit())]
 
 
@@ -296,7 +296,7 @@ def stem(word: str) -> str:
 
 # --- whether two texts say the same
 
-#: Small words that turn a sentence round: two texts that differ in them do not say the same.
+#: Small words that reverse a sentence: two texts that differ in them do not say the same.
 TURNING_WORDS = frozenset(
     "not no nor never none cannot without before after on off instead than only until unless except over under".split()
 )
@@ -314,7 +314,7 @@ class Gist:
 
 
 def gist(text: str) -> Gist:
-    """What a text is compared by; a short one, like a memory's, is compared with many and kept for the next."""
+    """What a text is compared by; cached for a short one, like a memory's, which is compared with many."""
     return _gist_of_short(text) if len(text) <= GIST_KEPT else _gist(text)
 
 

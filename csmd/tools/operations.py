@@ -74,7 +74,7 @@ def _plan(ctx: ToolContext, rows: Rows, what: str, kind: str) -> Plan:
 def _project_key(rows: Rows, path: str) -> str:
     """The key of the project that is shown with a path, else of the one it counts to; its own where neither is known."""
     shown = workspaces.at_path(rows, path)
-    seq = project_identity.known(rows, path) if shown is None else shown
+    seq = project_identity.find_row(rows, path) if shown is None else shown
     return project_identity.identified(path).key if seq is None else projects.key_of(rows, seq)
 
 

@@ -215,7 +215,7 @@ def _absolute(place: str) -> str:
 def _find(rows: Rows, word: str, *, make_at: str = "") -> int:
     """The project that a path, an id or a name stands for; with `make_at`, a time, a directory where nothing was said yet too."""
     if word.startswith("/"):
-        seq = project_identity.known(rows, word)
+        seq = project_identity.find_row(rows, word)
         if seq is None and make_at:
             place = project_identity.entering(rows, project_identity.identified(word))
             seq = projects.settle(rows, place, now=make_at).seq

@@ -20,8 +20,8 @@ from csmd.capture import ingest, transcripts
 from csmd.capture.transcripts import (
     HEAD_BYTES,
     head_of,
+    is_complete,
     is_head_of,
-    is_whole,
     spans_of,
     where_to_start,
     with_times,
@@ -492,8 +492,8 @@ def test_however_a_file_grows_its_lines_and_offsets_are_the_same(
 )
 def test_an_object_is_whole_at_its_end_and_never_before(value: dict[str, Any]) -> None:
     line = json.dumps(value, ensure_ascii=False).encode()
-    assert [border for border in range(len(line) + 1) if is_whole(line[:border])] == [len(line)]
-    assert is_whole(line + b"\r") and not is_whole(b"[" + line) and not is_whole(b"")
+    assert [border for border in range(len(line) + 1) if is_complete(line[:border])] == [len(line)]
+    assert is_complete(line + b"\r") and not is_complete(b"[" + line) and not is_complete(b"")
 
 
 def test_the_limit_of_a_line_is_no_less_than_what_the_client_writes() -> None:

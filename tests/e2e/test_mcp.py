@@ -36,7 +36,7 @@ def change_servers(sandbox: Sandbox, *, put_in: bool) -> None:
     path = sandbox.home / ".claude" / ".claude.json"
     with foreign_files.assistant_lock(path):
         text, home = path.read_text(), sandbox.csmd_home
-        wanted = registration.Wanted(home=home, interpreter="/usr/bin/python3")
+        wanted = registration.Registration(home=home, interpreter="/usr/bin/python3")
         merged, without = registration.merge_server(text, wanted, "x"), registration.remove_server(text, home, "x")
         path.write_text(merged if put_in else without)
 

@@ -60,7 +60,7 @@ def test_a_plan_that_was_turned_down_and_one_cut_in_its_middle_say_no_more_than_
     assert (
         tool_calls.plan(given, "The user doesn't want to proceed with this tool use. The tool use was rejected") == ""
     )
-    cut = display.both_ends(json.dumps({"plan": PLAN * 9}, separators=(",", ":")), limit=800, of="turn x")
+    cut = display.cut_middle(json.dumps({"plan": PLAN * 9}, separators=(",", ":")), limit=800, of="turn x")
     assert PLAN.startswith(tool_calls.plan(cut, "ok")[:60]) and "[csmd" not in tool_calls.plan(cut, "ok")
 
 

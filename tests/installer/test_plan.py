@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from machine import Machine
 
 from csmd.hosts.claude import registration
-from csmd.hosts.claude.registration import Wanted
+from csmd.hosts.claude.registration import Registration
 from csmd.installer import foreign_files, plan
 from csmd.installer.plan import Change, Choice, Kind
 from csmd.text import json_edits
@@ -129,7 +129,7 @@ HOME = Path("/h/csmd")
 LINE = "statusLine"
 
 
-def with_line(text: str, wanted: Wanted, where: str) -> str:
+def with_line(text: str, wanted: Registration, where: str) -> str:
     at, value = json_edits.root(text), {"command": str(wanted.home)}
     found = json_edits.member(text, at, LINE)
     if found is None:
@@ -147,8 +147,8 @@ KINDS = (*plan.KINDS[:1], Kind(name="line", what="a line", file=plan.settings_fi
                                   remove=without_line, is_wanted=lambda wanted: "StopFailure" in wanted.events))  # fmt: skip
 
 
-def ours(*newer: str) -> Wanted:
-    return Wanted(home=HOME, interpreter="/usr/bin/python3", events=("Stop", "SessionEnd", *newer))
+def ours(*newer: str) -> Registration:
+    return Registration(home=HOME, interpreter="/usr/bin/python3", events=("Stop", "SessionEnd", *newer))
 
 
 def remove(data: bytes) -> bytes:

@@ -272,7 +272,7 @@ def test_the_plugin_says_why_there_are_no_tools(machine: Machine, why: str, told
 
         installed(machine)
         machine.assistant.mkdir()
-        wanted = registration.Wanted(home=machine.home, interpreter="/usr/bin/python3")
+        wanted = registration.Registration(home=machine.home, interpreter="/usr/bin/python3")
         (machine.assistant / ".claude.json").write_text(registration.merge_server("{}", wanted, "x"))
     with talking(machine, script=PLUGIN / "hooks" / "mcp", **more) as talk:
         assert talk.ask("server/discover", _meta=ENVELOPE)["error"]["code"] == -32601

@@ -155,8 +155,8 @@ def test_the_failure_behind_a_pipe_is_the_one_that_ends_with_1(store: Store) -> 
 
 def test_an_output_that_was_trimmed_is_known_by_what_was_kept_of_it(store: Store) -> None:
     long = FAILS + "\n\tprogress" * 3000
-    solved(store, answer=display.both_ends(long, limit=8192, of="turn s1-2"))
-    assert f"this failure {SOLVED}" in told(store, display.both_ends(long, limit=32768))
+    solved(store, answer=display.cut_middle(long, limit=8192, of="turn s1-2"))
+    assert f"this failure {SOLVED}" in told(store, display.cut_middle(long, limit=32768))
 
 
 @pytest.mark.invariant(

@@ -139,7 +139,7 @@ def test_a_cut_text_is_never_longer_than_its_limit(text: str, limit: int) -> Non
 @given(ANY, st.integers(0, 120))
 def test_both_ends_of_a_text_stay_and_what_is_missing_is_said(text: str, limit: int) -> None:
     data = text.encode("utf-8", "replace")
-    found = display.both_ends(text, limit=limit)
+    found = display.cut_middle(text, limit=limit)
     if len(data) <= limit:
         assert found == text
     else:

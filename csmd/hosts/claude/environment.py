@@ -45,7 +45,7 @@ HooksState = Literal["there", "gone", "off", "unknown"]
 
 
 def hooks_state(own: str | None, managed: str | None, *, script: str) -> HooksState:
-    """Whether a user's settings run csmd's hooks (`script`, or its plugin), as far as the user's and the managed file say.
+    """Whether a user's settings run csmd's hooks (`script`, or its plugin), by the user's and the managed file.
 
     A file that is not there has none; one that cannot be read as JSON says nothing.
     """
@@ -62,18 +62,18 @@ def hooks_state(own: str | None, managed: str | None, *, script: str) -> HooksSt
     return "off" if mine.get("disableAllHooks") is True else "there"
 
 
-#: A person's session in a terminal says so in its lines, and what it may call: one without hooks (`--bare`) does not.
+#: Marks of a person's session in a terminal; one without hooks (`--bare`) does not list what it may call.
 _TERMINAL = re.compile(rb'"entrypoint":\s?"cli"')
 _LISTING = re.compile(rb'"type":\s?"(?:agent_listing_delta|skill_listing)"')
 _HOOK_RAN = re.compile(rb'"command":\s?"[^"]{0,2000}csmd_hook\.py')
 
 
 def expects_hooks(beginning: bytes) -> bool:
-    """Whether a transcript's first bytes say that hooks should run in its session, and not that csmd's have run."""
+    """Whether hooks should run in a session and csmd's have not, by its transcript's first bytes."""
     return all(mark.search(beginning) for mark in (_TERMINAL, _LISTING)) and not _HOOK_RAN.search(beginning)
 
 
-def latest(turns: Iterable[Turn]) -> dict[str, str]:
+def latest_versions(turns: Iterable[Turn]) -> dict[str, str]:
     """Of each version in these turns the time of its last; not the one that csmd gives to what it exports."""
     found: dict[str, str] = {}
     for turn in turns:
@@ -105,7 +105,7 @@ INDEX = "MEMORY.md"
 TYPES = ("user", "feedback", "project", "reference")
 FIELD_CHARACTERS = 400
 LONGEST_NAME = 200
-#: How much of the index a session is told: lines, UTF-16 units; and how much of the first line it is not told.
+#: How much of the index a session is given: lines, UTF-16 units; and how much of the first line cut off is quoted.
 INDEX_LINES, INDEX_UNITS, EXCERPT = 200, 25_000, 80
 
 
@@ -142,7 +142,7 @@ def folder_name(path: str) -> str:
 
 
 def memo(filename: str, data: bytes, *, modified: str, size: int) -> Memo:
-    """What a file says of itself: `type` at the top level (earlier clients) or below `metadata`."""
+    """The head of a memory file; `type` is at the top level (earlier clients) or below `metadata`."""
     problems: list[str] = []
     if size > len(data):
         problems.append(f"it is {size} bytes long; the first {len(data)} were read")

@@ -24,13 +24,13 @@ _NAMES = uuid.UUID("c5e4d3a2-6f0b-5b7e-9a51-0c1d2e3f4a5b")
 #: What the client accepts as a version when the session's is not known.
 VERSION = "2.0.0"
 MODEL = "unknown"
-#: How much of a call or result that has lost its other half is told as text.
+#: Characters of a call or result without its other half that are written as text.
 FOLDED_CHARACTERS = 2000
 
 
 @dataclass(slots=True)
 class _Line:
-    """A line to be: its uuid, who speaks, and the turns that stand in it; `told` is of tool traffic as text."""
+    """A line to be written: its uuid, role and turns; `told` where it is tool traffic as text."""
 
     uuid: str
     role: str
@@ -61,11 +61,11 @@ def resumable_id(session_id: str) -> str:
     try:
         return str(uuid.UUID(session_id))
     except ValueError:
-        return _made("session", session_id)
+        return _derived_uuid("session", session_id)
 
 
 def _without_answers(turns: Sequence[SaidTurn]) -> list[SaidTurn]:
-    """The turns but for what the user said in place of a tool's result: the result has it in its words."""
+    """The turns without the user's answers in place of a tool's result: the result holds their words."""
     results = {turn.uuid.partition("/")[0] for turn in turns if turn.kind == "tool_result"}
     return [
         turn
@@ -89,7 +89,7 @@ def export(
         first = line.turns[0]
         head = {**shared, "timestamp": first.at}
         if first.kind == "summary":
-            boundary = _made("boundary", line.uuid)
+            boundary = _derived_uuid("boundary", line.uuid)
             written.append({
                 "parentUuid": None, "logicalParentUuid": parent, **head, "type": "system", "subtype": "compact_boundary",
                 "content": "Conversation compacted", "isMeta": False, "level": "info", "uuid": boundary,
@@ -127,9 +127,9 @@ def _lines(turns: Sequence[SaidTurn], pairs: _Pairs) -> list[_Line]:
             continue
         own = turn.uuid.partition("/")[0]
         if told or own.startswith("hook:"):
-            own, role = _made("turn", turn.uuid), "user" if told else role
+            own, role = _derived_uuid("turn", turn.uuid), "user" if told else role
         if own in found and found[own].role != role:  # one line has one speaker, whatever its turns are called
-            own = _made("turn", turn.uuid)
+            own = _derived_uuid("turn", turn.uuid)
         line = found.setdefault(own, _Line(own, role, turn.message_id or f"msg_{own.replace('-', '')}", told))
         line.turns.append(turn)
     for line in found.values():  # the API wants results before words
@@ -148,7 +148,7 @@ def _role(turn: SaidTurn) -> str:
 
 
 def _pairs(turns: Sequence[SaidTurn]) -> _Pairs:
-    """The tool calls whose input stands whole and whose one result comes behind them, before any compaction."""
+    """The tool calls whose input is complete and whose one result follows before any compaction."""
     found = _Pairs()
     waiting: dict[str, tuple[SaidTurn, dict[str, Any]]] = {}
     known: set[str] = set()
@@ -229,5 +229,5 @@ def _block(turn: SaidTurn, whole: dict[str, Any]) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _made(kind: str, name: str) -> str:
+def _derived_uuid(kind: str, name: str) -> str:
     return str(uuid.uuid5(_NAMES, f"{kind}:{name}"))

@@ -33,21 +33,21 @@ INJECTING: dict[EventName, str] = {
     "tool_failure": "PostToolUseFailure",
     "pre_compact": "PreCompact",
 }
-#: Of these plain text is read: what PreCompact prints stands behind the summariser's own instructions (1.10).
+#: Events whose answer is plain text: what PreCompact prints is appended to the summariser's instructions (1.10).
 PLAIN: frozenset[EventName] = frozenset({"pre_compact"})
 #: Longest answer in UTF-16 units: the host cuts at 10,000 (facts: claude-code 1.7).
 ANSWER_LIMIT_UNITS = 9_000
-#: Bytes of a failure that are looked at, both ends of it: more than is kept of the same words by default.
+#: Bytes of a failure that are read, from both ends: more than is stored of the same output by default.
 MOST_BYTES = 32_768
 
 
 def failure(value: dict[str, Any], counts: Counter[str]) -> Failure | None:
-    """What failed; None where somebody stopped it, and for tools whose failures are not known again."""
+    """The failure of a tool call; None where somebody interrupted it, and for tools whose failures are not recognised."""
     tool, given = label(value, "tool_name", 120), value.get("tool_input")
     if value.get("is_interrupt") is True or not (tool == SHELL or tool.startswith(FOREIGN_TOOL)):
         return None
     command = string(given, "command")[:MOST_BYTES] if tool == SHELL and isinstance(given, dict) else ""
-    said = display.both_ends(string(value, "error"), limit=MOST_BYTES)
+    said = display.cut_middle(string(value, "error"), limit=MOST_BYTES)
     return Failure(
         tool=tool,
         command=redact(wire.clean(command), counts),

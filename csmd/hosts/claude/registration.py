@@ -28,7 +28,7 @@ EVENTS: Mapping[str, int] = {
     "SessionEnd": 5,
 }
 #: Event -> the first version of the assistant that knows it; registered where every client in use does.
-#: StopFailure: a turn that ended in an error ends no less, and the hint reads what was said before it. PostCompact: the
+#: StopFailure: a turn that ended in an error has ended too, and what came before it is read. PostCompact: the
 #: summary that goes on in the user's place is read at once, not at the next sweep.
 #: PostToolUseFailure: a failure that was solved before is answered with what solved it. (2.0.77 knows it at the latest.)
 NEWER: Mapping[str, str] = {"PostCompact": "2.1.76", "StopFailure": "2.1.78", "PostToolUseFailure": "2.0.77"}
@@ -52,7 +52,7 @@ NAME = "csmd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Registration:
     """What the entries are made of: `interpreter` outlives csmd's environment; `events` those that every client in use knows."""
 
     home: Path
@@ -121,7 +121,7 @@ def _handler(interpreter: str, home: Path, event: str) -> dict[str, Any]:
     return {"type": "command", "command": hook_command(interpreter, home, event), "timeout": TIMEOUTS[event]}
 
 
-def merge_hooks(text: str, wanted: Wanted, where: str) -> str:
+def merge_hooks(text: str, wanted: Registration, where: str) -> str:
     """The settings with our hooks in them.
 
     An entry of ours is replaced where it stands, a second one goes, so does that of an event which is not wanted; a
@@ -160,7 +160,7 @@ def _handlers(text: str, group: Item) -> list[Item]:
 
 
 def remove_hooks(
-    text: str, home: Path, where: str, *, events: Collection[str] | None = None, keep: Wanted | None = None
+    text: str, home: Path, where: str, *, events: Collection[str] | None = None, keep: Registration | None = None
 ) -> str:
     """The settings without the hooks of this home (for `events` only); groups, lists and `hooks` that held nothing else go too.
 
@@ -210,7 +210,7 @@ def status_line_command(interpreter: str, home: Path) -> str:
     return f"{shlex.join([interpreter, '-I', '-S', str(script_in(home, STATUS_LINE_SCRIPT)), str(home)])} || true"
 
 
-def merge_status_line(text: str, wanted: Wanted, _where: str) -> str:
+def merge_status_line(text: str, wanted: Registration, _where: str) -> str:
     """The settings with our status line: added where there is none, ours brought up to date, a foreign one left."""
     value = {"type": "command", "command": status_line_command(wanted.interpreter, wanted.home)}
     found, ours = _status_line(text, wanted.home)
@@ -225,8 +225,8 @@ def remove_status_line(text: str, home: Path, _where: str) -> str:
     return json_edits.without_member(text, json_edits.root(text), STATUS_LINE) if ours else text
 
 
-def foreign_status_line(text: str, wanted: Wanted, _where: str) -> str:
-    """What to tell a user who has a status line of their own; the second line is to be copied, and never broken. Else ""."""
+def foreign_status_line(text: str, wanted: Registration, _where: str) -> str:
+    """What to show a user who has a status line of their own, else ""; the second line is to be copied, and never broken."""
     found, ours = _status_line(text, wanted.home)
     if found is None or ours:
         return ""
@@ -246,11 +246,11 @@ SERVERS = "mcpServers"
 
 
 def server_entry(home: Path) -> dict[str, Any]:
-    """The server as the assistant is told of it."""
+    """The server's entry in the assistant's settings."""
     return {"type": "stdio", "command": str(script_in(home, SERVER_SCRIPT)), "args": [], "env": {}}
 
 
-def merge_server(text: str, wanted: Wanted, where: str) -> str:
+def merge_server(text: str, wanted: Registration, where: str) -> str:
     """The file with our server in it: an entry of ours is brought up to date where it stands, a second one goes."""
     entry = server_entry(wanted.home)
     servers, items, ours = _servers(text, wanted.home, where)
@@ -275,7 +275,7 @@ def remove_server(text: str, home: Path, where: str) -> str:
     return json_edits.apply(text, json_edits.cuts(items, [item in ours for item in items]))
 
 
-def foreign_server(text: str, wanted: Wanted, where: str) -> str:
+def foreign_server(text: str, wanted: Registration, where: str) -> str:
     """That another server has the place of ours; "" where ours is in the file."""
     if _servers(text, wanted.home, where)[2]:
         return ""

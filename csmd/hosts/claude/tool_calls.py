@@ -13,7 +13,7 @@ from csmd.hosts.adapter import json_object, strings
 
 Said = Literal["plan", "commit", "report"]
 
-#: Where both ends of a long text are kept: the lines that the cut goes through, and what stands between them.
+#: The mark of a text whose middle was cut out, with the two lines that the cut goes through.
 _CUT = re.compile(r"[^\n]*\n\[csmd: \d+ bytes left out[^\]\n]*\]\n[^\n]*")
 _INTERRUPTED = re.compile(r"\s*\[Request interrupted by user")
 _COMMITS = re.compile(r"\bgit\b(?: -\S+(?: [^-\s]\S*)?)* commit\b")
@@ -23,16 +23,16 @@ _MESSAGE = re.compile(
     r"|\s(?:-\w*m|--message)[ =]?\s*(?:\"(?P<double>(?:[^\"\\$]|\\.|\$(?!\())*)\"|'(?P<single>[^']*)')",
     re.DOTALL,
 )
-#: What stands in a message for programs: who signed, and what made it.
+#: Trailers of a commit's message: who signed it, and which program made it.
 _TRAILER = re.compile(r"^(?:[A-Z][\w-]{1,40}: \S.*|\W*Generated with\b.*|\W*<[^>]+@[^>]+>)$")
 #: A subject's kind as some put it before it ("fix(store): ...").
 _KIND_OF_COMMIT = re.compile(r"^[a-z]{2,10}(?:\([^)\n]{1,40}\))?!?: (?=\S)")
 _NOT_ONE = re.compile(r"(?:Merge|Revert|fixup!|squash!|wip)\b", re.IGNORECASE)
-#: What the host puts behind an agent's report, and how it says that there is none yet.
+#: What the host appends to an agent's report, and how it reports that there is none yet.
 _BEHIND_REPORT = re.compile(r"agentId: |<usage>")
 _LAUNCHED = re.compile(r"\s*Async agent launched\b")
 _NOTIFIED = re.compile(r"\s*<task-notification>.*?<status>completed</status>.*?<result>(.*)</result>", re.DOTALL)
-#: The parts of a compaction's summary, and those that tell what was learned; the rest lists what was done and asked.
+#: Headings of a compaction's summary, and those of what was learned; the other parts list what was done and asked.
 _PART = re.compile(r"^ {0,3}(?:#{1,4} )?\d{1,2}\. {1,3}\**([A-Z][^\n:*]{3,60})\**:?\**[ \t]*$", re.MULTILINE)
 _LEARNED = re.compile(r"^(?:errors?\b|problems? solv|key (?:technical )?(?:decisions|learnings|constraints))", re.I)
 _SUMMARY = re.compile(r"^(?:Summary:|<summary>)\s*$", re.MULTILINE)
@@ -40,7 +40,7 @@ _SUMMARY = re.compile(r"^(?:Summary:|<summary>)\s*$", re.MULTILINE)
 
 def plan(given: str, result: str) -> str:
     """The plan that was put before the user, by the call's stored input; "" where they did not take it."""
-    return "" if _is_off(result) else _whole(field(given, "plan"), given)
+    return "" if _is_off(result) else _without_cut_line(field(given, "plan"), given)
 
 
 def commit(given: str, result: str) -> str:
@@ -74,7 +74,7 @@ def notified(said: str) -> str:
 
 
 def summary(said: str) -> str:
-    """What a compaction's summary tells of what was learned; the whole of one without the host's parts."""
+    """The parts of a compaction's summary on what was learned; all of a summary without the host's headings."""
     parts = _PART.split(_SUMMARY.split(said)[-1])
     told = zip(parts[1::2], parts[2::2], strict=True)
     if len(parts) > 1:
@@ -82,14 +82,14 @@ def summary(said: str) -> str:
     return said.partition("\n")[2] if is_continued(said) else said
 
 
-#: Tools that say something, what it is, where it stands, and how it is read from a call's input and result.
+#: Tools whose calls hold a text: what it is, and how it is read from a call's input and result.
 AGENTS = ("Task", "Agent")
 CALLS: dict[str, tuple[Said, Callable[[str, str], str]]] = {
     "ExitPlanMode": ("plan", plan),
     "Bash": ("commit", commit),
     **dict.fromkeys(AGENTS, ("report", report)),
 }
-#: Of a tool whose calls mostly say nothing, what those hold that may.
+#: Of a tool whose calls mostly hold none, a LIKE pattern of those that may.
 HOLDING: dict[str, str] = {"Bash": "git%commit"}
 
 
@@ -97,7 +97,7 @@ def _is_off(result: str) -> bool:
     return bool(_INTERRUPTED.match(result)) or how_it_ended(result) == "rejected"
 
 
-def _whole(said: str, given: str) -> str:
+def _without_cut_line(said: str, given: str) -> str:
     """A field's text, without the line that a cut of the input goes through."""
     return said.rpartition("\n")[0] if "\n[csmd: " in given else said
 
@@ -142,7 +142,7 @@ def _name_before(said: str, at: int) -> str:
 
 
 DeedKind = Literal["run", "change", "look", "todo", "task", "task_state", "plan", "ask"]
-#: How far an entry of a to-do list is; "" where a call does not say.
+#: How far an entry of a to-do list is; "" where a call does not tell.
 Progress = Literal["done", "doing", "open", ""]
 Result = Literal["passed", "failed", "rejected"]
 
@@ -167,7 +167,7 @@ _FAILED = re.compile(r"Exit code [1-9]|<tool_use_error>|Error: |Permission to us
 _PLAN = re.compile(r"\s*Implement the following plan:\s+")
 _TRANSCRIPT = re.compile(r"read the full transcript at: \S*?/([0-9a-f-]{36})\.jsonl")
 _PLAN_ENDS = "\nIf you need specific details from before exiting plan mode"
-#: How a summary begins that stands for an earlier conversation.
+#: How a summary of an earlier conversation begins.
 _CONTINUED = re.compile(r"\s*This session is being continued from a previous conversation")
 _TASK_NUMBER = re.compile(r"#(\d{1,6})\b")
 DONE = ("completed", "deleted", "cancelled")
@@ -182,7 +182,7 @@ class Deed(NamedTuple):
 
 
 def deed(tool: str, given: str) -> Deed | None:
-    """What a call did, by its tool and its stored input; None for one that nobody counts."""
+    """What a call did, by its tool and its stored input; None for a tool that is not in DEEDS."""
     if tool not in DEEDS:
         return None
     kind, name = DEEDS[tool]
@@ -207,8 +207,8 @@ def task_number(said: str) -> str:
     return found[1] if found else ""
 
 
-def plan_given(said: str) -> tuple[str, str]:
-    """The plan that a prompt of the host's carries and the session it was made in; "" for what it does not say."""
+def plan_in_prompt(said: str) -> tuple[str, str]:
+    """The plan in a prompt of the host's and the session it was made in; "" for what is not there."""
     opened = _PLAN.match(said)
     if not opened:
         return "", ""
@@ -218,7 +218,7 @@ def plan_given(said: str) -> tuple[str, str]:
 
 
 def is_continued(summary: str) -> bool:
-    """Whether a summary stands for a conversation that came before its session."""
+    """Whether a summary is of a conversation before its session."""
     return bool(_CONTINUED.match(summary))
 
 

@@ -21,7 +21,7 @@ from csmd.model import TOOL_KINDS, Turn, TurnKind
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.text import display
 
-#: The host's own words for a tool that the user turned down and said why; the reason stands behind them.
+#: The host's words for a tool that the user turned down with a reason, which follows them.
 REJECTED = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
     "new_string was NOT written to the file). To tell you how to proceed, the user said:\n"
@@ -35,7 +35,7 @@ SHELL = "Bash"
 FOREIGN_TOOL = "mcp__"
 #: The parts of what a model was given for a message, as the host adds them up for its context window.
 CONTEXT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-#: What the first versions ask their own agents at a start; nobody's conversation.
+#: What the first versions ask their own agents at a start: not a conversation.
 WARMUP = "Warmup"
 
 _MARKUP = re.compile(
@@ -45,7 +45,7 @@ _COMMAND = re.compile(r"^\s*<command-(?:name|message|args)>")
 _NAME = re.compile(r"<command-name>\s*/?(.*?)\s*</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*)</command-args>", re.DOTALL)
 _SLASH = re.compile(r"^/[a-zA-Z][\w:.-]*(?:\s|$)")
-#: What another agent, session or service sent: it comes as a prompt and is nobody's here (the queue has no origin).
+#: What another agent, session or service sent: it comes as a prompt of no user (the queue has no origin).
 _NOTIFICATION = re.compile(
     r"^\s*<(?:(?:task|agent)-notification|(?:agent|teammate|cross-session)-message|channel|fork-boilerplate)[\s>]"
 )
@@ -53,7 +53,7 @@ _NOTIFICATION = re.compile(
 _TASK = re.compile(r'^\s*\{(?=.*"task_id"\s*:)(?=.*"(?:tool_use_id|task_type)"\s*:).*\}\s*$', re.DOTALL)
 #: How a session was begun by a program that hands in its prompts (`claude -p`, an SDK).
 _BY_PROGRAM = "sdk-"
-#: Versions that do not say how a session was begun, and what each line of theirs has that a person typed: one of these
+#: Versions that do not record how a session was begun, and the fields of which each prompt that a person typed has one
 #: (589 prompts of 20 versions, and runs of 2.0.77 with and without a terminal).
 _SILENT_VERSIONS, _TYPED = ((2, 0, 76), (2, 1, 63)), ("thinkingMetadata", "permissionMode")
 _INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
@@ -103,7 +103,7 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
             bare,
             uuid=uuid,
             kind=kind,
-            text=display.both_ends(body, limit=tool_limit, of=f"turn {uuid}") if kind in TOOL_KINDS else body,
+            text=display.cut_middle(body, limit=tool_limit, of=f"turn {uuid}") if kind in TOOL_KINDS else body,
             message_id=label(message, "id", 200),
             tool_name=tool,
             tool_id=tool_id,
@@ -151,7 +151,7 @@ def enqueued_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
 
 
 def progress_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, withheld: Withheld) -> list[Turn]:
-    """What a sub-agent did, told inside the session's file: by versions that wrote no file for it, or beside it."""
+    """A sub-agent's turns in the session's file: written by versions without a file for it, or in addition to that."""
     data = mapping(value, "data")
     line, agent = mapping(data, "message"), label(data, "agentId", 200)
     if data.get("type") != "agent_progress" or not agent or line.get("type") not in ("user", "assistant"):
@@ -161,7 +161,7 @@ def progress_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int,
 
 
 def blocked_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
-    """A prompt that a hook of somebody's turned down: the user said it all the same."""
+    """A prompt that some hook turned down: the user wrote it all the same."""
     content = string(value, "content")
     if value.get("subtype") != "informational" or not content.startswith(BLOCKED) or PROMPT_WAS not in content:
         return []
@@ -171,12 +171,12 @@ def blocked_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
 
 
 def is_warmup_line(value: dict[str, Any]) -> bool:
-    """Whether a file's first line says that it is an agent the host started for itself."""
+    """Whether a file's first line is that of an agent that the host started for itself."""
     return bool(value.get("isSidechain")) and mapping(value, "message").get("content") == WARMUP
 
 
 def bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
-    """What a line says about itself whatever was said in it; None for one that cannot be told from others."""
+    """A turn with the line's ids, time and directory and no text; None for a line without ids."""
     uuid, session = label(value, "uuid", 200), label(value, "sessionId", 200)
     agent = agent_of(value)
     if not uuid or not session or agent is None:
@@ -202,7 +202,7 @@ def prompt_kind(said: str) -> TurnKind:
 
 
 def spoken(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
-    """What somebody said: without csmd's own injections and the host's reminders, redacted.
+    """A text without csmd's injections and the host's reminders, redacted.
 
     With `as_typed` a command that the host has spelt out in tags is what was typed, as its hook reports it.
     """
@@ -214,7 +214,7 @@ def spoken(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
 
 
 def quoted(said: str) -> str:
-    """Somebody else's words inside what the user says: each line behind a `>`."""
+    """A text quoted as somebody else's words: each line behind a `>`."""
     return "\n".join(f"> {line}" for line in said.splitlines())
 
 
@@ -240,7 +240,7 @@ def _kind(value: dict[str, Any], message: dict[str, Any], said: str) -> TurnKind
 
 
 def _prompted(value: dict[str, Any], said: str) -> TurnKind:
-    """As `prompt_kind`, of a line that says how its session was begun: a program's prompt nobody is known to have typed.
+    """As `prompt_kind`, but `relayed` for a prompt that no person is known to have typed, as in a program's session.
 
     Neither has anybody typed the plan that the host hands to a new session.
     """
@@ -250,13 +250,13 @@ def _prompted(value: dict[str, Any], said: str) -> TurnKind:
 
 
 def _is_by_program(value: dict[str, Any]) -> bool:
-    """Whether a program runs the client and nothing says that a person typed this; a fork's lines keep who typed them."""
+    """Whether a program runs the client and the line has no origin; a fork's lines keep the origin they had."""
     typed = isinstance(value.get("origin"), dict)  # any other than a person's is asked for before
     return string(value, "entrypoint").startswith(_BY_PROGRAM) and not typed and not value.get("isSidechain")
 
 
 def _is_untyped(value: dict[str, Any]) -> bool:
-    """Whether a prompt's line lacks what typed prompts have, in versions that say no more of where it came from."""
+    """Whether a prompt's line lacks the fields of typed prompts, in versions that record nothing else of its origin."""
     version = display.version_of(string(value, "version"))
     if version is None or value["type"] != "user" or value.get("isSidechain"):
         return False
@@ -266,12 +266,12 @@ def _is_untyped(value: dict[str, Any]) -> bool:
 
 
 def _is_human(origin: Any) -> bool:
-    """Whether a prompt's origin is a person; older versions do not say, and then it is."""
+    """Whether a prompt's origin is a person; True in older versions, which record no origin."""
     return not isinstance(origin, dict) or origin.get("kind", "human") == "human"
 
 
 def _answered(value: dict[str, Any], blocks: list[Any]) -> str:
-    """What the user said in place of a tool's result: answers to the assistant's questions, or why a tool may not run.
+    """What the user wrote in place of a tool's result: answers to the assistant's questions, or why a tool may not run.
 
     Told by the shape that the host gives such a line; the store looks up whose tool it was (`Turn.answers`).
     """
@@ -302,7 +302,7 @@ NAMES = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_crea
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """What a line says that its message took: the fields of the store's Spent in its order.
+    """The tokens that a line records for its message: the fields of the store's Spent in its order.
 
     `place` is the turn that the line is, or the last one before a line that is none; -1 where none stood before.
     """
@@ -314,7 +314,7 @@ class Took:
 
 
 def tokens_spent(value: dict[str, Any]) -> Took | None:
-    """The tokens that an `assistant` line tells of its message; None for one that tells none.
+    """The tokens that an `assistant` line records for its message; None for none.
 
     A sub-agent's are its own stream's.
     """
@@ -379,7 +379,7 @@ _TITLE = re.compile(rb'"type":\s?"(?:custom|ai)-title"')
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A prompt left the queue: into a turn under way (`absorbed`) or to be the next one's; with its words, or "".
+    """A prompt that left the queue, into a turn under way (`absorbed`) or as the next one; with its text, or "".
 
     `nth` counts what left at the same moment; `place` is how many turns the reading held before.
     """
@@ -409,7 +409,7 @@ class Reading:
     skipped: int = 0
     withheld: Withheld = field(default_factory=Withheld)
     spent: list[Took] = field(default_factory=list)
-    """What each line says that its message took, in order."""
+    """The tokens that each line records, in order."""
     withdrawn: list[str] = field(default_factory=list)
     """The uuids of turns that a session file of csmd's own takes back."""
     worktrees: list[tuple[str, str]] = field(default_factory=list)
@@ -442,7 +442,7 @@ def read_line(line: bytes, into: Reading, *, tool_limit: int) -> None:
 
 
 def _is_bookkeeping(line: bytes) -> bool:
-    """Whether a line's first bytes say that nobody speaks in it; False where they do not say."""
+    """Whether a line holds no turn, by its first bytes; False where they do not tell."""
     own = _OWN.match(line[:HEAD_BYTES])
     if own is None:
         return False
@@ -488,7 +488,7 @@ def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
 
 
 def _note_left(value: dict[str, Any], into: Reading) -> None:
-    """What leaves the queue to be the next prompt is said again by its own line; what is taken up in a turn may not be."""
+    """Notes a prompt that leaves the queue: as the next prompt it has a line of its own, taken up in a turn it may have none."""
     if value.get("operation") not in ("dequeue", "remove"):
         return
     session, at = label(value, "sessionId", 200), moment(value)
@@ -498,18 +498,18 @@ def _note_left(value: dict[str, Any], into: Reading) -> None:
 
 
 def may_answer(tools: list[str]) -> bool:
-    """Whether the user speaks where these tools were called and a result says so: they are the host's own, and known."""
+    """Whether a result of these tools can hold the user's words: all are known and the host's own."""
     return bool(tools) and not any(not tool or tool.startswith(FOREIGN_TOOL) for tool in tools)
 
 
 def is_warmup(beginning: bytes) -> bool:
-    """Whether a transcript is an agent's that the host started for itself: nobody's conversation (facts: 3.7)."""
+    """Whether a transcript is that of an agent which the host started for itself, no conversation (facts: 3.7)."""
     value = json_object(beginning.partition(b"\n")[0])
     return value is not None and is_warmup_line(value)
 
 
 def started_in(beginning: bytes) -> str:
-    """The directory a session was started in, redacted, from a transcript's first bytes; "" when they do not say."""
+    """The directory a session was started in, redacted, from a transcript's first bytes; "" for none."""
     found = _START.search(beginning)
     try:
         return redact(wire.clean(json.loads(found.group(1).decode("utf-8", "replace"))), Counter()) if found else ""
@@ -518,7 +518,7 @@ def started_in(beginning: bytes) -> str:
 
 
 def times_in(part: bytes) -> tuple[str, str]:
-    """The first and the last time that a part of a transcript tells; the epoch where it tells none."""
+    """The first and the last time in a part of a transcript; the epoch for none."""
     found = [one.decode("ascii", "replace") for one in _TIME.findall(part)]
     return moment({"timestamp": found[0] if found else ""}), moment({"timestamp": found[-1] if found else ""})
 
@@ -534,5 +534,5 @@ def titles_in(beginning: bytes) -> dict[str, str]:
 
 
 def places(folder: Path) -> list[Path]:
-    """Where the assistant with this configuration directory keeps what was said and where."""
+    """Where the assistant with this configuration directory keeps transcripts and the list of projects."""
     return [folder, folder.parent / ".claude.json"] if folder.name == ".claude" else [folder]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from csmd.errors import ConfigError
 from csmd.hosts.claude import registration
-from csmd.hosts.claude.registration import EVENTS, Wanted
+from csmd.hosts.claude.registration import EVENTS, Registration
 from csmd.installer import foreign_files
 from csmd.text import json_edits
 
@@ -42,7 +42,9 @@ def merge(
     where: str = "x",
 ) -> bytes:
     text = json_edits.with_object(json_edits.decode(current, where))
-    return registration.merge_hooks(text, Wanted(home=home, interpreter=interpreter, events=events), where).encode()
+    return registration.merge_hooks(
+        text, Registration(home=home, interpreter=interpreter, events=events), where
+    ).encode()
 
 
 def remove(current: bytes, home: Path = HOME, where: str = "x") -> bytes:

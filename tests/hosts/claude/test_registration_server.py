@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from csmd.errors import ConfigError
 from csmd.hosts.claude import registration
-from csmd.hosts.claude.registration import Wanted
+from csmd.hosts.claude.registration import Registration
 from csmd.text import json_edits
 
 HOME = Path("/h/a b/csmd")
@@ -37,7 +37,9 @@ ODD = [
 
 def merge(before: bytes | None, home: Path = HOME) -> bytes:
     text = json_edits.with_object(json_edits.decode(before, "claude.json"))
-    return registration.merge_server(text, Wanted(home=home, interpreter="/usr/bin/python3"), "claude.json").encode()
+    return registration.merge_server(
+        text, Registration(home=home, interpreter="/usr/bin/python3"), "claude.json"
+    ).encode()
 
 
 def remove(current: bytes, home: Path = HOME) -> bytes:

@@ -12,10 +12,10 @@ from hypothesis import strategies as some
 
 from csmd.config import Settings, parse_settings
 from csmd.hosts.claude import registration
-from csmd.hosts.claude.registration import Wanted
+from csmd.hosts.claude.registration import Registration
 
 HOME, PYTHON = Path("/h/a home's/csmd"), "/usr/bin/python3"
-WANTED = Wanted(home=HOME, interpreter=PYTHON)
+WANTED = Registration(home=HOME, interpreter=PYTHON)
 OURS = {"type": "command", "command": registration.status_line_command(PYTHON, HOME)}
 FOREIGN = {"type": "command", "command": "~/.claude/mine.sh", "padding": 0}
 
