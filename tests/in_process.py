@@ -66,7 +66,7 @@ def parts(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
     for folder in (paths.home, paths.run_dir, paths.spool, paths.models):
         files.make_private(folder)
     store = Store(paths.database, now=now_iso())
-    installed = supervisor.installed(paths.models, config.settings.embed_model)
+    installed = supervisor.installed_model(paths.models, config.settings.embed_model)
     embedder = Embedder(installed, idle_s=60, environment=child_environment())
     background = Background(store, config, embedder)
     tools = background.tool_context(lambda rows, own: {})

@@ -457,7 +457,7 @@ class Context:
 
     def model_name(self) -> str | None:
         """The identity of the embedding model in use, or None."""
-        directory = supervisor.installed(self.config.paths.models, self.config.settings.embed_model)
+        directory = supervisor.installed_model(self.config.paths.models, self.config.settings.embed_model)
         return None if directory is None else supervisor.model_identity(directory)
 
     def query_vector(self, *, deadline_s: float, start: bool) -> hybrid_search.Embed | None:

@@ -228,7 +228,7 @@ def _serve(config: Config, address: str, patience_s: float) -> None:
         ending.callback(_last_checkpoint, store)
         if store.migrated:
             log.info("migrated: %s", ", ".join(store.migrated))
-        directory = supervisor.installed(paths.models, config.settings.embed_model)
+        directory = supervisor.installed_model(paths.models, config.settings.embed_model)
         embedder = supervisor.Embedder(directory, idle_s=config.settings.embed_idle_s, environment=child_environment())
         ending.callback(embedder.close)
         markdown_imports.preload()

@@ -282,7 +282,7 @@ def _use_model(context: Context, task: Task) -> Work:
     config, name = context.config, str(task.order.get("name", ""))
     yield {"step": "copying"}
     directory = supervisor.add_model(Path(task.path), config.paths.models, name=name or config.settings.embed_model)
-    supervisor.choose(config.paths.models, name)
+    supervisor.choose_model(config.paths.models, name)
     context.embedder.use(directory)
     yield {"step": "loading"}
     try:

@@ -34,16 +34,16 @@ def check_model_dir(folder: Path) -> None:
         raise ConfigError(f"{folder}: no {', '.join(missing)}", hint=f"a model's folder holds {', '.join(MODEL_FILES)}")
 
 
-def installed(models: Path, name: str) -> Path | None:
+def installed_model(models: Path, name: str) -> Path | None:
     """The folder of the model that is used: the chosen one, else `name`; None when it is not there or not complete."""
-    for one in (chosen(models), name):
+    for one in (chosen_model(models), name):
         folder = models / _folder_name(one) if one else None
         if folder is not None and all((folder / file).is_file() for file in MODEL_FILES):
             return folder
     return None
 
 
-def chosen(models: Path) -> str:
+def chosen_model(models: Path) -> str:
     """The name of the model that was chosen instead of the configuration's; "" for none."""
     try:
         return (models / CHOSEN_FILE).read_text(encoding="utf-8").strip()
@@ -51,7 +51,7 @@ def chosen(models: Path) -> str:
         return ""
 
 
-def choose(models: Path, name: str) -> None:
+def choose_model(models: Path, name: str) -> None:
     """Has the model `name` used instead of the configuration's, or with "" that one again."""
     if not name:
         (models / CHOSEN_FILE).unlink(missing_ok=True)

@@ -108,7 +108,7 @@ def words(text: str) -> list[str]:
     return _word_pattern(folded).findall(folded)
 
 
-def checked(text: str) -> str:
+def check_text(text: str) -> str:
     """A text to purge; BadInput for one that would take too much with it."""
     found = words(text)
     if sum(len(word) for word in found) < LEAST_LETTERS or found == ["purged"]:
@@ -195,10 +195,10 @@ class Marks:
 
 def clean(text: str, marks: Marks) -> tuple[str, int]:
     """`text` with `[purged]` where purged text stood, and how often; the very same text where none did."""
-    return without(text, marks.spans(text))
+    return replace_spans(text, marks.spans(text))
 
 
-def without(text: str, spans: Sequence[Span]) -> tuple[str, int]:
+def replace_spans(text: str, spans: Sequence[Span]) -> tuple[str, int]:
     """`text` with `[purged]` in place of each span, and how many they were."""
     if not spans:
         return text, 0

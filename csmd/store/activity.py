@@ -226,15 +226,13 @@ _SOURCES: Mapping[str, tuple[str, str, str, str]] = {
         "injections n join projects p on p.seq = n.project_seq",
     ),
 }
-_TABLES = {
-    "event": "events", "turn": "turns", "statement": "statements", "memory": "memories", "injection": "injections",
-}  # fmt: skip
 KINDS: tuple[str, ...] = tuple(_SOURCES)
 
 
 def feed_positions(rows: Rows) -> dict[str, int]:
     """The last row key of each kind; 0 for none."""
-    return {kind: rows.value(f"select coalesce(max(seq), 0) from {table}") for kind, table in _TABLES.items()}  # noqa: S608
+    tables = {kind: source.partition(" ")[0] for kind, (*_, source) in _SOURCES.items()}
+    return {kind: rows.number(f"select max(seq) from {table}") for kind, table in tables.items()}  # noqa: S608
 
 
 def feed_after(rows: Rows, kind: str, position: int, *, projects: Sequence[int] | None, limit: int) -> list[FeedRow]:

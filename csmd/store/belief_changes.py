@@ -98,7 +98,7 @@ def undo_supersession(rows: Rows, change: Change, *, at: str) -> None:
     memory = memories.by_id(rows, change.memory_id)
     if memory is None:
         return
-    free = _given_back(change, replace(memory, superseded_by=""))
+    free = _without_supersession(change, replace(memory, superseded_by=""))
     archived = latest_change(rows, memory.id, ARCHIVE)
     if archived is not None and archived.by == DREAM and archived.seq > change.seq:  # it went because it was superseded
         if memory.tier == "archive":
@@ -109,7 +109,7 @@ def undo_supersession(rows: Rows, change: Change, *, at: str) -> None:
     set_undone(rows, change.seq, at=at)
 
 
-def _given_back(change: Change, memory: Memory) -> Memory:
+def _without_supersession(change: Change, memory: Memory) -> Memory:
     """A memory with the confidence and the times that a change took; as it is where a purge left no figures to read."""
     before, after = read_state(change.before), read_state(change.after)
     if any(name not in before or name not in after for name in ("confidence", *_TIMES)):

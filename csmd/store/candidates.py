@@ -36,10 +36,10 @@ def put(rows: Rows, candidate: Candidate) -> str:
         return ""
     if known:
         _, seq, ident = known[0]
-        _say(rows, seq, candidate)
+        _update(rows, seq, candidate)
     else:
         seq, ident = _insert(rows, candidate)
-    _cite(rows, seq, candidate.evidence)
+    _add_evidence(rows, seq, candidate.evidence)
     return str(ident)
 
 
@@ -53,7 +53,7 @@ def _insert(rows: Rows, candidate: Candidate) -> tuple[int, str]:
     return rows.insert_keyed("candidates", id=ident, **values), ident
 
 
-def _say(rows: Rows, seq: int, candidate: Candidate) -> None:
+def _update(rows: Rows, seq: int, candidate: Candidate) -> None:
     """Has a waiting one say what is known now."""
     values = written(
         candidate, "id", "kind", "project_seq", "fingerprint", "source", "created_at", "evidence", "version", "seq"
@@ -61,7 +61,7 @@ def _say(rows: Rows, seq: int, candidate: Candidate) -> None:
     rows.revise("candidates", seq, **values)
 
 
-def _cite(rows: Rows, seq: int, evidence: Sequence[Evidence]) -> None:
+def _add_evidence(rows: Rows, seq: int, evidence: Sequence[Evidence]) -> None:
     for source in evidence:
         rows.insert("candidate_evidence", "on conflict do nothing", candidate_seq=seq, **written(source))
 
@@ -73,10 +73,10 @@ def renew(rows: Rows, known: Candidate, candidate: Candidate) -> bool:
     """
     if replace(candidate, id=known.id, seq=known.seq, version=known.version) == known:
         return False
-    _say(rows, known.seq, candidate)
+    _update(rows, known.seq, candidate)
     rows.update("candidates", known.seq, created_at=candidate.created_at)
     rows.delete("candidate_evidence", candidate_seq=known.seq)
-    _cite(rows, known.seq, candidate.evidence)
+    _add_evidence(rows, known.seq, candidate.evidence)
     return True
 
 
@@ -299,7 +299,7 @@ def projects_to_scan(rows: Rows, *, quiet_before: str = "", now: str = "") -> li
     return rows.all(sql, quiet=quiet_before, now=now)
 
 
-def _scan_again(rows: Rows, projects: Iterable[int]) -> None:
+def _mark_unscanned(rows: Rows, projects: Iterable[int]) -> None:
     for project in projects:
         rows.delete("cursors", stage="scan", subject=str(project))
 
@@ -317,7 +317,7 @@ def take_back_packets(rows: Rows, uuid: str) -> None:
             "(select 1 from candidate_evidence e where e.candidate_seq = :seq)",
             seq=seq,
         )
-    _scan_again(rows, {*projects})
+    _mark_unscanned(rows, {*projects})
 
 
 def take_back_session_packets(rows: Rows, session_seq: int) -> None:
@@ -332,4 +332,4 @@ def move_packets(rows: Rows, turn_seq: int, project: int) -> None:
     before = rows.column("select distinct project_seq from packets where uuid = :uuid", uuid=uuid)
     if before:
         rows.run("update packets set project_seq = :to where uuid = :uuid", to=project, uuid=uuid)
-        _scan_again(rows, (*before, project))
+        _mark_unscanned(rows, (*before, project))

@@ -45,7 +45,7 @@ def put(rows: Rows, row: Row, items: Sequence[Any], captures: Sequence[Any] | No
 
     `items` are (kind, text, uuid, state, amount), `captures` (uuid, kind, tool, time, text); None leaves these as they are.
     """
-    text = _said(rows, {str(one[2]) for one in items} | {str(one[0]) for one in captures or ()})
+    text = _texts_of(rows, {str(one[2]) for one in items} | {str(one[0]) for one in captures or ()})
     fresh = [tuple(one) for one in items if one[2] in text]
     copied = None if captures is None else [tuple(one) for one in captures if text.get(one[0]) == one[4]]
     known = by_id(rows, row.id)
@@ -73,7 +73,7 @@ def _mutable(row: Row) -> tuple[object, ...]:
     return row.summary_uuid, row.asked_at, row.upto, row.at, row.awaits
 
 
-def _said(rows: Rows, uuids: Collection[str]) -> dict[str, str]:
+def _texts_of(rows: Rows, uuids: Collection[str]) -> dict[str, str]:
     """What these turns say now; those that were purged or are gone are not among them."""
     found: dict[str, str] = {}
     for uuid in sorted(uuids):

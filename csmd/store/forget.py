@@ -125,7 +125,7 @@ def _look(rows: Rows, memory: Memory, table: str, known: Places, after: int, upt
     source = _SOURCES[table]
     words = [memory.id] * source.by_id + (_likely(memory.text) if source.by_words else [])
     found = [row for word in words for row in rows.all(source.sql, after=after, upto=upto, word=f"%{word}%")]
-    keys = _telling(memory, found) if source.gives == "sessions" else {int(row[0]) for row in found}
+    keys = _matching_sessions(memory, found) if source.gives == "sessions" else {int(row[0]) for row in found}
     more = {source.gives: getattr(known, source.gives) | keys, "upto": {**known.upto, table: upto}}
     return known._replace(**more)
 
@@ -170,7 +170,7 @@ def _last(rows: Rows, table: str) -> int:
     return rows.number(f"select coalesce(max(seq), 0) from {table}")  # noqa: S608
 
 
-def _telling(memory: Memory, found: Iterable[tuple[int, str]]) -> frozenset[int]:
+def _matching_sessions(memory: Memory, found: Iterable[tuple[int, str]]) -> frozenset[int]:
     """Those of the sessions that say nearly what a memory says, or more: a day may tell the beginning of that."""
     stems = tokens.gist(memory.text).stems
 

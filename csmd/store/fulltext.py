@@ -65,7 +65,7 @@ def is_turn_index_dropped(rows: Rows) -> bool:
     return cursors.cursor(rows, "passages", TURNS_DROPPED) > 0
 
 
-def _is_gone(rows: Rows, kind: str) -> bool:
+def _is_dropped(rows: Rows, kind: str) -> bool:
     return kind == "turn" and is_turn_index_dropped(rows)
 
 
@@ -95,7 +95,7 @@ def text_hits(
     With `beside` only of those that hold any of these as well.
     Where even the rarest term is in more than MOST_ROWS, of the newest of them. Of turns none when their index is gone.
     """
-    if _is_gone(rows, kind):
+    if _is_dropped(rows, kind):
         return []
     chosen, least = _affordable(rows, kind, [term for term in terms if match_expression([term])])
     if not chosen:
@@ -153,7 +153,7 @@ def _from_the_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[tu
 def rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
     """How many rows hold a term (stemmed), counted up to `most` (0: one more than are looked through)."""
     most = most or MOST_ROWS + 1
-    if _is_gone(rows, kind):
+    if _is_dropped(rows, kind):
         return 0
     known, counted = (rows.of_this_read or {}).get((kind, term), (0, 0))
     if counted >= most or known < counted:

@@ -155,7 +155,7 @@ def without_lines(page: str, missing: Missing, unsaid: Unsaid = frozenset().__co
     out: set[int] = set()
     count = 0
     for start, end, ident in items:
-        upto = end if ident in gone else 0 if ident else _said_upto(whole, start, end, unsaid)
+        upto = end if ident in gone else 0 if ident else _forgotten_upto(whole, start, end, unsaid)
         if upto:
             count += 1
             while upto < len(whole) and whole[upto][:1] in (" ", "\t") and not ID.search(whole[upto]):
@@ -183,7 +183,7 @@ def _goes_on(line: str) -> bool:
     return not BULLET.match(line) and not _OTHER.match(line)
 
 
-def _said_upto(whole: Sequence[str], start: int, end: int, unsaid: Unsaid) -> int:
+def _forgotten_upto(whole: Sequence[str], start: int, end: int, unsaid: Unsaid) -> int:
     """Up to which line an item that names no memory says what was forgotten; 0 for none that does."""
     return next((upto for upto in range(start + 1, end + 1) if unsaid(line_words(" ".join(whole[start:upto])))), 0)
 

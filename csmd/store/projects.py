@@ -336,10 +336,10 @@ def split_projects(rows: Rows, source: int, part: int) -> Moved:
     for memory in _believed(rows, source):
         origin = rows.number("select origin_seq from memories where seq = :seq", seq=memory.seq)
         for other in aside.get(memory.seq, ()):
-            _take_apart(rows, memory, other, source, part, leaves=origin in tree)
+            _separate(rows, memory, other, source, part, leaves=origin in tree)
             twins += 1
-        stays = _said_in(rows, memory, source)
-        if origin in tree or (not stays and _said_in(rows, memory, part)):
+        stays = _sources_in(rows, memory, source)
+        if origin in tree or (not stays and _sources_in(rows, memory, part)):
             if stays:
                 _copy(rows, memory, source, stays)
             _move_memory(rows, memory, part, base=bases[memory.seq])
@@ -482,7 +482,7 @@ def _aside(rows: Rows, project: int) -> dict[int, list[Memory]]:
     return found
 
 
-def _take_apart(rows: Rows, kept: Memory, other: Memory, source: int, part: int, *, leaves: bool) -> None:
+def _separate(rows: Rows, kept: Memory, other: Memory, source: int, part: int, *, leaves: bool) -> None:
     """Ends that one memory stands for two: each gets the sources of its own side."""
     own = {origin.uuid for origin in other.provenance}
     for origin in kept.provenance:
@@ -500,7 +500,7 @@ def _take_apart(rows: Rows, kept: Memory, other: Memory, source: int, part: int,
     rows.run(sql, here=here, seq=other.seq)
 
 
-def _said_in(rows: Rows, memory: Memory, project: int) -> tuple[Provenance, ...]:
+def _sources_in(rows: Rows, memory: Memory, project: int) -> tuple[Provenance, ...]:
     """The sources of a memory, as they are now, that were said in a project."""
     return tuple(
         source

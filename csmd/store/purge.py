@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from csmd.errors import BadInput
 from csmd.model import Memory
-from csmd.privacy.fingerprints import PURGED, Needle, checked, clean, words
+from csmd.privacy.fingerprints import PURGED, Needle, check_text, clean, words
 from csmd.store import (
     belief_changes,
     candidates,
@@ -427,7 +427,7 @@ def resolve_plan(rows: Rows, typed: str, *, key: bytes, kind: str = "", project_
         "turn": lambda: _plan_turn(rows, typed),
         "session": lambda: _plan_session(rows, typed),
         "project": lambda: _plan_project(rows, project_key, key),
-        "text": lambda: Plan("text", "this text wherever it stands", texts=[checked(typed)], probes=[typed]),
+        "text": lambda: Plan("text", "this text wherever it stands", texts=[check_text(typed)], probes=[typed]),
     }
     for name, way in ways.items():
         if kind in ("", name) and (plan := way()) is not None:
@@ -445,7 +445,7 @@ def _plan_memory(rows: Rows, typed: str) -> Plan | None:
         stated = rows.column(sql, uuid=source.uuid)
         texts += [text.rstrip("…") for text in stated if tokens.says_the_same(text, memory.text)]
     plan = Plan("memory", f"the memory {memory.id} and the sentences it came from")
-    plan.texts = [checked(text) for text in dict.fromkeys(texts)]
+    plan.texts = [check_text(text) for text in dict.fromkeys(texts)]
     plan.forgotten = [(text, memory.gate == "correction") for text in plan.texts]
     needles = [Needle(text) for text in plan.texts]
     for source in memory.provenance:

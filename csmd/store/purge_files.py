@@ -22,7 +22,7 @@ from typing import Any, Literal
 from csmd import wire
 from csmd.config import spool_places
 from csmd.errors import BadInput, StoreError
-from csmd.privacy.fingerprints import PURGED, Marks, Needle, clean, name_hash, without
+from csmd.privacy.fingerprints import PURGED, Marks, Needle, clean, name_hash, replace_spans
 from csmd.store import markdown_pages
 from csmd.store.markdown_pages import Missing
 from csmd.store.sqlite import Rows, connect
@@ -112,7 +112,7 @@ def purge(
     def cleaned(text: str) -> tuple[str, int]:
         text, hits = clean(text, marks)
         for needle in needles:
-            text, more = without(text, needle.spans(text))
+            text, more = replace_spans(text, needle.spans(text))
             hits += more
         return text, hits
 
@@ -295,7 +295,7 @@ def place_of_secret(rows: Rows, table: str, seq: int) -> tuple[str, str]:
 def secrets_in(text: str, redact: Redact, key: bytes) -> list[Secret]:
     """What a text holds that would be redacted today."""
     redacted, kinds = redact(text)
-    apart = _apart(text, redacted) if 0 < sum(kinds.values()) <= MOST_APART else []
+    apart = _secrets_by_mark(text, redacted) if 0 < sum(kinds.values()) <= MOST_APART else []
     if len(apart) != sum(kinds.values()):
         return [Secret(kind=kind, count=count) for kind, count in kinds.items()]
     return [
@@ -310,7 +310,7 @@ def secrets_in(text: str, redact: Redact, key: bytes) -> list[Secret]:
     ]
 
 
-def _apart(text: str, redacted: str) -> list[tuple[str, str]]:
+def _secrets_by_mark(text: str, redacted: str) -> list[tuple[str, str]]:
     """(kind, secret) of what was replaced: the marks in the redacted text stand where the secrets did."""
     literals = _MARK.split(redacted)
     pattern = re.escape(literals[0])

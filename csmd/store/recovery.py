@@ -341,7 +341,7 @@ def rebuild(into: Rows, *, damaged: Rows | None, copy: Rows | None, key: bytes |
     into.insert("meta", key="hash_key", value=key or new_key)
     if key is None:
         found.tombstones_lost = into.run("delete from tombstones")
-        _hash_again(into, new_key)
+        _rehash(into, new_key)
     found.stubs, found.hurt = _close_references(into)
     return found
 
@@ -366,7 +366,7 @@ def _put(into: Rows, table: Table, source: Iterator[Row], key: bytes | None, gap
     return stored
 
 
-def _hash_again(into: Rows, key: bytes) -> None:
+def _rehash(into: Rows, key: bytes) -> None:
     """Gives every text that is looked up by its hash one by the new key."""
     for table in ("turns", "statements", "memories"):
         last = 0

@@ -28,12 +28,12 @@ def forget(
     exact = statement_hash(text, key)
     whole, *near = [*gist_hashes(text, correction=correction, key=key)] or [exact]
     found = [("memory", exact), ("memory", whole), *(("near", hash_) for hash_ in near)]
-    for place in [""] if scope is None else _laid(rows, text, scope, key):
+    for place in [""] if scope is None else _places_of(rows, text, scope, key):
         for kind, hash_ in dict.fromkeys(found):
             _add(rows, kind, hash_, by=by, part_of=_part(exact, place, now), place=place, now=now)
 
 
-def _laid(rows: Rows, text: str, scope: int, key: bytes) -> list[str]:
+def _places_of(rows: Rows, text: str, scope: int, key: bytes) -> list[str]:
     return [_place(rows, seq, key) for seq in places_forgotten_in(rows, scope, text_hash=tokens.keyed_hash(text, key))]
 
 
@@ -66,7 +66,7 @@ def _add(
     rows.insert("tombstones", conflict, **of, words=mark.words, anchor=mark.anchor, anchor_at=mark.anchor_at)
 
 
-class _Found(NamedTuple):
+class _Tombstone(NamedTuple):
     """A tombstone that a statement's words lead to."""
 
     by: str
@@ -76,7 +76,7 @@ class _Found(NamedTuple):
     again_at: str
 
 
-def _led_to(rows: Rows, text: str, *, correction: bool, key: bytes) -> list[_Found]:
+def _matching(rows: Rows, text: str, *, correction: bool, key: bytes) -> list[_Tombstone]:
     """The tombstones of a statement's words, wherever they hold."""
     if not has(rows, "memory"):
         return []
@@ -85,14 +85,14 @@ def _led_to(rows: Rows, text: str, *, correction: bool, key: bytes) -> list[_Fou
     # A word more than what was forgotten, or a word less; never one in another's place.
     marks = ", ".join(f"'{hash_}'" for hash_ in (exact, whole, *near))
     return rows.read(
-        _Found,
+        _Tombstone,
         "select authority, part_of, place, created_at, again_at from tombstones "  # noqa: S608
         f"where kind = 'memory' and hash in ({marks}) or kind = 'near' and hash = :whole",
         whole=whole,
     )
 
 
-def _of(rows: Rows, found: Sequence[_Found], scopes: Iterable[int], key: bytes) -> list[_Found]:
+def _in_places(rows: Rows, found: Sequence[_Tombstone], scopes: Iterable[int], key: bytes) -> list[_Tombstone]:
     """Those that hold in some places, or without one."""
     places = (
         {"", *(_place(rows, scope, key) for scope in scopes)} if any(tombstone.place for tombstone in found) else {""}
@@ -118,16 +118,16 @@ def is_statement_forgotten(
     """
     found = [
         tombstone
-        for tombstone in _led_to(rows, text, correction=correction, key=key)
-        if _stands(tombstone, authority, at)
+        for tombstone in _matching(rows, text, correction=correction, key=key)
+        if _applies(tombstone, authority, at)
     ]
     if not found or project is None:
         return bool(found)
     scopes = applicable_places(rows, project, home=home)
-    return scopes is None or bool(_of(rows, found, scopes, key))
+    return scopes is None or bool(_in_places(rows, found, scopes, key))
 
 
-def _stands(tombstone: _Found, authority: Authority, at: str) -> bool:
+def _applies(tombstone: _Tombstone, authority: Authority, at: str) -> bool:
     if authority == "user" and (tombstone.by != "user" or (tombstone.place and at > tombstone.at)):
         return False
     return not tombstone.place or not tombstone.again_at or at < tombstone.again_at
@@ -136,7 +136,7 @@ def _stands(tombstone: _Found, authority: Authority, at: str) -> bool:
 def note_restated(rows: Rows, text: str, *, correction: bool, project: int, at: str, key: bytes) -> None:
     """Notes that the user says anew what was forgotten: from then on it is kept out of nobody's words."""
     scopes = reopened_places(rows, project, home=projects.everywhere(rows, project))
-    for tombstone in _of(rows, _led_to(rows, text, correction=correction, key=key), scopes, key):
+    for tombstone in _in_places(rows, _matching(rows, text, correction=correction, key=key), scopes, key):
         if tombstone.place and at > tombstone.at and (not tombstone.again_at or at < tombstone.again_at):
             rows.run("update tombstones set again_at = :at where part_of = :part_of", at=at, part_of=tombstone.part_of)
 
@@ -153,10 +153,10 @@ def is_forgotten(
 
 def match_hashes(rows: Rows, hashes: Iterable[str]) -> frozenset[str]:
     """Those of these hashes (gists.hashes) that something forgotten has left, wherever it holds."""
-    return frozenset(hash_ for hash_, _ in _laid_for(rows, "('memory', 'near')", hashes))
+    return frozenset(hash_ for hash_, _ in _with_tombstones(rows, "('memory', 'near')", hashes))
 
 
-def _laid_for(rows: Rows, kinds: str, hashes: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _with_tombstones(rows: Rows, kinds: str, hashes: Iterable[str]) -> Iterator[tuple[str, str]]:
     """(hash, since when) of those of some hashes that have a tombstone of some kinds."""
     wanted = sorted(set(hashes))
     for start in range(0, len(wanted), 500):
@@ -184,7 +184,7 @@ def forgotten_hashes(rows: Rows) -> frozenset[str]:
 def remove(rows: Rows, text: str, *, correction: bool, project: int, home: int, key: bytes) -> None:
     """Takes away the tombstones of a statement in a project: the user states it there again on purpose, to hold in `home`."""
     scopes = reopened_places(rows, project, home=home)
-    for tombstone in _of(rows, _led_to(rows, text, correction=correction, key=key), scopes, key):
+    for tombstone in _in_places(rows, _matching(rows, text, correction=correction, key=key), scopes, key):
         rows.run(
             "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of", part_of=tombstone.part_of
         )
@@ -273,7 +273,7 @@ def purged_names(rows: Rows, kind: Kind, names: Sequence[str], *, key: bytes) ->
     if not names or not has(rows, kind):
         return {}
     by_hash = {name_hash(kind, name, key): name for name in names}
-    return {by_hash[hash_]: at for hash_, at in _laid_for(rows, f"('{kind}')", by_hash)}
+    return {by_hash[hash_]: at for hash_, at in _with_tombstones(rows, f"('{kind}')", by_hash)}
 
 
 def purged_projects(rows: Rows, key: bytes) -> dict[int, str]:

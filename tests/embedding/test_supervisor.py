@@ -585,9 +585,9 @@ def test_the_worker_tells_nobody_and_leaves_nothing_in_the_users_home(tiny: Path
 
 def test_an_added_model_is_complete_private_and_replaces_an_older_one(tiny: Path, tmp_path: Path) -> None:
     name, shelf = "maker/model", tmp_path / "models"
-    assert supervisor.installed(shelf, name) is None
+    assert supervisor.installed_model(shelf, name) is None
     folder = supervisor.add_model(tiny, shelf, name=name)
-    assert folder == supervisor.installed(shelf, name) == shelf / "maker__model"
+    assert folder == supervisor.installed_model(shelf, name) == shelf / "maker__model"
     assert {path.name for path in folder.iterdir()} == {*worker.MODEL_FILES, supervisor.IDENTITY_FILE}
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
     assert {path.stat().st_mode & 0o777 for path in (shelf, folder)} == {0o700}

@@ -19,7 +19,7 @@ from csmd.extraction import chooser
 from csmd.hosts import own
 from csmd.hosts.claude import environment, hooks, transcript
 from csmd.model import StoredTurn, Turn
-from csmd.privacy.fingerprints import PURGED, Needle, without
+from csmd.privacy.fingerprints import PURGED, Needle, replace_spans
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.text import display, markdown
 
@@ -213,7 +213,7 @@ def purging(data: bytes) -> None:
     if sum(char.isalnum() for char in typed) < 4:
         return  # refused before it comes so far
     needle = Needle(typed)
-    kept, hits = without(said, needle.spans(said))
+    kept, hits = replace_spans(said, needle.spans(said))
     assert (hits == 0) == (kept == said)
     # The mark's own letters may stand beside others: a word that nobody types stands for it here.
     assert not needle.spans(kept.replace(PURGED, "ꙮꙮꙮ")) or "ꙮ" in typed or "purged" in typed.casefold()

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from csmd.errors import BadInput
-from csmd.privacy.fingerprints import PURGED, Marks, Needle, checked, clean, mark_of, without, words
+from csmd.privacy.fingerprints import PURGED, Marks, Needle, check_text, clean, mark_of, replace_spans, words
 from csmd.store import purge_files
 
 KEY = b"k" * 32
@@ -52,7 +52,7 @@ def test_purged_text_is_known_in_whatever_form_it_comes(purged: str, said: str, 
 )
 def test_a_part_of_a_word_takes_the_whole_word_and_comes_back_as_little(purged: str, said: str, stored: str) -> None:
     spans = Needle(purged).spans(said)
-    assert without(said, spans)[0] == stored
+    assert replace_spans(said, spans)[0] == stored
     marks = Marks([mark_of(said[start:end], KEY) for start, end in spans], KEY)
     assert clean(said, marks)[0] == stored
 
@@ -98,8 +98,8 @@ def test_what_is_left_is_looked_for_in_csmds_files_and_in_no_package_or_model_th
 @pytest.mark.parametrize("little", ["", "abc", "....", "a b c", " [purged] ", "12 3"])
 def test_what_would_take_too_much_with_it_is_refused(little: str) -> None:
     with pytest.raises(BadInput):
-        checked(little)
-    assert checked("12 34") == "12 34"
+        check_text(little)
+    assert check_text("12 34") == "12 34"
 
 
 #: Letters of several kinds: with accents, that fold to two, of a script without spaces, of two bytes and of four.
@@ -142,11 +142,11 @@ def test_a_text_without_it_is_the_very_same(said: str, phrase: list[str]) -> Non
 @drawn(st.text(alphabet="ab é漢ß\\n.\u00ad", max_size=40), st.text(alphabet="ab é漢ß", min_size=4, max_size=8))
 def test_what_stands_around_a_match_is_left_byte_by_byte(said: str, purged: str) -> None:
     try:
-        checked(purged)
+        check_text(purged)
     except BadInput:
         return
     for spans in (Needle(purged).spans(said), Marks([mark_of(purged, KEY)], KEY).spans(said)):
-        pieces = without(said, spans)[0].split(PURGED)
+        pieces = replace_spans(said, spans)[0].split(PURGED)
         at = 0
         for piece in pieces:
             assert said.startswith(piece, at) or piece in said[at:]
