@@ -97,6 +97,7 @@ PLACEHOLDERS = {
     "of_them": "and t.project_seq in (1, 2)",
     "_SAID": "from session_turn n join turns t on t.seq = n.turn_seq where n.session_seq = me.session_seq",
     "_SESSION": "s.seq, s.id",
+    "has_evidence": "exists (select 1 from candidate_evidence)",
     "quoting": "''",
     "selected": "select p.seq, p.text from memories p",
     "_WORDS[kind]": "p.text from memories p",

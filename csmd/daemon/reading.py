@@ -116,7 +116,7 @@ def sweep(context: Context, *, full: bool) -> int:
     """Finds every transcript that has grown; only those written to in the last hour unless `full`; how many."""
     if not full:
         since = time.time_ns() - LIVE_S * 1_000_000_000
-        live = context.store.read(lambda rows: cursors.file_positions_since(rows, since, most=MOST_LIVE))
+        live = context.store.read(lambda rows: cursors.file_positions(rows, since=since, most=MOST_LIVE))
         grown = [file for path in live if (file := transcripts.look(path)) and transcripts.has_grown(file, live)]
         for file in grown:
             context.hint(file.path)

@@ -311,12 +311,8 @@ def take_back_packets(rows: Rows, uuid: str) -> None:
     """Removes what was observed of a turn, and the evidence it was; a candidate that has none left is gone."""
     projects = rows.column("delete from packets where uuid = :uuid returning project_seq", uuid=uuid)
     touched = rows.column("delete from candidate_evidence where uuid = :uuid returning candidate_seq", uuid=uuid)
-    for seq in touched:
-        rows.run(
-            "delete from candidates where seq = :seq and not exists "
-            "(select 1 from candidate_evidence e where e.candidate_seq = :seq)",
-            seq=seq,
-        )
+    has_evidence = "exists (select 1 from candidate_evidence e where e.candidate_seq = candidates.seq)"
+    rows.run(f"delete from candidates where {among('seq', touched)} and not {has_evidence}")  # noqa: S608
     _mark_unscanned(rows, {*projects})
 
 

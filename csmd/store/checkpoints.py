@@ -171,12 +171,10 @@ def take_back(rows: Rows, turn_seq: int) -> None:
         "update checkpoints set awaits = :again where session_seq in "
         "(select session_seq from session_turn where turn_seq = :turn) returning seq"
     )
-    for seq in rows.column(sql, again=AGAIN, turn=turn_seq):
-        rows.delete("checkpoint_items", checkpoint_seq=seq)
-    rows.run(
-        "delete from checkpoint_raw_captures where uuid = (select t.uuid from turns t where t.seq = :turn)",
-        turn=turn_seq,
-    )
+    touched = rows.column(sql, again=AGAIN, turn=turn_seq)
+    rows.run(f"delete from checkpoint_items where {among('checkpoint_seq', touched)}")  # noqa: S608
+    sql = "delete from checkpoint_raw_captures where uuid = (select t.uuid from turns t where t.seq = :turn)"
+    rows.run(sql, turn=turn_seq)
 
 
 def clear(rows: Rows, session_seq: int) -> int:

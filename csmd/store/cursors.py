@@ -49,23 +49,16 @@ def save_file(rows: Rows, state: FileState, *, now: str) -> None:
     rows.upsert("files", "path", **asdict(state), read_at=now)
 
 
-def file_positions(rows: Rows) -> dict[str, tuple[int, int]]:
-    """Every transcript's path, how far it has been read, and when it had been written last (ns).
+def file_positions(rows: Rows, *, since: int = -(2**62), most: int = 2**31) -> dict[str, tuple[int, int]]:
+    """Transcripts by path: how far each has been read, and when it had been written last (ns), the latest first.
 
-    Not those whose names were purged.
+    Those that had been written `since` a time (ns) when they were read, at most so many; not those whose names were purged.
     """
-    found = rows.all("select path, position, mtime_ns from files where substr(path, 1, 7) <> 'purged:'")
-    return {path: (position, mtime) for path, position, mtime in found}
-
-
-def file_positions_since(rows: Rows, mtime_ns: int, *, most: int) -> dict[str, tuple[int, int]]:
-    """As `file_positions`, of those that had been written since a time (ns) when they were read, the latest first."""
     sql = (
         "select path, position, mtime_ns from files where mtime_ns >= :since and substr(path, 1, 7) <> 'purged:' "
         "order by mtime_ns desc limit :most"
     )
-    found = rows.all(sql, since=mtime_ns, most=most)
-    return {path: (position, mtime) for path, position, mtime in found}
+    return {path: (position, mtime) for path, position, mtime in rows.all(sql, since=since, most=most)}
 
 
 def cursor(rows: Rows, stage: str, subject: str) -> int:

@@ -316,12 +316,11 @@ def mark_file(rows: Rows, file: ChangedFile, *, kept: str, now: str) -> None:
 
 def set_states(rows: Rows, dreams: Sequence[int], state: State, *, now: str) -> None:
     """Notes that some dreams are being undone, or are."""
-    rows.run(
+    sql = (
         "update dreams set state = :state, undone_at = case when undone_at = '' then :now else undone_at end "  # noqa: S608
-        f"where {among('seq', dreams)}",
-        state=state,
-        now=now,
+        f"where {among('seq', dreams)}"
     )
+    rows.run(sql, state=state, now=now)
 
 
 def undo_results(rows: Rows, dreams: Sequence[int]) -> list[tuple[str, str, bool, str]]:

@@ -72,10 +72,8 @@ def members(rows: Rows, workspace: int) -> list[int]:
 
 
 def _is_from(rows: Rows, memory: Memory, inside: list[int]) -> bool:
-    text = [
-        rows.value("select project_seq from turns where uuid = :uuid", uuid=source.uuid) for source in memory.provenance
-    ]
-    return all(project in inside for project in text)
+    project = "select project_seq from turns where uuid = :uuid"
+    return all(rows.value(project, uuid=source.uuid) in inside for source in memory.provenance)
 
 
 #: The shortest beginning of an id that is taken for one.

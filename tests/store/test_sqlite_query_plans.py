@@ -277,7 +277,7 @@ HOT: dict[str, Any] = {
     "settle": lambda rows, given: events.settle_provisional(rows, "s1", at=given.at(400)),
     "set_title": lambda rows, _: turns.set_title(rows, "s1", "t", first=True),
     "over": lambda rows, given: events.expired_provisional(rows, before=given.at(400), after=events.FIRST, most=9),
-    "positions_written_since": lambda rows, _: cursors.file_positions_since(rows, 1, most=9),
+    "positions_written_since": lambda rows, _: cursors.file_positions(rows, since=1, most=9),
     "close_provisional": lambda rows, given: events.close_provisional(
         rows, events.expired_provisional(rows, before=given.at(400), after=events.FIRST, most=1000)[0]
     ),
