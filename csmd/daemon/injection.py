@@ -102,7 +102,7 @@ def _start_brief(rows: Rows, context: Context, event: Event, places: list[int], 
         most = min(most, (hooks.ANSWER_LIMIT_UNITS - display.utf16_units(beside.text)) // TOKEN_UNITS)
     if event.source == "compact":
         model, used = receipts.previous_context_size(rows, session)
-        most = compose.policy_after_compaction(used, environment.window(model, used)).restored_tokens(most)
+        most = int(most * compose.policy_after_compaction(used, environment.window(model, used)).restored)
     lines = living_state.read_lines(rows, places=places, session_id=session) if settings.stages_advisory else []
     blocks = living_state.advisory_blocks(lines)
 
@@ -122,7 +122,7 @@ def _prompt_brief(rows: Rows, context: Context, event: Event, places: list[int],
     settings, session = context.config.settings, event.session_id
     model, used = receipts.context_size(rows, session)
     policy = compose.POLICY[compose.bracket_of(used, environment.window(model, used))]
-    most = policy.recall_tokens(settings.recall_max_tokens)
+    most = int(settings.recall_max_tokens * policy.recall)
     recalled = prompt.recall(
         rows,
         places=places,

@@ -448,7 +448,7 @@ def session_brief(
     # What was said later on what is shown comes with it, whatever its own tier.
     missing = {newer.memory for newer in later.values()} - {memory.id for memory, _ in candidates}
     candidates += [(memory, attention(memory)) for memory in lasting if memory.id in missing]
-    known, said = visibility.instructions_filter(rows, places), visibility.index_sentences([before] if before else [])
+    known, said = visibility.instructions_filter(rows, places), visibility.index_sentences((before,) if before else ())
     ended = [
         one._replace(items=tuple(item for item in one.items if item[0] != "goal" or not said.says(item[1])))
         for one in read_session_summaries(rows, places=places, session_id=session_id)

@@ -486,7 +486,7 @@ def compose_opening(
     while True:
         rest = brief(left, (), asked_for)
         if rest.text:
-            known = visibility.index_sentences([rest.text]).says
+            known = visibility.index_sentences((rest.text,)).says
             head = essentials(restored, goals=goals, max_tokens=head.tokens, known=known)
         opening = join_briefs(head, rest)
         if display.utf16_units(opening.text) <= ANSWER_LIMIT_UNITS or not rest.text:
@@ -528,7 +528,7 @@ def _find_checkpoint(rows: Rows, event: Event, project: int, key: bytes) -> Rest
         if made is None:
             return None
         ident = row.id if row and not row.summary_uuid else ""
-        pieces = _without_forgotten(rows, made.pieces, project, about.id, made.at, key)
+        pieces = _current_pieces(rows, made.pieces, project, about.id, made.at, key)
         return RestoredCheckpoint(ident, AFTER_COMPACTION, pieces)
     if row is None or behind > MOST_BEHIND:
         return None
@@ -544,36 +544,28 @@ def read_restored(rows: Rows, row: Row, key: bytes) -> RestoredCheckpoint:
 def read_pieces(rows: Rows, row: Row, key: bytes) -> list[Piece]:
     """The pieces of a checkpoint without what was forgotten or superseded since."""
     pieces = [Piece(*piece) for piece in checkpoints.items_of(rows, row.seq)]
-    return _without_forgotten(rows, pieces, row.project_seq, row.session_id, row.at, key)
+    return _current_pieces(rows, pieces, row.project_seq, row.session_id, row.at, key)
 
 
-def _without_forgotten(
+def _current_pieces(
     rows: Rows, pieces: Sequence[Piece], project: int, session_id: str, at: str, key: bytes
 ) -> list[Piece]:
-    holding = _without_superseded(rows, project, session_id, pieces)
-    if not tombstones.has(rows, "memory"):
-        return holding
-    is_forgotten = partial(tombstones.is_forgotten, rows, authority="assistant", project=project, at=at, key=key)
-    return [piece for piece in holding if piece.kind not in FORGETTABLE or not is_forgotten(piece.text)]
-
-
-def _without_superseded(rows: Rows, project: int, session_id: str, pieces: Sequence[Piece]) -> list[Piece]:
-    """A session's pieces without those that restate what was superseded; a goal stays, marked as superseded."""
+    """A session's pieces without what was forgotten or restates what was superseded; such a goal stays and is marked."""
     replaced = threads.read_replaced(rows, [project])
-    if not replaced:
-        return list(pieces)
-    said = [piece.uuid for piece in pieces if piece.kind in SAID_KINDS]
+    said = [piece.uuid for piece in pieces if piece.kind in SAID_KINDS] if replaced else []
     turns = search.turns_of_uuids(rows, said)
     by_seq = search.turns_by_seq(rows, list(turns.values()))
-    holding: list[Piece] = []
+    anything_forgotten = tombstones.has(rows, "memory")
+    is_forgotten = partial(tombstones.is_forgotten, rows, authority="assistant", project=project, at=at, key=key)
+    current: list[Piece] = []
     for piece in pieces:
         turn = by_seq.get(turns.get(piece.uuid, 0)) if piece.kind in SAID_KINDS else None
         old = threads.find_restated(piece.text, at=turn.at, session=session_id, replaced=replaced) if turn else None
-        if old is None:
-            holding.append(piece)
-        elif piece.kind == "goal":
-            holding.append(piece._replace(text=f"{piece.text} (no longer: superseded by {old.heir.id})"))
-    return holding
+        if old is not None and piece.kind == "goal":
+            current.append(piece._replace(text=f"{piece.text} (no longer: superseded by {old.heir.id})"))
+        elif old is None and not (anything_forgotten and piece.kind in FORGETTABLE and is_forgotten(piece.text)):
+            current.append(piece)
+    return current
 
 
 def compose_instructions(rows: Rows, event: Event, places: Sequence[int]) -> Brief:

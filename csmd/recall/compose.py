@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from csmd.cache import cached
 from csmd.extraction import refusals
@@ -18,8 +18,7 @@ from csmd.text.tokens import content_words, stem
 Bracket = Literal["FRESH", "MODERATE", "DEPLETED", "CRITICAL"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(NamedTuple):
     """A bracket: below which share of the window it holds, and which share of the user's limits it allows.
 
     `recall` is for a prompt, `restored` for what follows a compaction that found the context in this bracket.
@@ -28,14 +27,6 @@ class Policy:
     below: float
     recall: float
     restored: float
-
-    def recall_tokens(self, most: int) -> int:
-        """Most tokens that are added to a prompt where the user allows `most`."""
-        return int(most * self.recall)
-
-    def restored_tokens(self, most: int) -> int:
-        """Most tokens that are restored after a compaction where the user allows `most`."""
-        return int(most * self.restored)
 
 
 #: In the order in which a context fills. The host compacts by itself soon after CRITICAL begins.

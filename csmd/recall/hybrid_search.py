@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -104,7 +104,12 @@ class ScoredStatement:
     @cached_property
     def text(self) -> str:
         """Its words: the memory's own where a person edited or pinned it."""
-        return _text(self.passage, self.memory)
+        memory, passage = self.memory, self.passage
+        if memory is not None and (passage is None or memory.is_edited or memory.pinned):
+            return memory.text
+        assert passage is not None
+        # The lines that a user quotes with `>` are somebody else's.
+        return display.squeeze(unquoted(passage.text) if passage.kind in PROMPTS else passage.text)
 
     @property
     def at(self) -> str:
@@ -115,14 +120,6 @@ class ScoredStatement:
     def session_id(self) -> str:
         """The session that said it."""
         return self.passage.session_id if self.passage else self.memory.session_id if self.memory else ""
-
-
-def _text(passage: Passage | None, memory: Memory | None) -> str:
-    if memory is not None and (passage is None or memory.is_edited or memory.pinned):
-        return memory.text
-    assert passage is not None
-    # The lines that a user quotes with `>` are somebody else's.
-    return display.squeeze(unquoted(passage.text) if passage.kind in PROMPTS else passage.text)
 
 
 def passage_id(passage: Passage) -> str:
@@ -179,17 +176,19 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[ScoredStatement]
     """What bears on a question, best first: passages with the memories that they state, and memories without a passage."""
     pool = _read_pool(rows, query, degraded)
     unindexed: dict[int, Passage] = {}
+    places, model = query.places, query.vector[1] if query.vector else None
     try:
-        if not _is_full(rows, query):
+        dropped = fulltext.is_turn_index_dropped(rows)
+        if not (dropped if places is None else passages.is_complete(rows, places, model=model)):
             with rows.within(rows.share(LEXICAL_S + VECTOR_S)):
                 unindexed = _read_unindexed(rows, query, pool)
     except DeadlineExceeded:
         degraded.append("turns: search stopped at its deadline")
     best = _best(pool.memory_words, pool.memory_meaning, MEMORIES)
     stating = _find_stating(rows, best, query.places)
-    places = passages.passage_places(rows, sorted({*pool.words, *pool.meaning, *(seq for _, seq in stating)}))
-    places |= {seq: (passage.turn_seq, passage.session_seq) for seq, passage in unindexed.items()}
-    chosen = _thin_out(pool, _measure_context(pool.words, pool.meaning, places), {seq for _, seq in stating})
+    origins = passages.passage_places(rows, sorted({*pool.words, *pool.meaning, *(seq for _, seq in stating)}))
+    origins |= {seq: (passage.turn_seq, passage.session_seq) for seq, passage in unindexed.items()}
+    chosen = _thin_out(pool, _measure_context(pool.words, pool.meaning, origins), {seq for _, seq in stating})
     stated = {memory for memory, seq in stating if seq in set(chosen)}
     alone = [seq for seq in best if seq not in stated][: max(ALONE, CANDIDATES - len(chosen))]
     chosen = chosen[: CANDIDATES - len(alone)]
@@ -200,28 +199,24 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[ScoredStatement]
     memory_of = _match_memories(stating, known, read, pool)
     terms = weigh_terms(rows, query, degraded)
     shared = {seq: ranking.shared_rarity(passage.text, terms) for seq, passage in read.items()}
-    sessions = {places[seq][1] for seq in read}
+    sessions = {origins[seq][1] for seq in read}
     lengths = passages.passage_lengths(rows, sessions, most=ranking.BEST_OF_SESSION)
-    in_sessions = {seq: place for seq, place in places.items() if place[1] in sessions}
+    in_sessions = {seq: origin for seq, origin in origins.items() if origin[1] in sessions}
     contexts = _measure_context(shared, pool.meaning | cosines, in_sessions, lengths)
 
     def score(passage: Passage | None, memory: Memory | None, context: Context, cosine: float) -> ScoredStatement:
-        by_user = memory.authority == "user" if memory else passage is not None and passage.kind in PROMPTS
+        by_words = pool.words.get(passage.seq, 0.0) if passage else 0.0
+        words = max(by_words, pool.memory_words.get(memory.seq, 0.0) if memory else 0.0)
+        statement = ScoredStatement(score=0.0, features={}, passage=passage, memory=memory, words=words)
         match = Match(
-            text=_text(passage, memory),
-            by_user=by_user,
+            text=statement.text,
+            by_user=memory.authority == "user" if memory else passage is not None and passage.kind in PROMPTS,
             meaning=None if query.vector is None else cosine,
             kept=memory is not None,
             **context._asdict(),
         )
         features = ranking.features(match, terms)
-        words = max(
-            pool.words.get(passage.seq, 0.0) if passage else 0.0,
-            pool.memory_words.get(memory.seq, 0.0) if memory else 0.0,
-        )
-        return ScoredStatement(
-            score=ranking.bearing(features), features=features, passage=passage, memory=memory, words=words
-        )
+        return replace(statement, score=ranking.bearing(features), features=features)
 
     scored: list[ScoredStatement] = []
     for seq, passage in read.items():
@@ -282,12 +277,6 @@ def _read_pool(rows: Rows, query: Query, degraded: list[str]) -> Pool:
 
 
 # --- a home whose passages are still being indexed
-
-
-def _is_full(rows: Rows, query: Query) -> bool:
-    if query.places is None:
-        return fulltext.is_turn_index_dropped(rows)
-    return passages.is_complete(rows, query.places, model=query.vector[1] if query.vector else None)
 
 
 def _read_unindexed(rows: Rows, query: Query, pool: Pool) -> dict[int, Passage]:
@@ -359,13 +348,13 @@ class Context(NamedTuple):
 def _measure_context(
     words: Mapping[int, float],
     meaning: Mapping[int, float],
-    places: Mapping[int, tuple[int, int]],
+    origins: Mapping[int, tuple[int, int]],
     lengths: Mapping[int, int] | None = None,
 ) -> dict[int, Context]:
-    """The context of each passage among these; `places` are (turn, session) by passage, `lengths` those of short sessions."""
+    """The context of each passage among these; `origins` are (turn, session) by passage, `lengths` those of short sessions."""
     sessions: dict[int, list[int]] = {}
-    for seq in sorted(places):
-        sessions.setdefault(places[seq][1], []).append(seq)
+    for seq in sorted(origins):
+        sessions.setdefault(origins[seq][1], []).append(seq)
     contexts: dict[int, Context] = {}
     for session, seqs in sessions.items():
         length = (lengths or {}).get(session, ranking.BEST_OF_SESSION)

@@ -62,11 +62,6 @@ class ComparedTurn(NamedTuple):
     folded: str
     passages: tuple[frozenset[str], ...]
 
-    @property
-    def stems(self) -> frozenset[str]:
-        """The stems of the whole turn."""
-        return frozenset().union(*self.passages)
-
 
 @dataclass(slots=True)
 class TrackedItem:
@@ -110,7 +105,7 @@ def parse_turn(text: str, voice: Voice) -> ComparedTurn:
 
 def compare_turn(items: Iterable[TrackedItem], turn: ComparedTurn, is_common: Callable[[str], bool]) -> None:
     """Compares items with the next turn: the assistant's may show use, another's takes marks away."""
-    stems = turn.stems
+    stems = frozenset[str]().union(*turn.passages)
     for item in items:
         if item.by:
             continue

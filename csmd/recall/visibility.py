@@ -272,7 +272,7 @@ def instructions_filter(rows: Rows, places: Sequence[int]) -> Callable[[str], bo
     indexes: list[list[SentenceIndex]] = []
     for place in filter(None, places):
         texts = [projects.instruction_texts(rows, [merged]) for merged in sorted(projects.with_merged(rows, place))]
-        indexes.append([index_sentences(some) for some in texts if some])
+        indexes.append([index_sentences(tuple(some)) for some in texts if some])
     return lambda statement: any(of_place and all(index.says(statement) for index in of_place) for of_place in indexes)
 
 
@@ -339,12 +339,8 @@ def parse_sentence(text: str) -> Sentence:
     return Sentence(gist, order, bool(gist.turns) or not ORDERING.isdisjoint(words))
 
 
-def index_sentences(texts: Sequence[str]) -> SentenceIndex:
-    """An index of what these texts say; the same texts are parsed once."""
-    return _index(tuple(texts))
-
-
 @cached(8)
-def _index(texts: tuple[str, ...]) -> SentenceIndex:
+def index_sentences(texts: tuple[str, ...]) -> SentenceIndex:
+    """An index of what these texts say; the same texts are parsed once."""
     lines = [line for text in texts for line in prose.lines_of_prose(text) if len(line) <= LONGEST_LINE]
     return SentenceIndex(list(dict.fromkeys(sentence for line in lines for sentence in prose.sentences(line))))

@@ -385,13 +385,13 @@ def _filling(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     most, begins = settings.recall_max_tokens, [0.0, *(policy.below for policy in compose.POLICY.values())]
     return {
         "sessions": [
-            {**session, "recall_tokens": compose.POLICY[session["bracket"]].recall_tokens(most)}
+            {**session, "recall_tokens": int(most * compose.POLICY[session["bracket"]].recall)}
             for session in live_sessions(rows, since=ctx.before(LIVE_S), limit=MOST_FILLED, among=seen)
         ],
         "brackets": [
             {
-                "bracket": name, "from_percent": round(100 * begin), "recall_tokens": policy.recall_tokens(most),
-                "restored_tokens": policy.restored_tokens(settings.brief_max_tokens),
+                "bracket": name, "from_percent": round(100 * begin), "recall_tokens": int(most * policy.recall),
+                "restored_tokens": int(settings.brief_max_tokens * policy.restored),
             }
             for (name, policy), begin in zip(compose.POLICY.items(), begins, strict=False)
         ],

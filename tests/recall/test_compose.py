@@ -180,14 +180,14 @@ def test_a_bracket_begins_where_the_table_says(used: int) -> None:
 @given(st.integers(0, 2_000_000), st.integers(0, 1_000_000), st.integers(0, 9000))
 def test_no_bracket_gives_more_than_the_user_allows(used: int, window: int, most: int) -> None:
     policy = compose.POLICY[compose.bracket_of(used, window)]
-    assert 0 <= policy.recall_tokens(most) <= most
-    assert 0 <= compose.policy_after_compaction(used, window).restored_tokens(most) <= most
+    assert 0 <= int(most * policy.recall) <= most
+    assert 0 <= int(most * compose.policy_after_compaction(used, window).restored) <= most
 
 
 def test_a_fuller_context_is_filled_less_and_given_back_more_after_its_compaction() -> None:
     policies = list(compose.POLICY.values())
-    recalled = [one.recall_tokens(1000) for one in policies]
-    restored = [one.restored_tokens(1000) for one in policies]
+    recalled = [one.recall for one in policies]
+    restored = [one.restored for one in policies]
     assert recalled == sorted(recalled, reverse=True) and recalled[-1] < recalled[0]
     assert restored == sorted(restored) and restored[0] < restored[-1]
 
