@@ -262,7 +262,7 @@ def _log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
     return {
         "since": since,
         "events": events,
-        "log": [asdict(composition) for composition in found[: between(limit, MOST_NOTED)]],
+        "log": [composition._asdict() for composition in found[: between(limit, MOST_NOTED)]],
     }
 
 
