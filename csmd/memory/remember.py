@@ -51,7 +51,7 @@ _DONE = re.compile(
 
 
 def believe(store: Store) -> tuple[int, int]:
-    """Turns the next batch of statements into memories; (statements looked at, memories new)."""
+    """Turns the next batch of statements into memories; (statements read, new memories)."""
     if not store.read(is_behind):  # a write is a commit: where nothing waits there is none
         return 0, 0
 
@@ -87,12 +87,10 @@ def remember(
 ) -> tuple[str, bool]:
     """Makes a memory of a statement, or confirms the one that says the same; (its id, whether it is new).
 
-    Gives ("", False) for what the user made csmd forget, and for what nobody in the session said (external
-    authority): that is evidence and never a statement. The authority of the path is kept: a
-    confirmation raises it only when the confirming turn has the higher one, and what the
-    assistant saved by itself confirms nothing. Where a person words `besides` anew (a memory, or
-    what was proposed), neither it nor what is superseded says the same. `scope` is where it holds
-    when that is not to be told by its words.
+    Returns ("", False) for what the user made csmd forget, and for external authority: that is evidence and never a
+    statement. A confirmation raises the memory's authority only if the confirming turn has a higher one; what the
+    assistant saved by itself confirms nothing. If the statement is a person's new wording of `besides` (a memory or
+    candidate), neither that nor a superseded memory counts as the same. `scope` overrides the one that its words imply.
     """
     at = source.at if origin in (STATED, MODEL_SAVED) else ""  # what is counted is said at no time
     told = _classify(statement)
@@ -148,12 +146,12 @@ def type_of(statement: Statement, *, kind: str) -> MemoryType:
 
 
 def _is_worded_anew(memory: Memory, besides: str) -> bool:
-    """Whether a memory is none that a person's wording repeats: the one they word anew, or one that is superseded."""
+    """Whether a new wording of `besides` does not repeat this memory: it is the reworded one, or superseded."""
     return bool(besides) and (memory.id == besides or bool(memory.superseded_by))
 
 
 def _classify(statement: Statement) -> Classification:
-    """What the words of a statement are by themselves."""
+    """Classifies a statement by its words alone."""
     return classifier.classify(statement.text, speaker="assistant" if statement.authority == "assistant" else "user")
 
 
@@ -164,7 +162,7 @@ def _is_for_good(statement: Statement, decay: Decay) -> bool:
 
 
 def unpinned(memory: Memory) -> Memory:
-    """A memory as it would be had nobody pinned it: with the decay of its words and the tier that it has earned."""
+    """Takes the pin off a memory: it gets the decay of its words, and the tier that it has earned."""
     statement = Statement(
         text=memory.text, gate=memory.gate, category=memory.category, confidence=memory.confidence,
         authority=memory.authority,
@@ -189,7 +187,7 @@ def _place(rows: Rows, statement: Statement, project: int, scope: Scope | None =
 
 
 def _cite_context(rows: Rows, seq: int, statement: Statement, source: Provenance) -> None:
-    """Cites the turns that are the other half of a statement."""
+    """Cites the turns of the same exchange that a statement also rests on."""
     for uuid in statement.also[:MOST_BESIDE]:
         memories.add_provenance(rows, seq, replace(source, uuid=uuid, role="beside"))
 
@@ -197,9 +195,9 @@ def _cite_context(rows: Rows, seq: int, statement: Statement, source: Provenance
 def is_forgotten(
     rows: Rows, statement: Statement, *, project: int, at: str, key: bytes, home: int | None = None
 ) -> bool:
-    """Whether the user made csmd forget this statement, said so or nearly so, or purged a part of it.
+    """Whether the user made csmd forget this statement or a similar one, or purged a part of it.
 
-    As it was said in a project at a time ("": not), to hold in `home` (by default there); said anew it is remembered.
+    It was said in a project `at` a time ("" for counted facts), to hold in `home`; said after forgetting it is allowed.
     """
     if PURGED in statement.text or tombstones.marks(rows, key).spans(statement.text):
         return True
@@ -212,11 +210,11 @@ def is_forgotten(
 def forget(
     rows: Rows, memory: Memory, *, key: bytes, now: str, by_person: bool, told: forgotten.Places = forgotten.NOWHERE
 ) -> None:
-    """Removes a memory with the sentences it came from, and sees to it that none like them becomes one again there.
+    """Deletes a memory and the sentences it came from, and keeps similar ones from becoming memories where it held.
 
-    Where it held: one of a project in that project, one of everywhere in all of them, with what says it there in the
-    same words. What an assistant has forgotten keeps out, and removes, only what assistants said. `told` is where it was
-    found to be told already (`store.forgotten.looking`). With a rest goes the whole that says it, too.
+    With a memory that holds everywhere go those of projects that say the same words; with the remaining part of a memory
+    goes the whole. An assistant forgets, and keeps out, only what assistants said. `told` is where notes already quote
+    it (`store.forget`).
     """
     for whole in memories.wholes_of(rows, memory):
         if by_person or whole.authority != "user":
@@ -250,23 +248,20 @@ def forget(
 
 
 def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> None:
-    """Lets a statement be remembered again in a project: a person says it there on purpose."""
+    """Lets a forgotten statement be remembered again in a project, where a person says it on purpose."""
     correction, (_, home) = statement.gate == "correction", _place(rows, statement, project)
     tombstones.remove(rows, statement.text, correction=correction, project=project, home=home, key=key)
 
 
 def find_repeated(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
-    """A memory of the scope that says the same in nearly the same words, the likest first."""
+    """The most similar memory of a scope that says the same in nearly the same words, or None."""
     near = fulltext.text_hits(rows, "memory", tokens.query_terms(statement.text), projects=[project], limit=LIKEST)
     found = memories.by_seqs(rows, [int(seq) for seq, _ in near])
     return _repeated(statement, [found[int(seq)] for seq, _ in near])
 
 
 def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = "") -> Memory | None:
-    """The first memory of those `near` that a statement repeats.
-
-    A correction repeats only corrections: said against something else it must not confirm it.
-    """
+    """The first of the memories `near` that a statement repeats; a correction repeats corrections only."""
     for memory in near[:LIKEST]:
         against = "correction" in (statement.gate, memory.gate) and statement.gate != memory.gate
         if against or _is_worded_anew(memory, besides):
@@ -283,10 +278,10 @@ def _turns(statement: Statement, memory: Memory) -> bool:
 
 
 def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:
-    """Notes that another turn says the same: more confidence, and the age begins again.
+    """Notes that another turn says the same: confidence rises, and the memory's age starts again.
 
-    Who said it first is told by the time it was said at, not by which was heard first: a past is heard newest first.
-    An assistant that repeats what it was told is using the memory, not confirming it.
+    The earliest time decides who said it first, for a past is imported newest first. An assistant that repeats a memory
+    it was given uses it, and does not confirm it.
     """
     if statement.authority == "assistant" and receipts.is_injected(rows, source.session_id, known.id):
         use(rows, known, at=source.at)
@@ -312,6 +307,6 @@ def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance,
 
 
 def use(rows: Rows, memory: Memory, *, at: str) -> None:
-    """Notes that a session made use of a memory: its age begins again, it gets no surer, and what is archived stays so."""
+    """Notes that a session used a memory: its age starts again; confidence and archiving stay as they are."""
     if at > memory.fresh_at and not memory.superseded_by:
         memories.update_belief(rows, aged(rows, replace(memory, used_at=at)))

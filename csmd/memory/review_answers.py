@@ -1,7 +1,7 @@
-"""What waits for a person, and what each answer does.
+"""What waits for a person's review, and what each answer does.
 
-What an answer does depends on what is asked about: a memory, a belief that was inferred, a pair of memories, a change
-of which a person has to say whether it is one, a warning.
+The effect of an answer depends on the question: about a memory, an inferred belief, a pair of memories, a possible
+replacement, or a warning.
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ TITLES_OF: Mapping[tuple[str, CandidateKind], str] = {
 
 
 def title(candidate: Candidate) -> str:
-    """What stands above a candidate's text."""
+    """The heading of a candidate in the review."""
     return TITLES_OF.get((candidate.source, candidate.kind), TITLES[candidate.kind])
 
 
 def subject_of(candidate: Candidate, alive: int) -> About:
-    """What a candidate asks about, with so many of its memories still there."""
+    """What a candidate asks about, given how many of its memories still exist."""
     if candidate.source == supersession.SOURCE:
         return "change" if alive > 1 else "warning"
     found = ABOUT[candidate.kind]
@@ -100,12 +100,12 @@ def subject_of(candidate: Candidate, alive: int) -> About:
 
 
 def strength(memory: Memory) -> tuple[int, bool, float, str, str]:
-    """By what one of two that say the same stays: who said it, pinned, how sure, how lately."""
+    """Sort key of two memories that say the same, the one that stays last: authority, pin, confidence, recency."""
     return AUTHORITY_RANK[memory.authority], memory.pinned, memory.confidence, memory.confirmed_at, memory.id
 
 
 def review_reason(memory: Memory) -> str:
-    """Why a memory waits for a person."""
+    """Why a memory waits for a person's review."""
     if memory.origin == "model_saved":
         return "a model saved it, and nobody has said it: no session is told it until you keep it"
     said = "an assistant said it" if memory.authority == "assistant" else "nobody you know has said it"
@@ -114,7 +114,7 @@ def review_reason(memory: Memory) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewAnswer:
-    """An answer as it comes from a person: `uuid` and `at` are those of the word they say, `key` is the store's.
+    """A person's answer: `uuid` and `at` identify it as a source, `key` is the store's hash key.
 
     `text` is a new wording, `other` the second memory of a supersession.
     """
@@ -128,12 +128,12 @@ class ReviewAnswer:
 
     @property
     def source(self) -> Provenance:
-        """The person's word as a source."""
+        """The answer as a source of what it states."""
         return Provenance(uuid=self.uuid, session_id="", at=self.at)
 
 
 def of_memory(rows: Rows, memory: Memory, asked: ReviewAnswer) -> Answer:
-    """Answers about one memory, and notes what undoing it needs."""
+    """Carries out an answer about a memory, and records what undoing it needs."""
     if memory.superseded_by and asked.verb in ("keep", "edit", "pin"):
         raise CsmdError(
             f"{memory.id} was superseded by {memory.superseded_by}", hint=f"csmd show {memory.superseded_by}"
@@ -147,7 +147,7 @@ def of_memory(rows: Rows, memory: Memory, asked: ReviewAnswer) -> Answer:
 
 
 def of_candidate(rows: Rows, candidate: Candidate, asked: ReviewAnswer) -> Answer:
-    """Answers about one candidate: does what it proposes, or something else, and settles it."""
+    """Carries out an answer about a candidate, settles it, and records what undoing it needs."""
     found = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
     alive = [one for one in found if one is not None and not one.superseded_by]
     about = subject_of(candidate, len(alive))
@@ -187,7 +187,7 @@ def _to_memory(rows: Rows, memory: Memory, asked: ReviewAnswer) -> str:
 
 
 def _about_two(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: ReviewAnswer) -> Settled:
-    """Two that say the same, of which the stronger stays; or an older one that the newer may replace."""
+    """Answers about two memories that say the same, or about an older one and its possible replacement."""
     first, second = sorted(alive[:2], key=strength, reverse=True)
     giving_way, staying = second, first
     if candidate.source == supersession.SOURCE:
@@ -244,7 +244,7 @@ _ABOUT: dict[About, Callable[[Rows, Candidate, Sequence[Memory], ReviewAnswer], 
 
 
 def _keep(rows: Rows, memory: Memory, asked: ReviewAnswer) -> str:
-    """The person says it, too: it is stated, theirs, and as sure as what somebody has looked at."""
+    """Makes a memory the person's own statement, with at least KEPT_CONFIDENCE."""
     statement = _as_statement(memory, memory.text)
     remember.confirm(rows, memory, statement, asked.source, pinned=memory.pinned)
     known = _must(rows, memory.id)
@@ -257,7 +257,7 @@ def _keep(rows: Rows, memory: Memory, asked: ReviewAnswer) -> str:
 
 
 def _instead(rows: Rows, olds: Sequence[Memory], asked: ReviewAnswer) -> str:
-    """The person's wording becomes a memory of theirs that takes the place of older ones."""
+    """Makes a memory of the person's wording, and supersedes older ones by it."""
     old = olds[0]
     statement = _as_statement(old, asked.text)
     made = _state(rows, statement, old.project_seq, asked, pinned=old.pinned, besides=old.id)
@@ -268,7 +268,7 @@ def _instead(rows: Rows, olds: Sequence[Memory], asked: ReviewAnswer) -> str:
 
 
 def _pin(rows: Rows, memory: Memory, asked: ReviewAnswer) -> str:
-    """Pins a memory, so that it neither fades nor is archived and keeps its confidence; or has it fade again from now on."""
+    """Pins a memory, so that it never fades, or unpins it, so that it fades from now on."""
     if asked.verb == "pin":
         changed = replace(memory, pinned=True, decay="permanent", tier="durable")
     else:
@@ -281,7 +281,7 @@ def _pin(rows: Rows, memory: Memory, asked: ReviewAnswer) -> str:
 
 
 def _drop(rows: Rows, memory: Memory, asked: ReviewAnswer, *, beside: Memory | None) -> str:
-    """Removes a memory and keeps it out; not what stays `beside` it and says nearly the same."""
+    """Deletes a memory and keeps its text out, except for `beside`, a similar memory that stays."""
     belief_changes.delete_memory(rows, memory)
     correction = memory.gate == "correction"
     home = memory.project_seq
@@ -296,7 +296,7 @@ def _drop(rows: Rows, memory: Memory, asked: ReviewAnswer, *, beside: Memory | N
 
 
 def _give_way(rows: Rows, old: Memory, new: Memory, asked: ReviewAnswer) -> str:
-    """Puts one memory in another's place: the older is lowered and linked, and stays to be found."""
+    """Supersedes one memory by another; the older stays searchable."""
     reason, key = WHY.get(asked.verb, "told"), asked.key if asked.verb == "supersede" else b""
     supersession.supersede(rows, _must(rows, old.id), new, by=PERSON, now=asked.at, reason=reason, key=key)
     return new.id
@@ -305,7 +305,7 @@ def _give_way(rows: Rows, old: Memory, new: Memory, asked: ReviewAnswer) -> str:
 def _state(
     rows: Rows, statement: Statement, project: int, asked: ReviewAnswer, *, besides: str, pinned: bool = False
 ) -> str:
-    """Makes a memory of what a person says; CsmdError for what they made csmd forget or purge."""
+    """Makes a memory of a person's statement; CsmdError if they made csmd forget or purge it."""
     made, _ = remember.remember(
         rows, statement, asked.source, project=project, origin="stated", key=asked.key, pinned=pinned, besides=besides
     )
@@ -322,7 +322,7 @@ def _state(
 
 
 def undo(rows: Rows, answer: Answer, *, key: bytes, at: str) -> list[Before]:
-    """Takes an answer back with all that it did; CsmdError where what it touched has changed since."""
+    """Undoes an answer with all its effects; CsmdError if a memory it touched has changed since."""
     touched = belief_changes.undo_answer(rows, answer, now=at)
     for one in touched:
         if one.state and answer.answer == "drop":
@@ -346,7 +346,7 @@ def _statement(candidate: Candidate, worded: str) -> Statement:
 
 
 def _as_statement(memory: Memory, worded: str) -> Statement:
-    """What a person says in a memory's place: of its kind, as sure as what is typed."""
+    """A person's statement in a memory's place: of its kind, with the confidence of typed text."""
     return Statement(
         text=worded, gate=memory.gate, category=memory.category, confidence=0.95, authority="user", reasons=("review",)
     )

@@ -1,7 +1,7 @@
-"""Corrects who spoke in prompts that an older csmd stored as the user's.
+"""Corrects who spoke in prompts that were stored as the user's.
 
-A program's words, a sub-agent's prompt and what a prompt quotes are not what a user stated. Killed anywhere it goes on
-with the next turn; a turn that is looked at twice is found as it was left.
+A program's words, a sub-agent's prompt and quotations are not the user's statements. An older csmd stored them so, and a
+transcript that is read again may say who spoke. Checking a turn twice changes nothing more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LEAST_PROMPT = 40
 
 
 def step(store: Store, *, now: str) -> int:
-    """Looks at the next turns that are due; how many."""
+    """Checks the next turns that are due; how many."""
     if not store.read(turns.is_speaker_due):
         return 0
     return store.write(lambda rows: _look(rows, now))
@@ -52,7 +52,7 @@ def _is_of_program(rows: Rows, prompt: Prompt) -> bool:
 
 
 def _correct_statements(rows: Rows, prompt: Prompt, now: str) -> None:
-    """Puts right what was chosen from a turn and believed because of it."""
+    """Corrects the statements chosen from a turn, and the memories that rest on it."""
     for sentence in turns.sentences_of(rows, prompt):
         if not _is_stated(prompt.kind, prompt.of_agent, sentence.text, prompt.text):
             turns.drop_sentence(rows, sentence)
@@ -65,7 +65,7 @@ def _correct_statements(rows: Rows, prompt: Prompt, now: str) -> None:
 
 
 def _judge(rows: Rows, memory: Memory, now: str) -> None:
-    """Gives a memory the authority of those who said it; one that nobody said is left to search."""
+    """Gives a memory the authority of those who said it; archives one that nobody said."""
     standing = [
         kind
         for kind, of_agent, said in turns.sources_of(rows, memory)
@@ -84,7 +84,7 @@ def _judge(rows: Rows, memory: Memory, now: str) -> None:
 
 
 def _is_stated(kind: str, of_agent: bool, statement: str, said: str) -> bool:
-    """Whether somebody in the session said a statement in a turn."""
+    """Whether somebody in the session stated this in the turn, and did not quote it."""
     if kind == "notification" or of_agent:
         return False
     return kind not in ("user", "relayed") or not quotations.is_of_another(statement, said)

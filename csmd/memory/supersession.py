@@ -31,17 +31,17 @@ RENAMED_AGAIN = 4
 
 
 def quote(memory: Memory) -> str:
-    """A memory as a candidate quotes it."""
+    """Quotes a memory's text, cut to QUOTED characters."""
     return f'"{display.cut(display.squeeze(memory.text), QUOTED)}"'
 
 
 def aged(rows: Rows, memory: Memory) -> Memory:
-    """The memory with the thresholds that follow from its values, counted from when it was last confirmed or used."""
+    """Recomputes a memory's attention thresholds from its values and the day it was last confirmed or used."""
     return confidence.aged(memory, today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10]))
 
 
 def is_forgotten(rows: Rows, memory: Memory, said: str, *, key: bytes) -> bool:
-    """Whether the user made csmd forget what is said in a memory's place."""
+    """Whether the user made csmd forget `said`, as a memory of this kind and place."""
     return tombstones.is_statement_forgotten(
         rows, said, correction=memory.gate == "correction", authority=memory.authority, project=memory.project_seq,
         at=memory.created_at, key=key,
@@ -49,7 +49,7 @@ def is_forgotten(rows: Rows, memory: Memory, said: str, *, key: bytes) -> bool:
 
 
 def ask_about(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: str) -> str:
-    """Asks a person which of two memories holds; the candidate's id, that of one that waits already, "" where it was answered."""
+    """Asks a person which of two memories holds; the id of the new or waiting candidate, "" if it was answered."""
     fingerprint = f"{old.id}:{new.id}"
     for waiting in candidates.waiting_of(rows, [(old.project_seq, "stale", fingerprint)]):
         return waiting.id
@@ -68,7 +68,7 @@ def ask_about(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float,
 
 
 def free_identity(rows: Rows, project: int, body: str) -> str:
-    """As `identity`; another one when a memory has it that was merged into another scope since."""
+    """A new memory's id; numbered if a memory that was moved to another scope still has the usual one."""
     ident, number = identity(project, body), 1
     while memories.by_id(rows, ident) is not None:
         ident, number = identity(project, f"{body} ({number})"), number + 1
@@ -76,13 +76,13 @@ def free_identity(rows: Rows, project: int, body: str) -> str:
 
 
 def rest_of(rows: Rows, memory_id: str) -> Memory | None:
-    """The memory of what is left of a memory, or None."""
+    """The memory of the parts of a replaced memory that still hold, or None."""
     seq = memories.rest_of(rows, memory_id)
     return memories.by_seqs(rows, [seq])[seq] if seq else None
 
 
 def remaining_text(rows: Rows, whole: Memory, ended: Sequence[str], *, key: bytes) -> str:
-    """The text to keep of a memory of which some parts ended: "" where it is remembered already, or was forgotten."""
+    """The text that remains of a memory without its `ended` parts; "" if it is remembered already, or was forgotten."""
     said = contradiction.text_without(whole.text, ended) if ended else ""
     if not said or is_forgotten(rows, whole, said, key=key):
         return ""
@@ -92,7 +92,7 @@ def remaining_text(rows: Rows, whole: Memory, ended: Sequence[str], *, key: byte
 
 
 def keep_rest(rows: Rows, whole: Memory, said: str, *, key: bytes, by: str, at: str) -> None:
-    """Makes a memory of a memory's rest, as sure and as old as the whole was; nothing for no rest."""
+    """Makes a memory of the parts that remain, as sure and as old as the whole; nothing for ""."""
     if not said:
         return
     ident = free_identity(rows, whole.project_seq, said)
@@ -106,14 +106,14 @@ def keep_rest(rows: Rows, whole: Memory, said: str, *, key: bytes, by: str, at: 
 
 
 def undo_supersession(rows: Rows, change: belief_changes.Change, *, at: str) -> None:
-    """Undoes a supersession: the whole holds again, and its rest goes with it."""
+    """Undoes a supersession: the memory holds again, and the memory of its remaining parts is deleted."""
     belief_changes.undo_supersession(rows, change, at=at)
     for seq in memories.release_rest(rows, change.memory_id):
         belief_changes.delete_memory(rows, memories.by_seqs(rows, [seq])[seq])
 
 
 def without_supersession(rows: Rows, memory: Memory) -> Memory:
-    """A memory as it is without what superseded it, so that a confirmation finds it unlowered."""
+    """Undoes what superseded a memory unasked, so that a confirmation starts from its former confidence."""
     change = belief_changes.latest_change(rows, memory.id)
     if change is None or change.by not in UNASKED:
         return memory
@@ -122,14 +122,14 @@ def without_supersession(rows: Rows, memory: Memory) -> Memory:
 
 
 class Near(NamedTuple):
-    """What shares words with something said in a scope, the likest first, and the names that changed around there."""
+    """Memories that share words with a text, most similar first, and names that changed in their scopes."""
 
     memories: Sequence[Memory]
     renames: Mapping[str, str]
 
 
 def near(rows: Rows, said: str, home: int) -> Near:
-    """Looked up once for each statement: this costs more than all that is done with it."""
+    """Looks up memories near a text, once for each statement: this is the most expensive step."""
     reach = _visible_scopes(rows, home)
     renames = renamed(rows, reach)
     return Near(_sharing(rows, said, reach, renames), renames)
@@ -137,7 +137,7 @@ def near(rows: Rows, said: str, home: int) -> Near:
 
 @dataclass(frozen=True, slots=True)
 class RelatedMemories:
-    """What a new memory found of the same matter; `doubtful` are those of which a person can tell whether it replaces them."""
+    """Memories on the same subject as a new one; `doubtful` are those that it perhaps replaces."""
 
     replaced: Sequence[Memory]
     doubtful: Sequence[Memory]
@@ -145,7 +145,7 @@ class RelatedMemories:
 
 
 def find_related(rows: Rows, memory: Memory) -> RelatedMemories:
-    """What a memory has superseded, and what holds in its reach and speaks of the same: the likest first."""
+    """Finds what a memory has superseded, and visible memories on the same subject, most similar first."""
     own, found = tokens.gist(memory.text), near(rows, memory.text, memory.project_seq)
     others = [one for one in found.memories if one.id != memory.id]
     holding = [one for one in others if not one.superseded_by]
@@ -155,21 +155,21 @@ def find_related(rows: Rows, memory: Memory) -> RelatedMemories:
 
 
 def _one_subject(one: tokens.Gist, other: tokens.Gist) -> bool:
-    """Whether two texts share half of the shorter; one word in common is enough only where it is half of both."""
+    """Whether two texts share half the words of the shorter one, or, if it is a single word, of the longer one."""
     shared = len(one.stems & other.stems)
     sizes = sorted((len(one.stems), len(other.stems)))
     return shared > 0 and shared >= contradiction.SAME_SUBJECT * sizes[shared < 2]
 
 
 def settle(rows: Rows, memory_id: str, *, key: bytes) -> None:
-    """Looks at what a newly confirmed memory amends, and at what amends it."""
+    """Decides what a newly confirmed memory replaces, and what replaces it."""
     memory = memories.by_id(rows, memory_id)
     if memory is not None:
         _settle_among(rows, memory, near(rows, memory.text, memory.project_seq), key=key)
 
 
 def settle_new(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> None:
-    """As `settle`, of a memory that was not there when those near it were looked up; a new name is looked up again."""
+    """As `settle`, for a new memory whose neighbours are known; if it renames something they are looked up again."""
     if contradiction.renames(memory.text):
         found = near(rows, memory.text, memory.project_seq)
     _settle_among(rows, memory, found, key=key)
@@ -181,18 +181,15 @@ def _settle_among(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> Non
     touched = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
     for other in others:
         said = other.text.casefold()
-        if (
-            any(name in said for name in touched)
-            or other.superseded_by == memory.id
-            or _ending(other, memory, renames)[1]
-        ):
-            beside = _sharing(rows, other.text, _visible_scopes(rows, other.project_seq), renames)
-            _settle_one(rows, other, _others(other, beside), renames, key=key)
+        is_renamed = any(name in said for name in touched)
+        if is_renamed or other.superseded_by == memory.id or _ending(other, memory, renames)[1]:
+            around = _sharing(rows, other.text, _visible_scopes(rows, other.project_seq), renames)
+            _settle_one(rows, other, _others(other, around), renames, key=key)
     _settle_one(rows, memory, others, renames, key=key)
 
 
 def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> dict[str, str]:
-    """Old name -> the name it has now, as the memories of some scopes say; only `of` some names and what these lead to."""
+    """Maps old names to present ones, as the memories of some scopes say; with `of`, only names reached from these."""
     names, renames = list(of), dict[str, str]()
     for _ in range(RENAMED_AGAIN):
         found = fulltext.text_hits(
@@ -209,9 +206,9 @@ def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> 
 def supersede(
     rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: str = "told", key: bytes = b""
 ) -> Memory:
-    """Has one memory supersede another because somebody says so; the older one as it is then.
+    """Supersedes one memory by another on somebody's word; the older one as it is then.
 
-    With the store's `key` those parts of the older one go on of which the newer says nothing.
+    With the store's `key`, parts of the older one that the newer does not mention still hold.
     """
     after: Memory | None = new
     passed: set[str] = set()
@@ -237,7 +234,7 @@ def supersede(
 
 
 def undo(rows: Rows, old: Memory, *, by: str, now: str) -> Memory:
-    """Undoes that a memory was superseded; a rule does not do it again with the same two. BadInput when it is not."""
+    """Undoes a supersession for good: no rule repeats it. BadInput if nothing supersedes the memory."""
     change = belief_changes.latest_change(rows, old.id)
     if change is None:
         raise BadInput(f"nothing supersedes {old.id}", hint=f"`csmd show {old.id}`")
@@ -247,9 +244,9 @@ def undo(rows: Rows, old: Memory, *, by: str, now: str) -> Memory:
 
 
 def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Mapping[str, str], *, key: bytes) -> None:
-    """Makes the newest memory of those `near` that replaces this one, or parts of it, its successor, or nothing.
+    """Makes the newest of the memories `near` that replaces this one, or parts of it, its successor, if there is one.
 
-    What says several things goes on as what nobody replaced of it.
+    The parts that nothing replaced hold on as a memory of their own.
     """
     change = belief_changes.latest_change(rows, memory.id)
     if (change is not None and change.by not in UNASKED) or (memory.superseded_by and change is None):
@@ -289,18 +286,15 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
 
 
 def _speaks_since(old: Memory, new: Memory, stated_at: str) -> str:
-    """From when one memory may speak against another.
+    """The time from which one memory may contradict another.
 
-    What a project has otherwise than everywhere is no less so because the other is said once more elsewhere.
+    Repeating a general statement elsewhere does not end a project's exception to it.
     """
     return new.created_at if old.scope == "project" and new.scope != "project" else stated_at
 
 
 def _may(old: Memory, new: Memory) -> bool:
-    """Whether one memory may supersede another unasked.
-
-    What holds in one project is an exception to what holds everywhere, not its end.
-    """
+    """Whether one memory may supersede another unasked: a project's is an exception to a general one, not its end."""
     if old.pinned or new.origin == "model_saved":
         return False
     if old.scope != "project" and new.project_seq != old.project_seq:
@@ -311,10 +305,7 @@ def _may(old: Memory, new: Memory) -> bool:
 def _ending(
     old: Memory, new: Memory, renames: Mapping[str, str]
 ) -> tuple[tuple[str, ...], contradiction.Replacement | None]:
-    """(which parts of a memory one that is said later ends, how): no parts where only a person can tell, no how for nothing.
-
-    External words do nothing.
-    """
+    """(parts of a memory that a later one ends, how); no parts if a person must decide, (.., None) for no relation."""
     if new.authority == "external":
         return (), None
     found = contradiction.replacement(old.text, new.text, renames)
@@ -325,7 +316,7 @@ def _ending(
 
 
 def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:
-    """Has one memory supersede another, which is so much less sure for it."""
+    """Supersedes one memory by another, and lowers its confidence by `lowers`."""
     left = round(max(contradiction.LEAST_LEFT, old.confidence - lowers), 4)
     lowered = aged(rows, replace(old, confidence=left, superseded_by=new.id))
     was, now = belief_changes.state(old), belief_changes.state(lowered)
@@ -335,14 +326,14 @@ def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, r
 
 
 def _visible_scopes(rows: Rows, home: int) -> list[int] | None:
-    """The scopes whose memories one is compared with: a project's own and those around it; None is all."""
+    """The scopes whose memories are compared: the project's own and those around it; None for all."""
     if not home:
         return projects.visible(rows, inside=0)
     return sorted({home, projects.everywhere(rows, home), 0})
 
 
 def _sharing(rows: Rows, said: str, reach: list[int] | None, renames: Mapping[str, str]) -> list[Memory]:
-    """The memories that share words with what is said, by its names of then and of now; the likest first."""
+    """The memories that share words with a text, under old and new names, most similar first."""
     lower = said.casefold()
     names = [name for pair in renames.items() for name in pair if any(one in lower for one in pair)]
     terms = tokens.query_terms(" ".join([said, *names]))
@@ -352,5 +343,5 @@ def _sharing(rows: Rows, said: str, reach: list[int] | None, renames: Mapping[st
 
 
 def _others(memory: Memory, near: Sequence[Memory]) -> list[Memory]:
-    """Those near a memory without itself, at most NEAR."""
+    """The memories near a memory, without itself, at most NEAR."""
     return [other for other in near if other.seq != memory.seq][:NEAR]

@@ -52,7 +52,7 @@ _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggableMemory:
-    """A memory as its subjects are looked for."""
+    """A memory as topic tagging reads it."""
 
     seq: int
     text: str
@@ -71,7 +71,7 @@ class Tag:
 
 @dataclass(slots=True)
 class _Subject:
-    """What is known of a subject: whose it is, how it was written, how it stood in its sentences."""
+    """Counts of a subject: its memories and sessions, its spellings, its positions in sentences."""
 
     memories: set[int]
     sessions: set[str]
@@ -85,9 +85,9 @@ Key = tuple[str, ...]
 
 
 class Phrase(NamedTuple):
-    """Words that a text may be about, as they stand in it.
+    """Words that a text may be about.
 
-    `is_led`: an article or the like led them, or they are a name. `closes`: they stand where the noun of a phrase stands.
+    `is_led`: they follow an article or the like, or are a name. `closes`: they stand where a phrase has its noun.
     """
 
     key: Key
@@ -98,7 +98,7 @@ class Phrase(NamedTuple):
 
 
 def tags_of(told: Sequence[TaggableMemory]) -> list[Tag]:
-    """At most three tags for each of the memories of one project, the most telling first, by memory."""
+    """Tags each memory of a project with at most MOST_TAGS topics, the best first; in order of memories."""
     if len(told) < LEAST_KNOWN:
         return []
     found: dict[Key, _Subject] = {}
@@ -128,7 +128,8 @@ def tags_of(told: Sequence[TaggableMemory]) -> list[Tag]:
         for key in few:
             del score[key]
     chosen = {seq: _best(keys, score) for seq, keys in of.items()}
-    names = _names({key: kept[key] for key in score})
+    # The shortest spelling is the name, for more memories seldom change it.
+    names = {key: min(kept[key].written, key=lambda written: (len(written), written)) for key in score}
     top = max(score.values(), default=1.0)
     return [
         Tag(
@@ -141,7 +142,7 @@ def tags_of(told: Sequence[TaggableMemory]) -> list[Tag]:
 
 
 def name_of(typed: str) -> str:
-    """A topic's name as it is kept: on one line, small, without marks around it; "" for nothing."""
+    """Normalises a topic's name: one line, small letters, no surrounding marks; "" for nothing."""
     return display.cut(tokens.normalise(typed), 60)
 
 
@@ -149,7 +150,7 @@ def name_of(typed: str) -> str:
 
 
 def subjects(said: str) -> list[Phrase]:
-    """What a text may be about, in order."""
+    """Finds the phrases that a text may be about, in order."""
     found: list[Phrase] = []
     run: list[tuple[str, bool]] = []
     led, opens = False, True
@@ -179,10 +180,9 @@ def _file(name: str) -> Phrase:
 
 def _of_code(code: str) -> list[Phrase]:
     """What a code span names: a file, a path's last part, an identifier, the beginning of a command."""
-    found: list[Phrase] = []
     words = code.split()
     if not words:
-        return found
+        return []
     last = words[0].rstrip("/,;").rsplit("/", 1)[-1]
     stem, dot, ending = last.partition(":")[0].rpartition(".")
     if len(words) == 1 and dot and ending.casefold() in _WORDS["ending"]:
@@ -215,7 +215,7 @@ def _phrases(run: Sequence[tuple[str, bool]], led: bool) -> Iterable[Phrase]:
 
 
 def _is_generic(said: Sequence[str], *, named: bool) -> bool:
-    """Whether words head nothing; several that are written as one name do, however common each is."""
+    """Whether words are too general for a topic; several that form one name never are."""
     if said[0] in _WORDS["head"] or said[-1] in _WORDS["head"]:
         return True
     if named and len(said) > 1:
@@ -236,7 +236,7 @@ def _stem(word: str) -> str:
 
 
 def _least(known: int) -> int:
-    """How many memories a heading has at least: more, where there are many."""
+    """The fewest memories of a topic in a project with `known` memories."""
     return max(LEAST_MEMORIES, math.ceil(math.log2(known) / 3))
 
 
@@ -248,7 +248,7 @@ def _heads(one: _Subject, known: int) -> bool:
 
 
 def _distinct(found: dict[Key, _Subject], score: Mapping[Key, float]) -> list[Key]:
-    """Without what is mostly another one, longer or better, that shares a word with it."""
+    """Drops subjects that are mostly another one, longer or better, that shares a word."""
     kept: list[Key] = []
     by_word: dict[str, list[Key]] = {}
     for key in sorted(score, key=lambda key: (-score[key], key)):
@@ -263,7 +263,7 @@ def _distinct(found: dict[Key, _Subject], score: Mapping[Key, float]) -> list[Ke
 
 
 def _is_of(own: set[int], others: set[int], *, part: bool) -> bool:
-    """Whether memories are mostly those of another subject; of a longer one, whether most of these say it."""
+    """Whether a subject's memories are mostly another's; for a `part` of it, whether most of its own are."""
     return len(own & others) >= SAID_LONGER * (len(own) if part else len(own | others))
 
 
@@ -275,17 +275,12 @@ def _score(key: Key, one: _Subject, known: int) -> float:
 
 
 def _best(keys: Sequence[Key], score: Mapping[Key, float]) -> list[Key]:
-    """The best subjects of one memory, none a part of another."""
+    """The best topics of one memory, none a part of another."""
     best: list[Key] = []
     for key in sorted((key for key in keys if key in score), key=lambda key: (-score[key], key)):
         if len(best) < MOST_TAGS and not any(set(key) <= set(other) or set(other) <= set(key) for other in best):
             best.append(key)
     return best
-
-
-def _names(found: Mapping[Key, _Subject]) -> dict[Key, str]:
-    """What each subject is called: the shortest of the ways it was written, which more memories seldom change."""
-    return {key: min(one.written, key=lambda written: (len(written), written)) for key, one in found.items()}
 
 
 #: Unasked, a project is looked at again when one of so many memories is new; while more is on its way, of so many.
@@ -297,10 +292,9 @@ PART = 200
 
 
 def step(store: Store, *, force: bool, reading: bool) -> int:
-    """Tags the memories of the next project that has changed enough, with `force` at all; how many, 0 for none is left.
+    """Tags the memories of the next project that has changed enough (with `force`: at all); how many, 0 for none left.
 
-    Finding them takes seconds of the caller's time, and neither a reader's nor the writer's; `reading` is whether more
-    of the past is being read in, or changed.
+    This takes seconds of the caller's time, and no reader's or writer's. `reading`: more of the past is being imported.
     """
     found = store.read(lambda rows: _look(rows, force=force, reading=reading))
     if found is None:
