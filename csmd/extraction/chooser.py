@@ -134,7 +134,7 @@ MESSAGES_PER_CALL = 2
 
 
 class Source(NamedTuple):
-    """A turn that statements may come from; `tools` is about how many tools were called since its exchange began.
+    """A turn that statements may come from; `tools` is roughly the number of tool calls since its exchange began.
 
     What is no prompt is the assistant's own word, whoever it quotes: its turn says so.
     """
@@ -145,7 +145,7 @@ class Source(NamedTuple):
 
 
 def sources_of(turns: Sequence[StoredTurn], *, settled: bool, worked: Iterable[Source] = ()) -> list[Source]:
-    """The sources among what was spoken in one conversation, in order, with what the work between said in words.
+    """The sources of one conversation, in order, with those that its work gave (`worked`).
 
     A trailing assistant text is the reply when `settled`; otherwise more of the same message may still come.
     Notifications, commands, summaries and tool traffic end nothing.
@@ -177,7 +177,7 @@ def sources_of(turns: Sequence[StoredTurn], *, settled: bool, worked: Iterable[S
 
 
 def sources_of_notifications(turns: Iterable[StoredTurn]) -> list[Source]:
-    """The sources among what nobody says to anybody: notifications that report, and summaries."""
+    """The sources among notifications that report, and summaries."""
     found = []
     for turn in turns:
         if turn.kind in _BESIDE:
@@ -188,7 +188,7 @@ def sources_of_notifications(turns: Iterable[StoredTurn]) -> list[Source]:
 
 
 def source_of_call(turn: StoredTurn, tool: str, result: StoredTurn | None) -> Source | None:
-    """What a call of a tool says, once its result is there; None for nothing. It stands where its result does.
+    """The source that a tool call with its result gives, at the place of the result; None for none.
 
     The turn is the one in which the words are.
     """
@@ -230,7 +230,7 @@ class Chosen(NamedTuple):
 def choose(
     sources: Iterable[Source], *, said: Iterable[frozenset[str]] = (), before: str = "", weights: Weights | None = None
 ) -> list[Chosen]:
-    """The statements of a conversation's sources, in order; a prompt's cites the reply that speaks of the same.
+    """Chooses the statements of a conversation's sources, in order; a prompt's cites the reply on the same subject.
 
     `said` holds the content words of what the session stated before, `before` what the assistant said last; `weights`
     are those that csmd brings along, unless others are judged.
@@ -258,7 +258,7 @@ def choose(
 
 
 def statements(turn: StoredTurn, *, before: str = "") -> list[Statement]:
-    """The statements of one turn by itself; `before` is what was said before it."""
+    """Chooses the statements of a single turn; `before` is the assistant's message before it."""
     role: Role = "prompt" if turn.kind in PROMPTS else "reply"
     return [one.statement for one in choose([Source(turn, role)], before=before)]
 
@@ -272,7 +272,7 @@ def _of_source(
     before: str,
     asked: bool,
 ) -> list[Chosen]:
-    """The statements of one source; `asked`: the prompt that it answers gave one."""
+    """The statements of one source; `asked`: the prompt that it answers gave some."""
     turn = source.turn
     if turn.kind not in PROMPTS and turn.kind != "assistant":
         return []
@@ -303,7 +303,7 @@ def _of_source(
 
 
 def sentences_of(turn: StoredTurn) -> list[prose.Sentence]:
-    """The sentences of a turn; of a prompt without what it quotes."""
+    """The sentences of a turn, without the quotations of a prompt."""
     return prose.outline(quotations.own_words(turn.text) if turn.kind in PROMPTS else turn.text)
 
 
@@ -323,13 +323,13 @@ def _chosen(turn: StoredTurn, one: Passage, prompt: StoredTurn | None) -> Chosen
 
 
 def _citing(one: Chosen, reply: StoredTurn) -> Chosen:
-    """A prompt's statement that cites the reply, too, where that speaks of the same."""
+    """Cites the reply in a prompt's statement, if it is on the same subject."""
     also = cited(one.content, reply, "prompt")
     return one._replace(statement=replace(one.statement, also=also)) if also else one
 
 
 def cited(content: frozenset[str], other: StoredTurn | None, role: str) -> tuple[str, ...]:
-    """The uuid of the other half of an exchange when it speaks of the same as what the prompt or the reply states."""
+    """The uuid of the other half of an exchange, if it is on the same subject as a statement."""
     if other is None or _share(content, _content(other)) < CITES[role]:
         return ()
     return (other.uuid,)
@@ -339,7 +339,7 @@ def cited(content: frozenset[str], other: StoredTurn | None, role: str) -> tuple
 
 
 def passages(outline: Sequence[prose.Sentence], speaker: Speaker) -> list[Passage]:
-    """The candidates of a turn, in order: the longest that begins with each sentence that may begin one."""
+    """The candidate passages of a turn, in order: the longest from each sentence that may begin one."""
     stands = [_is_usable(one, speaker) for one in outline]
     content = [
         frozenset(content_words(one.text)) if stand else frozenset() for one, stand in zip(outline, stands, strict=True)
@@ -349,7 +349,7 @@ def passages(outline: Sequence[prose.Sentence], speaker: Speaker) -> list[Passag
 
 
 def _is_usable(sentence: prose.Sentence, speaker: Speaker) -> bool:
-    """Whether a sentence may be part of a passage: prose that states something, in no section of steps."""
+    """Whether a sentence may be part of a passage: prose that states something, outside sections of steps."""
     said = sentence.text
     if len(said) >= prose.MAX_LINE or len(_WORDY.findall(said)) < 3 or _CODE_LINE.search(said):
         return False
@@ -391,7 +391,7 @@ def _from(
 
 
 def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passage]:
-    """What a typed prompt asserts: its sentences that each state something by themselves, in order.
+    """The assertions of a typed prompt: sentences that state something by themselves, in order.
 
     Of a list most of whose items do, each need be no surer than one that stands alone. More than a turn may give are
     told together with their neighbours.
@@ -421,7 +421,7 @@ def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passa
 
 
 def trimmed(text: str) -> str:
-    """`text` as it is told alone: without greetings, asides and the request to keep it at its ends."""
+    """Strips greetings, asides and the request to remember from both ends of a text."""
     said = text
     for _ in range(4):
         shorter = _OPENING.sub("", said, count=1) if _OPENING.match(said) else said
@@ -436,7 +436,7 @@ def trimmed(text: str) -> str:
 
 
 def wordings(said: str) -> list[str]:
-    """All that a statement of a text may say, whoever says it: its sentences and passages, whole and trimmed."""
+    """All wordings that a statement of a text may have: its sentences and passages, whole and trimmed."""
     outline = prose.outline(said)
     found = [one.text for one in outline]
     found += [one.text for speaker in get_args(Speaker) for one in passages(outline, speaker)]
@@ -484,13 +484,13 @@ def features(one: Passage, *, user: bool, other: frozenset[str], among: int) -> 
 
 
 def weigh(found: Sequence[float], weights: Weights) -> float:
-    """What a candidate is worth, 0-1."""
+    """The score of a candidate, 0-1."""
     return squashed(sum(weights.passage[name] * value for name, value in zip(FEATURES, found, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What a passage must be worth (`bar`, 0-1), the weight of each of its features, and those of a sentence's signs."""
+    """The least score of a passage (`bar`, 0-1), the weights of its features, and those of a sentence's signs."""
 
     bar: float
     passage: Mapping[str, float]
@@ -499,13 +499,13 @@ class Weights:
 
 @cache
 def shipped() -> Weights:
-    """The weights that csmd brings along."""
+    """The weights shipped with csmd."""
     held = wire.loads(resources.files("csmd.data").joinpath("chooser.json").read_bytes())
     return Weights(float(held["bar"]), dict(held["passage"]), dict(held["assertion"]))
 
 
 def squashed(total: float) -> float:
-    """A sum of weights as a share, 0-1."""
+    """The logistic function of a sum of weights, 0-1."""
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
 
 
@@ -516,7 +516,7 @@ _WORD = re.compile(r"[a-z][a-z']*|\d+|[?`]")
 
 
 def signs(sentence: str) -> set[str]:
-    """What a sentence shows: its words, the first of them once more, and how long it is."""
+    """The features of a sentence: its words, its first word, and its length."""
     found = _WORD.findall(sentence.lower().replace("’", "'"))[:MAX_WORDS]
     first = f"^{found[0]}" if found else "^"
     return (
@@ -551,12 +551,12 @@ def _content(turn: StoredTurn | None) -> frozenset[str]:
 
 @cached(8)
 def _bare(said: str) -> str:
-    """A text as its words and nothing else, for finding one in another."""
+    """A text reduced to its words, to find one text in another."""
     return " ".join(["", *words_of(said), ""])
 
 
 def _quotes(said: str, other: str) -> bool:
-    """Whether most of a text stands in another, word for word; `other` is bare."""
+    """Whether most of a text occurs word for word in another, which is bare."""
     own = words_of(said)
     runs = range(len(own) - QUOTED_WORDS + 1)
     taken = {

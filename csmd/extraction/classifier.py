@@ -91,7 +91,7 @@ _REMEMBER = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classification:
-    """What a sentence is; `confidence` is 0-1. Whether it is a statement at all is not told here.
+    """The class of a sentence, with confidence 0-1; whether it is a statement at all is decided elsewhere.
 
     `reasons` are the words and word classes that speak most for its gate. `about_speaker`: it tells who the speaker is
     or how they like to work, wherever they work. `for_good`: it says that it lasts.
@@ -128,7 +128,7 @@ class Model:
         return tuple(self._rows[at : at + self._width])
 
     def chances(self, found: frozenset[str]) -> dict[str, dict[str, float]]:
-        """How likely each class of each head is, 0-1, of a sentence with these features."""
+        """The probability (0-1) of each class of each head, for a sentence with these features."""
         # Integers are added: the order of a set is another one in every process.
         totals = [sum(column) for column in zip(*map(self.row, found), strict=True)] or [0] * self._width
         factor = self.scale * SCALE / math.sqrt(max(1, len(found)))
@@ -144,13 +144,13 @@ class Model:
 
 @cache
 def shipped() -> Model:
-    """The model that csmd brings along."""
+    """The model shipped with csmd."""
     return Model(wire.loads(resources.files("csmd.data").joinpath("classifier.json").read_bytes()))
 
 
 @cache
 def word_classes() -> dict[str, str]:
-    """Each word that belongs to a class -> the class."""
+    """Maps words to their classes."""
     found: dict[str, str] = {}
     for line in data.lines("word_classes.txt"):
         name, _, listed = line.partition(":")
@@ -164,7 +164,7 @@ def bucket(feature: str, buckets: int) -> int:
 
 
 def classify(said: str, *, speaker: Speaker) -> Classification:
-    """What `said` is as a memory when a user or an assistant says it; who asks to remember it says that it lasts."""
+    """Classifies a sentence of a user or an assistant; a request to remember it means that it lasts."""
     told = without_request(said) if speaker == "user" else said
     found = _classify(told, speaker)
     return found if told == said else replace(found, for_good=True, reasons=(ASKED, *found.reasons))
@@ -192,7 +192,7 @@ def _classify(said: str, speaker: Speaker) -> Classification:
 
 
 def _decay(chances: Mapping[str, float], category: Category) -> Decay:
-    """How fast a sentence of a category fades: what is short-lived must be likely so, and a plan never lasts."""
+    """How fast a sentence of a category fades: short-lived only if that is likely; a plan never lasts."""
     short = max(SHORT_LIVED, key=lambda name: chances[name])
     return short if chances[short] >= SHORT else CATEGORIES[category].decay
 
@@ -203,7 +203,7 @@ def without_request(said: str) -> str:
 
 
 def confidence_of(gate: Gate, category: Category, clarity: float, speaker: Speaker) -> float:
-    """Confidence 0-1 of a sentence that is so clearly (0-1) what it is, kept within what its category allows."""
+    """The confidence (0-1) of a sentence classified with a clarity of 0-1, within the range of its category."""
     rule = CATEGORIES[category]
     raw = CONFIDENCE_BASE[gate] + CONFIDENCE_SPAN * clarity + CONFIDENCE_OF_SPEAKER[speaker]
     return round(min(rule.high, max(rule.low, min(CONFIDENCE_MOST, raw))), 3)
@@ -244,7 +244,7 @@ def _stem(word: str) -> str:
 
 
 def _reasons(model: Model, found: frozenset[str], gate: Gate) -> tuple[str, ...]:
-    """The words and classes that weigh most for a gate, the heaviest first."""
+    """The words and classes with the greatest weight for a gate, the heaviest first."""
     at = HEADS["gate"].index(gate)
     weights = {feature[2:]: model.row(feature)[at] for feature in sorted(found) if feature[:2] in ("w:", "c:")}
     strong = sorted(

@@ -49,7 +49,7 @@ OUTCOME_WORDS: dict[Outcome, str] = {
 
 
 class Digest(NamedTuple):
-    """What is told of a session up to an ordinal, and what it is compared by."""
+    """One version of a session's digest, up to an ordinal, with the items by which sessions are compared."""
 
     why: Why
     upto: int
@@ -65,7 +65,7 @@ class Digest(NamedTuple):
 def versions(
     entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, cwd: str, why: Why = "settled"
 ) -> list[Digest]:
-    """Every version of a session's digest, the first first; `why` is said of the last. None for a session without words.
+    """Every version of a session's digest, in order; `why` is the reason of the last. [] for a session without words.
 
     A summary inside the conversation stands where a compaction was: what came before it has a version of its own.
     """
@@ -175,7 +175,7 @@ def _minute(at: str) -> str:
 
 
 def _row(name: str, parts: Sequence[str], most: int, room: int, *, between: str = " | ") -> list[str]:
-    """A row of a digest with as many parts as it has room for, and how many more there are."""
+    """A row of a digest with as many parts as fit, and the number of others; [] for no part."""
     told: list[str] = []
     for part in parts[:most]:
         if told and len(between.join([*told, part])) > room:
@@ -188,7 +188,7 @@ def _row(name: str, parts: Sequence[str], most: int, room: int, *, between: str 
 
 
 def _bounded(items: Sequence[Item]) -> Iterator[Item]:
-    """As many items of each kind as are kept."""
+    """The first KEPT items of each kind."""
     counts = Counter[str]()
     for item in items:
         counts[item.kind] += 1
@@ -241,7 +241,7 @@ def _hear(store: Store) -> bool:
 
 
 def digest_now(store: Store, rows: Rows, session_seq: int) -> None:
-    """Digests a session as it is, before it is settled; read from `rows`. The stage looks at it again when it is."""
+    """Digests an unsettled session as it is, read from `rows`; the stage digests it again later."""
     purged = tombstones.purge_state(rows)
     made = _made(rows, digests.session(rows, session_seq), store.hash_key)()
 
@@ -258,7 +258,7 @@ def _digests(store: Store, session: Waiting) -> list[Digest]:
 
 
 def _made(rows: Rows, session: Waiting, key: bytes) -> Callable[[], list[Digest]]:
-    """Reads what a session's digests are made of; what it gives makes them, without the store."""
+    """Reads what a session's digests need; the returned function makes them without the store."""
     if sessions.is_tampered(rows, keyed_hash(PurePath(session.path).name, key)):
         return list
     entries = [Entry(*row) for row in digests.entries(rows, session.session_seq)]

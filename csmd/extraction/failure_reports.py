@@ -25,7 +25,7 @@ HIDDEN = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedFailure:
-    """A failure: what was run, how it ended, the line that says what went wrong.
+    """A failure: the command, its exit code, the line that reports the error.
 
     `exit_code` is -1 where a pipe hid it. `command` is "" for an error that somebody pasted.
     """
@@ -39,7 +39,7 @@ class ObservedFailure:
 
 
 class Rule(NamedTuple):
-    """One row of RULES: the group `said` is the message; `programs` are those whose words these are ("" any)."""
+    """One row of RULES: the group `said` is the message; `programs` are those that print it ("": any)."""
 
     name: str
     pattern: re.Pattern[str]
@@ -128,7 +128,7 @@ _SPACES = re.compile(r"\s+")
 
 
 def observed_failure(tool: str, command: str, result: str, *, at: str, uuid: str) -> ObservedFailure | None:
-    """The failure that a tool's answer tells of, None for one that tells of none or of nothing worth knowing again.
+    """Finds the failure that a tool's output reports; None if there is none worth recognising.
 
     `command` is the shell line of a shell tool; of other tools only a server's own (`mcp__...`) are looked at.
     """
@@ -158,7 +158,7 @@ def observed_failure(tool: str, command: str, result: str, *, at: str, uuid: str
 
 
 def pasted_error(said: str, *, at: str, uuid: str) -> ObservedFailure | None:
-    """The error that somebody pasted into what they say, by its first line that reads like one."""
+    """Finds an error pasted into a prompt: the first line that looks like one."""
     for line in _lines(visible_output(said)):
         found = _PASTED.match(line.lstrip("`*> "))
         if found and not line.rstrip().endswith("?"):
@@ -175,20 +175,20 @@ def _error(command: str, exit_code: int, message: str, at: str, uuid: str) -> Ob
 
 
 def succeeded(result: str) -> bool:
-    """Whether a tool's answer is one of a command that was run and ended well, as far as an answer tells."""
+    """Whether a tool's output is that of a command that ran and succeeded."""
     body = visible_output(result)
     return not _NOT_RUN.match(body) and not _EXIT.match(body)
 
 
 def visible_output(result: str) -> str:
-    """What is looked at of an output, without the marks of a terminal."""
+    """The beginning and end of an output, without terminal escapes."""
     if len(result) > HEAD + TAIL:
         result = f"{result[:HEAD]}\n{result[-TAIL:]}"
     return _ANSI.sub("", result) if "\x1b" in result or "\r" in result else result
 
 
 def normalised(message: str) -> str:
-    """A message without what changes from one time to the next, on one line."""
+    """A message on one line, with times, ids, paths and numbers masked."""
     said = message[:MOST_LINE]
     for pattern, mark in _NORMAL:
         said = pattern.sub(_last_name if mark == "/" else mark, said)
@@ -197,7 +197,7 @@ def normalised(message: str) -> str:
 
 
 def fingerprint(command: str, exit_code: int, message: str) -> str:
-    """Sixteen hex digits that two failures share when they are the same."""
+    """The identity of a failure: sixteen hex digits."""
     return hashlib.sha256(f"{command}\0{exit_code}\0{message}".encode("utf-8", "replace")).hexdigest()[:16]
 
 
@@ -210,7 +210,7 @@ def _lines(body: str) -> list[str]:
 
 
 def _decisive(lines: list[str], programs: set[str], *, sure_only: bool) -> tuple[str, str] | None:
-    """(rule, message) of the line that says most surely what went wrong."""
+    """(rule, message) of the line that the surest rule matches, or None."""
     rows = [(bare, line) for line in lines if (bare := _BEFORE.sub("", line, count=1)).strip()]
     telling = [row for row in rows if not _EMPTY_WORDS.match(row[0])]
     in_traceback = any(line.startswith("Traceback (most recent call last)") for line in lines)
@@ -227,7 +227,7 @@ def _decisive(lines: list[str], programs: set[str], *, sure_only: bool) -> tuple
 
 
 def _first(lines: list[str]) -> tuple[str, str] | None:
-    """The first line that says anything: of a failure that no rule knows."""
+    """The first meaningful line, for a failure that no rule matches."""
     for line in lines:
         bare = _BEFORE.sub("", line, count=1).strip()
         if bare[:6].lower() == "usage:":
@@ -238,7 +238,7 @@ def _first(lines: list[str]) -> tuple[str, str] | None:
 
 
 def _which(run: list[str], rule: str, lines: list[str]) -> str:
-    """Which command of a shell line failed: the one whose words these are, the task a runner names, else the last."""
+    """The command of a shell line that failed: the task that a runner names, the program of the rule, else the last."""
     programs = next((one.programs for one in RULES if one.name == rule), "").split()
     named = [found.groups() for line in lines if (found := _TASK.match(line))]
     failed = {task for task, mark in named if mark == "ERROR"} or {task for task, _ in named}
@@ -252,7 +252,7 @@ def _which(run: list[str], rule: str, lines: list[str]) -> str:
 
 
 def _of_server(tool: str, body: str, at: str, uuid: str) -> ObservedFailure | None:
-    """A failure that a memory or tool server tells of: its first line is an error."""
+    """A failure reported by an MCP server: its first line is an error."""
     line = body.lstrip().split("\n", 1)[0][:MOST_LINE]
     if not re.match(r"(?:MCP )?(?:[Ee]rror\b|ERROR\b)", line):
         return None
@@ -308,24 +308,24 @@ _NAME = re.compile(
 
 
 def is_cause(told: str, *, category: str, authority: str) -> bool:
-    """Whether a statement names a cause or a fix; a user's has to say so, or it is what they report."""
+    """Whether a statement names a cause or a fix; a user's must say so outright, or it is a report."""
     if authority == "user":
         return _SURE_CAUSE.search(told) is not None
     return category == "gotcha" or CAUSE.search(told) is not None
 
 
 def answers(told: str, symptom: str) -> bool:
-    """Whether what an assistant said right after a report explains or mends it: of a sure one any fix does."""
+    """Whether an assistant's statement after a report explains it; any fix does after a definite report."""
     return CAUSE.search(told) is not None or (_SURELY.search(symptom) is not None and _FIX.search(told) is not None)
 
 
 def is_symptom(sentence: str) -> bool:
-    """Whether a user's sentence reports that something is not as it should be."""
+    """Whether a user's sentence reports a problem."""
     return (_SURELY if refusals.ORDER.match(sentence) else SYMPTOM).search(sentence) is not None
 
 
 def names(text: str) -> frozenset[str]:
-    """What a text calls by name: code, identifiers, files, flags; the last part of a path, in small letters."""
+    """The names in a text, in small letters: code, identifiers, files (without directories), flags."""
     return _names(text[:8_000])
 
 
@@ -336,7 +336,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 def share(one: str, other: str) -> tuple[int, int]:
-    """(names, content words) that two texts have in common."""
+    """Counts the (names, content words) that two texts share."""
     left, right = tokens.gist(one).stems, tokens.gist(other).stems
     lower = other.casefold()
     named = names(one) & names(other) | {name for name in names(one) if len(name) > 5 and name in lower}
@@ -344,13 +344,13 @@ def share(one: str, other: str) -> tuple[int, int]:
 
 
 def are_about_the_same(one: str, other: str) -> bool:
-    """Whether two texts of one session name the same things, or have enough words in common."""
+    """Whether two texts of one session share a name, or enough words."""
     named, words = share(one, other)
     return named >= SHARED_NAMES or words >= SHARED_WORDS
 
 
 def symptom_in(said: str) -> str:
-    """What a user's turn reports to be wrong, in its words; "" for nothing. Each memory of a session asks it again."""
+    """What a user's turn reports to be wrong, in its own words; "" for nothing."""
     return _symptom_in(said[:LOOKED_AT])
 
 
@@ -368,7 +368,7 @@ def _symptom_in(said: str) -> str:
 
 
 def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple[str, str]:
-    """(uuid, sentence) among (uuid, text, whether before the next try) that tells best why `about` failed.
+    """(uuid, sentence) that best explains why `about` failed, among (uuid, text, whether before the next try).
 
     What was said afterwards sums up everything: there a sentence has to name what failed. ("", "") for none: no
     reason is better than another failure's.
@@ -422,7 +422,7 @@ AGAIN = (0.20, "the same error came again")
 
 
 class Symptom(NamedTuple):
-    """In whose words a memory will be asked for."""
+    """The words of a report, by which a memory will be found."""
 
     key: int
     uuid: str
@@ -432,7 +432,7 @@ class Symptom(NamedTuple):
 
 
 class Refutation(NamedTuple):
-    """What speaks against a memory, why, how far its confidence goes down; `by` is the memory that stands against it, or 0."""
+    """What refutes a memory, why, and by how much its confidence falls; `by` is the memory that contradicts it, or 0."""
 
     key: int
     uuid: str
@@ -443,7 +443,7 @@ class Refutation(NamedTuple):
 
 
 class Relations(NamedTuple):
-    """What belongs together in a session; `links` are (symptom's memory, cause's memory)."""
+    """Symptoms, refutations and links of a session; `links` are (symptom's memory, cause's memory)."""
 
     symptoms: list[Symptom]
     refutations: list[Refutation]
@@ -453,7 +453,7 @@ class Relations(NamedTuple):
 def relate(
     turns: Sequence[TranscriptTurn], told: Sequence[StatedMemory], failed: Sequence[CommandFailure]
 ) -> Relations:
-    """What of a session's turns, memories and failures belongs together; the same whenever it is asked again."""
+    """Relates a session's turns, memories and failures to each other; a pure function."""
     prompts = [turn for turn in turns if turn.kind in ("user", "relayed")]
     causes = [one for one in told if is_cause(one.text, category=one.category, authority=one.authority)]
     symptoms: list[Symptom] = []
@@ -478,7 +478,7 @@ def relate(
 
 
 def belongs_across(symptom: str, said_at: str, cause: str, found_at: str) -> bool:
-    """Whether a report of one session belongs to a cause that was found in a later one."""
+    """Whether a report belongs to a cause that a later session found."""
     try:
         days = (datetime.fromisoformat(found_at) - datetime.fromisoformat(said_at)).total_seconds() / 86_400
     except ValueError:
@@ -545,7 +545,7 @@ def _refuted(
 
 
 def _against(cause: StatedMemory, turn: TranscriptTurn, causes: Sequence[StatedMemory]) -> int:
-    """The memory that says what it was instead: of the refuting turn, else the next cause that is about the same."""
+    """The memory with the real cause: of the refuting turn, else the next one on the same subject; 0 for none."""
     later = [one for one in causes if one.ordinal >= turn.ordinal and one.memory_seq != cause.memory_seq]
     own = next((one for one in later if one.uuid == turn.uuid), None)
     near = own or next((one for one in later if are_about_the_same(one.text, cause.text)), None)

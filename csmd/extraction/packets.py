@@ -56,7 +56,7 @@ _ORDERS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What is known of a session at one turn: the user's latest words and earlier ones, and how tools ended before it.
+    """The state of a session at one turn: the user's latest prompt and earlier ones, and the outcomes of tool calls.
 
     `gap_s` is the time since the prompt before the latest, below 0 where there is none; `ordinal` the turn's place.
     """
@@ -69,7 +69,7 @@ class Moment:
 
 
 def measures(moment: Moment) -> dict[str, float]:
-    """How far, 0-1, each sign of a mood shows at a moment.
+    """Measures each sign of a mood, 0-1.
 
     The share of the latest tool calls that failed, and how many in a row have; whether the user says again what was
     said before, objects, is content, is in a hurry; how soon they spoke again (1 within a minute, 0 after ten), how much
@@ -93,7 +93,7 @@ def measures(moment: Moment) -> dict[str, float]:
 
 
 def stance(moment: Moment) -> Stance:
-    """How the user's latest words stand to the work: the first of the table that fits."""
+    """The attitude of the user's latest prompt: the first of the table that matches."""
     fitting = (name for name, fits in _STANCES if _says(fits, moment))
     return next(fitting, "unknown" if moment.said else "silent")
 
@@ -112,7 +112,7 @@ WEIGHTS: dict[str, tuple[float, float, float]] = {
 
 
 def state(moment: Moment) -> State:
-    """All signs together, each figure within 0 and 1, None where nothing plain speaks for it."""
+    """Combines the signs to figures, 0-1; None where no plain sign supports one."""
     measured = measures(moment)
 
     def figure(at: int, before: float) -> float | None:
@@ -124,7 +124,7 @@ def state(moment: Moment) -> State:
 
 
 def _says(words: re.Pattern[str], moment: Moment) -> bool:
-    """Whether what the user typed has these words; what was pasted is not looked at."""
+    """Whether a typed prompt matches a pattern; long, pasted ones never do."""
     return len(moment.said) <= TYPED and words.search(moment.said) is not None
 
 
@@ -140,7 +140,7 @@ REVIEW_CHARACTERS = 4_000
 
 
 class Order(NamedTuple):
-    """What a user asks for, or asks to leave (`against`), in small letters and without punctuation."""
+    """What a user asks for, or asks not to do (`against`), in small letters without punctuation."""
 
     words: str
     against: bool
@@ -186,7 +186,7 @@ LEAD_WORDS = 15
 
 
 def orders(said: str) -> list[Order]:
-    """The first things that a user's turn asks for, each once; a remark that it hands on asks nothing of its own."""
+    """The first orders in a user's turn, each once; none in a reviewer's remark that the turn passes on."""
     if remarks(said) == [said]:
         return []
     is_short = len(said.split()) <= SHORT_WORDS
@@ -218,7 +218,7 @@ def _order(piece: str, *, asked: bool) -> Order | None:
 
 
 def remarks(said: str) -> list[str]:
-    """The remarks of a reviewer that a turn hands on: all of it, or what it quotes that is advice in nobody's first person."""
+    """The reviewer's remarks that a turn passes on: the whole turn, or quotations that give impersonal advice."""
     if len(said) > REVIEW_CHARACTERS:
         return []
     lead, colon, rest = said.partition(":\n")
@@ -230,12 +230,12 @@ def remarks(said: str) -> list[str]:
 
 
 def finds_fault(said: str) -> bool:
-    """Whether a remark says what is wrong, and does not only say how something should be."""
+    """Whether a remark reports a fault, and not only a wish."""
     return _FAULT.search(said) is not None
 
 
 def is_finding(said: str) -> bool:
-    """Whether a turn tells at some length of named code, and of nobody: whoever found that."""
+    """Whether a turn describes named code at some length, without a first person."""
     if len(said) > REVIEW_CHARACTERS or len(said.split()) not in REVIEW_WORDS:
         return False
     return bool(failure_reports.names(said)) and not _FIRST_PERSON.search(said)
@@ -248,7 +248,7 @@ _FAILED = re.compile(r"\s*(?:Exit code [1-9]|<tool_use_error>|Error:|error: )")
 
 
 def packets(turns: Sequence[Heard], *, after: int) -> list[Packet]:
-    """The packets of the turns past the ordinal `after`, in order; `turns` begins WINDOW turns earlier."""
+    """The packets of the turns after the ordinal `after`, in order; `turns` starts WINDOW turns earlier."""
     found: list[Packet] = []
     for at, turn in enumerate(turns):
         if turn.ordinal > after:
@@ -271,7 +271,7 @@ def _observed(before: Sequence[Heard], turn: Heard) -> list[Packet]:
 
 
 def _done(call: Heard, result: Heard) -> list[tuple[PacketKind, str, str]]:
-    """What a tool call that has ended was: a command, a milestone, a file whose change counts, an error."""
+    """What a finished tool call was: commands, milestones, a notable file, an error."""
     failed = bool(_FAILED.match(result.text))
     outcome = "failed" if failed else "ok"
     if call.tool_name in SHELL:
@@ -328,7 +328,7 @@ def step(store: Store, *, now: str) -> int:
 
 
 def _observe(store: Store, session: Behind) -> int:
-    """Observes the next turns of one session; how many. A transcript that a tool has written proves nothing."""
+    """Observes the next turns of one session; how many. A transcript that a tool wrote gives no packets."""
 
     def look(rows: Rows) -> tuple[list[Heard], int, bool]:
         upto = min(session.turns, session.position + BATCH)

@@ -51,7 +51,7 @@ def commands(line: str) -> list[str]:
 
 
 def scope(line: str, command: str) -> frozenset[str]:
-    """What a command of a shell line was told to look at, its options' values with it: `./till -run TestX`."""
+    """The arguments of a command in a shell line, without options but with their values: `./till -run TestX`."""
     plain = _REDIRECT.sub(" ", HEREDOC.sub(" ", line[:MOST_CHARACTERS]))
     for part in _SPLIT.split(plain)[:MOST_COMMANDS]:
         words = _PIPE.split(part)[0].strip(" \t(){}!").split()[:MOST_WORDS]
@@ -63,7 +63,7 @@ def scope(line: str, command: str) -> frozenset[str]:
 
 
 def shows_mended(command: str, *, same: bool) -> bool:
-    """Whether that a command goes well says that its failure was mended.
+    """Whether a command's success shows that its failure was fixed.
 
     Of a check or a script it does; of another program (`python app.py`, `alembic upgrade head`) when it is run just as it
     was when it failed (`same`), unless what it says hangs on others: a network's, a repository's.
@@ -75,12 +75,12 @@ def shows_mended(command: str, *, same: bool) -> bool:
 
 
 def program(command: str) -> str:
-    """The program of a command that `commands` gave."""
+    """The program of a command from `commands`."""
     return command.split(" ", 1)[0]
 
 
 def is_hidden(line: str) -> bool:
-    """Whether a shell line's exit code may be another program's: a pipe, or what follows whatever happened."""
+    """Whether a shell line's exit code may be another program's: it has a pipe, or more commands."""
     plain = QUOTED.sub(" Q ", line[:MOST_CHARACTERS])
     return any(mark in plain for mark in ("|", ";", "\n"))
 
@@ -135,14 +135,14 @@ def _python(rest: list[str]) -> str:
 
 
 def _behind_options(words: list[str]) -> list[str]:
-    """What follows a wrapper's options and their numbers."""
+    """Drops a wrapper's options, numbers and assignments."""
     while words and (words[0].startswith("-") or words[0][:1].isdigit() or _ASSIGNMENT.fullmatch(words[0])):
         words = words[1:]
     return words
 
 
 def _steady(command: str) -> str:
-    """A command without what changes from time to time: numbers and hashes in a script's name."""
+    """Masks numbers and hashes in a command's arguments."""
     head, *rest = command.split(" ")
     return " ".join([head, *(_UNSTEADY.sub("#", word) for word in rest)])[:80]
 
@@ -197,7 +197,7 @@ WRITERS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 
 
 def significant_commands(line: str) -> list[str]:
-    """The commands of a shell line that have a purpose or reach a milestone, without arguments, each once in order."""
+    """The commands of a shell line with a purpose or a milestone, without arguments, each once in order."""
     plain = QUOTED.sub(" ", HEREDOC.sub(" ", line[:LINE_CHARACTERS]))
     found: dict[str, None] = {}
     for piece in _BETWEEN.split(plain):
@@ -223,19 +223,19 @@ def _milestone(bare: str, line: str) -> str | None:
 
 
 def purpose(command: str) -> str:
-    """The purpose of a command as `commands` gives it, "" for none."""
+    """The purpose of a command from `significant_commands`, "" for none."""
     return next((name for name in _ASKED_FIRST if PURPOSES[name].fullmatch(command)), "")
 
 
 def milestone(command: str) -> str:
-    """The milestone that a command as `commands` gives it reaches, "" for none."""
+    """The milestone of a command from `significant_commands`, "" for none."""
     if command == "git tag":
         return "release"
     return next((name for name, pattern in MILESTONES.items() if pattern.fullmatch(command)), "")
 
 
 def text_parameter(call: str, *names: str) -> str:
-    """The value of the first of some text parameters of a tool call as it is stored (JSON, perhaps cut), "" for none."""
+    """The first of some text parameters in a stored tool call (JSON, perhaps truncated), "" for none."""
     match = re.search(rf'"(?:{"|".join(names)})":"((?:[^"\\]|\\.)*)', call)
     return _ESCAPED.sub(_unescaped, match[1]) if match else ""
 
@@ -256,6 +256,6 @@ def file_of(call: str) -> str:
 
 
 def notable(path: str) -> str:
-    """The name of a file whose change is a step of its own (a changelog, a version file), "" for any other."""
+    """The name of a file whose change counts as a step (a changelog, a version file), "" for any other."""
     match = NOTABLE.search(path)
     return match.group(1) if match else ""

@@ -80,7 +80,7 @@ class Scene(NamedTuple):
 def scenes(
     said: Iterable[StatedInTurn], changes: Sequence[Change], prompts: Sequence[SessionPrompt]
 ) -> dict[int, Scene]:
-    """By a statement's key its scene; changes and prompts stand in order."""
+    """Maps each memory to the scene of its statement; changes and prompts are in order."""
     exchanges = _Exchanges(changes, prompts)
     found = {one.memory_seq: _scene(one, exchanges) for one in said}
     return {key: there for key, there in found.items() if there is not None}
@@ -89,7 +89,7 @@ def scenes(
 def find_rewrites(
     said: Iterable[StatedMemory], changes: Sequence[Change], prompts: Sequence[SessionPrompt]
 ) -> dict[int, Change]:
-    """By the key of what an assistant said of its work the last change behind the exchange that wrote that file anew."""
+    """Maps each memory an assistant stated about its work to the later change that rewrote the file."""
     exchanges = _Exchanges(changes, prompts)
     last = {one.path: one for one in exchanges.work if one.anew}
     found: dict[int, Change] = {}
@@ -104,7 +104,7 @@ def find_rewrites(
 
 
 class _Exchanges:
-    """What was changed between which prompts; a session's statements ask for the same ones again and again."""
+    """The file changes between prompts; a session's statements share these answers."""
 
     def __init__(self, changes: Sequence[Change], prompts: Sequence[SessionPrompt]) -> None:
         self.work = [one for one in changes if one.path and not _BESIDE.search(one.path)]
@@ -117,7 +117,7 @@ class _Exchanges:
         self._most: dict[tuple[int, int | None], Change | None] = {}
 
     def at(self, ordinal: int) -> int:
-        """The number of the exchange in which something stands, 0 before the first."""
+        """The number of the exchange at an ordinal, 0 before the first."""
         return bisect_right(self._begins, ordinal)
 
     def end(self, at: int) -> int | None:
@@ -134,7 +134,7 @@ class _Exchanges:
         return self.behind(self._begins[at - 1] if at else 0, self.end(at))
 
     def behind(self, first: int, end: int | None) -> Change | None:
-        """The same of all that was changed from one ordinal to another."""
+        """The last change of the file that was changed most between two ordinals."""
         bounds = self._bounds(first, end)
         if bounds not in self._most:
             self._most[bounds] = _most(self.work[slice(*bounds)])
@@ -144,7 +144,7 @@ class _Exchanges:
         return bisect_left(self._places, first), len(self._places) if end is None else bisect_left(self._places, end)
 
     def prompt(self, ordinal: int) -> SessionPrompt:
-        """The last prompt before something."""
+        """The last prompt before an ordinal."""
         return self._prompts[bisect_right(self._typed, ordinal) - 1]
 
 
@@ -165,7 +165,7 @@ def _scene(said: StatedInTurn, exchanges: _Exchanges) -> Scene | None:
 
 
 def _at_hand(said: StatedInTurn, changed: Change | None) -> Scene | None:
-    """The only file that the turn names, else the one that was changed most, for what names no place."""
+    """The only file that the turn names, else the changed one; None if the statement names a place itself."""
     if _PLACE.search(said.text):
         return None
     named = {match[1] for match in _FILE.finditer(said.turn[:LOOKED_AT])}
@@ -175,7 +175,7 @@ def _at_hand(said: StatedInTurn, changed: Change | None) -> Scene | None:
 
 
 def _most(work: Sequence[Change]) -> Change | None:
-    """The last change of the file with at least half of the changes, those of tests left out where there are others."""
+    """The last change of the file with at least half of the changes; tests count only if nothing else was changed."""
     counted = [one for one in work if not _is_test(one.path)] or work
     path, times = Counter(one.path for one in counted).most_common(1)[0] if counted else ("", 0)
     return (
@@ -189,7 +189,7 @@ def _is_test(path: str) -> bool:
 
 
 def _question(prompt: SessionPrompt, answer: str) -> Scene | None:
-    """The last question of a prompt, where it says something that its answer does not."""
+    """The last question of a prompt, if it says more than its answer."""
     question = next((one for one in reversed(_sentences(prompt.text)) if one.endswith(_QUESTION_END)), "")
     if _ERRAND.search(question) or not _adds(question, answer):
         return None
@@ -197,7 +197,7 @@ def _question(prompt: SessionPrompt, answer: str) -> Scene | None:
 
 
 def _lead(said: StatedInTurn) -> str:
-    """The sentence with which a turn begins, as a phrase, where what was said stands in a later one and leaves its words out."""
+    """The first sentence of a turn as a phrase, if the statement comes from a later one and does not repeat it."""
     lead, *behind = _sentences(said.turn) or [""]
     while behind and len(tokens.content_words(lead)) < LEAST_ASKED:  # a greeting, a heading; a colon leads on
         lead = f"{lead} {behind.pop(0)}" if lead.endswith(":") else behind.pop(0)
@@ -210,7 +210,7 @@ def _lead(said: StatedInTurn) -> str:
 
 
 def _is_remark(said: StatedInTurn) -> bool:
-    """Whether what was said is of a reviewer's remark: of one that is quoted, or of a turn that is one and finds fault."""
+    """Whether a statement comes from a reviewer's remark: one that is quoted, or a turn that reports a fault."""
     words = _words(said.text)
     return any(
         one != said.turn or packets.finds_fault(one)
@@ -225,7 +225,7 @@ def _sentences(turn: str) -> list[str]:
 
 
 def _adds(sentence: str, said: str) -> bool:
-    """Whether a sentence is short, and says something that is not in what was said."""
+    """Whether a sentence is short and says something that the statement does not."""
     words = frozenset(word for word in _words(sentence) if word not in _ASKING)
     is_held = len(words & _words(said)) >= HELD * len(words)
     return len(sentence) <= QUOTED_CHARACTERS and len(words) >= LEAST_ASKED and not is_held
@@ -294,7 +294,7 @@ class Edit(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What was said of code at an ordinal of its session; `key` tells claims apart.
+    """A claim about code at an ordinal of its session; `key` identifies it.
 
     `around` is the remark of a reviewer that it was taken from, "" for what is no remark; what is done before the
     ordinal `answered` is done in answer to it.
@@ -308,7 +308,7 @@ class Claim(NamedTuple):
 
 
 class _Named(NamedTuple):
-    """What a claim calls by name, by itself and with the remark around it."""
+    """The names in a claim, and in the remark around it."""
 
     ordinal: int
     names: frozenset[str]
@@ -317,7 +317,7 @@ class _Named(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The file that an edit changed, and the names there before and after."""
+    """The file of an edit, and how often each name occurs before and after."""
 
     file: str
     old: Counter[str]
@@ -325,7 +325,7 @@ class Place(NamedTuple):
 
 
 def is_claim(said: str, category: str, *, by_assistant: bool, turn: str) -> bool:
-    """Whether a statement says how something is: an assistant's, whatever it decides, and a reviewer's that a `turn` hands on."""
+    """Whether a statement describes code: a fact, an assistant's decision, or a reviewer's remark in the `turn`."""
     if remark(said, category, turn):
         return not all(_NO_CLAIM.search(one) for one in prose.sentences(said))
     claims = category in CLAIMS or (by_assistant and category in DECIDED)
@@ -333,7 +333,7 @@ def is_claim(said: str, category: str, *, by_assistant: bool, turn: str) -> bool
 
 
 def remark(said: str, category: str, turn: str) -> str:
-    """The remark of a reviewer that a statement was taken from, where a `turn` hands one on, or tells what was found; "" for none.
+    """The reviewer's remark or finding in a `turn` that a statement was taken from; "" for none.
 
     A short text speaks of one thing; of a list it is the item that shares the most words with the statement. What is
     only made of such turns, as a habit is, stands in none of them.
@@ -351,7 +351,7 @@ def remark(said: str, category: str, turn: str) -> str:
 
 
 def find_edits(claims: Iterable[Claim], edits: Sequence[Edit]) -> dict[int, Edit]:
-    """By a claim's key the last edit behind it that changed the code of which it says something; each edit is read once."""
+    """Maps each claim to the last later edit of the code that it describes; each edit is read once."""
     waiting = {one.key: _Named(one.ordinal, _names(one.said), _names(one.around), one.answered) for one in claims}
     found: dict[int, Edit] = {}
     for edit in reversed(edits):
@@ -366,20 +366,20 @@ def find_edits(claims: Iterable[Claim], edits: Sequence[Edit]) -> dict[int, Edit
 
 
 def _names(said: str) -> frozenset[str]:
-    """What is called by name, each part of a qualified name by itself; a file keeps its ending."""
+    """The names in a text, qualified ones by their parts; a file keeps its ending."""
     found = {_LINE.sub("", name) for name in failure_reports.names(said)}
     parts = {part for name in found if not _NAMED_FILE.search(name) for part in re.split(r"[.(:\s]+", name)}
     return frozenset(name for name in parts | set(filter(_NAMED_FILE.search, found)) if len(name) > LEAST_NAME)
 
 
 def _place(edit: Edit) -> Place | None:
-    """What an edit changed; None for a test, which says how something is tried out."""
+    """The place of an edit; None for a test file."""
     file = edit.path.rpartition("/")[2].casefold()
     return None if _TEST.search(file) else Place(file, _counted(edit.old), _counted(edit.new))
 
 
 def _is_about(named: frozenset[str], place: Place) -> bool:
-    """Whether something named is taken out at a place, or it holds several of the names, before or after, or the only one.
+    """Whether an edit removes one of the names, or its code holds several of them, or the only one.
 
     The name of the file counts as one of the place; where nothing else is named any edit of it does.
     """
@@ -393,7 +393,7 @@ def _is_about(named: frozenset[str], place: Place) -> bool:
 
 
 def _mends(named: frozenset[str], place: Place, least: int) -> bool:
-    """Whether a place holds at least so many of the names of a remark, one of them in the code, before or after."""
+    """Whether an edit's place holds at least `least` names of a remark, one of them in the code."""
     if _PROSE.search(place.file) and place.file not in named:
         return False
     there = sum(name in place.old or name in place.new for name in named)
@@ -401,6 +401,6 @@ def _mends(named: frozenset[str], place: Place, least: int) -> bool:
 
 
 def _counted(code: str) -> Counter[str]:
-    """The names in code with how often each stands there, whole and by the parts of qualified ones."""
+    """Counts the names in code, whole and by the parts of qualified ones."""
     whole = _WORD.findall(code.casefold())
     return Counter([*whole, *(part for word in whole if not word.isidentifier() for part in re.findall(r"\w+", word))])

@@ -25,7 +25,7 @@ SESSIONS = 8
 
 
 def tool_words_step(store: Store, *, quiet_before: str) -> int:
-    """Goes through a part of the sessions with new turns; how many turns were passed, 0 for nothing left.
+    """Reads tool calls of some sessions with new turns; how many turns were passed, 0 for nothing left.
 
     A call without a result stops its session until the result is there, or nothing came since `quiet_before`.
     """
@@ -74,7 +74,7 @@ LOOKS_BACK = 8
 
 
 def behind(store: Store) -> list[Behind]:
-    """The conversations with turns that were not distilled yet, oldest first."""
+    """The conversations with turns not distilled yet, oldest first."""
     return store.read(lambda rows: cursors.sessions_behind(rows, STAGE))
 
 
@@ -84,7 +84,7 @@ def is_settled(session: Behind, *, quiet_before: str) -> bool:
 
 
 def distill(store: Store, session: Behind, *, settled: bool) -> int:
-    """Distils one conversation as far as it is decided; the number of new statements.
+    """Chooses the statements of one conversation as far as its sources are complete; the number of new ones.
 
     While the assistant is at work its latest message may not be its last: then the cursor
     stops at the last source that is decided and what follows is looked at again, from the prompt of
@@ -122,7 +122,7 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
 
 
 class View(NamedTuple):
-    """What is chosen from: the sources past the cursor, the words of each statement before them, the last reply before."""
+    """What to choose from: sources past the cursor, the words of earlier statements, the last reply before."""
 
     sources: list[Source]
     said: list[frozenset[str]]
@@ -130,13 +130,13 @@ class View(NamedTuple):
 
 
 def choose_from_session(rows: Rows, session: Behind, *, key: bytes) -> list[Chosen]:
-    """What would be chosen now from a whole conversation, as if it were over; nothing is written."""
+    """Chooses from a whole conversation as if it were over, without writing anything."""
     view = _view(rows, replace(session, position=0), settled=True, key=key)
     return chooser.choose(view.sources, said=view.said, before=view.before)
 
 
 def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
-    """What one conversation gives to choose from, from the beginning of the exchange that its cursor stands in."""
+    """Reads what to choose from, starting with the exchange at the conversation's cursor."""
     if sessions.is_tampered(rows, tokens.keyed_hash(PurePath(session.path).name, key)):
         return View([], [], "")
     begun = cursors.exchange_start(rows, session.session_seq, at=session.position)

@@ -63,7 +63,7 @@ class Commit(NamedTuple):
 
 @dataclass(slots=True)
 class Work:
-    """What was done: in the order of first touch; ordinals of 0 stand for never."""
+    """The work of a session, in order of first touch; an ordinal of 0 means never."""
 
     files: dict[str, list[str]] = field(default_factory=dict)
     """Path -> the uuids of the calls that changed it."""
@@ -84,7 +84,7 @@ class Work:
     rejections: list[str] = field(default_factory=list)
     changed_at: int = 0
     turned_down: list[int] = field(default_factory=list)
-    """Where a person turned a change down, as ordinals."""
+    """Ordinals at which a person rejected a change."""
 
 
 _REDIRECTION = re.compile(r"\s*(?:\d?>{1,2}\s?&?\d?|&>)\s?(?:/dev/\w+|[\w./$~-]+)?|\s\d?>&\d")
@@ -145,7 +145,7 @@ def check_of(command: str) -> str:
 
 
 def commands(line: str) -> list[str]:
-    """The commands that a shell line runs, each as it is known; what only stands around them is left out."""
+    """Splits a shell line into its commands, without redirections, assignments, `cd` and commands that only look."""
     kept: list[str] = []
     quotes: list[str] = []
 
@@ -167,24 +167,24 @@ def commands(line: str) -> list[str]:
 
 
 def is_notable(ran: Ran) -> bool:
-    """Whether a command says what kind of work was done, or failed."""
+    """Whether a command is worth keeping: a known program or check, or a failure."""
     return bool(_PROGRAM.match(ran.command) or check_of(ran.command)) or bool(ran.error and not ran.passed)
 
 
 def error_of(said: str) -> str:
-    """What a failure is recognised by: its first line that tells, without what varies; "" for none."""
+    """The first line that reports an error, with numbers, hashes and paths masked; "" for none."""
     body = said.partition("\n")[2] if said.startswith("Exit code") else said
     found = _ERROR_LINE.search(body[:4000])
     return cut(squeeze(_VARIES.sub("N", found[0])).strip(), 160) if found else ""
 
 
 def _ends(said: str) -> str:
-    """The beginning and the end of an output: a check says there how it went."""
+    """The beginning and the end of an output, where a check reports its result."""
     return said if len(said) <= 4 * HALF else f"{said[:HALF]}\n{said[-3 * HALF :]}"
 
 
 def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
-    """What was done in these entries of one conversation, in their order; a commit elsewhere than below `cwd` is none."""
+    """Sums up the work in a conversation's entries; commits outside `cwd` do not count."""
     work = Work()
     results = {entry.tool_id: entry for entry in entries if entry.kind == "tool_result" and entry.tool_id}
     tasks: dict[str, tuple[str, tool_calls.Progress, str]] = {}
@@ -288,7 +288,7 @@ class Stated(NamedTuple):
 
 
 class Item(NamedTuple):
-    """One thing in a digest with where it was said; `state` is a command's or an error's end, `amount` how often."""
+    """One item of a digest with its turn; `state` is how a command or an error ended, `amount` how often it occurred."""
 
     kind: ItemKind
     text: str
@@ -298,7 +298,7 @@ class Item(NamedTuple):
 
 
 def goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = ()) -> list[Item]:
-    """The first words that say something, a plan's heading, or the host's title; and the words it is known by.
+    """The goal of a session: the first meaningful prompt, a plan's heading, or the host's title; with its search words.
 
     What a prompt quotes, or a program printed, says nothing; where every prompt is such a paste the first answer does.
     """
@@ -325,13 +325,13 @@ def goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = 
 
 
 def _typed(prompt: str) -> str:
-    """What of a prompt is neither quoted nor printed by a program."""
+    """A prompt without quotations and program output."""
     rows = lines_of_prose(quotations.own_words(prompt)[:4000])
     return " ".join(row for row in rows if refusals.refusal(row, "user") != "printed")
 
 
 def decision_items(stated: Sequence[Stated], goal: str) -> list[Item]:
-    """Corrections, and decisions: the user's and the surest first; no sentence twice, nor one that the goal is."""
+    """Corrections and decisions, the user's and the surest first, each once, and without the goal itself."""
     found: dict[str, Item] = {}
     for one in sorted(stated, key=lambda one: (one.authority != "user", -one.confidence, one.ordinal)):
         if squeeze(one.text)[:ENTRY] in goal:
@@ -364,7 +364,7 @@ def done_items(work: Work, cwd: str) -> list[Item]:
 
 
 def reference_items(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[Item]:
-    """What the session says that it builds on: a plan, a transcript, a commit, an earlier conversation."""
+    """What the session refers to: a plan, a transcript, a commit, an earlier conversation."""
     found: list[Item] = []
     for prompt in prompts:
         plan, transcript = tool_calls.plan_in_prompt(prompt.text)
@@ -402,7 +402,7 @@ def open_items(work: Work, prompts: Sequence[Entry], answers: Sequence[Entry], *
 
 
 def last_item(answers: Sequence[Entry]) -> Item | None:
-    """The first whole sentence of the last message that says something by itself, else its last one."""
+    """The first self-contained sentence of the last message, else its last sentence."""
     for answer in reversed(answers[-3:]):
         said = [line for line in _prose(answer.text) if not _ASKS.search(line)]
         good = [

@@ -25,19 +25,19 @@ _ROW = re.compile(r"\s*+(?:[,–—-]|to|until|till|through|and|or)?+\s*+(?:(?:o
 
 
 def clamp(confidence: float, category: Category, gate: Gate) -> float:
-    """A confidence inside the category's range; a correction may use the whole range of its clarity."""
+    """Limits a confidence to the category's range; a correction's may be as low as 0.6."""
     rule = CATEGORIES[category]
     low = 0.6 if gate == "correction" else rule.low
     return round(min(rule.high, max(low, confidence)), 4)
 
 
 def confirm(confidence: float, *, pinned: bool) -> float:
-    """The confidence after one more turn says the same; a pinned memory stays as it is."""
+    """The confidence after one more confirmation; a pinned memory's stays."""
     return confidence if pinned else round(min(1.0, confidence + CONFIRMATION_STEP), 4)
 
 
 def lowered(confidence: float, by: float) -> float:
-    """The confidence after something spoke against it; what is left stays above what is archived at once."""
+    """The confidence after a contradiction, never so low that the memory is archived at once."""
     return round(min(confidence, max(ARCHIVE_BELOW, confidence - by)), 4)
 
 
@@ -56,7 +56,7 @@ def has_warm_floor(memory: Memory) -> bool:
 
 
 def due(said: str, *, gate: Gate, at: str) -> str:
-    """The day (ISO) for which a promise is made that was said at a time; "" for one that is without a date, or past it.
+    """The day (ISO) that a promise made at a time is for; "" if it names no day to come.
 
     The first that is still to come: a plan is told with what becomes of it, and that names later days ("we ship on the
     10th, the plan of 2031 is dropped"). Of days in a row ("between the 1st and the 24th", "from May to July") the last.
@@ -74,7 +74,7 @@ def due(said: str, *, gate: Gate, at: str) -> str:
 
 
 def days_to(day: str, *, on: str) -> int:
-    """Days until a day (ISO), seen from a time; 0 for "" and for what is past."""
+    """Days from a time until a day (ISO); 0 for "" and for a past day."""
     return max(0, (date.fromisoformat(day) - date.fromisoformat(on[:10])).days) if day else 0
 
 
@@ -108,7 +108,7 @@ def attention(*, today: int, hot_until: int, warm_until: int) -> Attention:
 
 
 def tier(*, decay: Decay, for_good: bool, sessions: int, confidence: float) -> Tier:
-    """How long a memory is put forward: durable is what was pinned or stated for good, or is sure and said in two sessions."""
+    """The tier of a memory: durable if stated for good, permanent, or sure and said in two sessions."""
     if decay == "ephemeral":
         return "session"
     sure = confidence > DURABLE_ABOVE and sessions >= DURABLE_SESSIONS
@@ -117,7 +117,7 @@ def tier(*, decay: Decay, for_good: bool, sessions: int, confidence: float) -> T
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor:
-    """One reason why a memory is as sure as it is: by how much (0-1; 0 for what only holds it), and why in words."""
+    """One reason for a memory's confidence: its effect (0-1; 0 if it only holds it), and why in words."""
 
     name: str
     effect: float
@@ -127,7 +127,7 @@ class Factor:
 def factors(
     memory: Memory, *, today: int, confirmed_on: int, recency: float = 0.0, lowered: float = 0.0
 ) -> tuple[Factor, ...]:
-    """What makes a memory as sure as it is now; the effects add up to its strength at `today`.
+    """Explains a memory's confidence; the effects add up to its strength at `today`.
 
     `today` and `confirmed_on` are active days of its scope; `recency` is 0 for the oldest and 1 for the newest
     of those it is ranked with, `lowered` how much contradictions took away. The strength is `strength`, plus what
@@ -162,7 +162,7 @@ def factors(
 
 
 def strength(memory: Memory, *, days: int) -> float:
-    """The confidence that is left after so many active days: `c * 3^-(days/horizon)`, lasting ones never below WARM."""
+    """The confidence after so many active days: `c * 3^-(days/horizon)`, never below WARM for lasting memories."""
     faded = memory.confidence * 3 ** -(days / DECAY_HORIZON_DAYS[memory.decay])
     lasting = has_warm_floor(memory) and not memory.superseded_by
     return round(max(faded, min(memory.confidence, WARM_ABOVE)) if lasting else faded, 4)

@@ -1,4 +1,4 @@
-"""Links failures to what mended them and to memories."""
+"""Links failures to their fixes and to memories."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ MOST_FILES = 12
 
 
 def waiting(store: Store) -> list[Behind]:
-    """The sessions that were distilled further than they were gone through, the oldest first."""
+    """The sessions with distilled turns that this stage has not read, the oldest first."""
     return store.read(lambda rows: cursors.sessions_behind(rows, STAGE, after=distill.STAGE))
 
 
 def go_through(store: Store, session: Behind, *, now: str) -> int:
-    """Goes through one session as far as it was distilled; the turns looked at, at least 1."""
+    """Reads one session as far as it was distilled; the number of turns, at least 1."""
     if store.read(lambda rows: _is_tampered(rows, session.path, store.hash_key)):
         store.write(lambda rows: cursors.move_cursor(rows, STAGE, str(session.session_seq), session.turns))
     else:
@@ -56,7 +56,7 @@ def go_through(store: Store, session: Behind, *, now: str) -> int:
 
 
 def recheck_sessions(store: Store, *, now: str) -> int:
-    """Looks again at the sessions of some new memories; the memories looked at, 0 when nothing waits."""
+    """Relates the sessions of some new memories again; how many memories, 0 when none wait."""
     fresh = store.read(lambda rows: stored.memories_after(rows, cursors.cursor(rows, STAGE, "memories"), limit=BATCH))
     if not fresh:
         return 0
@@ -70,7 +70,7 @@ def recheck_sessions(store: Store, *, now: str) -> int:
 
 
 def _to_relate(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, int] | None:
-    """(row key, how far to look) of a session that says more of its memories up to `last` than is known; None of others."""
+    """(row key, turns to read) of a session with unrelated memories up to `last`; None for any other."""
     known = stored.session_of(rows, ident)
     if known is None or not known[1] or known[2] >= last:
         return None
@@ -85,7 +85,7 @@ def _is_tampered(rows: Rows, path: str, key: bytes) -> bool:
 
 
 class _Observation(NamedTuple):
-    """What one turn shows: a failure, or with its call and shell line that something went well."""
+    """What one turn shows: a failure, or a success with its call and shell line."""
 
     turn: TranscriptTurn
     failure: failure_reports.ObservedFailure | None
@@ -94,7 +94,7 @@ class _Observation(NamedTuple):
 
 
 def _find_observations(rows: Rows, session: Behind) -> list[_Observation]:
-    """What the new turns of a session show; looked at on a reader, for outputs are long and nobody is to wait behind it."""
+    """Finds failures and successes in a session's new turns; on a reader, because outputs are long."""
     around = stored.turns_past(
         rows, session.session_seq, after=max(0, session.position - stored.CALL_BEFORE), upto=session.turns
     )
@@ -116,7 +116,7 @@ def _find_observations(rows: Rows, session: Behind) -> list[_Observation]:
 
 
 def _note(rows: Rows, session: Behind, seen: Sequence[_Observation]) -> int:
-    """Writes down the first of what was seen, as far as its turns are still there; how many were looked at."""
+    """Stores the first observations whose turns still exist; how many were handled."""
     noted, batch = 0, seen[:SEEN_BATCH]
     there = search.turns_by_seq(rows, [one.turn.seq for one in batch])
     for turn, failure, call, line in core.within_short_write(batch):
@@ -135,7 +135,7 @@ def _note(rows: Rows, session: Behind, seen: Sequence[_Observation]) -> int:
 
 
 def _mended(rows: Rows, session: Behind, call: TranscriptTurn, turn: TranscriptTurn, line: str) -> None:
-    """Notes what mended the failures of the commands that now went well, where something was edited in between."""
+    """Stores fixes of earlier failures of the commands that now succeeded, if files were edited in between."""
     went_well = frozenset(shell_commands.commands(line))
     failed = [
         one for one in failures.failures_in(rows, session.session_seq, before=turn.ordinal) if one.command in went_well
@@ -164,7 +164,7 @@ def _mended(rows: Rows, session: Behind, call: TranscriptTurn, turn: TranscriptT
 
 
 def _scope(around: Sequence[TranscriptTurn], failure: failures.Open) -> frozenset[str]:
-    """What the command that failed had been told to look at."""
+    """The arguments of the command that failed."""
     tool = next((one.tool_id for one in around if one.seq == failure.turn_seq), "")
     line = next((command_of(one.text) for one in around if one.kind == "tool_call" and one.tool_id == tool), "")
     return shell_commands.scope(line, failure.command)
@@ -184,7 +184,7 @@ def _edited_files(between: Sequence[TranscriptTurn], *, upto: int) -> list[str]:
 
 
 def _passages(between: Sequence[TranscriptTurn], *, again: int, well: int) -> list[tuple[str, str, bool]]:
-    """What the assistant said from the failure on until somebody else spoke after the success; whether before `again`."""
+    """(uuid, text, whether before `again`) of the assistant's messages from the failure to the prompt after the success."""
     found: list[tuple[str, str, bool]] = []
     for turn in between:
         if turn.kind in ("user", "relayed") and turn.ordinal > well:
@@ -199,7 +199,7 @@ def _passages(between: Sequence[TranscriptTurn], *, again: int, well: int) -> li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFindings:
-    """What belongs together in a session and across, by the memories up to the row key `last`; `ids` by row key.
+    """Relations within a session and across sessions, for memories up to the row key `last`; `ids` by row key.
 
     `edited` is by memory (uuid, time) of the last edit of what it speaks of, or of the turn that says so; `scenes` is
     by memory its scene, NONE where there is none any more.
@@ -214,7 +214,7 @@ class SessionFindings:
 
 
 def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) -> None:
-    """Relates what a session says, as far as it was gone through; looking takes a reader's time only."""
+    """Relates a session's turns, memories and failures; finding takes only a reader's time."""
     found = store.read(lambda rows: _look(rows, session_seq, ident, upto=upto, key=store.hash_key))
 
     def write(rows: Rows) -> None:
@@ -256,7 +256,7 @@ def _report(rows: Rows, symptom: failure_reports.Symptom) -> None:
 
 
 def _refute(rows: Rows, found: failure_reports.Refutation, ids: Mapping[int, str], *, now: str) -> None:
-    """Marks a cause as refuted; of several refutations the gravest one counts, whichever came first."""
+    """Marks a cause as refuted; of several refutations only the strongest counts, in any order."""
     before = stored.confidence_lost(rows, found.key)
     new = stored.add_refutation(
         rows, found.key, uuid=found.uuid, at=found.at, reason=found.reason, lowered=found.lowered
@@ -276,7 +276,7 @@ def _refute(rows: Rows, found: failure_reports.Refutation, ids: Mapping[int, str
 def _across(
     rows: Rows, session_seq: int, turns: Sequence[TranscriptTurn], told: Sequence[StatedMemory], *, key: bytes
 ) -> list[failure_reports.Symptom]:
-    """Joins what this session reports with causes that others found later, and its causes with earlier reports."""
+    """Matches this session's reports with causes found later elsewhere, and its causes with earlier reports."""
     found: list[failure_reports.Symptom] = []
     places = stored.projects_of(rows, session_seq)
     for turn in turns:
@@ -349,7 +349,7 @@ def _find_stale(
 
 
 def _claim(one: StatedMemory, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
-    """What a memory claims, with the remark around it; what is done before the next prompt answers that."""
+    """A memory's claim with the remark around it; edits before the next prompt answer the remark."""
     around = statement_context.remark(one.text, one.category, users.get(one.uuid, ""))
     after = bisect_right(prompts, one.ordinal)
     answered = prompts[after] if after < len(prompts) else sys.maxsize
@@ -357,7 +357,7 @@ def _claim(one: StatedMemory, users: Mapping[str, str], prompts: Sequence[int]) 
 
 
 def _edits(calls: Iterable[memories.FileChange]) -> Iterator[Edit]:
-    """What the inputs of calls replaced; of one that was cut when it was stored its file is all that is known."""
+    """The edits that calls made; of a call that was stored truncated only the file is known."""
     for uuid, at, ordinal, _, given in calls:
         try:
             value = wire.loads(given)
@@ -376,7 +376,7 @@ def _text(value: Any, name: str) -> str:
 
 
 def _scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> dict[int, Scene]:
-    """The scenes of a session's memories, as far as they are others than those that are noted."""
+    """The scenes of a session's memories that differ from the stored ones."""
     stated = memories.stated_by_session(rows, session_seq, ident, upto=upto)
     known = memories.scenes_of_session(rows, ident)
     if not stated and not known:
@@ -392,7 +392,7 @@ def _scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) 
 
 
 def _allowed(rows: Rows, session_seq: int, found: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
-    """Scenes without those that quote what was forgotten, or a turn that says something of people."""
+    """Drops scenes that quote forgotten text, or a turn about people."""
     project, _ = memories.scene_places(rows, session_seq)
     personal = memories.personal_turns(rows, session_seq)
     allowed: dict[int, Scene] = {}
@@ -409,7 +409,7 @@ def _allowed(rows: Rows, session_seq: int, found: dict[int, Scene], *, key: byte
 
 
 def _changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
-    """The last changes of a session to files, in order; and whether these are all, and all can still be read."""
+    """A session's last file changes, in order, and whether they are complete and readable."""
     found = memories.file_changes_of(rows, session_seq, upto=upto, most=MOST_EDITS, characters=CHARACTERS)
     _, roots = memories.scene_places(rows, session_seq)
     read = [(one, file_of(one.given)) for one in found]
@@ -418,7 +418,7 @@ def _changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], 
 
 
 def _below(path: str, roots: Sequence[str]) -> str:
-    """A file's path below the directories of its session, "" for one elsewhere; one that is told without any is below."""
+    """A file's path below its session's directories; a relative path as it is, "" for a file elsewhere."""
     flat = path.replace("\\", "/")
     if ".." in flat.split("/") or flat.startswith("~"):
         return ""

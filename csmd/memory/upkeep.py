@@ -108,7 +108,7 @@ def _is_value(stems: frozenset[str]) -> bool:
 
 
 def comparing(among: Sequence[Memory], *, everywhere: Mapping[int, int]) -> Iterator[tuple[Pair, ...]]:
-    """Every pair of memories that say the same or nearly so and are seen in one place, each once; a step for each memory.
+    """Yields the pairs of memories in one place that say the same or nearly so, each once; one step for each memory.
 
     `everywhere` maps a project to the row of what holds all around it. Two texts with a share of their words in common
     have one of their rarest words in common: only those of the same project, or of that row, are compared.
@@ -140,12 +140,12 @@ def comparing(among: Sequence[Memory], *, everywhere: Mapping[int, int]) -> Iter
 
 
 def pairs(among: Sequence[Memory], *, everywhere: Mapping[int, int]) -> list[Pair]:
-    """As `comparing`, at once."""
+    """The pairs of `comparing` as a list."""
     return [pair for found in comparing(among, everywhere=everywhere) for pair in found]
 
 
 def rank(memory: Memory) -> tuple[bool, int, float, int, str, str]:
-    """Which of two that say the same stays, the least first: pinned, by authority, sureness, evidence, age."""
+    """Sort key of memories that say the same, the one that stays first: pin, authority, confidence, evidence, age."""
     return (
         not memory.pinned, -AUTHORITY_RANK[memory.authority], -memory.confidence, -memory.times,
         memory.created_at, memory.id,
@@ -153,19 +153,19 @@ def rank(memory: Memory) -> tuple[bool, int, float, int, str, str]:
 
 
 def is_visible_wherever(keeper: Memory, other: Memory, *, everywhere: Mapping[int, int]) -> bool:
-    """Whether one memory is seen wherever another is; `everywhere` maps a project to the row of what holds all around it."""
+    """Whether one memory is visible wherever another is; `everywhere` maps a project to the row of its general memories."""
     return keeper.project_seq in (other.project_seq, everywhere.get(other.project_seq, 0))
 
 
 def may_go(memory: Memory, into: Memory) -> bool:
-    """What is pinned stays, and what the user said does not vanish behind an assistant's words."""
+    """Whether a memory may be merged: not if it is pinned, or the user's and the other one an assistant's."""
     return not memory.pinned and AUTHORITY_RANK[memory.authority] <= AUTHORITY_RANK[into.authority]
 
 
 def duplicates(
     among: Sequence[Memory], *, everywhere: Mapping[int, int], dropped: Collection[Key] = ()
 ) -> list[Finding]:
-    """The memories that say what another one says already, each beside the one that stays; the surest findings first.
+    """Finds the memories that repeat another one, each with the one that stays; the surest first.
 
     Each goes once at most, and takes in none after that; done in this order, nothing is left to be found.
     """
@@ -249,7 +249,7 @@ def key_of(one: Candidate) -> Key:
 
 
 def absorbed(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
-    """The memory that stays, as sure as so many more turns make it; its authority and words are its own."""
+    """The memory that stays, with its confidence raised by so many confirmations; authority and text are its own."""
     sure = keeper.confidence
     for _ in range(confirmations):
         sure = confidence.confirm(sure, pinned=keeper.pinned)
@@ -264,7 +264,7 @@ def absorbed(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
 def released(
     keeper: Memory, other: Memory, *, raised: float, without: Collection[str], tier: Tier, used_at: str
 ) -> Memory:
-    """The memory that stayed, as it would be without what the merge of another one brought; `tier` and `used_at` are those of before."""
+    """The memory that stayed without what a merge added; `tier` and `used_at` are those before the merge."""
     left = replace(keeper, provenance=tuple(one for one in keeper.provenance if one.uuid not in without))
     sure = keeper.confidence if keeper.pinned else round(max(0.0, keeper.confidence - raised), 4)
     own = confidence.tier(decay=keeper.decay, for_good=False, sessions=len(left.sessions), confidence=sure)
@@ -290,7 +290,7 @@ BELIEF_KINDS: dict[BeliefKind, Callable[[Memory], bool]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Belief:
-    """What is held of one subject; `memory` says it best, `also` are the others, `turns` and `sessions` those of all."""
+    """What is believed on one subject: the best `memory`, the others (`also`), and the turns and sessions of all."""
 
     kind: BeliefKind
     subject: str
@@ -306,7 +306,7 @@ def belief_kind(memory: Memory) -> BeliefKind | None:
 
 
 def is_held(memory: Memory) -> bool:
-    """Whether somebody holds it: the user said so, or it was told more than once; nothing took its place."""
+    """Whether a memory is a belief: stated by the user, or more than once, and not replaced."""
     return memory.is_alive and (memory.authority == "user" or memory.times > 1)
 
 
@@ -349,7 +349,7 @@ def _belief(group: Sequence[Memory], gists: dict[str, frozenset[str]], seen: Cou
 
 
 def _subject(said: str, common: frozenset[str], seen: Counter[str], size: int) -> str:
-    """The noun phrase whose words the group shares and few others do: led by an article, or a name; "" for none."""
+    """The noun phrase (or name) whose words the group shares and few other memories do; "" for none."""
     found = [phrase.written for phrase in topic_tagging.subjects(said) if phrase.is_name or phrase.is_led]
 
     def worth(phrase: str) -> tuple[float, int]:
@@ -370,7 +370,7 @@ WAITING = 5000
 
 
 def step(store: Store, *, now: str) -> int:
-    """Looks at the next memories; how many, 0 when nothing is left to be looked at.
+    """Checks the next memories; how many, 0 when none are left.
 
     Looking takes a reader's time only: hooks wait behind a write, and where nothing is left there is none.
     """
@@ -387,7 +387,7 @@ def step(store: Store, *, now: str) -> int:
 
 
 def _look(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
-    """(how many memories were looked at, what changes in the queue, where the cursors go)."""
+    """(how many memories were checked, changes to the queue, new cursors)."""
     reached = {subject: cursors.cursor(rows, STAGE, subject) for subject in ("memories", "day", "sweep", "queue")}
     new = stored.memories_past(rows, reached["memories"], limit=BATCH)
     if new:
@@ -407,7 +407,7 @@ def _look(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
 
 
 def _compared(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
-    """What new memories say that one of those says which have words in common with them."""
+    """Finds the duplicates of new memories."""
     dropped = stored.dropped_pairs(rows)
     found: list[Finding] = []
     for memory in new:
@@ -421,7 +421,7 @@ def _compared(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
 
 
 def _lacking(rows: Rows, found: Sequence[Finding], now: str) -> Queueing:
-    """The candidates of findings that do not wait already."""
+    """The candidates of findings that are not in the queue."""
     if not found:
         return Queueing()
     waiting = _own(candidates.waiting_of(rows, [one.key for one in found]))
@@ -440,12 +440,12 @@ def _find_defects(rows: Rows, among: Sequence[Memory], *, after: int, to: int) -
 
 
 def _own(waiting: Sequence[Candidate]) -> list[Candidate]:
-    """Those that upkeep put there; what a page asks about is no finding of its: only a person settles it."""
+    """The candidates that upkeep made, without those of pages, which only a person settles."""
     return [one for one in waiting if one.kind in STATUS and one.source != PAGE]
 
 
 def _holds(rows: Rows, one: Candidate) -> bool:
-    """Whether what a candidate says of its memories is still so."""
+    """Whether a candidate still applies to its memories."""
     found = [memory for ident in one.memory_ids if (memory := memories.by_id(rows, ident)) is not None]
     if len(found) != len(one.memory_ids) or not all(memory.is_alive for memory in found):
         return False
@@ -594,7 +594,7 @@ def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int]
 
 
 def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
-    """Takes back that a memory was merged or archived; the one that it had been merged into, or itself. BadInput for neither.
+    """Undoes a merge or an archiving; the memory it was merged into, or itself. BadInput for neither.
 
     What a person did only a person takes back.
     """
