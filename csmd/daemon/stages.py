@@ -92,7 +92,7 @@ def _habits(stages: Stages, force: bool) -> int:
     settings, now = stages.context.config.settings, now_iso()
     if not settings.stages_candidates:
         return 0
-    observed = packets.step(stages.store, now=now)
+    observed = packets.step(stages.store)
     if observed or stages.context.is_read_for_somebody:
         return observed
     quiet_before = "" if force else iso_before(QUIET_S)
@@ -102,8 +102,7 @@ def _habits(stages: Stages, force: bool) -> int:
 def _digests(stages: Stages, _: bool) -> int:
     if not stages.context.config.settings.stages_distill:
         return 0
-    now = now_iso()
-    return digest.step(stages.store, now=now) or self_model.step(stages.store, now=now)
+    return digest.step(stages.store) or self_model.step(stages.store, now=now_iso())
 
 
 def _daily(stages: Stages, _: bool) -> int:

@@ -204,9 +204,8 @@ ENDS = ("session_end", "pre_compact")
 WHY: dict[str, Why] = {"session_end": "end", "pre_compact": "compaction"}
 
 
-def step(store: Store, *, now: str) -> int:
-    """Digests the next sessions; how many were looked at, 0 when nothing waits. `now` is not part of any digest."""
-    del now
+def step(store: Store) -> int:
+    """Digests the next sessions; how many, 0 when none wait."""
     heard = _hear(store)
     found = store.read(lambda rows: digests.waiting(rows, limit=BATCH))
     made = [(session, _digests(store, session)) for session in found]
@@ -221,10 +220,9 @@ def step(store: Store, *, now: str) -> int:
 
 
 def _hear(store: Store) -> bool:
-    """Has the sessions digested again that ended, or are about to be compacted, since events were looked at.
+    """Marks sessions that ended or are about to be compacted for a new digest; whether there may be more.
 
-    Whether there may be more. Where nothing ended nothing is written: a write is a commit, and there is an event for
-    every prompt.
+    Nothing is written if none did: a write is a commit, and every prompt is an event.
     """
     after = store.read(lambda rows: cursors.cursor(rows, DIGEST, "events"))
     last, looked, ended = store.read(lambda rows: events.session_events_after(rows, ENDS, after=after, limit=EVENTS))

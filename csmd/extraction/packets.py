@@ -312,12 +312,8 @@ STAGE = "packets"
 SESSIONS, BATCH = 8, 400
 
 
-def step(store: Store, *, now: str) -> int:
-    """Observes a part of some sessions that have new turns; how many turns were looked at, 0 for nothing left.
-
-    Every turn is decided when it is there: nothing here waits for a session to end, so `now` decides nothing.
-    """
-    del now
+def step(store: Store) -> int:
+    """Observes new turns of some sessions; how many turns, 0 for nothing left. No turn waits for its session to end."""
     looked = with_new = 0
     for session in store.read(lambda rows: cursors.sessions_behind(rows, STAGE)):
         turns = _observe(store, session)

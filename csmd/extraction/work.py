@@ -75,16 +75,18 @@ class Work:
     """(plan, uuid) of what was put before the user and not turned down."""
     branches: dict[str, str] = field(default_factory=dict)
     """Branches that were begun here -> uuid."""
-    open: list[tuple[str, str]] = field(default_factory=list)
-    """(entry, uuid) of the last to-do list that were not done."""
     todo: list[tuple[str, tool_calls.Progress, str]] = field(default_factory=list)
-    """(entry, how far it is, uuid) of the whole of it, and of the tasks."""
-    todos: int = 0
+    """(entry, progress, uuid) of the last to-do list and of the tasks."""
     calls: int = 0
     rejections: list[str] = field(default_factory=list)
     changed_at: int = 0
     turned_down: list[int] = field(default_factory=list)
     """Ordinals at which a person rejected a change."""
+
+    @property
+    def open(self) -> list[tuple[str, str]]:
+        """(entry, uuid) of the to-dos that are not done."""
+        return [(body, uuid) for body, progress, uuid in self.todo if progress != "done"]
 
 
 _REDIRECTION = re.compile(r"\s*(?:\d?>{1,2}\s?&?\d?|&>)\s?(?:/dev/\w+|[\w./$~-]+)?|\s\d?>&\d")
@@ -220,8 +222,6 @@ def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
         elif how == "passed" and done.kind == "plan":
             work.plans.append((done.subject, entry.uuid))
     work.todo = [*todo, *tasks.values()]
-    work.todos = len(work.todo)
-    work.open = [(body, uuid) for body, progress, uuid in work.todo if progress != "done"]
     return work
 
 
@@ -308,8 +308,7 @@ def goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = 
         if found and len(words) >= WORDS:
             break
         plan, _ = tool_calls.plan_in_prompt(prompt.text)
-        own = plan or quotations.own_words(prompt.text)
-        rows = [row for row in lines_of_prose(own[:4000]) if plan or refusals.refusal(row, "user") != "printed"]
+        rows = lines_of_prose(plan[:4000]) if plan else _typed_rows(prompt.text)
         if not found and rows and (plan or len(content_words(rows[0])) >= 3 or len(content_words(" ".join(rows))) >= 5):
             said = rows[0] if plan or len(content_words(rows[0])) >= 3 else " ".join(rows[:3])
             found.append(Item("goal", cut(squeeze(title or said), GOAL), prompt.uuid))
@@ -317,17 +316,17 @@ def goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = 
             if len(word) > 2 and not word.isdigit():
                 words.setdefault(stem(word), prompt.uuid)
     if not found and (title or prompts):
-        own = _typed(prompts[0].text) if prompts else ""
+        own = " ".join(_typed_rows(prompts[0].text)) if prompts else ""
         summed = last_item(answers[:1])
         said = title or own or (summed.text if summed else prompts[0].text)
         found.append(Item("goal", cut(squeeze(said), GOAL), prompts[0].uuid if prompts else ""))
     return [*found, *(Item("word", word, uuid) for word, uuid in list(words.items())[:WORDS])]
 
 
-def _typed(prompt: str) -> str:
-    """A prompt without quotations and program output."""
+def _typed_rows(prompt: str) -> list[str]:
+    """The lines of a prompt without quotations and program output."""
     rows = lines_of_prose(quotations.own_words(prompt)[:4000])
-    return " ".join(row for row in rows if refusals.refusal(row, "user") != "printed")
+    return [row for row in rows if refusals.refusal(row, "user") != "printed"]
 
 
 def decision_items(stated: Sequence[Stated], goal: str) -> list[Item]:

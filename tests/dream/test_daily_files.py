@@ -70,7 +70,7 @@ def talk(store: Store, session: str = "s1", *, project: str = "till", day: int =
 def settle(store: Store, memory: Path, *, now: str = LATER, hours: int = 0) -> int:
     """Distils, digests and writes what is due; how many steps of writing did something."""
     go_through(store)
-    while digest.step(store, now=now):
+    while digest.step(store):
         pass
     done = 0
     while daily.step(store, memory, now=now, here=lambda at: here(at, hours=hours)):

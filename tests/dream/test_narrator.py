@@ -281,7 +281,7 @@ def work(store: Store, number: int, *, project: str = "till") -> None:
 
 def told(store: Store) -> list[Fact]:
     go_through(store)
-    while packets.step(store, now=NOW) or digest.step(store, now=NOW):
+    while packets.step(store) or digest.step(store):
         pass
     (project,) = store.read(lambda rows: rows.one("select seq from projects where key = 'till'"))
     return store.read(lambda rows: narrator.count_facts(rows, project))

@@ -251,7 +251,7 @@ def say(rows: Rows, session: int, *said: str, name: str = "alpha", start: int = 
 def count(store: Store, *, promoting: bool = True) -> None:
     """What the daemon does until nothing is left; that it ends shows that it has written down how far it came."""
     for _ in range(20):
-        if not (packets.step(store, now=NOW) or habits.step(store, now=NOW, promoting=promoting)):
+        if not (packets.step(store) or habits.step(store, now=NOW, promoting=promoting)):
             return
     raise AssertionError("it does not come to an end")
 
@@ -505,7 +505,7 @@ def test_a_turn_that_only_a_hook_reported_waits_for_its_line(store: Store) -> No
 
 def test_a_project_in_which_somebody_is_at_work_is_not_counted_with_every_turn(store: Store) -> None:
     asked(store, range(4), of=4)
-    packets.step(store, now=NOW)
+    packets.step(store)
     quiet = {"quiet_before": "2026-03-04T10:00:30.000Z"}
     assert habits.step(store, now="2026-03-04T10:01:00.000Z", **quiet) == 0
     assert habits.step(store, now="2026-03-04T10:02:00.000Z", quiet_before="2026-03-04T10:01:30.000Z") == 1

@@ -161,7 +161,7 @@ def work_through(store: Store) -> int:
     """Distils, digests and compares all that is there; how many sessions were looked at."""
     for one in statements.behind(store):
         statements.distill(store, one, settled=True)
-    steps = (lambda: digest.step(store, now=NOW) or self_model.step(store, now=NOW) for _ in itertools.count())
+    steps = (lambda: digest.step(store) or self_model.step(store, now=NOW) for _ in itertools.count())
     return sum(itertools.takewhile(bool, (step() for step in steps)))
 
 
