@@ -103,9 +103,9 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     return replace(
         empty,
         memories=held,
-        told=frozenset(draw(st.lists(st.tuples(st.sampled_from([f"s{day}" for day in range(28)]), st.sampled_from(ids)), max_size=3))),
+        injected=frozenset(draw(st.lists(st.tuples(st.sampled_from([f"s{day}" for day in range(28)]), st.sampled_from(ids)), max_size=3))),
         near=frozenset((one, other) for one in ids for other in ids if one < other),
-        apart=frozenset(draw(st.lists(st.tuples(st.sampled_from(ids), st.sampled_from(ids)), max_size=1))),
+        unmerged=frozenset(draw(st.lists(st.tuples(st.sampled_from(ids), st.sampled_from(ids)), max_size=1))),
         brought_back=dict.fromkeys(draw(st.lists(st.sampled_from(ids), max_size=1)), "2027-06-01T00:00:00.000Z"),
         facts=tuple(draw(st.lists(st.sampled_from(FACTS), max_size=2, unique=True))),
     )  # fmt: skip

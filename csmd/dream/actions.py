@@ -155,7 +155,7 @@ class Snapshot:
 
     `memories` are, by id, those of the project that are not archived, superseded ones among them, and of `everywhere`
     those that are alive. Decisions of people bind: `settled` (what supersedes it, or that nothing does), `refused`
-    (memory -> what is not to supersede it), `let_stand` (when a dream's supersession of it was undone), `apart`
+    (memory -> what is not to supersede it), `let_stand` (when a dream's supersession of it was undone), `unmerged`
     (memory, into: a merge that was undone), `brought_back` (when it was taken out of the archive), `dropped` (findings).
     """
 
@@ -168,7 +168,7 @@ class Snapshot:
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
     near: frozenset[tuple[str, str]] = frozenset()
     """Pairs of memories whose vectors are near, the ids of each in order."""
-    told: frozenset[tuple[str, str]] = frozenset()
+    injected: frozenset[tuple[str, str]] = frozenset()
     """(session, memory) where the session was told the memory: what it says of it is use, not confirmation."""
     by_assistants: frozenset[str] = frozenset()
     """The uuids of assistants' turns among the sources of the memories."""
@@ -176,7 +176,7 @@ class Snapshot:
     settled: frozenset[str] = frozenset()
     refused: Mapping[str, frozenset[str]] = field(default_factory=dict)
     let_stand: Mapping[str, str] = field(default_factory=dict)
-    apart: frozenset[tuple[str, str]] = frozenset()
+    unmerged: frozenset[tuple[str, str]] = frozenset()
     brought_back: Mapping[str, str] = field(default_factory=dict)
     undone: frozenset[tuple[str, str]] = frozenset()
     """(kind of action, memory or fingerprint) of undone actions of dreams."""
@@ -186,7 +186,7 @@ class Snapshot:
     facts: tuple[Fact, ...] = ()
     abroad: Mapping[str, Memory] = field(default_factory=dict)
     """Of `everywhere`: what users asked for in its projects, by id, that could hold everywhere."""
-    asked: set[str] = field(default_factory=set)
+    questioned: set[str] = field(default_factory=set)
     """Pairs `older:newer` that were put before a person."""
 
     @property
@@ -218,7 +218,7 @@ class Snapshot:
         """A snapshot with tables of its own, for `follow` to change."""
         return replace(
             self, memories=dict(self.memories), superseded_at=dict(self.superseded_at), raised=dict(self.raised),
-            asked=set(self.asked),
+            questioned=set(self.questioned),
         )  # fmt: skip
 
     def follow(self, action: Action) -> None:
@@ -233,7 +233,7 @@ class Snapshot:
                 del self.memories[changed.id]
                 self.superseded_at.pop(changed.id, None)
         if memory is not None and other is not None and action.kind == "ask":
-            self.asked.add(f"{memory.id}:{other.id}")
+            self.questioned.add(f"{memory.id}:{other.id}")
         elif memory is not None and other is not None and action.kind == "supersede":
             self.superseded_at[memory.id] = self.stated_at(other)
 
@@ -261,7 +261,7 @@ def find_confirming(snapshot: Snapshot, memory: Memory, other: Memory) -> tuple[
         for source in other.provenance
         if source.role != "beside"
         and source.uuid not in known
-        and not (other.authority == "assistant" and (source.session_id, memory.id) in snapshot.told)
+        and not (other.authority == "assistant" and (source.session_id, memory.id) in snapshot.injected)
     )
 
 

@@ -252,7 +252,7 @@ def _are_two(snapshot: Snapshot, one: Memory, other: Memory) -> bool:
     new = {one.id}
     while new - reached:  # also of one into a second, and of that into a third
         reached = new
-        new = reached.union(*(pair for pair in snapshot.apart if not reached.isdisjoint(pair)))
+        new = reached.union(*(pair for pair in snapshot.unmerged if not reached.isdisjoint(pair)))
     fingerprint = " ".join(sorted((one.id, other.id)))
     keys = {(place, kind, fingerprint) for place in (one.project_seq, other.project_seq) for kind in PAIRS}
     return other.id in reached or not keys.isdisjoint(snapshot.dropped)
@@ -347,7 +347,7 @@ def _ask(snapshot: Snapshot, gathered: Gathered) -> Looks:
 
 def _question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[Memory]) -> Action | None:
     for new in sorted(others, key=sort_key):
-        if f"{old.id}:{new.id}" in snapshot.asked:
+        if f"{old.id}:{new.id}" in snapshot.questioned:
             continue
         may = _may_overturn(old, new) and not old.pinned
         found = (contradiction.doubt if may else contradiction.amendment)(old.text, new.text, gathered.renames)

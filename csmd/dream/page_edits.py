@@ -134,7 +134,7 @@ def _edits_of(
     counted = {counted_kind(item.text): item.text for _, item in old.lines() if not item.id}
     uncounted = dict(counted)
     for heading, item in new.lines():
-        if item.id or markdown.line_key(item.text) in ids or markdown.line_key(item.text) in old.said:
+        if item.id or markdown.line_key(item.text) in ids or markdown.line_key(item.text) in old.generated:
             continue
         kind = counted_kind(item.text)
         uncounted.pop(kind, None)
@@ -295,7 +295,7 @@ class EditTransaction:
 
         def is_theirs(text: str) -> bool:
             """Whether a paragraph is a person's: an editor may have taken csmd's mark off what csmd says."""
-            return markdown.line_key(text) not in base.said
+            return markdown.line_key(text) not in base.generated
 
         def identify(item: Item, heading: str) -> Item | None:
             if page_content.is_ours(heading) and f"- {markdown.to_line(item.text)}" in own:

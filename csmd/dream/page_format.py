@@ -80,7 +80,7 @@ class Read:
     top: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()
     own: tuple[str, ...] = ()
-    said: frozenset[str] = frozenset()
+    generated: frozenset[str] = frozenset()
     """The words of csmd's own paragraphs without its mark, which an editor may take off."""
 
     def lines(self) -> list[tuple[str, Item]]:
@@ -179,7 +179,7 @@ class _Reader:
         self._parts: list[_Part] = []
         self._top: list[str] = []
         self._own: list[str] = []
-        self._said: list[str] = []
+        self._generated: list[str] = []
         self._block: list[str] = []
         self._item: list[str] = []
         self._fence = ""
@@ -193,7 +193,7 @@ class _Reader:
         self._end()
         return Read(
             head=head, problem=problem, title=self._title, top=tuple(self._top), own=tuple(self._own),
-            said=frozenset(map(line_key, self._said)), sections=tuple(part.section() for part in self._parts),
+            generated=frozenset(map(line_key, self._generated)), sections=tuple(part.section() for part in self._parts),
         )  # fmt: skip
 
     def _read_line(self, whole: str, line: str) -> None:
@@ -209,7 +209,7 @@ class _Reader:
             self._begin_part(heading)
         elif line.endswith(_SELF):
             self._end()
-            self._said.append(line.removesuffix(_SELF))
+            self._generated.append(line.removesuffix(_SELF))
         elif fence:
             self._end()
             self._fence = fence[1]

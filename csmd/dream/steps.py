@@ -66,7 +66,7 @@ def plan_everywhere(read: Read, *, now: str, facts: Facts, near: Near = dreams.n
 def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapshot]:
     """Reads what a scope's dream is planned from, but for the pairs whose vectors are near."""
     here = tuple(facts.get(place.seq, ()))
-    known: dict[str, Any] = {"memories": {}, "undone": set(), "asked": set()}
+    known: dict[str, Any] = {"memories": {}, "undone": set(), "questioned": set()}
     for seqs in parts_of(read(partial(dreams.held_memories, place=place)), READ):
         for name, value in read(partial(_read_part, place=place, seqs=seqs)).items():
             known[name] = known[name] | value if name in known else value
@@ -76,7 +76,7 @@ def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[
     days = read(lambda rows: {one: tuple(projects.active_days(rows, one)) for one in (place.seq, place.everywhere)})
     raised = read(lambda rows: candidates.of_source(rows, actions.SOURCE, project=place.seq))
     dropped = read(belief_changes.dropped_pairs)
-    known["asked"] |= read(partial(dreams.questioned_pairs, place=place, source=supersession.SOURCE))
+    known["questioned"] |= read(partial(dreams.questioned_pairs, place=place, source=supersession.SOURCE))
     yield
     abroad: dict[str, Memory] = {}
     for seqs in parts_of(read(partial(dreams.stated_around, place=place)), READ):
@@ -99,7 +99,7 @@ def _read_part(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, Any]:
     return {
         "memories": {memory.id: memory for memory in dreams.still_held(rows, seqs)},
         "topics": dreams.dream_topics(rows, place, seqs),
-        "told": dreams.injected_sessions(rows, seqs),
+        "injected": dreams.injected_sessions(rows, seqs),
         "by_assistants": dreams.by_assistants(rows, seqs),
         **{one.name: getattr(decided, one.name) for one in fields(decided)},
     }

@@ -518,7 +518,7 @@ class Place(NamedTuple):
 class PastDecisions:
     """What became of memories and who has settled it, by id; `undone` is (kind of action, memory).
 
-    `let_stand` is when somebody undid that a dream had something superseded, `asked` the pairs (`older:newer`) of
+    `let_stand` is when somebody undid that a dream had something superseded, `questioned` the pairs (`older:newer`) of
     questions that somebody undid.
     """
 
@@ -526,10 +526,10 @@ class PastDecisions:
     settled: set[str] = field(default_factory=set)
     refused: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     let_stand: dict[str, str] = field(default_factory=dict)
-    apart: set[tuple[str, str]] = field(default_factory=set)
+    unmerged: set[tuple[str, str]] = field(default_factory=set)
     brought_back: dict[str, str] = field(default_factory=dict)
     undone: set[tuple[str, str]] = field(default_factory=set)
-    asked: set[str] = field(default_factory=set)
+    questioned: set[str] = field(default_factory=set)
 
 
 def dream_places(rows: Rows) -> list[Place]:
@@ -639,7 +639,7 @@ def past_decisions(rows: Rows, place: Place, seqs: Sequence[int]) -> PastDecisio
         if change == belief_changes.REFUSED:
             found.refused[ident].add(before)
         elif change == NOT_ASKED:
-            found.asked.add(after)
+            found.questioned.add(after)
         elif change == belief_changes.SUPERSEDED and undone_at and by == belief_changes.DREAM:
             other = belief_changes.read_state(after).get("superseded_by", "")
             found.refused[ident].add(other)
@@ -650,7 +650,7 @@ def past_decisions(rows: Rows, place: Place, seqs: Sequence[int]) -> PastDecisio
             if by in ("person", "assistant"):
                 found.settled.add(ident)
         elif change == belief_changes.MERGE and undone_at:
-            found.apart.add((ident, after))
+            found.unmerged.add((ident, after))
         elif change == belief_changes.ARCHIVE and undone_at:
             found.brought_back[ident] = max(undone_at, found.brought_back.get(ident, ""))
         elif change in (STRENGTHENED, PROMOTED) and undone_at:

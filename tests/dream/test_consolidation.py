@@ -84,8 +84,8 @@ def test_neither_row_keys_nor_ids_nor_the_order_of_arrival_matter(snapshot: Snap
         snapshot,
         memories={names[one.id]: named(one, seq) for seq, one in enumerate(shuffled)},
         near=frozenset(tuple(sorted((names[a], names[b]))) for a, b in snapshot.near),  # type: ignore[misc]
-        told=frozenset((session, names[one]) for session, one in snapshot.told),
-        apart=frozenset((names[a], names[b]) for a, b in snapshot.apart),
+        injected=frozenset((session, names[one]) for session, one in snapshot.injected),
+        unmerged=frozenset((names[a], names[b]) for a, b in snapshot.unmerged),
         brought_back={names[one]: back for one, back in snapshot.brought_back.items()},
     )
     assert _texts(plan(other)[0].actions) == _texts(plan(snapshot)[0].actions)
@@ -124,8 +124,8 @@ KEEPS: tuple[tuple[str, Callable[[], Snapshot]], ...] = (
     ("a correction", lambda: seen(told("m1", CACHE, 1, gate="correction"), told("m2", AGAIN, 2))),
     ("what lasts, before what does not", lambda: seen(told("m1", CACHE, 1, category="preference"), told("m2", LONGER, 1))),
     ("slow to age, before what is not", lambda: seen(told("m1", CACHE, 1, decay="permanent"), told("m2", LONGER, 1))),
-    ("taken apart by way of a third", lambda: seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), apart=frozenset({("m2", "m9"), ("m9", "m1")}))),
-    ("taken apart by somebody", lambda: seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), apart=frozenset({("m2", "m1")}))),
+    ("taken apart by way of a third", lambda: seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), unmerged=frozenset({("m2", "m9"), ("m9", "m1")}))),
+    ("taken apart by somebody", lambda: seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), unmerged=frozenset({("m2", "m1")}))),
     ("two, a person says", lambda: seen(told("m1", CACHE, 1), told("m2", AGAIN, 1), dropped=frozenset({(1, "duplicate", "m1 m2")}))),
     ("what holds everywhere, before a project's own", lambda: seen(told("m1", CACHE, 1, project_seq=0, scope="global"), told("m2", LONGER, 1))),
     ("stated, beside what an assistant saved", lambda: seen(told("m1", CACHE, 1, authority="assistant"), told("m2", AGAIN, 1, authority="assistant", origin="model_saved"))),
@@ -144,7 +144,7 @@ def test_what_another_session_says_in_full_is_surer_and_once() -> None:
     assert done(snapshot) == [("strengthen", "m1", "m2")]
     stays = plan(snapshot)[1].memories["m1"]
     assert (stays.confidence, stays.authority) == (pytest.approx(0.85), "user")
-    assert done(replace(snapshot, told=frozenset({("s3", "m1")}))) == [], "there it was told: that is use"
+    assert done(replace(snapshot, injected=frozenset({("s3", "m1")}))) == [], "there it was told: that is use"
     assert done(seen(mine, told("m2", LONGER, 3, authority="assistant", origin="model_saved"))) == []
 
 
@@ -177,7 +177,7 @@ def test_what_only_a_person_can_tell_is_asked_once_with_both_lines() -> None:
     assert done(snapshot) == [("ask", "m1", "m2")]
     left = plan(snapshot)[1]
     assert left.memories == snapshot.memories and plan(left)[0].actions == ()
-    assert done(replace(snapshot, asked=frozenset({"m1:m2"}))) == []
+    assert done(replace(snapshot, questioned=frozenset({"m1:m2"}))) == []
     assert done(seen(told("m1", "We use Postgres", 1), new, near=near)) == [("supersede", "m1", "m2")]
     pinned = told("m1", "We use Postgres", 1, pinned=True)
     assert done(seen(pinned, new, near=near)) == [("ask", "m1", "m2")]
