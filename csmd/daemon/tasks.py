@@ -175,35 +175,32 @@ def _seconds_since(began: float) -> float:
 
 def _import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | None]:
     """Imports exported memories or notes; None, and nothing done, where the task's path holds transcripts."""
-    path = Path(task.path)
+    counts, path = transfer.ImportCounts(), Path(task.path)
+    more: dict[str, Any]
     if exported := transfer.find_file(path):
+        directory = task.order.get("project") or task.order.get("asking")
+        place = project_identity.marked(project_identity.identified(directory)) if directory else None
+        vouched = bool(task.order.get("by_person"))
         with transfer.open_file(exported) as file:
-            project = task.order.get("project") or task.order.get("asking")
-            taken = transfer.ImportCounts()
             for done in transfer.import_memories(
-                context.store, file, vouched=bool(task.order.get("by_person")), now=now_iso(), counts=taken,
-                here=project_identity.marked(project_identity.identified(project)) if project else None,
-            ):  # fmt: skip
+                context.store, file, vouched=vouched, now=now_iso(), counts=counts, here=place
+            ):
                 yield {"step": "taking in memories", "done": done}
         placed = [
             {"was": was, "is": now, "remote": remote, "memories": number}
-            for (was, now, remote), number in sorted(taken.placed.items())
+            for (was, now, remote), number in sorted(counts.placed.items())
         ]
-        more = {"lowered": taken.lowered, "vouched": taken.vouched, "placed": placed}
-        return _imported(1, taken) | more
-    if notes := transfer.find_notes(path):
-        found, about = transfer.ImportCounts(), _project_of_notes(context, task, notes[0].parent)
-        for done in transfer.import_notes(context.store, notes, project=about, now=now_iso(), counts=found):
+        more = {"lowered": counts.lowered, "vouched": counts.vouched, "placed": placed}
+    elif notes := transfer.find_notes(path):
+        project = _project_of_notes(context, task, notes[0].parent)
+        for done in transfer.import_notes(context.store, notes, project=project, now=now_iso(), counts=counts):
             yield {"step": "reading notes", "done": done, "total": len(notes)}
-        return _imported(found.files, found) | {"problems": found.problems}
-    return None
-
-
-def _imported(number: int, taken: transfer.ImportCounts) -> dict[str, Any]:
-    """The result of an import without transcripts."""
+        more = {"problems": counts.problems}
+    else:
+        return None
     return {
-        "files": number, **dict.fromkeys(COUNTED, 0), "redactions": taken.redactions.total(),
-        "memories_known": taken.known, "forgotten": taken.forgotten,
+        "files": counts.files or 1, **dict.fromkeys(COUNTED, 0), "redactions": counts.redactions.total(),
+        "memories_known": counts.known, "forgotten": counts.forgotten, **more,
     }  # fmt: skip
 
 

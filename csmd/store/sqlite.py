@@ -65,7 +65,7 @@ def connect(
         # Small caches and no mapping: the daemon's memory must not grow with the database (design section 1, 6).
         pragmas = ["foreign_keys = on", "temp_store = memory", "mmap_size = 0", "cache_size = -4096"]
         if not readonly and not looking:
-            # The steward checkpoints: an automatic one would put its fsync into some hook's ack.
+            # The background thread checkpoints: an automatic one would put its fsync into some hook's ack.
             pragmas += ["journal_mode = wal", "synchronous = full", "fullfsync = on", "wal_autocheckpoint = 0"]
         for pragma in pragmas:
             connection.execute(f"pragma {pragma}").fetchall()

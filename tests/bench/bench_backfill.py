@@ -5,7 +5,7 @@
 TREE is a directory like ~/.claude/projects. A real daemon in a home of its own; N processes that burn CPU stand in
 for a build. First acknowledgements are measured while nothing happens, then while the past is taken in behind an
 install of which one session of each project has been waited for; at last, in another home, `csmd sync` of everything.
---no-distill takes in the past without distilling it; --rest and --nice try other ways to keep out of the way: the steward's rest after a step, its thread's priority.
+--no-distill takes in the past without distilling it; --rest and --nice try other ways to keep out of the way: the background thread's rest after a step, its thread's priority.
 """
 
 from __future__ import annotations

@@ -110,9 +110,9 @@ def daemon() -> Iterator[tuple[Store, Background, ToolContext]]:
             files.make_private(folder)
         store = Store(paths.database, now=now_iso())
         embedder = Embedder(None, idle_s=60, environment=child_environment())
-        steward = Background(store, config, embedder)
+        background = Background(store, config, embedder)
         try:
-            yield store, steward, steward.tool_context(lambda rows, own: {})
+            yield store, background, background.tool_context(lambda rows, own: {})
         finally:
             embedder.close()
             store.close()
@@ -125,15 +125,15 @@ def replayed(
     sessions = sorted((folder / "transcripts").glob("*/*.jsonl"), key=begun)
     due = {round((number + 1) * len(sessions) / dreaming) for number in range(dreaming)} if dreaming else set()
     costs, did = [], Counter[str]()
-    with daemon() as (store, steward, tools):
+    with daemon() as (store, background, tools):
         for number, path in enumerate(sessions, 1):
-            taken_in(steward, path)
+            taken_in(background, path)
             if dreaming:
-                days_told(steward)
+                days_told(background)
             if number in due:
-                costs.append(dreamt(steward, did))
+                costs.append(dreamt(background, did))
         if dreaming and notes:
-            keep(steward.context.config.paths.memory, notes)
+            keep(background.context.config.paths.memory, notes)
         if dreaming:
             print(f"{'actions':44} {', '.join(f'{kind} {count}' for kind, count in sorted(did.items())) or 'none'}")
         alive = store.read(lambda rows: belief_changes.memories_of_places(rows, None))
@@ -166,11 +166,11 @@ def begun(path: Path) -> str:
         return next((at for line in lines if (at := json.loads(line).get("timestamp"))), "9999")
 
 
-def taken_in(steward: Background, path: Path) -> None:
+def taken_in(background: Background, path: Path) -> None:
     """Reads a transcript and lets everything follow."""
-    job = steward.context.submit(Task(id=path.stem, kind="import", path=str(path), with_vectors=False))
+    job = background.context.submit(Task(id=path.stem, kind="import", path=str(path), with_vectors=False))
     while job.state not in ("done", "failed"):
-        steward.step(0.0)
+        background.step(0.0)
     if job.state == "failed":
         sys.exit(f"{path}: {job.error}")
 
@@ -206,21 +206,23 @@ def late(store: Store) -> str:
     return iso(datetime.fromisoformat(last) + timedelta(hours=3))
 
 
-def days_told(steward: Background) -> None:
+def days_told(background: Background) -> None:
     """The daily files as they are when the last session has ended."""
-    now = late(steward.context.store)
-    while daily.step(steward.context.store, steward.context.config.paths.memory, now=now, here=datetime.fromisoformat):
+    now = late(background.context.store)
+    while daily.step(
+        background.context.store, background.context.config.paths.memory, now=now, here=datetime.fromisoformat
+    ):
         pass
 
 
-def dreamt(steward: Background, did: Counter[str]) -> float:
+def dreamt(background: Background, did: Counter[str]) -> float:
     """The CPU of a dream in the steps of the daemon's."""
-    store, now = steward.context.store, late(steward.context.store)
+    store, now = background.context.store, late(background.context.store)
     began = time.process_time()
     dream = store.write(lambda rows: dreams.begin(rows, why="bench", sessions=0, now=now))
-    steward.dreaming.now, steward.dreaming.here = lambda: now, datetime.fromisoformat
+    background.dreaming.now, background.dreaming.here = lambda: now, datetime.fromisoformat
     for step in STEPS.values():
-        for _ in step(steward.dreaming, dream):
+        for _ in step(background.dreaming, dream):
             pass
     store.write(lambda rows: dreams.end(rows, dream.seq, state="done", now=now))
     took = time.process_time() - began

@@ -75,8 +75,8 @@ def costs(tree: Path, after: Callable[[Store], None] = lambda _: None) -> dict[s
         store = Store(config.paths.database, now=now_iso())
         embedder = Embedder(None, idle_s=60, environment={})
         try:
-            steward = Background(store, config, embedder)
-            job = steward.context.submit(Task(id="bench", kind="import", path=str(tree), with_vectors=False))
+            background = Background(store, config, embedder)
+            job = background.context.submit(Task(id="bench", kind="import", path=str(tree), with_vectors=False))
             with mock.patch.object(Store, "submit", timed), mock.patch.object(stages, "AFTER_DISTILLING", steps):
                 while job.state in ("waiting", "running"):
                     was, at = at, CAPTURE if job.progress.get("step", "reading") == "reading" else DISTILL
@@ -84,7 +84,7 @@ def costs(tree: Path, after: Callable[[Store], None] = lambda _: None) -> dict[s
                         with Clock(found[CAPTURE]):
                             store.checkpoint(truncate=True)
                     with Clock(found[at]):
-                        steward.tasks.step()
+                        background.tasks.step()
             after(store)
         finally:
             embedder.close()

@@ -139,7 +139,7 @@ def test_pauses_that_cannot_be_read_stop_a_daemon_that_starts_and_trouble_one_th
     machine.start()
     machine.csmd("pause")
     machine.paths.pauses.write_text("{")
-    machine.sync()  # a step of the steward, which looks at the file
+    machine.sync()  # a step of the background thread, which looks at the file
     eventually(lambda: any("pauses.json" in reason for reason in machine.status()["degraded"]))
     assert machine.event("UserPromptSubmit", prompt=DURING)[0] == "ok"
     assert machine.status()["counts"]["turns"] == 0

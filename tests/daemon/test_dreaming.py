@@ -89,7 +89,7 @@ def test_where_nothing_was_stored_the_rows_are_not_asked_and_never_more_than_onc
     parts.store.read = read
 
 
-def test_a_busy_steward_begins_none(parts: Any) -> None:
+def test_a_busy_background_begins_none(parts: Any) -> None:
     own = with_sessions(parts)
     assert not own.step(at(1), idle=False)
     assert own.step(at(1), idle=True)

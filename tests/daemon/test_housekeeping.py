@@ -1,4 +1,4 @@
-"""What the steward does by itself: it drops tool output that is due, makes backups, and notes how the store grows."""
+"""What the background thread does by itself: it drops tool output that is due, makes backups, and notes how the store grows."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_when_nothing_is_left_to_drop_the_user_is_told(parts: Parts) -> None:
     assert "conversation is kept" in said and "raise storage.max_mb" in said
 
 
-def test_the_steward_drops_by_itself_but_not_at_its_start(parts: Parts) -> None:
+def test_the_background_drops_by_itself_but_not_at_its_start(parts: Parts) -> None:
     lines = tool_lines(parts.machine, 2)
     fresh = [{**line, "timestamp": datetime.now(UTC).isoformat(), "uuid": f"new-{line['uuid']}"} for line in lines]
     take_in(parts, *[{**line, "timestamp": "2001-05-04T08:00:00.000Z"} for line in lines], *fresh)
@@ -185,7 +185,7 @@ def test_the_newest_few_are_kept(parts: Any) -> None:
     assert shown["backups"] == 5 and shown["backups_bytes"] == made["bytes"] and shown["last_backup"].startswith("20")
 
 
-# --- How fast the store grows, as the steward notes it day by day.
+# --- How fast the store grows, as the background thread notes it day by day.
 
 
 MB = 1_000_000
@@ -212,7 +212,7 @@ def test_growth_is_told_per_day_over_the_last_two_weeks(
     assert (found["bytes_per_day"], found["days"]) == told
 
 
-def test_the_steward_notes_the_size_of_a_day_once(parts: Any) -> None:
+def test_the_background_notes_the_size_of_a_day_once(parts: Any) -> None:
     for now in (0.0, 1.0, housekeeping.GROWTH_EVERY_S + 1, 3 * housekeeping.GROWTH_EVERY_S):
         parts.background.step(now)
     ((_, size),) = parts.store.read(activity.size_list)

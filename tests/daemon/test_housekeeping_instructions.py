@@ -151,20 +151,20 @@ def test_a_disk_that_hangs_holds_up_neither_hooks_nor_writes(parts: Any, monkeyp
 
     monkeypatch.setattr(instruction_files, "place_of", slow)
     parts.serve()
-    steward = threading.Thread(target=lambda: parts.background.step(1.0))
-    steward.start()
+    background = threading.Thread(target=lambda: parts.background.step(1.0))
+    background.start()
     try:
-        assert reached.wait(60), "the steward is in the middle of it"
+        assert reached.wait(60), "the background thread is in the middle of it"
         from machine import ask, event_frames
 
         payload = {"session_id": "s9", "cwd": str(parts.machine.project), "prompt": "hello", "source": "startup"}
         for name in ("SessionStart", "UserPromptSubmit"):
             assert ask(parts.path, event_frames(name, {**payload, "hook_event_name": name}))[0] == b"ok"
         assert parts.store.write(lambda rows: 1) == 1
-        assert steward.is_alive()
+        assert background.is_alive()
     finally:
         goes_on.set()
-        steward.join()
+        background.join()
 
 
 @pytest.mark.invariant(

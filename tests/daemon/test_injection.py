@@ -57,15 +57,15 @@ def project_of(parts: Any, cwd: str) -> int:
     return found
 
 
-def through(steward: Any) -> None:
-    while steward.rehearsal.step(1000.0) or read(steward):
+def through(background: Any) -> None:
+    while background.rehearsal.step(1000.0) or read(background):
         pass
 
 
-def read(steward: Any) -> bool:
+def read(background: Any) -> bool:
     """Waits for the reader, where it is at work; whether it was."""
-    was = steward.rehearsal.is_reading
-    steward.context.store.read(lambda rows: None, lane="main")
+    was = background.rehearsal.is_reading
+    background.context.store.read(lambda rows: None, lane="main")
     return bool(was)
 
 
@@ -89,8 +89,10 @@ def test_at_the_start_the_prompts_of_the_latest_session_are_looked_for_and_not_s
         assert len(looked_for) == number, "a prompt a step"
 
 
-@pytest.mark.invariant("The steward waits for no rehearsal")
-def test_the_steward_waits_for_no_rehearsal(parts: Any, looked_for: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.invariant("The background thread waits for no rehearsal")
+def test_the_background_waits_for_no_rehearsal(
+    parts: Any, looked_for: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     say(parts, PROMPTS, cwd=str(parts.machine.project))
     may_end, poked = threading.Event(), threading.Event()
     monkeypatch.setattr(injection.prompt, "find_bearing", lambda *_, **__: may_end.wait(30))
@@ -101,7 +103,7 @@ def test_the_steward_waits_for_no_rehearsal(parts: Any, looked_for: list[str], m
     assert rehearsal.step(1000.0) and rehearsal.is_reading
     assert not rehearsal.step(1000.0), "nothing is done until the reader is through"
     may_end.set()
-    assert poked.wait(30), "and then the steward is asked for a step"
+    assert poked.wait(30), "and then the background thread is asked for a step"
 
 
 @pytest.mark.invariant(

@@ -1,4 +1,4 @@
-"""The steward stepped by hand: what is due is done, once, and one broken thing never stops the others."""
+"""The background thread stepped by hand: what is due is done, once, and one broken thing never stops the others."""
 
 from __future__ import annotations
 
@@ -496,23 +496,23 @@ def test_a_huge_transcript_is_read_in_pieces_and_what_happens_now_is_served_betw
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transcripts, "READ_BYTES", 1000)
-    machine, steward = parts.machine, parts.background
+    machine, background = parts.machine, parts.background
     huge = machine.transcript(*(machine.line("user", f"number {n}", session="huge") for n in range(60)), session="huge")
-    steward.context.submit(Task(id="j", kind="import", path=str(huge)))
-    steward.step(0.0)
+    background.context.submit(Task(id="j", kind="import", path=str(huge)))
+    background.step(0.0)
     small = machine.conversation("small")
-    steward.hint(str(small))
+    background.hint(str(small))
     while not turns_of(parts, "small"):
-        assert steward.step(0.0)
+        assert background.step(0.0)
     assert 0 < turns_of(parts, "huge") < 60
-    while steward.step(0.0):
+    while background.step(0.0):
         pass
     assert turns_of(parts, "huge") == 60
     machine.transcript(*(machine.line("user", f"later {n}", session="huge") for n in range(30)), session="huge")
-    steward.hint(str(huge))
-    steward.step(0.0)
+    background.hint(str(huge))
+    background.step(0.0)
     assert 60 < turns_of(parts, "huge") < 90, "a hint is followed piece by piece too"
-    while steward.step(0.0):
+    while background.step(0.0):
         pass
     assert turns_of(parts, "huge") == 90
 

@@ -97,7 +97,7 @@ def test_where_a_transcript_lies_tells_its_project_and_session() -> None:
     ]
 
 
-# --- the steward, stepped by hand
+# --- the background thread, stepped by hand
 
 
 def past(machine: Machine, *, projects: int, sessions: int) -> int:
@@ -242,7 +242,7 @@ def test_half_a_session_is_not_distilled(parts: Any, monkeypatch: pytest.MonkeyP
     assert known(parts)["memories"] == 3
 
 
-def test_a_steward_that_comes_after_another_finds_what_that_one_left(parts: Any) -> None:
+def test_a_background_that_comes_after_another_finds_what_that_one_left(parts: Any) -> None:
     turns = past(parts.machine, projects=2, sessions=6)
     for _ in range(4):
         parts.background.step(START)
@@ -385,7 +385,7 @@ def taken_in(root: Path, home: Path, order: Any, *, distilled_after_each: bool) 
         files.make_private(folder)
     store = Store(machine.paths.database, now=now_iso())
     embedder = Embedder(None, idle_s=60, environment=child_environment())
-    steward = Background(store, machine.config(), embedder)
+    background = Background(store, machine.config(), embedder)
     try:
         left = EVALUATION_BYTES
         chosen = []
@@ -396,15 +396,15 @@ def taken_in(root: Path, home: Path, order: Any, *, distilled_after_each: bool) 
                 left -= size
         for one in order(chosen):
             for file in one.files:
-                while reading.look_at(steward.context, Path(file.path), most_pieces=1).more:
+                while reading.look_at(background.context, Path(file.path), most_pieces=1).more:
                     pass
             if distilled_after_each:
-                list(steward.stages.distilling(force=True))
-                steward.stages.carry("believe")
-                steward.stages.carry("gotchas")
-        list(steward.stages.distilling(force=True))
-        steward.stages.carry("believe")
-        steward.stages.carry("gotchas")
+                list(background.stages.distilling(force=True))
+                background.stages.carry("believe")
+                background.stages.carry("gotchas")
+        list(background.stages.distilling(force=True))
+        background.stages.carry("believe")
+        background.stages.carry("gotchas")
 
         def read(sql: str) -> list[str]:
             # a queue's turn is named by a hash with the store's own key
@@ -469,7 +469,7 @@ def test_real_sessions_give_the_same_in_whatever_order_they_are_read(tmp_path: P
 
 
 def test_a_full_disk_is_told_once_and_the_backlog_waits_for_it(parts: Any) -> None:
-    machine, steward = parts.machine, parts.background
+    machine, background = parts.machine, parts.background
     for number in range(30):
         said = machine.line("user", f"the past {number} " * 300, session=f"s{number}")
         machine.transcript(said, session=f"s{number}")
@@ -477,9 +477,9 @@ def test_a_full_disk_is_told_once_and_the_backlog_waits_for_it(parts: Any) -> No
         pass
     assert parts.store.cleanse(), "no page is free in the file"
     parts.store.write(lambda rows: rows.all(f"pragma max_page_count = {rows.value('pragma page_count')}"))
-    steps = [steward.step(START + TICK_S * number) for number in range(9)]
+    steps = [background.step(START + TICK_S * number) for number in range(9)]
     assert not any(steps[1:]), "it does not go on at once"
-    assert len([what for what in steward.context.trouble if what.startswith("transcript ")]) == 1
+    assert len([what for what in background.context.trouble if what.startswith("transcript ")]) == 1
     parts.store.write(lambda rows: rows.all("pragma max_page_count = 100000"))
     until_still(parts, START + TICK_S * 9)
-    assert not steward.context.trouble and parts.store.read(activity.counts)["sessions"] == 30
+    assert not background.context.trouble and parts.store.read(activity.counts)["sessions"] == 30

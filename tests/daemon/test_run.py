@@ -535,7 +535,7 @@ def test_a_store_that_refuses_for_damage_is_alive_and_one_whose_queue_is_full_ha
         ("csmd.daemon.jobs.Background.step", b"WATCHDOG=1"),
     ],
 )
-def test_a_daemon_is_alive_while_hooks_are_served_whatever_the_steward_does(
+def test_a_daemon_is_alive_while_hooks_are_served_whatever_the_background_does(
     machine: Machine, ear: socket.socket, stuck: str, told: bytes
 ) -> None:
     """In a real daemon, one of whose threads waits for ever once a hook has come."""

@@ -37,10 +37,10 @@ def settle(parts: Any) -> None:
     for number in range(50):
         if not parts.background.step(1000.0 + number):
             return
-    raise AssertionError("the steward finds no end")
+    raise AssertionError("the background thread finds no end")
 
 
-def test_an_old_store_is_brought_over_by_the_steward(old_parts: Any) -> None:
+def test_an_old_store_is_brought_over_by_the_background(old_parts: Any) -> None:
     assert old_tables(old_parts) and hits(old_parts, "turn") == 12 and hits(old_parts, "passage") == 0
     settle(old_parts)
     assert old_tables(old_parts) == [] and hits(old_parts, "turn") == 0 and hits(old_parts, "passage") == 12

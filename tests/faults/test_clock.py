@@ -140,7 +140,7 @@ def test_turns_of_any_time_are_kept_in_the_transcripts_order_and_no_age_is_negat
 
 @pytest.mark.parametrize("last", ["9999-12-31T23:59:59.999Z", "2026-05-04T10:00:00.000Z"])
 def test_a_session_whose_last_turn_is_still_to_come_is_distilled_all_the_same(machine: Machine, last: str) -> None:
-    """Without `csmd sync`: by the steward alone, which waits for a session to be quiet."""
+    """Without `csmd sync`: by the background thread alone, which waits for a session to be quiet."""
     set_clock(machine, 0)
     Path(machine.assistant / "projects").mkdir(parents=True)
     daemon(machine)

@@ -95,7 +95,7 @@ def used() -> Iterator[Used]:
     config, made = machine.config(backup_every_h=0), Used(machine=machine)
     store = Store(machine.paths.database, now=now_iso())
     embedder = Embedder(None, idle_s=1, environment=child_environment())
-    steward = Background(store, config, embedder)
+    background = Background(store, config, embedder)
 
     clock = itertools.count(1e9, 1e4)
 
@@ -110,7 +110,7 @@ def used() -> Iterator[Used]:
             ]  # fmt: skip
             machine.transcript(*lines, session=f"s{session}")
         machine.conversation(f"c{first}")
-        while steward.step(next(clock)):
+        while background.step(next(clock)):
             pass
 
     talk(0, LINES // 2)

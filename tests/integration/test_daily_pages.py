@@ -36,7 +36,7 @@ def files(memory: Path) -> list[str]:
     return sorted(str(path.relative_to(memory)) for path in memory.rglob("*") if path.is_file())
 
 
-def test_the_steward_writes_what_has_ended_by_day_and_what_goes_on_by_session(parts: Any) -> None:
+def test_the_background_writes_what_has_ended_by_day_and_what_goes_on_by_session(parts: Any) -> None:
     said_ago(parts.machine, 26, f"please keep the prices of the {MARK} in cents", session="first-session")
     said_ago(parts.machine, 0.1, "and now the receipts of the till", session="s2")
     step(parts)

@@ -115,7 +115,7 @@ def settle(parts: Any) -> None:
     for number in range(50):
         if not parts.background.step(1000.0 + number):
             return
-    raise AssertionError("the steward finds no end")
+    raise AssertionError("the background thread finds no end")
 
 
 def standing(rows: Rows) -> dict[str, tuple[str, str]]:
@@ -128,7 +128,7 @@ def kinds(rows: Rows) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")
-def test_a_store_of_before_is_put_right_by_the_steward_and_status_says_how_much(
+def test_a_store_of_before_is_put_right_by_the_background_and_status_says_how_much(
     old: Machine, request: pytest.FixtureRequest
 ) -> None:
     before = Store(old.paths.database, now=outdated.NOW)

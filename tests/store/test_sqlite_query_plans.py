@@ -270,7 +270,7 @@ def _told_days(rows: Rows, given: Given) -> None:
 
 LIMITED = search.SearchFilter(since="2026", session="s1")
 INSTRUCTED = [projects.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
-#: What runs for every hook, step of the steward, brief, search and forgetting.
+#: What runs for every hook, step of the background thread, brief, search and forgetting.
 HOT: dict[str, Any] = {
     "record_event and add_provisional": _add_provisional,
     "add_turn": _add_turn,
