@@ -45,13 +45,13 @@ class Change:
 
 
 def note(rows: Rows, memory_id: str, change: str, before: str, after: str, reason: str, by: str, at: str) -> int:
-    """Writes down that a belief changed; the change's row key."""
+    """Records a change of a belief; the change's row key."""
     words = {"change": change, "before": before, "after": after, "reason": reason}
     return rows.insert_keyed("belief_changes", memory_id=memory_id, **words, by_whom=by, at=at)
 
 
 def changes_of(rows: Rows, memory_id: str) -> list[Change]:
-    """What happened to a belief, in order."""
+    """The changes of a belief, in order."""
     return rows.read(
         Change,
         "select seq, memory_id, change, before, after, reason, by_whom, at, undone_at from belief_changes "
@@ -786,7 +786,7 @@ def undo_merge(rows: Rows, merged: Memory, into: Memory, tookin: Change, done: C
 
 
 def archive_memory(rows: Rows, memory: Memory, *, reason: str, by: str, now: str) -> None:
-    """Leaves a memory to explicit search."""
+    """Archives a memory; it stays searchable."""
     memories.update_belief(rows, replace(memory, tier="archive"))
     note(rows, memory.id, ARCHIVE, memory.tier, "archive", reason, by, now)
 

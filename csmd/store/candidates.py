@@ -54,7 +54,7 @@ def _insert(rows: Rows, candidate: Candidate) -> tuple[int, str]:
 
 
 def _update(rows: Rows, seq: int, candidate: Candidate) -> None:
-    """Has a waiting one say what is known now."""
+    """Writes what is known now into a waiting candidate."""
     values = written(
         candidate, "id", "kind", "project_seq", "fingerprint", "source", "created_at", "evidence", "version", "seq"
     )
@@ -81,12 +81,12 @@ def renew(rows: Rows, known: Candidate, candidate: Candidate) -> bool:
 
 
 def remove(rows: Rows, candidate: Candidate) -> None:
-    """Takes a candidate out of the queue: nothing speaks for it any more."""
+    """Removes a candidate that has no evidence any more."""
     rows.delete("candidates", seq=candidate.seq)
 
 
 def of_source(rows: Rows, source: str, *, project: int) -> list[Candidate]:
-    """What one rule has put there for a project, whatever became of it, the oldest first."""
+    """The candidates of one rule for a project, of any status, the oldest first."""
     return where(rows, "m.source = :source and m.project_seq = :project order by m.seq", source=source, project=project)
 
 

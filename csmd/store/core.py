@@ -332,7 +332,7 @@ TURN_S = 0.002
 
 
 def within_short_write(items: Iterable[T]) -> Iterator[T]:
-    """Those of the items, one at least, that a short write has time for; the others are the next write's."""
+    """The items, one at least, that a write of SHORT_S has time for; the others are left to the next write."""
     began = time.thread_time()
     for item in items:
         yield item
@@ -354,7 +354,7 @@ class Precedence:
             (self._free.clear if answering else self._free.set)()
 
     def give_way(self) -> None:
-        """Stands still while a hook is answered, for a moment at most."""
+        """Waits while a hook is answered, at most PATIENCE_S."""
         if self._free.is_set():
             return
         worked = time.monotonic() - self._resumed
@@ -363,7 +363,7 @@ class Precedence:
             self._resumed = time.monotonic()
 
     def giving_way(self, items: Iterable[T]) -> Iterator[T]:
-        """The items, before each of which a hook is let pass."""
+        """Yields the items, and gives way to a hook before each."""
         for item in items:
             self.give_way()
             yield item
@@ -381,7 +381,7 @@ class Ended(Generic[T]):
 
 
 def run_briefly(steps: Generator[None, None, T]) -> Ended[T] | None:
-    """Goes on for a moment, one step at least; None while there is more to do."""
+    """Runs steps for MOMENT_S, one at least; None while there are more."""
     until = time.monotonic() + MOMENT_S
     try:
         next(steps)
@@ -393,7 +393,7 @@ def run_briefly(steps: Generator[None, None, T]) -> Ended[T] | None:
 
 
 def run_to_end(steps: Generator[None, None, T]) -> T:
-    """Does all of it at a stretch, where nobody else waits."""
+    """Runs all steps without a pause, where nobody waits for the connection."""
     while (ended := run_briefly(steps)) is None:
         pass
     return ended.value

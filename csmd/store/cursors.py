@@ -1,4 +1,4 @@
-"""How far each stage and each transcript is."""
+"""How far each stage has processed its subjects and each transcript has been read."""
 
 from __future__ import annotations
 

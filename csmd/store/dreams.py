@@ -27,7 +27,7 @@ PAGE = "page"
 
 
 class Dream(NamedTuple):
-    """One consolidation: what began it, what became of it, and how many new sessions it found."""
+    """One consolidation: why it began, its state, and how many new sessions it found."""
 
     seq: int
     id: str
@@ -64,7 +64,7 @@ def reopen(rows: Rows, *, why: str) -> Dream | None:
 
 
 def end(rows: Rows, seq: int, *, state: State, error: str = "", now: str) -> None:
-    """Notes what became of a dream: done, failed or cancelled."""
+    """Records how a dream ended: done, failed or cancelled."""
     sql = "update dreams set state = :state, error = :error, ended_at = :now where seq = :seq and state = 'running'"
     rows.run(sql, state=state, error=error, now=now, seq=seq)
 
@@ -96,7 +96,7 @@ def by_id(rows: Rows, ident: str) -> Dream | None:
 
 
 def sessions_since(rows: Rows, at: str) -> int:
-    """People's own sessions in which something was said since a time; "" for all."""
+    """How many sessions of people have had a turn since a time; "" for all."""
     since = "select count(*) from sessions where parent = '' and last_at > :at and host <> 'probe' and turns > 0"
     return rows.number(since, at=at)
 
@@ -414,7 +414,7 @@ def first_session(rows: Rows) -> str:
 
 
 def last_turn(rows: Rows) -> str:
-    """When the latest turn of any session of a person was said; "" when there is none."""
+    """The time of the latest turn of any session of a person; "" when there is none."""
     return rows.text("select max(last_at) from sessions where parent = '' and host <> 'probe'")
 
 
@@ -446,7 +446,7 @@ def mark_reselected(rows: Rows) -> None:
 
 
 def reselectable_seqs(rows: Rows) -> list[int]:
-    """The row keys of the memories that were chosen from what was said, and stand for themselves."""
+    """The row keys of memories chosen from transcripts that are neither pinned, archived nor put aside as a twin."""
     return rows.column(
         "select seq from memories where origin = 'stated' and pinned = 0 and tier <> 'archive' and twin_of = 0 order by seq"
     )
@@ -567,7 +567,7 @@ _STATED = (
 
 
 def stated_around(rows: Rows, place: Place) -> list[int]:
-    """How users work as they said in the projects of which a place is what holds all around them; nothing for a project."""
+    """The row keys of working habits that users stated in the projects of a workspace (or of everywhere); [] for a project."""
     if place.everywhere != place.seq:
         return []
     latest = f"select m.seq {_STATED} order by m.confirmed_at desc, m.id limit :most"
@@ -575,7 +575,7 @@ def stated_around(rows: Rows, place: Place) -> list[int]:
 
 
 def still_stated(rows: Rows, around: int, idents: Sequence[str]) -> dict[str, int]:
-    """Which of some memories are still such that users said them in a project around which a place is, and in which."""
+    """Memory -> project of those of some memories that are still habits stated in a project of a workspace."""
     found = {
         ident: rows.value(f"select m.project_seq {_STATED} and m.id = :id", place=around, id=ident) for ident in idents
     }
@@ -612,7 +612,7 @@ def dream_topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, fro
 
 
 def injected_sessions(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, str]]:
-    """(session, memory) of each session that was told one of them."""
+    """(session, memory) for each session into which one of these memories was injected."""
     found = rows.all(
         "select distinct n.session_id, i.memory_id from memories m join injection_items i on i.memory_id = m.id "  # noqa: S608
         f"join injections n on n.seq = i.injection_seq where {among('m.seq', seqs)}"

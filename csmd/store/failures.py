@@ -302,7 +302,7 @@ def is_listed(rows: Rows, turn_seq: int, session_seq: int) -> bool:
 
 
 def confidence_lost(rows: Rows, memory_seq: int) -> float:
-    """By how much what speaks against a memory has lowered it."""
+    """By how much refutations have lowered a memory's confidence (0-1)."""
     most = rows.value("select max(lowered) from refutations where memory_seq = :memory", memory=memory_seq)
     return float(most or 0.0)
 
@@ -349,14 +349,14 @@ def forget_errors(rows: Rows, seq: int, uuid: str) -> None:
 
 
 def forget_turn(rows: Rows, seq: int, uuid: str) -> None:
-    """Takes out what was made of a turn."""
+    """Deletes everything that was derived from a turn."""
     forget_errors(rows, seq, uuid)
     for table in ("symptoms", "refutations", "scenes"):
         rows.run(f"delete from {table} where uuid = :uuid", uuid=uuid)  # noqa: S608
 
 
 def forget_session(rows: Rows, session_seq: int) -> None:
-    """Takes out what was made of a session's turns."""
+    """Deletes everything that was derived from a session's turns."""
     for seq, uuid in rows.all(
         "select t.seq, t.uuid from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session",
         session=session_seq,

@@ -1,4 +1,4 @@
-"""csmd's own files: private directories, atomic writes, spool, quarantine."""
+"""csmd's own files: private directories, atomic writes, spool, quarantine; questions about the disk that never raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removes purged text from the database: planned, counted, carried out by a table."""
+"""Every column that holds text, and removing purged text from them: planned, counted, carried out in passes."""
 
 from __future__ import annotations
 

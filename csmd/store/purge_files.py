@@ -1,4 +1,4 @@
-"""Removes purged text from csmd's files; where secrets stand; byte search.
+"""Every file that holds text, and removing purged text from them; secrets in texts; byte search.
 
 That search runs as a program of its own (`python -m csmd.store.purge_files`, JSON in on stdin, JSON out on stdout):
 whoever has the database open must not open its file beside SQLite, since closing it would drop SQLite's locks. It looks

@@ -34,7 +34,7 @@ def add_receipt(
 
 
 def delete_receipt(rows: Rows, receipt_id: str) -> None:
-    """Takes back a receipt with its items: what it notes was never told."""
+    """Deletes a receipt with its items, of an injection that did not reach the session."""
     rows.run(
         "delete from injection_items where injection_seq in (select seq from injections where id = :id)", id=receipt_id
     )

@@ -224,12 +224,12 @@ def note_usage(rows: Rows, spent: Iterable[Spent]) -> None:
 
 
 def usage_of(rows: Rows, session_seq: int) -> Sum:
-    """What one conversation took; a sub-agent's is one of its own."""
+    """The token usage of one conversation; a sub-agent's is counted separately."""
     return _sum(rows, "usage u where u.session_seq = :session", session=session_seq)
 
 
 def usage_of_agents(rows: Rows, ident: str) -> Sum:
-    """What the sub-agents of a session took together."""
+    """The token usage of a session's sub-agents together."""
     source = "sessions s join usage u on u.session_seq = s.seq where s.parent = :id"
     return _sum(rows, source, id=ident)
 

@@ -77,7 +77,7 @@ class _Tombstone(NamedTuple):
 
 
 def _matching(rows: Rows, text: str, *, correction: bool, key: bytes) -> list[_Tombstone]:
-    """The tombstones of a statement's words, wherever they hold."""
+    """The tombstones that match a statement's words, of any place."""
     if not has(rows, "memory"):
         return []
     exact = statement_hash(text, key)
@@ -93,7 +93,7 @@ def _matching(rows: Rows, text: str, *, correction: bool, key: bytes) -> list[_T
 
 
 def _in_places(rows: Rows, found: Sequence[_Tombstone], scopes: Iterable[int], key: bytes) -> list[_Tombstone]:
-    """Those that hold in some places, or without one."""
+    """Those of the tombstones that apply in some places, or in every place."""
     places = (
         {"", *(_place(rows, scope, key) for scope in scopes)} if any(tombstone.place for tombstone in found) else {""}
     )

@@ -353,7 +353,7 @@ def tool_calls(
 
 
 def last_tool_inputs(rows: Rows, session_id: str, tools: Collection[str], *, back: int, limit: int) -> list[str]:
-    """What these tools were given in a session's last `back` turns, the latest call first, at most `limit`."""
+    """The inputs of calls of these tools in a session's last `back` turns, the latest first, at most `limit`."""
     sql = (
         "select t.text from sessions s join session_turn st on st.session_seq = s.seq "  # noqa: S608
         "join turns t on t.seq = st.turn_seq where s.id = :session "
@@ -576,7 +576,7 @@ def settle_speaker(rows: Rows, prompt: Prompt) -> None:
 
 
 def corrected_speakers(rows: Rows, counters: Mapping[str, int]) -> dict[str, int]:
-    """What was corrected so far, and how many turns are still to be looked at."""
+    """Counts of corrected speakers, and how many turns still wait to be checked."""
     names = {"prompts": CORRECTED, "lowered": LOWERED, "archived": ARCHIVED}
     left = rows.number("select count(*) from speakers_due")
     return {**{name: counters.get(counter, 0) for name, counter in names.items()}, "left": left}
@@ -594,7 +594,7 @@ def earlier_tool_inputs(rows: Rows, prompt: Prompt, *, tools: Sequence[str]) -> 
 
 
 def sentences_of(rows: Rows, prompt: Prompt) -> list[Sentence]:
-    """What was chosen from a turn."""
+    """The statements that were chosen from a turn."""
     chosen = "select seq, text, authority from statements where turn_seq = :seq order by seq"
     return rows.read(Sentence, chosen, seq=prompt.seq)
 
@@ -605,7 +605,7 @@ def relay_sentence(rows: Rows, sentence: Sentence) -> None:
 
 
 def drop_sentence(rows: Rows, sentence: Sentence) -> None:
-    """Takes a statement away: nobody in the session said it."""
+    """Deletes a statement that nobody in the session made."""
     rows.delete("statements", seq=sentence.seq)
 
 
