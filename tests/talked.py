@@ -59,7 +59,7 @@ def go_through(store: Store) -> int:
         pass
     total = 0
     for session in failure_links.waiting(store):
-        total += failure_links.go_through(store, session, now=NOW)
+        total += failure_links.relate_session(store, session, now=NOW)
     while looked := failure_links.recheck_sessions(store, now=NOW):
         total += looked
     return total

@@ -80,7 +80,7 @@ def _gotchas(stages: Stages, force: bool) -> int:
     """One session that can be gone through: one that fails is shown in status and keeps no other from its turn."""
     now = now_iso()
     for session in failure_links.waiting(stages.store):
-        look = partial(failure_links.go_through, stages.store, session, now=now)
+        look = partial(failure_links.relate_session, stages.store, session, now=now)
         found = stages.context.guard("gotchas of session", look, about=session.session_id, strict=force)
         if found is not None:
             return found

@@ -235,7 +235,7 @@ def _may_merge(snapshot: Snapshot, goes: Memory, keeper: Memory) -> bool:
     return (
         goes.project_seq == snapshot.project_seq
         and upkeep.is_visible_wherever(keeper, goes, everywhere={snapshot.project_seq: snapshot.everywhere})
-        and upkeep.may_go(goes, keeper)
+        and upkeep.may_merge(goes, keeper)
         and (goes.gate == "correction") == (keeper.gate == "correction")
         and _DECAYS[keeper.decay] >= _DECAYS[goes.decay]
         and confidence.has_warm_floor(keeper) >= confidence.has_warm_floor(goes)
@@ -352,7 +352,7 @@ def _question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[
         may = _may_overturn(old, new) and not old.pinned
         found = (contradiction.doubt if may else contradiction.amendment)(old.text, new.text, gathered.renames)
         if found is not None:
-            why = "of what use it speaks is not said" if may else contradiction.reason_kept(pinned=old.pinned)
+            why = "of what use it speaks is not said" if may else contradiction.why_not_replaced(pinned=old.pinned)
             return Action(
                 kind="ask", project_seq=snapshot.project_seq, memory=old, other=new, sure=found.confidence,
                 reason=f"{new.id} {'may speak' if may else 'speaks'} against {old.id} ({', '.join(found.reasons)}), which stands: {why}",

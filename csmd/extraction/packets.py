@@ -229,7 +229,7 @@ def remarks(said: str) -> list[str]:
     return [one for one in quoted if _ADVICE.search(one) and not _FIRST_PERSON.search(one)]
 
 
-def finds_fault(said: str) -> bool:
+def reports_fault(said: str) -> bool:
     """Whether a remark reports a fault, and not only a wish."""
     return _FAULT.search(said) is not None
 

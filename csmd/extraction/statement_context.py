@@ -213,7 +213,7 @@ def _is_remark(said: StatedInTurn) -> bool:
     """Whether a statement comes from a reviewer's remark: one that is quoted, or a turn that reports a fault."""
     words = _words(said.text)
     return any(
-        one != said.turn or packets.finds_fault(one)
+        one != said.turn or packets.reports_fault(one)
         for one in packets.remarks(said.turn)
         if len(words & _words(one)) >= STANDS * len(words)
     )

@@ -248,7 +248,7 @@ def parse_statement(said: str) -> ParsedStatement:
     return ParsedStatement(
         order=order, stems=frozenset(order), names=_names(said), main=_main(words) or frozenset(order),
         positive=frozenset(order) - against, denied=tuple(_negated(words)), instead=instead,
-        gone=() if asks else tuple(_gone(words, said)),
+        gone=() if asks else tuple(_removals(words, said)),
         prefers=tuple((liked, other) for liked, other in pairs if liked and other), slots=tuple(_slots(words)),
         renames=renames(said), named=frozenset(found.casefold() for found in CALLED.findall(said)),
         turns=frozenset(word.plain for word in words) & TURNED.keys(),
@@ -337,7 +337,7 @@ def _phrased(pattern: re.Pattern[str], said: str) -> list[Against]:
     return found
 
 
-def _gone(words: Sequence[Word], said: str) -> list[frozenset[str]]:
+def _removals(words: Sequence[Word], said: str) -> list[frozenset[str]]:
     """What a statement says is removed (an order or "we drop"), or used no more, without a condition."""
     found = [
         _clause(words, at + 1)
@@ -747,7 +747,7 @@ def _of_one(older: str, newer: str, renames: Mapping[str, str] | None) -> Replac
     return Replacement(confidence=DOUBTFUL, reasons=tuple(found)) if found else None
 
 
-def reason_kept(*, pinned: bool) -> str:
+def why_not_replaced(*, pinned: bool) -> str:
     """Why a memory stays although a newer one contradicts it."""
     return "it is pinned" if pinned else "it was said with more authority, or holds in more places"
 
@@ -781,18 +781,18 @@ def rename_table(statements: Sequence[str]) -> dict[str, str]:
 
 def mentions_name(said: str, name: str) -> bool:
     """Whether a text mentions a name as a whole word."""
-    return name in said.casefold() and bool(_whole(name).search(said))
+    return name in said.casefold() and bool(_name_pattern(name).search(said))
 
 
 def with_new_names(said: str, renames: Mapping[str, str]) -> str:
     """Replaces each old name in a text by its new one."""
     present = [old for old in renames if old in said.casefold()]
     for old in present:
-        said = _whole(old).sub(lambda _, new=renames[old]: new, said)  # type: ignore[misc]
+        said = _name_pattern(old).sub(lambda _, new=renames[old]: new, said)  # type: ignore[misc]
     return said
 
 
 @cached(512)
-def _whole(name: str) -> re.Pattern[str]:
+def _name_pattern(name: str) -> re.Pattern[str]:
     """A name where it stands alone: not as a part of a longer one."""
     return re.compile(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-]|\.\w)", re.IGNORECASE)

@@ -42,7 +42,7 @@ def waiting(store: Store) -> list[Behind]:
     return store.read(lambda rows: cursors.sessions_behind(rows, STAGE, after=distill.STAGE))
 
 
-def go_through(store: Store, session: Behind, *, now: str) -> int:
+def relate_session(store: Store, session: Behind, *, now: str) -> int:
     """Reads one session as far as it was distilled; the number of turns, at least 1."""
     if store.read(lambda rows: _is_tampered(rows, session.path, store.hash_key)):
         store.write(lambda rows: cursors.move_cursor(rows, STAGE, str(session.session_seq), session.turns))
@@ -125,7 +125,7 @@ def _note(rows: Rows, session: Behind, seen: Sequence[_Observation]) -> int:
             continue  # purged, or a part of it, since it was read
         if failure is None:
             assert call is not None
-            _mended(rows, session, call, turn, line)
+            _store_fixes(rows, session, call, turn, line)
         else:
             failures.add_error(
                 rows, fingerprint=failure.fingerprint, command=failure.command, exit_code=failure.exit_code,
@@ -134,7 +134,7 @@ def _note(rows: Rows, session: Behind, seen: Sequence[_Observation]) -> int:
     return noted
 
 
-def _mended(rows: Rows, session: Behind, call: TranscriptTurn, turn: TranscriptTurn, line: str) -> None:
+def _store_fixes(rows: Rows, session: Behind, call: TranscriptTurn, turn: TranscriptTurn, line: str) -> None:
     """Stores fixes of earlier failures of the commands that now succeeded, if files were edited in between."""
     went_well = frozenset(shell_commands.commands(line))
     failed = [
@@ -152,7 +152,7 @@ def _mended(rows: Rows, session: Behind, call: TranscriptTurn, turn: TranscriptT
         later = [one.ordinal for one in failed if one.command == failure.command and one.ordinal > failure.ordinal]
         again = min([*later, call.ordinal])
         between = [one for one in around if one.ordinal > failure.ordinal]
-        files = _edited_files(between, upto=again)
+        files = _changed_files(between, upto=again)
         if not files:
             continue
         about = failures.message(rows, error)
@@ -170,17 +170,11 @@ def _scope(around: Sequence[TranscriptTurn], failure: failures.Open) -> frozense
     return shell_commands.scope(line, failure.command)
 
 
-def _edited_files(between: Sequence[TranscriptTurn], *, upto: int) -> list[str]:
+def _changed_files(between: Sequence[TranscriptTurn], *, upto: int) -> list[str]:
     """The names of the files that were edited up to an ordinal, in order."""
-    found = [
-        name.rpartition("/")[2]
-        for turn in between
-        if turn.kind == "tool_call"
-        and turn.tool_name in WRITERS
-        and turn.ordinal < upto
-        and (name := file_of(turn.text))
-    ]
-    return list(dict.fromkeys(found))[:MOST_FILES]
+    calls = [turn for turn in between if turn.kind == "tool_call" and turn.ordinal < upto]
+    names = [file_of(call.text).rpartition("/")[2] for call in calls if call.tool_name in WRITERS]
+    return list(filter(None, dict.fromkeys(names)))[:MOST_FILES]
 
 
 def _passages(between: Sequence[TranscriptTurn], *, again: int, well: int) -> list[tuple[str, str, bool]]:
@@ -201,8 +195,7 @@ def _passages(between: Sequence[TranscriptTurn], *, again: int, well: int) -> li
 class SessionFindings:
     """Relations within a session and across sessions, for memories up to the row key `last`; `ids` by row key.
 
-    `edited` is by memory (uuid, time) of the last edit of what it speaks of, or of the turn that says so; `scenes` is
-    by memory its scene, NONE where there is none any more.
+    `edited` maps a memory to (uuid, time) of the last edit of its code; `scenes` maps it to its scene, NONE if it lost it.
     """
 
     within: failure_reports.Relations
@@ -322,9 +315,9 @@ NONE = Scene("", "")
 def _find_stale(
     rows: Rows, session_seq: int, turns: Sequence[TranscriptTurn], told: Sequence[StatedMemory], *, upto: int
 ) -> dict[int, tuple[str, str]]:
-    """By memory that `turns` of a session tell the edit that changed its code behind the last of those turns.
+    """Maps each memory that a session states to the edit that changed its code after its last statement.
 
-    The answer beside what a user states tells what was done about it: it does not state it again.
+    A reply cited beside a user's statement reports what was done about it, and does not state it again.
     """
     users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
     beside = stored.context_citations(rows, session_seq)

@@ -102,7 +102,7 @@ def remember(
         tombstones.note_restated(rows, statement.text, correction=correction, project=project, at=at, key=key)
     text_hash = tokens.keyed_hash(statement.text, key)
     known = memories.by_hash(rows, text_hash, project=home)
-    if known is None or _is_worded_anew(known, besides):
+    if known is None or _is_reworded(known, besides):
         near = supersession.near(rows, statement.text, home)
         known = _repeated(statement, [one for one in near.memories if one.project_seq == home], besides=besides)
     if known is not None:
@@ -145,7 +145,7 @@ def type_of(statement: Statement, *, kind: str) -> MemoryType:
     return CATEGORIES[statement.category].type
 
 
-def _is_worded_anew(memory: Memory, besides: str) -> bool:
+def _is_reworded(memory: Memory, besides: str) -> bool:
     """Whether a new wording of `besides` does not repeat this memory: it is the reworded one, or superseded."""
     return bool(besides) and (memory.id == besides or bool(memory.superseded_by))
 
@@ -264,7 +264,7 @@ def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = ""
     """The first of the memories `near` that a statement repeats; a correction repeats corrections only."""
     for memory in near[:LIKEST]:
         against = "correction" in (statement.gate, memory.gate) and statement.gate != memory.gate
-        if against or _is_worded_anew(memory, besides):
+        if against or _is_reworded(memory, besides):
             continue
         if tokens.says_the_same(statement.text, memory.text) and not _turns(statement, memory):
             return memory

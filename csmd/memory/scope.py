@@ -42,12 +42,12 @@ _POINTS_AT = re.compile(
 
 
 def scope_of(said: str, *, gate: Gate, about_speaker: bool, project_name: str) -> Scope:
-    """Where a memory holds: in the project it was said in, unless it speaks of everything.
+    """Where a memory holds: in the project it was said in, unless its words are general.
 
-    Only how somebody works (behavioral) and what they corrected can hold elsewhere, and only when the words say so:
-    they tell of the speaker (classifier), or of all projects; and nothing in them points at a place: no path, identifier, name of the project or of a part of it ("in the gull module", "in gull"), "this" or
-    "we"; and nothing that may be a name and is none that everybody shares. What leaks into other projects does more
-    harm than what is said twice.
+    Only behavioral statements and corrections can hold elsewhere, if they are about the speaker (classifier) or name
+    all projects, and nothing in them points at a place: no path, identifier, name of the project or of a part of it
+    ("in the gull module", "in gull"), "this" or "we", and no name that is not common. What leaks into other projects
+    does more harm than what is said twice.
     """
     plain, all_over = _ALL_OVER.subn(" ", said)
     plain = _NOW.sub("", plain)
@@ -60,12 +60,12 @@ def scope_of(said: str, *, gate: Gate, about_speaker: bool, project_name: str) -
 
 
 def identity(project: int, said: str) -> str:
-    """The id of what is said in a scope: `m` and ten hex digits."""
+    """The id of a statement in a scope: `m` and ten hex digits."""
     return "m" + hashlib.sha256(f"{project}:{tokens.normalise(said)}".encode()).hexdigest()[:10]
 
 
 def is_of_a_place(said: str, *, project_name: str) -> bool:
-    """Whether something in a text points at one project, at a part of it, or at what is near at hand."""
+    """Whether a text points at a project, at a part of one, or at something near at hand."""
     if any(pattern.search(said) for pattern in (_SPECIFIC, _POINTS_AT, _PART)):
         return True
     parts = re.findall(r"[a-z0-9]+", project_name.lower())
@@ -134,16 +134,16 @@ _LAST_NAMES = re.compile(rf"{_A_NAME}$")
 
 def is_of_the_user(said: str, *, project_name: str) -> bool:
     """Whether a user's sentence says who they are, wherever they work; False for a question and for a role in a project."""
-    told = _AS_OF_NOW.sub(lambda found: found["name"] or "", said)
-    if said.rstrip().endswith("?") or is_of_a_place(_NO_PATH.sub(" ", told), project_name=project_name):
+    plain = _AS_OF_NOW.sub(lambda match: match["name"] or "", said)
+    if said.rstrip().endswith("?") or is_of_a_place(_NO_PATH.sub(" ", plain), project_name=project_name):
         return False
     return any(
-        (found := pattern.search(told[:LOOKED_AT])) and not (kind in _ENDS_WITH_NAME and _is_shared(found[0]))
+        (match := pattern.search(plain[:LOOKED_AT])) and not (kind in _ENDS_WITH_NAME and _is_common(match[0]))
         for kind, pattern in SAID_OF_ONESELF.items()
     )
 
 
-def _is_shared(said: str) -> bool:
-    """Whether what ends with a name ends with one that is everybody's."""
-    named = _LAST_NAMES.search(said)
-    return named is not None and any(word.lower() in EVERYWHERE for word in re.split(r"[ -]", named[0]))
+def _is_common(phrase: str) -> bool:
+    """Whether the name at the end of a phrase is one that all projects share."""
+    name = _LAST_NAMES.search(phrase)
+    return name is not None and any(word.lower() in EVERYWHERE for word in re.split(r"[ -]", name[0]))

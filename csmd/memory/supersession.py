@@ -264,7 +264,7 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
         if how is None:
             continue
         if not _may(memory, other) and parts:
-            stands = contradiction.reason_kept(pinned=memory.pinned)
+            stands = contradiction.why_not_replaced(pinned=memory.pinned)
             reason = f"speaks against {memory.id} ({', '.join(how.reasons)}), which stands: {stands}"
             ask_about(rows, memory, other, reason=reason, sure=how.confidence, at=at)
         elif _may(memory, other) and not parts and other.authority == "user":

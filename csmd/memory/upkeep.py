@@ -157,7 +157,7 @@ def is_visible_wherever(keeper: Memory, other: Memory, *, everywhere: Mapping[in
     return keeper.project_seq in (other.project_seq, everywhere.get(other.project_seq, 0))
 
 
-def may_go(memory: Memory, into: Memory) -> bool:
+def may_merge(memory: Memory, into: Memory) -> bool:
     """Whether a memory may be merged: not if it is pinned, or the user's and the other one an assistant's."""
     return not memory.pinned and AUTHORITY_RANK[memory.authority] <= AUTHORITY_RANK[into.authority]
 
@@ -175,7 +175,7 @@ def duplicates(
         one, other = sorted((alive[pair.one], alive[pair.other]), key=rank)
         if not is_visible_wherever(one, other, everywhere=everywhere):
             one, other = other, one  # what holds everywhere stays, however sure the project's own is
-        if is_visible_wherever(one, other, everywhere=everywhere) and may_go(other, one):
+        if is_visible_wherever(one, other, everywhere=everywhere) and may_merge(other, one):
             finding = duplicate(one, other, share=pair.share, exact=pair.exact)
             if finding.key not in dropped:
                 found.append(finding)
@@ -529,7 +529,7 @@ def _revalidate(rows: Rows, finding: Finding, *, key: bytes, as_said: bool) -> F
         return None
     now = replace(finding, memories=tuple(found))
     memory, into = now.memory, now.into
-    if into is not None and not may_go(memory, into):
+    if into is not None and not may_merge(memory, into):
         return None
     if [one.version for one in found] == [one.version for one in finding.memories]:
         return now

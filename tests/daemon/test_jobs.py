@@ -238,14 +238,14 @@ def test_a_broken_transcript_is_told_and_stops_no_other(parts: Any, unreadable: 
 def test_a_session_whose_failures_cannot_be_gone_through_is_told_and_stops_no_other(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    through = failure_links.go_through
+    through = failure_links.relate_session
 
     def fails_on_the_first(store: Any, session: Any, *, now: str) -> int:
         if session.session_id == "s1":
             raise ValueError("a fault of ours")
         return through(store, session, now=now)
 
-    monkeypatch.setattr(failure_links, "go_through", fails_on_the_first)
+    monkeypatch.setattr(failure_links, "relate_session", fails_on_the_first)
     machine = parts.machine
     machine.transcript(machine.line("user", PREFERENCE), session="s1")
     machine.transcript(machine.line("user", DECISION, session="s2"), session="s2")
