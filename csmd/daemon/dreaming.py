@@ -507,7 +507,7 @@ class Dreaming:
             store, dream, now=now, key=store.hash_key, facts=facts, promoting=promoting
         )
 
-    def choose_again(self, dream: Dream) -> Generator[None]:
+    def reselect(self, dream: Dream) -> Generator[None]:
         """Chooses old memories anew, after a backup; CsmdError where most would be archived and no person has confirmed."""
         store, task = self._context.store, self._task
         if not backup.has_room(self._context.config.paths.database):
@@ -629,7 +629,7 @@ STEPS: Mapping[str, Step] = {
 }
 AGAIN_STEPS: Mapping[str, Step] = {
     "reading what people edited": Dreaming.read_edits,
-    AGAIN: Dreaming.choose_again,
+    AGAIN: Dreaming.reselect,
     "writing pages": Dreaming.write_pages,
 }
 
