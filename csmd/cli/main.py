@@ -173,9 +173,9 @@ def completion(context: click.Context, shell: str) -> None:
     """Print the script that completes csmd in your shell."""
     from click.shell_completion import get_completion_class
 
-    made = get_completion_class(shell)
-    assert made is not None  # PLACES names click's own
-    complete = made(context.find_root().command, {}, "csmd", VARIABLE)
+    shell_class = get_completion_class(shell)
+    assert shell_class is not None  # PLACES names click's own
+    complete = shell_class(context.find_root().command, {}, "csmd", VARIABLE)
     click.echo(complete.source_template % complete.source_vars())
     click.echo(f"to use it, write this to {PLACES[shell]}", err=True)
 

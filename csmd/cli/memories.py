@@ -213,19 +213,19 @@ def items(text: str) -> Screen:
 def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
     """Ask the daemon one thing by its tool's name. `csmd tool list` names them."""
     del as_json
-    given = {}
+    values = {}
     for param in params:
-        key, equals, given[key] = param.partition("=")
+        key, equals, values[key] = param.partition("=")
         if not equals:
             raise click.UsageError(f"--param {param}: expected KEY=VALUE")
-    if "by_person" in given:
+    if "by_person" in values:
         raise CsmdError(
             "who speaks is told by the terminal, not by a parameter",
             hint="type `csmd remember` or `csmd forget` in a terminal",
         )
     # The directory is no parameter either: it decides what is seen of walled projects.
-    given["asking"] = verb.here(None)
-    click.echo(wire.pretty(verb.ask("csm_tools" if name == "list" else name, **given)))
+    values["asking"] = verb.here(None)
+    click.echo(wire.pretty(verb.ask("csm_tools" if name == "list" else name, **values)))
 
 
 # --- the list
@@ -466,12 +466,12 @@ def _days(number: int) -> str:
     return f"{number} more active day{'s' if number != 1 else ''}" if number else "today"
 
 
-def _times_shown(told: dict[str, Any]) -> str:
+def _times_shown(injections: dict[str, Any]) -> str:
     """How often sessions were told it, and which one last."""
-    if not told["times"]:
+    if not injections["times"]:
         return "no session was told it yet"
-    times = amount(told["times"], "time")
-    for last in told["last"][:1]:
+    times = amount(injections["times"], "time")
+    for last in injections["last"][:1]:
         event = EVENTS.get(last["event"], last["event"])
         times += f", last {when(last['at'])} to session {last['session_id'][:8]} {event} (csmd why --receipt {last['receipt'][:9]})"
     return times
@@ -573,9 +573,9 @@ def memories_about(rows: list[dict[str, Any]], *, besides: str = "") -> Screen:
         yield ""
         if memory["text"] != besides:
             yield Line(memory["text"], head=f"  {place}", most=4)
-        said = f"said by the {memory['authority']} {when(memory['at'])}"
+        origin = f"said by the {memory['authority']} {when(memory['at'])}"
         replaced = memory["superseded_by"] and f"superseded by {memory['superseded_by']}"
-        yield dim(join(memory["id"], said, percent(memory["confidence"]), replaced), indent=2 + len(place))
+        yield dim(join(memory["id"], origin, percent(memory["confidence"]), replaced), indent=2 + len(place))
 
 
 def evidence_for(turns: list[dict[str, Any]], *, most: int) -> Screen:

@@ -294,8 +294,8 @@ def table(heads: str, sides: str, rows: Sequence[Sequence[str]], *, least: int =
         return
     room = width()
     rest = [max(map(cells, column)) for column in list(zip(*cleaned, strict=True))[1:]]
-    given = room - sum(rest) - 2 * len(rest)
-    widest = max(least, min(max(8, given), max(cells(row[0]) for row in cleaned)))
+    room_left = room - sum(rest) - 2 * len(rest)
+    widest = max(least, min(max(8, room_left), max(cells(row[0]) for row in cleaned)))
     for number, row in enumerate(cleaned):
         parts = []
         for cell, length, side in zip(row, [widest, *rest], sides, strict=True):
@@ -313,18 +313,18 @@ def laid_out(screen: Iterable[Line | str], room: int) -> Iterator[Text]:
         row = line if isinstance(line, Line) else Line(line, gap=not line)
         if row.gap:
             yield Text("")
-        beside = " " * row.indent + row.head
-        space = max(room - cells(beside), MIN_WIDTH)
+        head = " " * row.indent + row.head
+        space = max(room - cells(head), MIN_WIDTH)
         texts = [part for text in display.visible(row.text).splitlines() for part in wrapped(text.expandtabs(), space)]
         parts = [part for part in texts if part]
         if row.most and len(parts) > row.most:
             parts = [*parts[: row.most - 1], "…"]
         for part in parts:
             if row.head_style is None:
-                yield Text(beside + part, style=row.style)
+                yield Text(head + part, style=row.style)
             else:
-                yield Text.assemble((beside, row.head_style), (part, row.style))
-            beside = " " * cells(beside)
+                yield Text.assemble((head, row.head_style), (part, row.style))
+            head = " " * cells(head)
 
 
 def show(screen: Iterable[Line | str], *, err: bool = False) -> None:

@@ -136,15 +136,15 @@ def reply(
     `by_person` tells the tool whether a person asks. `anywhere` is for one that gives the same answer in every
     directory, `wide` for one that looks in every project unless one is named, `waits` for one that is a job.
     """
-    given = {name: "" if value is None else value for name, value in options.items() if name != "as_json"}
-    if "project" in given:
-        everywhere = bool(given.pop("all_projects", False)) or (wide and options["project"] is None)
-        given |= looking(options["project"], everywhere)
+    values = {name: "" if value is None else value for name, value in options.items() if name != "as_json"}
+    if "project" in values:
+        everywhere = bool(values.pop("all_projects", False)) or (wide and options["project"] is None)
+        values |= looking(options["project"], everywhere)
     elif not anywhere:
-        given["asking"] = here(None)
+        values["asking"] = here(None)
     if by_person:
-        given["by_person"] = person_is_there()
-    out((work if waits else ask)(tool, **given), options["as_json"], show)
+        values["by_person"] = person_is_there()
+    out((work if waits else ask)(tool, **values), options["as_json"], show)
 
 
 def ask(tool: str, **params: Any) -> Any:

@@ -121,16 +121,17 @@ def _tool(hints: Mapping[str, bool], **parameters: tuple[type, Any, str]) -> Cal
     READS, query=(str, None, "A few telling words"), everywhere=(bool, False, "Other projects too"),
     limit=(int, 8, f"At most {MOST_HITS}"),
 )  # fmt: skip
-def _search(asker: Asker, ask: Ask, given: Arguments) -> str:
+def _search(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Search what the user and assistants said in earlier sessions, and what is remembered of it."""
     here = asker.asking
-    limit = min(max(given["limit"], 1), MOST_HITS)
-    asked = {"query": given["query"], "project": "" if given["everywhere"] else here, "asking": here, "limit": limit}
-    memories, turns = (ask("csm_memory_search", {**asked, "kind": kind}) for kind in ("memory", "turn"))
+    limit = min(max(arguments["limit"], 1), MOST_HITS)
+    project = "" if arguments["everywhere"] else here
+    params = {"query": arguments["query"], "project": project, "asking": here, "limit": limit}
+    memories, turns = (ask("csm_memory_search", {**params, "kind": kind}) for kind in ("memory", "turn"))
     hits = _merged(memories["hits"], turns["hits"])[:limit]
     by_words = ["Only words could be compared: other words may find more."] if memories["degraded"] else []
     if not hits:
-        wider = [] if given["everywhere"] else ["everywhere=true looks in other projects, too."]
+        wider = [] if arguments["everywhere"] else ["everywhere=true looks in other projects, too."]
         return " ".join(["Nothing found.", *wider, *by_words])
     numbers = {hit["id"]: number for number, hit in enumerate(hits, 1)}
     return _fenced([*(_hit(hit, numbers, here=here) for hit in hits), *by_words])
@@ -175,80 +176,80 @@ def _hit(hit: Hit, numbers: Mapping[str, int], *, here: str) -> str:
 
 
 @_tool(READS, id=(str, None, "As search gave it"))
-def _show(asker: Asker, ask: Ask, given: Arguments) -> str:
+def _show(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Show by its id what you were told or found: a memory with where it was said, a turn, a session."""
-    ident = given["id"].strip()
-    asked = {"id": ident, "asking": asker.asking}
+    ident = arguments["id"].strip()
+    params = {"id": ident, "asking": asker.asking}
     kind = ident[0] if _ID.fullmatch(ident) else ""
     if kind == "m":
-        return _memory(ask("csm_memory_show", asked))
+        return _memory(ask("csm_memory_show", params))
     if kind == "k":
-        return _checkpoint(ask("csm_checkpoint_show", asked))
+        return _checkpoint(ask("csm_checkpoint_show", params))
     if kind == "g":
         goals = ask("csm_goal_list", {"project": "", "asking": asker.asking, "done": True})["goals"]
         return _fenced([_goal(goal) for goal in goals if goal["id"].startswith(ident)] or [f"there is no goal {ident}"])
     try:
-        return _session(ask("csm_session_show", asked))
+        return _session(ask("csm_session_show", params))
     except CsmdError as unknown:
         try:
-            texts = ask("csm_context_get", asked)["items"]
+            texts = ask("csm_context_get", params)["items"]
         except CsmdError:
             raise unknown from None
         return _fenced([f"{item['id']}: {plain(item['text'])}" for item in texts if item["text"]])
 
 
-def _memory(found: Mapping[str, Any]) -> str:
-    held = "everywhere" if found["scope"] != "project" else f"in {plain(found['project'])}"
-    said = f"said by {_whom(found['authority'])} on {found['created_at'][:10]}"
-    sure = f"last confirmed {found['confirmed_at'][:10]}, {found['confidence'] * 100:.0f} % sure"
-    lines = [plain(found["text"]), f"{found['id']}: {found['gate']}, {said}, {sure}, holds {held}"]
-    lines += [f"SUPERSEDED by {found['superseded_by']}"] * bool(found["superseded_by"])
-    lines += ["REFUTED"] * found["is_refuted"]
-    lines += ["The code that it speaks of was edited later in its session."] * found["is_edited"]
-    lines += [f"Said {plain(found['scene'])}."] * bool(found["scene"])
-    for source in found["sources"][:SOURCES]:
+def _memory(memory: Mapping[str, Any]) -> str:
+    scope = "everywhere" if memory["scope"] != "project" else f"in {plain(memory['project'])}"
+    said = f"said by {_whom(memory['authority'])} on {memory['created_at'][:10]}"
+    sure = f"last confirmed {memory['confirmed_at'][:10]}, {memory['confidence'] * 100:.0f} % sure"
+    lines = [plain(memory["text"]), f"{memory['id']}: {memory['gate']}, {said}, {sure}, holds {scope}"]
+    lines += [f"SUPERSEDED by {memory['superseded_by']}"] * bool(memory["superseded_by"])
+    lines += ["REFUTED"] * memory["is_refuted"]
+    lines += ["The code that it speaks of was edited later in its session."] * memory["is_edited"]
+    lines += [f"Said {plain(memory['scene'])}."] * bool(memory["scene"])
+    for source in memory["sources"][:SOURCES]:
         said = display.cut(plain(source["text"]), SOURCE_CHARACTERS)
         where = f"{source['role']} {source['at'][:10]}, session {source['session_id'] or '?'}"
         lines.append(f"- {where}: {source['speaker']}: {said}" if said else f"- {where}")
     return _fenced(lines)
 
 
-def _checkpoint(found: Mapping[str, Any]) -> str:
-    lines = [f"{found['id']}: what session {found['session_id']} stood at on {found['at'][:16]}"]
-    lines += [f"- noted: {plain(found['note'])}"] * bool(found["note"])
-    return _fenced(lines + [f"- {part['kind']}: {plain(part['text'])}" for part in found["parts"]])
+def _checkpoint(checkpoint: Mapping[str, Any]) -> str:
+    lines = [f"{checkpoint['id']}: what session {checkpoint['session_id']} stood at on {checkpoint['at'][:16]}"]
+    lines += [f"- noted: {plain(checkpoint['note'])}"] * bool(checkpoint["note"])
+    return _fenced(lines + [f"- {part['kind']}: {plain(part['text'])}" for part in checkpoint["parts"]])
 
 
-def _goal(found: Mapping[str, Any]) -> str:
-    state = f"done {found['done_at'][:10]}" if found["done_at"] else "open"
-    about = f"by {_whom(found['authority'])}, {found['created_at'][:10]}, {state}"
-    return f"{found['id']}: {plain(found['text'])} ({about})"
+def _goal(goal: Mapping[str, Any]) -> str:
+    state = f"done {goal['done_at'][:10]}" if goal["done_at"] else "open"
+    about = f"by {_whom(goal['authority'])}, {goal['created_at'][:10]}, {state}"
+    return f"{goal['id']}: {plain(goal['text'])} ({about})"
 
 
-def _session(found: Mapping[str, Any]) -> str:
-    when = f"{found['started_at'][:16]} to {found['last_at'][:16]}, {found['turns']} turns"
-    lines = [f"session {found['id']} in {plain(found['project'])}, {when}: {plain(found['about'])}"]
-    lines += [f"- {plain(row['text'])} (by {_whom(row['authority'])})" for row in found["statements"][:STATEMENTS]]
-    lines += [f"- memory {row['id']}: {plain(row['text'])}" for row in found["memories"][:STATEMENTS]]
+def _session(session: Mapping[str, Any]) -> str:
+    when = f"{session['started_at'][:16]} to {session['last_at'][:16]}, {session['turns']} turns"
+    lines = [f"session {session['id']} in {plain(session['project'])}, {when}: {plain(session['about'])}"]
+    lines += [f"- {plain(row['text'])} (by {_whom(row['authority'])})" for row in session["statements"][:STATEMENTS]]
+    lines += [f"- memory {row['id']}: {plain(row['text'])}" for row in session["memories"][:STATEMENTS]]
     return _fenced(lines)
 
 
 @_tool(WRITES, text=(str, None, "One self-contained sentence"))
-def _remember(asker: Asker, ask: Ask, given: Arguments) -> str:
+def _remember(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Keep a statement for later sessions. It counts as yours, not as the user's."""
     place = {"project": asker.asking, "asking": asker.asking, "session": asker.session}
-    saved = ask("csm_memory_save", {"text": given["text"], **place})
+    saved = ask("csm_memory_save", {"text": arguments["text"], **place})
     if not saved["new"]:
         return f"csmd knew that already, as {saved['id']}; nothing was changed."
-    kept = f"Kept as {saved['id']}. Search finds it from now on. It counts as yours: no session is told it unasked until the user says it themselves."
+    confirmation = f"Kept as {saved['id']}. Search finds it from now on. It counts as yours: no session is told it unasked until the user says it themselves."
     against = [f"- memory {one['id']}: {plain(one['text'])}" for one in saved["beside"] if one["is"] == "doubtful"]
-    return f"{kept} It may replace these, which still hold:\n{_fenced(against)}" if against else kept
+    return f"{confirmation} It may replace these, which still hold:\n{_fenced(against)}" if against else confirmation
 
 
 @_tool(WRITES | {"destructiveHint": True}, id=(str, None, "The memory's id"))
-def _forget(asker: Asker, ask: Ask, given: Arguments) -> str:
+def _forget(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Forget a memory for good, when the user asks. What the user said, only they can."""
-    gone = ask("csm_memory_delete", {"id": given["id"].strip(), "asking": asker.asking})
+    gone = ask("csm_memory_delete", {"id": arguments["id"].strip(), "asking": asker.asking})
     return f"Forgotten, and no assistant can save it again: {_fenced([plain(gone['text'])])}"
 
 
@@ -263,16 +264,16 @@ def plain(text: str) -> str:
 
 def _fenced(lines: Sequence[str]) -> str:
     """The lines inside the fence, as many as fit."""
-    kept: list[str] = []
+    shown: list[str] = []
     left = MOST_BYTES
     for number, line in enumerate(lines):
         cut = display.cut(plain(line), LINE_CHARACTERS)  # once more: an id, too, may be anybody's words
         left -= len(cut.encode()) + 1
         if left < 0:
-            kept.append(f"({len(lines) - number} more left out)")
+            shown.append(f"({len(lines) - number} more left out)")
             break
-        kept.append(cut)
-    return "\n".join([OPEN, *kept, CLOSE])
+        shown.append(cut)
+    return "\n".join([OPEN, *shown, CLOSE])
 
 
 # --- calls
@@ -292,13 +293,13 @@ def tools_json() -> list[dict[str, Any]]:
     ]
 
 
-def answer(asker: Asker, ask: Ask, name: str, given: Arguments) -> tuple[str, bool]:
+def answer(asker: Asker, ask: Ask, name: str, arguments: Arguments) -> tuple[str, bool]:
     """(text, whether it is an error) of a call; whatever csmd can explain is explained."""
     tool = TOOLS.get(name)
     try:
         if tool is None:
             raise BadInput(f"there is no tool {name[:60]!r}", hint=f"there is: {', '.join(TOOLS)}")
-        return wire.clean(tool.run(asker, ask, tool.checked(given))), False
+        return wire.clean(tool.run(asker, ask, tool.checked(arguments))), False
     except CsmdError as error:
         helps = f" What helps: {error.hint}" if error.hint else ""
         return wire.clean(display.defuse(f"csmd: {error.what}.{helps}")), True

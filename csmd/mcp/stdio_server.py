@@ -99,8 +99,8 @@ def _server(asker: Asker) -> Server[Any]:
 
     async def called(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         reply = partial(answer, asker, partial(_ask, asker.paths), params.name, params.arguments or {})
-        said, failed = await anyio.to_thread.run_sync(reply, abandon_on_cancel=True)
-        return types.CallToolResult(content=[types.TextContent(type="text", text=said)], is_error=failed)
+        text, failed = await anyio.to_thread.run_sync(reply, abandon_on_cancel=True)
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
 
     server = Server(
         "csmd",

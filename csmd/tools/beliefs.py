@@ -35,8 +35,8 @@ MEMORY = "id text authority confidence project told=times confirmed_at"
 
 
 def _finding(finding: Finding, root_of: dict[int, str]) -> Json:
-    found = [as_json(memory, MEMORY, project=root_of.get(memory.project_seq, "")) for memory in finding.memories]
-    return as_json(finding, "kind reason confidence memories", memories=found)
+    pair = [as_json(memory, MEMORY, project=root_of.get(memory.project_seq, "")) for memory in finding.memories]
+    return as_json(finding, "kind reason confidence memories", memories=pair)
 
 
 def _action(finding: Finding) -> Json:
@@ -50,14 +50,14 @@ def _action(finding: Finding) -> Json:
 @UPKEEP.add("csm_memory_candidate_generate", mutates=True)
 def _generate(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True) -> Json:
     """Look for what is to be mended among memories, and put it into the queue."""
-    made = upkeep.generate(rows, seen, now=ctx.now())
+    queue = upkeep.generate(rows, seen, now=ctx.now())
     if not dry_run:
-        ctx.store.write(lambda writing: upkeep.enqueue(writing, made, now=ctx.now()))
+        ctx.store.write(lambda writing: upkeep.enqueue(writing, queue, now=ctx.now()))
     return {
         "dry_run": dry_run,
-        "by_kind": dict(sorted(Counter(candidate.kind for candidate in made.put).items())),
-        "candidates": [as_json(candidate, "kind status reason text memory_ids") for candidate in made.put[:MOST]],
-        "settled": [candidate.id for candidate in made.settle],
+        "by_kind": dict(sorted(Counter(candidate.kind for candidate in queue.put).items())),
+        "candidates": [as_json(candidate, "kind status reason text memory_ids") for candidate in queue.put[:MOST]],
+        "settled": [candidate.id for candidate in queue.settle],
         "counts": candidates.counts(rows),
     }
 
@@ -125,10 +125,10 @@ def _archive_report(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 
 
 def _by_tier(rows: Rows) -> dict[str, int]:
-    found: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
     for _, tier, number in activity.memories_by(rows):
-        found[tier] += number
-    return dict(sorted(found.items()))
+        numbers[tier] += number
+    return dict(sorted(numbers.items()))
 
 
 @UPKEEP.add("csm_memory_archive", mutates=True)
@@ -149,8 +149,8 @@ def _backfill(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool =
 def _knowledge(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 1000) -> Json:
     """What is held of a project or a user, by subject."""
     root_of, limit = roots(rows), max(limit, 1)
-    found = upkeep.beliefs(memories.listing(rows, projects=seen))
-    by_kind = {kind: [belief for belief in found if belief.kind == kind] for kind in upkeep.BELIEF_KINDS}
+    beliefs = upkeep.beliefs(memories.listing(rows, projects=seen))
+    by_kind = {kind: [belief for belief in beliefs if belief.kind == kind] for kind in upkeep.BELIEF_KINDS}
     return {
         "more": {kind: len(held) - limit for kind, held in by_kind.items() if len(held) > limit},
         "beliefs": [
@@ -195,9 +195,9 @@ CANDIDATE = (
 def _packets(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 50) -> Json:
     """List what was observed lately, with how the session went."""
     root_of = roots(rows)
-    found = candidates.latest_packets(rows, projects=seen, limit=between(limit, MOST_HABITS))
+    latest = candidates.latest_packets(rows, projects=seen, limit=between(limit, MOST_HABITS))
     names = "at kind subject outcome session_id project uuid state"
-    return {"packets": [as_json(packet, names, project=root_of.get(packet.project_seq, "")) for packet in found]}
+    return {"packets": [as_json(packet, names, project=root_of.get(packet.project_seq, "")) for packet in latest]}
 
 
 def _candidate(candidate: Candidate, root_of: dict[int, str]) -> Json:
@@ -257,7 +257,7 @@ def _promote(
     if apply and not by_person and not ctx.config.settings.stages_promote:
         raise CsmdError("promotion is switched off", hint="type `csmd promote` in a terminal, or set stages.promote")
     root_of = roots(rows)
-    made: dict[str, str] = {}
+    memory_ids: dict[str, str] = {}
     plan = habits.look(rows, projects=seen, profile=thresholds)
 
     def write(writing: Rows) -> dict[str, str]:
@@ -267,14 +267,14 @@ def _promote(
         return habits.carry_out(writing, fresh, key=ctx.store.hash_key, now=ctx.now(), origin=origin)
 
     if apply:
-        made = ctx.store.write(write)
+        memory_ids = ctx.store.write(write)
         ctx.poke()
     return {
         "profile": asdict(thresholds),
         "applied": apply,
         "actions": [
             as_json(
-                action, "step reasons memory_id candidate", memory_id=made.get(action.candidate.id, action.memory_id),
+                action, "step reasons memory_id candidate", memory_id=memory_ids.get(action.candidate.id, action.memory_id),
                 candidate=_candidate(action.candidate, root_of),
             )
             for action in plan
@@ -295,35 +295,35 @@ def _review_list(
     """List what waits for a person."""
     wanted, asking = places(rows, project, asking), asking or project
     waiting = candidates.waiting(rows, projects=wanted, statuses=("needs_review",), limit=MOST_WAITING)
-    waiting.sort(key=lambda found: (not found.contradicted, -found.confidence, found.seq))
+    waiting.sort(key=lambda candidate: (not candidate.contradicted, -candidate.confidence, candidate.seq))
     since = ctx.before(review_answers.NEW_DAYS * 86_400)
     unsure = belief_changes.unreviewed(rows, projects=wanted, below=review_answers.LOW, since=since, limit=MOST_WAITING)
-    waiting = [found for found in waiting if found.id.startswith(id_) and not _is_over(rows, found)]
+    waiting = [candidate for candidate in waiting if candidate.id.startswith(id_) and not _is_over(rows, candidate)]
     if id_:
         unsure = [seq for seq, memory in memories.by_seqs(rows, unsure).items() if memory.id.startswith(id_)]
     limit = between(limit, MOST_WAITING)
-    items = [_review_candidate(rows, found, asking) for found in waiting[:limit]]
-    known = memories.by_seqs(rows, unsure[: limit - len(items)])
-    items += [_review_memory(rows, known[seq], asking) for seq in unsure if seq in known]
+    items = [_review_candidate(rows, candidate, asking) for candidate in waiting[:limit]]
+    by_seq = memories.by_seqs(rows, unsure[: limit - len(items)])
+    items += [_review_memory(rows, by_seq[seq], asking) for seq in unsure if seq in by_seq]
     return {"total": len(waiting) + len(unsure), "items": items}
 
 
-def _is_over(rows: Rows, found: Candidate) -> bool:
+def _is_over(rows: Rows, candidate: Candidate) -> bool:
     """Whether it asks about a memory that is replaced or gone by now."""
-    if found.source != supersession.SOURCE:
+    if candidate.source != supersession.SOURCE:
         return False
-    known = (memories.by_id(rows, ident) for ident in found.memory_ids)
-    return any(memory is None or bool(memory.superseded_by) for memory in known)
+    about = (memories.by_id(rows, ident) for ident in candidate.memory_ids)
+    return any(memory is None or bool(memory.superseded_by) for memory in about)
 
 
-def _review_candidate(rows: Rows, found: Candidate, asking: str) -> Json:
-    value = candidate_json(rows, found, asking)
+def _review_candidate(rows: Rows, candidate: Candidate, asking: str) -> Json:
+    value = candidate_json(rows, candidate, asking)
     about = review_answers.subject_of(
-        found, len([memory for memory in value["memories"] if not memory["superseded_by"]])
+        candidate, len([memory for memory in value["memories"] if not memory["superseded_by"]])
     )
     return {
         **value,
-        "title": review_answers.title(found),
+        "title": review_answers.title(candidate),
         "about": about,
         "does": dict(review_answers.DOES[about]),
         "near": [],
@@ -349,12 +349,11 @@ def _near(rows: Rows, memory: Memory, asking: str) -> list[Json]:
     """Memories of the same place in words like it: one of them may be what takes its place."""
     terms = tokens.query_terms(memory.text)
     hits = fulltext.text_hits(rows, "memory", terms, projects=[memory.project_seq], limit=NEAR_IN_REVIEW + 1)
-    found = memories.by_seqs(rows, [int(seq) for seq, _ in hits])
-    near = [found[int(seq)] for seq, _ in hits if int(seq) in found]
-    near = [other for other in near if other.id != memory.id and not other.superseded_by]
-    return [brief_memory(other) for other in near if visibility.is_visible(rows, other.project_seq, asking=asking)][
-        :NEAR_IN_REVIEW
-    ]
+    by_seq = memories.by_seqs(rows, [int(seq) for seq, _ in hits])
+    others = [by_seq[int(seq)] for seq, _ in hits if int(seq) in by_seq]
+    others = [other for other in others if other.id != memory.id and not other.superseded_by]
+    others = [other for other in others if visibility.is_visible(rows, other.project_seq, asking=asking)]
+    return [brief_memory(other) for other in others[:NEAR_IN_REVIEW]]
 
 
 @REVIEW.add("csm_review_answer", mutates=True)
@@ -363,11 +362,11 @@ def _answer(
     by_person: bool = False,
 ) -> Json:  # fmt: skip
     """Answer one thing that waits for a person, or about any memory."""
-    known = next((answer for answer in review_answers.DOES["memory"] if answer == verb), None)
-    if known is None:
+    name = next((answer for answer in review_answers.DOES["memory"] if answer == verb), None)
+    if name is None:
         raise BadInput(f"an answer is {', '.join(review_answers.DOES['memory'])}, not {verb!r}")
     need_person(by_person, "answer what waits for one")
-    return _carry_out_answer(ctx, id_, asking, known, present.worded(text) if known == "edit" else "", other, version)
+    return _carry_out_answer(ctx, id_, asking, name, present.worded(text) if name == "edit" else "", other, version)
 
 
 @REVIEW.add("csm_review_undo", mutates=True, person="take an answer back")
@@ -411,12 +410,12 @@ def _carry_out_answer(
             raise CsmdError(f"{item.id} has changed meanwhile; nothing was done", hint=f"csmd show {item.id}")
         replacing = find_memory(rows, other, asking) if other else None
         uuid = f"cli:{secrets.token_hex(8)}"
-        asked = review_answers.ReviewAnswer(verb=verb, uuid=uuid, at=at, key=key, text=text, other=replacing)
+        reply = review_answers.ReviewAnswer(verb=verb, uuid=uuid, at=at, key=key, text=text, other=replacing)
         if isinstance(item, Memory):
-            return review_answers.of_memory(rows, item, asked), item.text
+            return review_answers.of_memory(rows, item, reply), item.text
         if item.status not in candidates.WAITING:
             raise CsmdError(f"{item.id} is settled already: {item.status}", hint="csmd review")
-        return review_answers.of_candidate(rows, item, asked), item.text
+        return review_answers.of_candidate(rows, item, reply), item.text
 
     answer, about = ctx.store.write(write)
     if verb == "drop":

@@ -38,11 +38,11 @@ def dream_json(rows: Rows, dream: Dream) -> Json:
 
 def count_facts(read: steps.Read) -> steps.Steps[Mapping[int, Sequence[Fact]]]:
     """Counts facts over journal and packets for a plan to go by; by project."""
-    found: dict[int, Sequence[Fact]] = {}
+    facts: dict[int, Sequence[Fact]] = {}
     for place in read(dreams.dream_places):
-        found[place.seq] = read(partial(narrator.count_facts, project=place.seq))
+        facts[place.seq] = read(partial(narrator.count_facts, project=place.seq))
         yield
-    return found
+    return facts
 
 
 @TOOLS.add("csm_dream_status")
@@ -66,9 +66,9 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
             uncompared += len(seqs)
             return set()
         began = ctx.monotonic()
-        found = dreams.near_pairs(rows, place, seqs)
+        pairs = dreams.near_pairs(rows, place, seqs)
         left_s -= ctx.monotonic() - began
-        return found
+        return pairs
 
     def read(run: Callable[[Rows], Any]) -> Any:
         return run(rows)
@@ -157,9 +157,9 @@ def _diff(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: b
 def _undo(ctx: ToolContext, rows: Rows, id_: str, dry_run: bool = True) -> Json:
     """Take a dream back, and every one since; gives a job, with `dry_run` says which."""
     dream = _find(rows, id_)
-    wanted = undo.plan_undo(rows, dream.id)
+    chain = undo.plan_undo(rows, dream.id)
     if dry_run:
-        return {"dry_run": True, "dreams": [dream_json(rows, dream) for dream in wanted]}
+        return {"dry_run": True, "dreams": [dream_json(rows, dream) for dream in chain]}
     return {"dry_run": False, "job": ctx.submit("undo", order={"dream": dream.id})}
 
 
@@ -171,21 +171,21 @@ def _reselect(
     if not dry_run:
         return {"dry_run": False, "job": ctx.dreams.order(reselection.WHY, awaited=True, confirmed=yes).id}
     seen = places(rows, "", asking)
-    found = yield from reselection.plan_reselection(lambda run: run(rows), key=ctx.store.hash_key)
+    selection = yield from reselection.plan_reselection(lambda run: run(rows), key=ctx.store.hash_key)
 
     def shown(project: int) -> bool:
         return seen is None or project in seen
 
     return {
-        "dry_run": True, "kept": len(found.kept), "new": len(found.made), "archived": len(found.archived),
-        "share": round(found.share, 3), "needs_yes": found.needs_person,
+        "dry_run": True, "kept": len(selection.kept), "new": len(selection.made), "archived": len(selection.archived),
+        "share": round(selection.share, 3), "needs_yes": selection.needs_person,
         "reworded": [
             as_json(memory, "id text", becomes=said.statement.text)
-            for memory, said in found.kept
+            for memory, said in selection.kept
             if memory.text != said.statement.text and shown(memory.project_seq)
         ],
-        "leaving": [as_json(memory, "id text") for memory in found.archived if shown(memory.project_seq)],
-        "coming": [{"uuid": chosen.uuid, "text": chosen.statement.text} for chosen in found.made if shown(chosen.project_seq)],
+        "leaving": [as_json(memory, "id text") for memory in selection.archived if shown(memory.project_seq)],
+        "coming": [{"uuid": chosen.uuid, "text": chosen.statement.text} for chosen in selection.made if shown(chosen.project_seq)],
     }  # fmt: skip
 
 
@@ -198,10 +198,10 @@ def _history(ctx: ToolContext, rows: Rows, limit: int = 20) -> Json:
 def _find(rows: Rows, typed: str) -> Dream:
     """The dream that is meant by its id or the beginning of it, `last` for the latest."""
     if typed == "last":
-        found = dreams.history(rows, limit=1)
-        if not found:
+        latest = dreams.history(rows, limit=1)
+        if not latest:
             raise BadInput("no dream has run yet", hint="csmd dream status")
-        return found[0]
+        return latest[0]
     dream = dreams.by_id(rows, resolve_id(typed, ids_like(rows, "dreams", typed)))
     if dream is None:
         raise BadInput(f"there is no dream {typed!r}", hint="`csmd dream history` lists them")

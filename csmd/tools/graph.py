@@ -46,13 +46,13 @@ def _weigh_tag(
 ) -> Json:
     if not by_person:
         refuse_where_left_out(ctx, asking)
-    found = find_memory(rows, ident, asking)
+    target = find_memory(rows, ident, asking)
     name = topic_tagging.name_of(redact(topic, Counter()))
     if not name:
         raise BadInput("there is no topic in that text", hint="name it in a word or three")
 
     def write(writing: Rows) -> Json:
-        memory = find_memory(writing, found.id, asking)  # as it is now
+        memory = find_memory(writing, target.id, asking)  # as it is now
         if weight and tombstones.marks(writing, ctx.store.hash_key).spans(name):
             raise CsmdError("a part of that topic was purged", hint="`csmd forget --lift` lets purged text in again")
         by = topics.PERSON if by_person else topics.ASSISTANT
@@ -118,10 +118,10 @@ def _weight(typed: str) -> float:
     return round(weight, 3)
 
 
-def _surest_first(found: Iterable[Memory]) -> list[Memory]:
+def _surest_first(rows: Iterable[Memory]) -> list[Memory]:
     """Memories in the order in which they are shown: what holds first, then what is pinned or surest."""
     return sorted(
-        found, key=lambda memory: (bool(memory.superseded_by), not memory.pinned, -memory.confidence, memory.id)
+        rows, key=lambda memory: (bool(memory.superseded_by), not memory.pinned, -memory.confidence, memory.id)
     )
 
 
@@ -143,11 +143,11 @@ def _by_topic(ctx: ToolContext, rows: Rows, topic: str, seen: Places = None) -> 
     name = topic_tagging.name_of(topic)
     tags = topics.members(rows, name, seen)
     members = _surest_first(memories.by_seqs(rows, list(tags)).values())
-    shown = [
+    listed = [
         {**row, "tagged_by": tags[memory.seq].by_whom, "weight": tags[memory.seq].weight}
         for memory, row in zip(members, memories_json(rows, members), strict=True)
     ]
-    return {"topic": name, "memories": shown}
+    return {"topic": name, "memories": listed}
 
 
 @TOOLS.add("csm_memory_by_type")
@@ -155,9 +155,9 @@ def _by_type(ctx: ToolContext, rows: Rows, type_: str, seen: Places = None, limi
     """List the memories of a type."""
     if type_ not in get_args(MemoryType):
         raise BadInput(f"{type_!r} is no type of memory", hint=f"one of {', '.join(get_args(MemoryType))}")
-    found = [memory for memory in memories.listing(rows, projects=seen) if memory.type == type_]
-    shown = memories_json(rows, _surest_first(found[: between(limit, MOST)]))
-    return {"type": type_, "memories": shown, "of": len(found)}
+    of_type = [memory for memory in memories.listing(rows, projects=seen) if memory.type == type_]
+    listed = memories_json(rows, _surest_first(of_type[: between(limit, MOST)]))
+    return {"type": type_, "memories": listed, "of": len(of_type)}
 
 
 @TOOLS.add("csm_memory_related")
@@ -168,8 +168,8 @@ def _related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     for _, other, relationship, weight, outwards in topics.edges(rows, [memory.seq], projects=seen):
         link = {"relationship": relationship, "weight": weight, "direction": "to" if outwards else "from"}
         drawn.setdefault(other, []).append(link)
-    near = results.find_neighbours(rows, [memory.seq], projects=seen).get(memory.seq, [])
-    others = memories.by_seqs(rows, [seq for seq, *_ in near])
+    neighbours = results.find_neighbours(rows, [memory.seq], projects=seen).get(memory.seq, [])
+    others = memories.by_seqs(rows, [seq for seq, *_ in neighbours])
     tagged = topics.of_memories(rows, [memory.seq, *others])
     own = {tag.name for tag in tagged.get(memory.seq, ())}
     return {
@@ -180,7 +180,7 @@ def _related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
                 **brief_memory(others[seq]), "relation": relation, "worth": worth, "links": drawn.get(seq, []),
                 "topics": sorted(own & {tag.name for tag in tagged.get(seq, ())}),
             }
-            for seq, relation, worth in near
+            for seq, relation, worth in neighbours
         ],
     }  # fmt: skip
 

@@ -54,9 +54,9 @@ def _view(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, aski
         versions = [as_json(row, DIGEST) for row in digests.of_session(rows, session.seq)]
         links = _links(rows, session.seq, session.id, visibility.find_visible_places(rows, asking=asking))
         return as_json(session, "id project", digests=versions, links=links)
-    found = digests.latest(rows, projects=seen, limit=between(limit, MOST))
-    named = sessions.named(rows, [row.session_seq for row in found])
-    return {"digests": [{"session": named[row.session_seq], **as_json(row, DIGEST)} for row in found]}
+    latest = digests.latest(rows, projects=seen, limit=between(limit, MOST))
+    named = sessions.named(rows, [row.session_seq for row in latest])
+    return {"digests": [{"session": named[row.session_seq], **as_json(row, DIGEST)} for row in latest]}
 
 
 @SELF_MODEL.add("csm_self_model")
@@ -84,12 +84,12 @@ def _self(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 
 
 def _living_state(ctx: ToolContext, lines: list[Line]) -> Json:
-    made = living_state.render_advisory(living_state.advisory_blocks(lines), max_tokens=living_state.MAX_TOKENS)
+    preview = living_state.render_advisory(living_state.advisory_blocks(lines), max_tokens=living_state.MAX_TOKENS)
     return {
         "note": living_state.LABEL,
         "enabled": ctx.config.settings.stages_advisory,
         "max_tokens": living_state.MAX_TOKENS,
-        **brief_json(ctx, made),
+        **brief_json(ctx, preview),
     }
 
 

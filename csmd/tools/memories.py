@@ -67,13 +67,13 @@ def _save(
     by_person: bool = False,
 ) -> Json:  # fmt: skip
     """Remember a statement."""
-    taken: Counter[str] = Counter()
-    body = worded(text, taken)
+    secrets_removed: Counter[str] = Counter()
+    body = worded(text, secrets_removed)
     if not by_person:
         refuse_where_left_out(ctx, project, asking)
-    found = classify(body, speaker="user")
+    kind = classify(body, speaker="user")
     statement = Statement(
-        text=body, gate=found.gate, category=found.category, confidence=max(found.confidence, 0.95 if by_person else 0.8),
+        text=body, gate=kind.gate, category=kind.category, confidence=max(kind.confidence, 0.95 if by_person else 0.8),
         authority="user" if by_person else "assistant", reasons=("remember",),
     )  # fmt: skip
     now, key = ctx.now(), ctx.store.hash_key
@@ -94,30 +94,30 @@ def _save(
             writing, statement, source, project=home, origin="stated" if by_person else "model_saved", key=key,
             pinned=pin and by_person,
         )  # fmt: skip
-        made = memories.by_id(writing, ident)
-        return made, new, _related_json(writing, made) if made and new else [], home
+        memory = memories.by_id(writing, ident)
+        return memory, new, _related_json(writing, memory) if memory and new else [], home
 
-    made, new, beside, home = ctx.store.write(write)
+    memory, new, related, home = ctx.store.write(write)
     ctx.poke()
-    if made is None:
+    if memory is None:
         if by_person:
             raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
         raise CsmdError("the user made csmd forget this text", hint="say it again with `csmd remember` in a terminal")
     return {
-        "id": made.id, "new": new, "text": statement.text, "authority": statement.authority,
-        "project": place.root if place and made.project_seq == home else "",
-        "workspace": projects.name_of(rows, made.project_seq) if made.project_seq != home or not place else "",
-        "redacted": sorted(taken), "paused": ctx.paused() is not None,
-        "beside": beside, "waits": made.origin == "model_saved",
+        "id": memory.id, "new": new, "text": statement.text, "authority": statement.authority,
+        "project": place.root if place and memory.project_seq == home else "",
+        "workspace": projects.name_of(rows, memory.project_seq) if memory.project_seq != home or not place else "",
+        "redacted": sorted(secrets_removed), "paused": ctx.paused() is not None,
+        "beside": related, "waits": memory.origin == "model_saved",
     }  # fmt: skip
 
 
-def _related_json(rows: Rows, made: Memory) -> list[Json]:
+def _related_json(rows: Rows, new_memory: Memory) -> list[Json]:
     """What a new memory has replaced, may replace, or stands beside; with what is left where only a part was replaced."""
-    found = supersession.find_related(rows, made)
-    near = [("replaced", memory) for memory in found.replaced]
-    near += [("doubtful", memory) for memory in found.doubtful[:DOUBTFUL]]
-    near += [("related", memory) for memory in found.related[: max(0, RELATED - len(near))]]
+    relations = supersession.find_related(rows, new_memory)
+    near = [("replaced", memory) for memory in relations.replaced]
+    near += [("doubtful", memory) for memory in relations.doubtful[:DOUBTFUL]]
+    near += [("related", memory) for memory in relations.related[: max(0, RELATED - len(near))]]
     return [
         as_json(
             other, "id text is superseded rest", **{"is": word}, superseded=bool(other.superseded_by),
@@ -139,17 +139,17 @@ def _forget(
 ) -> Generator[None, None, Json]:
     """Forget a memory for good."""
     key = ctx.store.hash_key
-    found = _typed(rows, id_, key, asking)
-    told = yield from forget.find_places(rows, found)
+    target = _typed(rows, id_, key, asking)
+    pages = yield from forget.find_places(rows, target)
 
     def write(writing: Rows) -> tuple[Memory, list[Memory]]:
-        memory = find_memory(writing, found.id, asking)  # as it is now: the user may have stated it meanwhile
+        memory = find_memory(writing, target.id, asking)  # as it is now: the user may have stated it meanwhile
         if memory.authority == "user" and not by_person:
             raise CsmdError(
                 f"{memory.id} was said by the user, and only a person at a terminal can make csmd forget it",
                 hint=f"type `csmd forget {memory.id}` in a terminal",
             )
-        known = told if memory.text == found.text else forget.NOWHERE
+        known = pages if memory.text == target.text else forget.NOWHERE
         remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, told=known)
         same = memories.all_by_hash(writing, keyed_hash(memory.text, key))
         return memory, [other for other in same if is_visible(writing, other.project_seq, asking=asking)]
@@ -174,12 +174,12 @@ def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Js
     """The brief a new session would get."""
     settings, seen = ctx.config.settings, visible_places(rows, project, asking)
     goals = checkpoint.goals_block(rows, seen, "")
-    made = brief.session_brief(
+    composed = brief.session_brief(
         rows, places=seen, session_id="", today=ctx.now()[:10], max_tokens=settings.brief_max_tokens,
         key=ctx.store.hash_key, goals=goals.notes if goals else (),
         blocks=living_state.advisory_blocks(living_state.read_lines(rows, places=seen)) if settings.stages_advisory else (),
     )  # fmt: skip
-    return brief_json(ctx, made)
+    return brief_json(ctx, composed)
 
 
 @MEMORIES.add("csm_memory_recall")
@@ -305,13 +305,13 @@ def _about_the_same(rows: Rows, memory: Memory, asking: str) -> list[Json]:
 
 def _lowered(changes: list[belief_changes.Change]) -> float:
     """What contradictions that stand have taken of a memory's confidence."""
-    taken = 0.0
+    lost = 0.0
     for change in changes:
         before, after = belief_changes.confidence_in(change.before), belief_changes.confidence_in(change.after)
         stands = change.change == belief_changes.SUPERSEDED and not change.undone_at
         if stands and before is not None and after is not None:
-            taken += max(0.0, before - after)
-    return round(taken, 4)
+            lost += max(0.0, before - after)
+    return round(lost, 4)
 
 
 def _change(change: belief_changes.Change) -> Json:
@@ -328,8 +328,8 @@ def _superseded(rows: Rows, memory: Memory, asking: str) -> Json:
     new = memories.by_id(rows, memory.superseded_by) if memory.superseded_by else None
     if new is None or not is_visible(rows, new.project_seq, asking=asking):
         return {}
-    standing = belief_changes.latest_change(rows, memory.id)
-    at, reason, by = (standing.at, standing.reason, standing.by) if standing else ("", "", "")
+    change = belief_changes.latest_change(rows, memory.id)
+    at, reason, by = (change.at, change.reason, change.by) if change else ("", "", "")
     return {"id": new.id, "text": new.text, "at": at, "reason": reason, "decided_by": by}
 
 

@@ -73,8 +73,8 @@ def _plan(ctx: ToolContext, rows: Rows, what: str, kind: str) -> Plan:
 
 def _project_key(rows: Rows, path: str) -> str:
     """The key of the project that is shown with a path, else of the one it counts to; its own where neither is known."""
-    shown = workspaces.at_path(rows, path)
-    seq = project_identity.find_row(rows, path) if shown is None else shown
+    listed = workspaces.at_path(rows, path)
+    seq = project_identity.find_row(rows, path) if listed is None else listed
     return project_identity.identified(path).key if seq is None else projects.key_of(rows, seq)
 
 
@@ -202,22 +202,22 @@ BACK = 20_000
 def _tail(ctx: ToolContext, rows: Rows, cursor: str = "", last: int = 10, seen: Places = None) -> Json:
     """What has happened since a cursor."""
     ends = activity.feed_positions(rows)
-    found: list[FeedRow] = []
+    happenings: list[FeedRow] = []
     more = False
     if not cursor:
         limit = min(max(last, 0), MOST)
         for kind in activity.KINDS:
             after = max(0, ends[kind] - BACK)
-            found += activity.latest_feed(rows, kind, after=after, projects=seen, limit=limit)
-        found = sorted(found, key=_order)[-limit:] if limit else []
+            happenings += activity.latest_feed(rows, kind, after=after, projects=seen, limit=limit)
+        happenings = sorted(happenings, key=_order)[-limit:] if limit else []
     else:
         for kind, position in _read_cursor(cursor).items():
             news = activity.feed_after(rows, kind, min(position, ends[kind]), projects=seen, limit=MOST)
             if len(news) == MOST:
                 ends[kind], more = news[-1].seq, True
-            found += news
+            happenings += news
     written = ",".join(str(ends[kind]) for kind in activity.KINDS)
-    return {"cursor": written, "more": more, "items": list(map(_happening, sorted(found, key=_order)))}
+    return {"cursor": written, "more": more, "items": list(map(_happening, sorted(happenings, key=_order)))}
 
 
 def _order(happening: FeedRow) -> tuple[str, int, int]:

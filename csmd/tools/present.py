@@ -41,11 +41,11 @@ def as_json(value: Any, names: str, **more: Any) -> Json:
 
     What `more` gives for one of the names takes its place. Tuples become lists, dataclasses objects.
     """
-    shown: Json = {}
+    fields: Json = {}
     for name in names.split():
         key, _, attribute = name.partition("=")
-        shown[key] = more.pop(key) if key in more else _plain(getattr(value, attribute or key))
-    return {**shown, **more}
+        fields[key] = more.pop(key) if key in more else _plain(getattr(value, attribute or key))
+    return {**fields, **more}
 
 
 def _plain(value: Any) -> Any:
@@ -64,17 +64,17 @@ def lines_of(uuids: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(uuid.partition("/")[0] for uuid in uuids))[:4]
 
 
-def worded(typed: str, taken: Counter[str] | None = None) -> str:
+def worded(typed: str, secrets: Counter[str] | None = None) -> str:
     """What somebody types to be remembered as it is kept: redacted, on one line; BadInput for nothing or too much.
 
     `taken` counts the secrets that were taken out, by kind.
     """
-    taken = Counter() if taken is None else taken
-    body = display.squeeze(redact(typed, taken))
+    secrets = Counter() if secrets is None else secrets
+    body = display.squeeze(redact(typed, secrets))
     if not content_words(_REDACTED.sub("", body)):
-        if taken:
+        if secrets:
             raise BadInput(
-                f"that text holds nothing now: all it says is taken out before it is kept ({', '.join(sorted(taken))})",
+                f"that text holds nothing now: all it says is taken out before it is kept ({', '.join(sorted(secrets))})",
                 hint="csmd keeps no secrets; say where it is kept, not what it is",
             )
         raise BadInput("there is nothing to remember in that text", hint="say it in a sentence")
@@ -100,19 +100,19 @@ def find_memory(rows: Rows, ident: str, asking: str) -> Memory:
 def memories_json(rows: Rows, shown: Iterable[Memory]) -> list[Json]:
     """Memories as `csmd memories --json` shows them; `project` is "" for one that holds everywhere."""
     root_of, days = roots(rows), dict[int, int]()
-    found = []
+    listed = []
     for memory in shown:
         if memory.project_seq not in days:
             days[memory.project_seq] = projects.active_day(rows, memory.project_seq)
         attention = confidence.attention(
             today=days[memory.project_seq], hot_until=memory.hot_until, warm_until=memory.warm_until
         )
-        found.append(as_json(
+        listed.append(as_json(
             memory, MEMORY, attention=attention, project=root_of.get(memory.project_seq, ""),
             source_uuids=lines_of([source.uuid for source in memory.provenance]),
             sessions=list(dict.fromkeys(source.session_id for source in memory.provenance)),
         ))  # fmt: skip
-    return found
+    return listed
 
 
 def brief_memory(memory: Memory) -> Json:
@@ -125,14 +125,14 @@ def brief_memory(memory: Memory) -> Json:
 def sources(rows: Rows, memory: Memory, asking: str) -> list[Json]:
     """The turns that state or confirm a memory, the first with the sentence in its passage and the turns around it."""
     turns = _turns(rows, [source.uuid for source in memory.provenance], asking)
-    found: list[Json] = []
+    listed: list[Json] = []
     for source in memory.provenance:
         turn = turns.get(source.uuid)
-        shown = as_json(source, "uuid session_id at role", **_passage(turn, memory.text))
-        if turn and not found:
-            shown["around"] = turns_around(rows, turn, asking)
-        found.append(shown)
-    return found
+        entry = as_json(source, "uuid session_id at role", **_passage(turn, memory.text))
+        if turn and not listed:
+            entry["around"] = turns_around(rows, turn, asking)
+        listed.append(entry)
+    return listed
 
 
 def _turns(rows: Rows, uuids: list[str], asking: str) -> dict[str, TurnRow]:
@@ -153,25 +153,25 @@ def _likest(passage: str, statement: str) -> str:
     """The part of a passage that says a statement: its very words, else the sentence with most of them; "" for none."""
     if statement in passage:
         return statement
-    wanted = set(content_words(statement))
+    words = set(content_words(statement))
     best, most = "", 0
     for line in passage.splitlines():
         for sentence in prose.sentences(line):
-            shared = len(wanted & set(content_words(sentence)))
+            shared = len(words & set(content_words(sentence)))
             if shared > most:
                 best, most = sentence.strip(), shared
-    return best if most * 2 >= len(wanted) and best in passage else ""
+    return best if most * 2 >= len(words) and best in passage else ""
 
 
 def turns_around(rows: Rows, turn: TurnRow, asking: str) -> dict[str, list[Json]]:
     """The turns before and after one, cut."""
     before, after = search.surrounding_turns(rows, turn.seq, each=AROUND)
-    near = search.turns_by_seq(rows, [*before, *after])
+    turns = search.turns_by_seq(rows, [*before, *after])
 
     def shown(seqs: list[int]) -> list[Json]:
         return [
             as_json(turn, "uuid speaker=kind at", text=display.cut(display.squeeze(turn.text), AROUND_CHARACTERS))
-            for turn in (near[seq] for seq in seqs)
+            for turn in (turns[seq] for seq in seqs)
             if is_visible(rows, turn.project_seq, asking=asking)
         ]
 
@@ -191,8 +191,8 @@ def find_candidate(rows: Rows, ident: str, asking: str) -> Candidate:
 
 def candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Json:
     """A candidate with its evidence and the memories it is about, the one that would stay first."""
-    found = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
-    about = [memory for memory in found if memory is not None and is_visible(rows, memory.project_seq, asking=asking)]
+    named = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
+    about = [memory for memory in named if memory is not None and is_visible(rows, memory.project_seq, asking=asking)]
     if review_answers.ABOUT[candidate.kind] == "pair":
         about.sort(key=review_answers.strength, reverse=True)
     turns = _turns(rows, [piece.uuid for piece in candidate.evidence], asking)
@@ -211,10 +211,12 @@ def find_session(rows: Rows, ident: str, asking: str) -> Session:
     return session
 
 
-def brief_json(ctx: ToolContext, made: Brief) -> Json:
+def brief_json(ctx: ToolContext, injection: Brief) -> Json:
     """An injection; its tokens counted exactly where the tokenizer's data is there. While csmd is paused there is none."""
     if ctx.paused():
         degraded = ["paused: no session is told anything"]
         return {"text": "", "tokens": 0, "items": [], "degraded": degraded, "paused": True}
-    exact = ctx.embedder.count_tokens([made.text]) if made.text and ctx.embedder.ready else None
-    return as_json(made, "text tokens items degraded", tokens=exact[0] if exact and exact[0] >= 0 else made.tokens)
+    exact = ctx.embedder.count_tokens([injection.text]) if injection.text and ctx.embedder.ready else None
+    return as_json(
+        injection, "text tokens items degraded", tokens=exact[0] if exact and exact[0] >= 0 else injection.tokens
+    )

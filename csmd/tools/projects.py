@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import PurePosixPath
 
@@ -24,9 +25,7 @@ NAME_LIMIT = 60
 
 
 class _Rehearsed(Exception):
-    def __init__(self, moved: Moved) -> None:
-        super().__init__("rehearsed")
-        self.moved = moved
+    """Takes back the writes of a rehearsal."""
 
 
 @TOOLS.add("csm_project_list")
@@ -40,9 +39,9 @@ def _list(ctx: ToolContext, rows: Rows) -> Json:
 
 
 def _project(row: ProjectSummary) -> Json:
-    shown = {key: value for key, value in asdict(row).items() if key not in ("seq", "last_at", "other_places")}
+    fields = {key: value for key, value in asdict(row).items() if key not in ("seq", "last_at", "other_places")}
     return {
-        **shown,
+        **fields,
         "merged": list(row.merged),
         "last": row.last_at,
         "gone": files.is_missing(row.root),
@@ -57,26 +56,26 @@ def _alias(
 ) -> Json:  # fmt: skip
     """Have a directory count to a project."""
     _need_person(by_person, f"csmd project alias {place}")
-    found = project_identity.identified(_absolute(place))
+    identity = project_identity.identified(_absolute(place))
 
     def write(writing: Rows) -> Json:
         if remove:
-            if not projects.remove_alias(writing, found.key):
-                raise BadInput(f"{found.root} is no alias that you named", hint="`csmd project list` shows them")
-            return {"path": found.root, "project": "", "removed": True}
+            if not projects.remove_alias(writing, identity.key):
+                raise BadInput(f"{identity.root} is no alias that you named", hint="`csmd project list` shows them")
+            return {"path": identity.root, "project": "", "removed": True}
         if not other:
             raise BadInput("which project does it count to?", hint="csmd project alias PATH OTHER")
-        own = projects.seq_of(writing, found)
+        own = projects.seq_of(writing, identity)
         target = _find(writing, other)
         root = workspaces.root_of(writing, target)
         if own is not None and own != target:
             raise BadInput(
-                f"{found.root} is a project already, and an alias would leave behind what is in it",
-                hint=f"csmd project merge '{found.root}' '{root}'",
+                f"{identity.root} is a project already, and an alias would leave behind what is in it",
+                hint=f"csmd project merge '{identity.root}' '{root}'",
             )
         if own is None:
-            projects.add_alias(writing, found.key, target, path=found.root, why="named", now=ctx.now())
-        return {"path": found.root, "project": root, "removed": False}
+            projects.add_alias(writing, identity.key, target, path=identity.root, why="named", now=ctx.now())
+        return {"path": identity.root, "project": root, "removed": False}
 
     return ctx.store.write(write)
 
@@ -136,19 +135,17 @@ def _split(
 
 
 def _move(ctx: ToolContext, write: Callable[[Rows], Moved], *, dry_run: bool) -> Json:
-    """Does it, or with `dry_run` says what it would move: what was done is raised, and so taken back."""
+    """Moves rows, or with `dry_run` says what it would move and takes it back."""
+    moved: list[Moved] = []
 
-    def rehearse(writing: Rows) -> Moved:
-        moved = write(writing)
+    def move(writing: Rows) -> None:
+        moved.append(write(writing))
         if dry_run:
-            raise _Rehearsed(moved)
-        return moved
+            raise _Rehearsed
 
-    try:
-        moved = ctx.store.write(rehearse)
-    except _Rehearsed as rehearsal:
-        moved = rehearsal.moved
-    return {**asdict(moved), "dry_run": dry_run}
+    with suppress(_Rehearsed):
+        ctx.store.write(move)
+    return {**asdict(moved[-1]), "dry_run": dry_run}
 
 
 @TOOLS.add("csm_project_workspace", mutates=True)
@@ -222,8 +219,8 @@ def _find(rows: Rows, word: str, *, make_at: str = "") -> int:
         if seq is None:
             raise BadInput(f"nothing was said in {word} yet", hint="`csmd project list` lists the projects")
         return seq
-    found = workspaces.matching(rows, word)
-    live = [row for row in found if not workspaces.merged_into(rows, row[0])] or found
+    matches = workspaces.matching(rows, word)
+    live = [row for row in matches if not workspaces.merged_into(rows, row[0])] or matches
     if len(live) != 1:
         many = ", ".join(root for _, root in live)
         raise BadInput(

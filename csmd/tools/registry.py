@@ -187,13 +187,13 @@ def need_person(by_person: bool, what: str) -> None:
         raise CsmdError(f"only a person at a terminal can {what}", hint="type it in a terminal")
 
 
-def resolve_id(typed: str, found: Sequence[str]) -> str:
+def resolve_id(typed: str, ids: Sequence[str]) -> str:
     """The id that is meant by its beginning, of those that begin so; "" for none, BadInput for several."""
-    if typed in found or not typed:
+    if typed in ids or not typed:
         return typed
-    if len(found) > 1:
-        raise BadInput(f"{typed!r} begins several ids: {', '.join(found)}", hint="type some more of it")
-    return found[0] if found else ""
+    if len(ids) > 1:
+        raise BadInput(f"{typed!r} begins several ids: {', '.join(ids)}", hint="type some more of it")
+    return ids[0] if ids else ""
 
 
 def places(rows: Rows, project: str, asking: str) -> Places:

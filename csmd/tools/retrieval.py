@@ -100,12 +100,12 @@ def _receipts(ctx: ToolContext, rows: Rows, session: str = "", seen: Places = No
     """What was injected, when, into which session, and how much of it was used."""
     ident = _session(rows, session)
     most = between(limit, MOST_RECEIPTS_LISTED)
-    found = receipts.listing(rows, projects=seen, session_id=ident, limit=most) if ident is not None else []
+    listed_receipts = receipts.listing(rows, projects=seen, session_id=ident, limit=most) if ident is not None else []
     week = receipts.usage_since(rows, ctx.before(WEEK_S), projects=seen)
     return {
         "receipts": [
             as_json(listed.receipt, RECEIPT, items=listed.items, judged=listed.judged, used=listed.used)
-            for listed in found
+            for listed in listed_receipts
         ],
         "week": asdict(week),
     }
@@ -115,8 +115,8 @@ def _session(rows: Rows, typed: str) -> str | None:
     """The session that was typed, "" for any, None for one that was told nothing."""
     if not typed:
         return ""
-    found = _only(receipts.sessions_like(rows, typed), typed, str)
-    return found[0] if found else None
+    matches = _only(receipts.sessions_like(rows, typed), typed, str)
+    return matches[0] if matches else None
 
 
 @RECEIPTS.add("csm_context_get")
@@ -126,29 +126,29 @@ def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     The whole text of what was shown cut: of a memory, an error, a turn, or all that one injection told.
     """
     ident, seen = id_.strip(), visibility.find_visible_places(rows, asking=asking)
-    found = thing(rows, ident, seen) if ident else {"state": "gone"}
-    if found["state"] in BESIDE_MEMORIES.values():
-        raise BadInput(f"{ident!r} is a {found['state']}", hint=f"`csmd {found['state']} list` shows them")
-    if found["state"] not in UNSEEN:
-        return {"id": ident, "items": [{"id": ident, **found}]}
-    told = _only(receipts.by_prefix(rows, ident), ident, lambda receipt: receipt.id) if ident else []
-    told = [receipt for receipt in told if seen is None or receipt.project_seq in seen]
-    if not told:
+    content = thing(rows, ident, seen) if ident else {"state": "gone"}
+    if content["state"] in BESIDE_MEMORIES.values():
+        raise BadInput(f"{ident!r} is a {content['state']}", hint=f"`csmd {content['state']} list` shows them")
+    if content["state"] not in UNSEEN:
+        return {"id": ident, "items": [{"id": ident, **content}]}
+    named = _only(receipts.by_prefix(rows, ident), ident, lambda receipt: receipt.id) if ident else []
+    named = [receipt for receipt in named if seen is None or receipt.project_seq in seen]
+    if not named:
         raise BadInput(
             f"nothing is kept as {ident!r}", hint="give the id of a memory, a turn or a receipt (`csmd receipts`)"
         )
-    items = receipts.items(rows, told[0])
+    items = receipts.items(rows, named[0])
     return {
-        "id": told[0].id,
+        "id": named[0].id,
         "items": [{"id": item.id, **thing(rows, item.id, seen, reason=item.reason)} for item in items],
     }
 
 
-def _only(found: list[T], typed: str, ident: Callable[[T], str]) -> list[T]:
-    exact = [row for row in found if ident(row) == typed]
-    if len(found) > 1 and not exact:
-        raise BadInput(f"{typed!r} begins several: {', '.join(map(ident, found))}", hint="type some more of it")
-    return exact or found
+def _only(rows: list[T], typed: str, ident: Callable[[T], str]) -> list[T]:
+    exact = [row for row in rows if ident(row) == typed]
+    if len(rows) > 1 and not exact:
+        raise BadInput(f"{typed!r} begins several: {', '.join(map(ident, rows))}", hint="type some more of it")
+    return exact or rows
 
 
 def _marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
@@ -158,21 +158,21 @@ def _marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
 
 
 def _receipt(rows: Rows, receipt: Receipt, seen: list[int] | None, *, marks: dict[str, tuple[str, ...]]) -> Json:
-    asked = receipts.answered_prompt(rows, receipt) if receipt.event == "prompt" else None
-    may = asked is not None and (seen is None or asked[1] in seen)
+    question = receipts.answered_prompt(rows, receipt) if receipt.event == "prompt" else None
+    may = question is not None and (seen is None or question[1] in seen)
     return as_json(
-        receipt, RECEIPT, prompt=display.cut(display.squeeze(asked[0]), 200) if asked and may else "",
+        receipt, RECEIPT, prompt=display.cut(display.squeeze(question[0]), 200) if question and may else "",
         items=[_item(rows, item, seen, marks.get(item.id, ())) for item in receipts.items(rows, receipt)],
     )  # fmt: skip
 
 
 def _item(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]) -> Json:
     """One thing that was told, why, and whether it was used."""
-    found = thing(rows, item.id, seen, reason=item.reason)
-    if found["state"] == "quoted":
-        found["text"] = display.cut(display.squeeze(found["text"]), QUOTED_CHARACTERS)
-    shown = list(marks) if item.used and found["text"] else []
-    return as_json(item, "id score reason used used_by", marks=shown, **found)
+    content = thing(rows, item.id, seen, reason=item.reason)
+    if content["state"] == "quoted":
+        content["text"] = display.cut(display.squeeze(content["text"]), QUOTED_CHARACTERS)
+    visible_marks = list(marks) if item.used and content["text"] else []
+    return as_json(item, "id score reason used used_by", marks=visible_marks, **content)
 
 
 def thing(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -> Json:
@@ -211,8 +211,8 @@ def _no_memory(rows: Rows, ident: str, seen: list[int] | None) -> Json:
 
 def _turn_of(rows: Rows, ident: str) -> str:
     """The uuid of a turn whose beginning is given, as a prompt is told it; as it is where that names none, or several."""
-    found = search.turns_like(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
-    return found[0][1] if len({uuid.partition("/")[0] for _, uuid in found}) == 1 else ident
+    matches = search.turns_like(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
+    return matches[0][1] if len({uuid.partition("/")[0] for _, uuid in matches}) == 1 else ident
 
 
 @RECEIPTS.add("csm_receipt_show")
@@ -228,22 +228,24 @@ def _show(
     """Show what a session was told, and why."""
     seen = visibility.find_visible_places(rows, asking=asking)
     if id_:
-        found = _only(receipts.by_prefix(rows, id_), id_, lambda receipt: receipt.id)
+        injections = _only(receipts.by_prefix(rows, id_), id_, lambda receipt: receipt.id)
     else:
         ident = _session(rows, session)
         if ident == "":
             ident = receipts.last_session(rows, among)
-        found = receipts.of_session(rows, ident, limit=between(limit, RECEIPTS_AT_ONCE)) if ident else []
-    found = [receipt for receipt in found if seen is None or receipt.project_seq in seen]
-    if not found and (id_ or session):
+        injections = receipts.of_session(rows, ident, limit=between(limit, RECEIPTS_AT_ONCE)) if ident else []
+    injections = [receipt for receipt in injections if seen is None or receipt.project_seq in seen]
+    if not injections and (id_ or session):
         raise BadInput(
             f"nothing was injected as {id_!r}" if id_ else f"{session!r} was told nothing",
             hint="`csmd session show ID` says what a session was told, `csmd tool csm_receipts` lists all",
         )
     return {
-        "session_id": found[0].session_id if found else "",
+        "session_id": injections[0].session_id if injections else "",
         "floor": ctx.config.settings.recall_floor,
-        "injections": [_receipt(rows, receipt, seen, marks=_marks(rows, receipt) if id_ else {}) for receipt in found],
+        "injections": [
+            _receipt(rows, receipt, seen, marks=_marks(rows, receipt) if id_ else {}) for receipt in injections
+        ],
     }
 
 
@@ -254,26 +256,26 @@ MOST_DAYS, MOST_NOTED = 90, 1000
 def _log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
     """What was composed for sessions, and how often it came to nothing."""
     since = _since(ctx, days)
-    found = [*_late(ctx.unwritten()[0], since), *activity.compositions_since(rows, since)]
+    compositions = [*_late(ctx.unwritten()[0], since), *activity.compositions_since(rows, since)]
     events = {
-        event: _composed([composition for composition in found if composition.event == event])
-        for event in sorted({composition.event for composition in found})
+        event: _composed([composition for composition in compositions if composition.event == event])
+        for event in sorted({composition.event for composition in compositions})
     }
     return {
         "since": since,
         "events": events,
-        "log": [composition._asdict() for composition in found[: between(limit, MOST_NOTED)]],
+        "log": [composition._asdict() for composition in compositions[: between(limit, MOST_NOTED)]],
     }
 
 
-def _composed(found: Sequence[Composition]) -> Json:
+def _composed(compositions: Sequence[Composition]) -> Json:
     return {
-        "composed": len(found),
-        "silent": sum(1 for composition in found if not composition.chosen),
-        "degraded": sum(1 for composition in found if composition.degraded),
-        "cut": sum(1 for composition in found if composition.cut),
-        "tokens": sum(composition.tokens for composition in found),
-        **_times([composition.ms for composition in found]),
+        "composed": len(compositions),
+        "silent": sum(1 for composition in compositions if not composition.chosen),
+        "degraded": sum(1 for composition in compositions if composition.degraded),
+        "cut": sum(1 for composition in compositions if composition.cut),
+        "tokens": sum(composition.tokens for composition in compositions),
+        **_times([composition.ms for composition in compositions]),
     }
 
 
@@ -281,23 +283,23 @@ def _composed(found: Sequence[Composition]) -> Json:
 def _report(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
     """How often something was looked for and not found."""
     since = _since(ctx, days)
-    found = [*_late(ctx.unwritten()[1], since), *activity.lookups_since(rows, since)]
+    lookups = [*_late(ctx.unwritten()[1], since), *activity.lookups_since(rows, since)]
     kinds = {
-        kind: _recalled([lookup for lookup in found if lookup.kind == kind])
-        for kind in sorted({lookup.kind for lookup in found})
+        kind: _recalled([lookup for lookup in lookups if lookup.kind == kind])
+        for kind in sorted({lookup.kind for lookup in lookups})
     }
     return {"since": since, "kinds": kinds}
 
 
-def _recalled(found: Sequence[Lookup]) -> Json:
-    different = len(Counter(lookup.query_hash for lookup in found))
+def _recalled(lookups: Sequence[Lookup]) -> Json:
+    different = len(Counter(lookup.query_hash for lookup in lookups))
     return {
-        "asked": len(found),
-        "empty": sum(1 for lookup in found if not lookup.results),
+        "asked": len(lookups),
+        "empty": sum(1 for lookup in lookups if not lookup.results),
         "different": different,
-        "asked_again": len(found) - different,
-        "results": sum(lookup.results for lookup in found),
-        **_times([lookup.ms for lookup in found]),
+        "asked_again": len(lookups) - different,
+        "results": sum(lookup.results for lookup in lookups),
+        **_times([lookup.ms for lookup in lookups]),
     }
 
 
@@ -321,14 +323,14 @@ LIVE_S = 3600
 
 def live_sessions(rows: Rows, *, since: str, limit: int, among: list[int] | None = None) -> list[Json]:
     """The sessions that go on, the latest first: how many tokens each has in its context, of how many, and its bracket."""
-    found = []
+    live = []
     for session, project, model, last, tokens in sessions.live_sessions(rows, since=since, limit=limit, projects=among):
         window = environment.window(model, tokens)
-        found.append({
+        live.append({
             "session": session, "project": project, "model": model, "last": last, "tokens": tokens, "window": window,
             "bracket": compose.bracket_of(tokens, window),
         })  # fmt: skip
-    return found
+    return live
 
 
 @CONTEXT.add("csm_context_build")

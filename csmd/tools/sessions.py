@@ -37,8 +37,8 @@ MOST = 1000
 @SESSIONS.add("csm_session_list")
 def _list(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 20) -> Json:
     """List sessions, the latest first."""
-    found = sessions.listing(rows, projects=seen, limit=between(limit, MOST))
-    return {"sessions": [_session(session) for session in found]}
+    listed = sessions.listing(rows, projects=seen, limit=between(limit, MOST))
+    return {"sessions": [_session(session) for session in listed]}
 
 
 def _session(session: Session) -> Json:
@@ -115,20 +115,22 @@ def _conversation(rows: Rows, session: Session, asking: str) -> list[SaidTurn]:
 @SESSIONS.add("csm_turn_show")
 def _turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Show one turn."""
-    found = search.turns_like(rows, id_) if id_ else []
-    lines = {uuid.partition("/")[0] for _, uuid in found}  # a line with several parts is one to who types its beginning
+    matches = search.turns_like(rows, id_) if id_ else []
+    lines = {
+        uuid.partition("/")[0] for _, uuid in matches
+    }  # a line with several parts is one to who types its beginning
     if len(lines) > 1 and id_ not in lines:
         raise BadInput(f"{id_!r} begins several ids: {', '.join(sorted(lines))}", hint="type some more of it")
-    exact = [seq for seq, uuid in found if uuid == id_] or [seq for seq, _ in found]
+    exact = [seq for seq, uuid in matches if uuid == id_] or [seq for seq, _ in matches]
     turn = search.turns_by_seq(rows, exact[:1]).get(exact[0]) if exact else None
     if turn is None or not visibility.is_visible(rows, turn.project_seq, asking=asking):
         raise BadInput(
             f"there is no memory and no turn {id_!r}", hint="`csmd memories` and `csmd search` show their ids"
         )
-    held = memories.by_seqs(rows, search.memories_of_turn(rows, turn.uuid)).values()
+    memories_of_turn = memories.by_seqs(rows, search.memories_of_turn(rows, turn.uuid)).values()
     return as_json(
         turn, "id=uuid kind at text session_id project", around=turns_around(rows, turn, asking),
-        memories=[as_json(memory, "id text") for memory in held if visibility.is_visible(rows, memory.project_seq, asking=asking)],
+        memories=[as_json(memory, "id text") for memory in memories_of_turn if visibility.is_visible(rows, memory.project_seq, asking=asking)],
     )  # fmt: skip
 
 
@@ -142,20 +144,20 @@ def _export(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
             hint=f"csmd session export {session.parent}; `csmd session transcript {session.id}` shows this one",
         )
     cwd = session.cwd or session.project
-    made = export.export(
+    transcript = export.export(
         _conversation(rows, session, asking), session_id=session.id, cwd=cwd, version=session.version,
         model=session.model, title=session.title,
     )  # fmt: skip
-    if not any('"message"' in line for line in made.lines):
+    if not any('"message"' in line for line in transcript.lines):
         raise CsmdError(f"nothing of {session.id} is stored that could be resumed")
     return {
         "id": session.id,
-        "session_id": made.session_id,
-        "place": f"projects/{environment.folder_name(cwd)}/{made.session_id}.jsonl",
-        "resume": f"cd {shlex.quote(cwd)} && claude --resume {made.session_id}",
-        "left_out": made.left_out,
+        "session_id": transcript.session_id,
+        "place": f"projects/{environment.folder_name(cwd)}/{transcript.session_id}.jsonl",
+        "resume": f"cd {shlex.quote(cwd)} && claude --resume {transcript.session_id}",
+        "left_out": transcript.left_out,
         "transcript": transcript_state(session.path),
-        "lines": list(made.lines),
+        "lines": list(transcript.lines),
     }
 
 
@@ -190,11 +192,11 @@ def _write_system(
 @SESSIONS.add("csm_session_write_summary", mutates=True)
 def _summarise(ctx: ToolContext, rows: Rows, id_: str, text: str, replaces: str = "", asking: str = "") -> Json:
     """Let a summary stand for messages of one."""
-    known = _loaded(ctx, rows, id_, asking)
-    names = replaces.replace(",", " ").split() or [message.uuid for message in known.messages]
+    loaded = _loaded(ctx, rows, id_, asking)
+    names = replaces.replace(",", " ").split() or [message.uuid for message in loaded.messages]
     if not names:
         raise BadInput("there is nothing that a summary could stand for", hint="write messages first")
-    _must_have(known, names, id_)
+    _must_have(loaded, names, id_)
     return _append(ctx, rows, id_, asking, "summary", text, names=names)
 
 
@@ -211,8 +213,8 @@ def _append(
 ) -> Json:  # fmt: skip
     files.check_session_id(ident)
     path = _path(ctx, rows, ident, project, asking)
-    known = sessions.by_id(rows, ident)
-    if known is not None and known.path != str(path):
+    session = sessions.by_id(rows, ident)
+    if session is not None and session.path != str(path):
         raise CsmdError(f"{ident} is a session of the assistant, and only it writes that", hint="choose another name")
     if kind != "tombstone" and not body.strip():
         raise BadInput("there is nothing in that text to write")
@@ -240,11 +242,11 @@ def _must_have(loaded: Loaded, names: Sequence[str], ident: str) -> None:
 def _file(ctx: ToolContext, rows: Rows, ident: str, asking: str) -> Path | None:
     """The session's file, None for none; BadInput for one behind a wall that who asks is not behind."""
     files.check_session_id(ident)
-    found = files.session_file(ctx.config.paths.sessions, ident)
-    inside = project_identity.wall(rows, _cwd(ctx, ident)) if found else 0
+    path = files.session_file(ctx.config.paths.sessions, ident)
+    inside = project_identity.wall(rows, _cwd(ctx, ident)) if path else 0
     if inside and inside != project_identity.wall(rows, asking):
         raise _no_file(ident)
-    return found
+    return path
 
 
 def _no_file(ident: str) -> BadInput:
@@ -261,13 +263,13 @@ def _path(ctx: ToolContext, rows: Rows, ident: str, project: str, asking: str) -
 
 def _cwd(ctx: ToolContext, ident: str) -> str:
     """The project that a session was begun in; "/" for one that was begun nowhere."""
-    found = files.session_file(ctx.config.paths.sessions, ident)
-    return (found and own.begun_in(files.session_lines(found), session=ident)) or "/"
+    path = files.session_file(ctx.config.paths.sessions, ident)
+    return (path and own.begun_in(files.session_lines(path), session=ident)) or "/"
 
 
 def _loaded(ctx: ToolContext, rows: Rows, ident: str, asking: str, *, texts: bool = False) -> Loaded:
-    found = _file(ctx, rows, ident, asking)
-    lines = files.session_lines(found) if found else ()
+    path = _file(ctx, rows, ident, asking)
+    lines = files.session_lines(path) if path else ()
     return own.load(lines, session=ident, key=ctx.store.hash_key, texts=texts)
 
 
@@ -299,13 +301,13 @@ def _create(
     ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", note: str = ""
 ) -> Json:
     """Keep what a session stands at, now."""
-    found, key = _latest_session(rows, session, seen, asking), ctx.store.hash_key
+    target, key = _latest_session(rows, session, seen, asking), ctx.store.hash_key
     note = display.cut(display.squeeze(redact(note, Counter())), NOTE_CHARACTERS)
     note = clean(note, tombstones.marks(rows, key))[0]
-    ident = checkpoint.request_checkpoint(ctx.store, rows, found.seq, now=ctx.now(), note=note)
+    ident = checkpoint.request_checkpoint(ctx.store, rows, target.seq, now=ctx.now(), note=note)
     if ident is None:
-        raise CsmdError(f"nothing is stored of the session {found.id}", hint="`csmd sync` takes in what is on disk")
-    ctx.hint_of_hook(found.path)  # what its transcript has more is added
+        raise CsmdError(f"nothing is stored of the session {target.id}", hint="`csmd sync` takes in what is on disk")
+    ctx.hint_of_hook(target.path)  # what its transcript has more is added
     ctx.poke()
 
     def shown(fresh: Rows) -> Json:
@@ -321,10 +323,10 @@ def _latest_session(rows: Rows, named: str, seen: Places, asking: str) -> Sessio
     """The session that is named, or the latest one there."""
     if named:
         return find_session(rows, named, asking)
-    found = sessions.listing(rows, projects=seen, limit=1)
-    if not found:
+    latest = sessions.listing(rows, projects=seen, limit=1)
+    if not latest:
         raise CsmdError("no session is known here", hint="--session ID names one, `csmd session list` shows them")
-    return found[0]
+    return latest[0]
 
 
 @CHECKPOINTS.add("csm_checkpoint_list")
@@ -333,8 +335,8 @@ def _checkpoints(
 ) -> Json:
     """List checkpoints, the latest first."""
     ident = find_session(rows, session, asking).id if session else ""
-    found = checkpoints.listing(rows, projects=seen, session_id=ident, limit=between(limit, MOST))
-    return {"checkpoints": [_summary(rows, row, ctx.store.hash_key) for row in found]}
+    listed = checkpoints.listing(rows, projects=seen, session_id=ident, limit=between(limit, MOST))
+    return {"checkpoints": [_summary(rows, row, ctx.store.hash_key) for row in listed]}
 
 
 @CHECKPOINTS.add("csm_checkpoint_show")
@@ -378,14 +380,14 @@ def _summary(rows: Rows, row: Row, key: bytes) -> Json:
 
 
 def _checkpoint(rows: Rows, row: Row, key: bytes) -> Json:
-    standing = checkpoint.read_restored(rows, row, key)
-    made = checkpoint.essentials(standing)
+    restored = checkpoint.read_restored(rows, row, key)
+    essentials = checkpoint.essentials(restored)
     return {
         **_summary(rows, row, key),
         "cwd": checkpoints.session_state(rows, row.session_seq).cwd,
-        "parts": [piece._asdict() for piece in standing.pieces],
-        "text": made.text,
-        "tokens": made.tokens,
+        "parts": [piece._asdict() for piece in restored.pieces],
+        "text": essentials.text,
+        "tokens": essentials.tokens,
     }
 
 
@@ -428,20 +430,20 @@ def _set_goal(
 @CHECKPOINTS.add("csm_goal_list")
 def _goals(ctx: ToolContext, rows: Rows, seen: Places = None, done: bool = False) -> Json:
     """List goals, the latest first."""
-    root_of, found = roots(rows), checkpoints.goal_list(rows, projects=seen, done=done)
-    return {"goals": [_goal(goal, root_of) for goal in found]}
+    root_of, listed = roots(rows), checkpoints.goal_list(rows, projects=seen, done=done)
+    return {"goals": [_goal(goal, root_of) for goal in listed]}
 
 
 @CHECKPOINTS.add("csm_goal_done", mutates=True)
 def _finish_goal(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False) -> Json:
     """Note that a goal is done."""
-    found = [
+    matches = [
         goal
         for goal in checkpoints.goals_like(rows, id_)
         if visibility.is_visible(rows, goal.project_seq, asking=asking)
     ]
-    ident = resolve_id(id_, [goal.id for goal in found])
-    goal = next((goal for goal in found if goal.id == ident), None)
+    ident = resolve_id(id_, [goal.id for goal in matches])
+    goal = next((goal for goal in matches if goal.id == ident), None)
     if not id_ or goal is None:
         raise BadInput(f"there is no goal {id_!r}", hint="`csmd goal list` shows them with their ids")
     if goal.authority == "user" and not by_person:
