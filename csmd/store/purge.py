@@ -468,14 +468,10 @@ def _plan_turn(rows: Rows, typed: str) -> Plan | None:
 
 
 def _names_of_turn(rows: Rows, seq: int) -> list[str]:
-    """Under which names a turn is kept out: what a hook reported comes back with another uuid, known by its words."""
-    uuid, stream, text_hash, source = rows.one(
-        "select t.uuid, s.id, t.text_hash, t.source from turns t join sessions s on s.seq = t.session_seq "
-        "where t.seq = :seq",
-        seq=seq,
-    ) or ("", "", "", "")
-    names = tombstones.turn_names(uuid, stream, text_hash)
-    return [names[0], names[-1]] if source == "hook" else [names[0]]
+    """The names by which a turn is kept out: its uuid, and its words in its session, as a hook may report it again."""
+    sql = "select t.uuid, s.id, t.text_hash from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq"
+    names = tombstones.turn_names(*(rows.one(sql, seq=seq) or ("", "", "")))
+    return [names[0], names[-1]]
 
 
 def _plan_session(rows: Rows, typed: str) -> Plan | None:
