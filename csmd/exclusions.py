@@ -95,12 +95,12 @@ class PauseFile:
         self._path = path
         self._stamp: tuple[int, ...] = ()
         self._known = Pauses()
-        self.look()
+        self.reload()
 
     def __call__(self) -> Pauses:
         return self._known
 
-    def look(self) -> bool:
+    def reload(self) -> bool:
         """Reads the file when it has changed; whether it had. ConfigError leaves what was known."""
         stamp: tuple[int, ...] = ()
         try:

@@ -104,14 +104,14 @@ def setting_rows() -> str:
     """Every key of config.yaml with its default and its meaning."""
     from dataclasses import fields
 
-    from csmd.cli.settings import explained
+    from csmd.cli.settings import describe_settings
     from csmd.config import Settings
 
     rows = []
     for field in fields(Settings):
         default = f"[{', '.join(field.default)}]" if isinstance(field.default, tuple) else str(field.default)
         shown = default.lower() if isinstance(field.default, bool) else default
-        rows.append(f"| `{Settings.key(field.name)}` | `{shown}` | {explained()[Settings.key(field.name)]} |")
+        rows.append(f"| `{Settings.key(field.name)}` | `{shown}` | {describe_settings()[Settings.key(field.name)]} |")
     return table("key | default | meaning", rows)
 
 

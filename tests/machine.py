@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import forked
+import forked_process
 import zmq
 
 import csmd
@@ -31,7 +31,7 @@ from csmd.installer import plan
 from csmd.paths import Paths
 
 #: A daemon that a test started itself.
-Daemon = subprocess.Popen[bytes] | forked.Forked
+Daemon = subprocess.Popen[bytes] | forked_process.Forked
 LIMIT_S = 60.0
 PACKAGE = str(Path(csmd.__file__).parent.parent)
 
@@ -154,7 +154,7 @@ class Machine:
 
     def run(self, *arguments: str, stdin: Any = subprocess.DEVNULL, **more: str) -> subprocess.CompletedProcess[str]:
         """`csmd` with these arguments in the project; `more` is added to its environment."""
-        return forked.run(
+        return forked_process.run(
             "csmd", *arguments, cwd=self.project, env=self.environment(**more), stdin=stdin, timeout=LIMIT_S * 3
         )
 
@@ -181,7 +181,7 @@ class Machine:
         """A daemon of the test's own, not yet listening; with `preexec`, which it runs first, a bare interpreter."""
         child: Daemon
         if preexec is None:
-            child = forked.spawn("csmd.daemon", cwd=self.root, env=self.environment())
+            child = forked_process.spawn("csmd.daemon", cwd=self.root, env=self.environment())
         else:
             child = subprocess.Popen(
                 [sys.executable, "-m", "csmd.daemon"], cwd=self.root, env=self.environment(), stdin=subprocess.DEVNULL,

@@ -184,7 +184,7 @@ def joined(node: ast.expr) -> str | None:
         return "".join(joined(part) or "" for part in node.values)
     if isinstance(node, ast.FormattedValue):
         name = ast.unparse(node.value)
-        if name.startswith("among("):
+        if name.startswith("in_keys("):
             return "t.project_seq in (1, 2)"
         if name.startswith("columns("):
             return "m.id, m.text"

@@ -51,7 +51,7 @@ go_on = threading.Event()
 
 
 def test_the_guards_catch_what_is_planted(tmp_path: Path) -> None:
-    for name in ("conftest.py", "machine.py", "forked.py"):
+    for name in ("conftest.py", "machine.py", "forked_process.py"):
         shutil.copy(TESTS / name, tmp_path)
     text = (tmp_path / "conftest.py").read_text().replace("THREAD_LIMIT_S = 10.0", "THREAD_LIMIT_S = 0.1")
     (tmp_path / "conftest.py").write_text(text)

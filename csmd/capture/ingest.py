@@ -50,17 +50,17 @@ def is_probe(event: Event) -> bool:
     return is_silent and not (event.agent_id or event.transcript_path)
 
 
-def decode_event(body: bytes, *, name: str, event_id: str, at: str) -> Decoded:
+def decode_claude_event(body: bytes, *, name: str, event_id: str, at: str) -> Decoded:
     """The event in a hook's payload and what was redacted in it; BadInput when it is malformed."""
     counts: Counter[str] = Counter()
-    event = hooks.event(body, name=name, event_id=event_id, at=at, counts=counts)
+    event = hooks.decode_event(body, name=name, event_id=event_id, at=at, counts=counts)
     if event is not None and is_probe(event):
         event = replace(event, by_user=False)  # no memory is looked up for it
     return event, counts
 
 
 #: Host -> what makes an event of a payload; an event of any other host is dropped and counted.
-DECODERS: dict[str, Callable[..., Decoded]] = {transcript.HOST: decode_event}
+DECODERS: dict[str, Callable[..., Decoded]] = {transcript.HOST: decode_claude_event}
 
 
 def decode(host: str, body: bytes, excludes: Excludes, *, name: str, event_id: str, at: str) -> Decoded | BadInput:
@@ -102,7 +102,7 @@ def place_of(rows: Rows, event: Event) -> Project | None:
 
     For `record`: what the disk is asked before the write is submitted does not hold up the writer.
     """
-    if hooks.event_turn(event) is None or is_probe(event):
+    if hooks.turn_of_event(event) is None or is_probe(event):
         return None
     place = project_identity.identified(event.cwd, start=started_in(event.transcript_path))
     return project_identity.entering(rows, place)
@@ -128,7 +128,7 @@ def record(
         return False
     event = permitted
     text_hash = tokens.keyed_hash(event.text, key) if event.text else ""
-    turn = hooks.event_turn(event)
+    turn = hooks.turn_of_event(event)
     if turn is not None and is_probe(event):
         return events.add_probe(rows, turn, text_hash=text_hash)
     payload_hash = tokens.keyed_hash(event.payload, key)
@@ -138,7 +138,7 @@ def record(
     if turn is not None and place is not None:
         listed = tombstones.listed_path(rows, storable_path(event.transcript_path), key=key)
         turn, place, path = permitted_turn(turn, place, listed, tombstones.marks(rows, key))
-        home = projects.settle(rows, place, now=now)
+        home = projects.ensure_with_directory(rows, place, now=now)
         events.add_provisional(
             rows,
             turn,

@@ -323,7 +323,7 @@ def marked(place: Project) -> Project:
 
 
 def entering(rows: Rows, place: Project) -> Project:
-    """A place as `projects.settle` takes it in: with its marks when it is new. Asks the disk, so before the write."""
+    """A place as `projects.ensure_with_directory` takes it in: with its marks when it is new. Asks the disk, so before the write."""
     return place if projects.seq_of(rows, place) is not None else marked(place)
 
 
@@ -368,7 +368,7 @@ def step(store: Store, *, now: str) -> int:
         return 0
     roots = store.read(projects.lone_worktrees)
     # Each in a write of its own: a merge of many turns takes a while, and hooks wait behind it.
-    merged = sum(store.write(partial(note, found=[pair], now=now)) for pair in _by_path(roots))
+    merged = sum(store.write(partial(merge_worktrees, found=[pair], now=now)) for pair in _by_path(roots))
     store.write(lambda rows: cursors.move_cursor(rows, STAGE, "projects", 1))
     if merged:
         log.info("worktrees that are gone count to their repository: %d; `csmd project list` shows them", merged)
@@ -387,7 +387,7 @@ def lost_worktrees_of(said: Iterable[tuple[str, str]]) -> list[tuple[Project, Pr
     return found
 
 
-def note(rows: Rows, found: Iterable[tuple[Project, Project]], *, now: str) -> int:
+def merge_worktrees(rows: Rows, found: Iterable[tuple[Project, Project]], *, now: str) -> int:
     """Has worktrees count to their repositories; how many projects were merged for it."""
     return sum(
         projects.bring_home(rows, worktree, repository, is_gone=files.is_missing, now=now)

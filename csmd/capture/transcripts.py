@@ -309,7 +309,7 @@ class Sink:
                 for uuid in reading.withdrawn:
                     sessions.withdraw(rows, self._path, uuid)
                 trees = [(permitted_place(tree, marks), permitted_place(main, marks)) for tree, main in worktrees]
-                project_identity.note(rows, trees, now=now)
+                project_identity.merge_worktrees(rows, trees, now=now)
                 activity.count(rows, news)
                 cursors.save_file(rows, state, now=now)
             activity.count(rows, redaction_counts(redacted))
@@ -325,7 +325,7 @@ class Sink:
             return False
         _note_tampered(rows, turn, key)
         turn, place, listed = permitted_turn(turn, self._places.of(turn.cwd), self._path, marks)
-        home = projects.settle(rows, place, now=now)
+        home = projects.ensure_with_directory(rows, place, now=now)
         return turns.add_turn(
             rows,
             turn,
@@ -343,12 +343,12 @@ def _note_writes(store: Store, left_out: list[Turn]) -> None:
     """Notes which transcripts the calls left out have written: a pause must not be where lines can be forged."""
     writing = [turn for turn in left_out if turn.writes]
 
-    def note(rows: Rows) -> None:
+    def note_tampered(rows: Rows) -> None:
         for turn in writing:
             _note_tampered(rows, turn, store.hash_key)
 
     if writing:
-        store.write(note)
+        store.write(note_tampered)
 
 
 def _note_tampered(rows: Rows, turn: Turn, key: bytes) -> None:
@@ -375,11 +375,11 @@ class OnDisk:
 
 def transcripts(root: Path) -> list[Path]:
     """Every transcript below a projects directory or in it, the latest written first; a file is itself."""
-    found = sorted(listed(root), key=lambda one: (-one.mtime_ns, one.path))
+    found = sorted(list_transcripts(root), key=lambda one: (-one.mtime_ns, one.path))
     return [Path(one.path) for one in found]
 
 
-def listed(root: Path) -> Iterator[OnDisk]:
+def list_transcripts(root: Path) -> Iterator[OnDisk]:
     """Every transcript below a projects directory or in it, in no order; a file is itself.
 
     There may be twenty thousand, and this looks at them four times an hour: names as the system gives them, and
@@ -405,7 +405,7 @@ def listed(root: Path) -> Iterator[OnDisk]:
             continue  # a directory that is gone, or that we may not read
 
 
-def look(path: str) -> OnDisk | None:
+def stat_transcript(path: str) -> OnDisk | None:
     """A file as it is now; None when there is none."""
     try:
         info = os.stat(path)  # noqa: PTH116 - thousands of names, of which few become a Path
@@ -442,12 +442,12 @@ def tail(
     """
     report = Tail()
 
-    def look(rows: Rows) -> tuple[str, FileState | None, str]:
+    def read_state(rows: Rows) -> tuple[str, FileState | None, str]:
         name = tombstones.listed_path(rows, storable_path(str(path)), key=store.hash_key)
         source = clean(redact(wire.clean(str(path)), Counter()), tombstones.marks(rows, store.hash_key))[0]
         return name, cursors.file_state(rows, name), source
 
-    name, known, source = store.read(look)
+    name, known, source = store.read(read_state)
     with files.open_regular(path) as file, contextlib.closing(Notes(quarantine, source=source)) as notes:
         info = os.fstat(file.fileno())
         beginning = file.read(BEGINNING_BYTES)
@@ -487,7 +487,7 @@ def tail(
         # The bad lines before `begin`, and those behind it that were counted by an earlier reading of the file.
         bad_before, counted = (known.bad_lines, 0) if known and begin else (0, known.bad_lines if known else 0)
         for number, (lines, position) in enumerate(pieces(file, begin, stop)):
-            kept = store.precedence.giving_way([] if is_warmup else lines)
+            kept = store.hook_priority.giving_way([] if is_warmup else lines)
             reading, bad = _parse(kept, tool_limit, notes, now(), withheld, read_line)
             reading, left_out = leave_out.split(reading)
             _note_writes(store, left_out)

@@ -132,7 +132,7 @@ def governance(as_json: bool) -> None:
     The exit code is 1 where one is broken.
     """
     value = verb.ask("csm_memory_governance_report")
-    verb.out(value, as_json, show_governance)
+    verb.print_answer(value, as_json, show_governance)
     if not value["holds"]:
         raise SystemExit(1)
 
@@ -373,16 +373,18 @@ def review(
     if chosen and not id:
         raise click.UsageError(f"--{chosen[0]} of what? csmd review ID --{chosen[0]}")
     if undo:
-        verb.out(_undo_answer(id), as_json, show_answer_undone)
+        verb.print_answer(_undo_answer(id), as_json, show_answer_undone)
     elif chosen:
         answer = _answer(id, chosen[0], text=answers["edit"] or "", other=answers["supersede"] or "")
-        verb.out(answer, as_json, show_answered)
+        verb.print_answer(answer, as_json, show_answered)
     else:
-        value = verb.ask("csm_review_list", id=id, **verb.looking(project, all_projects or bool(id)), limit=limit)
+        value = verb.ask(
+            "csm_review_list", id=id, **verb.project_params(project, all_projects or bool(id)), limit=limit
+        )
         if id and not value["items"]:
             raise CsmdError(f"{id} does not wait for you", hint=f"csmd show {id}")
-        if as_json or not value["items"] or not (verb.person_is_there() and sys.stdout.isatty()):
-            verb.out(value, as_json, show_waiting)
+        if as_json or not value["items"] or not (verb.is_interactive() and sys.stdout.isatty()):
+            verb.print_answer(value, as_json, show_waiting)
             return
         with verb.Keys() as keys:
             sitting = Sitting(items=value["items"], total=value["total"], keys=keys)
@@ -394,13 +396,18 @@ def _answer(ident: str, what: str, **options: Any) -> Any:
     """Has the daemon carry an answer out; `options` are its text, the other memory and the version that was seen."""
     answer = {"text": "", "other": "", "version": 0, **options}
     return verb.ask(
-        "csm_review_answer", id=ident, verb=what, **answer, asking=verb.here(None), by_person=verb.person_is_there()
+        "csm_review_answer",
+        id=ident,
+        verb=what,
+        **answer,
+        asking=verb.resolve_project(None),
+        by_person=verb.is_interactive(),
     )
 
 
 def _undo_answer(ident: str) -> Any:
     """Has the daemon undo an answer; the last one for ""."""
-    return verb.ask("csm_review_undo", id=ident, asking=verb.here(None), by_person=verb.person_is_there())
+    return verb.ask("csm_review_undo", id=ident, asking=verb.resolve_project(None), by_person=verb.is_interactive())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -473,7 +480,9 @@ class Sitting:
         self.at = self.answered.pop()[0]
         render.show(show_answer_undone(undone))
         # Undoing changed its version.
-        again = verb.ask("csm_review_list", id=self.items[self.at]["id"], project="", asking=verb.here(None))["items"]
+        again = verb.ask(
+            "csm_review_list", id=self.items[self.at]["id"], project="", asking=verb.resolve_project(None)
+        )["items"]
         self.items[self.at] = next(iter(again), self.items[self.at])
 
 

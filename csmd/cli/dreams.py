@@ -311,19 +311,19 @@ def run(dry_run: bool, **options: Any) -> None:
 )  # fmt: skip
 def undo(yes: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
     """Take dream ID back, and every one since."""
-    planned = verb.ask("csm_dream_undo", **options, asking=verb.here(None))
+    planned = verb.ask("csm_dream_undo", **options, asking=verb.resolve_project(None))
     dreams = planned["dreams"]
     if dry_run or not (yes or as_json):
-        verb.out(planned, as_json, show_undoing)
+        verb.print_answer(planned, as_json, show_undoing)
     if dry_run:
         return
     if not yes:
-        if as_json or not verb.person_is_there():
+        if as_json or not verb.is_interactive():
             raise click.UsageError("give --yes where nobody can be asked")
         click.confirm(f"Undo {'it' if len(dreams) == 1 else f'all {len(dreams)}'}?", abort=True)
     # By its whole id: which dream is the latest may have changed meanwhile.
-    undone = verb.work("csm_dream_undo", id=dreams[-1]["id"], dry_run=False, asking=verb.here(None))
-    verb.out(undone, as_json, show_undone)
+    undone = verb.work("csm_dream_undo", id=dreams[-1]["id"], dry_run=False, asking=verb.resolve_project(None))
+    verb.print_answer(undone, as_json, show_undone)
 
 
 @VERBS.action(

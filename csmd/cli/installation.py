@@ -104,7 +104,7 @@ def show_plan(config: Config, planned: Sequence[Change], elsewhere: Sequence[Pat
     yield from (f"  {_with_target(change.path)}" for change in planned)
     yield from _other_directories(elsewhere)
     if choice is None:
-        events = display.listed(tuple(registration.NEWER))
+        events = display.join_names(tuple(registration.NEWER))
         yield f"  (later with {events}, if every Claude Code in use knows them)"
     else:
         yield from show_events(choice, ())
@@ -126,12 +126,12 @@ def show_installed(outcomes: Sequence[Change], elsewhere: Sequence[Path]) -> Scr
 def show_events(choice: Choice, before: Sequence[str]) -> Screen:
     """Which newer events were added, removed or left out."""
     if new := [event for event in choice.events if event not in before]:
-        yield f"with {display.listed(new)}, which every Claude Code in use knows"
+        yield f"with {display.join_names(new)}, which every Claude Code in use knows"
     if gone := [event for event in before if event not in choice.events]:
         yield f"taken out again: {', '.join(gone)}; {_why(choice)}"
     left_out = [event for event in registration.NEWER if event not in choice.events and event not in gone]
     if left_out:
-        yield f"{display.listed(left_out)} stay out: {_why(choice)}"
+        yield f"{display.join_names(left_out)} stay out: {_why(choice)}"
 
 
 def _planned_json(planned: Sequence[Change]) -> list[dict[str, Any]]:
@@ -342,7 +342,7 @@ def _total(parts: Sequence[dict[str, Any]]) -> tuple[int, str]:
 def _confirm(paths: Paths, parts: Sequence[dict[str, Any]]) -> None:
     """Asks a person to confirm the purge; CsmdError without a terminal, or for a no."""
     render.show(show_going(paths, parts))
-    if not verb.person_is_there():
+    if not verb.is_interactive():
         raise CsmdError("not a terminal; cannot ask for confirmation", hint="csmd uninstall --purge --yes")
     number, bytes_ = _total(parts)
     everything = f"Remove all that csmd remembers, {amount(number, 'file')}, {bytes_}, for good?"
@@ -452,9 +452,9 @@ def hooks_settle(as_json: bool) -> None:
     in_use = [row["version"] for row in client.call(paths, "csm_clients", {})["versions"]]
     # A missing or silent client is no reason here: the daemon's PATH may lack it.
     choice = plan.supported_events([*plan.installed_clients().values(), *in_use])
-    gone, outcomes = plan.settle(paths, choice)
+    gone, outcomes = plan.withdraw_events(paths, choice)
     result = {"withdrawn": gone, "kept_out_by": choice.kept_out_by, "settings": _outcomes_json(outcomes)}
-    verb.out(result, as_json, show_settled, why=_why(choice))
+    verb.print_answer(result, as_json, show_settled, why=_why(choice))
     _raise_trouble(outcomes)
 
 
@@ -490,7 +490,7 @@ def upgrade(as_json: bool) -> None:
         "service": unit.file if unit.changes else "",
         "daemon": _newer_daemon(paths, unit),
     }
-    verb.out(result, as_json, show_upgraded)
+    verb.print_answer(result, as_json, show_upgraded)
     _raise_trouble(outcomes)
 
 
@@ -548,7 +548,7 @@ def daemon() -> None:
 @VERBS.action("start")
 def start(as_json: bool) -> None:
     """Start the daemon in the background."""
-    verb.out(service.start(default_paths()), as_json, show_started)
+    verb.print_answer(service.start(default_paths()), as_json, show_started)
 
 
 @VERBS.action("stop")
@@ -556,7 +556,9 @@ def stop(as_json: bool) -> None:
     """Stop the daemon until `csmd start`; hooks keep what happens."""
     paths = default_paths()
     stopped = service.stop(paths, by_user=True)
-    verb.out({"stopped": stopped}, as_json, show_stopped, has_manager=service.recorded_manager(paths) is not None)
+    verb.print_answer(
+        {"stopped": stopped}, as_json, show_stopped, has_manager=service.recorded_manager(paths) is not None
+    )
 
 
 @render.raw
@@ -571,7 +573,7 @@ def restart(as_json: bool) -> None:
     """Stop the daemon and start it again."""
     paths = default_paths()
     service.stop(paths, by_user=False)
-    verb.out(service.start(paths), as_json, show_started)
+    verb.print_answer(service.start(paths), as_json, show_started)
 
 
 @render.raw
@@ -622,8 +624,10 @@ LABEL = max(len(word) for word, _ in WORDS.values()) + 2
 @VERBS.action("doctor", verb.flag("--all", "everything", help="List the checks that passed, too."))
 def doctor(everything: bool, as_json: bool) -> None:
     """Prove that capture works, and name what stops or distorts it."""
-    value = examine.diagnose(examine.read_scene(default_paths(), cwd=Path(verb.here(None)), now_s=time.time()))
-    verb.out(value, as_json, show_examined, everything=everything)
+    value = examine.diagnose(
+        examine.read_scene(default_paths(), cwd=Path(verb.resolve_project(None)), now_s=time.time())
+    )
+    verb.print_answer(value, as_json, show_examined, everything=everything)
     if not value["works"]:
         raise SystemExit(1)
 
@@ -656,12 +660,12 @@ def show_examined(value: dict[str, Any], *, everything: bool) -> Screen:
 def report_verb(target: Path | None, as_json: bool) -> None:
     """Gather what a bug report needs into one file; nothing is sent."""
     paths, now_s = default_paths(), time.time()
-    scene = examine.read_scene(paths, cwd=Path(verb.here(None)), now_s=now_s)
+    scene = examine.read_scene(paths, cwd=Path(verb.resolve_project(None)), now_s=now_s)
     parts = report.compose(scene, examine.diagnose(scene))
     text = report.bundle(parts, datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%d %H:%M UTC"))
     path = report.write(paths, target, text)
     rows = [{"name": name, "what": about, "bytes": len(part.encode())} for name, about, part in parts]
-    verb.out({"path": str(path.absolute()), "bytes": len(text.encode()), "parts": rows}, as_json, show_report)
+    verb.print_answer({"path": str(path.absolute()), "bytes": len(text.encode()), "parts": rows}, as_json, show_report)
 
 
 def show_report(value: dict[str, Any]) -> Screen:

@@ -47,15 +47,15 @@ def import_(path: Path, project: str | None, mine: bool, vectors: bool, as_json:
     PATH is a transcript or a tree of them as ~/.claude/projects, a directory that `csmd export` wrote, or the assistant's
     own memory directory. Nothing comes in twice.
     """
-    about = verb.looking(project)["project"] if project else ""
+    about = verb.project_params(project)["project"] if project else ""
     vouched = _vouched(path, mine=mine, as_json=as_json)
-    params = {"path": str(path.resolve()), "vectors": vectors, "project": about, "asking": verb.here(None)}
-    verb.out(verb.work("csm_import", **params, by_person=vouched), as_json, show_imported)
+    params = {"path": str(path.resolve()), "vectors": vectors, "project": about, "asking": verb.resolve_project(None)}
+    verb.print_answer(verb.work("csm_import", **params, by_person=vouched), as_json, show_imported)
 
 
 def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
     """Whether a person vouches for exported memories: the file itself says whose words they are."""
-    by_person = verb.person_is_there()
+    by_person = verb.is_interactive()
     if mine and not by_person:
         raise CsmdError("only a person at a terminal can say whose memories they are", hint="type it in a terminal")
     is_export = path.name == EXPORTED or (path / EXPORTED).is_file()
@@ -158,7 +158,7 @@ def model_fetch(which: str | None, as_json: bool) -> None:
         order = _fetch_command(folder, name or config.settings.embed_model)
         if subprocess.run(order, env=child_environment(), check=False).returncode:
             raise CsmdError("the model was not fetched", hint="without a network: csmd model add DIR")
-        verb.out(verb.work("csm_model_add", path=str(folder), name=name), as_json, USING)
+        verb.print_answer(verb.work("csm_model_add", path=str(folder), name=name), as_json, USING)
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # the daemon has its own copy by now
 
@@ -195,11 +195,11 @@ def backup(what: str | None, to: Path | None, as_json: bool) -> None:
     """Copy the database while the daemon works. `csmd backup list` shows the copies."""
     if what != "list":
         path = str(to.expanduser().absolute()) if to else ""
-        verb.out(verb.work("csm_backup_make", path=path), as_json, show_copied)
+        verb.print_answer(verb.work("csm_backup_make", path=path), as_json, show_copied)
     elif to:
         raise click.UsageError("--to goes with a copy that is made")
     else:
-        verb.out(verb.ask("csm_backup_list"), as_json, show_backups)
+        verb.print_answer(verb.ask("csm_backup_list"), as_json, show_backups)
 
 
 def show_copied(value: dict[str, Any]) -> Screen:
@@ -231,7 +231,9 @@ def restore(source: str, dry_run: bool, as_json: bool) -> None:
     path = Path(source).expanduser().absolute()
     backup = default_paths().home / "backups" / source
     file = source if source == "latest" else str(backup if not path.exists() and backup.is_file() else path)
-    verb.out(_with_daemon_stopped("restore", file, dry_run=dry_run, changed=lambda _: True), as_json, show_restored)
+    verb.print_answer(
+        _with_daemon_stopped("restore", file, dry_run=dry_run, changed=lambda _: True), as_json, show_restored
+    )
 
 
 def show_restored(value: dict[str, Any]) -> Screen:
@@ -251,7 +253,7 @@ def repair(dry_run: bool, as_json: bool) -> None:
     value = _with_daemon_stopped(
         "repair", dry_run=dry_run, changed=lambda report: report["state"] in ("rebuilt", "indexes")
     )
-    verb.out(value, as_json, show_repaired)
+    verb.print_answer(value, as_json, show_repaired)
     if value.get("lost"):
         raise SystemExit(1)
 

@@ -43,9 +43,9 @@ def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_j
     """Search memories and past conversations. Several words need no quotes."""
     query, begun = " ".join(words), time.monotonic()
     params = {name: "" if value is None else value for name, value in options.items()}
-    answer = verb.ask("csm_memory_search", query=query, **verb.looking(project, all_projects), **params)
+    answer = verb.ask("csm_memory_search", query=query, **verb.project_params(project, all_projects), **params)
     value = {"query": query, "took_ms": round((time.monotonic() - begun) * 1000, 1), **answer}
-    verb.out(value, as_json, show_hits, explain=options["explain"])
+    verb.print_answer(value, as_json, show_hits, explain=options["explain"])
 
 
 def show_hits(value: dict[str, Any], *, explain: bool) -> Screen:
@@ -67,7 +67,7 @@ def show_hits(value: dict[str, Any], *, explain: bool) -> Screen:
             passage = squeeze(prose.passage(text, terms, limit=NEIGHBOUR[0]))
             yield dim(f"{place}, {passage}", indent=4, most=NEIGHBOUR[1])
         if explain:
-            yield dim(explained(hit["factors"], hit["score"]), indent=4)
+            yield dim(explain_score(hit["factors"], hit["score"]), indent=4)
     yield from render.degraded(value["degraded"])
     yield dim(f"{value['took_ms']:.0f} ms")
 
@@ -89,7 +89,7 @@ def _short_id(hit: dict[str, Any]) -> str:
     return ident if ident.startswith("hook:") else ident[: 8 if hit["kind"] == "session" else 11]
 
 
-def explained(factors: Mapping[str, float], score: float) -> str:
+def explain_score(factors: Mapping[str, float], score: float) -> str:
     """A score and the features of the hit that are not 0."""
     features = ", ".join(f"{name} {value:.2f}" for name, value in factors.items() if value)
     return f"{score:.2f} from {features}" if features else f"{score:.2f}"
@@ -112,12 +112,12 @@ RELATED = {
 )  # fmt: skip
 def remember(text: str, project: str | None, everywhere: bool, pin: bool, yes: bool, as_json: bool) -> None:
     """Remember a statement; typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
-    by_person, place = verb.person_is_there(), verb.looking(project, everywhere)
+    by_person, place = verb.is_interactive(), verb.project_params(project, everywhere)
     is_question = not yes and _is_question(text)
     if is_question and by_person:
         click.confirm("This asks something: keep it all the same?", abort=True, err=as_json)
     saved = verb.ask("csm_memory_save", text=text, **place, pin=pin, by_person=by_person)
-    verb.out(saved, as_json, show_remembered, by_person=by_person)
+    verb.print_answer(saved, as_json, show_remembered, by_person=by_person)
     if is_question and not by_person and not as_json:
         render.show([dim(f"it asks something and is kept as a fact: csmd forget {saved['id']}")])
     _warn_of_off_mark(place["project"], as_json)
@@ -156,14 +156,14 @@ def show_remembered(value: dict[str, Any], *, by_person: bool) -> Screen:
 def brief(project: str | None, as_json: bool) -> None:
     """Show what a session that starts here would be told."""
     nothing = "nothing yet: `csmd memories` lists what there is, also what waits in review"
-    place = verb.looking(project)
-    verb.out(verb.ask("csm_memory_context", **place), as_json, show_injection, nothing=nothing)
+    place = verb.project_params(project)
+    verb.print_answer(verb.ask("csm_memory_context", **place), as_json, show_injection, nothing=nothing)
     _warn_of_off_mark(place["project"], as_json)
 
 
 def _warn_of_off_mark(place: str, as_json: bool) -> None:
     """Warns that a directory is left out: sessions there are told nothing, whatever is shown."""
-    mark = "" if as_json else foreign_files.off_mark(place or verb.here(None))
+    mark = "" if as_json else foreign_files.off_mark(place or verb.resolve_project(None))
     if mark:
         render.show([warning(f"csmd is switched off there by {mark}: no session is captured or told anything")])
 
@@ -224,7 +224,7 @@ def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
             hint="type `csmd remember` or `csmd forget` in a terminal",
         )
     # The directory is no parameter either: it decides what is seen of walled projects.
-    values["asking"] = verb.here(None)
+    values["asking"] = verb.resolve_project(None)
     click.echo(wire.pretty(verb.ask("csm_tools" if name == "list" else name, **values)))
 
 
@@ -264,7 +264,7 @@ def memories(
     **filters: str | None,
 ) -> None:  # fmt: skip
     """List what is remembered here."""
-    place = verb.looking(project, all_projects)
+    place = verb.project_params(project, all_projects)
     answer = verb.ask("csm_memory_by_topic", topic=topic, **place) if topic else verb.ask("csm_memory_list", **place)
     rows = [
         row
@@ -597,9 +597,9 @@ def evidence_for(turns: list[dict[str, Any]], *, most: int) -> Screen:
 )  # fmt: skip
 def edit(id: str, text: str | None, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Put your wording in a memory's place."""
-    if not verb.person_is_there():
+    if not verb.is_interactive():
         raise CsmdError("only a person at a terminal can change the wording of a memory", hint="type it in a terminal")
-    known = verb.ask("csm_memory_show", id=id, asking=verb.here(None))
+    known = verb.ask("csm_memory_show", id=id, asking=verb.resolve_project(None))
     wording = verb.edit_text(known["text"]) if text is None else text
     change = {"id": known["id"], "text": wording, "version": known["version"], "as_json": as_json}
     verb.reply("csm_memory_edit", show_rewording, change, by_person=True)

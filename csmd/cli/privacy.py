@@ -33,7 +33,7 @@ def _where(project: str) -> str:
 
 def _ask(tool: str, **params: Any) -> Any:
     """Asks the daemon for something that only a person may have it do."""
-    return verb.ask(tool, by_person=verb.person_is_there(), **params)
+    return verb.ask(tool, by_person=verb.is_interactive(), **params)
 
 
 def _counted(value: dict[str, Any], **nouns: str) -> list[str]:
@@ -160,33 +160,35 @@ def show_scanned(value: dict[str, Any]) -> Screen:
 )  # fmt: skip
 def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, lift: bool, as_json: bool) -> None:
     """Forget a memory for good. With --purge: a memory, turn, session, project or text (- asks for it) with all traces."""
-    by_person = verb.person_is_there()
+    by_person = verb.is_interactive()
     if not purge and not lift:
         if kind or dry_run or yes:
             raise click.UsageError("--as, --dry-run and --yes go with --purge")
-        verb.out(_ask("csm_memory_delete", id=what, asking=verb.here(None)), as_json, show_forgotten)
+        verb.print_answer(
+            _ask("csm_memory_delete", id=what, asking=verb.resolve_project(None)), as_json, show_forgotten
+        )
         return
     what = click.prompt("what", hide_input=True) if what == "-" else what
     # A purged project is not known any more: only its path can be given.
-    named = verb.looking(what)["project"] if kind == "project" and not lift else _absolute(what, kind)
+    named = verb.project_params(what)["project"] if kind == "project" and not lift else _absolute(what, kind)
     params = {"what": named, "kind": kind or "", "by_person": by_person}
     if lift:
         lifted = verb.ask("csm_privacy_lift", **params)
-        verb.out(lifted, as_json, show_readmitted)
+        verb.print_answer(lifted, as_json, show_readmitted)
         if not lifted["lifted"]:
             raise SystemExit(1)
         return
     if not by_person and not dry_run:
         raise CsmdError("only a person at a terminal can have csmd purge something", hint="type it in a terminal")
     if dry_run or not yes:
-        planned = verb.work("csm_privacy_purge", **params, dry_run=True, asking=verb.here(None))
+        planned = verb.work("csm_privacy_purge", **params, dry_run=True, asking=verb.resolve_project(None))
         if dry_run:
-            verb.out(planned, as_json, show_planned)
+            verb.print_answer(planned, as_json, show_planned)
             return
         render.show(show_planned(planned), err=as_json)
         click.confirm("Purge it from everything csmd holds? It cannot be undone.", abort=True, err=as_json)
     done = verb.work("csm_privacy_purge", **params)
-    verb.out(done, as_json, show_purged)
+    verb.print_answer(done, as_json, show_purged)
     if done["left"]:
         raise SystemExit(1)
 
@@ -218,7 +220,7 @@ def pause(length: str, as_json: bool) -> None:
         _write(pauses)
     current = pauses.current(_iso(now))
     value = {"paused": {"since": current[0] if current else "", "until": end}, "daemon": _daemon_knows()}
-    verb.out(value, as_json, show_paused, length=length)
+    verb.print_answer(value, as_json, show_paused, length=length)
 
 
 @VERBS.action("resume")
@@ -230,7 +232,7 @@ def resume(as_json: bool) -> None:
         if current:
             _write(pauses.ended(now))
     value = {"paused": None, "since": current[0] if current else "", "daemon": _daemon_knows()}
-    verb.out(value, as_json, show_resumed, now=now)
+    verb.print_answer(value, as_json, show_resumed, now=now)
 
 
 def _iso(moment: datetime) -> str:
@@ -313,8 +315,8 @@ def alias(place: str, other: str, remove: bool, as_json: bool) -> None:
     """Have PATH count to project OTHER from now on. OTHER is a path, an id or a name."""
     if bool(other) == remove:
         raise click.UsageError("name either OTHER or --remove")
-    value = _ask("csm_project_alias", place=verb.here(place), other=_resolved(other), remove=remove)
-    verb.out(value, as_json, show_alias, remove=remove)
+    value = _ask("csm_project_alias", place=verb.resolve_project(place), other=_resolved(other), remove=remove)
+    verb.print_answer(value, as_json, show_alias, remove=remove)
 
 
 @render.raw
@@ -328,14 +330,14 @@ def show_alias(value: dict[str, Any], *, remove: bool) -> Screen:
 def merge(source: str, into: str, dry_run: bool, as_json: bool) -> None:
     """Bring all of project A into B. `split B A` takes it out again."""
     value = _ask("csm_project_merge", source=_resolved(source), into=_resolved(into), dry_run=dry_run)
-    verb.out(value, as_json, show_moved, way=f"from {source} to {into}")
+    verb.print_answer(value, as_json, show_moved, way=f"from {source} to {into}")
 
 
 @PROJECT.action("split", verb.argument("whole", "A"), verb.argument("place", "PATH"), DRY_RUN)
 def split(whole: str, place: str, dry_run: bool, as_json: bool) -> None:
     """Take PATH out of project A. It is a directory in it, or a project that was merged into it."""
-    value = _ask("csm_project_split", whole=_resolved(whole), place=verb.here(place), dry_run=dry_run)
-    verb.out(value, as_json, show_moved, way=f"from {whole} to {place}")
+    value = _ask("csm_project_split", whole=_resolved(whole), place=verb.resolve_project(place), dry_run=dry_run)
+    verb.print_answer(value, as_json, show_moved, way=f"from {whole} to {place}")
 
 
 @render.raw

@@ -167,7 +167,7 @@ def show_conversation(value: dict[str, Any]) -> Screen:
 )
 def export(to: str, as_json: bool, **options: Any) -> None:
     """Write a session for the assistant to resume."""
-    answer = verb.ask("csm_session_export", **options, asking=verb.here(None))
+    answer = verb.ask("csm_session_export", **options, asking=verb.resolve_project(None))
     data = "".join(f"{line}\n" for line in answer["lines"]).encode()
     if to != "-":
         path = Path(to).expanduser().absolute()
@@ -447,7 +447,7 @@ GOAL = VERBS.add_group("goal", "Project goals, shown to each session until done.
 )  # fmt: skip
 def goal_set(session: str, **options: Any) -> None:
     """Declare a goal. Typed in a terminal it is yours; else your assistant's, and told in its own session only."""
-    session = session or ("" if verb.person_is_there() else assistant_session()[1])
+    session = session or ("" if verb.is_interactive() else assistant_session()[1])
     verb.reply("csm_goal_set", show_goal, {"session": session, **options}, by_person=True)
 
 

@@ -144,7 +144,7 @@ HEAD = """\
 """
 
 
-def explained() -> dict[str, str]:
+def describe_settings() -> dict[str, str]:
     """Key -> its meaning, from the docstrings of the fields of Settings."""
     import inspect
 
@@ -157,12 +157,12 @@ def list_keys(as_json: bool) -> None:
     """Show every key: what it is for, its value and its default."""
     text = _text()
     chosen, known = parse_settings(text, where=str(_path())), names(text)
-    meanings, defaults = explained(), _by_key(Settings())
+    meanings, defaults = describe_settings(), _by_key(Settings())
     rows = [
         {"key": key, "value": value, "default": defaults[key], "set": key in known, "meaning": meanings[key]}
         for key, value in _by_key(chosen).items()
     ]
-    verb.out({"path": str(_path()), "keys": rows}, as_json, show_keys)
+    verb.print_answer({"path": str(_path()), "keys": rows}, as_json, show_keys)
 
 
 def show_keys(value: dict[str, Any]) -> Screen:
@@ -181,7 +181,9 @@ def show_keys(value: dict[str, Any]) -> Screen:
 def get(key: str, as_json: bool) -> None:
     """Print the value of KEY."""
     _default(key)
-    verb.out({"key": key, "value": _by_key(parse_settings(_text(), where=str(_path())))[key]}, as_json, show_value)
+    verb.print_answer(
+        {"key": key, "value": _by_key(parse_settings(_text(), where=str(_path())))[key]}, as_json, show_value
+    )
 
 
 @render.raw
@@ -197,7 +199,7 @@ def set_(key: str, values: tuple[str, ...], as_json: bool) -> None:
     value = _typed(key, _default(key), values)
     _change(lambda text: changed(text, key, value))
     now = _by_key(parse_settings(_text(), where=str(_path())))[key]
-    verb.out({"key": key, "value": now}, as_json, show_changed, what=f"{key} = {_word(now)}")
+    verb.print_answer({"key": key, "value": now}, as_json, show_changed, what=f"{key} = {_word(now)}")
 
 
 @CONFIG.action("unset", KEY)
@@ -206,7 +208,7 @@ def unset(key: str, as_json: bool) -> None:
     _change(lambda text: without(text, key))
     default = _by_key(Settings()).get(key)
     what = f"{key} = {_word(default)}, the default" if default is not None else f"{key} is gone"
-    verb.out({"key": key, "value": default}, as_json, show_changed, what=what)
+    verb.print_answer({"key": key, "value": default}, as_json, show_changed, what=what)
 
 
 @render.raw
@@ -246,12 +248,12 @@ def edit() -> None:
 @CONFIG.action("path")
 def path(as_json: bool) -> None:
     """Print the path of config.yaml."""
-    verb.out({"path": str(_path()), "exists": _path().exists()}, as_json, render.template("{path}"))
+    verb.print_answer({"path": str(_path()), "exists": _path().exists()}, as_json, render.template("{path}"))
 
 
 def template() -> str:
     """A config.yaml with every key explained and commented out."""
-    parts, meanings = [HEAD], explained()
+    parts, meanings = [HEAD], describe_settings()
     for key, default in _by_key(Settings()).items():
         parts += textwrap.wrap(meanings[key], width=98, initial_indent="\n# ", subsequent_indent="# ")
         parts.append(f"#{key}: {_word(default)}")

@@ -55,14 +55,14 @@ def status(watch: bool, as_json: bool) -> None:
     """Show whether everything works, and what is known."""
     paths, home = default_paths(), str(user_home())
     if not watch:
-        verb.out(look(paths), as_json, show_status, home=home)
+        verb.print_answer(fetch_status(paths), as_json, show_status, home=home)
         return
     if as_json or not sys.stdout.isatty():
         raise click.UsageError("--watch draws on a terminal; for a program: `csmd status --json`, again and again")
-    redraw(lambda: show_status(look(paths), home=home))
+    redraw(lambda: show_status(fetch_status(paths), home=home))
 
 
-def look(paths: Paths) -> dict[str, Any]:
+def fetch_status(paths: Paths) -> dict[str, Any]:
     """The daemon's state, with problems that only the command line sees; DaemonUnreachable with the reason."""
     try:
         value: dict[str, Any] = verb.ask("csm_runtime_status")
@@ -144,7 +144,7 @@ def _pages(pages: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _first_two(names: list[str]) -> str:
-    return display.listed([*names[:2], *([f"{len(names) - 2} more"] if len(names) > 2 else [])])
+    return display.join_names([*names[:2], *([f"{len(names) - 2} more"] if len(names) > 2 else [])])
 
 
 def _processes(value: dict[str, Any], home: str) -> Iterator[Row]:
@@ -186,7 +186,7 @@ def _intake(value: dict[str, Any]) -> Iterator[Row]:
         yield "spool", f"{waiting} to be taken in{since}", WARNING
     old = (value["clients"] or {}).get("kept_out_by", "")
     if display.version_of(old):
-        unknown = display.listed(tuple(registration.NEWER))
+        unknown = display.join_names(tuple(registration.NEWER))
         yield "clients", f"Claude Code {old} is in use, which does not know {unknown}", ""
     if backfill := value["backfill"]:
         done = backfill.get("sessions_done", 0)
@@ -352,7 +352,7 @@ STYLES = {"event": "dim", "turn": "", "statement": "cyan", "memory": "bold green
 def tail(project: str | None, last: int, as_json: bool) -> None:
     """Show what happens, as it happens. ^C ends it."""
     # Every project by default: who watches does not know where something will happen.
-    where = verb.looking(project, everywhere=project is None)
+    where = verb.project_params(project, everywhere=project is None)
     console = render.console()
     try:
         for item in follow(lambda cursor: verb.ask("csm_tail", cursor=cursor, last=last, **where), time.sleep):
@@ -394,7 +394,7 @@ def tail_line(item: dict[str, Any], width: int, *, today: str = "") -> str:
 @VERBS.command("top", params=[verb.project_of("Only what belongs to this project.")])
 def top(project: str | None) -> None:
     """Look at sessions and memories as they change."""
-    where = verb.looking(project, everywhere=project is None)
+    where = verb.project_params(project, everywhere=project is None)
     verb.ask("csm_tools")  # without a daemon: the error, and no screen
     if not sys.stdout.isatty():
         raise click.UsageError("csmd top needs a terminal; for a program: csmd status --json")
@@ -427,7 +427,7 @@ def logs(number: int, follow: bool, as_json: bool) -> None:
         raise CsmdError(f"there is no log yet at {path}", hint="csmd start")
     if as_json and follow:
         raise click.UsageError("--json goes without --follow")
-    verb.out({"path": str(path), "lines": [_parsed(line) for line in lines]}, as_json, show_logs)
+    verb.print_answer({"path": str(path), "lines": [_parsed(line) for line in lines]}, as_json, show_logs)
     for line in _later_lines(path, len(data)) if follow else ():
         render.show(show_logs({"lines": [_parsed(line)]}))
 

@@ -66,7 +66,7 @@ class Look:
     trouble: str = ""
 
 
-def look(ask: Ask, where: Mapping[str, str], pane: Pane) -> Look:
+def fetch_pane(ask: Ask, where: Mapping[str, str], pane: Pane) -> Look:
     """Asks the daemon for the items of a pane and the head line."""
     state = ask("csm_runtime_status")
     wrong = [alarm["what"] for alarm in state.get("alarms", [])] or state["degraded"]
@@ -239,13 +239,13 @@ class Top(App[None]):
     @work(thread=True, exclusive=True, group="look")
     def _ask_for(self, pane: Pane) -> None:
         try:
-            found = look(self.ask, self.where, pane)
+            found = fetch_pane(self.ask, self.where, pane)
         except CsmdError as error:
             before = self.looks.get(pane.name, Look())
             found = Look(head=before.head, now=before.now, items=before.items, trouble=error.what)
-        self.call_from_thread(self.take, pane, found)
+        self.call_from_thread(self.show_pane, pane, found)
 
-    def take(self, pane: Pane, found: Look) -> None:
+    def show_pane(self, pane: Pane, found: Look) -> None:
         """Shows the result of a refresh."""
         self.looks[pane.name] = found
         self.query_one("#head", Label).update(found.head or "csmd")

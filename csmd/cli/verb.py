@@ -139,12 +139,12 @@ def reply(
     values = {name: "" if value is None else value for name, value in options.items() if name != "as_json"}
     if "project" in values:
         everywhere = bool(values.pop("all_projects", False)) or (wide and options["project"] is None)
-        values |= looking(options["project"], everywhere)
+        values |= project_params(options["project"], everywhere)
     elif not anywhere:
-        values["asking"] = here(None)
+        values["asking"] = resolve_project(None)
     if by_person:
-        values["by_person"] = person_is_there()
-    out((work if waits else ask)(tool, **values), options["as_json"], show)
+        values["by_person"] = is_interactive()
+    print_answer((work if waits else ask)(tool, **values), options["as_json"], show)
 
 
 def ask(tool: str, **params: Any) -> Any:
@@ -158,7 +158,7 @@ def work(tool: str, **params: Any) -> dict[str, Any]:
         return client.work(default_paths(), tool, params, watch=bar)
 
 
-def out(value: Any, as_json: bool, screen: Callable[..., render.Screen], **options: Any) -> None:
+def print_answer(value: Any, as_json: bool, screen: Callable[..., render.Screen], **options: Any) -> None:
     """Prints an answer as JSON or for people; `options` go to the screen."""
     if as_json:
         click.echo(wire.pretty(value))
@@ -180,7 +180,7 @@ def write(path: Path, data: bytes, *, hint: str) -> None:
 SHORTEST_ID = 4
 
 
-def person_is_there() -> bool:
+def is_interactive() -> bool:
     """Whether a person types: stdin is a terminal and this process has one; a pseudo terminal passes for one."""
     try:
         if not os.isatty(0):
@@ -191,7 +191,7 @@ def person_is_there() -> bool:
     return True
 
 
-def here(project: str | None, everywhere: bool = False) -> str:
+def resolve_project(project: str | None, everywhere: bool = False) -> str:
     """The project a verb is about: the one named, this directory, or "" for all."""
     try:
         return "" if everywhere else str(Path(project or ".").expanduser().resolve())
@@ -199,18 +199,18 @@ def here(project: str | None, everywhere: bool = False) -> str:
         raise CsmdError("this directory is gone", hint="cd to one that is there, or name one: --project PATH") from None
 
 
-def looking(project: str | None, everywhere: bool = False) -> dict[str, str]:
+def project_params(project: str | None, everywhere: bool = False) -> dict[str, str]:
     """The parameters `project` (which one to look in, "" for all) and `asking` (from where the question is put).
 
     A person who names another project asks from there, others do not.
     """
-    about = here(project, everywhere) if project is None or everywhere else _named(project)
-    return {"project": about, "asking": about if about and person_is_there() else here(None)}
+    about = resolve_project(project, everywhere) if project is None or everywhere else _named(project)
+    return {"project": about, "asking": about if about and is_interactive() else resolve_project(None)}
 
 
 def _named(project: str) -> str:
     """The project that --project names: a directory, one that is gone and known, or a known one's name, title or id."""
-    about = here(project)
+    about = resolve_project(project)
     if Path(about).exists():
         return about
     projects = ask("csm_project_list")["projects"]

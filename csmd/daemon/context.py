@@ -163,7 +163,7 @@ class PendingStarts:
             if len(self._starts) > MOST_STARTS:
                 del self._starts[next(iter(self._starts))]
 
-    def settle(self, session_id: str, *, by: str) -> None:
+    def mark_told(self, session_id: str, *, by: str) -> None:
         """Notes that the answer to the event `by` told a session's start all that there was to tell."""
         with self._lock:
             if session_id in self._starts:
@@ -276,8 +276,8 @@ class Backlog:
         """What is to be read next."""
         return next((file for _, file in self._left.values()), None)
 
-    def note(self, *, read: int, took_s: float) -> None:
-        """Notes how many bytes were read in how long: from it follows how long the rest will take."""
+    def record_reading(self, *, read: int, took_s: float) -> None:
+        """Records how many bytes were read in how long; the estimate for the rest follows from it."""
         self._bytes_read += read
         self._took_s += took_s
 
@@ -316,7 +316,7 @@ def excludes(config: Config, pauses: PauseFile) -> Excludes:
 def read_pauses(pauses: PauseFile) -> bool:
     """Reads the pauses again and logs a change; whether there was one."""
     with _READING_PAUSES:
-        changed = pauses.look()
+        changed = pauses.reload()
     if changed and (pause := pauses().current(now_iso())):
         end = f"until {local_time(pause[1]):%Y-%m-%d %H:%M}" if pause[1] else "until it is resumed"
         log.info("paused %s: nothing is captured", end)

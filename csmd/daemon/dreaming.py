@@ -76,8 +76,8 @@ class DreamLock:
         is_stale = gates.why_stale(holder, host=self._host, boot=self._boot, started=machine.started, now=now)
         return (None if is_stale else holder), content
 
-    def take(self, now: datetime) -> Holder | None:
-        """Takes it; None when it is ours, else who has it. ConfigError where it cannot be made or is not one's own."""
+    def acquire(self, now: datetime) -> Holder | None:
+        """Acquires the lock; None when it is ours, else who has it. ConfigError where it cannot be made or is not one's own."""
         folder = self.path.parent
         try:
             # A link of the user's own, to a folder that machines share, is followed.
@@ -439,7 +439,7 @@ class Dreaming:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """Holds the lock; CsmdError when another process dreams."""
-        if other := self.lock.take(datetime.now(UTC)):
+        if other := self.lock.acquire(datetime.now(UTC)):
             raise CsmdError(_dreams_already(other), hint=HINT)
         try:
             yield

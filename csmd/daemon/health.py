@@ -199,7 +199,7 @@ class Alarms:
     def active(self) -> list[dict[str, str]]:
         """The alarms that are raised: `what`, `do`, `since`, worst first."""
         store = self._context.store
-        raised = ["damaged"] if store.refuses else ["disk"] if store.refusing else []
+        raised = ["damaged"] if store.is_read_only else ["disk"] if store.last_write_error else []
         raised += ["spool"] if self._is_stuck else []
         with self._lock:
             self._since = {key: self._since.get(key) or now_iso() for key in raised}
@@ -217,7 +217,7 @@ class Alarms:
         if store.commits != self._commits:
             self._commits, self._changed_at = store.commits, now
         has_changed = now - self._changed_at <= SETTLED_S  # what was too fresh to be judged is looked at again
-        if not store.refuses and not store.refusing and (has_changed or self._of_hooks):
+        if not store.is_read_only and not store.last_write_error and (has_changed or self._of_hooks):
             self._look_at_sessions(now - self._began)
         if (alarms := self.active()) and context.config.settings.alarm_desktop:
             self._notices.show(alarms[0]["what"], alarms[0]["do"])
@@ -235,7 +235,7 @@ class Alarms:
         # The daemon's age is counted by the clock that nobody sets.
         began = max(iso(now - timedelta(seconds=uptime_s)), installed)
 
-        def look(rows: Rows) -> tuple[list[HookedSession], list[UnreportedSession], list[tuple[int, str, str]]]:
+        def read_state(rows: Rows) -> tuple[list[HookedSession], list[UnreportedSession], list[tuple[int, str, str]]]:
             noted = events.unreported_sessions(rows)
             live = events.live_sessions(
                 rows, began=began, lively=iso(now - timedelta(seconds=LIVELY_S)),
@@ -243,7 +243,7 @@ class Alarms:
             )  # fmt: skip
             return live, noted, events.latest_events(rows) if live or noted else []
 
-        live, noted, latest = store.read(look)
+        live, noted, latest = store.read(read_state)
         states = {folder: _hooks_state(folder, paths.hook_script) for folder in folders} if live or noted else {}
         reported = [(key, at, folder_of(path, folders)) for key, at, path in latest]
         cleared = cleared_sessions(noted, [(key, folder) for key, _, folder in reported], folders, since=installed)
@@ -329,10 +329,10 @@ class Clients:
                 return True
         store, path = self._context.store, storable_path(str(folder))
 
-        def note(rows: Rows) -> None:
+        def note_directory(rows: Rows) -> None:
             events.note_elsewhere(rows, tombstones.listed_path(rows, path, key=store.hash_key), at=now_iso())
 
-        store.write(note)
+        store.write(note_directory)
         return True
 
     def settle_hooks(self, now: float) -> bool:

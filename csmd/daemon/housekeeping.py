@@ -164,7 +164,7 @@ def make_backup(context: Context, target: Path | None) -> dict[str, Any]:
 
 def _is_backup_due(context: Context, database: Path, hours: int) -> bool:
     """Whether the database has changed and the newest backup, or the database where there is none, is old enough."""
-    newest = next(iter(backup.listed(database)), None)
+    newest = next(iter(backup.list_backups(database)), None)
     if newest is None:
         since = context.store.read(activity.created_at)
         made_at = datetime.fromisoformat(since) if since else datetime.now(UTC)

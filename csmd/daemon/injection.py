@@ -138,7 +138,7 @@ def _prompt_brief(rows: Rows, context: Context, event: Event, places: list[int],
     return at_work.append_files(recalled, files, max_tokens=most)
 
 
-def note(rows: Rows, injection: Injection, *, key: bytes) -> None:
+def write_receipts(rows: Rows, injection: Injection, *, key: bytes) -> None:
     """Writes a receipt for each brief of an answer that tells something."""
     event = injection.event
     own_id, start_id = _receipt_ids(event)
@@ -225,7 +225,7 @@ class Rehearsal:
         return True
 
     def _read(self, run: Callable[[Rows], tuple[int, list[str]]], *, deadline_s: float | None) -> None:
-        self._store.precedence.give_way()
+        self._store.hook_priority.give_way()
         self._reading = self._store.submit_read(run, lane="main", deadline_s=deadline_s)
         self._reading.add_done_callback(lambda _: self._done())
 

@@ -185,12 +185,12 @@ class Background(threading.Thread):
                 walk.worked |= did and not job.quiet
                 if job.repeats and did:
                     self._due[job.name] = now
-        if self.context.store.refuses:  # hooks spool, and status says why
+        if self.context.store.is_read_only:  # hooks spool, and status says why
             self.context.trouble.clear()
         return walk.is_busy or self.context.somebody_waits()
 
     def _is_due(self, job: Job, walk: Walk) -> bool:
-        if job.when != "always" and self.context.store.refuses:
+        if job.when != "always" and self.context.store.is_read_only:
             return False
         if job.when in ("no_task", "idle") and walk.at_task:
             return False
@@ -244,4 +244,4 @@ class Background(threading.Thread):
         waits = self.context.somebody_waits()
         if walk.at_task or (waits and not self.dreaming.is_overdue):
             return False
-        return self.dreaming.step(walk.now, idle=not (walk.is_busy or waits or self.context.store.refuses))
+        return self.dreaming.step(walk.now, idle=not (walk.is_busy or waits or self.context.store.is_read_only))

@@ -80,7 +80,7 @@ def read(
 def look_at(context: Context, path: Path, *, strict: bool = False, most_pieces: int | None = None) -> transcripts.Tail:
     """Reads what a transcript has grown by, or a part of it; a failure is noted in `trouble`."""
 
-    def look() -> transcripts.Tail:
+    def read_tail() -> transcripts.Tail:
         if not path.is_file():
             return transcripts.Tail()  # gone, which is no trouble, or a pipe that would never end
         report = transcripts.Tail()
@@ -95,7 +95,7 @@ def look_at(context: Context, path: Path, *, strict: bool = False, most_pieces: 
                 context.excluded.discard(path)
         return report
 
-    report = context.guard("transcript", look, about=str(path), strict=strict) or transcripts.Tail()
+    report = context.guard("transcript", read_tail, about=str(path), strict=strict) or transcripts.Tail()
     (context.half_read.add if report.more else context.half_read.discard)(str(path))
     return report
 
@@ -117,7 +117,9 @@ def sweep(context: Context, *, full: bool) -> int:
     if not full:
         since = time.time_ns() - LIVE_S * 1_000_000_000
         live = context.store.read(lambda rows: cursors.file_positions(rows, since=since, most=MOST_LIVE))
-        grown = [file for path in live if (file := transcripts.look(path)) and transcripts.has_grown(file, live)]
+        grown = [
+            file for path in live if (file := transcripts.stat_transcript(path)) and transcripts.has_grown(file, live)
+        ]
         for file in grown:
             context.hint(file.path)
         return len(grown)
@@ -125,8 +127,8 @@ def sweep(context: Context, *, full: bool) -> int:
     roots = [str(root) for root in context.roots()]
     elsewhere = (path for path in known if not path.startswith(tuple(f"{root}/" for root in roots)))
     on_disk = chain(
-        chain.from_iterable(transcripts.listed(Path(root)) for root in roots),
-        filter(None, map(transcripts.look, elsewhere)),
+        chain.from_iterable(transcripts.list_transcripts(Path(root)) for root in roots),
+        filter(None, map(transcripts.stat_transcript, elsewhere)),
     )
     grown = [file for file in on_disk if transcripts.has_grown(file, known) and Path(file.path) not in context.excluded]
     fill_backlog(context, newest_first(grown, roots))
@@ -200,10 +202,10 @@ def read_backlog(context: Context) -> bool:
     while (file := context.backlog.first()) and not context.stopping and not context.somebody_waits():
         has_read = True
         report = look_at(context, Path(file.path), most_pieces=1)
-        if context.store.refusing and f"transcript {file.path}" in context.trouble:
+        if context.store.last_write_error and f"transcript {file.path}" in context.trouble:
             return False  # the others would fare no better: it stays the first, until the disk takes writes
         before, at = at, time.monotonic()
-        context.backlog.note(read=report.bytes_read, took_s=at - before)
+        context.backlog.record_reading(read=report.bytes_read, took_s=at - before)
         if not report.more:
             context.backlog.drop(file.path)
         if at - began > SLICE_S:

@@ -49,7 +49,7 @@ def repair(config: Config, *, dry_run: bool = False) -> dict[str, Any]:
     """
     database = config.paths.database
     with _workshop(config) as workshop:
-        if not database.exists() and not backup.listed(database) and not _with_suffix(database, "-wal").exists():
+        if not database.exists() and not backup.list_backups(database) and not _with_suffix(database, "-wal").exists():
             return {"state": "none", "problems": []}
         new = _copy(database, workshop / "old")
         found = integrity.inspect(new)
@@ -75,7 +75,7 @@ def _rebuild(config: Config, scratch: Path, workshop: Path, report: dict[str, An
         sound = backup.newest_sound(config.paths.database)
         readable = recovery.open_damaged(scratch, sound=sound) if scratch.is_file() else None
         damaged = Rows(opened.enter_context(closing(readable))) if readable else None
-        copy = opened.enter_context(sqlite.opened(sound, readonly=True)) if sound else None
+        copy = opened.enter_context(sqlite.open_rows(sound, readonly=True)) if sound else None
         key, key_of_copy = recovery.key_of(damaged), recovery.key_of(copy)
         if key and key_of_copy and key != key_of_copy:
             copy = None  # of another database: its rows have nothing to do with these

@@ -46,7 +46,7 @@ DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPER
 #: A write that takes longer than this is stuck.
 WRITER_PATIENCE_S = 600.0
 #: Of the service manager's patience: how often it is told, and how long the socket's thread may take to answer.
-TELL, ANSWER = 1 / 4, 1 / 2
+NOTIFY_SHARE, ANSWER_SHARE = 1 / 4, 1 / 2
 #: A socket's path may be this long on Linux (107) and macOS (103).
 SOCKET_PATH_LIMIT = 103
 #: A thread that works in Python gives way after this. With 5 ms, as it is by default, a hook's write of 40 statements takes
@@ -137,7 +137,7 @@ class Watchdog(threading.Thread):
     def __init__(self, address: str, patience_s: float, parts: Mapping[str, Part]) -> None:
         super().__init__(name="csmd-watchdog")
         self._address = address
-        self._every_s = patience_s * TELL
+        self._every_s = patience_s * NOTIFY_SHARE
         self._parts = parts
         self._stopping = threading.Event()
 
@@ -161,7 +161,7 @@ class Watchdog(threading.Thread):
 def watched_parts(server: Callable[[Callable[[], None]], None], store: Store, patience_s: float) -> dict[str, Part]:
     """The parts of a daemon that must not get stuck, for a manager of that patience."""
     return {
-        "the socket's thread": Part(server, patience_s * ANSWER),
+        "the socket's thread": Part(server, patience_s * ANSWER_SHARE),
         "the writer": Part(partial(ask_writer, store), WRITER_PATIENCE_S),
     }
 

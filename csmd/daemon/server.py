@@ -33,7 +33,7 @@ from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
 from csmd.hosts.claude import hooks
 from csmd.model import Event
 from csmd.store import activity, files
-from csmd.store.core import Ended, Lane, Precedence, run_briefly, run_to_end
+from csmd.store.core import Ended, HookPriority, Lane, run_briefly, run_to_end
 from csmd.store.sqlite import Rows
 from csmd.tools import TOOLS, named
 from csmd.tools.registry import ToolContext
@@ -42,7 +42,7 @@ from csmd.wire import Reply, Request
 log = logging.getLogger(__name__)
 
 #: A hook is answered as it stands so long before its deadline.
-LAST_S = 0.008
+EARLY_ANSWER_S = 0.008
 #: Of a hook's deadline: kept for the way back, and for the commit of the receipt.
 MARGIN_S, RECEIPT_S = 0.015, 0.01
 #: The longest patience that a caller can have.
@@ -78,9 +78,9 @@ class Exchange:
 class WaitingRoom:
     """Owns the exchanges that wait; for the socket's thread alone. The background gives way while a hook is inside."""
 
-    def __init__(self, send: Callable[[bytes, Reply], None], precedence: Precedence) -> None:
+    def __init__(self, send: Callable[[bytes, Reply], None], hook_priority: HookPriority) -> None:
         self._send = send
-        self._precedence = precedence
+        self._hook_priority = hook_priority
         self._exchanges: set[Exchange] = set()
 
     def __len__(self) -> int:
@@ -91,7 +91,7 @@ class WaitingRoom:
         if not exchange.answered:
             self._exchanges.add(exchange)
             if exchange.is_hook:
-                self._precedence.say(answering=True)
+                self._hook_priority.set_answering(True)
 
     def answer(self, exchange: Exchange, reply: Reply) -> None:
         """Sends a request its one answer; any further one is dropped."""
@@ -100,16 +100,16 @@ class WaitingRoom:
             exchange.answered = True
             self._send(exchange.identity, reply)
             if exchange.is_hook:
-                self._precedence.say(answering=any(other.is_hook for other in self._exchanges))
+                self._hook_priority.set_answering(any(other.is_hook for other in self._exchanges))
 
     def timeout_ms(self) -> int | None:
         """Milliseconds until a hook has to be answered as it stands; None while no hook waits."""
         ends = [exchange.until for exchange in self._exchanges if exchange.is_hook]
-        return max(0, math.ceil((min(ends) - LAST_S - time.monotonic()) * 1000)) if ends else None
+        return max(0, math.ceil((min(ends) - EARLY_ANSWER_S - time.monotonic()) * 1000)) if ends else None
 
     def answer_late(self, now: float) -> None:
         """Answers the hooks whose deadline is near at the monotonic time `now`."""
-        for exchange in [one for one in self._exchanges if one.is_hook and now >= one.until - LAST_S]:
+        for exchange in [one for one in self._exchanges if one.is_hook and now >= one.until - EARLY_ANSWER_S]:
             self.answer(exchange, Reply(status="ok" if exchange.stored else "retry"))
 
     def turn_away(self) -> None:
@@ -164,7 +164,7 @@ class Server(threading.Thread):
         self.failure = ""
         self._ended = ended
         self._inbox: deque[Callable[[], None]] = deque()
-        self._waiting = WaitingRoom(self._send, self.store.precedence)
+        self._waiting = WaitingRoom(self._send, self.store.hook_priority)
         self._pipe = WakePipe()
         self._stopping = threading.Event()
         self._router: zmq.Socket[bytes] | None = None
@@ -363,26 +363,26 @@ class Server(threading.Thread):
         injected: Injection = yield composing
         if event.name == "session_start":
             self.background.expect(injected.project)
-        body = hooks.answer(event.name, injected.text)
+        body = hooks.encode_answer(event.name, injected.text)
 
         def is_late() -> bool:
             return time.monotonic() > exchange.until - MARGIN_S
 
-        def note(rows: Rows) -> None:
+        def write_receipts(rows: Rows) -> None:
             if is_late():  # it stood behind others: raised, so that nothing of it is stored
                 raise DeadlineExceeded("the hook has left")
-            injection.note(rows, injected, key=self.store.hash_key)
+            injection.write_receipts(rows, injected, key=self.store.hash_key)
 
         if is_late():
             return b""
         if body:
-            yield self.store.submit(note)
+            yield self.store.submit(write_receipts)
             if is_late():
                 # The commit took too long: a receipt would keep the session from being told later.
                 yield self.store.submit(lambda rows: injection.take_back(rows, event))
                 return b""
         if injected.settles:
-            self.background.context.starts.settle(event.session_id, by=event.id)
+            self.background.context.starts.mark_told(event.session_id, by=event.id)
         return body
 
     def _follow_up(self, event: Event) -> None:

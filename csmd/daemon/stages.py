@@ -239,8 +239,8 @@ class Stages:
                 break
         return total
 
-    def settle(self) -> Iterator[int]:
-        """Has all of them go through what waits until none finds anything; after each step how many rows.
+    def run_until_done(self) -> Iterator[int]:
+        """Runs every stage on what waits until none finds anything; yields the number of rows after each step.
 
         While a session is at work there is always more: what was there at first is gone through, the rest follows in
         the background.

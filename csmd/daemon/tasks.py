@@ -117,7 +117,7 @@ class Tasks:
         pages = self._dreaming.pages
         context.guard("pages", pages.read if task.kind == "sync" else pages.read_settled)
         yield {"step": "distilling"}
-        for _ in chain(self._stages.distilling(force=True), self._stages.settle()):
+        for _ in chain(self._stages.distilling(force=True), self._stages.run_until_done()):
             yield None
         if task.kind == "sync":
             yield from _repeated("indexing", lambda: context.guard("passages", self._stages.index_some) or 0)
@@ -243,7 +243,7 @@ def _read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, A
     if task.recent:
         reading.fill_backlog(context, later)
         # In the background there are rests between: until it is under way, that is its pace.
-        context.backlog.note(read=bytes_read, took_s=(time.monotonic() - began) * (1 + reading.REST))
+        context.backlog.record_reading(read=bytes_read, took_s=(time.monotonic() - began) * (1 + reading.REST))
         result["left"] = context.backlog.describe()
     return result, paths
 
@@ -252,12 +252,12 @@ def _sessions(context: Context, task: Task) -> tuple[list[PastSession], list[Pas
     """The sessions that a task reads, and those of the rest that have grown, which are left to the background."""
     if task.kind == "import":
         root = task.path if Path(task.path).is_dir() else str(Path(task.path).parent)
-        return reading.newest_first(transcripts.listed(Path(task.path)), [root]), []
+        return reading.newest_first(transcripts.list_transcripts(Path(task.path)), [root]), []
     roots = [str(root) for root in context.roots()]
     known = context.store.read(cursors.file_positions)
-    found = {file.path: file for root in roots for file in transcripts.listed(Path(root))}
+    found = {file.path: file for root in roots for file in transcripts.list_transcripts(Path(root))}
     for path in [*map(str, context.take_hints()), *known]:
-        if path not in found and (file := transcripts.look(path)):
+        if path not in found and (file := transcripts.stat_transcript(path)):
             found[path] = file
     sessions = reading.newest_first(found.values(), roots)
     if not task.recent:

@@ -16,7 +16,7 @@ from csmd.text.display import amount
 #: Runnable processes a core from which on the machine is busy, whoever it works for.
 MOST_LOAD = 0.7
 #: How long a dream waits after one that failed; after one that was undone it waits as long as after a dream.
-AGAIN = timedelta(hours=1)
+RETRY_WAIT = timedelta(hours=1)
 #: Corrections of the clock up to this are not taken for a clock that was set back.
 SKEW = timedelta(hours=1)
 
@@ -76,7 +76,7 @@ class Verdict:
     def closed(self, *, forced: bool = False) -> tuple[str, ...]:
         """The reasons of the closed gates; of a `forced` dream only of those that nobody passes."""
         closed = (answer for answer in self.answers if not answer.is_open)
-        return tuple(answer.reason for answer in closed if not forced or answer.gate in UNPASSABLE)
+        return tuple(answer.reason for answer in closed if not forced or answer.gate in NOT_FORCEABLE)
 
 
 def counted_from(now: datetime, last_at: str, every_h: int) -> str:
@@ -123,7 +123,7 @@ def _crowded(facts: GateFacts, why_not: str) -> tuple[bool, str]:
 def _again(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     """What failed, or was not wanted, is not done again at once."""
     for event, at, wait in (
-        ("the last one failed", facts.failed_at, AGAIN),
+        ("the last one failed", facts.failed_at, RETRY_WAIT),
         ("the last one was undone", facts.undone_at, timedelta(hours=settings.dream_every_h)),
     ):
         left = wait - (facts.now - datetime.fromisoformat(at)) if at else timedelta(0)
@@ -157,7 +157,7 @@ GATES: Mapping[str, Callable[[Settings, GateFacts], tuple[bool, str]]] = {
 WHY = ("sessions", "time", "quiet")
 WHY_NOT = ("sessions", "time", "again", "quiet", "lock")
 #: The gates that a person who forces a dream does not pass.
-UNPASSABLE = ("lock",)
+NOT_FORCEABLE = ("lock",)
 
 
 #: Unit, its seconds, the fewest of it for which it is used.
@@ -174,7 +174,7 @@ def format_span(length: timedelta, *, up: bool = False) -> str:
 # --- the lock
 
 #: A holder on another host without a sign of life for so long is given up.
-SILENT = timedelta(hours=1)
+HEARTBEAT_TIMEOUT = timedelta(hours=1)
 #: Two readings of one process's start differ by less.
 SAME_START_S = 1.0
 
@@ -234,6 +234,6 @@ def why_stale(holder: Holder, *, host: str, boot: str, started: Started, now: da
 def was_heard_of(beat: str, now: datetime) -> bool:
     """Whether a sign of life is of the last hour; a time that cannot be read is not."""
     try:
-        return abs(now - datetime.fromisoformat(beat)) <= SILENT
+        return abs(now - datetime.fromisoformat(beat)) <= HEARTBEAT_TIMEOUT
     except (ValueError, TypeError, OverflowError):
         return False

@@ -17,7 +17,7 @@ from csmd.model import Packet
 from csmd.store import candidates, failures, turns
 from csmd.store.sqlite import Rows
 from csmd.store.turns import FailureTurn, WorkItem
-from csmd.text.display import amount, cut, listed, squeeze
+from csmd.text.display import amount, cut, join_names, squeeze
 
 #: Least number of names that show a form, and the share of all names that have it.
 LEAST, NEARLY_ALL = 4, 0.8
@@ -249,8 +249,8 @@ def _usual_command(purpose: str, commands: dict[str, list[Packet]], project: int
     besides = [f"`{name}`" for name in others if not is_variant(name) and len(commands[name]) >= BESIDES * total]
     variants = [f"`{name}`" for name in others if is_variant(name)]
     text = f"{PURPOSES[purpose]} `{command}`, {len(runs)} of {total} times"
-    text += f", else with {listed(besides)}" if besides else ""
-    text += f"; there {'are' if len(variants) > 1 else 'is'} also {listed(variants)}" if variants else ""
+    text += f", else with {join_names(besides)}" if besides else ""
+    text += f"; there {'are' if len(variants) > 1 else 'is'} also {join_names(variants)}" if variants else ""
     sources = [(packet.session_id, packet.uuid) for packet in habits.typical(runs)]
     return _fact("command", f"command:{purpose}", f"{text}.", project, seen=len(runs), total=total, sources=sources)
 
@@ -286,7 +286,7 @@ def _mended_error(error: Failed, project: int) -> Fact | None:
     if words:
         mended = f'what mended it: "{cut(words, MENDED)}"'
     elif same and len(mending) >= LEAST_SESSIONS:
-        mended = f"mended {len(mending)} times in {listed([f'`{name}`' for name in same[:2]])}"
+        mended = f"mended {len(mending)} times in {join_names([f'`{name}`' for name in same[:2]])}"
     else:
         return None
     message = cut(_PLACEHOLDER.sub("", squeeze(error.message)), MESSAGE).replace("`", "'")
@@ -308,7 +308,7 @@ def _broken_rules(command: str, rules: Mapping[str, list[tuple[str, str]]], fail
     counts = [f"`{rule}` ({_sessions(shown)})" for rule, shown in most]
     counts[0] = f"{counts[0][:-1]} of {failing} sessions)"
     sources = [source for _, shown in most for source in shown]
-    text = f"`{command}` fails most often for {listed(counts)}."
+    text = f"`{command}` fails most often for {join_names(counts)}."
     return _fact("command", f"fails:{command}", text, project, seen=_sessions(sources), total=failing, sources=sources)
 
 
@@ -353,7 +353,7 @@ def count_file_pairs(changes: Sequence[WorkItem], project: int) -> list[Fact]:
         named.update(map(frozenset, combinations([path, *names], 2)))
         if len(shared) < LEAST_SESSIONS:
             continue
-        text = (f"When `{path}` changes, so {'do' if len(names) > 1 else 'does'} {listed([f'`{name}`' for name in names])}: "
+        text = (f"When `{path}` changes, so {'do' if len(names) > 1 else 'does'} {join_names([f'`{name}`' for name in names])}: "
                 f"in {len(shared)} of {changed[path]} sessions.")  # fmt: skip
         sources = [(session, sessions[session][name]) for session in shared for name in (path, names[0])]
         fact = _fact("files", f"files:{path}", text, project, seen=len(shared), total=changed[path], sources=sources)
@@ -384,7 +384,7 @@ def count_facts(rows: Rows, project: int) -> list[Fact]:
     errors = [
         Failed(error.fingerprint, error.command, error.message,
                turns.failure_turns(rows, error.error_seq, project, limit=MOST_TURNS))
-        for error in failures.listing(rows, [project], limit=MOST_ERRORS)
+        for error in failures.list_errors(rows, [project], limit=MOST_ERRORS)
         if error.command
     ]  # fmt: skip
     facts += count_failures(errors, project)

@@ -317,7 +317,7 @@ def build_page(
     number = count_notes(sections, moved)
     if place.seq:
         title, about = place.title or place.name, (*((f"`{place.root}`",) if place.root else ()), *GO_ON)
-        topics = f", mostly on {display.listed(themes[:ABOUT_THEMES])}" if themes else ""
+        topics = f", mostly on {display.join_names(themes[:ABOUT_THEMES])}" if themes else ""
         head = build_head(place.name, f"{place.root or place.name}: {number}{topics}", "project")
     else:
         title, about = "The user", GO_ON if memories else _BEGIN
@@ -379,9 +379,13 @@ def build_theme_page(
     on_own_page = [one for one in memories if len(places) == 1 and one.id in listed and one.id not in moved]
     own = [one for one in memories if one.id not in moved and one not in on_own_page]
     sections = build_sections(own, lambda one: headings[one.project_seq], order, annotations, LINES)
-    also = f" (also {display.listed(theme.also)})" if theme.also else ""
+    also = f" (also {display.join_names(theme.also)})" if theme.also else ""
     names = [(places[seq].title or places[seq].name) if seq else EVERYWHERE.lower() for seq in sorted(places)]
-    of = display.listed(names) if 0 < len(set(names)) == len(names) <= NAMED else display.amount(len(names), "project")
+    of = (
+        display.join_names(names)
+        if 0 < len(set(names)) == len(names) <= NAMED
+        else display.amount(len(names), "project")
+    )
     elsewhere, pointer = "", tuple[str, ...]()
     if number := len(on_own_page):
         elsewhere = f", beside {number} on its own page"

@@ -282,7 +282,7 @@ class EditTransaction:
             for one in candidates.waiting(self._rows, projects=None, statuses=("needs_review",)):
                 is_removal = one.source == candidates.PAGE and one.kind == "stale"
                 if is_removal and not set(edits.back).isdisjoint(one.memory_ids):
-                    candidates.settle(self._rows, one, "done", now=self._now)
+                    candidates.set_status(self._rows, one, "done", now=self._now)
         return self._store_page(made, edits, own=own)
 
     def _store_page(self, made: Mapping[tuple[str, str], str], edits: Edits, *, own: list[str]) -> int:
@@ -386,7 +386,7 @@ class EditTransaction:
             id=ident, kind=kind, source=candidates.PAGE, project_seq=project, fingerprint=fingerprint,
             created_at=self._now, updated_at=self._now, status="needs_review", **values,
         )  # fmt: skip
-        candidates.put(self._rows, question)
+        candidates.put_candidate(self._rows, question)
 
     def _place(self, line: Line) -> Place:
         """Whose line it is: the page's, or of a theme's page the project's under whose heading it stands."""

@@ -217,7 +217,7 @@ def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool)
         return []
     if action.made is not None:
         memories.insert(rows, action.made, text_hash=tokens.keyed_hash(action.made.text, key))
-        belief_changes.note(rows, action.made.id, dreams.GENERALIZED, "", memory.id, action.reason, by, now)
+        belief_changes.record_change(rows, action.made.id, dreams.GENERALIZED, "", memory.id, action.reason, by, now)
         return [action.made.id]
     at = belief_changes.stated_at(rows, other) if other is not None else ""
     if action.kind == "ask" and other is not None:
@@ -236,7 +236,7 @@ def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool)
         memories.update_belief(rows, action.after[0])
         note = dreams.STRENGTHENED if action.kind == "strengthen" else dreams.PROMOTED
         was, is_now = (f"confidence={one.confidence} tier={one.tier}" for one in (memory, action.after[0]))
-        belief_changes.note(rows, memory.id, note, was, is_now, action.reason, by, now)
+        belief_changes.record_change(rows, memory.id, note, was, is_now, action.reason, by, now)
     upkeep.settle_about(rows, memory, now=now)
     return []
 
@@ -250,4 +250,4 @@ def _raise(rows: Rows, fact: Fact, *, promoting: bool, key: bytes, now: str) -> 
         actions.build_candidate(fact), id=_candidate_id(fact), evidence=evidence, created_at=evidence[0].at,
         updated_at=evidence[-1].at,
     )  # fmt: skip
-    return habits.put(rows, candidate, promoting=promoting, key=key, now=now)
+    return habits.queue_candidate(rows, candidate, promoting=promoting, key=key, now=now)

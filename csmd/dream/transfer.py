@@ -315,7 +315,7 @@ def import_memories(
     done = 0
     for batch in _read_batches(file, digests):
         records = {number: run.prepare(record, counts.redactions) for number, record in batch.items()}
-        incomplete |= {number: digests[number] for number in store.write(partial(run.put, records=records))}
+        incomplete |= {number: digests[number] for number in store.write(partial(run.store_memories, records=records))}
         done += len(batch)
         yield done
     for batch in _read_batches(file, incomplete):
@@ -338,7 +338,7 @@ class _Import:
         """A record as it may be stored: redacted, and lowered where nobody vouches for it."""
         return redact_record(record if self.is_trusted else lower_record(record), redact, redactions)
 
-    def put(self, rows: Rows, records: Mapping[int, dict[str, Any]]) -> list[int]:
+    def store_memories(self, rows: Rows, records: Mapping[int, dict[str, Any]]) -> list[int]:
         """Stores the memories that are not known; returns the lines of those whose annotations are still to come."""
         incomplete: list[int] = []
         for number, record in records.items():
@@ -364,7 +364,7 @@ class _Import:
                     incomplete.append(number)
                 continue
             made = ident if same_id is None else supersession.free_identity(rows, project, text)
-            exports.put(rows, made, record, project=project, text_hash=text_hash)
+            exports.insert_memory(rows, made, record, project=project, text_hash=text_hash)
             exports.note_imported(rows, made, reason="it was imported", now=self.now, state=exports.INCOMPLETE)
             self.renamed[ident] = made
             self.counts.new += 1
@@ -474,7 +474,7 @@ def import_notes(store: Store, notes: Sequence[Path], *, project: int, now: str,
 
     take = partial(remember.remember, project=project, origin=remember.MODEL_SAVED, key=store.hash_key)
 
-    def put(rows: Rows, part: Sequence[tuple[Statement, Provenance]]) -> None:
+    def write_part(rows: Rows, part: Sequence[tuple[Statement, Provenance]]) -> None:
         for statement, source in part:
             ident, is_new = take(rows, statement, source)
             counts.new += is_new
@@ -486,7 +486,7 @@ def import_notes(store: Store, notes: Sequence[Path], *, project: int, now: str,
     for number, path in enumerate(notes, start=1):
         statements = _read_note(path, counts)
         for start in range(0, len(statements), NOTES_AT_ONCE):
-            store.write(partial(put, part=statements[start : start + NOTES_AT_ONCE]))
+            store.write(partial(write_part, part=statements[start : start + NOTES_AT_ONCE]))
             yield number - 1
         counts.files += 1
         yield number

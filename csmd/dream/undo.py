@@ -324,7 +324,7 @@ def _note_undone(rows: Rows, change: Change, *, now: str) -> None:
         if memories.by_id(rows, ident) is not None:
             note, after = (dreams.NOT_GENERALIZED, "") if is_lift else (dreams.NOT_ASKED, ":".join(pair))
             reason = "the dream that did was undone"
-            belief_changes.note(rows, ident, note, "", after, reason, belief_changes.DREAM, now)
+            belief_changes.record_change(rows, ident, note, "", after, reason, belief_changes.DREAM, now)
 
 
 def _restore_action(rows: Rows, change: Change, *, now: str, key: bytes) -> dict[int, str]:

@@ -146,8 +146,8 @@ class _Worker:
         self.owed = 1  # the ready frame
         self.owed_since = time.monotonic()
 
-    def settle(self, until: float) -> None:
-        """Take in what is owed: the ready frame, and answers that nobody waits for."""
+    def receive_pending(self, until: float) -> None:
+        """Reads the frames still to come: the ready frame, and answers that nobody waits for."""
         while self.owed:
             kind, body = self._receive(until)
             self.owed -= 1
@@ -157,7 +157,7 @@ class _Worker:
                 self.failure = body.decode("utf-8", "replace")
 
     def ask(self, kind: bytes, body: bytes, until: float) -> tuple[bytes, bytes]:
-        """The kind and body of the reply; settle() comes first."""
+        """The kind and body of the reply; receive_pending() comes first."""
         rest = memoryview(worker_side.frame(kind, body))
         self.owed, self.owed_since = 1, time.monotonic()
         while rest:
@@ -342,7 +342,7 @@ class Embedder:
             while True:
                 worker = self._running(start)
                 try:
-                    worker.settle(until if patient else 0.0)
+                    worker.receive_pending(until if patient else 0.0)
                     answer, reply = worker.ask(kind, body, until)
                     break
                 except TimeoutError:
@@ -391,7 +391,7 @@ class Embedder:
     def _bury(self, worker: _Worker) -> int:
         """Reap an ended worker, remember why it ended if it crashed; its exit code."""
         with contextlib.suppress(EOFError, TimeoutError, BadInput):
-            worker.settle(0.0)  # a last word that nobody has read yet
+            worker.receive_pending(0.0)  # a last word that nobody has read yet
         code = worker.end(END_S)
         self._worker = None
         if code:
@@ -413,7 +413,7 @@ class Embedder:
     @staticmethod
     def _has_ended(worker: _Worker) -> bool:
         try:
-            worker.settle(0.0)
+            worker.receive_pending(0.0)
         except TimeoutError:
             return False
         except EOFError:

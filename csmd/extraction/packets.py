@@ -326,7 +326,7 @@ def step(store: Store) -> int:
 def _observe(store: Store, session: Behind) -> int:
     """Observes the next turns of one session; how many. A transcript that a tool wrote gives no packets."""
 
-    def look(rows: Rows) -> tuple[list[Heard], int, bool]:
+    def read_heard(rows: Rows) -> tuple[list[Heard], int, bool]:
         upto = min(session.turns, session.position + BATCH)
         provisional = stored.first_provisional(rows, session.session_seq, after=session.position)
         upto = upto if provisional is None else min(upto, provisional - 1)
@@ -334,7 +334,7 @@ def _observe(store: Store, session: Behind) -> int:
         after = max(0, session.position - WINDOW)
         return stored.turns_for_packets(rows, session.session_seq, after=after, upto=upto), upto, noted
 
-    turns, upto, noted = store.read(look)
+    turns, upto, noted = store.read(read_heard)
     if upto <= session.position:
         return 0
     found = [] if noted else packets(turns, after=session.position)

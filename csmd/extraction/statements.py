@@ -39,7 +39,7 @@ def tool_words_step(store: Store, *, quiet_before: str) -> int:
 
 
 def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
-    def look(rows: Rows) -> tuple[list[turns.Call], int]:
+    def read_calls(rows: Rows) -> tuple[list[turns.Call], int]:
         calls = turns.tool_calls(
             rows, session.session_seq, after=session.position, tools=TOOLS, holding=tool_calls.HOLDING
         )
@@ -47,7 +47,7 @@ def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
         provisional = candidates.first_provisional(rows, session.session_seq, after=session.position)
         return calls, session.turns if provisional is None else min(session.turns, provisional - 1)
 
-    calls, upto = store.read(look)
+    calls, upto = store.read(read_calls)
     waiting = [] if settled else [call.turn.ordinal for call in calls if call.result is None]
     upto = min([upto, *(ordinal - 1 for ordinal in waiting)])
     if upto <= session.position:
@@ -95,7 +95,7 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
     """
 
     view = store.read(lambda rows: _view(rows, session, settled=settled, key=store.hash_key))
-    told = chooser.choose(store.precedence.giving_way(view.sources), said=view.said, before=view.before)
+    told = chooser.choose(store.hook_priority.giving_way(view.sources), said=view.said, before=view.before)
     fresh = [one for one in told if one.turn.ordinal > session.position]
     beside = {source.turn.uuid: source.turn for source in view.sources if source.turn.ordinal > session.position}
     late = [one for one in told if one.turn.ordinal <= session.position and beside.keys() & set(one.statement.also)]

@@ -489,7 +489,7 @@ def is_our_readme(path: Path) -> bool:
         return False
 
 
-def settle(paths: Paths, choice: Choice) -> tuple[list[str], list[Change]]:
+def withdraw_events(paths: Paths, choice: Choice) -> tuple[list[str], list[Change]]:
     """Takes out the newer events that are registered and not chosen: (which, what became of each file)."""
     with install_lock(paths):
         record = load_record(paths)

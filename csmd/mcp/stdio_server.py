@@ -94,7 +94,7 @@ def _server(asker: Asker) -> Server[Any]:
 
     tools = [types.Tool.model_validate(tool) for tool in tools_json()]
 
-    async def listed(_: Any, __: Any) -> types.ListToolsResult:
+    async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools)
 
     async def called(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -107,7 +107,7 @@ def _server(asker: Asker) -> Server[Any]:
         title="csmd",
         version=csmd.__version__,
         instructions=instructions(trouble(asker.paths)),
-        on_list_tools=listed,
+        on_list_tools=list_tools,
         on_call_tool=called,
     )
     server.middleware.clear()  # the SDK's telemetry: it would hand what is asked to whatever the environment names

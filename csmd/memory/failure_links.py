@@ -263,7 +263,7 @@ def _refute(rows: Rows, found: failure_reports.Refutation, ids: Mapping[int, str
     lowered = aged(rows, replace(memory, confidence=confidence.lowered(memory.confidence, found.lowered - before)))
     memories.update_belief(rows, lowered)
     was, became = belief_changes.state(memory), belief_changes.state(lowered)
-    belief_changes.note(rows, memory.id, "confidence", was, became, f"refuted: {found.reason}", "gotchas", now)
+    belief_changes.record_change(rows, memory.id, "confidence", was, became, f"refuted: {found.reason}", "gotchas", now)
 
 
 def _across(

@@ -312,8 +312,8 @@ def _commands(packets: Sequence[Packet]) -> list[Habit]:
     return [
         Habit(
             fingerprint="commands", kind="belief", category="convention",
-            core=display.listed([f"`{command}` {SERVES[purpose]}" for _, purpose, command, _ in told]),
-            count=f"in {display.listed(counts if len(set(counts)) > 1 else counts[:1])} sessions", confidence=min(sure for sure, *_ in told),
+            core=display.join_names([f"`{command}` {SERVES[purpose]}" for _, purpose, command, _ in told]),
+            count=f"in {display.join_names(counts if len(set(counts)) > 1 else counts[:1])} sessions", confidence=min(sure for sure, *_ in told),
             seen=tuple(one for *_, seen in told for one in seen),
         )
     ]  # fmt: skip
@@ -404,9 +404,9 @@ def _count(store: Store, project: int, top: int, *, now: str, promoting: bool) -
     def write(rows: Rows) -> None:
         if dict(candidates.projects_to_scan(rows)).get(project) != top:
             return  # changed meanwhile: counted in the next step
-        settle(rows, found, project=project, key=store.hash_key, now=now)
+        replace_candidates(rows, found, project=project, key=store.hash_key, now=now)
         if promoting:
-            carry_out(rows, look(rows, projects=[project], profile=DEFAULT), key=store.hash_key, now=now)
+            carry_out(rows, plan_promotions(rows, projects=[project], profile=DEFAULT), key=store.hash_key, now=now)
         cursors.move_cursor(rows, candidates.SCAN, str(project), top)
 
     store.write(write)
@@ -415,7 +415,7 @@ def _count(store: Store, project: int, top: int, *, now: str, promoting: bool) -
 # --- candidates
 
 
-def settle(rows: Rows, found: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
+def replace_candidates(rows: Rows, found: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
     """Makes a project's queue hold exactly the candidates that were found, as far as this source is concerned."""
     marks = tombstones.marks(rows, key)
     allowed = {(one.kind, one.fingerprint): one for one in found if not marks.spans(f"{one.text} {one.fingerprint}")}
@@ -426,7 +426,7 @@ def settle(rows: Rows, found: Sequence[Candidate], *, project: int, key: bytes, 
         elif known.status != "dropped":
             _renew(rows, known, one, key=key, now=now)
     for one in allowed.values():
-        candidates.put(rows, replace(one, id=candidates.identity(one.kind, project, one.fingerprint, "")))
+        candidates.put_candidate(rows, replace(one, id=candidates.identity(one.kind, project, one.fingerprint, "")))
 
 
 def _withdraw(rows: Rows, known: Candidate) -> None:
@@ -449,7 +449,7 @@ def _renew(rows: Rows, known: Candidate, one: Candidate, *, key: bytes, now: str
             rows, known.text, correction=False, authority=KINDS[known.kind].authority,
             project=known.project_seq, at="", key=key,
         ):  # fmt: skip
-            candidates.settle(rows, known, "dropped", now=now)
+            candidates.set_status(rows, known, "dropped", now=now)
         else:  # its sources were purged, others are left
             candidates.renew(rows, known, one)
         return
@@ -472,7 +472,7 @@ def _memories(rows: Rows, candidate: Candidate) -> list[Memory]:
 # --- promotion
 
 
-def look(rows: Rows, *, projects: Sequence[int] | None, profile: Profile) -> list[Action]:
+def plan_promotions(rows: Rows, *, projects: Sequence[int] | None, profile: Profile) -> list[Action]:
     """Decides about the candidates that wait in some projects (None: all)."""
     found = [one for one in candidates.waiting(rows, projects=projects, limit=MOST_CANDIDATES) if one.kind in KINDS]
     known = {one.id: memory.id for one in found if (memory := _find_repeated(rows, one)) is not None}
@@ -496,7 +496,7 @@ def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, or
         elif action.step == "known":
             candidates.renew(rows, current, replace(current, status="done", memory_ids=(action.memory_id,)))
         elif action.step == "review" and current.status != "needs_review":
-            candidates.settle(rows, current, "needs_review", now=now)
+            candidates.set_status(rows, current, "needs_review", now=now)
     return made
 
 
@@ -512,12 +512,12 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
         scope: Scope | None = "user" if candidate.fingerprint.startswith(ORDER) else None
         ident, new = remember.remember(rows, statement, source, project=place, origin=origin, key=key, scope=scope)
     if not ident:
-        candidates.settle(rows, candidate, "dropped", now=now)
+        candidates.set_status(rows, candidate, "dropped", now=now)
         return ""
     memory = memories.by_id(rows, ident)
     if new and memory is not None:
         _retell(rows, memory, candidate, before=[], key=key)
-        belief_changes.note(rows, ident, "promoted", "", candidate.id, "; ".join(action.reasons), BY, now)
+        belief_changes.record_change(rows, ident, "promoted", "", candidate.id, "; ".join(action.reasons), BY, now)
     became = replace(candidate, status="promoted" if new else "done", memory_ids=(ident,))
     candidates.renew(rows, candidate, became)
     return ident if new else ""
@@ -547,7 +547,7 @@ def _core(candidate: Candidate) -> str:
     return candidate.text.rpartition(": ")[0] or candidate.text if candidate.source == SOURCE else candidate.text
 
 
-def put(rows: Rows, candidate: Candidate, *, promoting: bool, key: bytes, now: str) -> list[str]:
+def queue_candidate(rows: Rows, candidate: Candidate, *, promoting: bool, key: bytes, now: str) -> list[str]:
     """Queues or updates a candidate of another source, and remembers it if it passes.
 
     Returns the ids of the candidate and of its memories; [] if a person dropped it or it was purged.
@@ -557,7 +557,7 @@ def put(rows: Rows, candidate: Candidate, *, promoting: bool, key: bytes, now: s
     key_of = (candidate.kind, candidate.fingerprint)
     of_source = candidates.of_source(rows, candidate.source, project=candidate.project_seq)
     known = next((one for one in of_source if (one.kind, one.fingerprint) == key_of), None)
-    ident = candidates.put(rows, candidate) if known is None else known.id
+    ident = candidates.put_candidate(rows, candidate) if known is None else known.id
     if known is not None and known.status != "dropped":
         _renew(rows, known, replace(candidate, id=ident), key=key, now=now)
     current = candidates.by_id(rows, ident) if ident else None

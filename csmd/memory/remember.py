@@ -110,7 +110,7 @@ def remember(
         if origin != MODEL_SAVED:
             confirm(rows, known, statement, source, pinned=pinned)
             _cite_context(rows, known.seq, statement, source)
-            supersession.settle(rows, known.id, key=key)
+            supersession.apply_supersessions(rows, known.id, key=key)
         return known.id, False
     # What is counted is told in csmd's own words: they say nothing of how long it holds.
     decay: Decay = "permanent" if pinned else told.decay if at else CATEGORIES[statement.category].decay
@@ -127,7 +127,7 @@ def remember(
     memory = aged(rows, memory)
     seq = memories.insert(rows, memory, text_hash=text_hash)
     _cite_context(rows, seq, statement, source)
-    supersession.settle_new(rows, replace(memory, seq=seq), near, key=key)
+    supersession.apply_supersessions_of_new(rows, replace(memory, seq=seq), near, key=key)
     return memory.id, True
 
 

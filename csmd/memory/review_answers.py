@@ -159,7 +159,7 @@ def of_candidate(rows: Rows, candidate: Candidate, asked: ReviewAnswer) -> Answe
     touched = {one.memory_id: one for one in (*belief_changes.before_of(rows, [candidate.id]), *follows)}
     made, status = _ABOUT[about](rows, candidate, alive, asked)
     quoted = candidates.by_id(rows, candidate.id)  # it goes with a memory that it quotes
-    if quoted is not None and not candidates.settle(
+    if quoted is not None and not candidates.set_status(
         rows, replace(quoted, version=candidate.version), status, now=asked.at
     ):
         raise CsmdError(f"{candidate.id} has changed meanwhile", hint="csmd review")
@@ -201,7 +201,9 @@ def _about_two(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked:
         return _give_way(rows, giving_way, staying, asked), "done"
     if candidate.source == supersession.SOURCE:
         for one, other in ((first, second), (second, first)):
-            belief_changes.note(rows, one.id, belief_changes.REFUSED, other.id, "", "both hold", PERSON, asked.at)
+            belief_changes.record_change(
+                rows, one.id, belief_changes.REFUSED, other.id, "", "both hold", PERSON, asked.at
+            )
     return "", "dropped"  # what is proposed is not proposed again
 
 
@@ -252,7 +254,7 @@ def _keep(rows: Rows, memory: Memory, asked: ReviewAnswer) -> str:
     kept = supersession.aged(rows, replace(known, confidence=sure))
     memories.update_belief(rows, kept)
     was, now = belief_changes.state(memory), belief_changes.state(kept)
-    belief_changes.note(rows, memory.id, "keep", was, now, "a person kept it", PERSON, asked.at)
+    belief_changes.record_change(rows, memory.id, "keep", was, now, "a person kept it", PERSON, asked.at)
     return memory.id
 
 
@@ -276,7 +278,9 @@ def _pin(rows: Rows, memory: Memory, asked: ReviewAnswer) -> str:
     changed = supersession.aged(rows, changed)
     memories.update_belief(rows, changed)
     was, now = belief_changes.state(memory), belief_changes.state(changed)
-    belief_changes.note(rows, memory.id, asked.verb, was, now, f"a person {asked.verb}ned it", PERSON, asked.at)
+    belief_changes.record_change(
+        rows, memory.id, asked.verb, was, now, f"a person {asked.verb}ned it", PERSON, asked.at
+    )
     return memory.id
 
 
@@ -289,7 +293,7 @@ def _drop(rows: Rows, memory: Memory, asked: ReviewAnswer, *, beside: Memory | N
     # Said again it confirms the one that stays.
     if beside is not None and supersession.is_forgotten(rows, beside, beside.text, key=asked.key):
         tombstones.take_back(rows, memory.text, scope=home, at=asked.at, key=asked.key)
-    belief_changes.note(
+    belief_changes.record_change(
         rows, memory.id, "drop", belief_changes.state(memory), "", "a person dropped it", PERSON, asked.at
     )
     return ""
@@ -314,7 +318,7 @@ def _state(
             "you made csmd forget this text, or a part of it",
             hint="`csmd remember` in a terminal lets in again what was forgotten, `csmd forget --lift` what was purged",
         )
-    belief_changes.note(rows, made, asked.verb, "", "", "a person stated it", PERSON, asked.at)
+    belief_changes.record_change(rows, made, asked.verb, "", "", "a person stated it", PERSON, asked.at)
     return made
 
 
@@ -331,7 +335,9 @@ def undo(rows: Rows, answer: Answer, *, key: bytes, at: str) -> list[Before]:
         if PURGED in one.text:
             raise CsmdError(f"the answer {answer.id} cannot be undone: a part of {one.memory_id} was purged since")
         if one.state:
-            belief_changes.note(rows, one.memory_id, "undo", "", "", f"{answer.answer} was taken back", PERSON, at)
+            belief_changes.record_change(
+                rows, one.memory_id, "undo", "", "", f"{answer.answer} was taken back", PERSON, at
+            )
     return touched
 
 

@@ -527,7 +527,7 @@ def _warn(store: Store, now: str) -> int:
     if not store.read(lambda rows: cursors.cursor(rows, SELF, AGAIN)):
         return 0
 
-    def look(rows: Rows) -> list[tuple[int, list[Drift]]]:
+    def read_drifts(rows: Rows) -> list[tuple[int, list[Drift]]]:
         found = digests.projects_held(rows)
         return [
             (project, drifts([StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=[project])]))
@@ -544,12 +544,12 @@ def _warn(store: Store, now: str) -> int:
                 is_known = known and known.text == warning.text and {*warning.evidence} <= {*known.evidence}
                 if not is_known:  # looking again changes nothing
                     ident = candidates.identity(warning.kind, project, warning.fingerprint, now)
-                    candidates.put(rows, replace(warning, id=ident))
+                    candidates.put_candidate(rows, replace(warning, id=ident))
             for over in waiting.values():
-                candidates.settle(rows, over, "done", now=now)
+                candidates.set_status(rows, over, "done", now=now)
         cursors.move_cursor(rows, SELF, AGAIN, 0)
 
-    looked = store.read(look)
+    looked = store.read(read_drifts)
     store.write(write)
     return 1
 

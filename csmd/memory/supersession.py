@@ -61,7 +61,7 @@ def ask_about(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float,
         confidence=sure, gate=old.gate, category=old.category, created_at=at, updated_at=at, status="needs_review",
         memory_ids=(old.id, new.id), evidence=(evidence,),
     )  # fmt: skip
-    return candidates.put(rows, asked)
+    return candidates.put_candidate(rows, asked)
 
 
 # --- what is left of a memory of which a part was replaced
@@ -99,7 +99,9 @@ def keep_rest(rows: Rows, whole: Memory, said: str, *, key: bytes, by: str, at: 
     rest = aged(rows, replace(whole, id=ident, text=said, superseded_by="", version=1))
     memories.insert(rows, rest, text_hash=tokens.keyed_hash(said, key))
     memories.add_link(rows, Link(from_id=whole.id, to_id=rest.id, relationship=memories.GOES_ON_AS, weight=1.0), now=at)
-    belief_changes.note(rows, rest.id, LEFT, "", "", f"the rest of {whole.id}, of which a part was replaced", by, at)
+    belief_changes.record_change(
+        rows, rest.id, LEFT, "", "", f"the rest of {whole.id}, of which a part was replaced", by, at
+    )
 
 
 # --- what replaces what
@@ -161,21 +163,21 @@ def _one_subject(one: tokens.Gist, other: tokens.Gist) -> bool:
     return shared > 0 and shared >= contradiction.SAME_SUBJECT * sizes[shared < 2]
 
 
-def settle(rows: Rows, memory_id: str, *, key: bytes) -> None:
+def apply_supersessions(rows: Rows, memory_id: str, *, key: bytes) -> None:
     """Decides what a newly confirmed memory replaces, and what replaces it."""
     memory = memories.by_id(rows, memory_id)
     if memory is not None:
-        _settle_among(rows, memory, near(rows, memory.text, memory.project_seq), key=key)
+        _apply_among(rows, memory, near(rows, memory.text, memory.project_seq), key=key)
 
 
-def settle_new(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> None:
-    """As `settle`, for a new memory whose neighbours are known; if it renames something they are looked up again."""
+def apply_supersessions_of_new(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> None:
+    """As `apply_supersessions`, for a new memory whose neighbours are known; if it renames something they are looked up again."""
     if contradiction.renames(memory.text):
         found = near(rows, memory.text, memory.project_seq)
-    _settle_among(rows, memory, found, key=key)
+    _apply_among(rows, memory, found, key=key)
 
 
-def _settle_among(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> None:
+def _apply_among(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> None:
     renames, others = found.renames, _others(memory, found.memories)
     changed = contradiction.renames(memory.text)
     touched = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
@@ -184,8 +186,8 @@ def _settle_among(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> Non
         is_renamed = any(name in said for name in touched)
         if is_renamed or other.superseded_by == memory.id or _ending(other, memory, renames)[1]:
             around = _sharing(rows, other.text, _visible_scopes(rows, other.project_seq), renames)
-            _settle_one(rows, other, _others(other, around), renames, key=key)
-    _settle_one(rows, memory, others, renames, key=key)
+            _update_superseding(rows, other, _others(other, around), renames, key=key)
+    _update_superseding(rows, memory, others, renames, key=key)
 
 
 def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> dict[str, str]:
@@ -239,11 +241,13 @@ def undo(rows: Rows, old: Memory, *, by: str, now: str) -> Memory:
     if change is None:
         raise BadInput(f"nothing supersedes {old.id}", hint=f"`csmd show {old.id}`")
     undo_supersession(rows, change, at=now)
-    belief_changes.note(rows, old.id, belief_changes.REFUSED, old.superseded_by, "", "told", by, now)
+    belief_changes.record_change(rows, old.id, belief_changes.REFUSED, old.superseded_by, "", "told", by, now)
     return memories.by_seqs(rows, [old.seq])[old.seq]
 
 
-def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Mapping[str, str], *, key: bytes) -> None:
+def _update_superseding(
+    rows: Rows, memory: Memory, near: Sequence[Memory], renames: Mapping[str, str], *, key: bytes
+) -> None:
     """Makes the newest of the memories `near` that replaces this one, or parts of it, its successor, if there is one.
 
     The parts that nothing replaced hold on as a memory of their own.
@@ -258,7 +262,7 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
     for other in near:
         at = belief_changes.stated_at(rows, other)
         # Said in one breath neither overturns the other.
-        if other.id in refused or _speaks_since(memory, other, at) <= stated_at:
+        if other.id in refused or _effective_from(memory, other, at) <= stated_at:
             continue
         parts, how = _ending(memory, other, renames)
         if how is None:
@@ -285,7 +289,7 @@ def _settle_one(rows: Rows, memory: Memory, near: Sequence[Memory], renames: Map
         lower(rows, memory, other, lowers=how.lowers, sure=how.confidence, reason=reason, by=RULE, at=at)
 
 
-def _speaks_since(old: Memory, new: Memory, stated_at: str) -> str:
+def _effective_from(old: Memory, new: Memory, stated_at: str) -> str:
     """The time from which one memory may contradict another.
 
     Repeating a general statement elsewhere does not end a project's exception to it.
@@ -320,7 +324,7 @@ def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, r
     left = round(max(contradiction.LEAST_LEFT, old.confidence - lowers), 4)
     lowered = aged(rows, replace(old, confidence=left, superseded_by=new.id))
     was, now = belief_changes.state(old), belief_changes.state(lowered)
-    belief_changes.note(rows, old.id, belief_changes.SUPERSEDED, was, now, reason, by, at)
+    belief_changes.record_change(rows, old.id, belief_changes.SUPERSEDED, was, now, reason, by, at)
     memories.update_belief(rows, lowered)
     memories.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by", weight=sure), now=at)
 

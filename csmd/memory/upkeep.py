@@ -467,7 +467,7 @@ def _alike(one: Memory, other: Memory) -> tuple[float, bool] | None:
 # --- on request
 
 
-def look(
+def find_findings(
     rows: Rows, places: Sequence[int] | None, *, kinds: Collection[CandidateKind] = tuple(STATUS)
 ) -> list[Finding]:
     """Finds what needs repair in some projects (None: all), of some kinds; pairs that a person dropped are left out."""
@@ -484,7 +484,7 @@ def look(
 def generate(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
     """Computes how the queue would change if all memories of some projects were checked now."""
     waiting = _own(candidates.waiting(rows, projects=places, limit=WAITING))
-    return queueing(look(rows, places), waiting, dropped=stored.dropped_pairs(rows), now=now)
+    return queueing(find_findings(rows, places), waiting, dropped=stored.dropped_pairs(rows), now=now)
 
 
 def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
@@ -493,9 +493,9 @@ def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
         quoted = [memories.by_id(rows, ident) for ident in one.memory_ids]
         if all(memory is not None and quote(memory) in one.text for memory in quoted):
             ident = candidates.identity(one.kind, one.project_seq, one.fingerprint, one.created_at)
-            candidates.put(rows, replace(one, id=ident))
+            candidates.put_candidate(rows, replace(one, id=ident))
     for one in plan.settle:
-        candidates.settle(rows, one, "done", now=now)
+        candidates.set_status(rows, one, "done", now=now)
 
 
 # --- repair
@@ -562,7 +562,7 @@ def settle_about(rows: Rows, memory: Memory, *, now: str) -> None:
     """Settles the candidates about a memory that no longer apply."""
     for one in stored.about_memory(rows, memory.id):
         if not _holds(rows, one):
-            candidates.settle(rows, one, "done", now=now)
+            candidates.set_status(rows, one, "done", now=now)
 
 
 def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int], by_person: bool) -> Finding:

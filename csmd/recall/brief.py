@@ -431,7 +431,9 @@ def session_brief(
     in_context = (receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()).union(exclude)
     attention, near = visibility.attention(rows, places), receipts.recent_sessions(rows, places, session_id)
     listed = [
-        memory for memory in memories.listing(rows, projects=places, limit=PRELOADED) if memory.id not in in_context
+        memory
+        for memory in memories.list_memories(rows, projects=places, limit=PRELOADED)
+        if memory.id not in in_context
     ]
     today = today or max(projects.active_days(rows, 0), default="")
     promised = {memory.id for memory in listed if visibility.is_promised(memory, today=today)}

@@ -462,7 +462,7 @@ def _store(store: Store, made: tuple[Row, Checkpoint | None] | None) -> None:
     if made is not None and made[1] is not None:
         row, checkpoint = made[0], made[1]
         row = row._replace(upto=checkpoint.upto, at=checkpoint.at, awaits=checkpoint.awaits)
-        store.write(lambda rows: checkpoints.put(rows, row, checkpoint.pieces, checkpoint.captures))
+        store.write(lambda rows: checkpoints.put_checkpoint(rows, row, checkpoint.pieces, checkpoint.captures))
 
 
 # --- showing them

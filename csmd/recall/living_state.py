@@ -192,7 +192,7 @@ def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_t
         ),
         *signals(waiting),
         *capabilities(self_model.capabilities(counted)),
-        *beliefs(upkeep.beliefs(memories.listing(rows, projects=places, limit=MEMORIES))),
+        *beliefs(upkeep.beliefs(memories.list_memories(rows, projects=places, limit=MEMORIES))),
     ]
     in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
     return judge_lines(lines, max_tokens=max_tokens, in_context=in_context)

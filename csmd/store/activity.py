@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from csmd.store import tombstones
-from csmd.store.sqlite import Rows, among, as_value, live_bytes, written
+from csmd.store.sqlite import Rows, as_value, column_values, in_keys, live_bytes
 
 
 def count(rows: Rows, names: Iterable[tuple[str, int]]) -> None:
@@ -149,7 +149,7 @@ def add_lookups(
     noted = {"context_log": [one for one in composed if one.session_id not in gone], "memory_recall_events": recalled}
     for table, values in noted.items():
         for value in values:
-            rows.insert(table, **written(value))
+            rows.insert(table, **column_values(value))
         rows.run(f"delete from {table} where at < :before", before=before)  # noqa: S608
         rows.run(
             f"delete from {table} where seq <= (select max(l.seq) from {table} l) - :most",  # noqa: S608
@@ -250,7 +250,7 @@ def _read(
 ) -> list[FeedRow]:
     key, project, columns, source = _SOURCES[kind]
     sql = (
-        f"select {key}, {columns} from {source} where {key} > :after and {among(project, projects)} "  # noqa: S608
+        f"select {key}, {columns} from {source} where {key} > :after and {in_keys(project, projects)} "  # noqa: S608
         f"order by {key} {order} limit :limit"
     )
     found = rows.all(sql, after=position, limit=limit)

@@ -18,7 +18,7 @@ import apsw
 
 from csmd.errors import BadInput, Damaged, StoreError
 from csmd.store import activity, files, migrate
-from csmd.store.sqlite import REPAIR_HINT, explained, opened, shut
+from csmd.store.sqlite import REPAIR_HINT, as_store_error, close_quietly, open_rows
 
 FOLDER = "backups"
 #: What a copy that is not whole yet is called; with a random end.
@@ -49,7 +49,7 @@ def place_of(database: Path, *, now: str) -> Path:
     return folder_of(database) / f"csmd-{stamp}.db"
 
 
-def listed(database: Path) -> list[Path]:
+def list_backups(database: Path) -> list[Path]:
     """The copies of a database, the newest first; unfinished ones and other files left out."""
     with contextlib.suppress(OSError):
         return sorted((path for path in folder_of(database).iterdir() if _NAME.fullmatch(path.name)), reverse=True)
@@ -105,13 +105,13 @@ def _copy(database: Path, temp: Path, stop: Callable[[], bool], vfs: str) -> dic
     try:
         # Without the snapshot, each write of the daemon's would make the copy begin again.
         with (
-            opened(database, readonly=True, vfs=vfs) as rows,
+            open_rows(database, readonly=True, vfs=vfs) as rows,
             rows.transaction(write=False),
             contextlib.ExitStack() as end,
         ):
             expected = activity.counts(rows)
             copy = apsw.Connection(str(temp), vfs=vfs or None)
-            end.callback(shut, copy)
+            end.callback(close_quietly, copy)
             backup = copy.backup("main", rows.connection, "main")
             end.callback(backup.close, True)  # not as a context manager: apsw's fails where ending it fails
             while not backup.done:
@@ -122,7 +122,7 @@ def _copy(database: Path, temp: Path, stop: Callable[[], bool], vfs: str) -> dic
             # One file: a write-ahead log beside a copy would get lost.
             copy.execute("pragma journal_mode = delete").fetchall()
     except apsw.Error as error:
-        raise explained(error, database) from error
+        raise as_store_error(error, database) from error
     return expected
 
 
@@ -134,7 +134,7 @@ def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
                 raise BadInput(f"{path} is empty")
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
-    with opened(path, readonly=True, vfs=vfs) as rows:
+    with open_rows(path, readonly=True, vfs=vfs) as rows:
         if not migrate.is_of_csmd(rows):
             raise BadInput(f"{path} is a database of another program")
         migrate.pending(rows)
@@ -146,7 +146,7 @@ def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
 
 def newest_sound(database: Path) -> Path | None:
     """The newest copy that can be used, or None."""
-    return _first_sound(listed(database))
+    return _first_sound(list_backups(database))
 
 
 def _first_sound(copies: Iterable[Path]) -> Path | None:
@@ -164,13 +164,13 @@ def before_migration(database: Path) -> Path:
 
 def newest_fitting(database: Path) -> Path | None:
     """The newest copy that this version of csmd can use, that from before a migration among them; None where none is."""
-    found = [path for path in (before_migration(database), *listed(database)) if path.is_file()]
+    found = [path for path in (before_migration(database), *list_backups(database)) if path.is_file()]
     return _first_sound(sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True))
 
 
 def rotate(database: Path, *, keep: int) -> int:
     """Removes all but the newest copies; how many went."""
-    old = listed(database)[max(keep, 1) :]
+    old = list_backups(database)[max(keep, 1) :]
     for path in old:
         path.unlink(missing_ok=True)
     return len(old)
@@ -189,7 +189,7 @@ def refuse_lost_database(database: Path) -> None:
     if database.exists() and database.stat().st_size:
         return
     log = database.with_name(f"{database.name}-wal")
-    if listed(database) or (log.exists() and log.stat().st_size):
+    if list_backups(database) or (log.exists() and log.stat().st_size):
         state = "is empty" if database.exists() else "is gone"
         raise Damaged(f"{database} {state}, and what lies beside it says that it was not", hint=REPAIR_HINT)
 

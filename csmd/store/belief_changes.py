@@ -17,7 +17,7 @@ from csmd import wire
 from csmd.errors import CsmdError
 from csmd.model import NEVER, Candidate, CandidateKind, Evidence, Link, Memory
 from csmd.store import candidates, memories, topics, vectors
-from csmd.store.sqlite import Rows, among, columns
+from csmd.store.sqlite import Rows, columns, in_keys
 
 SUPERSEDED = "superseded"
 #: As `by`: what a dream did.
@@ -44,7 +44,9 @@ class Change:
     undone_at: str
 
 
-def note(rows: Rows, memory_id: str, change: str, before: str, after: str, reason: str, by: str, at: str) -> int:
+def record_change(
+    rows: Rows, memory_id: str, change: str, before: str, after: str, reason: str, by: str, at: str
+) -> int:
     """Records a change of a belief; the change's row key."""
     words = {"change": change, "before": before, "after": after, "reason": reason}
     return rows.insert_keyed("belief_changes", memory_id=memory_id, **words, by_whom=by, at=at)
@@ -188,7 +190,7 @@ def drop_sources(rows: Rows, where: str, **values: Any) -> None:
 def superseded(rows: Rows, projects: Sequence[int], *, limit: int) -> list[int]:
     """The row keys of what was superseded in these projects, what was last said latest first."""
     return rows.column(
-        f"select seq from memories m where superseded_by <> '' and {among('project_seq', projects)} and twin_of = 0 "  # noqa: S608
+        f"select seq from memories m where superseded_by <> '' and {in_keys('project_seq', projects)} and twin_of = 0 "  # noqa: S608
         "and not exists (select 1 from links l where l.from_seq = m.seq and l.relationship = 'merged_into') "
         "order by confirmed_at desc, seq desc limit :limit",
         limit=limit,
@@ -225,7 +227,7 @@ def is_of_person(rows: Rows, memory: Memory) -> bool:
 def lower_authority(rows: Rows, memory: Memory, *, reason: str, by: str, now: str) -> None:
     """Gives a memory the assistant's authority; what is written of it says why."""
     memories.update_belief(rows, replace(memory, authority="assistant"))
-    note(rows, memory.id, AUTHORITY, memory.authority, "assistant", reason, by, now)
+    record_change(rows, memory.id, AUTHORITY, memory.authority, "assistant", reason, by, now)
 
 
 # --- images of before
@@ -551,7 +553,7 @@ def _restore_candidate(rows: Rows, image: Before) -> None:
     if candidates.is_waiting(rows, was):
         return
     if known is None:
-        candidates.put(rows, was)
+        candidates.put_candidate(rows, was)
     else:
         candidates.renew(rows, known, was)
     rows.run("update candidates set version = :version where id = :id", version=was.version, id=was.id)
@@ -602,7 +604,7 @@ def last_answer(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") 
     return rows.read_one(
         Answer,
         f"select {columns(Answer, 't')} from answers t where ((:id = '' and t.undone_at = '') or t.id = :id) "  # noqa: S608
-        f"and {among('t.project_seq', projects)} order by t.seq desc limit 1",
+        f"and {in_keys('t.project_seq', projects)} order by t.seq desc limit 1",
         id=ident,
     )
 
@@ -660,7 +662,7 @@ def unreviewed(rows: Rows, *, projects: Sequence[int] | None, below: float, sinc
     sql = (
         "select t.seq from memories t where t.superseded_by = '' and t.twin_of = 0 and t.pinned = 0 "  # noqa: S608
         "and (t.origin = 'model_saved' or (t.confidence < :below and t.created_at >= :since and t.authority <> 'user')) "
-        f"and {among('t.project_seq', projects)} "
+        f"and {in_keys('t.project_seq', projects)} "
         "order by case t.origin when 'model_saved' then 0 else 1 end, t.confidence, t.seq desc limit :limit"
     )
     return rows.column(sql, below=below, since=since, limit=limit)
@@ -757,10 +759,10 @@ def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by:
     memories.update_belief(rows, replace(merged, tier="archive", superseded_by=into.id))
     memories.update_belief(rows, into)
     memories.add_link(rows, Link(from_id=merged.id, to_id=into.id, relationship=MERGED), now=now)
-    note(rows, merged.id, MERGE, merged.tier, into.id, reason, by, now)
+    record_change(rows, merged.id, MERGE, merged.tier, into.id, reason, by, now)
     after_ = " ".join([f"{into.confidence:.4f}", merged.id, *uuids])
     before = f"{known.confidence:.4f} {known.tier} {known.used_at}".strip()
-    note(rows, into.id, TOOK_IN, before, after_, reason, by, now)
+    record_change(rows, into.id, TOOK_IN, before, after_, reason, by, now)
 
 
 def last_merge(rows: Rows, memory_id: str) -> tuple[Change, Change] | None:
@@ -788,10 +790,10 @@ def undo_merge(rows: Rows, merged: Memory, into: Memory, tookin: Change, done: C
 def archive_memory(rows: Rows, memory: Memory, *, reason: str, by: str, now: str) -> None:
     """Archives a memory; it stays searchable."""
     memories.update_belief(rows, replace(memory, tier="archive"))
-    note(rows, memory.id, ARCHIVE, memory.tier, "archive", reason, by, now)
+    record_change(rows, memory.id, ARCHIVE, memory.tier, "archive", reason, by, now)
 
 
 def memories_of_places(rows: Rows, projects: Sequence[int] | None) -> list[Memory]:
     """The memories of some projects (None: all) that are neither archived, superseded nor put aside."""
     alive = "m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0"
-    return memories.where(rows, f"{alive} and {among('m.project_seq', projects)} order by m.seq")
+    return memories.where(rows, f"{alive} and {in_keys('m.project_seq', projects)} order by m.seq")

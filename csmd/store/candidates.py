@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from csmd.model import Candidate, CandidateKind, CandidateStatus, Evidence, Heard, Packet, State
-from csmd.store.sqlite import Rows, among, as_value, columns, written
+from csmd.store.sqlite import Rows, as_value, column_values, columns, in_keys
 
 #: The source of what the pages bring that people edit: a line that was removed, or that an assistant wrote.
 PAGE = "page"
@@ -23,14 +23,14 @@ def identity(kind: CandidateKind, project: int, fingerprint: str, created_at: st
     return "c" + hashlib.sha256(f"{kind}:{project}:{fingerprint}:{created_at}".encode()).hexdigest()[:10]
 
 
-def put(rows: Rows, candidate: Candidate) -> str:
+def put_candidate(rows: Rows, candidate: Candidate) -> str:
     """Puts a candidate into the queue, or renews the one that waits; its id, "" where a person has dropped it.
 
     The waiting one keeps its id and its evidence and takes over everything else.
     """
     known = rows.all(
         f"select status, seq, id from candidates where {_SAME} and status in ('open', 'needs_review', 'dropped')",  # noqa: S608
-        **written(candidate, "evidence"),
+        **column_values(candidate, "evidence"),
     )
     if any(status == "dropped" for status, _, _ in known):
         return ""
@@ -49,13 +49,13 @@ def _insert(rows: Rows, candidate: Candidate) -> tuple[int, str]:
     while rows.exists("select 1 from candidates where id = :id", id=ident):
         moment = f"{candidate.created_at} {number}"
         ident, number = identity(candidate.kind, candidate.project_seq, candidate.fingerprint, moment), number + 1
-    values = written(candidate, "id", "evidence", "version", "seq")
+    values = column_values(candidate, "id", "evidence", "version", "seq")
     return rows.insert_keyed("candidates", id=ident, **values), ident
 
 
 def _update(rows: Rows, seq: int, candidate: Candidate) -> None:
     """Writes what is known now into a waiting candidate."""
-    values = written(
+    values = column_values(
         candidate, "id", "kind", "project_seq", "fingerprint", "source", "created_at", "evidence", "version", "seq"
     )
     rows.revise("candidates", seq, **values)
@@ -63,7 +63,7 @@ def _update(rows: Rows, seq: int, candidate: Candidate) -> None:
 
 def _add_evidence(rows: Rows, seq: int, evidence: Sequence[Evidence]) -> None:
     for source in evidence:
-        rows.insert("candidate_evidence", "on conflict do nothing", candidate_seq=seq, **written(source))
+        rows.insert("candidate_evidence", "on conflict do nothing", candidate_seq=seq, **column_values(source))
 
 
 def renew(rows: Rows, known: Candidate, candidate: Candidate) -> bool:
@@ -90,7 +90,7 @@ def of_source(rows: Rows, source: str, *, project: int) -> list[Candidate]:
     return where(rows, "m.source = :source and m.project_seq = :project order by m.seq", source=source, project=project)
 
 
-def settle(rows: Rows, candidate: Candidate, status: CandidateStatus, *, now: str) -> bool:
+def set_status(rows: Rows, candidate: Candidate, status: CandidateStatus, *, now: str) -> bool:
     """Gives a candidate another status; False when it has changed since it was read."""
     sql = (
         "update candidates set status = :status, updated_at = :now, version = version + 1 "
@@ -152,7 +152,7 @@ def is_waiting(rows: Rows, candidate: Candidate) -> bool:
     """Whether another of the same kind, project and fingerprint waits."""
     return rows.exists(
         f"select 1 from candidates where {_SAME} and status in ('open', 'needs_review') and id <> :id",  # noqa: S608
-        **written(candidate, "evidence"),
+        **column_values(candidate, "evidence"),
     )
 
 
@@ -168,7 +168,7 @@ def waiting(
     keys = ", ".join(f"'{status}'" for status in statuses)
     return where(
         rows,
-        f"{among('m.project_seq', projects)} and m.status in ({keys}) "
+        f"{in_keys('m.project_seq', projects)} and m.status in ({keys}) "
         "order by case m.status when 'needs_review' then 0 else 1 end, m.confidence desc, m.seq limit :limit",
         limit=limit,
     )
@@ -192,7 +192,7 @@ def waiting_of(rows: Rows, keys: Iterable[tuple[int, str, str]]) -> list[Candida
 def counts(rows: Rows, *, projects: Sequence[int] | None = None) -> dict[str, dict[str, int]]:
     """How many there are of some projects (None: all) by kind and status."""
     counted = rows.grouped(
-        f"select kind, status, count(*) from candidates where {among('project_seq', projects)} "  # noqa: S608
+        f"select kind, status, count(*) from candidates where {in_keys('project_seq', projects)} "  # noqa: S608
         "group by kind, status order by kind, status"
     )
     return {kind: dict(by_status) for kind, by_status in counted.items()}
@@ -203,7 +203,7 @@ def where(rows: Rows, condition: str, **values: Any) -> list[Candidate]:
     found = rows.read(Candidate, f"select {_COLUMNS} from candidates m where {condition}", **values)  # noqa: S608
     sources = rows.grouped(
         "select candidate_seq, uuid, session_id, at, against from candidate_evidence "  # noqa: S608
-        f"where {among('candidate_seq', [candidate.seq for candidate in found])} order by candidate_seq, at, uuid"
+        f"where {in_keys('candidate_seq', [candidate.seq for candidate in found])} order by candidate_seq, at, uuid"
     )
     return [
         replace(candidate, evidence=tuple(as_value(Evidence, source) for source in sources[candidate.seq]))
@@ -260,8 +260,8 @@ def _put_packet(rows: Rows, packet: Packet) -> bool:
     session = rows.value("select seq from sessions where id = :id", id=packet.session_id)
     if session is None:
         return False
-    state = {name: UNKNOWN if figure is None else figure for name, figure in written(packet.state).items()}
-    values = written(packet, "session_id", "state")
+    state = {name: UNKNOWN if figure is None else figure for name, figure in column_values(packet.state).items()}
+    values = column_values(packet, "session_id", "state")
     return rows.insert("packets", "on conflict do nothing", session_seq=session, **values, **state)
 
 
@@ -270,7 +270,7 @@ def latest_packets(rows: Rows, *, projects: Sequence[int] | None, limit: int) ->
     found = rows.all(
         "select p.kind, p.subject, p.outcome, p.uuid, s.id, p.project_seq, p.ordinal, p.at, p.words, p.frustration, "  # noqa: S608
         "p.energy, p.stance, p.urgency from packets p join sessions s on s.seq = p.session_seq "
-        f"where {among('p.project_seq', projects)} order by p.at desc, p.ordinal desc, p.kind, p.subject limit :limit",
+        f"where {in_keys('p.project_seq', projects)} order by p.at desc, p.ordinal desc, p.kind, p.subject limit :limit",
         limit=limit,
     )
     return [
@@ -312,7 +312,7 @@ def take_back_packets(rows: Rows, uuid: str) -> None:
     projects = rows.column("delete from packets where uuid = :uuid returning project_seq", uuid=uuid)
     touched = rows.column("delete from candidate_evidence where uuid = :uuid returning candidate_seq", uuid=uuid)
     has_evidence = "exists (select 1 from candidate_evidence e where e.candidate_seq = candidates.seq)"
-    rows.run(f"delete from candidates where {among('seq', touched)} and not {has_evidence}")  # noqa: S608
+    rows.run(f"delete from candidates where {in_keys('seq', touched)} and not {has_evidence}")  # noqa: S608
     _mark_unscanned(rows, {*projects})
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from csmd.privacy.fingerprints import PURGED
-from csmd.store.sqlite import Rows, among, columns, written
+from csmd.store.sqlite import Rows, column_values, columns, in_keys
 
 #: What a checkpoint awaits whose pieces are to be made again: what a turn of its session said has changed.
 AGAIN = "again"
@@ -40,7 +40,7 @@ CAPTURE = ("uuid", "kind", "tool", "at", "text")
 # --- written
 
 
-def put(rows: Rows, row: Row, items: Sequence[Any], captures: Sequence[Any] | None) -> bool:
+def put_checkpoint(rows: Rows, row: Row, items: Sequence[Any], captures: Sequence[Any] | None) -> bool:
     """Stores a checkpoint, or what an earlier one of this id has become; False when nothing of it has changed.
 
     `items` are (kind, text, uuid, state, amount), `captures` (uuid, kind, tool, time, text); None leaves these as they are.
@@ -57,7 +57,7 @@ def put(rows: Rows, row: Row, items: Sequence[Any], captures: Sequence[Any] | No
         "checkpoints",
         "on conflict (id) do update set summary_uuid = excluded.summary_uuid, asked_at = excluded.asked_at, "
         "upto = excluded.upto, at = excluded.at, awaits = excluded.awaits",
-        **written(row, "seq", "session_id", "project_seq", "restored_at", "restored_for"),
+        **column_values(row, "seq", "session_id", "project_seq", "restored_at", "restored_for"),
     )
     rows.delete("checkpoint_items", checkpoint_seq=seq)
     for item in fresh:
@@ -136,9 +136,9 @@ def _where(rows: Rows, condition: str, **values: Any) -> list[Row]:
     return rows.read(Row, sql, **values)
 
 
-def listing(rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int) -> list[Row]:
+def list_checkpoints(rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int) -> list[Row]:
     """The checkpoints of sessions in these projects (None: in all), or of one session, the latest first."""
-    condition = f"(cast(:session as text) = '' or s.id = :session) and {among('s.project_seq', projects)}"
+    condition = f"(cast(:session as text) = '' or s.id = :session) and {in_keys('s.project_seq', projects)}"
     return _where(rows, f"{condition} order by k.at desc, k.seq desc limit :limit", session=session_id, limit=limit)
 
 
@@ -172,7 +172,7 @@ def take_back(rows: Rows, turn_seq: int) -> None:
         "(select session_seq from session_turn where turn_seq = :turn) returning seq"
     )
     touched = rows.column(sql, again=AGAIN, turn=turn_seq)
-    rows.run(f"delete from checkpoint_items where {among('checkpoint_seq', touched)}")  # noqa: S608
+    rows.run(f"delete from checkpoint_items where {in_keys('checkpoint_seq', touched)}")  # noqa: S608
     sql = "delete from checkpoint_raw_captures where uuid = (select t.uuid from turns t where t.seq = :turn)"
     rows.run(sql, turn=turn_seq)
 
@@ -341,13 +341,13 @@ def _goals(rows: Rows, condition: str, **values: Any) -> list[Goal]:
 def open_goals(rows: Rows, *, projects: Sequence[int], session_id: str) -> list[Goal]:
     """The goals of a session, and those that a person declared for one of these projects, the oldest first."""
     own = "g.session_id in ('', :session) and (g.session_id <> '' or g.authority = 'user')"
-    condition = f"g.done_at = '' and {among('g.project_seq', projects)} and {own} order by g.created_at, g.seq"
+    condition = f"g.done_at = '' and {in_keys('g.project_seq', projects)} and {own} order by g.created_at, g.seq"
     return _goals(rows, condition, session=session_id)
 
 
 def goal_list(rows: Rows, *, projects: Sequence[int] | None, done: bool) -> list[Goal]:
     """The goals of these projects (None: of all), those that are done only where asked for, the latest first."""
-    condition = f"(:done = 1 or g.done_at = '') and {among('g.project_seq', projects)}"
+    condition = f"(:done = 1 or g.done_at = '') and {in_keys('g.project_seq', projects)}"
     return _goals(rows, f"{condition} order by g.created_at desc, g.seq desc", done=int(done))
 
 
@@ -377,7 +377,7 @@ def split_goals(rows: Rows, source: int, part: int, *, tree: Collection[int]) ->
     """Gives back what came with `part`, and with what had been merged into it."""
     sql = (
         "update goals set project_seq = :part, origin_seq = case when origin_seq = :part then 0 else origin_seq end "  # noqa: S608
-        f"where project_seq = :source and {among('origin_seq', sorted(tree))}"
+        f"where project_seq = :source and {in_keys('origin_seq', sorted(tree))}"
     )
     rows.run(sql, part=part, source=source)
 

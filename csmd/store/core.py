@@ -26,7 +26,16 @@ import apsw
 
 from csmd.errors import Damaged, IndexDamaged, Refused, SchemaTooNew, StoreError
 from csmd.store import backup, migrate
-from csmd.store.sqlite import BUSY_TIMEOUT_MS, REPAIR_HINT, Rows, cleanse, connect, explained, opened, shut
+from csmd.store.sqlite import (
+    BUSY_TIMEOUT_MS,
+    REPAIR_HINT,
+    Rows,
+    as_store_error,
+    cleanse,
+    close_quietly,
+    connect,
+    open_rows,
+)
 
 T = TypeVar("T")
 Lane = Literal["hook", "main", "status"]
@@ -57,7 +66,7 @@ class _Mailbox:
     def _is_full(self) -> bool:
         return self._limit is not None and len(self._tasks) >= self._limit
 
-    def put(self, task: _Task, *, wait: bool = False) -> None:
+    def add(self, task: _Task, *, wait: bool = False) -> None:
         """Leaves a task; Refused when closed, or when full and not to `wait`."""
         with self._changed:
             if wait:
@@ -69,7 +78,7 @@ class _Mailbox:
             self._tasks.append(task)
             self._changed.notify_all()
 
-    def take(self, most: int) -> list[_Task]:
+    def next_tasks(self, most: int) -> list[_Task]:
         """The next tasks, at least one; [] when closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or bool(self._tasks))
@@ -90,24 +99,24 @@ class Store:
     def __init__(self, path: Path, *, now: str, vfs: str = "") -> None:
         self.path = path
         self.commits = 0
-        self.precedence = Precedence()
+        self.hook_priority = HookPriority()
         #: What a read or a write found wrong with the file; "" while it is sound.
         self.damage = ""
-        #: Whether writes are refused for that.
-        self.refuses = False
-        #: What the disk said to the latest write; "" when it took it.
-        self.refusing = ""
+        #: Whether writes are refused because of that damage.
+        self.is_read_only = False
+        #: The disk's error at the latest write; "" when the write succeeded.
+        self.last_write_error = ""
         backup.refuse_lost_database(path)
         _make_private(path)
         if path.stat().st_size:
             # Before anything is written: not into a newer database, nor into another program's.
-            with opened(path, readonly=False, vfs=vfs, looking=True) as present:
+            with open_rows(path, readonly=False, vfs=vfs, inspect_only=True) as present:
                 _refuse_newer(present, path)
         with contextlib.ExitStack() as made:
 
             def opening(*, readonly: bool) -> apsw.Connection:
                 connection = connect(path, readonly=readonly, vfs=vfs)
-                made.callback(shut, connection)
+                made.callback(close_quietly, connection)
                 return connection
 
             writer = opening(readonly=False)
@@ -137,7 +146,7 @@ class Store:
         """
         self._refuse_when_damaged()
         future: Future[T] = Future()
-        self._writes.put(_Task(run, future), wait=wait)
+        self._writes.add(_Task(run, future), wait=wait)
         return future
 
     def write(self, run: Callable[[Rows], T]) -> T:
@@ -147,14 +156,14 @@ class Store:
         """
         if threading.current_thread() is self._writer:
             raise Refused("a write cannot wait for another one", hint="use the rows that the write was given")
-        self.precedence.give_way()
+        self.hook_priority.give_way()
         return self.submit(run, wait=True).result()
 
     def submit_read(self, run: Callable[[Rows], T], *, lane: Lane, deadline_s: float | None = None) -> Future[T]:
         """Queues a read on `lane`; it sees one snapshot and is interrupted `deadline_s` from now."""
         future: Future[T] = Future()
         deadline_at = None if deadline_s is None else time.monotonic() + deadline_s
-        self._reads[lane].put(_Task(run, future, deadline_at))
+        self._reads[lane].add(_Task(run, future, deadline_at))
         return future
 
     def read(self, run: Callable[[Rows], T], *, lane: Lane = "main", deadline_s: float | None = None) -> T:
@@ -162,7 +171,7 @@ class Store:
         if threading.current_thread() is self._readers[lane]:
             raise Refused("a read cannot wait for another one", hint="use the rows that the read was given")
         if lane == "main":
-            self.precedence.give_way()
+            self.hook_priority.give_way()
         return self.submit_read(run, lane=lane, deadline_s=deadline_s).result()
 
     def checkpoint(self, *, truncate: bool = False) -> int:
@@ -178,7 +187,7 @@ class Store:
         except apsw.BusyError:
             return -1
         except apsw.Error as error:
-            raise explained(error, self.path) from error
+            raise as_store_error(error, self.path) from error
         return max(0, pages - moved)
 
     def shrink(self) -> None:
@@ -199,7 +208,7 @@ class Store:
                 finally:
                     self._maintenance.set_busy_timeout(CHECKPOINT_PATIENCE_MS)
         except apsw.Error as error:
-            raise explained(error, self.path) from error
+            raise as_store_error(error, self.path) from error
 
     def close(self) -> None:
         """Performs what is queued, then ends every thread and connection; Refused on a thread of the store's own."""
@@ -212,14 +221,14 @@ class Store:
         for thread in threads:
             thread.join()
         with self._maintaining:
-            shut(self._maintenance)
+            close_quietly(self._maintenance)
 
     def _write_loop(self, connection: apsw.Connection) -> None:
         rows = Rows(connection)
-        while group := self._writes.take(GROUP_LIMIT):
+        while group := self._writes.next_tasks(GROUP_LIMIT):
             # Whoever gave up before its turn is left out; from here on nobody can.
             self._commit_group(rows, [task for task in group if task.future.set_running_or_notify_cancel()])
-        shut(connection)
+        close_quietly(connection)
 
     def _commit_group(self, rows: Rows, group: list[_Task]) -> None:
         outcomes: list[tuple[_Task, Any, BaseException | None]] = []
@@ -239,9 +248,9 @@ class Store:
                         outcomes.append((task, result, None))
                     rows.run("release task")
             self.commits += 1
-            self.refusing = ""
+            self.last_write_error = ""
         except BaseException as error:  # noqa: BLE001 - given to whoever waits for it
-            failure = self._noticed(error)
+            failure = self._record_failure(error)
             for task in group:
                 task.future.set_exception(failure)
             return
@@ -249,15 +258,15 @@ class Store:
             if raised is None:
                 task.future.set_result(result)
             else:
-                task.future.set_exception(self._noticed(raised))
+                task.future.set_exception(self._record_failure(raised))
 
     def _read_loop(self, connection: apsw.Connection, tasks: _Mailbox) -> None:
         rows = Rows(connection)
-        while taken := tasks.take(1):
+        while taken := tasks.next_tasks(1):
             for task in taken:
                 if task.future.set_running_or_notify_cancel():
                     self._perform_read(rows, task)
-        shut(connection)
+        close_quietly(connection)
 
     def _perform_read(self, rows: Rows, task: _Task) -> None:
         left = None if task.deadline_at is None else task.deadline_at - time.monotonic()
@@ -266,23 +275,23 @@ class Store:
             with rows.transaction(write=False), rows.within(left):
                 result = task.run(rows)
         except BaseException as error:  # noqa: BLE001 - given to whoever waits for it
-            task.future.set_exception(self._noticed(error))
+            task.future.set_exception(self._record_failure(error))
         else:
             task.future.set_result(result)
 
-    def _noticed(self, error: BaseException) -> BaseException:
-        """An error as whoever waits gets it; what it says about the file itself is kept."""
-        found = explained(error, self.path) if isinstance(error, apsw.Error) else error
-        said_by_disk = isinstance(found.__cause__ or error, apsw.Error)
-        if said_by_disk and type(found) is StoreError and found.hint:  # no other write would fare better
-            self.refusing = found.what
-        if isinstance(found, Damaged):
-            self.damage = self.damage or found.what
-            self.refuses = self.refuses or not isinstance(found, IndexDamaged)
-        return found
+    def _record_failure(self, error: BaseException) -> BaseException:
+        """Records what an error says about the file or the disk; returns it as the caller of the task gets it."""
+        failure = as_store_error(error, self.path) if isinstance(error, apsw.Error) else error
+        is_from_disk = isinstance(failure.__cause__ or error, apsw.Error)
+        if is_from_disk and type(failure) is StoreError and failure.hint:  # no other write would fare better
+            self.last_write_error = failure.what
+        if isinstance(failure, Damaged):
+            self.damage = self.damage or failure.what
+            self.is_read_only = self.is_read_only or not isinstance(failure, IndexDamaged)
+        return failure
 
     def _refuse_when_damaged(self) -> None:
-        if self.refuses:
+        if self.is_read_only:
             raise Damaged(self.damage, hint=REPAIR_HINT)
 
 
@@ -340,18 +349,18 @@ def within_short_write(items: Iterable[T]) -> Iterator[T]:
             return
 
 
-class Precedence:
-    """Owns whether a hook is being answered; the socket's thread says so, the background asks."""
+class HookPriority:
+    """Lets the background wait while a hook is answered: the socket's thread sets it, the background asks."""
 
     def __init__(self) -> None:
         self._free = threading.Event()
         self._free.set()
         self._resumed = time.monotonic()
 
-    def say(self, *, answering: bool) -> None:
-        """Says whether a hook is being answered."""
-        if answering == self._free.is_set():
-            (self._free.clear if answering else self._free.set)()
+    def set_answering(self, is_answering: bool) -> None:
+        """Sets whether a hook is being answered."""
+        if is_answering == self._free.is_set():
+            (self._free.clear if is_answering else self._free.set)()
 
     def give_way(self) -> None:
         """Waits while a hook is answered, at most PATIENCE_S."""

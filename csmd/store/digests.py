@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from csmd.store import cursors
-from csmd.store.sqlite import Rows, among, columns
+from csmd.store.sqlite import Rows, columns, in_keys
 
 #: The cursors of who reads digests: gone with them, so that what rests on them is made again.
 DIGEST, SELF = "digest", "self"
@@ -145,7 +145,7 @@ def latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Ro
     return rows.read(
         Row,
         f"select {_COLUMNS} from sessions s join digests d on d.session_seq = s.seq "  # noqa: S608
-        f"where s.parent = '' and {among('s.project_seq', projects)} and d.version = (select max(o.version) from digests o "
+        f"where s.parent = '' and {in_keys('s.project_seq', projects)} and d.version = (select max(o.version) from digests o "
         "where o.session_seq = s.seq) order by s.last_at desc, s.seq desc limit :limit",
         limit=limit,
     )
@@ -260,7 +260,7 @@ def sessions_to_compare(rows: Rows, *, limit: int) -> list[Behind]:
 
 def session_starts(rows: Rows, sessions: Sequence[int]) -> list[str]:
     """When some sessions began."""
-    return rows.column(f"select started_at from sessions where {among('seq', sessions)}")  # noqa: S608
+    return rows.column(f"select started_at from sessions where {in_keys('seq', sessions)}")  # noqa: S608
 
 
 def digests_of_project(rows: Rows, project: int, *, since: str, until: str) -> list[tuple[Any, ...]]:
@@ -277,7 +277,7 @@ def digests_of_project(rows: Rows, project: int, *, since: str, until: str) -> l
 def items_of(rows: Rows, digests: Sequence[int]) -> list[tuple[Any, ...]]:
     """(digest, kind, text, uuid, state) of everything that sessions are compared by, in its order."""
     return rows.all(
-        f"select digest_seq, kind, text, uuid, state from digest_items where {among('digest_seq', digests)} "  # noqa: S608
+        f"select digest_seq, kind, text, uuid, state from digest_items where {in_keys('digest_seq', digests)} "  # noqa: S608
         "and kind not in ('decision', 'correction', 'open', 'last') order by seq"
     )
 
@@ -325,7 +325,7 @@ def links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | 
         "select l.seq, coalesce(f.id, ''), t.id, l.rule, l.kind, l.about, l.weight, coalesce(s.started_at, t.started_at) "  # noqa: S608
         "from session_links l join sessions t on t.seq = l.to_seq left join sessions f on f.seq = l.from_seq "
         "left join sessions s on s.seq = case when l.to_seq = :session then l.from_seq else l.to_seq end "
-        f"where (l.to_seq = :session or l.from_seq = :session) and (l.from_seq = 0 or {among('s.project_seq', projects)}) order by l.weight desc, l.seq",
+        f"where (l.to_seq = :session or l.from_seq = :session) and (l.from_seq = 0 or {in_keys('s.project_seq', projects)}) order by l.weight desc, l.seq",
         session=session_seq,
     )
 
@@ -339,7 +339,7 @@ def link_counts(rows: Rows, *, projects: Sequence[int] | None) -> dict[str, int]
     """How many links of each kind there are to sessions of these projects (None: of all)."""
     return dict(
         rows.all(
-            f"select l.kind, count(*) from session_links l join sessions s on s.seq = l.to_seq where {among('s.project_seq', projects)} "  # noqa: S608
+            f"select l.kind, count(*) from session_links l join sessions s on s.seq = l.to_seq where {in_keys('s.project_seq', projects)} "  # noqa: S608
             "group by l.kind order by l.kind"
         )
     )
@@ -363,7 +363,7 @@ def outcomes_counted(rows: Rows, *, projects: Sequence[int] | None) -> list[tupl
     """(capability, outcome, uuid, session, time) of the sessions of these projects (None: of all), in order of time."""
     return rows.all(
         "select c.capability, c.outcome, c.uuid, s.id, c.at from self_capabilities c "  # noqa: S608
-        f"join sessions s on s.seq = c.session_seq and {among('s.project_seq', projects)} order by c.at, s.id, c.capability"
+        f"join sessions s on s.seq = c.session_seq and {in_keys('s.project_seq', projects)} order by c.at, s.id, c.capability"
     )
 
 
@@ -373,7 +373,7 @@ def continuity(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[str,
     for column in ("model", "version"):
         found += rows.all(
             f"select '{column}', c.{column}, min(c.since), max(c.until), count(*) from self_continuity c "  # noqa: S608
-            f"join sessions s on s.seq = c.session_seq and {among('s.project_seq', projects)} "
+            f"join sessions s on s.seq = c.session_seq and {in_keys('s.project_seq', projects)} "
             f"group by c.{column} having c.{column} <> '' order by min(c.since), c.{column}"
         )
     return found

@@ -13,7 +13,7 @@ from csmd.model import Evidence, Memory
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import belief_changes, cursors, memories, tombstones, vectors
 from csmd.store.belief_changes import Before
-from csmd.store.sqlite import Rows, among, as_value, columns, written
+from csmd.store.sqlite import Rows, as_value, column_values, columns, in_keys
 from csmd.store.tombstones import LOOKED_AT
 
 #: undoing: its rows are what they were, its files are about to be.
@@ -108,12 +108,12 @@ def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
     """
     gone = rows.run(
         "delete from dream_changes where seq in (select k.seq from dream_changes k join dreams d on d.seq = k.dream_seq "  # noqa: S608
-        f"where {among('d.seq', seqs)} and d.state not in ('running', 'undoing') order by k.seq limit :most)",
+        f"where {in_keys('d.seq', seqs)} and d.state not in ('running', 'undoing') order by k.seq limit :most)",
         most=most,
     )
     last_done = last(rows)
     return gone or rows.run(
-        f"delete from dreams where {among('seq', seqs)} and seq <> :kept and state not in ('running', 'undoing')",  # noqa: S608
+        f"delete from dreams where {in_keys('seq', seqs)} and seq <> :kept and state not in ('running', 'undoing')",  # noqa: S608
         kept=last_done.seq if last_done else 0,
     )
 
@@ -279,14 +279,14 @@ def paths_of(rows: Rows, dreams: Sequence[int], *, undone_only: bool = False) ->
     undone = _UNDONE if undone_only else ""
     return rows.column(
         "select distinct f.path from dream_changes c join dream_files f on f.change_seq = c.seq "  # noqa: S608
-        f"where {among('c.dream_seq', dreams)} {undone} order by f.path"
+        f"where {in_keys('c.dream_seq', dreams)} {undone} order by f.path"
     )
 
 
 def chain_of(rows: Rows, dreams: Sequence[int], path: str, *, undone_only: bool = False) -> list[ChangedFile]:
     """How some dreams wrote a file, in the order of writing; `undone_only`: as far as that is to go back."""
     undone = _UNDONE if undone_only else ""
-    return _files(rows, f"f.path = :path and {among('c.dream_seq', dreams)} {undone}", path=path)
+    return _files(rows, f"f.path = :path and {in_keys('c.dream_seq', dreams)} {undone}", path=path)
 
 
 def change_counts(rows: Rows, dream: int) -> dict[str, int]:
@@ -318,7 +318,7 @@ def set_states(rows: Rows, dreams: Sequence[int], state: State, *, now: str) -> 
     """Notes that some dreams are being undone, or are."""
     sql = (
         "update dreams set state = :state, undone_at = case when undone_at = '' then :now else undone_at end "  # noqa: S608
-        f"where {among('seq', dreams)}"
+        f"where {in_keys('seq', dreams)}"
     )
     rows.run(sql, state=state, now=now)
 
@@ -331,7 +331,7 @@ def undo_results(rows: Rows, dreams: Sequence[int]) -> list[tuple[str, str, bool
     return rows.all(
         "select d.id, coalesce(r.item, f.path, ''), f.seq is not null, coalesce(r.kept, f.kept, '') "  # noqa: S608
         "from dreams d join dream_changes c on c.dream_seq = d.seq left join dream_rows r on r.change_seq = c.seq "
-        f"left join dream_files f on f.change_seq = c.seq where {among('d.seq', dreams)} "
+        f"left join dream_files f on f.change_seq = c.seq where {in_keys('d.seq', dreams)} "
         "order by d.seq desc, c.seq desc, r.seq, f.seq"
     )
 
@@ -486,10 +486,10 @@ def reword(rows: Rows, memory: Memory, *, text_hash: str, now: str) -> None:
         "update memories set text = :text, text_hash = :hash, gate = :gate, category = :category, type = :type "
         "where seq = :seq"
     )
-    rows.run(sql, hash=text_hash, **written(memory, "provenance"))
+    rows.run(sql, hash=text_hash, **column_values(memory, "provenance"))
     memories.update_belief(rows, memory)
     vectors.reembed(rows, "memory", memory.seq)
-    belief_changes.note(rows, memory.id, REWORDED, "", "", "chosen anew", belief_changes.DREAM, now)
+    belief_changes.record_change(rows, memory.id, REWORDED, "", "", "chosen anew", belief_changes.DREAM, now)
 
 
 #: What the audit says of a memory that was told in further sessions, and of one that got a longer tier.
@@ -554,7 +554,7 @@ def held_memories(rows: Rows, place: Place) -> list[int]:
 
 def still_held(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
     """Those of them that are neither archived nor another's twin by now."""
-    return memories.where(rows, f"{among('m.seq', seqs)} and m.tier <> 'archive' and m.twin_of = 0")
+    return memories.where(rows, f"{in_keys('m.seq', seqs)} and m.tier <> 'archive' and m.twin_of = 0")
 
 
 #: How users work as they said in the projects of which a place is what holds all around them.
@@ -594,7 +594,7 @@ def not_generalized(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     """Those of some memories that a dream lifted and that somebody has taken back from there."""
     return rows.distinct(
         "select distinct m.id from memories m join belief_changes b on b.memory_id = m.id "  # noqa: S608
-        f"where {among('m.seq', seqs)} and b.change = :change",
+        f"where {in_keys('m.seq', seqs)} and b.change = :change",
         change=NOT_GENERALIZED,
     )
 
@@ -604,7 +604,7 @@ def dream_topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, fro
     found: dict[str, set[str]] = defaultdict(set)
     for ident, name in rows.all(
         "select m.id, t.name from memories m join memory_topics x on x.memory_seq = m.seq "  # noqa: S608
-        f"join topics t on t.seq = x.topic_seq where {among('m.seq', seqs)} and m.project_seq = :place and x.weight > 0",
+        f"join topics t on t.seq = x.topic_seq where {in_keys('m.seq', seqs)} and m.project_seq = :place and x.weight > 0",
         place=place.seq,
     ):
         found[ident].add(name)
@@ -615,7 +615,7 @@ def injected_sessions(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, s
     """(session, memory) for each session into which one of these memories was injected."""
     found = rows.all(
         "select distinct n.session_id, i.memory_id from memories m join injection_items i on i.memory_id = m.id "  # noqa: S608
-        f"join injections n on n.seq = i.injection_seq where {among('m.seq', seqs)}"
+        f"join injections n on n.seq = i.injection_seq where {in_keys('m.seq', seqs)}"
     )
     return frozenset(found)
 
@@ -624,7 +624,7 @@ def by_assistants(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     """The turns of assistants among those that tell the memories."""
     return rows.distinct(
         "select distinct p.uuid from provenance p join turns t on t.uuid = p.uuid "  # noqa: S608
-        f"where {among('p.memory_seq', seqs)} and t.kind = 'assistant'"
+        f"where {in_keys('p.memory_seq', seqs)} and t.kind = 'assistant'"
     )
 
 
@@ -633,7 +633,7 @@ def past_decisions(rows: Rows, place: Place, seqs: Sequence[int]) -> PastDecisio
     found = PastDecisions()
     for ident, change, before, after, by, at, undone_at in rows.all(
         "select b.memory_id, b.change, b.before, b.after, b.by_whom, b.at, b.undone_at from memories m "  # noqa: S608
-        f"join belief_changes b on b.memory_id = m.id where {among('m.seq', seqs)} and m.project_seq = :place order by b.seq",
+        f"join belief_changes b on b.memory_id = m.id where {in_keys('m.seq', seqs)} and m.project_seq = :place order by b.seq",
         place=place.seq,
     ):
         if change == belief_changes.REFUSED:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from csmd.model import Event, Turn, TurnKind
 from csmd.store import projects, turns, vectors
-from csmd.store.sqlite import Rows, among
+from csmd.store.sqlite import Rows, in_keys
 from csmd.text import tokens
 
 #: Two reports of one event come at most so many seconds apart.
@@ -133,7 +133,7 @@ def close_provisional(rows: Rows, seqs: Sequence[int]) -> tuple[int, int]:
     dropped = kept = 0
     for seq, uuid, session, text_hash in rows.all(
         "select seq, uuid, session_seq, text_hash from turns "  # noqa: S608
-        f"where {among('seq', seqs)} and provisional = 1 order by at, seq"
+        f"where {in_keys('seq', seqs)} and provisional = 1 order by at, seq"
     ):
         double = _double(rows, uuid, session, text_hash)
         if double is None:

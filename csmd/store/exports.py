@@ -11,7 +11,7 @@ from typing import Any
 
 from csmd.model import NEVER, Link, Project, Provenance
 from csmd.store import belief_changes, files, memories, projects, topics, workspaces
-from csmd.store.sqlite import Rows, among, as_value
+from csmd.store.sqlite import Rows, as_value, in_keys
 
 #: The columns that say what a memory is; those that lead to other rows and those that count days stand by themselves.
 COLUMNS = (
@@ -28,7 +28,7 @@ INCOMPLETE = "in part"
 def seqs(rows: Rows, places: Sequence[int] | None) -> list[int]:
     """The row keys of the memories of some places (None: all), the oldest first."""
     return rows.column(
-        f"select seq from memories where twin_of = 0 and {among('project_seq', places)} order by created_at, id"  # noqa: S608
+        f"select seq from memories where twin_of = 0 and {in_keys('project_seq', places)} order by created_at, id"  # noqa: S608
     )
 
 
@@ -116,7 +116,7 @@ def _wall_of(rows: Rows, project: Project) -> int:
     return projects.wall_around(rows, project.root) if known is None else projects.everywhere(rows, known)
 
 
-def put(rows: Rows, ident: str, item: Mapping[str, Any], *, project: int, text_hash: str) -> int:
+def insert_memory(rows: Rows, ident: str, item: Mapping[str, Any], *, project: int, text_hash: str) -> int:
     """Stores a memory as a record has it, under an id, with its sources; its row key."""
     today = projects.active_day(rows, project)
     values = {name: item[name] for name in ("text", *COLUMNS)}
@@ -144,7 +144,7 @@ def add_annotations(rows: Rows, seq: int, ident: str, item: Mapping[str, Any], *
         topics.tag(rows, seq, name, by=by, weight=weight)
     for change in item["changes"]:
         written = {name: change[name] for name in ("change", "before", "after", "reason", "by", "at")}
-        made = belief_changes.note(rows, ident, **written)
+        made = belief_changes.record_change(rows, ident, **written)
         if change["undone_at"]:
             belief_changes.set_undone(rows, made, at=change["undone_at"])
     for other, relationship, weight, at in item["links"]:
@@ -163,7 +163,7 @@ def put_scene(rows: Rows, seq: int, item: Mapping[str, Any]) -> None:
 
 def note_imported(rows: Rows, ident: str, *, reason: str, now: str, state: str = "") -> None:
     """Writes into a memory's audit that it came from elsewhere; `state` IN_PART: what leads to others is yet to come."""
-    belief_changes.note(rows, ident, IMPORTED, "", state, reason, "rule", now)
+    belief_changes.record_change(rows, ident, IMPORTED, "", state, reason, "rule", now)
 
 
 def is_import_incomplete(rows: Rows, ident: str) -> bool:

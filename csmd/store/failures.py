@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from csmd.model import CommandFailure, StatedMemory, TranscriptTurn
-from csmd.store.sqlite import Row, Rows, among
+from csmd.store.sqlite import Row, Rows, in_keys
 
 
 class Open(NamedTuple):
@@ -110,7 +110,7 @@ def add_fix(
     rows.insert("error_fixes", "on conflict do nothing", **shown, files="\n".join(files), text=text)
 
 
-def listing(rows: Rows, projects: Sequence[int] | None, *, limit: int) -> list[ErrorRecord]:
+def list_errors(rows: Rows, projects: Sequence[int] | None, *, limit: int) -> list[ErrorRecord]:
     """The errors of some projects (None: all), those of the most sessions first; those of no command were only pasted."""
     return _counted(rows, "true", projects, NOWHERE, limit=limit)
 
@@ -132,7 +132,7 @@ def _counted(
     sql = (
         "select e.seq, e.fingerprint, e.command, e.exit_code, e.message, count(*), count(distinct x.session_seq), "  # noqa: S608
         "min(x.at), max(x.at) from errors e join error_seen x on x.error_seq = e.seq join turns t on t.seq = x.turn_seq "
-        f"where {where} and {among('t.project_seq', projects)} and {_elsewhere('x')} group by e.seq "
+        f"where {where} and {in_keys('t.project_seq', projects)} and {_elsewhere('x')} group by e.seq "
         "order by count(distinct x.session_seq) desc, count(*) desc, max(x.at) desc, e.seq limit :limit"
     )
     found = rows.read(ErrorRecord, sql, session=but_in.session, since=but_in.since, limit=limit, **values)
@@ -143,7 +143,7 @@ def _with_fix(rows: Rows, error: ErrorRecord, projects: Sequence[int] | None, bu
     """An error with what mended it last and the memory that tells why."""
     at, files, text, uuid = rows.one(
         "select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq "  # noqa: S608
-        f"where f.error_seq = :error and {among('t.project_seq', projects)} and {_elsewhere('f')} "
+        f"where f.error_seq = :error and {in_keys('t.project_seq', projects)} and {_elsewhere('f')} "
         "order by f.at desc, f.seq desc limit 1",
         error=error.error_seq,
         session=but_in.session,
@@ -152,7 +152,7 @@ def _with_fix(rows: Rows, error: ErrorRecord, projects: Sequence[int] | None, bu
     memory = rows.value(
         "select m.id from symptoms y join memories m on m.seq = y.memory_seq join provenance p on p.memory_seq = m.seq "  # noqa: S608
         "join turns t on t.uuid = p.uuid where y.fingerprint = :fingerprint and y.fingerprint <> '' "
-        f"and {among('t.project_seq', projects)} "
+        f"and {in_keys('t.project_seq', projects)} "
         "and not exists (select 1 from refutations r where r.memory_seq = m.seq and r.lowered > 0) "
         "order by m.confidence desc, m.confirmed_at desc, m.id limit 1",
         fingerprint=error.fingerprint,
@@ -175,7 +175,7 @@ def others_with_message(
         "select e.fingerprint from errors e where e.message = :message and e.command <> '' and e.fingerprint <> :own "  # noqa: S608
         # What others failed with says nothing here, and must not crowd it out.
         "and exists (select 1 from error_seen x join turns t on t.seq = x.turn_seq where x.error_seq = e.seq "
-        f"and {among('t.project_seq', projects)}) order by e.seq {order} limit :limit"
+        f"and {in_keys('t.project_seq', projects)}) order by e.seq {order} limit :limit"
     )
     return rows.column(sql, message=message, own=other_than, limit=limit)
 
@@ -316,7 +316,7 @@ def add_symptom(rows: Rows, memory: int, *, uuid: str, at: str, text: str, finge
 def symptoms_of(rows: Rows, memory_seqs: Sequence[int]) -> dict[int, list[Row]]:
     """(turn's uuid, time, words) of what was reported, by memory."""
     return rows.grouped(
-        f"select memory_seq, uuid, at, text from symptoms where {among('memory_seq', memory_seqs)} "  # noqa: S608
+        f"select memory_seq, uuid, at, text from symptoms where {in_keys('memory_seq', memory_seqs)} "  # noqa: S608
         "order by memory_seq, at, uuid"
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from csmd.store import cursors
-from csmd.store.sqlite import Row, Rows, among
+from csmd.store.sqlite import Row, Rows, in_keys
 
 
 class Index(NamedTuple):
@@ -105,7 +105,7 @@ def text_hits(
     newest = f"and {index.table}.rowid >= {least}" if least else ""
     return rows.all(
         f"select {key}, -bm25({index.table}) as score from {index.table} {whose} "  # noqa: S608
-        f"where {index.table} match :expression {newest} and {among('b.project_seq', projects)} order by score desc, {key} limit :limit",
+        f"where {index.table} match :expression {newest} and {in_keys('b.project_seq', projects)} order by score desc, {key} limit :limit",
         expression=" AND ".join(f"({match_expression(some)})" for some in (chosen, beside) if match_expression(some)),
         limit=limit,
     )

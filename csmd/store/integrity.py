@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from csmd.errors import SchemaTooNew, StoreError
 from csmd.model import CATEGORIES
 from csmd.store import migrate, passages, recovery, tombstones, vectors
-from csmd.store.sqlite import Rows, full_text_tables, opened
+from csmd.store.sqlite import Rows, full_text_tables, open_rows
 
 #: Of what breaks a rule, as many are named.
 SHOWN = 20
@@ -291,7 +291,7 @@ def inspect(path: Path) -> Inspection:
     if not path.exists() or not path.stat().st_size:
         return Inspection([f"the database {'is empty' if path.exists() else 'is gone'}"])
     try:
-        with opened(path, readonly=False) as rows:
+        with open_rows(path, readonly=False) as rows:
             if not migrate.is_of_csmd(rows):
                 return Inspection(["the file is a database of another program"])
             behind = bool(migrate.pending(rows))
@@ -311,7 +311,7 @@ def inspect(path: Path) -> Inspection:
 def mend_indexes(path: Path) -> bool:
     """Makes full text and vectors anew from the rows of a file, a scratch copy; whether that was enough."""
     try:
-        with opened(path, readonly=False) as rows:
+        with open_rows(path, readonly=False) as rows:
             with rows.transaction(write=True):
                 for table in full_text_tables(rows):
                     if table != passages.INDEX:

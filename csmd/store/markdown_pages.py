@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from csmd.model import Candidate, Memory
 from csmd.store import candidates, memories, tombstones
-from csmd.store.sqlite import Rows, among, columns, written
+from csmd.store.sqlite import Rows, column_values, columns, in_keys
 from csmd.store.tombstones import LOOKED_AT
 from csmd.text import markdown, tokens
 from csmd.text.markdown import BULLET, ID, line_words
@@ -55,7 +55,7 @@ def pages(rows: Rows) -> dict[str, PageRow]:
 
 def put_page(rows: Rows, page: PageRow) -> None:
     """Notes how a page stands now."""
-    rows.upsert("pages", "path", **written(page))
+    rows.upsert("pages", "path", **column_values(page))
 
 
 def remove_page(rows: Rows, path: str) -> None:
@@ -88,7 +88,7 @@ def questioned_lines(rows: Rows, projects: Sequence[int] | None = None) -> list[
     """(memory, page) of the lines that were removed from pages and that a person is asked about, in order."""
     found = rows.column(
         "select t.fingerprint from candidates t where t.source = 'page' and t.kind = 'stale' "  # noqa: S608
-        f"and t.status in ('open', 'needs_review') and {among('t.project_seq', projects)} order by t.seq"
+        f"and t.status in ('open', 'needs_review') and {in_keys('t.project_seq', projects)} order by t.seq"
     )
     return [(ident, path) for ident, _, path in (fingerprint.partition(" ") for fingerprint in found)]
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from csmd.errors import StoreError
 from csmd.model import Link, Memory, Provenance, SessionPrompt, StatedInTurn, Statement, StoredTurn
 from csmd.store import vectors
-from csmd.store.sqlite import Row, Rows, among, as_value, columns, written
+from csmd.store.sqlite import Row, Rows, as_value, column_values, columns, in_keys
 
 #: Why a memory that is not refuted has something against it all the same: it claims something of code that was changed.
 EDITED = "the code that it speaks of was edited later in its session"
@@ -38,7 +38,9 @@ PART = 500
 def add_statement(rows: Rows, statement: Statement, turn: StoredTurn, *, session_seq: int, text_hash: str) -> bool:
     """Stores a distilled sentence under its turn; False when it is there already."""
     of_turn = {"turn_seq": turn.seq, "session_seq": session_seq, "project_seq": turn.project_seq, "at": turn.at}
-    return rows.insert("statements", "on conflict do nothing", text_hash=text_hash, **of_turn, **written(statement))
+    return rows.insert(
+        "statements", "on conflict do nothing", text_hash=text_hash, **of_turn, **column_values(statement)
+    )
 
 
 def stated_before(rows: Rows, session_seq: int, ordinal: int) -> list[str]:
@@ -68,7 +70,7 @@ def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
     for start in range(0, len(found), PART):
         seqs = [memory.seq for memory in found[start : start + PART]]
         sources |= rows.grouped(
-            f"select memory_seq, uuid, session_id, at, role from provenance where {among('memory_seq', seqs)} "  # noqa: S608
+            f"select memory_seq, uuid, session_id, at, role from provenance where {in_keys('memory_seq', seqs)} "  # noqa: S608
             "order by memory_seq, case role when 'states' then 0 else 1 end, at, uuid"
         )
     return [
@@ -81,7 +83,7 @@ def insert(rows: Rows, memory: Memory, *, text_hash: str) -> int:
     """Stores a new memory with its provenance; its row key. StoreError when it has none."""
     if not memory.provenance:
         raise StoreError(f"the memory {memory.id} has no provenance: nobody said it")
-    seq = rows.insert_keyed("memories", text_hash=text_hash, **written(memory, *_NOT_FIRST))
+    seq = rows.insert_keyed("memories", text_hash=text_hash, **column_values(memory, *_NOT_FIRST))
     for source in memory.provenance:
         add_provenance(rows, seq, source)
     return seq
@@ -89,13 +91,13 @@ def insert(rows: Rows, memory: Memory, *, text_hash: str) -> int:
 
 def update_belief(rows: Rows, memory: Memory) -> None:
     """Writes what confirmation, pinning or contradiction change, and counts the version up."""
-    values = written(memory, "provenance")
+    values = column_values(memory, "provenance")
     rows.revise("memories", memory.seq, **{name: values[name] for name in _BELIEF})
 
 
 def add_provenance(rows: Rows, memory_seq: int, source: Provenance) -> bool:
     """Adds a turn that states or confirms a memory; False when that turn is known."""
-    return rows.insert("provenance", "on conflict do nothing", memory_seq=memory_seq, **written(source))
+    return rows.insert("provenance", "on conflict do nothing", memory_seq=memory_seq, **column_values(source))
 
 
 def add_confirming(rows: Rows, memory_seq: int, sources: Sequence[Provenance]) -> list[str]:
@@ -119,7 +121,7 @@ def add_link(rows: Rows, link: Link, *, now: str) -> None:
         "where a.id = :from_id and b.id = :to_id "
         "on conflict (from_seq, to_seq, relationship) do update set weight = excluded.weight"
     )
-    rows.run(sql, now=now, **written(link))
+    rows.run(sql, now=now, **column_values(link))
 
 
 def links_of(rows: Rows, memory_id: str) -> list[Link]:
@@ -151,7 +153,7 @@ def all_by_hash(rows: Rows, text_hash: str) -> list[Memory]:
 
 def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Memory]:
     """Memories by row key."""
-    return {memory.seq: memory for memory in where(rows, among("m.seq", seqs))}
+    return {memory.seq: memory for memory in where(rows, in_keys("m.seq", seqs))}
 
 
 def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]]:
@@ -181,11 +183,11 @@ def by_id(rows: Rows, memory_id: str) -> Memory | None:
     return found[0] if found else None
 
 
-def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int = 2**31) -> list[Memory]:
+def list_memories(rows: Rows, *, projects: Sequence[int] | None, limit: int = 2**31) -> list[Memory]:
     """The memories of some projects (None: all), the surest and newest first, at most `limit`."""
     return where(
         rows,
-        f"{among('m.project_seq', projects)} "
+        f"{in_keys('m.project_seq', projects)} "
         "order by m.pinned desc, m.confidence desc, m.confirmed_at desc, m.id limit :limit",
         limit=limit,
     )
@@ -232,7 +234,7 @@ def update_inferred(
     """
     old = rows.value("select text from memories where seq = :seq", seq=memory.seq)
     sql = "update memories set text = :text, text_hash = :hash, session_id = :session_id, created_at = :created_at where seq = :seq"
-    rows.run(sql, hash=text_hash, **written(memory, "provenance"))
+    rows.run(sql, hash=text_hash, **column_values(memory, "provenance"))
     update_belief(rows, memory)
     for uuid in {*before} - {source.uuid for source in sources}:
         rows.delete("provenance", memory_seq=memory.seq, uuid=uuid)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from csmd.model import TurnKind
 from csmd.store import cursors, fulltext, vectors
 from csmd.store.fulltext import WORDS
-from csmd.store.sqlite import Rows, among
+from csmd.store.sqlite import Rows, in_keys
 from csmd.text import prose, quotations
 
 
@@ -48,7 +48,7 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
         f"case when p.text <> '' then 'assistant' else t.kind end, p.start_at, p.end_at, {WORDS}, t.at, "
         f"case when s.parent = '' then s.id else s.parent end, r.root, {quoting} "
         "from passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq "
-        f"join projects r on r.seq = p.project_seq where {among('p.seq', seqs)}"
+        f"join projects r on r.seq = p.project_seq where {in_keys('p.seq', seqs)}"
     )
     names = tuple(Passage.__annotations__)
     passages = {}
@@ -71,7 +71,7 @@ def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
         "(select n.seq from passages n where n.session_seq = p.session_seq "
         "and (n.turn_seq, n.start_at, n.seq) > (p.turn_seq, p.start_at, p.seq) "
         "order by n.turn_seq, n.start_at, n.seq limit 1) "
-        f"from passages p where {among('p.seq', seqs)}"
+        f"from passages p where {in_keys('p.seq', seqs)}"
     )
     return {seq: (before or 0, after or 0) for seq, before, after in found}
 
@@ -85,16 +85,20 @@ def surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[st
     # Those of a turn are stored one after the other.
     near = by_seqs(rows, sorted({one.seq + step for one in among for step in range(-REACH, REACH + 1)}))
 
-    def said(own: Passage, *steps: int) -> str:
+    def join_neighbours(own: Passage, *steps: int) -> str:
         others = (near.get(own.seq + step) for step in steps)
         return "\n".join(one.text for one in others if one is not None and one.turn_seq == own.turn_seq)
 
-    return {one.seq: (said(one, *range(-REACH, 0)), said(one, *range(1, REACH + 1))) for one in among if one.seq > 0}
+    return {
+        one.seq: (join_neighbours(one, *range(-REACH, 0)), join_neighbours(one, *range(1, REACH + 1)))
+        for one in among
+        if one.seq > 0
+    }
 
 
 def of_turns(rows: Rows, turn_seqs: Sequence[int]) -> dict[int, list[int]]:
     """The passages of each of these turns, in order; [] for a turn without any."""
-    sql = f"select turn_seq, seq from passages where {among('turn_seq', turn_seqs)} order by turn_seq, start_at, seq"  # noqa: S608
+    sql = f"select turn_seq, seq from passages where {in_keys('turn_seq', turn_seqs)} order by turn_seq, start_at, seq"  # noqa: S608
     passages = rows.grouped(sql)
     return {turn: [seq for (seq,) in passages[turn]] for turn in turn_seqs}
 
@@ -129,20 +133,20 @@ _FEW = "(select count(*) from passage_threads i where i.newer_seq = h.newer_seq 
 
 def passage_places(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
     """(turn, session) of each passage by row keys; their texts are not read."""
-    found = rows.all(f"select seq, turn_seq, session_seq from passages where {among('seq', seqs)}")  # noqa: S608
+    found = rows.all(f"select seq, turn_seq, session_seq from passages where {in_keys('seq', seqs)}")  # noqa: S608
     return {seq: (turn, session) for seq, turn, session in found}
 
 
 def passage_sessions(rows: Rows, projects: Sequence[int] | None) -> int:
     """How many sessions these projects have had; None is all."""
-    return rows.number(f"select count(*) from sessions where {among('project_seq', projects)}")  # noqa: S608
+    return rows.number(f"select count(*) from sessions where {in_keys('project_seq', projects)}")  # noqa: S608
 
 
 def passage_lengths(rows: Rows, sessions: Collection[int], *, most: int) -> dict[int, int]:
     """How many passages each session has, counted up to `most`."""
     sql = (
         "select s.seq, (select count(*) from (select 1 from passages p where p.session_seq = s.seq limit :most) t) "  # noqa: S608
-        f"from sessions s where {among('s.seq', sorted(sessions))}"
+        f"from sessions s where {in_keys('s.seq', sorted(sessions))}"
     )
     return dict(rows.all(sql, most=most))
 
@@ -168,7 +172,7 @@ def passages_to_relink(rows: Rows, model: int) -> list[int]:
 def mark_relinked(rows: Rows, model: int, seqs: Sequence[int]) -> int:
     """Takes note that passages have been looked at once more; how many of these had to be."""
     return rows.run(
-        f"delete from embed_again where model_seq = :model and kind = 'thread' and {among('row_seq', seqs)}",  # noqa: S608
+        f"delete from embed_again where model_seq = :model and kind = 'thread' and {in_keys('row_seq', seqs)}",  # noqa: S608
         model=model,
     )
 
@@ -199,7 +203,7 @@ def newer_than(
     """
     links: dict[int, dict[int, float]] = {}
     sql = (
-        f"with own as (select seq, session_seq, turn_seq from passages where {among('seq', seqs)}) "  # noqa: S608
+        f"with own as (select seq, session_seq, turn_seq from passages where {in_keys('seq', seqs)}) "  # noqa: S608
         "select o.seq, h.newer_seq, h.weight from own o join passage_threads h on h.older_seq = o.seq "
         f"where h.weight >= :least and {_FEW} union all "
         "select o.seq, h.newer_seq, h.weight * :echo from own o join turns t on t.seq = o.turn_seq and t.kind in ('user', 'relayed') "
@@ -246,16 +250,16 @@ def is_complete(rows: Rows, projects: Sequence[int], *, model: int | None = None
     filled, until = progress(rows)
     if filled < until and rows.value(
         "select 1 from turns indexed by turns_of_projects where searchable = 1 "  # noqa: S608
-        f"and {among('project_seq', projects)} and seq > :filled and seq <= :until limit 1",
+        f"and {in_keys('project_seq', projects)} and seq > :filled and seq <= :until limit 1",
         filled=filled,
         until=until,
     ):
         return False
     sql = (
         "select 1 from passages indexed by passages_of_projects "  # noqa: S608
-        f"where {among('project_seq', projects)} and seq > :embedded union all "
+        f"where {in_keys('project_seq', projects)} and seq > :embedded union all "
         "select 1 from embed_again a join passages p on p.seq = a.row_seq "
-        f"where a.kind = 'passage' and a.model_seq = :model and {among('p.project_seq', projects)} limit 1"
+        f"where a.kind = 'passage' and a.model_seq = :model and {in_keys('p.project_seq', projects)} limit 1"
     )
     return model is None or not rows.value(sql, embedded=cursors.cursor(rows, "embed-passage", str(model)), model=model)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from csmd.model import AUTHORITY_RANK, NEVER, Memory, Project, Provenance
 from csmd.store import candidates, checkpoints, digests, files, memories, topics, vectors
-from csmd.store.sqlite import Rows, among, written
+from csmd.store.sqlite import Rows, column_values, in_keys
 
 #: A day after every other.
 LAST_DAY = "9999-12-31"
@@ -27,7 +27,7 @@ def ensure(rows: Rows, project: Project, *, now: str) -> int:
     return current_project(rows, _own(rows, project, now), project.place or project.root)
 
 
-def settle(rows: Rows, project: Project, *, now: str) -> Settled:
+def ensure_with_directory(rows: Rows, project: Project, *, now: str) -> Settled:
     """As `ensure`, and notes the directory, so that what is said there can be taken apart again."""
     place = project.place or project.root
     own = _own(rows, project, now)
@@ -379,7 +379,7 @@ def _give_back_days(rows: Rows, source: int, part: int, tree: frozenset[int]) ->
 
 def _move_turns(rows: Rows, source: int, to: int, *, places: Sequence[int] | None) -> tuple[int, int]:
     """Gives what was said in some directories (None: in any) of a project to another; how many turns and sessions."""
-    of_places = f"project_seq = :source and {among('directory_seq', places)}"
+    of_places = f"project_seq = :source and {in_keys('directory_seq', places)}"
     turns = rows.column(f"select seq from turns where {of_places} order by seq", source=source)  # noqa: S608
     for seq in turns:
         rows.update("turns", seq, project_seq=to)
@@ -393,7 +393,7 @@ def _directories(rows: Rows, part: int, tree: frozenset[int]) -> list[int]:
     """The directories whose turns are a part's: those identified as it, and those below the path it was split off at."""
     root = rows.text("select root from projects where seq = :part and part_of > 0", part=part)
     sql = (
-        f"select seq from directories where {among('project_seq', sorted(tree))} or (:root <> '' "  # noqa: S608
+        f"select seq from directories where {in_keys('project_seq', sorted(tree))} or (:root <> '' "  # noqa: S608
         "and (path = :root or substr(path, 1, length(cast(:root as text)) + 1) = cast(:root as text) || '/'))"
     )
     return rows.column(sql, root=root)
@@ -585,7 +585,7 @@ def replace_instructions(rows: Rows, project: int, found: Sequence[Instruction],
     changed = sum(known.get(file.path) != file.text_hash for file in found)
     gone = known.keys() - {file.path for file in found}
     for ordinal, file in enumerate(found):
-        values = {"project_seq": project, "ordinal": ordinal, "read_at": now, "gone": 0, **written(file)}
+        values = {"project_seq": project, "ordinal": ordinal, "read_at": now, "gone": 0, **column_values(file)}
         rows.upsert("instructions", "project_seq, path", **values)
     for path in gone:
         # Its text goes with it; that it was there, and as what, stays.

@@ -26,7 +26,7 @@ from csmd.store import (
     vectors,
     workspaces,
 )
-from csmd.store.sqlite import Rows, among, secure_delete
+from csmd.store.sqlite import Rows, in_keys, secure_delete
 from csmd.store.tombstones import LOOKED_AT
 from csmd.text import tokens
 
@@ -533,7 +533,7 @@ def _probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
     texts: list[str] = []
     for start in range(0, len(seqs), 500):
         texts += rows.column(
-            f"select t.text from turns t where {among('t.seq', seqs[start : start + 500])} and t.kind in ('user', 'relayed', 'assistant') "  # noqa: S608
+            f"select t.text from turns t where {in_keys('t.seq', seqs[start : start + 500])} and t.kind in ('user', 'relayed', 'assistant') "  # noqa: S608
             "and not exists (select 1 from turns o where o.text_hash = t.text_hash and o.seq <> t.seq)"
         )
     beginnings = [" ".join(words(text)[:PROBE_WORDS]) for text in sorted(texts, key=len, reverse=True)[:PROBES]]

@@ -246,7 +246,7 @@ def texts_in(path: Path) -> Iterator[str]:
 
     StoreError for one that cannot be read.
     """
-    with contextlib.closing(connect(path, readonly=True, still=True)) as connection:
+    with contextlib.closing(connect(path, readonly=True, immutable=True)) as connection:
         rows = Rows(connection)
         tables = "select name from sqlite_schema where type = 'table' and lower(sql) not like 'create virtual%'"
         for (table,) in rows.all(tables):

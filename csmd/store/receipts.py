@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from csmd.model import BriefItem
-from csmd.store.sqlite import Rows, among, as_value, columns
+from csmd.store.sqlite import Rows, as_value, columns, in_keys
 
 #: Sources of a session's start after which the assistant no longer has what it was told before (facts: claude-code 1.9).
 _FRESH = "('startup', 'clear', 'compact')"
@@ -159,14 +159,16 @@ class ReceiptSummary(NamedTuple):
     used: int
 
 
-def listing(rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int) -> list[ReceiptSummary]:
+def list_receipts(
+    rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int
+) -> list[ReceiptSummary]:
     """The latest injections in these places (None: anywhere), with `session_id` only that one's, the latest first."""
     of_session = "n.session_id = :session" if session_id else ":session = ''"
     sql = (
         f"select {_COLUMNS}, (select count(*) from injection_items i where i.injection_seq = n.seq), "  # noqa: S608
         "(select count(i.used) from injection_items i where i.injection_seq = n.seq), "
         "(select coalesce(sum(i.used), 0) from injection_items i where i.injection_seq = n.seq) "
-        f"from injections n where {among('n.project_seq', projects)} and {of_session} order by n.seq desc limit :limit"
+        f"from injections n where {in_keys('n.project_seq', projects)} and {of_session} order by n.seq desc limit :limit"
     )
     found = rows.all(sql, limit=limit, session=session_id)
     return [ReceiptSummary(as_value(Receipt, row), *row[7:]) for row in found]
@@ -200,7 +202,7 @@ def by_prefix(rows: Rows, prefix: str) -> list[Receipt]:
 
 def last_session(rows: Rows, projects: Sequence[int] | None) -> str:
     """The session that was told something last in these places (None: anywhere); "" when none was."""
-    among_places = among("n.project_seq", projects)
+    among_places = in_keys("n.project_seq", projects)
     latest = f"select n.session_id from injections n where {among_places} order by n.at desc, n.seq desc limit 1"  # noqa: S608
     return rows.text(latest)
 
@@ -340,7 +342,7 @@ def note_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -> 
 
 def usage_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None) -> Uses:
     """What was told at or after a time, in these projects or in all, and what of it was used."""
-    of = f"n.at >= :since and {among('n.project_seq', projects)}"
+    of = f"n.at >= :since and {in_keys('n.project_seq', projects)}"
     (receipts,) = rows.all(f"select count(*), coalesce(sum(n.tokens), 0) from injections n where {of}", since=since)  # noqa: S608
     (items,) = rows.all(
         "select count(*), count(i.used), coalesce(sum(i.used), 0) from injections n "  # noqa: S608

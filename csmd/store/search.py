@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from csmd.model import TurnKind
 from csmd.store.fulltext import SEARCHED, is_turn_index_dropped, rows_with, text_hits
-from csmd.store.sqlite import Rows, among, as_value
+from csmd.store.sqlite import Rows, as_value, in_keys
 
 #: So many passages are looked for to find one turn each.
 PASSAGES_EACH = 3
@@ -44,7 +44,7 @@ def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
         TurnRow,
         "select t.seq, t.uuid, t.kind, t.text, t.at, s.seq, case when s.parent = '' then s.id else s.parent end, "  # noqa: S608
         "p.root, p.seq from turns t join sessions s on s.seq = t.session_seq join projects p on p.seq = t.project_seq "
-        f"where {among('t.seq', seqs)}",
+        f"where {in_keys('t.seq', seqs)}",
     )
     return {turn.seq: turn for turn in found}
 
@@ -54,7 +54,7 @@ def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] 
     if not is_turn_index_dropped(rows):
         return [seq for seq, _ in text_hits(rows, "turn", terms, projects=projects, limit=limit)]
     hits = [seq for seq, _ in text_hits(rows, "passage", terms, projects=projects, limit=PASSAGES_EACH * limit)]
-    found = rows.all(f"select seq, turn_seq from passages where {among('seq', hits)} and text = ''")  # noqa: S608
+    found = rows.all(f"select seq, turn_seq from passages where {in_keys('seq', hits)} and text = ''")  # noqa: S608
     turns: dict[int, int] = dict(found)
     return list(dict.fromkeys(turns[seq] for seq in hits if seq in turns))[:limit]
 
@@ -63,11 +63,11 @@ def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
     """Digests by row key, with their session, its project's root and the turns that they tell of."""
     items = rows.grouped(
         "select digest_seq, text, uuid from digest_items "  # noqa: S608
-        f"where {among('digest_seq', seqs)} and kind <> 'word' and uuid <> '' order by seq"
+        f"where {in_keys('digest_seq', seqs)} and kind <> 'word' and uuid <> '' order by seq"
     )
     found = rows.all(
         "select d.seq, s.id, d.text, d.at, p.root from digests d join sessions s on s.seq = d.session_seq "  # noqa: S608
-        f"join projects p on p.seq = s.project_seq where {among('d.seq', seqs)}"
+        f"join projects p on p.seq = s.project_seq where {in_keys('d.seq', seqs)}"
     )
     return {seq: as_value(DigestRow, (seq, *digest, tuple(items[seq]))) for seq, *digest in found}
 
@@ -120,7 +120,7 @@ def turns_like(rows: Rows, prefix: str) -> list[tuple[int, str]]:
 def memory_texts(rows: Rows, seqs: Sequence[int]) -> list[str]:
     """What memories by row key say, the oldest first; what nobody in a session said is left out."""
     return rows.column(
-        f"select text from memories where {among('seq', seqs)} and authority <> 'external' order by created_at, id"  # noqa: S608
+        f"select text from memories where {in_keys('seq', seqs)} and authority <> 'external' order by created_at, id"  # noqa: S608
     )
 
 
@@ -161,7 +161,7 @@ class TurnNeighbours(NamedTuple):
 
 def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -> dict[int, TurnNeighbours]:
     """Where each of these turns stands among those of these projects (None: all) in its own session."""
-    spoken = f"{_SAID} and {among('t.project_seq', projects)}"
+    spoken = f"{_SAID} and {in_keys('t.project_seq', projects)}"
     found = rows.all(
         "select own.seq, own.session_seq, own.at, "  # noqa: S608
         f"case when own.kind = 'assistant' then (select n.turn_seq {spoken} and n.ordinal < me.ordinal "
@@ -172,7 +172,7 @@ def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] 
         "and t.kind <> 'assistant' order by n.ordinal limit 1), me.ordinal + :most) order by n.ordinal desc limit 1), "
         f"(select n.turn_seq {spoken} and n.ordinal > me.ordinal order by n.ordinal limit 1), own.kind = 'assistant' "
         "from turns own join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
-        f"where {among('own.seq', seqs)}",
+        f"where {in_keys('own.seq', seqs)}",
         most=LONGEST_EXCHANGE,
     )
     return {
@@ -191,8 +191,8 @@ def stating_turns(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[
     """
     return rows.all(
         "select p.memory_seq, t.seq from provenance p cross join turns t "  # noqa: S608
-        f"where t.uuid = p.uuid and {among('p.memory_seq', memory_seqs)} and p.role <> 'beside' and t.searchable = 1 "
-        f"and {among('t.project_seq', projects)} order by p.memory_seq, t.seq"
+        f"where t.uuid = p.uuid and {in_keys('p.memory_seq', memory_seqs)} and p.role <> 'beside' and t.searchable = 1 "
+        f"and {in_keys('t.project_seq', projects)} order by p.memory_seq, t.seq"
     )
 
 
@@ -205,11 +205,11 @@ def user_turns_between(
     """
     sql = (
         "select t.seq, t.at from (select s.seq from sessions s where s.parent = '' and s.last_at >= :since "  # noqa: S608
-        f"and (:until = '' or s.started_at < :until) and {among('s.project_seq', projects)} "
+        f"and (:until = '' or s.started_at < :until) and {in_keys('s.project_seq', projects)} "
         "order by s.last_at desc limit :limit) own "
         "cross join session_turn st cross join turns t where st.session_seq = own.seq and t.seq = st.turn_seq "
         "and t.kind in ('user', 'relayed') and t.searchable = 1 and t.at >= :since and (:until = '' or t.at < :until) "
-        f"and {among('t.project_seq', projects)} order by t.at desc, t.seq desc limit :limit"
+        f"and {in_keys('t.project_seq', projects)} order by t.at desc, t.seq desc limit :limit"
     )
     return rows.all(sql, since=since, until=until, limit=limit)
 
@@ -255,7 +255,7 @@ def filter_rows(rows: Rows, kind: str, seqs: Sequence[int], narrow: SearchFilter
     A sub-agent's turns are its session's; a memory's time is that of what was last said for it.
     """
     key, source, at, of_session = _NARROWED[kind]
-    wanted = f"where {among(key, seqs)} and (:since = '' or {at} >= :since) and (:until = '' or {at} < :until) "
+    wanted = f"where {in_keys(key, seqs)} and (:since = '' or {at} >= :since) and (:until = '' or {at} < :until) "
     wanted += f"and (:session = '' or {of_session})"
     values = {"since": narrow.since, "until": narrow.until, "session": narrow.session}
     if kind == "memory":

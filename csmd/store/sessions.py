@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from csmd.model import SaidTurn
 from csmd.store import belief_changes, candidates, checkpoints, digests, failures, markdown_pages, vectors
-from csmd.store.sqlite import Rows, among
+from csmd.store.sqlite import Rows, in_keys
 
 #: In the order of Session's fields.
 _COLUMNS = (
@@ -53,9 +53,9 @@ def _where(rows: Rows, condition: str, **values: Any) -> list[Session]:
     return rows.read(Session, sql, **values)
 
 
-def listing(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Session]:
+def list_sessions(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Session]:
     """The sessions of people (no sub-agents) in these projects (None: in all), the latest first."""
-    people = f"s.parent = '' and s.host <> 'probe' and {among('s.project_seq', projects)}"
+    people = f"s.parent = '' and s.host <> 'probe' and {in_keys('s.project_seq', projects)}"
     return _where(rows, f"{people} order by s.last_at desc, s.seq desc limit :limit", limit=limit)
 
 
@@ -75,12 +75,14 @@ def ids_like(rows: Rows, prefix: str) -> list[str]:
 
 def named(rows: Rows, seqs: Sequence[int]) -> dict[int, str]:
     """The ids of some sessions by their row keys."""
-    return dict(rows.all(f"select seq, id from sessions where {among('seq', seqs)}"))  # noqa: S608
+    return dict(rows.all(f"select seq, id from sessions where {in_keys('seq', seqs)}"))  # noqa: S608
 
 
 def agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Session]:
     """The sub-agents of a session in these projects (None: in all), the first first."""
-    return _where(rows, f"s.parent = :id and {among('s.project_seq', projects)} order by s.started_at, s.seq", id=ident)
+    return _where(
+        rows, f"s.parent = :id and {in_keys('s.project_seq', projects)} order by s.started_at, s.seq", id=ident
+    )
 
 
 def conversation(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[SaidTurn]:
@@ -89,7 +91,7 @@ def conversation(rows: Rows, session_seq: int, *, projects: Sequence[int] | None
         SaidTurn,
         "select t.uuid, t.kind, t.text, t.at, t.parent_uuid, t.message_id, t.tool_name, t.tool_id, t.tokens, "  # noqa: S608
         "coalesce(t.dropped, 0) from session_turn st join turns t on t.seq = st.turn_seq "
-        f"where st.session_seq = :session and {among('t.project_seq', projects)} order by st.ordinal",
+        f"where st.session_seq = :session and {in_keys('t.project_seq', projects)} order by st.ordinal",
         session=session_seq,
     )
 
@@ -99,7 +101,7 @@ def kinds(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> di
     return dict(
         rows.all(
             "select t.kind, count(*) from session_turn st join turns t on t.seq = st.turn_seq "  # noqa: S608
-            f"where st.session_seq = :session and {among('t.project_seq', projects)} group by t.kind order by t.kind",
+            f"where st.session_seq = :session and {in_keys('t.project_seq', projects)} group by t.kind order by t.kind",
             session=session_seq,
         )
     )
@@ -109,7 +111,7 @@ def statements(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) 
     """(text, gate, authority, time) of the sentences that were chosen from a session in these projects, in order."""
     return rows.all(
         "select t.text, t.gate, t.authority, t.at from session_turn st join statements t on "  # noqa: S608
-        f"t.turn_seq = st.turn_seq where st.session_seq = :session and {among('t.project_seq', projects)} "
+        f"t.turn_seq = st.turn_seq where st.session_seq = :session and {in_keys('t.project_seq', projects)} "
         "order by st.ordinal, t.seq",
         session=session_seq,
     )
@@ -119,7 +121,7 @@ def memories_of(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> li
     """(id, text, role) of the memories of these projects (None: of all) that rest on a session, the first stated first."""
     return rows.all(
         "select m.id, m.text, max(p.role) from provenance p join memories m on m.seq = p.memory_seq "  # noqa: S608
-        f"where p.session_id = :session and {among('m.project_seq', projects)} group by m.id, m.text order by min(p.at), m.id",
+        f"where p.session_id = :session and {in_keys('m.project_seq', projects)} group by m.id, m.text order by min(p.at), m.id",
         session=ident,
     )
 
@@ -141,7 +143,7 @@ def transcript_paths(rows: Rows) -> list[tuple[int, str]]:
 def read_among(rows: Rows, sessions: Sequence[int]) -> int:
     """Of how many of these sessions a line of the transcript was ever read: until then only hooks have named it."""
     sql = (
-        f"select count(*) from sessions s where {among('s.seq', sessions)} and exists (select 1 from session_turn st "  # noqa: S608
+        f"select count(*) from sessions s where {in_keys('s.seq', sessions)} and exists (select 1 from session_turn st "  # noqa: S608
         "join turns t on t.seq = st.turn_seq where st.session_seq = s.seq and t.source = 'transcript')"
     )
     return rows.number(sql)
@@ -156,7 +158,7 @@ def live_sessions(
     """
     sql = (
         "select s.id, p.root, s.model, s.last_at, s.context from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
-        f"where s.parent = '' and s.host <> 'probe' and {among('s.project_seq', projects)} and s.last_at >= :since "
+        f"where s.parent = '' and s.host <> 'probe' and {in_keys('s.project_seq', projects)} and s.last_at >= :since "
         "and not exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' "
         "and e.at >= s.last_at) order by s.last_at desc limit :limit"
     )

@@ -38,20 +38,21 @@ def vector_extension() -> str:
 
 
 def connect(
-    path: Path, *, readonly: bool, still: bool = False, vfs: str = "", looking: bool = False
+    path: Path, *, readonly: bool, immutable: bool = False, vfs: str = "", inspect_only: bool = False
 ) -> apsw.Connection:
-    """A connection with csmd's pragmas; readers cannot write by construction. `still`: nobody has the file open.
+    """Opens a connection with csmd's pragmas; readers cannot write by construction.
 
-    `vfs` names how SQLite reaches the disk; "" is the platform's own. One that is `looking` can end what a crash
-    interrupted, which no reader can, and changes nothing else: not even the kind of journal.
+    `immutable`: nobody else has the file open, and it is read without a lock or a log. `inspect_only`: the connection
+    may recover what a crash interrupted, which no reader can, and changes nothing else, not even the journal mode.
+    `vfs` names how SQLite reaches the disk; "" is the platform's own.
     """
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     extension = vector_extension()
     try:  # Else SQLite would put a log and its index beside it.
-        place = f"{path.absolute().as_uri()}?immutable=1" if still else str(path)
-        connection = apsw.Connection(place, flags=flags | (apsw.SQLITE_OPEN_URI if still else 0), vfs=vfs or None)
+        place = f"{path.absolute().as_uri()}?immutable=1" if immutable else str(path)
+        connection = apsw.Connection(place, flags=flags | (apsw.SQLITE_OPEN_URI if immutable else 0), vfs=vfs or None)
     except apsw.Error as error:
-        raise explained(error, path) from error
+        raise as_store_error(error, path) from error
     try:
         connection.enable_load_extension(True)
         connection.load_extension(extension)
@@ -64,14 +65,14 @@ def connect(
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         # Small caches and no mapping: the daemon's memory must not grow with the database (design section 1, 6).
         pragmas = ["foreign_keys = on", "temp_store = memory", "mmap_size = 0", "cache_size = -4096"]
-        if not readonly and not looking:
+        if not readonly and not inspect_only:
             # The background thread checkpoints: an automatic one would put its fsync into some hook's ack.
             pragmas += ["journal_mode = wal", "synchronous = full", "fullfsync = on", "wal_autocheckpoint = 0"]
         for pragma in pragmas:
             connection.execute(f"pragma {pragma}").fetchall()
     except apsw.Error as error:
-        shut(connection)
-        raise explained(error, path) from error
+        close_quietly(connection)
+        raise as_store_error(error, path) from error
     return connection
 
 
@@ -107,20 +108,20 @@ def _slice(*values: Any) -> str:
 SQL_FUNCTIONS = (("csmd_indexed", _indexed, 2), ("csmd_passages", _passages, 1), ("csmd_slice", _slice, 3))
 
 
-def shut(connection: apsw.Connection) -> None:
-    """Closes a connection; that the disk does not take the log's pages then is no harm: they stay in the log."""
+def close_quietly(connection: apsw.Connection) -> None:
+    """Closes a connection and ignores errors: pages that the disk does not take stay in the write-ahead log."""
     with suppress(apsw.Error):
         connection.close()
 
 
 @contextmanager
-def opened(path: Path, *, readonly: bool, vfs: str = "", looking: bool = False) -> Iterator[Rows]:
+def open_rows(path: Path, *, readonly: bool, vfs: str = "", inspect_only: bool = False) -> Iterator[Rows]:
     """The rows of a database for as long as the block runs."""
-    connection = connect(path, readonly=readonly, vfs=vfs, looking=looking)
+    connection = connect(path, readonly=readonly, vfs=vfs, inspect_only=inspect_only)
     try:
         yield Rows(connection)
     finally:
-        shut(connection)
+        close_quietly(connection)
 
 
 #: What there is to do about a damaged database.
@@ -135,8 +136,8 @@ HINTS: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
-def explained(error: apsw.Error, path: Path | str = "the database") -> StoreError:
-    """`error` as a StoreError that says what to do."""
+def as_store_error(error: apsw.Error, path: Path | str = "the database") -> StoreError:
+    """Translates an error of SQLite's into a StoreError that says what to do."""
     if isinstance(error, apsw.InterruptError):
         return DeadlineExceeded("a read was stopped at its deadline")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
@@ -146,8 +147,8 @@ def explained(error: apsw.Error, path: Path | str = "the database") -> StoreErro
     return StoreError(f"{path}: {error}", hint=hint)
 
 
-def among(column: str, keys: Iterable[int] | None) -> str:
-    """The condition that a column holds one of some row keys: any for None, no row for none."""
+def in_keys(column: str, keys: Iterable[int] | None) -> str:
+    """The SQL condition that a column holds one of some row keys: always true for None, never for no keys."""
     return "true" if keys is None else f"{column} in ({', '.join(str(int(key)) for key in keys) or 'null'})"
 
 
@@ -169,8 +170,8 @@ _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def written(value: Any, *without: str) -> dict[str, Any]:
-    """The fields of a value as columns by name, tuples of words joined; `without` some of them."""
+def column_values(value: Any, *without: str) -> dict[str, Any]:
+    """Maps the fields of a value to columns by name, tuples of words joined; `without` some of them."""
     values = {name: getattr(value, name) for name in _annotations(type(value)) if name not in without}
     return {name: " ".join(text) if isinstance(text, tuple) else text for name, text in values.items()}
 
@@ -215,9 +216,9 @@ class Rows:
             # A vector table that is interrupted between two of its own reads says only that one failed.
             if self._until is not None and time.monotonic() >= self._until:
                 raise DeadlineExceeded("a read was stopped at its deadline") from error
-            raise explained(error) from error
+            raise as_store_error(error) from error
         except apsw.Error as error:
-            raise explained(error) from error
+            raise as_store_error(error) from error
 
     def share(self, most: float, *, part: float = 0.5) -> float:
         """Seconds that one of several reads may take: at most `most`, and a part of what is left until the deadline."""
@@ -316,7 +317,7 @@ class Rows:
         try:
             self.connection.executemany(sql, rows)
         except apsw.Error as error:
-            raise explained(error) from error
+            raise as_store_error(error) from error
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
@@ -356,7 +357,7 @@ class Rows:
         try:
             self.connection.execute("begin immediate" if write else "begin")
         except apsw.Error as error:
-            raise explained(error) from error
+            raise as_store_error(error) from error
         self.of_this_read = None if write else {}
         try:
             yield
@@ -371,7 +372,7 @@ class Rows:
         except apsw.Error as error:
             if self.connection.in_transaction:
                 self.connection.execute("rollback")
-            raise explained(error) from error
+            raise as_store_error(error) from error
 
 
 def _inserting(table: str, conflict: str, values: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from csmd.store.sqlite import Rows, among, as_value
+from csmd.store.sqlite import Rows, as_value, in_keys
 
 RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
 
@@ -140,19 +140,19 @@ def of_memories(rows: Rows, seqs: Sequence[int]) -> dict[int, list[Tagged]]:
     """The topics of some memories, what somebody said first, then the most telling."""
     tags = rows.grouped(
         "select x.memory_seq, t.name, x.by_whom, x.weight from memory_topics x join topics t "  # noqa: S608
-        f"on t.seq = x.topic_seq where {among('x.memory_seq', seqs)} and x.weight > 0 "
+        f"on t.seq = x.topic_seq where {in_keys('x.memory_seq', seqs)} and x.weight > 0 "
         "order by x.memory_seq, case x.by_whom when 'person' then 0 when 'assistant' then 1 else 2 end, "
         "x.weight desc, t.name"
     )
     return {seq: [as_value(Tagged, tag) for tag in of_memory] for seq, of_memory in tags.items()}
 
 
-def listing(rows: Rows, places: Sequence[int] | None) -> list[tuple[int, str, int, str]]:
+def list_topics(rows: Rows, places: Sequence[int] | None) -> list[tuple[int, str, int, str]]:
     """(project, name, how many memories hold, when one was last said) of the topics of some places (None: all), the largest first."""
     return rows.all(
         "select m.project_seq, t.name, count(*), max(m.confirmed_at) from memory_topics x "  # noqa: S608
         "join topics t on t.seq = x.topic_seq join memories m on m.seq = x.memory_seq "
-        f"where x.weight > 0 and m.superseded_by = '' and m.twin_of = 0 and {among('m.project_seq', places)} "
+        f"where x.weight > 0 and m.superseded_by = '' and m.twin_of = 0 and {in_keys('m.project_seq', places)} "
         "group by m.project_seq, t.name order by 3 desc, 2, 1"
     )
 
@@ -162,7 +162,7 @@ def members(rows: Rows, name: str, places: Sequence[int] | None) -> dict[int, Ta
     found = rows.all(
         "select x.memory_seq, t.name, x.by_whom, x.weight from topics t join memory_topics x "  # noqa: S608
         "on x.topic_seq = t.seq join memories m on m.seq = x.memory_seq where t.name = :name and x.weight > 0 "
-        f"and m.twin_of = 0 and {among('m.project_seq', places)} order by x.memory_seq",
+        f"and m.twin_of = 0 and {in_keys('m.project_seq', places)} order by x.memory_seq",
         name=name,
     )
     return {seq: as_value(Tagged, tagged) for seq, *tagged in found}
@@ -175,19 +175,19 @@ def edges(
 
     What supersedes one is a link, whether or not one was drawn.
     """
-    visible = f"and {among('o.project_seq', projects)}"
+    visible = f"and {in_keys('o.project_seq', projects)}"
     return [
         (int(a), int(b), str(c), float(d), bool(e))
         for a, b, c, d, e in rows.all(
             "select l.from_seq, l.to_seq, l.relationship, l.weight, 1 from links l join memories o on o.seq = l.to_seq "  # noqa: S608
-            f"where {among('l.from_seq', seqs)} and l.relationship <> 'superseded_by' and o.twin_of = 0 {visible} "
+            f"where {in_keys('l.from_seq', seqs)} and l.relationship <> 'superseded_by' and o.twin_of = 0 {visible} "
             "union all select l.to_seq, l.from_seq, l.relationship, l.weight, 0 from links l "
-            f"join memories o on o.seq = l.from_seq where {among('l.to_seq', seqs)} and l.relationship <> 'superseded_by' "
+            f"join memories o on o.seq = l.from_seq where {in_keys('l.to_seq', seqs)} and l.relationship <> 'superseded_by' "
             f"and o.twin_of = 0 {visible} "
             "union all select m.seq, o.seq, 'superseded_by', 1.0, 1 from memories m join memories o "
-            f"on o.id = m.superseded_by where {among('m.seq', seqs)} and m.superseded_by <> '' and o.twin_of = 0 {visible} "
+            f"on o.id = m.superseded_by where {in_keys('m.seq', seqs)} and m.superseded_by <> '' and o.twin_of = 0 {visible} "
             "union all select m.seq, o.seq, 'superseded_by', 1.0, 0 from memories m join memories o "
-            f"on o.superseded_by = m.id and o.superseded_by <> '' where {among('m.seq', seqs)} and o.twin_of = 0 {visible} "
+            f"on o.superseded_by = m.id and o.superseded_by <> '' where {in_keys('m.seq', seqs)} and o.twin_of = 0 {visible} "
             "order by 1, 2, 3"
         )
     ]
@@ -197,19 +197,19 @@ def shared_topics(
     rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None, widest_topic: int, widest_session: int
 ) -> list[tuple[int, int, str, int]]:
     """(memory, other one, topic or session, how many memories share it) of what some memories share with not too many."""
-    visible = f"and {among('o.project_seq', projects)}"
+    visible = f"and {in_keys('o.project_seq', projects)}"
     sql = (
         "with t as (select topic_seq, count(*) as members from memory_topics where weight > 0 and topic_seq in "  # noqa: S608
-        f"(select topic_seq from memory_topics where {among('memory_seq', seqs)}) group by topic_seq), "
+        f"(select topic_seq from memory_topics where {in_keys('memory_seq', seqs)}) group by topic_seq), "
         "s as (select session_id, count(*) as members from provenance where session_id <> '' and session_id in "
-        f"(select session_id from provenance where {among('memory_seq', seqs)}) group by session_id) "
+        f"(select session_id from provenance where {in_keys('memory_seq', seqs)}) group by session_id) "
         "select x.memory_seq, y.memory_seq, 'topic', t.members from memory_topics x "
         "join t on t.topic_seq = x.topic_seq join memory_topics y on y.topic_seq = x.topic_seq "
-        f"join memories o on o.seq = y.memory_seq where {among('x.memory_seq', seqs)} and x.weight > 0 and y.weight > 0 "
+        f"join memories o on o.seq = y.memory_seq where {in_keys('x.memory_seq', seqs)} and x.weight > 0 and y.weight > 0 "
         f"and y.memory_seq <> x.memory_seq and t.members <= :widest_topic and o.twin_of = 0 {visible} "
         "union all select x.memory_seq, y.memory_seq, 'session', s.members from provenance x "
         "join s on s.session_id = x.session_id join provenance y on y.session_id = x.session_id "
-        f"join memories o on o.seq = y.memory_seq where {among('x.memory_seq', seqs)} and y.memory_seq <> x.memory_seq "
+        f"join memories o on o.seq = y.memory_seq where {in_keys('x.memory_seq', seqs)} and y.memory_seq <> x.memory_seq "
         f"and x.role = 'states' and y.role = 'states' and s.members <= :widest_session and o.twin_of = 0 {visible} "
         "order by 1, 2, 3"
     )
@@ -224,7 +224,7 @@ def remove_link(rows: Rows, one: int, other: int, relationship: str) -> bool:
 
 def graph_counts(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
     """How many memories, topics, sessions and edges (RELATES_TO, TAGGED, PRODUCED) there are in some places, None: all."""
-    memories = f"select seq from memories where twin_of = 0 and {among('project_seq', projects)}"  # noqa: S608
+    memories = f"select seq from memories where twin_of = 0 and {in_keys('project_seq', projects)}"  # noqa: S608
     produced = (
         "select distinct session_id, memory_seq from provenance where session_id <> '' and role <> 'beside' "  # noqa: S608
         f"and memory_seq in ({memories})"
@@ -234,7 +234,7 @@ def graph_counts(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
         for name, sql in (
             ("memories", f"select count(*) from ({memories}) m"),  # noqa: S608
             ("topics", f"select count(distinct topic_seq) from memory_topics where weight > 0 and memory_seq in ({memories})"),  # noqa: S608
-            ("sessions", f"select count(*) from sessions where parent = '' and host <> 'probe' and {among('project_seq', projects)}"),  # noqa: S608
+            ("sessions", f"select count(*) from sessions where parent = '' and host <> 'probe' and {in_keys('project_seq', projects)}"),  # noqa: S608
             ("relates_to", f"select count(*) from links where from_seq in ({memories}) and to_seq in ({memories})"),  # noqa: S608
             ("tagged", f"select count(*) from memory_topics where weight > 0 and memory_seq in ({memories})"),  # noqa: S608
             ("produced", f"select count(*) from ({produced}) p"),  # noqa: S608
@@ -244,7 +244,7 @@ def graph_counts(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
 
 def relationships(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
     """How many links of each relationship there are between memories of some places (None: all)."""
-    memories = f"select seq from memories where twin_of = 0 and {among('project_seq', projects)}"  # noqa: S608
+    memories = f"select seq from memories where twin_of = 0 and {in_keys('project_seq', projects)}"  # noqa: S608
     return dict(
         rows.all(
             f"select relationship, count(*) from links where from_seq in ({memories}) and to_seq in ({memories}) "  # noqa: S608

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from csmd.model import SEARCHABLE, TOOL_KINDS, Authority, Memory, Quote, StoredTurn, Turn, TurnKind
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import activity, candidates, checkpoints, digests, memories, projects, sessions, vectors
-from csmd.store.sqlite import Row, Rows, among, live_bytes
+from csmd.store.sqlite import Row, Rows, in_keys, live_bytes
 
 #: The share of a session's room that tools may fill: the rest is kept for what was said.
 TOOLS_TENTHS = 9
@@ -140,7 +140,7 @@ def add_turn(
         then = bytes_of(rows.value("select text from turns where seq = :seq", seq=seq))
         turn, size = fit_to_room(rows, turn, session.bytes - then, room)
         size -= then
-        _become(rows, seq, turn, project=project, directory=directory)
+        _replace_provisional(rows, seq, turn, project=project, directory=directory)
         memories.move_provenance(rows, old, turn.uuid)
         rows.delete("session_turn", session_seq=session.seq, turn_seq=seq)
     list_turn(rows, session.seq, seq, turn, grown=size)
@@ -189,7 +189,7 @@ def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tupl
     return rows.one(sql, session=session, hash=text_hash, kind="user" if turn.kind == "relayed" else turn.kind)
 
 
-def _become(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -> None:
+def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -> None:
     """Makes a hook's turn the transcript's, and what was made of it its project's."""
     place, kind = rows.all("select project_seq, kind from turns where seq = :seq", seq=seq)[0]
     moved = place != project
@@ -372,7 +372,7 @@ def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, ha
     """
     sql = (
         "select t.seq, s.path from turns t "  # noqa: S608
-        f"join sessions s on s.seq = t.session_seq where {among('t.seq', seqs)} and t.searchable = 1 "
+        f"join sessions s on s.seq = t.session_seq where {in_keys('t.seq', seqs)} and t.searchable = 1 "
         "and t.kind in ('user', 'relayed', 'assistant') and t.source = 'transcript' and s.parent = '' and not exists (select 1 from session_turn o "
         "join sessions own on own.seq = o.session_seq where o.turn_seq = t.seq and own.id = :session and t.at >= :since)"
     )

@@ -42,7 +42,7 @@ def join(rows: Rows, workspace: int, project: int) -> int:
         projects.touch(rows, project, day)
     inside = members(rows, workspace)
     moved = 0
-    for memory in memories.listing(rows, projects=[0]):
+    for memory in memories.list_memories(rows, projects=[0]):
         if _is_from(rows, memory, inside):
             projects.give_project(rows, memory, workspace)
             moved += 1
@@ -101,7 +101,7 @@ class ProjectSummary:
     merged: tuple[str, ...] = ()
 
 
-def listing(rows: Rows) -> list[ProjectSummary]:
+def list_projects(rows: Rows) -> list[ProjectSummary]:
     """Every project, the one with the latest turn first."""
     places = rows.grouped("select project_seq, path, why from aliases order by created_at, path")
     merged = rows.grouped("select merged_into, root from projects where merged_into > 0 order by root")

@@ -35,7 +35,7 @@ def amount(number: int, one: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Names in a sentence: `a`, `a and b`, `a, b and c`."""
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 

@@ -66,7 +66,7 @@ def _generate(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool =
 def _detect(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """Find memories that say the same, or nearly so."""
     root_of = roots(rows)
-    return {"duplicates": [_finding(finding, root_of) for finding in upkeep.look(rows, seen, kinds=NEAR)]}
+    return {"duplicates": [_finding(finding, root_of) for finding in upkeep.find_findings(rows, seen, kinds=NEAR)]}
 
 
 def _carry_out(
@@ -95,7 +95,7 @@ def _merge(
     if near and not by_person and not dry_run:
         raise BadInput("that memories nearly the same are one, a person says", hint="`csmd merge --near` in a terminal")
     if not id_:
-        plan = upkeep.look(rows, seen, kinds=NEAR if near else SAME)
+        plan = upkeep.find_findings(rows, seen, kinds=NEAR if near else SAME)
         return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
     merged, other = find_memory(rows, id_, asking), find_memory(rows, into, asking)
     around = {merged.project_seq: projects.everywhere(rows, merged.project_seq)}
@@ -120,7 +120,7 @@ def _unmerge(ctx: ToolContext, rows: Rows, typed: str, asking: str, *, dry_run: 
 def _archive_report(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """Which memories have faded so far that they could be archived."""
     root_of = roots(rows)
-    stale = upkeep.look(rows, seen, kinds=STALE)
+    stale = upkeep.find_findings(rows, seen, kinds=STALE)
     return {"stale": [_finding(finding, root_of) for finding in stale], "by_tier": _by_tier(rows)}
 
 
@@ -134,14 +134,14 @@ def _by_tier(rows: Rows) -> dict[str, int]:
 @UPKEEP.add("csm_memory_archive", mutates=True)
 def _archive(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True, by_person: bool = False) -> Json:
     """Leave faded memories to explicit search."""
-    plan = upkeep.look(rows, seen, kinds=STALE)
+    plan = upkeep.find_findings(rows, seen, kinds=STALE)
     return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
 
 
 @UPKEEP.add("csm_memory_backfill_embeddings", mutates=True)
 def _backfill(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True) -> Json:
     """Have memories embedded that were passed by."""
-    plan = upkeep.look(rows, seen, kinds=UNEMBEDDED)
+    plan = upkeep.find_findings(rows, seen, kinds=UNEMBEDDED)
     return _carry_out(ctx, plan, dry_run=dry_run)
 
 
@@ -149,7 +149,7 @@ def _backfill(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool =
 def _knowledge(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 1000) -> Json:
     """What is held of a project or a user, by subject."""
     root_of, limit = roots(rows), max(limit, 1)
-    beliefs = upkeep.beliefs(memories.listing(rows, projects=seen))
+    beliefs = upkeep.beliefs(memories.list_memories(rows, projects=seen))
     by_kind = {kind: [belief for belief in beliefs if belief.kind == kind] for kind in upkeep.BELIEF_KINDS}
     return {
         "more": {kind: len(held) - limit for kind, held in by_kind.items() if len(held) > limit},
@@ -209,7 +209,9 @@ def _report(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 200)
     """Show what waits to become a memory, and why it waits."""
     root_of = roots(rows)
     waiting = candidates.waiting(rows, projects=seen, limit=between(limit, MOST_HABITS))
-    plan = {action.candidate.id: action for action in habits.look(rows, projects=seen, profile=habits.DEFAULT)}
+    plan = {
+        action.candidate.id: action for action in habits.plan_promotions(rows, projects=seen, profile=habits.DEFAULT)
+    }
     listed = [
         {**_candidate(row, root_of), "why": list(plan[row.id].reasons) if row.id in plan else []} for row in waiting
     ]
@@ -258,11 +260,11 @@ def _promote(
         raise CsmdError("promotion is switched off", hint="type `csmd promote` in a terminal, or set stages.promote")
     root_of = roots(rows)
     memory_ids: dict[str, str] = {}
-    plan = habits.look(rows, projects=seen, profile=thresholds)
+    plan = habits.plan_promotions(rows, projects=seen, profile=thresholds)
 
     def write(writing: Rows) -> dict[str, str]:
         # What moved since is planned anew: a plan is only as old as its transaction.
-        fresh = habits.look(writing, projects=seen, profile=thresholds)
+        fresh = habits.plan_promotions(writing, projects=seen, profile=thresholds)
         origin = BY_PERSON if profile == "relaxed" else memories.INFERRED
         return habits.carry_out(writing, fresh, key=ctx.store.hash_key, now=ctx.now(), origin=origin)
 
@@ -366,7 +368,9 @@ def _answer(
     if name is None:
         raise BadInput(f"an answer is {', '.join(review_answers.DOES['memory'])}, not {verb!r}")
     need_person(by_person, "answer what waits for one")
-    return _carry_out_answer(ctx, id_, asking, name, present.worded(text) if name == "edit" else "", other, version)
+    return _carry_out_answer(
+        ctx, id_, asking, name, present.normalise_typed_text(text) if name == "edit" else "", other, version
+    )
 
 
 @REVIEW.add("csm_review_undo", mutates=True, person="take an answer back")
@@ -430,5 +434,5 @@ def _edit(ctx: ToolContext, rows: Rows, id_: str, text: str, version: int = 0, a
     memory = find_memory(rows, id_, asking)
     if not text.strip() or display.squeeze(text) == memory.text:
         return {"id": memory.id, "text": memory.text, "changed": False, "made": "", "answer": "", "verb": "edit"}
-    done = _carry_out_answer(ctx, memory.id, asking, "edit", present.worded(text), "", version)
+    done = _carry_out_answer(ctx, memory.id, asking, "edit", present.normalise_typed_text(text), "", version)
     return {**done, "changed": True}

@@ -132,7 +132,7 @@ def _topics(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     return {
         "topics": [
             {"name": name, "project": root_of.get(place, ""), "memories": number, "last_at": at}
-            for place, name, number, at in topics.listing(rows, seen)
+            for place, name, number, at in topics.list_topics(rows, seen)
         ]
     }
 
@@ -155,7 +155,7 @@ def _by_type(ctx: ToolContext, rows: Rows, type_: str, seen: Places = None, limi
     """List the memories of a type."""
     if type_ not in get_args(MemoryType):
         raise BadInput(f"{type_!r} is no type of memory", hint=f"one of {', '.join(get_args(MemoryType))}")
-    of_type = [memory for memory in memories.listing(rows, projects=seen) if memory.type == type_]
+    of_type = [memory for memory in memories.list_memories(rows, projects=seen) if memory.type == type_]
     listed = memories_json(rows, _surest_first(of_type[: between(limit, MOST)]))
     return {"type": type_, "memories": listed, "of": len(of_type)}
 

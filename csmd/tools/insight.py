@@ -114,7 +114,9 @@ def _debug(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json
 def _errors(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, limit: int = 20) -> Json:
     """List what failed, how often, and what mended it."""
     if not id_:
-        return {"errors": [_error(rows, error) for error in failures.listing(rows, seen, limit=between(limit, MOST))]}
+        return {
+            "errors": [_error(rows, error) for error in failures.list_errors(rows, seen, limit=between(limit, MOST))]
+        }
     named = failures.by_id(rows, id_, seen)
     if named is None:
         raise BadInput(f"there is no error {id_!r}", hint="`csmd errors` lists them with their ids")

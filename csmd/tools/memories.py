@@ -21,7 +21,16 @@ from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.text.tokens import keyed_hash
 from csmd.tools import present
-from csmd.tools.present import as_json, brief_json, brief_memory, find_memory, memories_json, roots, sources, worded
+from csmd.tools.present import (
+    as_json,
+    brief_json,
+    brief_memory,
+    find_memory,
+    memories_json,
+    normalise_typed_text,
+    roots,
+    sources,
+)
 from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, places
 
 MEMORIES = Tools()
@@ -37,7 +46,7 @@ _ID = re.compile(r"(?:m[0-9a-f]*)?")
 @MEMORIES.add("csm_memory_list")
 def _list(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """List memories."""
-    return {"memories": memories_json(rows, memories.listing(rows, projects=seen))}
+    return {"memories": memories_json(rows, memories.list_memories(rows, projects=seen))}
 
 
 def _typed(rows: Rows, ident: str, key: bytes, asking: str) -> Memory:
@@ -68,7 +77,7 @@ def _save(
 ) -> Json:  # fmt: skip
     """Remember a statement."""
     secrets_removed: Counter[str] = Counter()
-    body = worded(text, secrets_removed)
+    body = normalise_typed_text(text, secrets_removed)
     if not by_person:
         refuse_where_left_out(ctx, project, asking)
     kind = classify(body, speaker="user")
@@ -86,7 +95,9 @@ def _save(
     def write(writing: Rows) -> tuple[Memory | None, bool, list[Json], int]:
         home = behind
         if place:
-            home = projects.settle(writing, ingest.permitted_place(place, tombstones.marks(writing, key)), now=now).seq
+            home = projects.ensure_with_directory(
+                writing, ingest.permitted_place(place, tombstones.marks(writing, key)), now=now
+            ).seq
         if by_person:
             remember.unforget(writing, statement, project=home, key=key)
         # What a model saves by itself confirms nothing: each call is a new source, so it could make anything sure.

@@ -124,7 +124,7 @@ def backups(database: Path) -> list[Json]:
     """Every backup, the newest first."""
     return [
         {"path": str(path), "made_at": made.isoformat().replace("+00:00", "Z"), "bytes": path.stat().st_size}
-        for path in backup.listed(database)
+        for path in backup.list_backups(database)
         if (made := backup.made_at(path))
     ]
 
@@ -246,7 +246,7 @@ def _line(ctx: ToolContext, rows: Rows, id_: str) -> Json:
     window = environment.window(model, used)
     bracket = compose.bracket_of(used, window)
     shown = line(
-        memories, tokens, is_recording=not (ctx.store.refuses or ctx.store.refusing), is_paused=ctx.paused() is not None,
+        memories, tokens, is_recording=not (ctx.store.is_read_only or ctx.store.last_write_error), is_paused=ctx.paused() is not None,
         filled="" if bracket == "FRESH" else f"context {used * 100 // window} % ({bracket})",
     )  # fmt: skip
     return {"memories": memories, "tokens": tokens, "bracket": bracket, "line": shown}

@@ -64,7 +64,7 @@ def lines_of(uuids: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(uuid.partition("/")[0] for uuid in uuids))[:4]
 
 
-def worded(typed: str, secrets: Counter[str] | None = None) -> str:
+def normalise_typed_text(typed: str, secrets: Counter[str] | None = None) -> str:
     """What somebody types to be remembered as it is kept: redacted, on one line; BadInput for nothing or too much.
 
     `taken` counts the secrets that were taken out, by kind.

@@ -33,7 +33,7 @@ def _list(ctx: ToolContext, rows: Rows) -> Json:
     """List projects and workspaces."""
     walled = workspaces.workspaces_listed(rows)
     return {
-        "projects": [_project(row) for row in workspaces.listing(rows)],
+        "projects": [_project(row) for row in workspaces.list_projects(rows)],
         "workspaces": [dict(zip(("name", "projects", "memories"), row, strict=True)) for row in walled],
     }
 
@@ -215,7 +215,7 @@ def _find(rows: Rows, word: str, *, make_at: str = "") -> int:
         seq = project_identity.find_row(rows, word)
         if seq is None and make_at:
             place = project_identity.entering(rows, project_identity.identified(word))
-            seq = projects.settle(rows, place, now=make_at).seq
+            seq = projects.ensure_with_directory(rows, place, now=make_at).seq
         if seq is None:
             raise BadInput(f"nothing was said in {word} yet", hint="`csmd project list` lists the projects")
         return seq

@@ -100,7 +100,9 @@ def _receipts(ctx: ToolContext, rows: Rows, session: str = "", seen: Places = No
     """What was injected, when, into which session, and how much of it was used."""
     ident = _session(rows, session)
     most = between(limit, MOST_RECEIPTS_LISTED)
-    listed_receipts = receipts.listing(rows, projects=seen, session_id=ident, limit=most) if ident is not None else []
+    listed_receipts = (
+        receipts.list_receipts(rows, projects=seen, session_id=ident, limit=most) if ident is not None else []
+    )
     week = receipts.usage_since(rows, ctx.before(WEEK_S), projects=seen)
     return {
         "receipts": [

@@ -24,7 +24,7 @@ from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display
 from csmd.tools.memories import refuse_where_left_out
-from csmd.tools.present import as_json, find_session, roots, turns_around, worded
+from csmd.tools.present import as_json, find_session, normalise_typed_text, roots, turns_around
 from csmd.tools.registry import Json, Places, ToolContext, Tools, between, places, resolve_id
 
 SESSIONS = Tools()
@@ -37,7 +37,7 @@ MOST = 1000
 @SESSIONS.add("csm_session_list")
 def _list(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 20) -> Json:
     """List sessions, the latest first."""
-    listed = sessions.listing(rows, projects=seen, limit=between(limit, MOST))
+    listed = sessions.list_sessions(rows, projects=seen, limit=between(limit, MOST))
     return {"sessions": [_session(session) for session in listed]}
 
 
@@ -323,7 +323,7 @@ def _latest_session(rows: Rows, named: str, seen: Places, asking: str) -> Sessio
     """The session that is named, or the latest one there."""
     if named:
         return find_session(rows, named, asking)
-    latest = sessions.listing(rows, projects=seen, limit=1)
+    latest = sessions.list_sessions(rows, projects=seen, limit=1)
     if not latest:
         raise CsmdError("no session is known here", hint="--session ID names one, `csmd session list` shows them")
     return latest[0]
@@ -335,7 +335,7 @@ def _checkpoints(
 ) -> Json:
     """List checkpoints, the latest first."""
     ident = find_session(rows, session, asking).id if session else ""
-    listed = checkpoints.listing(rows, projects=seen, session_id=ident, limit=between(limit, MOST))
+    listed = checkpoints.list_checkpoints(rows, projects=seen, session_id=ident, limit=between(limit, MOST))
     return {"checkpoints": [_summary(rows, row, ctx.store.hash_key) for row in listed]}
 
 
@@ -399,7 +399,7 @@ def _set_goal(
     ctx: ToolContext, rows: Rows, text: str, project: str = "", asking: str = "", session: str = "", by_person: bool = False
 ) -> Json:  # fmt: skip
     """Declare what a project or a session is for."""
-    body, key, now = worded(text), ctx.store.hash_key, ctx.now()
+    body, key, now = normalise_typed_text(text), ctx.store.hash_key, ctx.now()
     if not by_person:
         refuse_where_left_out(ctx, project, asking)
     if tombstones.marks(rows, key).spans(body):
@@ -415,7 +415,9 @@ def _set_goal(
     def write(writing: Rows) -> tuple[Goal, bool]:
         home = of_session.project_seq if of_session else 0
         if place is not None:
-            home = projects.settle(writing, ingest.permitted_place(place, tombstones.marks(writing, key)), now=now).seq
+            home = projects.ensure_with_directory(
+                writing, ingest.permitted_place(place, tombstones.marks(writing, key)), now=now
+            ).seq
         ident, new = checkpoints.add_goal(
             writing, project=home, session_id=of_session.id if of_session else "", text=body,
             authority="user" if by_person else "assistant", now=now,

@@ -154,7 +154,7 @@ def project_of(question: dict[str, Any], home: str) -> str:
 @contextlib.contextmanager
 def opened(home: Path) -> Iterator[Rows]:
     """A home's database, read-only."""
-    with sqlite.opened(home / "csmd" / "csmd.db", readonly=True) as rows:
+    with sqlite.open_rows(home / "csmd" / "csmd.db", readonly=True) as rows:
         yield rows
 
 

@@ -30,7 +30,7 @@ from csmd import client
 from csmd.config import default_paths
 from csmd.paths import Paths
 from csmd.store.core import Store
-from csmd.store.sqlite import opened
+from csmd.store.sqlite import open_rows
 
 SETTLE_S = 3.0
 PACES_S = (0.02, 0.05)
@@ -39,7 +39,7 @@ ALONE = 400
 
 def doubled(database: Path, count: int, *, skip: int) -> None:
     """Makes memories doubles of others of their project, which nobody has merged yet."""
-    with opened(database, readonly=False) as rows:
+    with open_rows(database, readonly=False) as rows:
         alive = rows.all(
             "select project_seq, id, text from memories where tier <> 'archive' and superseded_by = '' "
             "order by project_seq, seq"

@@ -39,7 +39,7 @@ from csmd.config import Settings, default_paths
 from csmd.recall import hybrid_search, results, threads, visibility
 from csmd.recall import prompt as prompts
 from csmd.store import cursors, fulltext, passages, projects, vectors
-from csmd.store.sqlite import Rows, opened
+from csmd.store.sqlite import Rows, open_rows
 from csmd.text import tokens
 
 #: Words of a question and of a prompt, in turn; the session that asks, and what is asked is about a turn of its project.
@@ -215,7 +215,7 @@ def overlap(rows: Rows, words: Words, count: int, model: int) -> tuple[float, fl
 
 def settled(database: Path) -> None:
     """Has the stages past everything, as in a store that grew over years: nothing of it waits beside the prompts."""
-    with opened(database, readonly=False) as rows:
+    with open_rows(database, readonly=False) as rows:
         newest = int(rows.value("select max(seq) from memories"))
         for subject, position in (("memories", newest), ("sweep", 0), ("day", projects.active_day(rows, 0))):
             cursors.move_cursor(rows, "upkeep", subject, position)
@@ -299,7 +299,7 @@ def main() -> int:
             print(
                 f"{size} memories, {10 * size} turns, {database.stat().st_size >> 20} MB; load {psutil.getloadavg()[0]:.1f}"
             )
-            with opened(database, readonly=True) as rows:
+            with open_rows(database, readonly=True) as rows:
                 asked = [one.text for one in questions(rows, words, args.questions, mark="?")]
                 if not args.only_hooks:
                     slow = reads(rows, words, args.questions) or slow

@@ -33,9 +33,9 @@ def main() -> int:
         store = Store(Path(folder) / "csmd.db", now=NOW)
         store.write(lambda rows: fill(rows, args.memories, args.projects))
         measured("rules", lambda: store.read(lambda rows: integrity.violations(rows, store.hash_key)))
-        found = measured("everything looked at", lambda: store.read(lambda rows: upkeep.look(rows, None)))
+        found = measured("everything looked at", lambda: store.read(lambda rows: upkeep.find_findings(rows, None)))
         print(f"{'':26} {len(found)} findings")
-        measured("one project looked at", lambda: store.read(lambda rows: upkeep.look(rows, [1])))
+        measured("one project looked at", lambda: store.read(lambda rows: upkeep.find_findings(rows, [1])))
         times = []
         for _ in range(40):
             begun = time.perf_counter()

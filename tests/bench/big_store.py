@@ -26,7 +26,7 @@ from csmd.capture import project_identity
 from csmd.recall.ranking import VECTOR_SCALE
 from csmd.store import cursors, passages, projects, vectors
 from csmd.store.core import Store
-from csmd.store.sqlite import Rows, opened
+from csmd.store.sqlite import Rows, open_rows
 from csmd.store.vectors import vector_table
 from csmd.text import tokens
 from csmd.text.tokens import STOP_WORDS
@@ -309,7 +309,7 @@ def build(home: Path, *, turns: int, memories: int, seed: int = 1) -> Path:
         return database
     unfinished.unlink(missing_ok=True)
     Store(unfinished, now=_at(0)).close()
-    with opened(unfinished, readonly=False) as rows:
+    with open_rows(unfinished, readonly=False) as rows:
         for pragma in ("synchronous = off", "cache_size = -400000"):
             rows.run(f"pragma {pragma}")
         fill(rows, Words(seed), turns=turns, memories=memories)

@@ -72,7 +72,7 @@ class Place:
     def hook(self, name: str, *, ident: str, at: str = "2026-01-02T03:04:05.000Z", **payload: Any) -> bool:
         """A hook's event, decoded and recorded as the daemon does; whether it was new."""
         body = json.dumps({"session_id": "s1", "cwd": "/p", "transcript_path": str(self.path), **payload}).encode()
-        event, redacted = ingest.decode_event(body, name=name, event_id=ident, at=at)
+        event, redacted = ingest.decode_claude_event(body, name=name, event_id=ident, at=at)
         assert event is not None
         return self.record(event, redacted)
 
@@ -229,11 +229,11 @@ def test_an_empty_file_and_one_without_turns_are_read_and_left(place: Place) -> 
     assert place.tail().bytes_read == 0
     info = place.path.stat()
     known = {str(place.path): (info.st_size, info.st_mtime_ns)}
-    found = transcripts.look(str(place.path))
+    found = transcripts.stat_transcript(str(place.path))
     assert found is not None
     assert not transcripts.has_grown(found, known)
     assert transcripts.has_grown(found, {})
-    assert transcripts.look(str(place.path.with_name("gone"))) is None
+    assert transcripts.stat_transcript(str(place.path.with_name("gone"))) is None
 
 
 def test_a_file_that_is_only_being_begun_waits_until_it_says_what_it_is(
@@ -622,7 +622,7 @@ def test_the_place_of_an_event_can_be_looked_up_before_it_is_written(place: Plac
 
     def decoded(name: str, **more: Any) -> Event:
         payload = {"session_id": "s1", "cwd": "/w/p/sub", "transcript_path": str(place.path), **more}
-        event, _ = ingest.decode_event(json.dumps(payload).encode(), name=name, event_id=name, at=NOW)
+        event, _ = ingest.decode_claude_event(json.dumps(payload).encode(), name=name, event_id=name, at=NOW)
         assert event is not None
         return event
 
@@ -727,7 +727,9 @@ def test_the_samples_of_every_version_are_stored_once_from_both_sources(place: P
     before = place.rows("select uuid, text, kind from turns order by uuid")
     for number, body in enumerate((DATA / version / "hooks.jsonl").read_bytes().splitlines()):
         payload = json.loads(body)
-        event, redacted = ingest.decode_event(body, name=payload["hook_event_name"], event_id=f"e{number}", at=NOW)
+        event, redacted = ingest.decode_claude_event(
+            body, name=payload["hook_event_name"], event_id=f"e{number}", at=NOW
+        )
         if event is not None and place.rows(f"select 1 from sessions where id = '{event.session_id}'"):
             place.record(event, redacted)
     after = place.rows("select uuid, text, kind from turns where provisional = 0 order by uuid")
@@ -743,7 +745,7 @@ def test_an_earlier_line_that_was_edited_in_place_is_stored_as_it_is_now(place: 
     data = place.path.read_bytes()
     place.path.write_bytes(data.replace(b"said x9", b"SAID y9"))  # the same size, the same inode
     os.utime(place.path, ns=(1, 1))
-    found = transcripts.look(str(place.path))
+    found = transcripts.stat_transcript(str(place.path))
     assert found is not None and transcripts.has_grown(found, place.store.read(cursors.file_positions))
     assert place.tail().turns_new == 0
     assert "SAID y9" in place.said() and "said x9" not in place.said() and len(place.said()) == 22

@@ -40,7 +40,7 @@ def seeded() -> Iterator[Machine]:
     made = Machine(root=temporary_directory())
     made.home.mkdir(mode=0o700)
     store = Store(made.paths.database, now=NOW)
-    store.write(lambda rows: [candidates.put(rows, one) for one in (BELIEF, DRIFT)])
+    store.write(lambda rows: [candidates.put_candidate(rows, one) for one in (BELIEF, DRIFT)])
     store.close()
     made.conversation()
     made.start()

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from terminal import Terminal
 
 from csmd.cli import dreams, render
-from csmd.store.sqlite import opened
+from csmd.store.sqlite import open_rows
 
 ACTION: dict[str, Any] = {
     "phase": "consolidate", "do": "merge", "project": "/home/me/shop", "id": "m000000001a", "version": 3,
@@ -137,5 +137,5 @@ def _double(machine: Machine) -> None:
     said = "Releases are cut from main and tags are signed"
     for text in (said, "The worker pool has four threads on every host"):
         saved = machine.call("csm_memory_save", text=text, project=str(machine.project), by_person=True)
-    with opened(machine.paths.database, readonly=False) as rows:
+    with open_rows(machine.paths.database, readonly=False) as rows:
         rows.run("update memories set text = :text where id = :id", text=f"the {said.lower()}", id=saved["id"])

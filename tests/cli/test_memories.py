@@ -184,7 +184,7 @@ def test_what_a_newer_hit_replaces_names_it_by_its_number(capsys: pytest.Capture
 
 
 def test_a_score_without_features_stands_alone() -> None:
-    assert memories.explained({}, 0.6) == memories.explained({"asks": 0.0}, 0.6) == "0.60"
+    assert memories.explain_score({}, 0.6) == memories.explain_score({"asks": 0.0}, 0.6) == "0.60"
 
 
 def test_nothing_found_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,7 +105,7 @@ def test_whatever_is_set_and_unset_the_settings_are_those_and_the_remarks_stay(
 
 
 def test_every_key_is_explained_by_the_words_in_the_code() -> None:
-    said = settings.explained()
+    said = settings.describe_settings()
     assert list(said) == [Settings.key(field.name) for field in fields(Settings)]
     assert all(len(words) > 20 for words in said.values())
     assert parse_settings(settings.template(), where="x") == Settings()

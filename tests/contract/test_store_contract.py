@@ -283,7 +283,7 @@ def test_a_memory_comes_back_whole_changes_and_is_forgotten(store: Store) -> Non
         memories.add_link(rows, Link(from_id="m1", to_id="m2", relationship="RELATES_TO", weight=0.5), now=NOW)
         assert memories.by_hash(rows, "h1", project=0) == memories.by_id(rows, "m1") == made
         memories.update_belief(rows, replace(made, confidence=0.9, pinned=True))
-        assert memories.listing(rows, projects=None)[0] == replace(made, confidence=0.9, pinned=True, version=2)
+        assert memories.list_memories(rows, projects=None)[0] == replace(made, confidence=0.9, pinned=True, version=2)
         assert len(fulltext.text_hits(rows, "memory", ["tab"], projects=[0], limit=9)) == 1
         belief_changes.delete_memory(rows, made)
         assert fulltext.text_hits(rows, "memory", ["tab"], projects=None, limit=9) == []

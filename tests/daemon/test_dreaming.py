@@ -285,7 +285,7 @@ def test_an_undo_that_was_killed_is_finished_at_the_next_start(parts: Any) -> No
 def test_while_another_host_dreams_none_begins_and_one_whose_lock_is_taken_ends(parts: Any) -> None:
     own = with_sessions(parts)
     other = DreamLock(parts.machine.paths.dream_lock, host="other", boot="b")
-    assert other.take(datetime.now(UTC)) is None
+    assert other.acquire(datetime.now(UTC)) is None
     settle(parts, at(1))
     assert dreamt(parts) == [] and "other (process" in parts.call("csm_dream_status")["verdict"]
     with pytest.raises(CsmdError, match="dreams already"):
@@ -297,7 +297,7 @@ def test_while_another_host_dreams_none_begins_and_one_whose_lock_is_taken_ends(
     assert own.step(at(1) + LOOK_S, idle=True)
     path = parts.machine.paths.dream_lock
     path.unlink()
-    assert other.take(datetime.now(UTC)) is None
+    assert other.acquire(datetime.now(UTC)) is None
     settle(parts, at(2))
     assert dreamt(parts) == [("by itself", "failed")] and other.is_mine(), "what is another's stays"
     other.leave()

@@ -28,7 +28,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from csmd.daemon.dreaming import DreamLock
-print(DreamLock(Path(sys.argv[1])).take(datetime.now(UTC)), flush=True)
+print(DreamLock(Path(sys.argv[1])).acquire(datetime.now(UTC)), flush=True)
 sys.stdin.read()
 """
 
@@ -58,16 +58,16 @@ def test_one_process_holds_it_until_it_is_killed(path: Path) -> None:
     try:
         assert child.stdout is not None and child.stdout.readline() == "None\n", "it is the child's"
         mine, now = DreamLock(path), datetime.now(UTC)
-        held = mine.take(now)
+        held = mine.acquire(now)
         assert held is not None and held.pid == child.pid
-        assert mine.take(now + timedelta(days=9)) == held, "a living one of this host may take as long as it likes"
+        assert mine.acquire(now + timedelta(days=9)) == held, "a living one of this host may take as long as it likes"
         assert started(child.pid) is not None
     finally:
         child.kill()
     # Not waited for yet: a zombie is dead, too.
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert started(child.pid) is None and mine.holder(now) is None
-    assert mine.take(now) is None and mine.is_mine()
+    assert mine.acquire(now) is None and mine.is_mine()
     mine.leave()
     assert list(path.parent.iterdir()) == []
     child.communicate()
@@ -79,28 +79,28 @@ def test_it_is_private_and_whoever_shares_the_directory_sees_it(path: Path, tmp_
     path.parent.mkdir()
     (other_home / "memory").symlink_to(path.parent)
     mine, other = lock(path), lock(other_home / "memory" / ".dream.lock")
-    assert other.take(NOW) is None
-    held = mine.take(NOW)
+    assert other.acquire(NOW) is None
+    held = mine.acquire(NOW)
     assert held is not None and held.pid == os.getpid()
     assert [stat.S_IMODE(place.stat().st_mode) for place in (path.parent, path)] == [0o700, 0o600]
     other.leave()
-    assert mine.take(NOW) is None
+    assert mine.acquire(NOW) is None
     mine.leave()
 
 
 @pytest.mark.invariant("A dream lock is taken over when its holder is dead or silent, not before, and by one alone")
 def test_two_hosts_on_a_shared_folder_go_by_the_heartbeat(path: Path) -> None:
     mine, theirs = lock(path), lock(path, "there", "b9")
-    assert theirs.take(NOW) is None
+    assert theirs.acquire(NOW) is None
     for minutes in (0, 59):
-        held = mine.take(NOW + timedelta(minutes=minutes))
+        held = mine.acquire(NOW + timedelta(minutes=minutes))
         assert held is not None and held.host == "there"
     assert theirs.beat(NOW + timedelta(minutes=50))
-    assert mine.take(NOW + timedelta(minutes=100)) is not None, "it was heard of"
-    assert mine.take(NOW + timedelta(minutes=111)) is None, "and then not for an hour: it was asleep, say"
+    assert mine.acquire(NOW + timedelta(minutes=100)) is not None, "it was heard of"
+    assert mine.acquire(NOW + timedelta(minutes=111)) is None, "and then not for an hour: it was asleep, say"
     assert not theirs.is_mine() and not theirs.beat(NOW + timedelta(minutes=112))
     theirs.leave()
-    held = lock(path, "third").take(NOW + timedelta(minutes=113))
+    held = lock(path, "third").acquire(NOW + timedelta(minutes=113))
     assert held is not None and held.host == "here", "who lost it removes nothing and writes nothing into it"
     assert mine.is_mine()
     mine.leave()
@@ -115,7 +115,7 @@ def test_after_a_reboot_with_another_process_of_its_number_and_without_one_it_is
     left_by(path, **changed)
     mine = lock(path)
     assert mine.holder(NOW) is None
-    assert mine.take(NOW) is None and mine.is_mine()
+    assert mine.acquire(NOW) is None and mine.is_mine()
     mine.leave()
 
 
@@ -129,7 +129,7 @@ def test_of_all_that_take_a_stale_one_over_at_once_one_wins(path: Path) -> None:
 
         def take(one: DreamLock, ready: threading.Barrier = ready, found: list[Any] = found) -> None:
             ready.wait()
-            found.append((one, one.take(NOW)))
+            found.append((one, one.acquire(NOW)))
 
         threads = [threading.Thread(target=take, args=(one,)) for one in locks]
         for thread in threads:
@@ -147,10 +147,10 @@ def test_a_takeover_that_was_killed_half_way_is_finished_by_the_next(path: Path)
     mark = path.with_name(f".dream.lock.over-{hashlib.sha256(said).hexdigest()[:12]}")
     mark.mkdir()
     mine = lock(path)
-    assert mine.take(NOW) is not None, "somebody is at it"
+    assert mine.acquire(NOW) is not None, "somebody is at it"
     old = mark.stat().st_mtime - 2 * MARK_S
     os.utime(mark, (old, old))
-    assert mine.take(NOW) is None
+    assert mine.acquire(NOW) is None
     mine.leave()
 
 
@@ -159,8 +159,8 @@ def test_what_is_not_whole_yet_is_somebodys_and_rubbish_only_for_an_hour(path: P
     path.write_bytes(b"")
     written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     mine = lock(path)
-    assert mine.take(written) is not None
-    assert mine.take(written + timedelta(minutes=61)) is None
+    assert mine.acquire(written) is not None
+    assert mine.acquire(written + timedelta(minutes=61)) is None
     mine.leave()
 
 
@@ -173,11 +173,11 @@ def test_what_is_no_file_of_ones_own_is_refused_and_left_there(path: Path, make:
     path.parent.mkdir(mode=0o700)
     make(path)
     with pytest.raises(ConfigError, match="not a file of yours"):
-        lock(path).take(NOW)
+        lock(path).acquire(NOW)
     assert os.path.lexists(path) and not (path.parent / "elsewhere").exists()
 
 
 def test_a_directory_that_is_somebody_elses_or_no_directory_is_refused(path: Path) -> None:
     path.parent.write_text("a file")
     with pytest.raises(ConfigError, match="not a directory of yours"):
-        lock(path).take(NOW)
+        lock(path).acquire(NOW)

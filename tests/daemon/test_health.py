@@ -22,7 +22,7 @@ from csmd.errors import StoreError
 from csmd.hosts.claude import environment, registration
 from csmd.store import events
 from csmd.store.events import HookedSession, UnreportedSession
-from csmd.store.sqlite import explained
+from csmd.store.sqlite import as_store_error
 
 WORDS = {key: what for key, (what, _) in health.ALARMS.items()}
 
@@ -423,7 +423,7 @@ def test_a_disk_that_takes_no_write_is_an_alarm_until_it_does(story: Story) -> N
     store = story.parts.store
 
     def full(_: Any) -> None:
-        raise explained(apsw.FullError("database or disk is full")) from apsw.FullError()
+        raise as_store_error(apsw.FullError("database or disk is full")) from apsw.FullError()
 
     with pytest.raises(StoreError):
         store.write(full)
@@ -448,7 +448,7 @@ def test_a_write_that_is_wrong_by_itself_is_no_alarm(story: Story) -> None:
 
 
 def test_a_damaged_database_is_an_alarm(story: Story) -> None:
-    story.parts.store.refuses, story.parts.store.damage = True, "csmd.db is damaged"
+    story.parts.store.is_read_only, story.parts.store.damage = True, "csmd.db is damaged"
     assert story.step() == ["damaged"]
 
 

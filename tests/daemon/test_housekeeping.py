@@ -133,7 +133,7 @@ Usage = type(shutil.disk_usage("/"))
 def grown_old(parts: Any, database: Path) -> None:
     """Moves the clock by a day, from where the store stands."""
     parts.store.write(lambda rows: rows.run("update migrations set applied_at = '2026-01-01T00:00:00.000Z'"))
-    for path in backup.listed(database):
+    for path in backup.list_backups(database):
         path.rename(path.with_name("csmd-20260101T000000Z.db"))
 
 
@@ -144,15 +144,15 @@ def test_a_backup_is_made_once_a_day_and_only_when_something_changed(parts: Any)
     assert housekeeping.daily_backup(parts.background.context) and not housekeeping.daily_backup(
         parts.background.context
     )
-    assert len(backup.listed(database)) == 1
+    assert len(backup.list_backups(database)) == 1
     grown_old(parts, database)
-    (only,) = backup.listed(database)
+    (only,) = backup.list_backups(database)
     times = database.with_name("csmd.db-wal").stat().st_mtime_ns + 10**9
     os.utime(only, ns=(times, times))
     assert not housekeeping.daily_backup(parts.background.context), "nothing changed since"
     os.utime(only, ns=(0, 0))
     assert housekeeping.daily_backup(parts.background.context)
-    assert len(backup.listed(database)) == 2
+    assert len(backup.list_backups(database)) == 2
     object.__setattr__(parts.background.context.config.settings, "backup_every_h", 0)
     grown_old(parts, database)
     assert not housekeeping.daily_backup(parts.background.context)
@@ -166,10 +166,10 @@ def test_on_a_disk_without_room_none_is_made_and_status_says_so(parts: Any, monk
     clock = 1e6
     while parts.background.step(clock):
         clock += 1e3
-    assert "too full" in parts.background.context.trouble["backup"] and not backup.listed(parts.store.path)
+    assert "too full" in parts.background.context.trouble["backup"] and not backup.list_backups(parts.store.path)
     monkeypatch.undo()
     parts.background.step(clock + housekeeping.LOOK_S * 2)
-    assert len(backup.listed(parts.store.path)) == 1 and "backup" not in parts.background.context.trouble
+    assert len(backup.list_backups(parts.store.path)) == 1 and "backup" not in parts.background.context.trouble
 
 
 def test_the_newest_few_are_kept(parts: Any) -> None:
@@ -178,7 +178,7 @@ def test_the_newest_few_are_kept(parts: Any) -> None:
     for day in range(10, 20):
         (folder / f"csmd-202601{day}T000000Z.db").touch()
     made = housekeeping.make_backup(parts.background.context, None)
-    kept = backup.listed(parts.store.path)
+    kept = backup.list_backups(parts.store.path)
     assert len(kept) == parts.background.context.config.settings.backup_keep and str(kept[0]) == made["path"]
     assert made["removed"] == 6 and made["counts"] == parts.store.read(activity.counts)
     shown = housekeeping.describe_backups(parts.store.path)

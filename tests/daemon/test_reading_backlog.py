@@ -389,7 +389,7 @@ def taken_in(root: Path, home: Path, order: Any, *, distilled_after_each: bool) 
     try:
         left = EVALUATION_BYTES
         chosen = []
-        for one in reading.newest_first(transcripts.listed(root), [str(root)]):
+        for one in reading.newest_first(transcripts.list_transcripts(root), [str(root)]):
             size = sum(file.size for file in one.files)
             if size <= left:
                 chosen.append(one)

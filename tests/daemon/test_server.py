@@ -153,7 +153,7 @@ def told(machine: Machine) -> list[tuple[str, str, str, str, int, int]]:
     try:
         from csmd.store.sqlite import Rows
 
-        found = receipts.listing(Rows(connection), projects=None, limit=50)
+        found = receipts.list_receipts(Rows(connection), projects=None, limit=50)
         return [
             (one.receipt.id, one.receipt.session_id, one.receipt.event, one.receipt.at, one.receipt.tokens, one.items)
             for one in found
@@ -394,7 +394,7 @@ def start_of(session: str, parts: Any) -> dict[str, str]:
 
 
 def noted(parts: Any) -> list[Any]:
-    return list(parts.store.read(lambda rows: receipts.listing(rows, projects=None, limit=9)))
+    return list(parts.store.read(lambda rows: receipts.list_receipts(rows, projects=None, limit=9)))
 
 
 def asked_again_is_told(parts: Any, server: Server) -> bool:

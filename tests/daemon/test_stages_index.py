@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import outdated
+import old_stores
 import pytest
 from machine import Machine
 
@@ -20,7 +20,7 @@ SAID = "The heron keeps its eggs in nest 7.\n\n## Wrens\nThey never sing at noon
 @pytest.fixture
 def old_parts(machine: Machine, tmp_path: Path, request: pytest.FixtureRequest) -> Any:
     machine.paths.database.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    outdated.before_passages(machine.paths.database, tmp_path / "migrations", SAID)
+    old_stores.before_passages(machine.paths.database, tmp_path / "migrations", SAID)
     return request.getfixturevalue("parts")
 
 

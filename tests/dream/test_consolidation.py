@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from believed import memory
-from dreamt import DAYS, FACTS, SAID, at, plan, snapshots
+from dream_fixtures import DAYS, FACTS, SAID, at, plan, snapshots
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_factory import memory
 
 from csmd.dream import consolidation, entailment
 from csmd.dream.actions import Action, Snapshot

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from talked import Talk, go_through
+from session_writer import Talk, go_through
 
 from csmd.dream import daily
 from csmd.extraction import digest
@@ -169,7 +169,9 @@ def test_what_is_forgotten_leaves_the_days_and_the_live_files_by_the_line_and_co
 
     def forget(rows: Rows) -> int:
         found = [
-            one for one in memories.listing(rows, projects=None) if "vouchers" in one.text and one.authority == "user"
+            one
+            for one in memories.list_memories(rows, projects=None)
+            if "vouchers" in one.text and one.authority == "user"
         ]
         for said in found:
             remember.forget(rows, said, key=store.hash_key, now=LAST, by_person=True)
@@ -193,7 +195,7 @@ def forgetting(store: Store, words: str) -> int:
     """Forgets the memories that say something; how many."""
 
     def forget(rows: Rows) -> int:
-        found = [one for one in memories.listing(rows, projects=None) if words in one.text]
+        found = [one for one in memories.list_memories(rows, projects=None) if words in one.text]
         for one in found:
             remember.forget(rows, one, key=store.hash_key, now=LAST, by_person=True)
         return len(found)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from talked import NOW, Talk, go_through
+from session_writer import NOW, Talk, go_through
 
 from csmd.dream import narrator
 from csmd.dream.actions import CATEGORY, Fact

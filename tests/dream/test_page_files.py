@@ -468,7 +468,7 @@ def test_a_removed_line_is_asked_about_and_neither_dropped_nor_put_back(home: Ho
     assert home.read() == 1
     assert home.waiting() == [("stale", "page", one.text, (one.id,))]
     assert home.told()["asked"] == [{"page": path, "lines": 1}]
-    assert home.store.read(lambda rows: memories.listing(rows, projects=[project]))[0].superseded_by == ""
+    assert home.store.read(lambda rows: memories.list_memories(rows, projects=[project]))[0].superseded_by == ""
     home.write(now=LATER)
     assert "port 8400" not in home.text(path) and home.memory(one.id).text == one.text
     home.answer("keep")

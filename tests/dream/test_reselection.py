@@ -96,7 +96,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def held(store: Store) -> list[Memory]:
-    return store.read(lambda rows: memories.listing(rows, projects=None))
+    return store.read(lambda rows: memories.list_memories(rows, projects=None))
 
 
 def carry_out(store: Store, found: Plan) -> None:

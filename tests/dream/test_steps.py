@@ -8,8 +8,8 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from dreamt import FACTS, SAID, act, at, dream, plan, save_memory, talk
-from talked import Talk
+from dream_fixtures import FACTS, SAID, act, at, dream, plan, save_memory, talk
+from session_writer import Talk
 
 from csmd.dream import steps as stage
 from csmd.dream import undo

@@ -218,7 +218,7 @@ def test_a_project_is_known_by_its_key_or_its_remote_and_its_wall_comes_along(
 
     one.write(in_shop)
     taken(other, exported(one, tmp_path / "out"))
-    found = other.read(lambda rows: {m.text: m.project_seq for m in memories.listing(rows, projects=None)})
+    found = other.read(lambda rows: {m.text: m.project_seq for m in memories.list_memories(rows, projects=None)})
     assert found[SAID[2]] == there
     seen = other.read(lambda rows: projects.visible(rows, inside=0))
     assert seen is not None and found[SAID[0]] not in seen, "what stood behind a wall stands behind it"
@@ -273,7 +273,7 @@ def test_what_is_imported_elsewhere_waits_under_its_old_path_for_the_clone_that_
     here = clone(tmp_path / "clone", "ssh://git@github.com/me/shop.git")
     seen = other.read(lambda rows: project_identity.scopes(rows, here.root))
     assert other.read(lambda rows: memories.by_id(rows, ident).project_seq) in seen, "before anything is said there"
-    settled = other.write(lambda rows: projects.settle(rows, here, now=NOW))
+    settled = other.write(lambda rows: projects.ensure_with_directory(rows, here, now=NOW))
     assert settled.seq in seen and where(other, ident) == here.root
     second = clone(tmp_path / "second", "ssh://git@github.com/me/shop.git")
     assert other.write(lambda rows: projects.ensure(rows, second, now=NOW)) != settled.seq, "it is worked in by now"
@@ -298,7 +298,7 @@ def test_what_stood_behind_a_wall_comes_to_no_clone_that_does_not_stand_behind_i
     ident = shop_of(one, "/old/shop")
     join(one, "/old/shop", "client")
     here = clone(tmp_path / "clone", f"https://{SHOP}")
-    other.write(lambda rows: projects.settle(rows, here, now=NOW))
+    other.write(lambda rows: projects.ensure_with_directory(rows, here, now=NOW))
     if wall:
         join(other, here.root, wall)
     taken(other, exported(one, tmp_path / "out"), here=here if asked_there else None)
@@ -354,7 +354,7 @@ def test_of_several_clones_the_one_that_is_there_is_meant(homes: Callable[[], St
     here = clone(tmp_path / "clone", f"https://{SHOP}")
     gone = Project(key="gone", root="/gone/shop", name="shop", kind="git", remote=SHOP)
     for place in (gone, here):
-        other.write(lambda rows, place=place: projects.settle(rows, place, now=NOW))
+        other.write(lambda rows, place=place: projects.ensure_with_directory(rows, place, now=NOW))
     taken(other, exported(one, tmp_path / "out"))
     assert where(other, ident) == here.root
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journalled import (
+from journal_fixtures import (
     LAST,
     LATER,
     NOW,
@@ -198,8 +198,8 @@ def test_a_diff_tells_each_action_with_its_reason_and_both_sides(store: Store) -
 CHILD = """
 import sys
 sys.path.insert(0, {tests!r})
-import journalled
-journalled.dream_slowly({path!r})
+import journal_fixtures
+journal_fixtures.dream_slowly({path!r})
 """
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from journalled import (
+from journal_fixtures import (
     ACTS,
     LAST,
     LATER,

@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from machine import Machine, temporary_directory
-from reselected import age, killed, looked_at
+from reselection_home import age, killed, looked_at
 
 
 def attempt(machine: Machine, chance: random.Random, *, forgetting: bool) -> int:

@@ -90,7 +90,7 @@ class Story:
         self.attempt(self.vacuum)
 
     def vacuum(self) -> None:
-        with sqlite.opened(self.path, readonly=False, vfs=self.disk.name) as rows:
+        with sqlite.open_rows(self.path, readonly=False, vfs=self.disk.name) as rows:
             rows.run("vacuum")
 
     def copy(self, name: str) -> None:

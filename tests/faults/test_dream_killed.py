@@ -13,12 +13,12 @@ from contextlib import closing
 
 import apsw
 import pytest
-from dreamt import save_memory
+from dream_fixtures import save_memory
 from machine import LIMIT_S, Daemon, Machine
 
 from csmd.store import dreams, files, integrity
 from csmd.store.core import Store
-from csmd.store.sqlite import Rows, opened
+from csmd.store.sqlite import Rows, open_rows
 
 SEED = int(os.environ.get("CSMD_FAULT_SEED") or random.SystemRandom().randrange(1 << 32))
 #: Memories of each project, each of which is there twice.
@@ -63,7 +63,7 @@ def killed(machine: Machine, daemon: Daemon, counted: str, at: int) -> None:
 
 
 def is_sound(machine: Machine) -> bool:
-    with opened(machine.paths.database, readonly=False) as rows:  # an index checks itself by a command
+    with open_rows(machine.paths.database, readonly=False) as rows:  # an index checks itself by a command
         key = rows.value("select value from meta where key = 'hash_key'")
         assert integrity.integrity(rows) == [] and integrity.violations(rows, key) == {}
         return True
@@ -88,13 +88,13 @@ def test_a_daemon_that_is_killed_while_it_dreams_leaves_a_sound_store_and_the_ne
     done = machine.work("csm_dream_run", force=True)
     assert done["state"] == "done"
     assert machine.call("csm_dream_plan")["actions"] == [], "it has planned anew, and left nothing"
-    with opened(machine.paths.database, readonly=True) as rows:
+    with open_rows(machine.paths.database, readonly=True) as rows:
         assert rows.value(MERGED) == DOUBLES, "each once, whichever dream it was"
         assert rows.value("select count(*) from memories where tier <> 'archive'") == DOUBLES
     undone = machine.work("csm_dream_undo", id=history[-1]["id"], dry_run=False)
     assert undone["kept"] == [] and len(undone["dreams"]) == len(points) + 1
     assert machine.stop(daemon) == 0
     assert is_sound(machine)
-    with opened(machine.paths.database, readonly=True) as rows:
+    with open_rows(machine.paths.database, readonly=True) as rows:
         assert rows.all(BELIEVED) == believed
     assert not list(machine.paths.memory.rglob("*.md")), "no page of a dream that was taken back"

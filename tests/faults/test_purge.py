@@ -231,7 +231,7 @@ def test_a_scan_finds_what_older_rules_let_through_and_never_shows_it(machine: M
     assert machine.work("csm_privacy_scan")["secrets"] == 0  # it was kept out when it came
     machine.stop(child)
     # As an older csmd, that did not know this kind, would have left it.
-    with sqlite.opened(machine.paths.database, readonly=False) as rows:
+    with sqlite.open_rows(machine.paths.database, readonly=False) as rows:
         rows.run("update turns set text = :said where uuid = 'u-t'", said=f"the token is {token} twice {token}")
         rows.run("update sessions set title = :token", token=token)
     machine.paths.log_file.with_name("csmd.log.1").write_text(f"{token}\n")

@@ -302,7 +302,7 @@ def check(case: Case, used: Used, config: Config, seed: int) -> None:
         differs = one.items() ^ other.items()
         assert not differs, "what was said differs"
         assert [name for name, listed in store.read(order).items() if listed != used.order[name]] == []
-        texts = {memory.text for memory in store.read(lambda rows: memories.listing(rows, projects=None))}
+        texts = {memory.text for memory in store.read(lambda rows: memories.list_memories(rows, projects=None))}
         assert REMEMBERED in texts
         # Forgotten after the backup: known as such wherever the damaged file's own tombstones can be read.
         assert FORGOTTEN not in texts or not (report["state"] in ("indexes", "sound") or report["read"]["tombstones"])
@@ -341,7 +341,7 @@ def repaired(config: Config) -> tuple[dict[str, Any], Turns, set[str]]:
     store = Store(config.paths.database, now=now_iso())
     try:
         assert store.write(integrity) == []
-        known = store.read(lambda rows: memories.listing(rows, projects=None))
+        known = store.read(lambda rows: memories.list_memories(rows, projects=None))
         return report, store.read(everything), {memory.text for memory in known}
     finally:
         store.close()
@@ -377,7 +377,7 @@ def test_without_a_backup_the_file_itself_or_the_transcripts_bring_back_what_was
         assert report["backup"] == "" and (REMEMBERED in texts) == (name == "header zeroed")
         assert turns == used.turns
         return
-    for path in backup.listed(config.paths.database):
+    for path in backup.list_backups(config.paths.database):
         path.write_bytes(path.read_bytes()[:5000])
     report, turns, texts = repaired(config)
     assert report["backup"] == "" and REMEMBERED not in texts
@@ -388,7 +388,7 @@ def test_without_transcripts_a_page_that_is_gone_costs_only_what_no_backup_holds
     config = used.copy(tmp_path / "home")
     gone = Config(paths=config.paths, settings=config.settings, assistant_dirs=(tmp_path / "nobody",))
     pages(6)(config.paths.database, random.Random(3))
-    connection = sqlite.connect(backup.listed(config.paths.database)[0], readonly=True)
+    connection = sqlite.connect(backup.list_backups(config.paths.database)[0], readonly=True)
     connection.close()
     lost_paths = [path.rename(path.with_suffix(".away")) for path in used.machine.assistant.rglob("*.jsonl")]
     try:
@@ -419,12 +419,12 @@ def test_projects_and_sessions_whose_rows_are_lost_get_their_names_back(used: Us
     shutil.rmtree(config.paths.home / "backups")
     columns = "key, root, name" if table == "projects" else "id, parent, host"
     ask = f"select {columns} from {table} where {'seq > 0' if table == 'projects' else '1'} order by 1"
-    with sqlite.opened(config.paths.database, readonly=True) as rows:
+    with sqlite.open_rows(config.paths.database, readonly=True) as rows:
         before = rows.all(ask)
     root_of(table)(config.paths.database, random.Random(0))
     report, turns, texts = repaired(config)
     assert report["stubs"] and turns == used.turns and REMEMBERED in texts
-    with sqlite.opened(config.paths.database, readonly=True) as rows:
+    with sqlite.open_rows(config.paths.database, readonly=True) as rows:
         assert rows.all(ask) == before and before
 
 
@@ -507,7 +507,7 @@ def test_a_backup_is_put_back_and_what_was_forgotten_since_stays_forgotten(used:
         Path(report["set_aside"]).read_bytes() == before and Path(report["set_aside"]).stat().st_mode & 0o777 == 0o600
     )
     store = Store(database, now=now_iso())
-    texts = {memory.text for memory in store.read(lambda rows: memories.listing(rows, projects=None))}
+    texts = {memory.text for memory in store.read(lambda rows: memories.list_memories(rows, projects=None))}
     assert REMEMBERED in texts and FORGOTTEN not in texts
     read_transcripts(store, config)
     assert store.read(everything) == used.turns
@@ -633,7 +633,7 @@ def test_a_repair_reads_what_the_daemon_would_and_believes_nobody_more(machine: 
     (own / "mine.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     machine.paths.database.write_bytes(b"no database at all" * 999)
     repair.repair(machine.config(privacy_exclude=(str(kept_out),)))
-    with sqlite.opened(machine.paths.database, readonly=True) as rows:
+    with sqlite.open_rows(machine.paths.database, readonly=True) as rows:
         said = dict(rows.all("select text, kind from turns"))
     assert said == {"Heron one.": "user", "Heron three.": "relayed"}
 
@@ -645,11 +645,11 @@ def key_of(rows: Rows) -> bytes:
 def rebuilt(store: Store, path: Path, given: Callable[[Rows], None]) -> None:
     """Makes `store` of a database that holds what `given` puts there, as if only its rows could be read."""
     Store(path, now=now_iso()).close()
-    with sqlite.opened(path, readonly=False) as rows:
+    with sqlite.open_rows(path, readonly=False) as rows:
         rows.run("pragma foreign_keys = off")
         given(rows)
         key = key_of(rows)
-    with sqlite.opened(path, readonly=True) as damaged:
+    with sqlite.open_rows(path, readonly=True) as damaged:
         store.write(lambda rows: recovery.rebuild(rows, damaged=damaged, copy=None, key=key, new_key=key))
 
 
@@ -715,8 +715,8 @@ def test_what_names_a_row_that_is_lost_does_not_lead_into_nothing(anew: Store, t
             assert projects.seq_of(rows, place) == rows.value("select seq from projects where key = :k", k=name)
         inside = projects.everywhere(rows, int(rows.value("select seq from projects where key = 'walled'")))
         assert inside == 79 and rows.value("select kind from projects where seq = 79") == "workspace"
-        outside = {memory.id for memory in memories.listing(rows, projects=projects.visible(rows, inside=0))}
-        behind = {memory.id for memory in memories.listing(rows, projects=projects.visible(rows, inside=inside))}
+        outside = {memory.id for memory in memories.list_memories(rows, projects=projects.visible(rows, inside=0))}
+        behind = {memory.id for memory in memories.list_memories(rows, projects=projects.visible(rows, inside=inside))}
         assert (outside, behind) == ({"m1", "m3"}, {"m1", "m2", "m3"})
 
     anew.read(look)

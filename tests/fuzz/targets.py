@@ -135,7 +135,7 @@ def payload(data: bytes) -> None:
     if body.startswith(BUILT):
         body = Built(body[1:]).line()
     try:
-        event = hooks.event(body, name=name, event_id="e1", at="2026-05-04T08:00:00.000Z", counts=Counter())
+        event = hooks.decode_event(body, name=name, event_id="e1", at="2026-05-04T08:00:00.000Z", counts=Counter())
     except BadInput:
         return
     if event is None:
@@ -143,7 +143,7 @@ def payload(data: bytes) -> None:
     for value in (event.session_id, event.cwd, event.transcript_path, event.text, event.source, event.agent_id):
         storable(value)
     assert event.session_id
-    turn = hooks.event_turn(event)
+    turn = hooks.turn_of_event(event)
     if turn is not None:
         whole(turn)
 

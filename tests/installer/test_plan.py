@@ -78,17 +78,17 @@ def test_settling_takes_out_what_is_not_known_and_the_original_is_not_forgotten(
     config = machine.config()
     plan.install(config, Choice(events=tuple(registration.NEWER)))
     assert plan.load_record(machine.paths)["needs"] == "2.1.101"
-    gone, _ = plan.settle(machine.paths, Choice(events=("PostCompact",), kept_out_by="2.1.77"))
+    gone, _ = plan.withdraw_events(machine.paths, Choice(events=("PostCompact",), kept_out_by="2.1.77"))
     assert (
         gone == list(registration.NEWER)[1:]
         and b"StopFailure" not in path.read_bytes()
         and b"PostCompact" in path.read_bytes()
     )
     assert plan.recorded_choice(machine.paths) == Choice(events=("PostCompact",), kept_out_by="2.1.77")
-    gone, _ = plan.settle(machine.paths, Choice(events=(), kept_out_by="2.0.77"))
+    gone, _ = plan.withdraw_events(machine.paths, Choice(events=(), kept_out_by="2.0.77"))
     assert gone == ["PostCompact"] and list(json.loads(path.read_bytes())["hooks"]) == list(registration.EVENTS)
     assert plan.load_record(machine.paths)["needs"] == ""
-    assert plan.settle(machine.paths, Choice(events=())) == ([], [])
+    assert plan.withdraw_events(machine.paths, Choice(events=())) == ([], [])
     plan.uninstall(machine.paths)
     assert path.read_bytes() == original
 
@@ -101,17 +101,17 @@ def test_settling_brings_nothing_back_that_somebody_took_out(settled: Machine) -
     value = json.loads(path.read_bytes())
     del value["hooks"]["Stop"], value["hooks"]["PostCompact"]
     path.write_text(json.dumps(value))
-    plan.settle(settled.paths, Choice(events=(), kept_out_by="2.0.77"))
+    plan.withdraw_events(settled.paths, Choice(events=(), kept_out_by="2.0.77"))
     assert set(json.loads(path.read_bytes())["hooks"]) == set(registration.EVENTS) - {"Stop"}
     path.unlink()
-    plan.settle(settled.paths, Choice(events=()))
+    plan.withdraw_events(settled.paths, Choice(events=()))
     assert not path.exists()
 
 
 def test_settings_that_cannot_be_written_keep_the_note_that_an_old_client_is_in_danger(settled: Machine) -> None:
     path = settled.assistant / "settings.json"
     path.chmod(0o400)
-    _, (outcome,) = plan.settle(settled.paths, Choice(events=(), kept_out_by="2.0.77"))
+    _, (outcome,) = plan.withdraw_events(settled.paths, Choice(events=(), kept_out_by="2.0.77"))
     assert outcome.trouble is not None and plan.load_record(settled.paths)["events"] == list(registration.NEWER)
 
 

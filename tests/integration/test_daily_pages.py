@@ -62,7 +62,7 @@ def test_nothing_is_written_where_it_is_turned_off_or_cannot_be(parts: Any, how:
         memory.symlink_to(elsewhere)
     said_ago(parts.machine, 26, "please keep the prices of the till in cents")
     said_ago(parts.machine, 0.1, "and now the receipts of the till", session="s2")
-    list(parts.background.stages.settle())  # as a sync does: nothing is raised
+    list(parts.background.stages.run_until_done())  # as a sync does: nothing is raised
     step(parts)
     assert not memory.exists() or files(elsewhere) == []
     troubles = [what for what in parts.background.context.trouble if what.startswith("daily files")]

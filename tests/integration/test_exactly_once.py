@@ -13,9 +13,9 @@ from typing import Any
 
 import oracle
 import pytest
-from composed import STEPS, WORDS, Client, Hook, Line, written
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from session_script import STEPS, WORDS, Client, Hook, Line, written
 
 from csmd import wire
 from csmd.capture import ingest, transcripts
@@ -54,7 +54,7 @@ class Home:
     def hook(self, payload: dict[str, Any], *, at: str, ident: str = "") -> str:
         """Reports a hook's payload as the daemon records it; the event's id."""
         ident = ident or f"e{next(self._events)}"
-        event, redacted = ingest.decode_event(
+        event, redacted = ingest.decode_claude_event(
             wire.dumps(payload).encode(), name=payload["hook_event_name"], event_id=ident, at=at
         )
         if event is not None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import oracle
 import pytest
-from composed import STEPS, WORDS, Client, Hook, Line, written
 from machine import Machine, ask, event_frames, eventually
+from session_script import STEPS, WORDS, Client, Hook, Line, written
 
 SESSIONS = 4
 

@@ -29,7 +29,7 @@ def written(parts: Any) -> Path:
     parts.machine.conversation()
     parts.background.step(0.0)
     parts.background.step(1.0)
-    for _ in parts.background.stages.settle():
+    for _ in parts.background.stages.run_until_done():
         pass
     directory = parts.machine.paths.memory
     assert list(page_files.write(parts.store, directory, dream_seq=0, now=now_iso(), facts=()))

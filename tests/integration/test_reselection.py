@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from machine import Machine
-from reselected import age, killed, looked_at
+from reselection_home import age, killed, looked_at
 
 from csmd.daemon.dreaming import AGAIN
 from csmd.store import backup
@@ -26,10 +26,10 @@ def test_what_is_chosen_keeps_its_id_the_rest_is_archived_and_undo_gives_every_r
     shown = aged.call("csm_distill_again", dry_run=True)
     assert shown["kept"] and shown["archived"] and shown["new"] and shown["reworded"], shown
     assert shown["needs_yes"] is False
-    backups = len(backup.listed(aged.paths.database))
+    backups = len(backup.list_backups(aged.paths.database))
     done = aged.work("csm_distill_again", yes=False)
     assert {"reword", "choose", "archive"} <= done["done"].keys(), done
-    assert len(backup.listed(aged.paths.database)) == backups + 1
+    assert len(backup.list_backups(aged.paths.database)) == backups + 1
     again = aged.call("csm_distill_again", dry_run=True)
     assert (again["reworded"], again["coming"], again["leaving"]) == ([], [], []), [
         aged.call("csm_memory_list")["memories"]

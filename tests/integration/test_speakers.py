@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import outdated
+import old_stores
 import pytest
 from machine import Machine
 
@@ -45,7 +45,7 @@ def old(machine: Machine, tmp_path: Path) -> Machine:
     first = machine.transcript(*(line for line in lines if line["sessionId"] == "s1"))
     second = machine.transcript(lines[2], session="s2")
     machine.paths.database.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with outdated.store_of(machine.paths.database, tmp_path / "migrations", 5) as store:
+    with old_stores.store_of(machine.paths.database, tmp_path / "migrations", 5) as store:
         store.write(lambda rows: fill(rows, machine, store.hash_key, first, second))
         while remember.believe(store) != (0, 0):
             pass
@@ -59,13 +59,13 @@ def said(machine: Machine, uuid: str, words: str) -> dict[str, Any]:
 
 def fill(rows: Rows, machine: Machine, key: bytes, first: Path, second: Path) -> None:
     root = str(machine.project)
-    project = projects.ensure(rows, Project(key="shop", root=root, name="shop", kind="path"), now=outdated.NOW)
+    project = projects.ensure(rows, Project(key="shop", root=root, name="shop", kind="path"), now=old_stores.NOW)
     call = Turn(
         uuid="call",
         session_id="s1",
         kind="tool_call",
         tool_name="Task",
-        at=outdated.NOW,
+        at=old_stores.NOW,
         text=wire.dumps({"prompt": ERRAND}),
     )
     for path, turn in [(first, call), *((second if uuid == "handed" else first, prompt(uuid)) for uuid in PROMPTS)]:
@@ -93,7 +93,7 @@ def prompt(uuid: str) -> Turn:
     words = PROMPTS[uuid][0]
     session = "s2" if uuid == "handed" else "s1"
     parent = "" if uuid == "errand" else "before"
-    return Turn(uuid=uuid, session_id=session, kind="user", text=words, at=outdated.NOW, parent_uuid=parent)
+    return Turn(uuid=uuid, session_id=session, kind="user", text=words, at=old_stores.NOW, parent_uuid=parent)
 
 
 def session_of(rows: Rows, turn: Turn) -> int:
@@ -106,7 +106,7 @@ def statement(words: str) -> Statement:
 
 def pin(rows: Rows, key: bytes) -> None:
     """A memory of the task's object that a person has pinned is the person's."""
-    of_task = next(one for one in memories.listing(rows, projects=None) if "mirror" in one.text)
+    of_task = next(one for one in memories.list_memories(rows, projects=None) if "mirror" in one.text)
     pinned = replace(of_task, id="m-pinned", text=PINNED, pinned=True, decay="permanent")
     memories.insert(rows, pinned, text_hash=tokens.keyed_hash(PINNED, key))
 
@@ -119,7 +119,7 @@ def settle(parts: Any) -> None:
 
 
 def standing(rows: Rows) -> dict[str, tuple[str, str]]:
-    return {one.text: (one.authority, one.tier) for one in memories.listing(rows, projects=None)}
+    return {one.text: (one.authority, one.tier) for one in memories.list_memories(rows, projects=None)}
 
 
 def kinds(rows: Rows) -> dict[str, tuple[str, str]]:
@@ -131,7 +131,7 @@ def kinds(rows: Rows) -> dict[str, tuple[str, str]]:
 def test_a_store_of_before_is_put_right_by_the_background_and_status_says_how_much(
     old: Machine, request: pytest.FixtureRequest
 ) -> None:
-    before = Store(old.paths.database, now=outdated.NOW)
+    before = Store(old.paths.database, now=old_stores.NOW)
     assert before.migrated[0].startswith("0006") and before.read(turns.is_speaker_due)
     assert {authority for authority, _ in before.read(standing).values()} == {"user"}
     before.close()
@@ -168,11 +168,11 @@ def test_killed_between_any_two_writes_it_ends_the_same(old: Machine, monkeypatc
     copy = old.paths.database.read_bytes()
     for reopening in (False, True):
         old.paths.database.write_bytes(copy)
-        store = Store(old.paths.database, now=outdated.NOW)
-        while speakers.step(store, now=outdated.NOW):
+        store = Store(old.paths.database, now=old_stores.NOW)
+        while speakers.step(store, now=old_stores.NOW):
             if reopening:
                 store.close()
-                store = Store(old.paths.database, now=outdated.NOW)
+                store = Store(old.paths.database, now=old_stores.NOW)
         ends.append([store.read(kinds), store.read(standing)])
         assert not store.read(turns.is_speaker_due)
         store.close()
@@ -181,7 +181,7 @@ def test_killed_between_any_two_writes_it_ends_the_same(old: Machine, monkeypatc
 
 
 def test_the_migration_reads_transcripts_again_and_looks_at_prompts_only(old: Machine) -> None:
-    store = Store(old.paths.database, now=outdated.NOW)
+    store = Store(old.paths.database, now=old_stores.NOW)
     assert [name for name, _ in migrate.available()][5] == "0006_speakers"
     assert store.read(lambda rows: rows.all("select distinct foot from files")) == [("again",)]
     assert len(store.read(lambda rows: turns.speakers_due(rows, limit=99))) == len(PROMPTS)

@@ -46,7 +46,9 @@ def say(rows: Rows, number: int, root: str, saying: int) -> str:
     """A turn with its memory; their words name where they were said, but for those that hold everywhere."""
     said = SAYINGS[saying] if saying < 2 else f"In {root}: {SAYINGS[saying]}"
     turn = Turn(uuid=f"u{number}", session_id=f"s{root}", kind="user", text=said, at=NOW, cwd=root)
-    home = projects.settle(rows, project_identity.entering(rows, project_identity.identified(root)), now=NOW)
+    home = projects.ensure_with_directory(
+        rows, project_identity.entering(rows, project_identity.identified(root)), now=NOW
+    )
     turns.add_turn(
         rows,
         turn,
@@ -82,7 +84,9 @@ def build_walls(rows: Rows) -> None:
     for name in ("acme", "bolt"):
         wall = workspaces.ensure(rows, name, now=NOW)
         for root in (root for root in ROOTS if CLIENT[root] == name):
-            seq = projects.settle(rows, project_identity.entering(rows, project_identity.identified(root)), now=NOW).seq
+            seq = projects.ensure_with_directory(
+                rows, project_identity.entering(rows, project_identity.identified(root)), now=NOW
+            ).seq
             if not projects.everywhere(rows, seq):
                 workspaces.join(rows, wall, seq)
 
@@ -104,7 +108,7 @@ def seen_from(rows: Rows, root: str) -> set[str]:
             assert degraded == []
             seen |= {uuid for hit in hits for uuid in hit.source_uuids}
             ids |= {hit.id for hit in hits if hit.kind == "memory"}
-        seen |= {s.uuid for memory in memories.listing(rows, projects=places) for s in memory.provenance}
+        seen |= {s.uuid for memory in memories.list_memories(rows, projects=places) for s in memory.provenance}
     places = visibility.scopes(rows, root)
     made = [brief.session_brief(rows, places=places, session_id="", max_tokens=2000)]
     made += [
@@ -150,7 +154,7 @@ def test_nothing_is_seen_from_behind_a_wall(
     def story(rows: Rows) -> None:
         said = {say(rows, number, *one): one[0] for number, one in enumerate(before)}
         build_walls(rows)
-        mixed = {source.uuid for memory in memories.listing(rows, projects=[0]) for source in memory.provenance}
+        mixed = {source.uuid for memory in memories.list_memories(rows, projects=[0]) for source in memory.provenance}
         said |= {say(rows, number, *one): one[0] for number, one in enumerate(after, 100)}
         check(rows, {uuid: ("/own/tool" if uuid in mixed else root) for uuid, root in said.items()})
         raise _Undone

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from believed import memory
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_factory import memory
 
 from csmd.memory import confidence as score
 from csmd.model import CATEGORIES, DECAY_HORIZON_DAYS

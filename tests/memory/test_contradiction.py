@@ -351,7 +351,7 @@ def test_the_order_in_which_a_past_is_heard_does_not_matter(
         for index in indices:
             text, day, authority = PAST[index]
             say(store, text, day, authority=authority)
-        found = store.read(lambda rows: memories.listing(rows, projects=None))
+        found = store.read(lambda rows: memories.list_memories(rows, projects=None))
         edges = sorted(edge for one in found for edge in links(store, one.id))
         queue = sorted(waiting(store))
         store.close()
@@ -467,7 +467,7 @@ def rest(store: Store, ident: str) -> Memory | None:
 
 
 def holding(store: Store) -> set[str]:
-    found = store.read(lambda rows: memories.listing(rows, projects=None))
+    found = store.read(lambda rows: memories.list_memories(rows, projects=None))
     return {one.text for one in found if not one.superseded_by}
 
 

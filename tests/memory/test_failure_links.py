@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from talked import NOW, Talk, go_through
+from session_writer import NOW, Talk, go_through
 
 from csmd.dream import page_content, page_format, transfer
 from csmd.extraction import failure_reports
@@ -42,7 +42,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def listed(store: Store) -> list[failures.ErrorRecord]:
-    return store.read(lambda rows: failures.listing(rows, None, limit=99))
+    return store.read(lambda rows: failures.list_errors(rows, None, limit=99))
 
 
 def everything(store: Store) -> list[Any]:
@@ -160,7 +160,7 @@ def test_a_cause_is_found_by_the_words_in_which_it_was_reported(store: Store) ->
     go_through(store)
     (cause,) = [
         one
-        for one in store.read(lambda rows: memories.listing(rows, projects=None))
+        for one in store.read(lambda rows: memories.list_memories(rows, projects=None))
         if "struct, overwriting" in one.text
     ]
     assert cause.text in find(store, "the push is lost")
@@ -177,7 +177,7 @@ def against(store: Store, said: str, who: str = "user") -> memories.Memory:
     go_through(store)
     (cause,) = [
         one
-        for one in store.read(lambda rows: memories.listing(rows, projects=None))
+        for one in store.read(lambda rows: memories.list_memories(rows, projects=None))
         if "struct, overwriting" in one.text
     ]
     return cause
@@ -335,7 +335,7 @@ def test_errors_follow_their_turns_into_another_project_and_back(store: Store) -
     )
 
     def seen(project: int) -> int:
-        return len(store.read(lambda rows: failures.listing(rows, [project], limit=9)))
+        return len(store.read(lambda rows: failures.list_errors(rows, [project], limit=9)))
 
     store.write(lambda rows: projects.merge_projects(rows, alpha, beta))
     assert (seen(alpha), seen(beta)) == (0, 1)

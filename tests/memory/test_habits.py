@@ -234,7 +234,7 @@ def key_of(rows: Rows) -> bytes:
 
 def say(rows: Rows, session: int, *said: str, name: str = "alpha", start: int = 0, kind: TurnKind = "user") -> None:
     """A session in which a user says these things, one after the other."""
-    home = projects.settle(
+    home = projects.ensure_with_directory(
         rows, Project(key=name, root=f"/p/{name}", name=name, kind="git", place=f"/p/{name}"), now=NOW
     )
     for number, body in enumerate(said, start):
@@ -264,7 +264,7 @@ def asked(store: Store, sessions: range, *, of: int, **more: Any) -> None:
 
 
 def texts(store: Store) -> list[str]:
-    return sorted(memory.text for memory in store.read(lambda rows: memories.listing(rows, projects=None)))
+    return sorted(memory.text for memory in store.read(lambda rows: memories.list_memories(rows, projects=None)))
 
 
 def everything(rows: Rows) -> list[Any]:
@@ -286,7 +286,7 @@ def everything(rows: Rows) -> list[Any]:
 def test_what_recurs_becomes_a_memory_with_its_turns_and_a_reason(store: Store) -> None:
     asked(store, range(4), of=6)
     count(store)
-    (memory,) = store.read(lambda rows: memories.listing(rows, projects=None))
+    (memory,) = store.read(lambda rows: memories.list_memories(rows, projects=None))
     assert (memory.text, memory.origin, memory.authority, memory.gate) == (
         TOLD.format(4, 6),
         "inferred",
@@ -303,7 +303,7 @@ def test_what_recurs_becomes_a_memory_with_its_turns_and_a_reason(store: Store) 
 def test_what_somebody_asks_for_again_and_again_tells_of_them_and_holds_in_every_project(store: Store) -> None:
     asked(store, range(4), of=6)
     count(store)
-    (memory,) = store.read(lambda rows: memories.listing(rows, projects=None))
+    (memory,) = store.read(lambda rows: memories.list_memories(rows, projects=None))
     everywhere = store.read(lambda rows: projects.everywhere(rows, memory.project_seq))
     assert (memory.scope, memory.project_seq) == ("user", everywhere)
 
@@ -352,10 +352,10 @@ def test_the_order_in_which_sessions_come_makes_no_difference(tmp_path: Path, se
 def test_more_sessions_change_the_words_of_the_same_memory(store: Store) -> None:
     asked(store, range(3), of=3)
     count(store)
-    ident = store.read(lambda rows: memories.listing(rows, projects=None))[0].id
+    ident = store.read(lambda rows: memories.list_memories(rows, projects=None))[0].id
     asked(store, range(5), of=8)
     count(store)
-    (memory,) = store.read(lambda rows: memories.listing(rows, projects=None))
+    (memory,) = store.read(lambda rows: memories.list_memories(rows, projects=None))
     assert (memory.id, memory.text, memory.confidence) == (ident, TOLD.format(5, 8), 0.8)
     assert memory.confirmed_at.startswith("2026-03-05")
 
@@ -395,7 +395,7 @@ def test_a_purged_session_takes_its_packets_evidence_and_share_of_the_count_alon
 def test_what_was_forgotten_or_dropped_stays_out_however_often_it_is_seen_again(store: Store) -> None:
     asked(store, range(4), of=4)
     count(store)
-    (memory,) = store.read(lambda rows: memories.listing(rows, projects=None))
+    (memory,) = store.read(lambda rows: memories.list_memories(rows, projects=None))
     store.write(lambda rows: remember.forget(rows, memory, key=store.hash_key, now=NOW, by_person=True))
     asked(store, range(9), of=9)
     count(store)
@@ -450,7 +450,7 @@ def test_what_a_person_said_already_is_confirmed_by_nobody_and_not_doubled(store
     home = store.read(lambda rows: int(rows.value("select seq from projects where key = 'alpha'")))
     store.write(lambda rows: remember.remember(rows, said, source, project=home, origin="stated", key=store.hash_key))
     count(store)
-    (memory,) = store.read(lambda rows: memories.listing(rows, projects=None))
+    (memory,) = store.read(lambda rows: memories.list_memories(rows, projects=None))
     assert (memory.origin, len(memory.provenance)) == ("stated", 1)
     assert store.read(candidates.counts) == {"preference": {"done": 1}}
 
@@ -477,7 +477,7 @@ def test_without_promotion_candidates_wait_and_a_plan_that_has_moved_is_left(sto
     asked(store, range(4), of=4)
     count(store, promoting=False)
     assert texts(store) == []
-    plan = store.read(lambda rows: habits.look(rows, projects=None, profile=habits.DEFAULT))
+    plan = store.read(lambda rows: habits.plan_promotions(rows, projects=None, profile=habits.DEFAULT))
     assert [action.step for action in plan] == ["promote"]
     asked(store, range(5), of=5)
     count(store, promoting=False)
@@ -485,7 +485,7 @@ def test_without_promotion_candidates_wait_and_a_plan_that_has_moved_is_left(sto
         lambda rows: habits.carry_out(rows, actions, key=store.hash_key, now=NOW)
     )
     assert carry(plan) == {}
-    plan = store.read(lambda rows: habits.look(rows, projects=None, profile=habits.DEFAULT))
+    plan = store.read(lambda rows: habits.plan_promotions(rows, projects=None, profile=habits.DEFAULT))
     assert len(carry(plan)) == 1 and texts(store) == [TOLD.format(5, 5)] and carry(plan) == {}
 
 

@@ -138,7 +138,7 @@ def test_what_the_user_made_csmd_forget_does_not_come_back(store: Store) -> None
     forget(store, ident)
     assert read(store, ident) is None
     assert save_memory(store, said, "u2", session="s9") == ("", False)
-    assert store.read(lambda rows: memories.listing(rows, projects=None)) == []
+    assert store.read(lambda rows: memories.list_memories(rows, projects=None)) == []
 
 
 #: (what was forgotten, what is said later, whether it stays out): by the same rule by which one confirms the other.
@@ -212,7 +212,7 @@ def test_what_the_user_says_anew_after_forgetting_is_remembered_and_what_was_sai
     assert stays_out(store, at=NOW) and stays_out(store, at=BEFORE), "a turn that is read again says nothing new"
     assert stays_out(store, at=AFTER, authority="assistant"), "an assistant has it from before"
     assert not stays_out(store, at=AFTER), "in words of their own it is a new statement"
-    again = store.read(lambda rows: memories.listing(rows, projects=None))
+    again = store.read(lambda rows: memories.list_memories(rows, projects=None))
     assert [(one.text, one.created_at, one.times) for one in again] == [(ROTATES, AFTER, 1)]
     assert stays_out(store, at=BEFORE), "an import of the past confirms nothing"
     assert not stays_out(store, at=LATER, authority="assistant"), "what the user says anew an assistant may repeat"

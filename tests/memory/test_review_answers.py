@@ -82,7 +82,7 @@ def candidate(kind: str, *ids: str, said: str = "A release is made in three step
 
 
 def put(store: Store, one: Candidate) -> str:
-    return store.write(lambda rows: candidates.put(rows, one))
+    return store.write(lambda rows: candidates.put_candidate(rows, one))
 
 
 def answer(
@@ -457,7 +457,7 @@ def test_whether_the_newer_replaces_the_older_is_asked_once_answered_and_taken_b
     store: Store, verb: review_answers.Verb, holding: set[str]
 ) -> None:
     def held() -> set[str]:
-        found = store.read(lambda rows: memories.listing(rows, projects=None))
+        found = store.read(lambda rows: memories.list_memories(rows, projects=None))
         return {one.text for one in found if not one.superseded_by}
 
     old, new = (

@@ -190,4 +190,4 @@ def test_what_the_user_says_of_themselves_is_known_everywhere_and_an_assistants_
         assert remember(rows, "My timezone is Europe/Lisbon", "user", "shop") == ("user", 0), "it confirms the one"
 
     store.write(story)
-    assert len(store.read(lambda rows: memories.listing(rows, projects=[0]))) == 1
+    assert len(store.read(lambda rows: memories.list_memories(rows, projects=[0]))) == 1

@@ -147,7 +147,7 @@ def session(
 def capture(store: Store, turns: list[Turn], project: str = "alpha") -> None:
     def write(rows: Rows) -> None:
         where = Project(key=project, root=f"/p/{project}", name=project, kind="path", place=f"/p/{project}")
-        home = projects.settle(rows, where, now=NOW)
+        home = projects.ensure_with_directory(rows, where, now=NOW)
         for turn in turns:
             journal.add_turn(
                 rows, turn, text_hash=tokens.keyed_hash(turn.text, store.hash_key), host="claude", project=home.seq,

@@ -16,7 +16,7 @@ from csmd.recall import results
 from csmd.store import belief_changes, memories, projects, purge, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from tests.believed import NOW, memory
+from tests.memory_factory import NOW, memory
 
 SAID = [
     ("s1", "The shadow branch keeps what was changed before a commit."),
@@ -283,7 +283,7 @@ def near(store: Store, *idents: str, projects: list[int] | None = None) -> dict[
     """Memory -> neighbour -> relation."""
     seqs = [read(store, ident).seq for ident in idents]
     found = store.read(lambda rows: results.find_neighbours(rows, seqs, projects=projects))
-    named = {one.seq: one.id for one in store.read(lambda rows: memories.listing(rows, projects=None))}
+    named = {one.seq: one.id for one in store.read(lambda rows: memories.list_memories(rows, projects=None))}
     return {named[seq]: {named[other]: relation for other, relation, _ in some} for seq, some in found.items()}
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from believed import NOW, memory
 from hypothesis import given
 from hypothesis import strategies as st
+from memory_factory import NOW, memory
 
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, remember, upkeep
@@ -116,7 +116,7 @@ def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_
     assert (change.change, change.after, change.by, change.at) == ("merge", one, "user", LATER)
     assert "words" in change.reason
     assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
-    assert store.read(lambda rows: upkeep.look(rows, None)) == []
+    assert store.read(lambda rows: upkeep.find_findings(rows, None)) == []
 
     store.write(lambda rows: upkeep.undo(rows, gone, now=LATER, by_person=True))
     assert [replace(read(store, ident), version=0) for ident in (one, other)] == before
@@ -194,7 +194,7 @@ def test_who_forgets_a_memory_forgets_what_was_merged_into_it_and_what_quotes_it
 
 def test_what_has_moved_since_the_plan_is_looked_at_again(store: Store) -> None:
     one, other, third = say(store, CACHE, "u1"), say(store, CACHED, "u2"), say(store, "Reviews go to Sarah", "u3")
-    plan = store.read(lambda rows: upkeep.look(rows, None, kinds=["near_duplicate"]))
+    plan = store.read(lambda rows: upkeep.find_findings(rows, None, kinds=["near_duplicate"]))
     say(store, CACHE, "u4", session="s4")  # a confirmation: its version moved, it says the same
 
     def apply(rows: Rows) -> tuple[list[upkeep.Finding], list[upkeep.Finding]]:
@@ -239,7 +239,7 @@ def test_a_merge_that_would_lose_something_is_refused(
 
 def test_what_the_user_has_said_meanwhile_does_not_go_behind_an_assistants_words(store: Store) -> None:
     one, other = (say(store, said, f"u{number}", authority="assistant") for number, said in enumerate((CACHE, CACHED)))
-    plan = store.read(lambda rows: upkeep.look(rows, None, kinds=["near_duplicate"]))
+    plan = store.read(lambda rows: upkeep.find_findings(rows, None, kinds=["near_duplicate"]))
     goes = plan[0].memory.id
     say(store, read(store, goes).text, "u9", session="s9")
     done = store.write(lambda rows: upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key))
@@ -283,11 +283,11 @@ def test_what_has_faded_waits_to_be_archived_once_a_day_and_comes_back_when_it_i
     settled(store, now=LATER)
     (waiting,) = queue(store)
     assert (waiting.kind, waiting.memory_ids, waiting.status) == ("stale", (plan,), "open")
-    findings = store.read(lambda rows: upkeep.look(rows, None))
+    findings = store.read(lambda rows: upkeep.find_findings(rows, None))
     actions = [one for one in findings if one.kind == "stale"]
     store.write(lambda rows: upkeep.apply(rows, actions, by="csmd", now=LATER, key=store.hash_key))
     assert (read(store, plan).tier, read(store, lasting).tier) == ("archive", "durable")
-    assert queue(store) == [] and store.read(lambda rows: upkeep.look(rows, None)) == []
+    assert queue(store) == [] and store.read(lambda rows: upkeep.find_findings(rows, None)) == []
     say(store, "We will move the queue to Postgres next sprint", "u3", session="s3", at="2027-03-01T10:00:00.000Z")
     assert read(store, plan).tier == "daily"
 
@@ -348,11 +348,11 @@ def test_a_memory_that_embedding_passed_by_waits_for_its_vector(store: Store) ->
     settled(store)
     (waiting,) = queue(store)
     assert (waiting.kind, waiting.memory_ids) == ("missing_embedding", (ident,))
-    findings = store.read(lambda rows: upkeep.look(rows, None))
+    findings = store.read(lambda rows: upkeep.find_findings(rows, None))
     plan = [one for one in findings if one.kind == "missing_embedding"]
     store.write(lambda rows: upkeep.apply(rows, plan, by="csmd", now=LATER, key=store.hash_key))
     assert store.read(lambda rows: vectors.count_waiting(rows, 1)) == 1
-    assert queue(store) == [] and store.read(lambda rows: upkeep.look(rows, None)) == []
+    assert queue(store) == [] and store.read(lambda rows: upkeep.find_findings(rows, None)) == []
 
 
 def test_a_memory_of_whose_sources_nothing_is_left_waits_for_a_person(store: Store) -> None:
@@ -367,7 +367,7 @@ def test_a_persons_no_is_final(store: Store) -> None:
     say(store, CACHE, "u1"), say(store, CACHED, "u2")
     settled(store)
     (waiting,) = queue(store)
-    assert store.write(lambda rows: candidates.settle(rows, waiting, "dropped", now=LATER))
+    assert store.write(lambda rows: candidates.set_status(rows, waiting, "dropped", now=LATER))
     assert store.write(lambda rows: _generated(rows)) == upkeep.Queueing()
     days(store, 1)
     settled(store, now=LATER)

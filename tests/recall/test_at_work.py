@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from believed import memory
 from hypothesis import given
 from hypothesis import strategies as st
-from talked import NOW, Talk, go_through
+from memory_factory import memory
+from session_writer import NOW, Talk, go_through
 
 from csmd.model import Brief, BriefItem, Event, Failure
 from csmd.recall import at_work, compose, visibility
@@ -164,7 +164,7 @@ def test_an_output_that_was_trimmed_is_known_by_what_was_kept_of_it(store: Store
 )
 def test_it_is_told_once_and_again_when_the_context_was_compacted(store: Store) -> None:
     solved(store)
-    ident = store.read(lambda rows: failures.listing(rows, None, limit=9))[0].id if told(store) else ""
+    ident = store.read(lambda rows: failures.list_errors(rows, None, limit=9))[0].id if told(store) else ""
     items = [BriefItem(id=ident, score=1.0, reason="solved before")]
     store.write(
         lambda rows: receipts.add_receipt(
@@ -194,7 +194,7 @@ def test_what_the_users_words_explain_is_told_as_the_memory_that_it_is(store: St
 def test_an_error_that_went_with_its_turn_is_no_longer_in_any_receipt(store: Store) -> None:
     solved(store)
     go_through(store)
-    (error,) = store.read(lambda rows: failures.listing(rows, None, limit=9))
+    (error,) = store.read(lambda rows: failures.list_errors(rows, None, limit=9))
     turn = store.read(
         lambda rows: rows.one("select x.turn_seq, t.uuid from error_seen x join turns t on t.seq = x.turn_seq")
     )

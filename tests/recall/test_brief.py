@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recalled import memory
+from recall_fixtures import memory
 
 from csmd.capture import project_identity
 from csmd.dream import page_content

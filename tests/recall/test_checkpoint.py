@@ -250,7 +250,7 @@ def step(store: Store, *, since: str = "", distilled: bool = True) -> None:
 
 
 def kept(store: Store, **more: Any) -> list[checkpoints.Row]:
-    return store.read(lambda rows: checkpoints.listing(rows, projects=None, limit=9, **more))
+    return store.read(lambda rows: checkpoints.list_checkpoints(rows, projects=None, limit=9, **more))
 
 
 def stored_pieces(store: Store, kind: str = "", place: int = 0) -> list[str]:

@@ -7,7 +7,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recalled import memory
+from recall_fixtures import memory
 
 from csmd.recall import compose
 from csmd.text import display

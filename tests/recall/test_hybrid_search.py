@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall.test_visibility import HERE, NOW, THERE, save_memory, say, state
-from recalled import ordinary
+from recall_fixtures import ordinary
 
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.recall import hybrid_search, visibility

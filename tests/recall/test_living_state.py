@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from recalled import memory
+from recall_fixtures import memory
 
 from csmd.memory.self_model import Capability
 from csmd.memory.upkeep import Belief

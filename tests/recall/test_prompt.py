@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall.test_brief import words
 from recall.test_visibility import HERE, NOW, THERE, project, save_memory, say, state
-from recalled import found, ordinary, passage
+from recall_fixtures import found, ordinary, passage
 
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
@@ -405,11 +405,11 @@ def test_of_what_was_replaced_in_part_nothing_is_told_once_its_rest_was_forgotte
         1,
     )
     newer = state(store, "the api always listens on port 9443 instead of 8443", 3)
-    every = store.read(lambda rows: memories.listing(rows, projects=None))
+    every = store.read(lambda rows: memories.list_memories(rows, projects=None))
     (rest,) = [one.id for one in every if "kodiak" in one.text and "port" not in one.text]
     forget(store, rest)
     forget(store, newer)
-    assert store.read(lambda rows: memories.listing(rows, projects=None)) == []
+    assert store.read(lambda rows: memories.list_memories(rows, projects=None)) == []
     assert "kodiak" not in told(store, "where does the nightly backup of the ledger go? to the glacier bucket?").text
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recalled import ordinary
-from talked import Talk, go_through
+from recall_fixtures import ordinary
+from session_writer import Talk, go_through
 
 from csmd.capture import project_identity
 from csmd.memory import remember

@@ -11,7 +11,7 @@ import onnx_models
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recalled import memory, ordinary, passage
+from recall_fixtures import memory, ordinary, passage
 
 from csmd.capture import project_identity
 from csmd.embedding import supervisor

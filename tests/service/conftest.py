@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from machine import LIMIT_S, eventually, temporary_directory
-from served import CGROUPS, HERE, SYSTEMD, UNSHARE, ServedMachine, first_process, forbidden
+from systemd_machine import CGROUPS, HERE, SYSTEMD, UNSHARE, ServedMachine, first_process, forbidden
 
 
 # Of the module, and not of the session: it ends with the folder's last test, whatever else the worker runs.

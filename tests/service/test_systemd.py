@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from machine import eventually
-from served import ServedMachine
+from systemd_machine import ServedMachine
 
 import csmd
 from csmd.installer import service

@@ -26,7 +26,7 @@ def grow(store: Store, pages: int = 1) -> None:
 
 
 def counters(path: Path) -> dict[str, int]:
-    with sqlite.opened(path, readonly=True) as rows:
+    with sqlite.open_rows(path, readonly=True) as rows:
         return activity.counters(rows)
 
 
@@ -88,7 +88,7 @@ def test_of_several_the_newest_sound_one_is_taken(store: Store, path: Path) -> N
     grow(store)
     for year in ("2026", "2027", "2028"):
         backup.make(path, backup.place_of(path, now=f"{year}-01-01T00:00:00.000Z"))
-    newest, middle, _ = backup.listed(path)
+    newest, middle, _ = backup.list_backups(path)
     newest.write_bytes(newest.read_bytes()[:9000])
     assert backup.newest_sound(path) == middle
     shutil.rmtree(backup.folder_of(path))

@@ -26,7 +26,10 @@ def test_a_candidate_that_is_seen_again_gains_evidence_and_no_double(store: Stor
         ONE, id="c2", confidence=0.8, reinforcement=2, updated_at="2026-01-02",
         evidence=(Evidence(uuid="u2", session_id="s2", at="2026-01-02", against=True),),
     )  # fmt: skip
-    assert [store.write(lambda rows, one=one: candidates.put(rows, one)) for one in (ONE, again)] == ["c1", "c1"]  # type: ignore[misc]
+    assert [store.write(lambda rows, one=one: candidates.put_candidate(rows, one)) for one in (ONE, again)] == [
+        "c1",
+        "c1",
+    ]  # type: ignore[misc]
     (found,) = store.read(lambda rows: candidates.waiting(rows, projects=[0]))
     wanted = replace(
         again, id="c1", version=2, seq=found.seq, created_at="2026-01-01", evidence=ONE.evidence + again.evidence
@@ -37,31 +40,33 @@ def test_a_candidate_that_is_seen_again_gains_evidence_and_no_double(store: Stor
 
 
 def test_the_same_put_again_is_the_same_and_another_with_its_id_gets_one_of_its_own(store: Store) -> None:
-    assert [store.write(lambda rows: candidates.put(rows, ONE)) for _ in range(2)] == ["c1", "c1"]
+    assert [store.write(lambda rows: candidates.put_candidate(rows, ONE)) for _ in range(2)] == ["c1", "c1"]
     known = store.read(lambda rows: candidates.by_id(rows, "c1"))
     assert known is not None
-    assert store.write(lambda rows: candidates.settle(rows, known, "done", now="2026-01-03"))
-    again = store.write(lambda rows: candidates.put(rows, ONE))
+    assert store.write(lambda rows: candidates.set_status(rows, known, "done", now="2026-01-03"))
+    again = store.write(lambda rows: candidates.put_candidate(rows, ONE))
     assert again not in ("", "c1")
-    assert store.write(lambda rows: candidates.put(rows, ONE)) == again
+    assert store.write(lambda rows: candidates.put_candidate(rows, ONE)) == again
 
 
 def test_what_a_person_dropped_is_not_put_there_again(store: Store) -> None:
-    store.write(lambda rows: candidates.put(rows, ONE))
+    store.write(lambda rows: candidates.put_candidate(rows, ONE))
     known = store.read(lambda rows: candidates.by_id(rows, "c1"))
     assert known is not None
-    assert not store.write(lambda rows: candidates.settle(rows, replace(known, version=9), "dropped", now="2026-01-03"))
-    assert store.write(lambda rows: candidates.settle(rows, known, "dropped", now="2026-01-03"))
-    assert store.write(lambda rows: candidates.put(rows, replace(ONE, id="c3"))) == ""
+    assert not store.write(
+        lambda rows: candidates.set_status(rows, replace(known, version=9), "dropped", now="2026-01-03")
+    )
+    assert store.write(lambda rows: candidates.set_status(rows, known, "dropped", now="2026-01-03"))
+    assert store.write(lambda rows: candidates.put_candidate(rows, replace(ONE, id="c3"))) == ""
     assert store.read(lambda rows: candidates.waiting(rows, projects=None)) == []
 
 
 def test_one_that_is_done_may_come_again(store: Store) -> None:
-    store.write(lambda rows: candidates.put(rows, ONE))
+    store.write(lambda rows: candidates.put_candidate(rows, ONE))
     known = store.read(lambda rows: candidates.by_id(rows, "c1"))
     assert known is not None
-    store.write(lambda rows: candidates.settle(rows, known, "done", now="2026-01-03"))
-    assert store.write(lambda rows: candidates.put(rows, replace(ONE, id="c3"))) == "c3"
+    store.write(lambda rows: candidates.set_status(rows, known, "done", now="2026-01-03"))
+    assert store.write(lambda rows: candidates.put_candidate(rows, replace(ONE, id="c3"))) == "c3"
     assert [
         one.id for one in store.read(lambda rows: candidates.waiting(rows, projects=None, statuses=("done", "open")))
     ] == ["c1", "c3"]
@@ -73,7 +78,7 @@ def test_candidates_go_with_a_merge_and_those_that_a_part_alone_speaks_for_come_
         seqs = []
         for name, uuid in (("a", "u1"), ("b", "u2")):
             place = Project(key=f"key{name}", root=f"/{name}", name=name, kind="path", place=f"/{name}")
-            home = projects.settle(rows, place, now="2026-01-01")
+            home = projects.ensure_with_directory(rows, place, now="2026-01-01")
             turn = Turn(uuid=uuid, session_id=f"s{name}", kind="user", text="hello", at="2026-01-01", cwd=f"/{name}")
             turns.add_turn(
                 rows, turn, text_hash=uuid, host="claude", project=home.seq, path="", directory=home.directory
@@ -81,11 +86,11 @@ def test_candidates_go_with_a_merge_and_those_that_a_part_alone_speaks_for_come_
             seqs.append(home.seq)
         here, there = seqs
         both = replace(ONE, project_seq=here)
-        candidates.put(rows, both)
-        candidates.put(rows, replace(both, id="c2", fingerprint="commit"))
+        candidates.put_candidate(rows, both)
+        candidates.put_candidate(rows, replace(both, id="c2", fingerprint="commit"))
         of_there = (Evidence(uuid="u2", session_id="sb", at="2026-01-02"),)
-        candidates.put(rows, replace(both, id="c3", project_seq=there, evidence=of_there))
-        candidates.put(rows, replace(both, id="c4", project_seq=there, fingerprint="tag", evidence=of_there))
+        candidates.put_candidate(rows, replace(both, id="c3", project_seq=there, evidence=of_there))
+        candidates.put_candidate(rows, replace(both, id="c4", project_seq=there, fingerprint="tag", evidence=of_there))
         projects.merge_projects(rows, there, here)
         return here, there
 

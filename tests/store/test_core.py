@@ -20,7 +20,7 @@ import csmd
 from csmd.daemon.server import Exchange, WaitingRoom
 from csmd.errors import Damaged, DeadlineExceeded, Refused, StoreError
 from csmd.store import activity, core, fulltext, sqlite, vectors
-from csmd.store.core import Precedence, Store, within_short_write
+from csmd.store.core import HookPriority, Store, within_short_write
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 from csmd.wire import Reply, Request
@@ -608,7 +608,7 @@ class Stood(threading.Event):
 
 @pytest.fixture
 def stood(monkeypatch: pytest.MonkeyPatch) -> Stood:
-    """How a new `Precedence` stands still."""
+    """How a new `HookPriority` stands still."""
     found = Stood()
     monkeypatch.setattr(core.threading, "Event", lambda: found)
     return found
@@ -639,7 +639,7 @@ def test_a_write_takes_what_fits_one_at_least_and_leaves_the_rest_to_the_next(mo
 
 
 def test_where_no_hook_is_answered_nothing_stands_still(stood: Stood) -> None:
-    first = Precedence()
+    first = HookPriority()
     busy(core.TURN_S)
     assert list(first.giving_way("abc")) == ["a", "b", "c"]
     assert stood.asked == []
@@ -647,8 +647,8 @@ def test_where_no_hook_is_answered_nothing_stands_still(stood: Stood) -> None:
 
 @pytest.mark.invariant("The background stands still while a hook is answered, and has half of the time at least")
 def test_the_background_stands_still_until_the_hook_has_its_answer(stood: Stood) -> None:
-    first = Precedence()
-    first.say(answering=True)
+    first = HookPriority()
+    first.set_answering(True)
     stood.answered_meanwhile = True
     for _ in first.giving_way(range(5)):
         busy(core.TURN_S * 1.5)
@@ -658,8 +658,8 @@ def test_the_background_stands_still_until_the_hook_has_its_answer(stood: Stood)
 @pytest.mark.invariant("The background stands still while a hook is answered, and has half of the time at least")
 def test_beside_hooks_that_never_end_the_background_has_half_of_the_time(stood: Stood) -> None:
     began = time.monotonic()
-    first = Precedence()
-    first.say(answering=True)
+    first = HookPriority()
+    first.set_answering(True)
     for _ in first.giving_way(range(20)):
         busy(core.TURN_S * 1.5)
     first.give_way()
@@ -669,7 +669,7 @@ def test_beside_hooks_that_never_end_the_background_has_half_of_the_time(stood: 
 
 @pytest.mark.invariant("The background stands still while a hook is answered, and has half of the time at least")
 def test_the_background_gives_way_from_the_first_hook_inside_to_the_last_and_to_no_call(stood: Stood) -> None:
-    first = Precedence()
+    first = HookPriority()
     room = WaitingRoom(lambda _, __: None, first)
 
     def inside(verb: Literal["event", "call"]) -> Exchange:

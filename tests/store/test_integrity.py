@@ -94,7 +94,7 @@ def update(what: str) -> Callable[[Rows, Given], None]:
 
 
 def _promoted(**changes: Any) -> Callable[[Rows, Given], None]:
-    return lambda rows, given: candidates.put(rows, replace(WAITING, **changes))
+    return lambda rows, given: candidates.put_candidate(rows, replace(WAITING, **changes))
 
 
 def _forgotten(rows: Rows, given: Given) -> None:
@@ -215,7 +215,7 @@ def test_what_is_explained_breaks_no_rule(store: Store, given: Given, what: str)
         put(rows, given)
         put(rows, given, "m2", "use spaces")
         update(what)(rows, given)
-        candidates.put(rows, WAITING)
+        candidates.put_candidate(rows, WAITING)
         return integrity.violations(rows, store.hash_key)
 
     assert store.write(story) == {}

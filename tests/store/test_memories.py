@@ -39,10 +39,10 @@ def test_a_memory_comes_back_as_it_was_stored(store: Store, given: Any) -> None:
         assert memories.by_id(rows, "m1") == expected, "those that state it first, then by time"
         assert memories.by_hash(rows, "h", project=0) == expected
         assert memories.by_seqs(rows, [seq, 99]) == {seq: expected}
-        assert memories.listing(rows, projects=[0]) == [expected]
+        assert memories.list_memories(rows, projects=[0]) == [expected]
         assert memories.by_hash(rows, "h", project=1) is memories.by_id(rows, "m2") is None
         assert memories.by_seqs(rows, []) == {}
-        assert memories.listing(rows, projects=[]) == []
+        assert memories.list_memories(rows, projects=[]) == []
 
     store.write(story)
 
@@ -128,7 +128,7 @@ def test_what_a_forgotten_memory_superseded_names_its_heir(store: Store, given: 
             memories.update_belief(rows, replace(memories.by_id(rows, ident), superseded_by=heir))
         for ident in ("m2", "m5"):
             belief_changes.delete_memory(rows, memories.by_id(rows, ident))
-        return {memory.id: memory.superseded_by for memory in memories.listing(rows, projects=None)}
+        return {memory.id: memory.superseded_by for memory in memories.list_memories(rows, projects=None)}
 
     # A ring of two is broken up: nothing supersedes itself.
     assert store.write(story) == {"m1": "m3", "m3": "", "m4": "", "m6": "m3"}
@@ -183,7 +183,7 @@ def test_the_listing_has_the_pinned_then_the_surest_then_the_newest_first(store:
         put(rows, given, "new", "b", confidence=0.9, confirmed_at="2026")
         put(rows, given, "pinned", "c", confidence=0.1, pinned=True)
         put(rows, given, "unsure", "d", confidence=0.2)
-        return [memory.id for memory in memories.listing(rows, projects=None)]
+        return [memory.id for memory in memories.list_memories(rows, projects=None)]
 
     assert store.write(story) == ["pinned", "new", "old", "unsure"]
 
@@ -192,7 +192,9 @@ def test_many_memories_keep_their_own_provenance(store: Store, given: Any) -> No
     def story(rows: Rows) -> None:
         for number in range(1100):
             put(rows, given, f"m{number}", f"text {number}", uuids=(f"u{number}",))
-        assert all(memory.provenance[0].uuid == f"u{memory.id[1:]}" for memory in memories.listing(rows, projects=None))
+        assert all(
+            memory.provenance[0].uuid == f"u{memory.id[1:]}" for memory in memories.list_memories(rows, projects=None)
+        )
 
     store.write(story)
 

@@ -60,7 +60,7 @@ def test_an_older_file_with_data_is_copied_and_then_brought_forward(path: Path, 
     assert backup.stat().st_mode & 0o777 == 0o600
     kept = Rows(sqlite.connect(backup, readonly=True))
     assert "9001_mood" not in migrate.applied(kept)
-    assert [memory.text for memory in memories.listing(kept, projects=None)] == ["use tabs"]
+    assert [memory.text for memory in memories.list_memories(kept, projects=None)] == ["use tabs"]
     kept.connection.close()
 
 

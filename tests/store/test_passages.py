@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import outdated
+import old_stores
 import pytest
 from hypothesis import given as given_values
 from hypothesis import settings
@@ -19,7 +19,7 @@ from csmd.store import fulltext, migrate, passages, projects, purge, search, tur
 from csmd.store.core import Store
 from csmd.store.fulltext import FULL_TEXT, rows_with
 from csmd.store.integrity import integrity
-from csmd.store.sqlite import Rows, connect, shut
+from csmd.store.sqlite import Rows, close_quietly, connect
 from csmd.text import prose
 
 NOW = "2026-01-01T00:00:00.000Z"
@@ -159,7 +159,7 @@ def test_whatever_becomes_of_turns_passages_their_index_and_vectors_follow(
             all_rows = passages.by_seqs(rows, [seq for (seq,) in rows.all("select seq from passages")])
             assert hits == {seq for seq, one in all_rows.items() if in_words in one.text or word in one.text}
     finally:
-        shut(connection)
+        close_quietly(connection)
 
 
 def test_no_row_of_the_index_outlives_a_passage_that_a_foreign_key_takes(store: Store, given: Any) -> None:
@@ -241,7 +241,7 @@ def test_distances_are_told_in_one_statement_of_the_rows_that_have_a_vector(stor
 
 @pytest.fixture
 def old(path: Path, tmp_path: Path) -> Path:
-    return outdated.before_passages(path, tmp_path / "migrations", LONG)
+    return old_stores.before_passages(path, tmp_path / "migrations", LONG)
 
 
 def full(rows: Rows, *, model: int | None = None) -> list[bool]:

@@ -63,12 +63,12 @@ def test_a_moved_directory_is_its_project_and_goes_back_the_same_way(store: Stor
     first = store.write(lambda rows: projects.ensure(rows, place(old, mark="m"), now=NOW))
     old.rename(new)
     assert store.write(lambda rows: projects.ensure(rows, place(new, mark="m"), now=NOW)) == first
-    [shown] = store.read(workspaces.listing)
+    [shown] = store.read(workspaces.list_projects)
     assert (shown.root, shown.name, shown.other_places) == (str(new), "new", ((str(old), "moved"),))
     assert store.read(lambda rows: projects.seq_of(rows, place(old))) == first
     new.rename(old)
     assert store.write(lambda rows: projects.ensure(rows, place(old, mark="m"), now=NOW)) == first
-    [shown] = store.read(workspaces.listing)
+    [shown] = store.read(workspaces.list_projects)
     assert (shown.root, shown.other_places) == (str(old), ((str(new), "moved"),))
 
 
@@ -197,7 +197,7 @@ def say(rows: Rows, number: int, one: Said, *, key: bytes = b"k" * 32) -> None:
     project, folder, saying, day, who = one
     at = f"2026-01-{day:02d}T10:{number // 60:02d}:{number % 60:02d}.000Z"
     turn = Turn(uuid=f"u{number}", session_id=f"s{project}{folder}", kind="user", text=SAYINGS[saying], at=at)
-    home = projects.settle(rows, numbered(project, folder), now=NOW)
+    home = projects.ensure_with_directory(rows, numbered(project, folder), now=NOW)
     turns.add_turn(
         rows, turn, text_hash=tokens.keyed_hash(turn.text, key), host="claude", project=home.seq, path="",
         directory=home.directory,
@@ -316,7 +316,7 @@ def test_a_chain_of_merges_with_talk_between_is_taken_apart_the_other_way(
         )
         # a memory is where something that says it was said, and none stands for two any more
         assert rows.all("select seq from memories where twin_of > 0") == []
-        for memory in memories.listing(rows, projects=[one, two, three]):
+        for memory in memories.list_memories(rows, projects=[one, two, three]):
             assert memory.provenance
             sources = {(one, two, three)[homes[source.uuid]] for source in memory.provenance}
             assert memory.project_seq in sources, memory
@@ -329,10 +329,10 @@ def test_a_chain_of_merges_with_talk_between_is_taken_apart_the_other_way(
 def test_after_a_merge_all_is_in_one_project_and_each_text_once(shelf: Store, sayings: list[Said]) -> None:
     def story(rows: Rows) -> None:
         one, other, _ = told(rows, sayings)
-        before = memories.listing(rows, projects=[one, other])
+        before = memories.list_memories(rows, projects=[one, other])
         projects.merge_projects(rows, one, other)
         assert rows.all("select seq from turns where project_seq = :one", one=one) == []
-        after = memories.listing(rows, projects=[other])
+        after = memories.list_memories(rows, projects=[other])
         assert sorted(memory.text for memory in after) == sorted({memory.text for memory in before})
         for memory in after:
             said_by = {s.uuid for old in before if old.text == memory.text for s in old.provenance}
@@ -355,9 +355,9 @@ def test_a_part_takes_what_was_said_in_its_directory_and_only_there(shelf: Store
         below = {f"u{number}" for number, (project, folder, *_) in enumerate(sayings) if (project, folder) == (0, 1)}
         assert {uuid for (uuid,) in rows.all("select uuid from turns where project_seq = :p", p=part)} == below
         assert moved.turns == len(below)
-        for memory in memories.listing(rows, projects=[part]):
+        for memory in memories.list_memories(rows, projects=[part]):
             assert {source.uuid for source in memory.provenance} <= below
-        for memory in memories.listing(rows, projects=[one]):
+        for memory in memories.list_memories(rows, projects=[one]):
             assert not {source.uuid for source in memory.provenance} <= below
         say(rows, 500, (0, 1, 0, 6, "user"))
         assert rows.value("select project_seq from turns where uuid = 'u500'") == part
@@ -373,7 +373,7 @@ def test_what_is_forgotten_after_a_merge_is_forgotten_on_both_sides(store: Store
     def story(rows: Rows) -> list[Any]:
         one, other, _ = told(rows, [(0, 0, 0, 1, "user"), (1, 0, 0, 2, "user")])
         projects.merge_projects(rows, one, other)
-        [memory] = memories.listing(rows, projects=[other])
+        [memory] = memories.list_memories(rows, projects=[other])
         remember.forget(rows, memory, key=b"k" * 32, now=NOW, by_person=True)
         projects.split_projects(rows, other, one)
         return [rows.all("select seq from memories"), rows.all("select seq from vectors where kind = 'memory'")]
@@ -389,7 +389,7 @@ def test_the_same_said_again_after_a_split_is_a_memory_of_its_own(store: Store) 
         part = workspaces.add_part(rows, key="part", root="/w/a/sub", name="sub", whole=one, now=NOW)
         projects.split_projects(rows, one, part)
         say(rows, 7, (0, 0, 0, 2, "user"))
-        return [len(memories.listing(rows, projects=[seq])) for seq in (one, part)]
+        return [len(memories.list_memories(rows, projects=[seq])) for seq in (one, part)]
 
     assert store.write(story) == [1, 1]
 
@@ -413,7 +413,7 @@ def test_what_held_everywhere_and_came_from_inside_only_goes_behind_the_wall(
         wall = workspaces.ensure(rows, "acme", now=NOW)
         moved = sum(workspaces.join(rows, wall, seq) for seq in (one, two))
         assert vectors.problems(rows) == []
-        return [moved, len(memories.listing(rows, projects=[wall]))]
+        return [moved, len(memories.list_memories(rows, projects=[wall]))]
 
     assert store.write(story) == [inside, inside]
 

@@ -123,11 +123,13 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         projects.add_alias(rows, "another", one, path="/home/me/old", why="by hand", now=given.now)
         told = [projects.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
         projects.replace_instructions(rows, one, told, now=given.now)
-        candidates.put(rows, CANDIDATE)
+        candidates.put_candidate(rows, CANDIDATE)
         dream(rows, now=given.now)
         row = checkpoints.Row(0, "k1", 1, "", 0, "asked", "", given.now, 1, given.now, "", "a note", "", "")
         said = rows.value("select text from turns where uuid = 'u00'")
-        checkpoints.put(rows, row, [("goal", "a goal", "u00", "", 1)], [("u00", "user", "", given.now, said)])
+        checkpoints.put_checkpoint(
+            rows, row, [("goal", "a goal", "u00", "", 1)], [("u00", "user", "", given.now, said)]
+        )
         checkpoints.add_goal(rows, project=one, session_id="", text="a goal", authority="user", now=given.now)
         session = int(rows.value("select max(seq) from sessions"))
         item = work.Item("goal", "a goal", "u20")
@@ -142,9 +144,9 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         digests.replace_outcomes(
             rows, session, [self_model.WorkEnding("tests", "well", "`pytest` passed", "u20")], at=given.now
         )
-        belief_changes.note(rows, "m-u00", "edit", "before", "after", "reason", "user", given.now)
+        belief_changes.record_change(rows, "m-u00", "edit", "before", "after", "reason", "user", given.now)
         candidates.put_packets(rows, [PACKET])
-        belief_changes.note(rows, "m-u00", "promoted", "", "", "", "csmd", given.now)
+        belief_changes.record_change(rows, "m-u00", "promoted", "", "", "", "csmd", given.now)
         touched = belief_changes.before_of(rows, ["m-u00"])
         belief_changes.put_answer(
             rows, item="m-u00", answer="keep", made="", was="", project=one, touched=touched, now=given.now
@@ -158,7 +160,7 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         failures.add_fix(rows, error=1, turn=1, session=1, uuid="u01", at=given.now, files=["f"], text="t")
         failures.add_symptom(rows, 1, uuid="u01", at=given.now, text="t", fingerprint="f")
         memories.note_scene(rows, 1, uuid="u01", text="at src/cart.py")
-        belief_changes.note(
+        belief_changes.record_change(
             rows, "m-before", "edited", "as it was", "as it is", "somebody edited it", "person", "2026-01-01"
         )
         memories.add_link(rows, Link(from_id="m-u00", to_id="m-u20", relationship="RELATES_TO"), now="")
@@ -300,7 +302,7 @@ def test_several_places_below_one_purged_name_are_all_hidden(filled: Store, give
         place = replace(given.project("trip"), root=folder)
         seq = projects.ensure(rows, place, now=given.now)
         for below in ("a", "b"):
-            projects.settle(rows, replace(place, place=f"{folder}/{below}"), now=given.now)
+            projects.ensure_with_directory(rows, replace(place, place=f"{folder}/{below}"), now=given.now)
         told = [
             projects.Instruction(path=f"{folder}/{name}", kind="Project", root=folder, text="t", text_hash="h")
             for name in ("CLAUDE.md", ".claude/CLAUDE.md")
@@ -348,7 +350,7 @@ def test_a_purged_session_leaves_its_turns_listed_and_empty_and_no_other_loses_a
     assert texts_of(filled, "t.uuid like 'u1%' or t.uuid like 'u2%'") == others
     assert len(plan.probes) == 5
     assert left_in_bytes(path, *(said for said in plan.probes if "number 1" not in said)) == 0
-    listed = filled.read(lambda rows: memories.listing(rows, projects=None))
+    listed = filled.read(lambda rows: memories.list_memories(rows, projects=None))
     # The second memory was confirmed elsewhere; it stays, and names a session that is left.
     assert {memory.id for memory in listed} == {"m-u01", *(f"m-u{a}{b}" for a in (1, 2) for b in range(4))}
     assert next(memory for memory in listed if memory.id == "m-u01").session_id == "s2-other"
@@ -368,7 +370,7 @@ def test_a_purged_project_leaves_neither_its_name_nor_what_was_said_in_it(
 
     def known(rows: Rows) -> None:
         bank = replace(given.project("bank"), remote="example.org/heron-bank", fingerprint="f" * 16)
-        seq = projects.settle(rows, bank, now=given.now).seq
+        seq = projects.ensure_with_directory(rows, bank, now=given.now).seq
         projects.add_alias(rows, "key-old-bank", seq, path="/home/me/heron-bank", why="moved", now=given.now)
         told = [
             projects.Instruction(
@@ -487,7 +489,7 @@ def test_a_backup_from_before_is_purged_by_the_tombstones_alone(filled: Store, g
         assert left_in_bytes(copy, MARK, "/home/me/bank") == 0
         left = [said for said in texts_of(restored) if said != PURGED]
         assert left == [said for said in texts_of(filled) if said != PURGED] and len(left) == 3
-        listed = restored.read(lambda rows: {memory.id for memory in memories.listing(rows, projects=None)})
+        listed = restored.read(lambda rows: {memory.id for memory in memories.list_memories(rows, projects=None)})
         assert listed == {"m-u11", "m-u13"}
         assert restored.write(integrity) == []
     finally:

@@ -58,15 +58,15 @@ def test_a_receipt_is_written_once_with_each_item_once(store: Store, given: Any)
         receipt(rows, given, "r1", "m1", "m1", "m2", second=0)
         receipt(rows, given, "r1", "m3", second=5)
         receipt(rows, given, "r2", second=9)
-        found = receipts.listing(rows, projects=None, limit=9)
+        found = receipts.list_receipts(rows, projects=None, limit=9)
         assert [(one.receipt.id, one.receipt.at, one.receipt.tokens, one.items) for one in found] == [
             ("r2", given.at(9), 0, 0),
             ("r1", given.at(0), 3, 2),
         ]
-        assert len(receipts.listing(rows, projects=[0], session_id="s1", limit=1)) == 1
+        assert len(receipts.list_receipts(rows, projects=[0], session_id="s1", limit=1)) == 1
         assert (
-            receipts.listing(rows, projects=[7], limit=9)
-            == receipts.listing(rows, projects=None, session_id="s2", limit=9)
+            receipts.list_receipts(rows, projects=[7], limit=9)
+            == receipts.list_receipts(rows, projects=None, session_id="s2", limit=9)
             == []
         )
 

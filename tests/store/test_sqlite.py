@@ -50,14 +50,14 @@ def test_the_vector_extension_is_found_without_importing_numpy() -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind, _ in sqlite.HINTS], ids=lambda kind: kind.__name__)
 def test_an_error_of_the_disk_says_what_to_do(kind: type[Exception]) -> None:
-    error = sqlite.explained(kind("it failed"), "/home/me/csmd.db")  # type: ignore[arg-type]
+    error = sqlite.as_store_error(kind("it failed"), "/home/me/csmd.db")  # type: ignore[arg-type]
     assert error.hint
     assert "/home/me/csmd.db: it failed" in error.what
 
 
 def test_an_interrupt_is_a_deadline_and_any_other_error_a_store_error() -> None:
-    assert isinstance(sqlite.explained(apsw.InterruptError("x")), DeadlineExceeded)
-    assert type(sqlite.explained(apsw.SQLError("x"))) is StoreError
+    assert isinstance(sqlite.as_store_error(apsw.InterruptError("x")), DeadlineExceeded)
+    assert type(sqlite.as_store_error(apsw.SQLError("x"))) is StoreError
 
 
 def test_a_statement_tells_how_many_rows_it_changed(rows: Rows) -> None:
@@ -94,7 +94,7 @@ def test_rows_are_read_as_values_and_written_by_name(rows: Rows) -> None:
     assert rows.read_one(Described, described) == Described(name="a", words=("b", "c"), is_open=False, used=True)
     assert rows.read_one(Described, "select name, words, is_open from t where seq = 2") is None
     for keys, found in ((None, [1]), ([1, 2], [1]), ([2], []), ([], [])):
-        assert rows.column(f"select seq from t where {sqlite.among('seq', keys)}") == found
+        assert rows.column(f"select seq from t where {sqlite.in_keys('seq', keys)}") == found
 
 
 def test_a_transaction_is_undone_when_anything_is_raised_or_its_commit_fails(rows: Rows) -> None:

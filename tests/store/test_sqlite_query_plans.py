@@ -200,7 +200,7 @@ def _noted(rows: Rows, given: Given) -> None:
 def _checkpoints(rows: Rows, given: Given) -> None:
     session = rows.value("select min(seq) from sessions")
     row = checkpoints.Row(0, "k1", session, "s1", 1, "compaction", "", given.now, 1, given.now, "1:0", "", "", "")
-    checkpoints.put(rows, row, [("goal", "t", "l1", "", 1)], [("l1", "user", "", given.now, "yes")])
+    checkpoints.put_checkpoint(rows, row, [("goal", "t", "l1", "", 1)], [("l1", "user", "", given.now, "yes")])
     checkpoints.restore(rows, 1, at=given.now, session_id="")
     events.session_events_after(rows, ("pre_compact",), after=0, limit=9)
     checkpoints.summaries(rows, after=0, limit=9)
@@ -227,7 +227,7 @@ def _dream(rows: Rows, given: Given) -> None:
     begun = dreams.begin(rows, why="asked", sessions=1, now=given.now)
     dreams.apply_action(
         rows, begun.seq, kind="archive", project=1, reason="", evidence=["u1"], items=["m1"], now=given.now,
-        act=lambda: belief_changes.note(rows, "m1", "archive", "", "", "", "dream", given.now) and [],
+        act=lambda: belief_changes.record_change(rows, "m1", "archive", "", "", "", "dream", given.now) and [],
     )  # fmt: skip
     dreams.record_file(rows, begun.seq, reason="", path="memory/user.md", before=None, after="one", now=given.now)
     for change in dreams.changes(rows, begun.seq):
@@ -285,7 +285,7 @@ HOT: dict[str, Any] = {
     "calls that say something": lambda rows, _: turns.tool_calls(
         rows, 1, after=0, tools=("Bash", "Task"), holding={"Bash": "git"}
     ),
-    "settle a place": lambda rows, given: projects.settle(rows, given.project(), now=""),
+    "settle a place": lambda rows, given: projects.ensure_with_directory(rows, given.project(), now=""),
     "a place that is new": lambda rows, given: projects.recognised(rows, given.project("new")),
     "wall_around": lambda rows, _: projects.wall_around(rows, "/home/me/shop"),
     "visible": lambda rows, _: projects.visible(rows, inside=0),
@@ -313,7 +313,7 @@ HOT: dict[str, Any] = {
     "instructions of a brief": lambda rows, _: projects.instruction_texts(rows, [1]),
     "instructions read again": lambda rows, given: projects.replace_instructions(rows, 1, INSTRUCTED, now=given.now),
     "instructions known": lambda rows, _: projects.instruction_hashes(rows, 1),
-    "listing": lambda rows, _: memories.listing(rows, projects=[0, 1], limit=9),
+    "listing": lambda rows, _: memories.list_memories(rows, projects=[0, 1], limit=9),
     "by_hash": lambda rows, _: memories.by_hash(rows, "h", project=1),
     "by_seqs": lambda rows, _: memories.by_seqs(rows, [1]),
     "statements_after": lambda rows, _: memories.statements_after(rows, 0, limit=9),
@@ -358,7 +358,7 @@ HOT: dict[str, Any] = {
     "new sessions": lambda rows, given: dreams.sessions_since(rows, given.at(0)),
     "last dream": lambda rows, _: dreams.last(rows),
     "dream": lambda rows, given: _dream(rows, given),
-    "sessions listing": lambda rows, _: sessions.listing(rows, projects=[1], limit=9),
+    "sessions listing": lambda rows, _: sessions.list_sessions(rows, projects=[1], limit=9),
     "withdraw": lambda rows, _: sessions.withdraw(rows, "/t", "l1"),
     "drop_old": lambda rows, given: turns.drop_old_output(rows, before=given.at(400), days=90, limit=9),
     "drop_oldest": lambda rows, _: turns.drop_oldest_output(rows, limit=9),

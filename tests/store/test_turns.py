@@ -92,7 +92,7 @@ def test_the_transcript_takes_the_place_of_the_hooks_turn_and_all_that_was_made_
         assert texts(rows) == [("l0", "earlier"), ("l1", "Use tabs, please!")]
         assert activity.counts(rows)["provisional"] == 0
         assert [uuid for _, _, uuid, *_ in memories.statements_after(rows, 0, limit=9)] == ["l1"]
-        assert memories.listing(rows, projects=None)[0].provenance[0].uuid == "l1"
+        assert memories.list_memories(rows, projects=None)[0].provenance[0].uuid == "l1"
         assert dangling(rows) == []
 
     store.write(story)
@@ -143,7 +143,7 @@ def test_a_line_that_a_forks_file_brought_first_still_takes_the_hooks_place(stor
         believe(rows, given, "l1")
         assert not line(rows, given, "l1", "use tabs")
         assert texts(rows) == texts(rows, "fork") == [("l1", "use tabs")]
-        (memory,) = memories.listing(rows, projects=None)
+        (memory,) = memories.list_memories(rows, projects=None)
         assert [(source.uuid, source.role) for source in memory.provenance] == [("l1", "states")]
         assert len(memories.statements_after(rows, 0, limit=9)) == 1
         assert activity.counts(rows)["turns"] == activity.counts(rows)["vectors"] == 1
@@ -188,7 +188,7 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "hook:e3", "l9"]
         assert activity.counts(rows)["hook_only"] == 1
         assert dangling(rows) == []
-        assert {memory.text: memory.provenance[0].uuid for memory in memories.listing(rows, projects=None)} == {
+        assert {memory.text: memory.provenance[0].uuid for memory in memories.list_memories(rows, projects=None)} == {
             "yes": "l1", "only here": "hook:e3",
         }  # fmt: skip
 

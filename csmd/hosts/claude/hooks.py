@@ -41,7 +41,7 @@ ANSWER_LIMIT_UNITS = 9_000
 MOST_BYTES = 32_768
 
 
-def failure(value: dict[str, Any], counts: Counter[str]) -> Failure | None:
+def decode_failure(value: dict[str, Any], counts: Counter[str]) -> Failure | None:
     """The failure of a tool call; None where somebody interrupted it, and for tools whose failures are not recognised."""
     tool, given = label(value, "tool_name", 120), value.get("tool_input")
     if value.get("is_interrupt") is True or not (tool == SHELL or tool.startswith(FOREIGN_TOOL)):
@@ -55,7 +55,7 @@ def failure(value: dict[str, Any], counts: Counter[str]) -> Failure | None:
     )
 
 
-def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str]) -> Event | None:
+def decode_event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str]) -> Event | None:
     """The event in a hook's payload, redacted; None for one that csmd does not need."""
     known = EVENTS.get(name)
     if known is None:
@@ -68,7 +68,7 @@ def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str
         raise BadInput("a hook's payload has no session_id")
     if known == "subagent_stop" and value.get("agent_type") == "":
         return None  # a compaction reports its own summariser this way
-    failed = failure(value, counts) if known == "tool_failure" else None
+    failed = decode_failure(value, counts) if known == "tool_failure" else None
     if known == "tool_failure" and failed is None:
         return None
     agent = label(value, "agent_id", 200) if known == "subagent_stop" else ""
@@ -93,7 +93,7 @@ def event(body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str
     )
 
 
-def answer(name: EventName, text: str) -> bytes:
+def encode_answer(name: EventName, text: str) -> bytes:
     """What the hook prints so that the assistant reads `text`; b"" for nothing."""
     if not text or name not in INJECTING:
         return b""
@@ -102,7 +102,7 @@ def answer(name: EventName, text: str) -> bytes:
     return wire.dumps({"hookSpecificOutput": {"hookEventName": INJECTING[name], "additionalContext": text}}).encode()
 
 
-def event_turn(event: Event) -> Turn | None:
+def turn_of_event(event: Event) -> Turn | None:
     """The provisional turn that an event reports, or None: prompts and final messages are turns."""
     if not event.text or event.name not in SPEAKING:
         return None

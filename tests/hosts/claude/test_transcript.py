@@ -564,10 +564,10 @@ def ends_well(data: bytes) -> None:
 def event_texts(body: bytes) -> list[str]:
     found = []
     for name in hooks.EVENTS:
-        event = hooks.event(body, name=name, event_id="e1", at="t", counts=Counter())
+        event = hooks.decode_event(body, name=name, event_id="e1", at="t", counts=Counter())
         if event is not None:
             found += [event.session_id, event.cwd, event.transcript_path, event.text, event.source, event.agent_id]
-            hooks.event_turn(event)
+            hooks.turn_of_event(event)
     return found
 
 

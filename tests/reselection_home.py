@@ -8,12 +8,12 @@ from contextlib import closing
 from typing import Any
 
 import apsw
-import outdated
+import old_stores
 from machine import LIMIT_S, Daemon, Machine
 
 from csmd.store import belief_changes, integrity, memories
 from csmd.store.core import Store
-from csmd.store.sqlite import Rows, opened
+from csmd.store.sqlite import Rows, open_rows
 from csmd.text import tokens
 
 #: What users say in sessions, so that csmd remembers it.
@@ -40,7 +40,7 @@ def conversations(machine: Machine, sessions: int = 4) -> None:
 
 def of_before(rows: Rows, key: bytes) -> None:
     """Memories as an older csmd had them: some told in other words, some that nobody would choose, some not there at all."""
-    for number, memory in enumerate(memories.listing(rows, projects=None)):
+    for number, memory in enumerate(memories.list_memories(rows, projects=None)):
         if number % 4 in (1, 2):
             words = f"{memory.text} Or so." if number % 4 == 1 else f"ok then {number}"
             rows.run(
@@ -78,12 +78,12 @@ def age(machine: Machine) -> None:
     daemon = machine.start()
     machine.sync()
     assert machine.stop(daemon) == 0
-    with closing(Store(machine.paths.database, now=outdated.NOW)) as store:
+    with closing(Store(machine.paths.database, now=old_stores.NOW)) as store:
         store.write(lambda rows: of_before(rows, store.hash_key))
 
 
 def looked_at(machine: Machine) -> list[Any]:
-    with opened(machine.paths.database, readonly=False) as rows:
+    with open_rows(machine.paths.database, readonly=False) as rows:
         key = rows.value("select value from meta where key = 'hash_key'")
         assert integrity.integrity(rows) == [] and integrity.violations(rows, key) == {}
         return plain(image(rows))

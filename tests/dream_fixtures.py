@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from believed import memory
 from hypothesis import strategies as st
+from memory_factory import memory
 
 from csmd.dream import steps
 from csmd.dream.actions import DreamPlan, Fact, Snapshot

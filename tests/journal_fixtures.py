@@ -113,8 +113,10 @@ def believed(store: Store) -> list[str]:
             rows, receipt_id="r1", session_id="s9", event="prompt", project=1, at=NOW, tokens=9, text_hash="",
             items=[BriefItem(id=found[0], score=0.7, reason="matches")],
         )  # fmt: skip
-        candidates.put(rows, waiting("near_duplicate", f"{found[0]}:{found[1]}", (found[0], found[1]), home(rows)))
-        candidates.put(rows, waiting("belief", "tests run with make", (), home(rows)))
+        candidates.put_candidate(
+            rows, waiting("near_duplicate", f"{found[0]}:{found[1]}", (found[0], found[1]), home(rows))
+        )
+        candidates.put_candidate(rows, waiting("belief", "tests run with make", (), home(rows)))
         return found
 
     return store.write(write)
@@ -187,7 +189,7 @@ def promote(rows: Rows, key: bytes, one: str, other: str) -> None:
     if alive(rows, one):
         memory = memory_of(rows, one)
         memories.update_belief(rows, supersession.aged(rows, replace(memory, tier="durable")))
-        belief_changes.note(rows, one, "promoted", memory.tier, "durable", "two sessions", "dream", LATER)
+        belief_changes.record_change(rows, one, "promoted", memory.tier, "durable", "two sessions", "dream", LATER)
 
 
 def strengthen(rows: Rows, key: bytes, one: str, other: str) -> None:
