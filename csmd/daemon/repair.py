@@ -30,16 +30,12 @@ from csmd.privacy.redaction import choose_words
 from csmd.store import activity, backup, files, integrity, recovery, search, sqlite
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.text.display import amount
 
 NOTHING_READ = (
     "workspaces, aliases, merges, what was forgotten or purged, and memories that stand in no transcript: "
     "set them up again, or bring back a backup of your own with `csmd restore FILE`"
 )
-#: Where the new database is made, inside the home: its rename must not cross disks.
-WORKSHOP = "repairing"
-#: What belongs to a database's file.
-SUFFIXES = ("", "-wal", "-shm")
-BEFORE_RESTORE = "csmd.db.before-restore"
 
 
 def repair(config: Config, *, dry_run: bool = False) -> dict[str, Any]:
@@ -60,9 +56,8 @@ def repair(config: Config, *, dry_run: bool = False) -> dict[str, Any]:
             report["state"] = "rebuilt"
             new = _rebuild(config, new, workshop / "new", report, dry_run=dry_run)
         if not dry_run:
-            aside = database.parent / f"damaged-{re.sub(r'[-:.]', '', now_iso())}"
-            files.make_private(aside)
-            _swap(new, database, aside / database.name)
+            aside = files.make_private(database.parent / f"damaged-{_stamp()}")
+            backup.replace_database(new, database, aside / database.name)
             report["set_aside"] = str(aside)
     return report
 
@@ -102,7 +97,7 @@ def _rebuild(config: Config, scratch: Path, workshop: Path, report: dict[str, An
         if unread := _read_transcripts(config, store, paths):
             report["lost"].append(f"{unread} transcripts could not be read")
         store.write(lambda rows: recovery.put_in_order(rows, new_after=last, hurt=made.hurt))
-        store.write(recovery.leave_stubs)
+        store.write(recovery.empty_stub_sessions)
         report["forgotten_again"] = store.write(lambda rows: recovery.keep_forgotten(rows, [], key=store.hash_key))
         counts = store.read(activity.counts)
         report["from_transcripts"] = {"turns": counts["turns"] - turns_before, "files": len(paths)}
@@ -119,9 +114,9 @@ def _most_important(rows: dict[str, int]) -> dict[str, int]:
 def _lost(made: recovery.Salvaged, *, key_lost: bool) -> list[str]:
     """What could not be read, in words; what transcripts bring back is still among it."""
     lost = [
-        f"{table}: {number} places could not be read, {made.filled.get(table, 0)} rows came from the backup"
-        for table, number in made.gaps.items()
-        if number > made.filled.get(table, 0)
+        f"{table}: {amount(number, 'place')} could not be read; for others {amount(made.filled[table], 'row')} came from the backup"
+        for table, number in made.unfilled.items()
+        if number
     ]
     if key_lost:
         unknown = f"{made.tombstones_lost} tombstones of what was forgotten are no longer known"
@@ -179,8 +174,8 @@ def restore(config: Config, source: str, *, dry_run: bool = False) -> dict[str, 
             }  # fmt: skip
             _finish(store)
         if not dry_run:
-            aside = database.with_name(BEFORE_RESTORE)
-            _swap(new, database, aside)
+            aside = database.with_name(f"{database.name}.before-restore-{_stamp()}")
+            backup.replace_database(new, database, aside)
             report["set_aside"] = str(aside)
     return report
 
@@ -207,17 +202,26 @@ def _finish(store: Store) -> None:
 def _workshop(config: Config) -> Iterator[Path]:
     """A private directory for what is being made, in a home that no daemon serves; gone afterwards."""
     with hold_instance_lock(config.paths):
-        folder = config.paths.home / WORKSHOP
-        shutil.rmtree(folder, ignore_errors=True)  # of one that was killed
+        database = config.paths.database
+        folder = config.paths.home / backup.WORKSHOP
         try:
             yield files.make_private(folder)
         except OSError as error:
+            so_far = (
+                "the next start of the daemon finishes this" if backup.is_replacing(database) else "nothing was changed"
+            )
             raise StoreError(
-                f"{error.filename or folder}: {error.strerror or error}",
-                hint="nothing was changed; this needs about twice the database's size on that disk",
+                f"{error.filename or folder}: {error.strerror or error}; {so_far}",
+                hint="make room for about twice the database's size on that disk, and run it again",
             ) from error
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            if not backup.is_replacing(database):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _stamp() -> str:
+    """The time now as it stands in the name of what is set aside."""
+    return re.sub(r"[-:.]", "", now_iso())
 
 
 def _with_suffix(database: Path, suffix: str) -> Path:
@@ -237,25 +241,6 @@ def _copy(database: Path, folder: Path) -> Path:
             with os.fdopen(descriptor, "wb") as new:
                 shutil.copyfileobj(old, new, 1 << 20)
     return target
-
-
-def _swap(new: Path, database: Path, aside: Path) -> None:
-    """Renames the old files to `aside`, log first: a new database must never meet the log of another."""
-    for suffix in reversed(SUFFIXES):
-        old, target = _with_suffix(database, suffix), _with_suffix(aside, suffix)
-        target.unlink(missing_ok=True)  # of an earlier time
-        if not old.exists():
-            continue
-        try:
-            if suffix or old.is_dir():
-                old.replace(target)
-            else:
-                os.link(old, target)  # under both names until the new one takes its place
-        except OSError:
-            old.replace(target)
-    files.to_disk(new)
-    new.replace(database)
-    files.to_disk(database.parent)
 
 
 def main(arguments: list[str]) -> int:

@@ -36,7 +36,7 @@ from csmd.errors import AlreadyRunning, ConfigError, CsmdError, Damaged, Refused
 from csmd.machine import Meter, start_token
 from csmd.paths import Paths, mark_of
 from csmd.privacy.redaction import choose_words, redact
-from csmd.store import files
+from csmd.store import backup, files
 from csmd.store.core import Store
 
 log = logging.getLogger(__name__)
@@ -192,7 +192,10 @@ def run(config: Config) -> None:
 
 @contextmanager
 def hold_instance_lock(paths: Paths) -> Iterator[None]:
-    """Holds the instance lock of a home, its directories made; AlreadyRunning when another process has it."""
+    """Holds the instance lock of a home; AlreadyRunning when another process has it.
+
+    Its directories are made, and a restore or repair that was killed while it replaced the database is finished.
+    """
     lock = filelock.FileLock(paths.lock, mode=0o600)
     try:
         for directory in (paths.home, paths.run_dir, paths.spool, paths.models):
@@ -208,6 +211,7 @@ def hold_instance_lock(paths: Paths) -> Iterator[None]:
             hint="make that directory writable and see that its disk has room; hooks spool meanwhile",
         ) from error
     try:
+        backup.finish_replacement(paths.database)
         yield
     finally:
         lock.release()

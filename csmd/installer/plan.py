@@ -585,7 +585,7 @@ _DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 #: Kind of file, for people -> globs below the home.
 HOME_FILES: dict[str, tuple[str, ...]] = {
     "memories and conversations": (
-        "csmd.db", "csmd.db-wal", "csmd.db-shm", "csmd.before-migration.db", "csmd.db.before-restore",
+        "csmd.db", "csmd.db-wal", "csmd.db-shm", "csmd.before-migration.db*", "csmd.db.before-restore",
         "csmd.db.before-restore-*", "damaged-[0-9]*T[0-9]*Z/*", "repairing/**/*",
     ),
     "backups of them": ("backups/csmd-*", "backups/.csmd-*"),

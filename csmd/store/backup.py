@@ -1,6 +1,7 @@
 """Copies of the database, each of one moment and checked.
 
-They lie in `backups/` beside it, named by their time. Nothing else there is ever removed.
+They lie in `backups/` beside it, named by their time. Nothing else there is ever removed. Another database takes the
+place of the present one here too, so that a kill at any moment loses neither.
 """
 
 from __future__ import annotations
@@ -16,11 +17,18 @@ from typing import NamedTuple
 
 import apsw
 
+from csmd import wire
 from csmd.errors import BadInput, Damaged, StoreError
 from csmd.store import activity, files, migrate
 from csmd.store.sqlite import REPAIR_HINT, as_store_error, close_quietly, open_rows
 
 FOLDER = "backups"
+#: Where a new database is made, inside the home: its rename must not cross disks.
+WORKSHOP = "repairing"
+#: The file in the workshop that names the new database once it is whole, and where the old one goes.
+READY = "ready.json"
+#: What belongs to a database's file.
+SUFFIXES = ("", "-wal", "-shm")
 #: What a copy that is not whole yet is called; with a random end.
 UNFINISHED = ".csmd-backup-"
 #: Pages copied between two looks at whether to go on: about 4 MB.
@@ -192,6 +200,43 @@ def refuse_lost_database(database: Path) -> None:
     if list_backups(database) or (log.exists() and log.stat().st_size):
         state = "is empty" if database.exists() else "is gone"
         raise Damaged(f"{database} {state}, and what lies beside it says that it was not", hint=REPAIR_HINT)
+
+
+def replace_database(new: Path, database: Path, aside: Path) -> None:
+    """Puts `new`, made in the workshop, in the database's place; the old files keep their ends under the name `aside`.
+
+    From the moment that READY is written, whoever holds the instance lock next finishes what was begun here.
+    """
+    home, workshop = database.parent, database.parent / WORKSHOP
+    for path in (new, new.parent, workshop, home):
+        files.to_disk(path)
+    names = {"new": str(new.relative_to(home)), "aside": str(aside.relative_to(home))}
+    files.write_atomic(workshop / READY, wire.dumps(names).encode())
+    files.to_disk(workshop)
+    finish_replacement(database)
+
+
+def is_replacing(database: Path) -> bool:
+    """Whether a replacement of the database was begun and is not finished."""
+    return (database.parent / WORKSHOP / READY).exists()
+
+
+def finish_replacement(database: Path) -> None:
+    """Finishes a replacement of the database, from whatever step a kill left it at, and removes the workshop."""
+    home, workshop = database.parent, database.parent / WORKSHOP
+    names = files.read_json(workshop / READY)
+    if names is not None and (new := home / str(names["new"])).exists():  # else it is in its place already
+        aside = home / str(names["aside"])
+        for suffix in SUFFIXES:  # all of the old one: a new database must never meet the log of another
+            old, target = database.with_name(database.name + suffix), aside.with_name(aside.name + suffix)
+            if old.exists():
+                if target.exists():
+                    raise StoreError(f"{target} stands where the old database is to go", hint=f"move {target} away")
+                old.replace(target)
+        files.to_disk(aside.parent)
+        new.replace(database)
+        files.to_disk(home)
+    shutil.rmtree(workshop, ignore_errors=True)
 
 
 def _remove(temp: Path) -> None:

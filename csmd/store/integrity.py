@@ -233,7 +233,9 @@ def altered(rows: Rows) -> list[str]:
     for table in recovery.tables(rows):
         sound = recovery.checked_by(table, key)
         try:
-            wrong = sum(not sound(row[1:]) for row in recovery.span(rows, table, recovery.LEAST, recovery.MOST))
+            wrong = sum(
+                not sound(row[1:]) for row in recovery.span(rows, table, recovery.MIN_ROWID, recovery.MAX_ROWID)
+            )
         except UnicodeDecodeError:
             found.append(f"{table.name}: a row holds what is no text")
             continue

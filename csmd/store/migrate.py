@@ -6,10 +6,13 @@ import os
 from pathlib import Path
 
 from csmd.errors import Damaged, SchemaTooNew
+from csmd.store import files
 from csmd.store.sqlite import REPAIR_HINT, Rows
 from csmd.store.vectors import complete_vector_tables
 
 FOLDER = Path(__file__).parent / "migrations"
+#: Added to the name of a copy that is not whole yet.
+UNFINISHED = ".unfinished"
 
 
 def available() -> list[tuple[str, str]]:
@@ -47,15 +50,15 @@ def pending(rows: Rows) -> list[tuple[str, str]]:
 
 
 def _copy_to(rows: Rows, backup: Path) -> None:
-    """Copies the database into one private file that is on the disk when this returns."""
-    backup.unlink(missing_ok=True)
+    """Copies the database into one private file, whole on the disk before it takes the place of the previous copy."""
+    unfinished = backup.with_name(f"{backup.name}{UNFINISHED}")
+    unfinished.unlink(missing_ok=True)  # of a start that was killed
     # SQLite writes into an empty file that is there: so it is nobody else's to read at any time.
-    descriptor = os.open(backup, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        rows.run("vacuum into :path", path=str(backup))
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    rows.run("vacuum into :path", path=str(unfinished))
+    files.to_disk(unfinished)
+    unfinished.replace(backup)
+    files.to_disk(backup.parent)
 
 
 def migrate(rows: Rows, *, now: str, backup: Path | None = None) -> list[str]:

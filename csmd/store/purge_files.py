@@ -39,7 +39,7 @@ TEXT_FILES: dict[str, FileWay] = {
     "csmd.db": "database",
     "csmd.db-wal": "database",
     "csmd.db-shm": "database",
-    "csmd.before-migration.db": "copy",
+    "csmd.before-migration.db*": "copy",
     "csmd.db.before-restore": "copy",
     "csmd.db.before-restore-*": "copy",
     "backups/*": "copy",

@@ -32,11 +32,11 @@ ONLY = {"passages": "text <> ''"}
 HASHED = frozenset({"statements", "memories"})
 #: The first byte of a page of a table's tree that names other pages; a schema takes no more pages than these.
 INTERIOR, SCHEMA_PAGES = 5, 200
-LEAST, MOST = -(2**63), 2**63 - 1
+MIN_ROWID, MAX_ROWID = -(2**63), 2**63 - 1
 #: Where the end of a table cannot be read and nothing says how far it went, this many keys are tried past the last.
 TRIED_PAST_THE_LAST = 1000
 TYPES: dict[str, type | tuple[type, ...]] = {"integer": int, "text": str, "real": (float, int)}
-DAMAGE = (apsw.Error, StoreError, UnicodeDecodeError, ValueError, MemoryError)
+DAMAGE = (apsw.Error, StoreError, UnicodeDecodeError, ValueError)
 #: A header of the pages and journal that csmd uses; SQLite takes the number of pages from the file's size.
 _HEADER = (
     b"SQLite format 3\0"
@@ -63,7 +63,8 @@ def open_damaged(path: Path, *, sound: Path | None) -> apsw.Connection | None:
     `path` is a scratch copy and is changed: its first page is mended by a made header, else by that of
     `sound`, and the other pages of its schema by those of `sound`.
     """
-    original = path.read_bytes()[:4096] if path.is_file() else b""
+    with path.open("rb") as file:
+        original = file.read(4096)
     firsts = [original, _HEADER + original[len(_HEADER) :]]
     if sound is not None:
         with sound.open("rb") as file:
@@ -173,7 +174,7 @@ def span(
 def readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iterator[Row]:
     """Every row that can be read, each range of keys from both its ends, then its middle in halves; `gaps` grows."""
     columns = _columns_of(rows, table)
-    spans = [(LEAST, MOST)]
+    spans = [(MIN_ROWID, MAX_ROWID)]
     while spans:
         low, high = spans.pop()
         first, last = low - 1, high + 1
@@ -185,7 +186,7 @@ def readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iterator[
         except DAMAGE:
             pass
         if table.key == "''":
-            gaps.append((LEAST, MOST))
+            gaps.append((MIN_ROWID, MAX_ROWID))
             continue
         with contextlib.suppress(*DAMAGE):
             for row in span(rows, table, low, high, columns=columns, backwards=True) if high > low else ():
@@ -193,16 +194,17 @@ def readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iterator[
                 last = row[0]
         # Of a key that several rows share some may be behind the damage.
         low, high = (first + 1, last - 1) if table.unique else (max(low, first), min(high, last))
-        if low <= LEAST:
+        if low <= MIN_ROWID:
             low = min(0, high)
-        if high >= MOST:
+        if high >= MAX_ROWID:
             high = max(low, _last_key(rows, table, low))
-            gaps.append((high + 1, MOST))
+            gaps.append((high + 1, MAX_ROWID))
             if low == 0 and _is_lost(rows, table, high, columns):
                 gaps.append((low, high))
                 continue
         if low >= high:
-            gaps.append((low, high)) if low == high else None
+            if low == high:
+                gaps.append((low, high))
         else:
             middle = (low + high) // 2
             spans += [(middle + 1, high), (low, middle)]
@@ -308,8 +310,8 @@ class Salvaged:
     rows: dict[str, int] = field(default_factory=dict)
     #: Taken from the copy.
     filled: dict[str, int] = field(default_factory=dict)
-    #: Places of a table that could not be read, and rows that are not what was stored.
-    gaps: dict[str, int] = field(default_factory=dict)
+    #: Ranges of keys of which no row could be read, or none that is what was stored, and for which the copy has none.
+    unfilled: dict[str, int] = field(default_factory=dict)
     #: Sessions whose order has a gap.
     hurt: set[int] = field(default_factory=set)
     #: Marks of forgotten texts that nothing can be compared with any more.
@@ -328,15 +330,17 @@ def rebuild(into: Rows, *, damaged: Rows | None, copy: Rows | None, key: bytes |
     into.run("pragma defer_foreign_keys = on")
     into.run("delete from projects")
     for table in tables(into):
-        gaps: list[tuple[int, int]] = [(LEAST, MOST)]
+        gaps: list[tuple[int, int]] = [(MIN_ROWID, MAX_ROWID)]
         if damaged is not None:
             gaps = []
             found.rows[table.name] = _put(into, table, readable(damaged, table, gaps), key, gaps)
-            found.gaps[table.name] = len(gaps)
-        if copy is not None:
-            found.filled[table.name] = sum(
-                _put(into, table, span(copy, table, low, high), key, []) for low, high in merged(gaps)
-            )
+        from_copy = [
+            _put(into, table, span(copy, table, low, high), key, []) if copy is not None else 0
+            for low, high in merged(gaps)
+        ]
+        found.filled[table.name] = sum(from_copy)
+        if damaged is not None:
+            found.unfilled[table.name] = from_copy.count(0)
     into.delete("meta", key="hash_key")
     into.insert("meta", key="hash_key", value=key or new_key)
     if key is None:
@@ -393,7 +397,7 @@ _STUB_WORKSPACES = (
     "where p.workspace_seq > 0 and p.workspace_seq not in (select seq from projects)"
 )
 #: References that no foreign key holds: one that leads nowhere counts as none.
-_WITHOUT_AIM = (
+_DANGLING_REFERENCES = (
     "update projects set merged_into = 0 where merged_into not in (select seq from projects)",
     "update projects set part_of = 0 where part_of not in (select seq from projects)",
     # What it stood aside for is gone: it is believed itself where that was.
@@ -423,12 +427,15 @@ def _close_references(into: Rows) -> tuple[int, set[int]]:
     stubs = into.run(_STUB_SESSIONS) + into.run(_STUB_WORKSPACES)
     for table in ("sessions", "turns", "memories", "injections"):
         stubs += into.run(_STUB_PROJECTS.format(table))
-    for sql in _WITHOUT_AIM:
+    for sql in _DANGLING_REFERENCES:
         into.run(sql)
-    for _ in range(3):  # what refers to a row that goes itself
-        for name in [table.name for table in tables(into)]:
-            for _, _, parent, column, to, *_ in into.all(f"pragma foreign_key_list({name})"):
-                into.run(f"delete from {name} where {column} not in (select {to} from {parent})")  # noqa: S608
+    dangling = [
+        f"delete from {table.name} where {column} not in (select {to} from {parent})"  # noqa: S608
+        for table in tables(into)
+        for _, _, parent, column, to, *_ in into.all(f"pragma foreign_key_list({table.name})")
+    ]
+    while sum(into.run(sql) for sql in dangling):  # what goes may be what another row refers to
+        pass
     hurt = _list_all_turns(into)
     into.run("update sessions set last_at = started_at where last_at < started_at")
     into.run("update counters set value = 0 where value < 0")
@@ -497,7 +504,7 @@ def keep_forgotten(rows: Rows, tombstones: list[dict[str, Any]], *, key: bytes) 
     return purge.apply_tombstones(rows, key)
 
 
-def leave_stubs(rows: Rows) -> int:
+def empty_stub_sessions(rows: Rows) -> int:
     """Gives turns of sessions whose own row was lost to those that list them again; how many stubs went."""
     stub = "select seq from sessions where id like 'recovered-%'"
     elsewhere = (

@@ -6,6 +6,7 @@ what comes out is sound, and every turn of a transcript and every turn and memor
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -14,6 +15,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from csmd.config import Config, Settings, child_environment, default_paths
 from csmd.daemon import repair
 from csmd.daemon.context import now_iso
 from csmd.daemon.jobs import Background
+from csmd.daemon.run import hold_instance_lock
 from csmd.embedding.supervisor import Embedder
 from csmd.errors import BadInput, Damaged, SchemaTooNew
 from csmd.memory import remember
@@ -292,7 +295,7 @@ def check(case: Case, used: Used, config: Config, seed: int) -> None:
     if report["state"] != "sound":
         aside = Path(report["set_aside"])
         assert {path.name: path.read_bytes() for path in aside.iterdir() if path.is_file()} == before
-    assert not (config.paths.home / repair.WORKSHOP).exists()
+    assert not (config.paths.home / backup.WORKSHOP).exists()
     store = Store(database, now=now_iso())
     try:
         assert store.write(integrity) == []
@@ -534,9 +537,53 @@ def test_a_file_that_is_of_no_use_is_refused_and_nothing_changes(used: Used, tmp
         repair.restore(config, str(source))
     assert refusal.value.what
     assert config.paths.database.read_bytes() == before
-    assert not config.paths.database.with_name(repair.BEFORE_RESTORE).exists()
+    assert not list(config.paths.home.glob("*before-restore*"))
     with pytest.raises(BadInput, match=f"{tmp_path}/nothing.db: no such"):
         repair.restore(config, str(tmp_path / "nothing.db"))
+
+
+class KilledError(BaseException):
+    """Stands for a kill: no handler of errors takes it."""
+
+
+@pytest.mark.invariant("A restore or repair that is killed at any moment leaves the old database or the new one, whole")
+@pytest.mark.parametrize("step", range(1, 16))
+def test_a_restore_that_is_killed_at_any_step_leaves_the_old_database_or_the_new_one_whole(
+    used: Used, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    config = used.copy(tmp_path / "home")
+    home, database = config.paths.home, config.paths.database
+    with sqlite.opened(database, readonly=False) as rows:  # its last write is in the log alone
+        rows.run("insert into meta (key, value) values ('mark', 'old')")
+        left = {path: path.read_bytes() for path in home.glob("csmd.db*")}
+    for path, data in left.items():  # as a daemon that was killed leaves it
+        path.write_bytes(data)
+    steps = itertools.count(1)
+
+    def kill(call: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        if next(steps) >= step:
+            raise KilledError
+        return call(*args, **named)
+
+    for name in ("fsync", "replace", "rename", "unlink", "rmdir", "link"):
+        monkeypatch.setattr(os, name, partial(kill, getattr(os, name)))
+    with contextlib.suppress(KilledError):
+        repair.restore(config, "latest")
+    monkeypatch.undo()
+    with hold_instance_lock(config.paths), sqlite.opened(database, readonly=True) as rows:
+        is_old = bool(rows.value("select count(*) from meta where key = 'mark'"))
+        assert is_old or rows.column("select uuid from turns order by uuid") == sorted(used.backed_up)
+    aside = [path.read_bytes() for path in sorted(home.glob("csmd.db.before-restore-*")) if "-shm" not in path.name]
+    assert aside == [] if is_old else aside == [left[database], left[database.with_name("csmd.db-wal")]]
+    assert not (home / "repairing").exists()
+
+
+def test_each_restore_sets_its_database_aside_under_a_name_of_its_own(used: Used, tmp_path: Path) -> None:
+    config = used.copy(tmp_path / "home")
+    original = config.paths.database.read_bytes()
+    first, second = (Path(repair.restore(config, "latest")["set_aside"]) for _ in range(2))
+    assert first != second and first.read_bytes() == original and second.exists()
+    assert all(path.name.startswith("csmd.db.before-restore-2") for path in (first, second))
 
 
 # --- with a real daemon
@@ -722,6 +769,26 @@ def test_what_names_a_row_that_is_lost_does_not_lead_into_nothing(anew: Store, t
     anew.read(look)
 
 
+def test_a_range_of_keys_for_which_the_backup_has_no_row_is_counted_as_lost_whatever_fills_another(
+    anew: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged_projects(rows: Rows, table: recovery.Table, gaps: list[tuple[int, int]]) -> Iterator[Any]:
+        if table.name == "projects":
+            gaps += [(1, 1000), (2000, 2000)]
+        return iter(())
+
+    monkeypatch.setattr(recovery, "readable", damaged_projects)
+    Store(tmp_path / "old.db", now=now_iso()).close()
+    with sqlite.opened(tmp_path / "old.db", readonly=False) as copy:
+        for name in ("one", "two", "three"):
+            project(copy, name)
+        key = key_of(copy)
+        made = anew.write(lambda rows: recovery.rebuild(rows, damaged=copy, copy=copy, key=key, new_key=key))
+    assert made.filled["projects"] == 3 and made.unfilled["projects"] == 1
+    assert not any(number for table, number in made.unfilled.items() if table != "projects")
+    assert any("projects: 1 place" in lost for lost in repair._lost(made, key_lost=False))
+
+
 def test_a_session_whose_row_is_lost_gives_its_queue_to_the_one_that_lists_its_turns_again(
     anew: Store, tmp_path: Path
 ) -> None:
@@ -741,7 +808,7 @@ def test_a_session_whose_row_is_lost_gives_its_queue_to_the_one_that_lists_its_t
         )
         turn = rows.value("select seq from turns where uuid = 'q'")
         rows.run("insert into session_turn (session_seq, ordinal, turn_seq) values (:s, 1, :t)", s=session, t=turn)
-        assert recovery.leave_stubs(rows) == 1
+        assert recovery.empty_stub_sessions(rows) == 1
         return int(rows.value("select session_seq from queued") == session)
 
     assert anew.write(listed_again) == 1

@@ -113,6 +113,32 @@ def test_an_older_backup_gives_way_to_the_newer(path: Path, folder: Path, given:
     assert path.with_name("csmd.before-migration.db").read_bytes().startswith(b"SQLite format 3")
 
 
+def test_the_previous_copy_stays_until_the_new_one_is_whole(
+    path: Path, folder: Path, given: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_a_memory(path, given)
+    copy = path.with_name("csmd.before-migration.db")
+    copy.write_bytes(b"of an earlier upgrade")
+    (folder / "9001_mood.sql").write_text(ADD_MOOD)
+    run = Rows.run
+
+    def fail(rows: Rows, sql: str, **values: Any) -> int:
+        if sql.startswith("vacuum into"):
+            Path(values["path"]).write_bytes(b"half a copy")
+            raise StoreError("the disk is full")
+        return run(rows, sql, **values)
+
+    monkeypatch.setattr(Rows, "run", fail)
+    with pytest.raises(StoreError, match="full"):
+        Store(path, now="")
+    assert copy.read_bytes() == b"of an earlier upgrade"
+    monkeypatch.undo()
+    monkeypatch.setattr(migrate, "FOLDER", folder)
+    Store(path, now="").close()
+    assert copy.read_bytes().startswith(b"SQLite format 3")
+    assert [file.name for file in path.parent.glob("csmd.before*")] == [copy.name]
+
+
 @pytest.mark.invariant("A migration happens whole or not at all; a newer database is left alone")
 def test_a_migration_that_fails_changes_nothing_and_is_done_at_the_next_start(
     path: Path, folder: Path, given: Any
