@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -231,9 +232,10 @@ def restore(source: str, dry_run: bool, as_json: bool) -> None:
     path = Path(source).expanduser().absolute()
     backup = default_paths().home / "backups" / source
     file = source if source == "latest" else str(backup if not path.exists() and backup.is_file() else path)
-    verb.print_answer(
-        _with_daemon_stopped("restore", file, dry_run=dry_run, changed=lambda _: True), as_json, show_restored
-    )
+    value = _with_daemon_stopped("restore", file, dry_run=dry_run, changed=lambda _: True)
+    verb.print_answer(value, as_json, show_restored)
+    if "warning" in value:
+        raise SystemExit(1)
 
 
 def show_restored(value: dict[str, Any]) -> Screen:
@@ -254,7 +256,7 @@ def repair(dry_run: bool, as_json: bool) -> None:
         "repair", dry_run=dry_run, changed=lambda report: report["state"] in ("rebuilt", "indexes")
     )
     verb.print_answer(value, as_json, show_repaired)
-    if value.get("lost"):
+    if value.get("lost") or "warning" in value:
         raise SystemExit(1)
 
 
@@ -277,32 +279,39 @@ def show_repaired(value: dict[str, Any]) -> Screen:
 
 
 def _ending(value: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the daemon read after the restart, what is lost, and where the previous file is."""
+    """What the daemon read after the restart or why it did not, what is lost, and where the previous file is."""
     since = value.get("came_back")
     then = [("then", f"{_rows(since)} from what was said since")] if since else []
     aside = [("aside", f"the file of before: {value['set_aside']}")] if value.get("set_aside") else []
-    return [*then, *(("lost", text) for text in value.get("lost", [])), *aside]
+    warnings = [("warning", value["warning"])] if "warning" in value else []
+    return [*then, *(("lost", text) for text in value.get("lost", [])), *aside, *warnings]
 
 
 def _with_daemon_stopped(*arguments: str, dry_run: bool, changed: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """Runs the repair process with the daemon stopped; starts the daemon again if it ran before or something changed."""
     paths = default_paths()
-    ran = service.stop(paths, by_user=False)
+    ran = service.running_service(paths) is not None
     try:
+        service.stop(paths, by_user=False)
         with render.progress() as bar:
             bar({"step": f"{arguments[0]}: reading"})
             report = _offline(*arguments, *(["--dry-run"] if dry_run else []))
-    except CsmdError:
+    except BaseException:  # ^C too: no daemon stays stopped that a person did not stop
         _restart(paths, ran)
         raise
     if dry_run or not changed(report):
         _restart(paths, ran)
         return report
-    service.start(paths)
-    verb.work("csm_sync", vectors=False)
-    # Not the result of the sync: the daemon began to read by itself when it started.
-    now, then = client.call(paths, "csm_runtime_status")["counts"], report.get("counts", {})
-    report["came_back"] = {name: max(0, now[name] - then.get(name, now[name])) for name in ("turns", "memories")}
+    try:
+        service.start(paths)
+        verb.work("csm_sync", vectors=False)
+        # Not the result of the sync: the daemon began to read by itself when it started.
+        now, then = client.call(paths, "csm_runtime_status")["counts"], report.get("counts", {})
+        report["came_back"] = {name: max(0, now[name] - then.get(name, now[name])) for name in ("turns", "memories")}
+    except (CsmdError, OSError, KeyboardInterrupt) as error:  # the database is in its place: the report says so
+        report["warning"] = (
+            f"the daemon did not read what was said since: {str(error) or 'interrupted'}; run `csmd start` and `csmd sync`"
+        )
     return report
 
 
@@ -321,6 +330,11 @@ def _offline(*arguments: str) -> dict[str, Any]:
         command, env=child_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     if result.returncode:
+        if not result.stderr.startswith("csmd: "):
+            raise CsmdError(
+                f"the process that does the {arguments[0]} broke off with exit code {result.returncode}",
+                hint=f"run `{shlex.join(command)}` to see why; `csmd report` makes a file for a bug report",
+            )
         what, hint = service.split_complaint(result.stderr)
-        raise CsmdError(what or f"exit code {result.returncode}", hint=hint)
+        raise CsmdError(what, hint=hint)
     return dict(wire.loads(result.stdout.encode()))
