@@ -18,6 +18,11 @@ CsmdError                what, where, and a hint what to do; exit code 1
 
 from __future__ import annotations
 
+import errno
+
+#: Errors of a disk that is full, broken or not to be written: no fault of csmd's.
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
+
 
 class CsmdError(Exception):
     """Something csmd can explain: what happened, and what to do about it."""
@@ -84,3 +89,10 @@ class Refused(StoreError):
 
 class EmbeddingUnavailable(CsmdError):
     """No embedding model, or its worker failed; search goes on without vectors."""
+
+
+def explain_disk_error(error: OSError, place: str) -> CsmdError:
+    """One of DISK_ERRORS with what to do about it; `place` stands where it names no file."""
+    return CsmdError(
+        f"{error.filename or place}: {error.strerror}", hint="free some space, or make that place writable"
+    )

@@ -15,7 +15,7 @@ import click
 
 import csmd
 from csmd.config import default_paths
-from csmd.errors import CsmdError, DaemonUnreachable
+from csmd.errors import DISK_ERRORS, CsmdError, DaemonUnreachable, explain_disk_error
 
 #: Headings of `csmd --help` and the verbs below each, in the order shown.
 GROUPS: dict[str, str] = {
@@ -63,9 +63,18 @@ def entry() -> None:
     except CsmdError as error:
         _fail(error)
     except Exception as error:  # noqa: BLE001 - the last resort: reported as a bug
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+            _drop_output()
+            _fail(explain_disk_error(error, "the output"))
         path = _crash_report(error)
         click.echo(f"csmd: a bug: {type(error).__name__}. What happened is written to {path}", err=True)
+        _print_error("  try: ", "run `csmd report` and attach its file")
         sys.exit(70)
+
+
+def _drop_output() -> None:
+    """Sends what is still buffered for stdout nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _fail(error: CsmdError) -> NoReturn:
@@ -90,16 +99,16 @@ def _print_error(head: str, text: str) -> None:
 
 def _crash_report(error: BaseException) -> Path | str:
     """Writes a crash report; its path, or the report itself where it cannot be written, which must not hide the bug."""
-    path = default_paths().log_dir / "crash.txt"
     frames = "".join(traceback.format_list(traceback.extract_tb(error.__traceback__)))
     # Where, not what: an error's message can quote somebody's text.
     report = f"csmd {csmd.__version__}, Python {sys.version}\n{frames}{type(error).__name__}\n"
     try:
+        path = default_paths().log_dir / "crash.txt"
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
         path.write_text(report)
-    except OSError:
-        return f"no file, as {path.parent} is not writable:\n{report}"
+    except (OSError, CsmdError) as failure:
+        return f"no file ({failure}):\n{report}"
     return path
 
 
@@ -146,7 +155,7 @@ class _Verbs(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes nowhere
+            _drop_output()
             return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import secrets
@@ -32,7 +31,7 @@ from csmd.daemon.reading import Watch
 from csmd.daemon.server import Server, WakePipe
 from csmd.daemon.state import status
 from csmd.embedding import supervisor
-from csmd.errors import AlreadyRunning, ConfigError, CsmdError, Damaged, Refused
+from csmd.errors import DISK_ERRORS, AlreadyRunning, ConfigError, CsmdError, Damaged, Refused, explain_disk_error
 from csmd.machine import Meter, start_token
 from csmd.paths import Paths, mark_of
 from csmd.privacy.redaction import choose_words, redact
@@ -41,8 +40,6 @@ from csmd.store.core import Store
 
 log = logging.getLogger(__name__)
 
-#: Errors of a disk that is full, broken or not to be written: no fault of ours.
-DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 #: A write that takes longer than this is stuck.
 WRITER_PATIENCE_S = 600.0
 #: Of the service manager's patience: how often it is told, and how long the socket's thread may take to answer.
@@ -73,18 +70,17 @@ def run_explained(work: Callable[[], None], *, complaint: Path | None = None) ->
         work()
         return 0
     except CsmdError as error:
-        exit_code, what, hint = error.exit_code, redact(error.what, Counter()), error.hint
+        failure = error
     except OSError as error:
         if error.errno not in DISK_ERRORS:
             raise
-        exit_code, what = 1, f"{error.filename or 'the home'}: {error.strerror}"
-        hint = "free some space, or make that directory writable; hooks spool meanwhile"
-    explained = f"csmd: {what}\n" + (f"  try: {hint}\n" if hint else "")
+        failure = explain_disk_error(error, "the home")
+    explained = f"csmd: {redact(failure.what, Counter())}\n" + (f"  try: {failure.hint}\n" if failure.hint else "")
     sys.stderr.write(explained)
     if complaint is not None:
         with suppress(OSError, CsmdError):  # that no file can be written is often what is explained
             files.write_atomic(complaint, explained.encode("utf-8", "replace"))
-    return exit_code
+    return failure.exit_code
 
 
 def notify_manager(address: str, *state: str) -> None:
@@ -207,8 +203,8 @@ def hold_instance_lock(paths: Paths) -> Iterator[None]:
         ) from None
     except OSError as error:
         raise ConfigError(
-            f"{error.filename or paths.home}: {error.strerror or error}",
-            hint="make that directory writable and see that its disk has room; hooks spool meanwhile",
+            f"{error.filename or paths.home}: {error.strerror or error}; hooks spool meanwhile",
+            hint="make that directory writable and see that its disk has room",
         ) from error
     try:
         backup.finish_replacement(paths.database)

@@ -243,6 +243,29 @@ def test_a_bug_is_told_as_one_with_a_report_that_quotes_nobody(machine: Machine)
         [sys.executable, "-c", program, "status"], env=elsewhere, capture_output=True, text=True, check=False
     )
     assert done.returncode == 70 and "ZeroDivisionError" in done.stderr and "Traceback" not in done.stderr
+    assert done.stderr.endswith("try: run `csmd report` and attach its file\n")
+    nowhere = program.replace("main.entry()", "main.default_paths = verb.default_paths = broken; main.entry()")
+    nowhere = nowhere.replace("ZeroDivisionError('a secret text')", "main.CsmdError('there is no such user')")
+    nowhere = nowhere.replace("verb.client.call = broken", "main.main.main = lambda **_: 1 / 0")
+    done = subprocess.run(
+        [sys.executable, "-c", nowhere, "status"],
+        env=machine.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 70 and "ZeroDivisionError" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("words", ["--help", "status", "completion bash"])
+def test_a_full_disk_below_the_output_is_no_bug(full: Machine, words: str) -> None:
+    line = f"{sys.executable} -m csmd {words} > /dev/full"
+    done = subprocess.run(["bash", "-c", line], env=full.environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done
+    assert done.stderr.splitlines()[-2:] == [
+        "csmd: the output: No space left on device", "  try: free some space, or make that place writable",
+    ]  # fmt: skip
 
 
 def test_an_interrupted_command_ends_with_130(machine: Machine) -> None:
