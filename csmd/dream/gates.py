@@ -1,16 +1,13 @@
-"""Whether to dream now, and the lock over the pages."""
+"""Whether to dream now."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
-from csmd import wire
 from csmd.config import Settings
-from csmd.errors import BadInput
 from csmd.text.display import amount
 
 #: Runnable processes a core from which on the machine is busy, whoever it works for.
@@ -169,71 +166,3 @@ def format_span(length: timedelta, *, up: bool = False) -> str:
     seconds = max(length.total_seconds(), 0.0)
     unit, size = next(((unit, size) for unit, size, least in UNITS if seconds >= size * least), ("min", 60))
     return f"{math.ceil(seconds / size) if up else int(seconds / size)} {unit}"
-
-
-# --- the lock
-
-#: A holder on another host without a sign of life for so long is given up.
-HEARTBEAT_TIMEOUT = timedelta(hours=1)
-#: Two readings of one process's start differ by less.
-SAME_START_S = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
-    """A process on a host: `boot` is that of its machine ("" for unknown), `start` when the process began.
-
-    `beat` is the time of its last sign of life, `token` random for each time that it takes the lock.
-    """
-
-    host: str
-    boot: str
-    pid: int
-    start: float
-    beat: str
-    token: str
-
-    @property
-    def named(self) -> str:
-        return f"{self.host} (process {self.pid})"
-
-
-#: Returns when a process began, None where there is none.
-Started = Callable[[int], float | None]
-
-
-def encode_holder(holder: Holder) -> bytes:
-    """The content of the lock file, of the same length at each heartbeat."""
-    return wire.dumps(asdict(holder)).encode("utf-8", "replace") + b"\n"
-
-
-def decode_holder(content: bytes) -> Holder | None:
-    """The holder that a lock file names; None where it names none."""
-    types: dict[str, Callable[[Any], Any]] = {
-        "host": str, "boot": str, "pid": int, "start": float, "beat": str, "token": str,
-    }  # fmt: skip
-    try:
-        value = wire.loads(content)
-        return Holder(**{name: as_type(value[name]) for name, as_type in types.items()})
-    except (BadInput, KeyError, TypeError, ValueError, OverflowError):
-        return None
-
-
-def why_stale(holder: Holder, *, host: str, boot: str, started: Started, now: datetime) -> str:
-    """Why a holder's lock is stale, seen from `host` at `now`; "" while it is held."""
-    if holder.host == host:
-        if holder.boot != boot:
-            return "it was taken before the machine was started anew"
-        began = started(holder.pid)
-        if began is None:
-            return "its process is gone"
-        return "" if abs(began - holder.start) < SAME_START_S else "its process is gone, another has its number"
-    return "" if was_heard_of(holder.beat, now) else "nothing was heard of it for an hour"
-
-
-def was_heard_of(beat: str, now: datetime) -> bool:
-    """Whether a sign of life is of the last hour; a time that cannot be read is not."""
-    try:
-        return abs(now - datetime.fromisoformat(beat)) <= HEARTBEAT_TIMEOUT
-    except (ValueError, TypeError, OverflowError):
-        return False

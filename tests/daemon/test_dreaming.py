@@ -12,7 +12,8 @@ from machine import call_frames, eventually, peer
 
 from csmd.daemon import dreaming
 from csmd.daemon.context import Task, iso, now_iso
-from csmd.daemon.dreaming import AT_WORK_S, LOOK_S, DreamLock
+from csmd.daemon.dream_lock import DreamLock
+from csmd.daemon.dreaming import AT_WORK_S, LOOK_S
 from csmd.errors import CsmdError, StoreError
 from csmd.store import dreams
 

@@ -8,17 +8,19 @@ import stat
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from machine import PACKAGE
 
+from csmd.daemon import dream_lock
 from csmd.daemon.context import iso
-from csmd.daemon.dreaming import MARK_S, DreamLock
-from csmd.dream import gates as holders
-from csmd.dream.gates import Holder
+from csmd.daemon.dream_lock import MARK_S, DreamLock, Holder
 from csmd.errors import ConfigError
 from csmd.machine import started
 
@@ -27,7 +29,7 @@ HOLDING = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from csmd.daemon.dreaming import DreamLock
+from csmd.daemon.dream_lock import DreamLock
 print(DreamLock(Path(sys.argv[1])).acquire(datetime.now(UTC)), flush=True)
 sys.stdin.read()
 """
@@ -42,7 +44,7 @@ def left_by(path: Path, **changed: Any) -> bytes:
     """A lock that somebody left."""
     values = {"host": "here", "boot": "b1", "pid": 1, "start": 1.0, "beat": iso(NOW), "token": "t", **changed}
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    path.write_bytes(holders.encode_holder(Holder(**values)))
+    path.write_bytes(dream_lock.encode_holder(Holder(**values)))
     return path.read_bytes()
 
 
@@ -181,3 +183,46 @@ def test_a_directory_that_is_somebody_elses_or_no_directory_is_refused(path: Pat
     path.parent.write_text("a file")
     with pytest.raises(ConfigError, match="not a directory of yours"):
         lock(path).acquire(NOW)
+
+
+# --- when it is stale: on one host by its holder's process, on another by its heartbeat
+
+
+HELD = Holder(host="here", boot="b1", pid=41, start=1000.0, beat=iso(NOW - timedelta(minutes=3)), token="t")
+OLD = iso(NOW - timedelta(days=3))
+
+
+@pytest.mark.invariant("A dream lock is taken over when its holder is dead or silent, not before, and by one alone")
+@pytest.mark.parametrize(
+    ("held", "began", "why"),
+    [
+        ({}, 1000.0, ""),
+        ({}, 1000.4, ""),
+        ({"beat": OLD}, 1000.0, ""),
+        ({}, None, "its process is gone"),
+        ({}, 1002.0, "its process is gone, another has its number"),
+        ({"boot": "b0"}, 1000.0, "it was taken before the machine was started anew"),
+        ({"host": "there", "boot": "b9"}, None, ""),
+        ({"host": "there", "beat": iso(NOW - timedelta(minutes=59))}, None, ""),
+        ({"host": "there", "beat": iso(NOW - timedelta(minutes=61))}, 1000.0, "nothing was heard of it for an hour"),
+        ({"host": "there", "beat": iso(NOW + timedelta(minutes=20))}, None, ""),
+        ({"host": "there", "beat": iso(NOW + timedelta(days=900))}, None, "nothing was heard of it for an hour"),
+        ({"host": "there", "beat": "soon"}, None, "nothing was heard of it for an hour"),
+        ({"host": "there", "beat": "2026-06-01T12:00:00"}, None, "nothing was heard of it for an hour"),
+    ],
+)
+def test_a_holder_is_given_up_when_it_is_dead_or_silent_and_not_before(
+    held: dict[str, Any], began: float | None, why: str
+) -> None:
+    assert dream_lock.why_stale(replace(HELD, **held), host="here", boot="b1", started=lambda _: began, now=NOW) == why
+
+
+def test_a_heartbeat_is_as_long_as_the_one_before() -> None:
+    later = replace(HELD, beat=iso(NOW + timedelta(hours=2, milliseconds=7)))
+    assert dream_lock.decode_holder(dream_lock.encode_holder(later)) == later
+    assert len(dream_lock.encode_holder(later)) == len(dream_lock.encode_holder(HELD))
+
+
+@given(st.one_of(st.binary(max_size=300), st.text(max_size=100).map(lambda said: f'{{"host": "{said}"}}'.encode())))
+def test_what_is_no_holder_is_read_as_none(said: bytes) -> None:
+    assert dream_lock.decode_holder(said) is None
