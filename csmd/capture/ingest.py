@@ -29,8 +29,10 @@ from csmd.text import tokens
 #: The event of a payload, and what was redacted in it by kind.
 Decoded = tuple[Event | None, Counter[str]]
 
-#: Counters of dropped events: their host is not known here, their project is left out, they came during a pause.
-UNKNOWN, EXCLUDED, PAUSED = "unknown hosts", "excluded events", "paused events"
+#: Counters of dropped events: their host is not known here, they cannot be read, their project is left out, they came
+#: during a pause.
+UNKNOWN_HOSTS, BAD_EVENTS = "unknown hosts", "bad events"
+EXCLUDED_EVENTS, PAUSED_EVENTS = "excluded events", "paused events"
 #: Events after which nothing of the session is still to come for now. A turn that ended in an error is over, too; the
 #: client's words on the error are not the assistant's, and a summary is taken from its own line, not from the hook.
 SETTLING = ("stop", "stop_failure", "session_end", "pre_compact", "post_compact")
@@ -69,13 +71,13 @@ def decode(host: str, body: bytes, excludes: Excludes, *, name: str, event_id: s
     None instead of an event that csmd does not need, that is excluded or of a pause; the latter two are in the counts.
     """
     if excludes.pauses().covers(at):
-        return None, Counter({PAUSED: 1})
+        return None, Counter({PAUSED_EVENTS: 1})
     try:
         event, counts = DECODERS[host](body, name=name, event_id=event_id, at=at)
     except BadInput as error:
         return error
     is_left_out = event is not None and excludes.ask_the_disk and _is_excluded(event, excludes)
-    return (None, Counter({EXCLUDED: 1})) if is_left_out else (event, counts)
+    return (None, Counter({EXCLUDED_EVENTS: 1})) if is_left_out else (event, counts)
 
 
 def _is_excluded(event: Event, excludes: Excludes) -> bool:

@@ -77,8 +77,8 @@ def pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iterator[
         yield lines, position
 
 
-#: The counter of turns during a pause.
-PAUSED = "paused turns"
+#: Counters: lines that cannot be read, turns during a pause.
+BAD_LINES, PAUSED_TURNS = "bad lines", "paused turns"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -505,7 +505,7 @@ def tail(
             )
             bad_news = max(0, report.bad_lines + bad - counted) - max(0, report.bad_lines - counted)
             paused = leave_out.take_paused() if reason in ("new", "grown") else 0  # not where lines are read again
-            news = [("bad lines", bad_news), *([(PAUSED, paused)] if paused else [])]
+            news = [(BAD_LINES, bad_news), *([(PAUSED_TURNS, paused)] if paused else [])]
             new, redactions = sink.write(reading, titles, news, state, now())
             report.turns_new += new
             report.turns_known += len(reading.turns) - new

@@ -80,7 +80,7 @@ DONE_TO_BELIEFS = {
 }
 
 
-@VERBS.tool("archive", "csm_memory_archive", *verb.PROJECTS, verb.DRY_RUN, by_person=True)
+@VERBS.tool("archive", "csm_memory_archive", *verb.PROJECTS, verb.DRY_RUN, sends_by_person=True)
 def show_mended(value: dict[str, Any]) -> Screen:
     """Archive faded memories; they stay searchable.
 
@@ -115,7 +115,7 @@ def merge(**options: Any) -> None:
         raise click.UsageError("--near is for all duplicates, not for two that are named")
     if options["id"] or options["undo"]:  # then no project is meant
         del options["project"], options["all_projects"]
-    verb.reply("csm_memory_merge", show_undone if options["undo"] else show_mended, options, by_person=True)
+    verb.reply("csm_memory_merge", show_undone if options["undo"] else show_mended, options, sends_by_person=True)
 
 
 def show_undone(value: dict[str, Any]) -> Screen:
@@ -159,7 +159,7 @@ def supersede(**options: Any) -> None:
     """Replace memory OLD with NEW (--undo restores OLD)."""
     if not options["new"] and not options["undo"]:
         raise click.UsageError("name the memory that holds now, or give --undo")
-    verb.reply("csm_memory_supersede", show_superseded, options, by_person=True)
+    verb.reply("csm_memory_supersede", show_superseded, options, sends_by_person=True)
 
 
 def show_superseded(value: dict[str, Any]) -> Screen:
@@ -185,11 +185,11 @@ def show_pinned(value: dict[str, Any]) -> Screen:
 
 VERBS.row(
     "pin", "csm_memory_pin", show_pinned, "Pin a memory: it never fades and stays as sure as it is.", verb.ID,
-    by_person=True, fixed={"undo": False},
+    sends_by_person=True, fixed={"undo": False},
 )  # fmt: skip
 VERBS.row(
     "unpin", "csm_memory_pin", show_pinned, "Unpin a memory: it fades from now on as others do.", verb.ID,
-    by_person=True, fixed={"undo": True},
+    sends_by_person=True, fixed={"undo": True},
 )  # fmt: skip
 
 
@@ -254,7 +254,7 @@ def _rests_on(candidate: dict[str, Any]) -> Screen:
         "--relaxed", "profile", flag_value="relaxed", default="default",
         help="Lower thresholds: what a small history would give. For trying out.",
     ),
-    by_person=True,
+    sends_by_person=True,
 )  # fmt: skip
 @render.if_empty("actions", "nothing waits here")
 def show_promoted(value: dict[str, Any]) -> Screen:

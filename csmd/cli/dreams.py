@@ -41,7 +41,7 @@ MOST, LINES, DIFF_LINES = 12, 3, 40
 GATE = 10
 
 
-@DREAM.tool("status", "csm_dream_status", anywhere=True)
+@DREAM.tool("status", "csm_dream_status", scope="none")
 def show_status(value: dict[str, Any]) -> Screen:
     """Tell whether a dream is due, and why not."""
     yield bold(f"dream: {_now(value)}")
@@ -94,7 +94,7 @@ def _sum(did: Mapping[str, int]) -> str:
 
 
 @DREAM.tool(
-    "plan", "csm_dream_plan", *verb.PROJECTS, verb.flag("--all", "everything", help="List every change."), wide=True
+    "plan", "csm_dream_plan", *verb.PROJECTS, verb.flag("--all", "everything", help="List every change."), scope="all"
 )
 def show_plan(value: dict[str, Any], *, everything: bool = False) -> Screen:
     """Show what a dream would do now. Nothing is done."""
@@ -176,7 +176,7 @@ def _sure(was: float | None, now: float | None) -> str:
 def show_ran(value: dict[str, Any]) -> Screen:
     """What a dream did, its name, and how it is undone."""
     if not value["changes"]:
-        return [f"dreamt as {value['id']}: there was nothing to do"]
+        return [f"Dream {value['id']}: nothing to do."]
     took = glued(f"{value['took_s']:.1f} s")
     commands = f"csmd dream diff {value['id']}   shows it", f"csmd dream undo {value['id']}   takes it back"
     return render.done(f"dreamt as {value['id']}: {_sum(value['done'])}, {took}", *commands)
@@ -192,14 +192,14 @@ def show_reselection(value: dict[str, Any]) -> Screen:
         yield dim("That is most of them: it is done with --yes only.")
 
 
-@DREAM.tool("history", "csm_dream_history", verb.limit(20, about="How many at most."), anywhere=True)
+@DREAM.tool("history", "csm_dream_history", verb.limit(20, about="How many at most."), scope="none")
 @render.if_empty("dreams", "no dream has run yet; `csmd dream status` says when one is due")
 def show_history(value: dict[str, Any]) -> Screen:
     """List the dreams, the latest first."""
     return (_outcome(row, sessions=f"{many(row['sessions'], 'session'):>12}  ") for row in value["dreams"])
 
 
-@DREAM.tool("diff", "csm_dream_diff", verb.ID, by_person=True)
+@DREAM.tool("diff", "csm_dream_diff", verb.ID, sends_by_person=True)
 def show_diff(value: dict[str, Any]) -> Screen:
     """Show what dream ID changed, before and after. `last` is the latest."""
     dream = value["dream"]
@@ -302,7 +302,7 @@ def show_undone(value: dict[str, Any]) -> Screen:
 def run(dry_run: bool, **options: Any) -> None:
     """Dream now. `csmd dream undo` takes it back."""
     planned = {"dry_run": True} if dry_run else {}
-    verb.reply("csm_dream_run", show_plan if dry_run else show_ran, planned | options, waits=not dry_run)
+    verb.reply("csm_dream_run", show_plan if dry_run else show_ran, planned | options, is_job=not dry_run)
 
 
 @DREAM.action(
@@ -335,4 +335,4 @@ def distill(dry_run: bool, yes: bool, as_json: bool, **_: Any) -> None:
     if dry_run:
         verb.reply("csm_distill_again", show_reselection, {"dry_run": True, "as_json": as_json})
     else:
-        verb.reply("csm_distill_again", show_ran, {"yes": yes, "as_json": as_json}, waits=True)
+        verb.reply("csm_distill_again", show_ran, {"yes": yes, "as_json": as_json}, is_job=True)

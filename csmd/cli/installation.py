@@ -241,11 +241,11 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
             changed = {change.path for change in outcomes if change.changed}
             again = plan.install(config, choice)
             outcomes = [replace(change, changed=change.changed or change.path in changed) for change in again]
+        show(show_events(choice, before.events))
+        show(show_runs(unit, status))
         if not as_json:
-            render.show(show_events(choice, before.events))
-            render.show(show_runs(unit, status))
             counts = client.call(paths, "csm_runtime_status", {})["counts"]
-            render.show(show_past(counts, result["import"], has_model=bool(status["model"]["name"])))
+            show(show_past(counts, result["import"], has_model=bool(status["model"]["name"])))
     if as_json:
         result |= {"settings": _outcomes_json(outcomes), "directories": [str(folder) for folder in config.assistant_dirs],
                    "events": [*registration.EVENTS, *choice.events], "kept_out_by": choice.kept_out_by}  # fmt: skip
@@ -519,7 +519,7 @@ def show_upgraded(value: dict[str, Any]) -> Screen:
     """What was brought up to the new version."""
     daemon, is_new = value["daemon"], value["from"] != value["to"]
     if not (is_new or value["hooks"] or value["settings"] or value["service"] or daemon["started"]):
-        yield render.RawLine(f"csmd {value['to']} is what runs; nothing was to be done")
+        yield render.RawLine(f"csmd {value['to']} is already running; nothing to do.")
         return
     ended = f"csmd {daemon['replaced']} ended, " if daemon["replaced"] else ""
     now = f"csmd {value['to']} runs, pid {daemon['pid']}" if daemon["pid"] else "stopped by you; `csmd start` starts it"

@@ -118,7 +118,7 @@ def _absolute(_context: click.Context, _option: click.Parameter, path: str) -> s
 @VERBS.tool(
     "export", "csm_memory_export",
     verb.option("--to", "path", metavar="DIR", required=True, callback=_absolute, help="Made if new."),
-    *verb.PROJECTS, waits=True,
+    *verb.PROJECTS, is_job=True,
 )  # fmt: skip
 def show_exported(value: dict[str, Any]) -> Screen:
     """Write memories to a directory. `csmd import DIR` takes them in, here or elsewhere."""
@@ -134,7 +134,7 @@ def show_exported(value: dict[str, Any]) -> Screen:
 
 VERBS.row(
     "sync", "csm_sync", show_imported, "Take in everything that is on disk now, and wait for it.", NO_VECTORS,
-    anywhere=True, waits=True,
+    scope="none", is_job=True,
 )  # fmt: skip
 
 # --- the model
@@ -175,7 +175,7 @@ MODEL.row(
         "--as", "name", type=click.Choice([*NAMED]), callback=lambda _context, _option, name: NAMED.get(name, ""),
         help="Which model it is, if not the configuration's.",
     ),
-    anywhere=True, waits=True,
+    scope="none", is_job=True,
 )  # fmt: skip
 
 

@@ -602,7 +602,7 @@ def edit(id: str, text: str | None, as_json: bool) -> None:  # noqa: A002 - the 
     known = verb.ask("csm_memory_show", id=id, asking=verb.resolve_project(None))
     wording = verb.edit_text(known["text"]) if text is None else text
     change = {"id": known["id"], "text": wording, "version": known["version"], "as_json": as_json}
-    verb.reply("csm_memory_edit", show_rewording, change, by_person=True)
+    verb.reply("csm_memory_edit", show_rewording, change, sends_by_person=True)
 
 
 def show_rewording(value: dict[str, Any]) -> Screen:
@@ -664,7 +664,7 @@ def show_topic(value: dict[str, Any], *, everything: bool) -> Screen:
 )  # fmt: skip
 def tag(undo: bool, **options: Any) -> None:
     """Say that memory ID is about TOPIC."""
-    verb.reply("csm_memory_untag" if undo else "csm_memory_tag", show_tagged, options, by_person=True)
+    verb.reply("csm_memory_untag" if undo else "csm_memory_tag", show_tagged, options, sends_by_person=True)
 
 
 def show_tagged(value: dict[str, Any]) -> Screen:
@@ -680,7 +680,7 @@ def show_tagged(value: dict[str, Any]) -> Screen:
     "link", "csm_memory_link", verb.argument("from", "FROM"), verb.argument("to", "TO"),
     verb.option("--as", "relationship", metavar="WORD", default="relates_to", show_default=True, help="depends_on, contradicts, caused ..."),
     verb.option("--weight", default="1", show_default=True, metavar="NUMBER", help="Above 0 and at most 1."),
-    verb.flag("--undo", help="Take the link away."), by_person=True,
+    verb.flag("--undo", help="Take the link away."), sends_by_person=True,
 )  # fmt: skip
 def show_linked(value: dict[str, Any]) -> Screen:
     """Link memory FROM to memory TO."""

@@ -128,7 +128,7 @@ def show_readmitted(value: dict[str, Any]) -> Screen:
 @VERBS.tool(
     "scan", "csm_privacy_scan", verb.flag("--fix", help="Take out what is found; backups that hold it are removed."),
     verb.flag("--transcripts", help="Count what the assistant's own transcripts hold, too."),
-    by_person=True, anywhere=True, waits=True,
+    sends_by_person=True, scope="none", is_job=True,
 )  # fmt: skip
 @render.raw
 def show_scanned(value: dict[str, Any]) -> Screen:
@@ -356,7 +356,7 @@ def _lines(_context: click.Context, _option: click.Parameter, words: tuple[str, 
 @PROJECT.tool(
     "workspace", "csm_project_workspace", verb.argument("name"),
     verb.argument("places", "PATH...", nargs=-1, required=True, callback=_lines),
-    verb.flag("--remove", help="Take these projects out of it."), by_person=True, anywhere=True,
+    verb.flag("--remove", help="Take these projects out of it."), sends_by_person=True, scope="none",
 )  # fmt: skip
 @render.raw
 def show_workspace(value: dict[str, Any]) -> Screen:
@@ -367,7 +367,7 @@ def show_workspace(value: dict[str, Any]) -> Screen:
         yield f"{amount(value['memories'], 'memory')} that held everywhere and came from there only: inside now"
 
 
-@PROJECT.tool("list", "csm_project_list", anywhere=True)
+@PROJECT.tool("list", "csm_project_list", scope="none")
 @render.if_empty("projects", "no projects yet; they come with sessions and `csmd import`")
 def show_projects(value: dict[str, Any]) -> Screen:
     """List projects and workspaces."""

@@ -207,7 +207,7 @@ _WRITE = (
 )  # fmt: skip
 SESSION.row(
     "write-user", "csm_session_write_user", "{uuid}",
-    "Write as the user into a session of csmd's own. Typed in a terminal it counts as yours.", *_WRITE, by_person=True,
+    "Write as the user into a session of csmd's own. Typed in a terminal it counts as yours.", *_WRITE, sends_by_person=True,
 )  # fmt: skip
 SESSION.row(
     "write-assistant", "csm_session_write_assistant", "{uuid}", "Write as the assistant into a session of csmd's own.",
@@ -231,7 +231,7 @@ SESSION.row(
 )  # fmt: skip
 
 
-@SESSION.tool("load", "csm_session_load", verb.ID, anywhere=True)
+@SESSION.tool("load", "csm_session_load", verb.ID, scope="none")
 def show_messages(value: dict[str, Any]) -> Screen:
     """Show the messages of a session of csmd's own. What was withdrawn or summarised is not among them."""
     for message in value["messages"]:
@@ -251,7 +251,7 @@ CONTEXT = VERBS.add_group("context", "Show what a session is given, whole, and h
 MEMDIR = VERBS.add_group("memdir", "Show the assistant's own memory.")
 
 
-@CONTEXT.tool("status", "csm_context_status", *verb.PROJECTS, wide=True)
+@CONTEXT.tool("status", "csm_context_status", *verb.PROJECTS, scope="all")
 def show_filled(value: dict[str, Any]) -> Screen:
     """Show how full the contexts of live sessions are."""
     names = [plain(live["project"].rstrip("/").rpartition("/")[2]) or "-" for live in value["sessions"]]
@@ -448,10 +448,10 @@ GOAL = VERBS.add_group("goal", "Project goals, shown to each session until done.
 def goal_set(session: str, **options: Any) -> None:
     """Declare a goal. Typed in a terminal it is yours; else your assistant's, and told in its own session only."""
     session = session or ("" if verb.is_interactive() else assistant_session()[1])
-    verb.reply("csm_goal_set", show_goal, {"session": session, **options}, by_person=True)
+    verb.reply("csm_goal_set", show_goal, {"session": session, **options}, sends_by_person=True)
 
 
-@GOAL.tool("done", "csm_goal_done", verb.ID, by_person=True)
+@GOAL.tool("done", "csm_goal_done", verb.ID, sends_by_person=True)
 def show_goal(value: dict[str, Any]) -> Screen:
     """Note that a goal is done. No session is told it any more."""
     if value["done_at"]:

@@ -1,4 +1,4 @@
-"""A command as a row: the tool it asks, its options, its screen."""
+"""Declares commands: which tool each calls, its options, how its answer is printed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
@@ -23,6 +23,8 @@ from csmd.errors import CsmdError
 from csmd.installer import foreign_files
 
 F = TypeVar("F", bound=Callable[..., Any])
+#: Which projects a command without --project is about: that of its directory, all, or none: its answer is the same anywhere.
+Scope = Literal["directory", "all", "none"]
 
 # --- options
 
@@ -99,7 +101,7 @@ class Verbs(click.Group):
         return declare
 
     def tool(self, name: str, tool: str, *params: click.Parameter, **how: Any) -> Callable[[F], F]:
-        """Makes a screen the command that asks one tool and shows its answer; its docstring is the help."""
+        """Declares a command that calls one tool and prints its answer with the decorated screen, whose docstring is the help."""
 
         def declare(screen: F) -> F:
             self.row(name, tool, screen, inspect.getdoc(screen) or "", *params, **how)
@@ -109,7 +111,7 @@ class Verbs(click.Group):
 
     def row(
         self, name: str, tool: str, show: Callable[..., render.Screen] | str, about: str, *params: click.Parameter,
-        fixed: Mapping[str, Any] | None = None, **how: bool,
+        fixed: Mapping[str, Any] | None = None, **how: Any,
     ) -> None:  # fmt: skip
         """Adds a verb that is one tool: its options are the tool's parameters, and `fixed` are further ones.
 
@@ -128,27 +130,26 @@ class Verbs(click.Group):
 
 
 def reply(
-    tool: str, show: Callable[..., render.Screen], options: dict[str, Any], *, by_person: bool = False,
-    anywhere: bool = False, wide: bool = False, waits: bool = False,
+    tool: str, show: Callable[..., render.Screen], options: dict[str, Any], *, scope: Scope = "directory",
+    sends_by_person: bool = False, is_job: bool = False,
 ) -> None:  # fmt: skip
-    """Asks a tool with the options of a command as its parameters, and shows its answer.
+    """Calls a tool with the options of a command as its parameters, and prints its answer.
 
-    `by_person` tells the tool whether a person asks. `anywhere` is for one that gives the same answer in every
-    directory, `wide` for one that looks in every project unless one is named, `waits` for one that is a job.
+    With `sends_by_person` the tool learns whether a person asks; `is_job`: it is one that shows its progress.
     """
     values = {name: "" if value is None else value for name, value in options.items() if name != "as_json"}
     if "project" in values:
-        everywhere = bool(values.pop("all_projects", False)) or (wide and options["project"] is None)
+        everywhere = bool(values.pop("all_projects", False)) or (scope == "all" and options["project"] is None)
         values |= project_params(options["project"], everywhere)
-    elif not anywhere:
+    elif scope != "none":
         values["asking"] = resolve_project(None)
-    if by_person:
+    if sends_by_person:
         values["by_person"] = is_interactive()
-    print_answer((work if waits else ask)(tool, **values), options["as_json"], show)
+    print_answer((work if is_job else ask)(tool, **values), options["as_json"], show)
 
 
 def ask(tool: str, **params: Any) -> Any:
-    """Asks the running daemon one thing."""
+    """Calls a tool of the running daemon; its answer."""
     return client.call(default_paths(), tool, params)
 
 
@@ -181,7 +182,7 @@ SHORTEST_ID = 4
 
 
 def is_interactive() -> bool:
-    """Whether a person types: stdin is a terminal and this process has one; a pseudo terminal passes for one."""
+    """Whether a person is at the terminal: stdin is a terminal, and this process has one; a pseudo terminal passes for one."""
     try:
         if not os.isatty(0):
             return False

@@ -102,6 +102,7 @@ def carry_out(context: Context, task: Task, work: Work) -> Generator[None]:
     except CsmdError as error:
         task.error, task.hint, task.state = error.what, error.hint, "failed"
     except Exception as error:
+        # A catch-all: a task that fails by a bug is reported to whoever waits for it.
         log.exception("job %s failed", task.kind)
         place = context.config.paths.log_file
         task.error, task.hint, task.state = f"a bug: {type(error).__name__}", f"see {place}", "failed"
@@ -470,9 +471,9 @@ class Context:
     def guard(self, what: str, work: Callable[[], T], *, about: str = "", strict: bool = False) -> T | None:
         """Gives what `work` gives, or None where it fails: that is logged and shown in status, and others go on.
 
-        One of the four catch-alls. `what` is of our words and goes to the log; `about`, which file or session, is shown
-        in status only. With `strict` a StoreError is raised all the same: somebody waits, and the next part would fare
-        no better.
+        A catch-all: one job that fails stops no other. `what` is of our words and goes to the log; `about`, which file
+        or session, is shown in status only. With `strict` a StoreError is raised all the same: somebody waits, and the
+        next part would fare no better.
         """
         place = f"{what} {about}" if about else what
         try:

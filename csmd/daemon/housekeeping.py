@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from csmd.capture import instruction_files
+from csmd.capture import ingest, instruction_files, transcripts
 from csmd.config import Settings
 from csmd.daemon.context import Context, iso, iso_before, now_iso
 from csmd.errors import StoreError
@@ -280,8 +280,8 @@ HOUR_S = 3600.0
 #: The parts of an hour's line, in this order: a count or counter, its noun, and what follows.
 HOURLY = (
     ("turns", "turn", ""), ("memories", "memory", ""), ("injections", "injection", ""),
-    ("paused turns", "turn", " left out in a pause"), ("excluded events", "event", " left out"),
-    ("bad lines", "line", " that could not be read"), ("bad events", "event", " that could not be read"),
+    (transcripts.PAUSED_TURNS, "turn", " left out in a pause"), (ingest.EXCLUDED_EVENTS, "event", " left out"),
+    (transcripts.BAD_LINES, "line", " that could not be read"), (ingest.BAD_EVENTS, "event", " that could not be read"),
 )  # fmt: skip
 
 

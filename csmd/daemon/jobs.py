@@ -1,7 +1,8 @@
 """The background thread and its table of jobs: what each does, in which order, when it is due.
 
 One bounded piece is done at a time. Each job is a catch-all of its own: one that fails stops no other. `step` takes the
-time, so that tests drive it without a clock; `run` calls it when it is poked, hinted at, or a tick has passed.
+monotonic time by which jobs are due, so that tests need not wait for it; what jobs store is dated by the wall clock.
+`run` calls `step` when it is poked, hinted at, or a tick has passed.
 """
 
 from __future__ import annotations
@@ -41,33 +42,33 @@ CHECKPOINT_COMMITS = 200
 
 
 @dataclass(slots=True)
-class Walk:
-    """One walk through the table at the monotonic time `now`, and what its jobs have done so far."""
+class Pass:
+    """One pass over the table at the monotonic time `now`, and what its jobs have done so far."""
 
     now: float
     #: Whether somebody waits for a task that is under way.
-    at_task: bool = False
+    task_running: bool = False
     worked: bool = False
     embedded: bool = False
 
     @property
     def is_busy(self) -> bool:
         """Whether more may be due at once."""
-        return self.at_task or self.worked or self.embedded
+        return self.task_running or self.worked or self.embedded
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """A row of the table; `name` is for the log and for trouble, `step` gives something true where it did anything.
 
-    It is due in each walk, or `every_s` and for the first time after `first_s`; one that `repeats` is due at once again
+    It is due in each pass, or `every_s` and for the first time after `first_s`; one that `repeats` is due at once again
     after it did something, and after one that is `quiet` nothing more is due, whatever it did. `when`: always; sound,
     where the store takes writes; no_task, while no task is under way either; idle, where nothing was done in
-    this walk and nobody waits.
+    this pass and nobody waits.
     """
 
     name: str
-    step: Callable[[Walk], object]
+    step: Callable[[Pass], object]
     when: Literal["always", "sound", "no_task", "idle"] = "sound"
     every_s: float = 0.0
     first_s: float = 0.0
@@ -104,16 +105,16 @@ class Background(threading.Thread):
         return (
             Job("mark", lambda _: self._clear_hung_mark(), when="always"),
             Job("pauses", lambda _: read_pauses(context.pauses), when="always", quiet=True),
-            Job("alarms", lambda walk: self.alarms.step(walk.now), when="always", every_s=EVERY_S),
+            Job("alarms", lambda jobs_pass: self.alarms.step(jobs_pass.now), when="always", every_s=EVERY_S),
             Job("spool", lambda _: reading.replay(context)),
-            Job("rehearsal", lambda walk: self.rehearsal.step(walk.now)),
+            Job("rehearsal", lambda jobs_pass: self.rehearsal.step(jobs_pass.now)),
             Job("directories", lambda _: self.clients.note_directories(), quiet=True),
             Job("task", self._do_task, when="always"),
             Job("hints", lambda _: reading.follow_hints(context)),
             Job("sweep", self._sweep, when="no_task", every_s=LIVE_SWEEP_S),
             Job("provisional turns", lambda _: self.stages.close_provisional(), when="no_task", every_s=LIVE_SWEEP_S),
             Job("unfinished spool files", lambda _: self._clear_unfinished(), when="no_task", every_s=LIVE_SWEEP_S),
-            Job("hooks", lambda walk: self.clients.settle_hooks(walk.now), when="no_task", every_s=LIVE_SWEEP_S, quiet=True),
+            Job("hooks", lambda jobs_pass: self.clients.settle_hooks(jobs_pass.now), when="no_task", every_s=LIVE_SWEEP_S, quiet=True),
             Job("backlog", lambda _: reading.read_backlog(context), when="no_task"),
             Job(
                 "retention", lambda _: housekeeping.drop_expired(store, context.config.settings, now=datetime.now(UTC)),
@@ -121,10 +122,10 @@ class Background(threading.Thread):
             ),
             Job("size of the day", lambda _: housekeeping.note_size(store), every_s=housekeeping.GROWTH_EVERY_S),
             Job("instructions", lambda _: self.instructions.waiting() and self.instructions.step()),
-            Job("pages", lambda walk: self.pages.step(walk.now), when="no_task"),
+            Job("pages", lambda jobs_pass: self.pages.step(jobs_pass.now), when="no_task"),
             Job("stages", self._do_stages),
             Job("checkpoint", self._checkpoint),
-            Job("summary", lambda walk: hourly.step(store, walk.now), quiet=True),
+            Job("summary", lambda jobs_pass: hourly.step(store, jobs_pass.now), quiet=True),
             Job("notes", lambda _: context.lookups.write(), every_s=housekeeping.NOTES_S, quiet=True),
             Job("dream", self._dream, when="always"),
             Job("backup", lambda _: housekeeping.daily_backup(context), when="idle", every_s=housekeeping.LOOK_S, quiet=True),
@@ -150,7 +151,7 @@ class Background(threading.Thread):
         (self.context.hint if path.endswith(".jsonl") else self.instructions.touch)(path)
 
     def sweep_soon(self) -> None:
-        """Asks for a full sweep in the next walk."""
+        """Asks for a full sweep in the next jobs_pass."""
         self._last_full_sweep = self._due["sweep"] = float("-inf")
         self.context.wake.set()
 
@@ -178,30 +179,32 @@ class Background(threading.Thread):
 
     def step(self, now: float) -> bool:
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
-        walk = Walk(now)
+        jobs_pass = Pass(now)
         for job in self._table:
-            if self._is_due(job, walk):
-                did = bool(self.context.guard(job.name, partial(job.step, walk)))
-                walk.worked |= did and not job.quiet
+            self._due.setdefault(job.name, now + job.first_s)
+            if self._is_due(job, jobs_pass):
+                self._schedule_next(job, now)
+                did = bool(self.context.guard(job.name, partial(job.step, jobs_pass)))
+                jobs_pass.worked |= did and not job.quiet
                 if job.repeats and did:
                     self._due[job.name] = now
         if self.context.store.is_read_only:  # hooks spool, and status says why
             self.context.trouble.clear()
-        return walk.is_busy or self.context.somebody_waits()
+        return jobs_pass.is_busy or self.context.somebody_waits()
 
-    def _is_due(self, job: Job, walk: Walk) -> bool:
+    def _is_due(self, job: Job, jobs_pass: Pass) -> bool:
         if job.when != "always" and self.context.store.is_read_only:
             return False
-        if job.when in ("no_task", "idle") and walk.at_task:
+        if job.when in ("no_task", "idle") and jobs_pass.task_running:
             return False
-        if job.when == "idle" and (walk.is_busy or self.context.somebody_waits()):
+        if job.when == "idle" and (jobs_pass.is_busy or self.context.somebody_waits()):
             return False
-        if not job.every_s:
-            return True
-        if walk.now < self._due.setdefault(job.name, walk.now + job.first_s):
-            return False
-        self._due[job.name] = walk.now + job.every_s
-        return True
+        return not job.every_s or jobs_pass.now >= self._due[job.name]
+
+    def _schedule_next(self, job: Job, now: float) -> None:
+        """Sets when a job that runs at intervals is due again; `now` is the monotonic time."""
+        if job.every_s:
+            self._due[job.name] = now + job.every_s
 
     def _is_urgent(self) -> bool:
         return self.tasks.is_under_way or self.dreaming.is_urgent or self.context.somebody_waits()
@@ -219,29 +222,31 @@ class Background(threading.Thread):
     def _clear_unfinished(self) -> None:
         files.clear_unfinished(self.context.config.paths.home, before_s=time.time() - UNFINISHED_S)
 
-    def _do_task(self, walk: Walk) -> None:
-        walk.at_task = self.tasks.step()
+    def _do_task(self, jobs_pass: Pass) -> None:
+        jobs_pass.task_running = self.tasks.step()
 
-    def _do_stages(self, walk: Walk) -> bool:
-        worked, walk.embedded = self.stages.step(walk.now, at_task=walk.at_task)
+    def _do_stages(self, jobs_pass: Pass) -> bool:
+        worked, jobs_pass.embedded = self.stages.step(jobs_pass.now, at_task=jobs_pass.task_running)
         return worked
 
-    def _sweep(self, walk: Walk) -> bool:
-        is_full = walk.now >= self._last_full_sweep + (WATCHED_SWEEP_S if self.is_watched() else FULL_SWEEP_S)
+    def _sweep(self, jobs_pass: Pass) -> bool:
+        is_full = jobs_pass.now >= self._last_full_sweep + (WATCHED_SWEEP_S if self.is_watched() else FULL_SWEEP_S)
         if is_full:
-            self._last_full_sweep = walk.now
-            walk.worked |= bool(self.context.guard("instructions", self.instructions.sweep))
+            self._last_full_sweep = jobs_pass.now
+            jobs_pass.worked |= bool(self.context.guard("instructions", self.instructions.sweep))
         return reading.sweep(self.context, full=is_full) > 0
 
-    def _checkpoint(self, walk: Walk) -> None:
+    def _checkpoint(self, jobs_pass: Pass) -> None:
         """Moves the write-ahead log into the database after work, or after many commits of others."""
         store = self.context.store
-        if (walk.worked and not walk.at_task) or store.commits - self._commits_seen > CHECKPOINT_COMMITS:
+        if (jobs_pass.worked and not jobs_pass.task_running) or store.commits - self._commits_seen > CHECKPOINT_COMMITS:
             self._commits_seen = store.commits
             store.checkpoint()
 
-    def _dream(self, walk: Walk) -> bool:
+    def _dream(self, jobs_pass: Pass) -> bool:
         waits = self.context.somebody_waits()
-        if walk.at_task or (waits and not self.dreaming.is_overdue):
+        if jobs_pass.task_running or (waits and not self.dreaming.is_overdue):
             return False
-        return self.dreaming.step(walk.now, idle=not (walk.is_busy or waits or self.context.store.is_read_only))
+        return self.dreaming.step(
+            jobs_pass.now, idle=not (jobs_pass.is_busy or waits or self.context.store.is_read_only)
+        )

@@ -270,7 +270,7 @@ def _queue(context: Context, path: Path) -> QueuedEvent:
 
 def _submit(context: Context, path: Path, spooled: files.Spooled) -> QueuedEvent:
     """Queues the write of one event, or the count of one of an unknown host."""
-    store, counts = context.store, [(ingest.UNKNOWN, 1)]
+    store, counts = context.store, [(ingest.UNKNOWN_HOSTS, 1)]
     if spooled.host in ingest.DECODERS:
         decoded = ingest.decode(
             spooled.host, spooled.body, context.excludes,
@@ -311,7 +311,7 @@ def _finish(context: Context, queued: QueuedEvent) -> bool:
             raise  # the disk or the database: it waits
         _quarantine(context, path, "not a file")
     except Exception:
-        # A bug of ours or no memory: not the event's fault, so it stays, and is tried again by the next daemon.
+        # A catch-all: a bug of ours or no memory is not the event's fault: it stays, and the next daemon tries it again.
         context.left_alone.add(path)
         raise
     else:
@@ -333,7 +333,7 @@ def _quarantine(context: Context, path: Path, reason: str) -> None:
         data=data,
         now=now_iso(),
     )
-    context.store.write(lambda rows: activity.count(rows, [("bad events", 1)]))
+    context.store.write(lambda rows: activity.count(rows, [(ingest.BAD_EVENTS, 1)]))
     try:
         path.unlink(missing_ok=True)
     except OSError:
@@ -404,7 +404,7 @@ class Watch:
 
         class Handler(events.FileSystemEventHandler):
             def on_any_event(self, event: events.FileSystemEvent) -> None:
-                # One of the four catch-alls: an odd event must not end the observer's thread.
+                # A catch-all: an odd event must not end the observer's thread.
                 try:
                     if not event.is_directory:
                         report(str(event.dest_path or event.src_path))

@@ -185,6 +185,7 @@ class Server(threading.Thread):
             with zmq.Context() as ctx, ctx.socket(zmq.ROUTER) as router:
                 self._serve(router)
         except Exception as error:
+            # A catch-all: the main thread has to learn that nobody answers any more.
             log.exception("the socket's thread failed")
             self.failure = f"the socket's thread failed: {type(error).__name__}"
         finally:
@@ -246,7 +247,7 @@ class Server(threading.Thread):
 
     def _advance(self, exchange: Exchange, steps: Steps, finished: Future[Any] | None = None) -> None:
         """Goes on with an exchange once what it waits for is `finished`; what fails is answered."""
-        # One of the four catch-alls: whatever one peer sends, it gets an answer and the others are served.
+        # A catch-all: whatever one peer sends, it gets an answer and the others are served.
         try:
             if finished is None:
                 future = next(steps)
@@ -284,7 +285,7 @@ class Server(threading.Thread):
         request, store = exchange.request, self.store
         if request.host not in ingest.DECODERS:
             # Acknowledged: in the spool nobody would understand it either.
-            yield store.submit(lambda rows: activity.count(rows, [(ingest.UNKNOWN, 1)]))
+            yield store.submit(lambda rows: activity.count(rows, [(ingest.UNKNOWN_HOSTS, 1)]))
             return None
         decoded = yield from self._decode(request)
         if isinstance(decoded, BadInput):
@@ -343,7 +344,7 @@ class Server(threading.Thread):
             data=request.body,
             now=now_iso(),
         )
-        activity.count(rows, [("bad events", 1)])
+        activity.count(rows, [(ingest.BAD_EVENTS, 1)])
 
     def _compose(self, exchange: Exchange, event: Event) -> Future[Injection] | None:
         """Starts composing what the event's answer tells; None where it tells nothing."""

@@ -154,7 +154,10 @@ def status(
         "worker": {"pid": embedder.pid, **meter.usage(embedder.pid)},
         "socket": (files.read_small(str(config.paths.endpoint)) or "").strip(),
         "model": {"name": model, "waiting": figures["waiting"]},
-        "excluded": {"events": figures["counters"].get(ingest.EXCLUDED, 0), "transcripts": len(context.excluded)},
+        "excluded": {
+            "events": figures["counters"].get(ingest.EXCLUDED_EVENTS, 0),
+            "transcripts": len(context.excluded),
+        },
         "paused": paused,
         "spool": _spool(files.spooled_paths(config.paths.home)),
         "jobs": [

@@ -327,7 +327,7 @@ def _superseded(snapshot: Snapshot, gathered: Gathered, old: Memory, others: lis
     for new in sorted(others, key=lambda one: (snapshot.stated_at(one), sort_key(one)), reverse=True):
         if old.pinned or not _may_overturn(old, new):
             continue
-        if (found := contradiction.amendment(old.text, new.text, gathered.renames)) is not None:
+        if (found := contradiction.certain_replacement(old.text, new.text, gathered.renames)) is not None:
             sureness = round(max(contradiction.LEAST_LEFT, old.confidence - found.lowers), 4)
             ended = replace(old, confidence=sureness, superseded_by=new.id)
             return Action(
@@ -350,7 +350,9 @@ def _question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[
         if f"{old.id}:{new.id}" in snapshot.questioned:
             continue
         may = _may_overturn(old, new) and not old.pinned
-        found = (contradiction.doubt if may else contradiction.amendment)(old.text, new.text, gathered.renames)
+        found = (contradiction.possible_replacement if may else contradiction.certain_replacement)(
+            old.text, new.text, gathered.renames
+        )
         if found is not None:
             why = "of what use it speaks is not said" if may else contradiction.why_not_replaced(pinned=old.pinned)
             return Action(
@@ -452,7 +454,10 @@ def _lifted(snapshot: Snapshot, group: list[Memory]) -> Action | None:
 
 
 def _are_opposed(one: Memory, other: Memory) -> bool:
-    return bool(contradiction.amendment(one.text, other.text) or contradiction.amendment(other.text, one.text))
+    return bool(
+        contradiction.certain_replacement(one.text, other.text)
+        or contradiction.certain_replacement(other.text, one.text)
+    )
 
 
 # --- prune

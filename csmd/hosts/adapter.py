@@ -1,4 +1,4 @@
-"""What an adapter supplies, and reading untrusted JSON values."""
+"""Reads untrusted JSON of an assistant: objects, strings, labels and times, each with a default for what is not there."""
 
 from __future__ import annotations
 

@@ -23,6 +23,34 @@ from csmd.text import prose, tokens
 from csmd.text.tokens import STOP_WORDS
 from csmd.text.tokens import stem as stem_of_word
 
+# --- how sure a replacement is
+
+#: Signal of a replacement -> how sure it alone makes that the newer statement replaces the older one, with an example.
+SIGNALS: Mapping[str, float] = {
+    "renamed": 0.95,  # "`cash` is now called `till`" for "The binary is called `cash`"
+    "says-instead": 0.9,  # "Use pytest instead of unittest" for "Run the tests with unittest"
+    "denied": 0.8,  # "Do not squash merge commits" for "Squash merge commits"
+    "gone": 0.8,  # "The Redis cache was removed" for "The Redis cache holds carts"
+    "prefers": 0.8,  # "I prefer tabs over spaces" for "Indent with spaces"
+    "changed": 0.75,  # "We moved the site to Fly.io" for "The site runs on Heroku"
+    "opposite": 0.7,  # "Always enable the linter" for "Always disable the linter"
+    "number": 0.7,  # "The gateway listens on port 8443" for "The gateway listens on port 8080"
+    "name": 0.65,  # "Orders are stored in Postgres" for "Orders are stored in MySQL"
+    "value": 0.55,  # "Deploys are done by hand" for "Deploys are done by robots"
+}
+#: From this confidence on a replacement is certain and lowers the older memory without asking.
+SURE = 0.5
+#: The confidence of a possible replacement: a person decides.
+DOUBTFUL = 0.4
+#: Why a person is asked about a possible replacement.
+UNSURE = "the newer one may replace it, or be about something else"
+#: What a replacement takes from the older statement's confidence: at least, and at most (design section 4).
+LEAST, MOST = 0.20, 0.50
+#: What is left of the older statement's confidence in any case.
+LEAST_LEFT = 0.05
+
+# --- words
+
 _WORDS = data.word_table("contradiction_words.txt")
 _IRREGULAR = dict(pair.split("/") for pair in _WORDS["irregular"])
 #: Verbs that say nothing by themselves: in a slot they stand for any other.
@@ -446,7 +474,7 @@ def changes(said: str) -> tuple[Change, ...]:
     return tuple(found)
 
 
-def _overturns(change: Change, slot: Slot, before: ParsedStatement) -> bool:
+def _changes_value(change: Change, slot: Slot, before: ParsedStatement) -> bool:
     """Whether a slot of an older statement gives the changed thing another value."""
     # A number takes a number's place, in 2026-12-15 as in "port 8080"; "green" nothing's.
     numbers = _is_date_or_number(slot.value - change.thing) and _is_date_or_number(change.value)
@@ -458,7 +486,7 @@ def _overturns(change: Change, slot: Slot, before: ParsedStatement) -> bool:
         return False
     # The thing is all that the older one speaks of: a part of it, or one of several, stays where it is.
     subject = before.positive - (slot.value - change.thing) - {slot.verb} - _HERE
-    return bool(slot.value & change.unused) or len(change.thing) >= 0.6 * len(subject)
+    return bool(slot.value & change.unused) or len(change.thing) >= MOST_OF_SUBJECT * len(subject)
 
 
 def _is_date_or_number(value: frozenset[str]) -> bool:
@@ -545,6 +573,12 @@ def is_partly(older: str, newer: str) -> bool:
 MOST_OF_IT = 0.6
 #: Of the shorter statement's words so many are in the other, or they speak of two things.
 SAME_SUBJECT = 0.5
+#: Of the subject of an older statement a changed thing is so much, or it is only a part of what the older one says.
+MOST_OF_SUBJECT = 0.6
+#: `X instead of Y`: of the words beside Y so many are in the older statement, for a plain Y and for one of several words.
+BESIDE_PLAIN, BESIDE_SPECIAL = 0.4, 0.5
+#: What is left of two statements without their values is one subject when so much of the longer rest is shared.
+SAME_REST = 0.5
 
 
 def _signals(
@@ -555,7 +589,7 @@ def _signals(
         return {"renamed": True}
     found: dict[str, bool] = {}
     if not before.asks and any(
-        change.thing <= before.stems and any(_overturns(change, slot, before) for slot in before.slots)
+        change.thing <= before.stems and any(_changes_value(change, slot, before) for slot in before.slots)
         for change in changes(newer)
     ):
         found["changed"] = True
@@ -602,7 +636,9 @@ def _says_instead(one: Against, before: ParsedStatement) -> bool:
     if not beside and len(one.beside) <= 1 and _is_all(one.what, before):
         return True  # "use pytest instead of unittest" speaks of no subject, and the older one of little else
     special = len(one.what) > 1 or one.what & before.names
-    return (beside >= 2 and beside >= 0.4 * len(one.beside)) or (bool(special) and 1 <= beside >= 0.5 * len(one.beside))
+    return (beside >= 2 and beside >= BESIDE_PLAIN * len(one.beside)) or (
+        bool(special) and 1 <= beside >= BESIDE_SPECIAL * len(one.beside)
+    )
 
 
 def _is_all(what: frozenset[str], before: ParsedStatement) -> bool:
@@ -622,9 +658,9 @@ def _denies(one: Against, before: ParsedStatement) -> bool:
 def _opposite(before: ParsedStatement, after: ParsedStatement, shared: frozenset[str]) -> dict[str, bool]:
     """The signal of two that differ in a word and its opposite and in nothing else; doubtful where one says more."""
     old, new = before.stems - shared, after.stems - shared
-    for one in old:
-        for other in OPPOSITES.get(one, set()) & new:
-            rests = before.stems - {one}, after.stems - {other}
+    for old_word in sorted(old):
+        for new_word in sorted(OPPOSITES.get(old_word, set()) & new):
+            rests = before.stems - {old_word}, after.stems - {new_word}
             if _same_subject(*rests):
                 return {"opposite": rests[0] == rests[1]}
     alike = len(shared) >= tokens.SAME_SHARE * len(before.stems | after.stems)
@@ -668,31 +704,18 @@ def _same_subject(one: frozenset[str], other: frozenset[str]) -> bool:
     both = one & other
     if not both or (one - other and other - one):
         return False
-    return len(both) >= 0.5 * max(len(one), len(other))
+    return len(both) >= SAME_REST * max(len(one), len(other))
 
 
 # --- replacements
 
-#: What an amendment takes from the older statement's confidence: at least, and at most (design section 4).
-LEAST, MOST = 0.20, 0.50
-#: And what is left of it in any case.
-LEAST_LEFT = 0.05
-#: Sure enough to lower the older one.
-SURE = 0.5
-#: signal -> how sure it alone makes that the older is amended.
-SIGNALS: Mapping[str, float] = {
-    "renamed": 0.95, "says-instead": 0.9, "denied": 0.8, "gone": 0.8, "prefers": 0.8, "changed": 0.75, "opposite": 0.7,
-    "number": 0.7, "name": 0.65, "value": 0.55,
-}  # fmt: skip
-#: Why a person is asked.
-UNSURE = "the newer one may replace it, or be about something else"
-#: How sure what may be a replacement is: only a person can tell.
-DOUBTFUL = 0.4
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """How a later statement replaces an earlier one: certainly (SURE and more) or perhaps; `reasons` name the signals, the surest first."""
+    """How a later statement replaces an earlier one: certainly (SURE and more) or perhaps.
+
+    `reasons` name the signals: those of a certain one by confidence, those of a possible one as they were found.
+    """
 
     confidence: float
     reasons: tuple[str, ...]
@@ -704,13 +727,13 @@ class Replacement:
         return round(LEAST + (MOST - LEAST) * min(1.0, max(0.0, clarity)), 4)
 
 
-def amendment(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Replacement | None:
+def certain_replacement(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Replacement | None:
     """How `newer` certainly replaces `older`; None if it does not."""
     found = replacement(older, newer, renames)
     return found if found is not None and found.confidence >= SURE else None
 
 
-def doubt(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Replacement | None:
+def possible_replacement(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Replacement | None:
     """How `newer` perhaps replaces `older`, so that a person must decide; None if it certainly does or does not."""
     found = replacement(older, newer, renames)
     return found if found is not None and found.confidence < SURE else None
@@ -719,22 +742,34 @@ def doubt(older: str, newer: str, renames: Mapping[str, str] | None = None) -> R
 def ended_parts(
     older: str, newer: str, renames: Mapping[str, str] | None = None
 ) -> tuple[Replacement, tuple[str, ...]] | None:
-    """Which of several parts of `older` are certainly replaced, and how; None if it has one part, or none is replaced."""
+    """Which of several parts of `older` are certainly replaced, and how the first of them is.
+
+    None if it has one part, or none is replaced.
+    """
     said = parts(older)
-    found = {part: replaced for part in said if (replaced := amendment(part, newer, renames))} if len(said) > 1 else {}
+    found = (
+        {part: replaced for part in said if (replaced := certain_replacement(part, newer, renames))}
+        if len(said) > 1
+        else {}
+    )
     return (next(iter(found.values())), tuple(found)) if found else None
 
 
 def replacement(older: str, newer: str, renames: Mapping[str, str] | None = None) -> Replacement | None:
-    """How `newer`, or the surest of its parts, replaces `older`, with SURE confidence or less; None if it does not."""
-    of_parts = (_of_one(older, part, renames) for part in dict.fromkeys((newer, *parts(newer))))
+    """How `newer`, or a part of it, replaces `older`, certainly or perhaps; None if it does not.
+
+    The surest replacement is taken. Where `newer` mentions only some parts of `older` the first one is, as a possible
+    replacement.
+    """
+    of_parts = (_replacement_by_part(older, part, renames) for part in dict.fromkeys((newer, *parts(newer))))
     found = [one for one in of_parts if one is not None]
     if found and is_partly(older, newer):
         return replace(found[0], confidence=DOUBTFUL)
     return max(found, key=lambda one: one.confidence, default=None)
 
 
-def _of_one(older: str, newer: str, renames: Mapping[str, str] | None) -> Replacement | None:
+def _replacement_by_part(older: str, newer: str, renames: Mapping[str, str] | None) -> Replacement | None:
+    """How one part of a newer statement replaces the older one; None if it does not."""
     older, newer = assertion(older), assertion(newer)
     before, after = parse_statement(with_new_names(older, renames or {})), parse_statement(newer)
     only_before, only_after = before.stems - after.stems, after.stems - before.stems

@@ -274,7 +274,7 @@ def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = ""
 def _turns(statement: Statement, memory: Memory) -> bool:
     """Whether one of the two amends the other, though nearly all words are the same: "drop support for 3.8"."""
     pairs = ((statement.text, memory.text), (memory.text, statement.text))
-    return any(contradiction.amendment(one, other) for one, other in pairs)
+    return any(contradiction.certain_replacement(one, other) for one, other in pairs)
 
 
 def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:

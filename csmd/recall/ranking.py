@@ -1,6 +1,6 @@
-"""How well a statement bears on a question: a logistic score; pure.
+"""How well a statement bears on a question: a logistic score; pure but for its weights.
 
-The weights are fitted by tests/bench/train_bearing.py (csmd/data/bearing.json; docs/extending.md). No feature
+The weights are read from the package once; they are fitted by tests/bench/train_bearing.py (csmd/data/bearing.json; docs/extending.md). No feature
 depends on how long a prompt is. Without an embedding model the features of meaning are absent, and other weights hold.
 """
 

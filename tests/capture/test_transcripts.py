@@ -354,7 +354,7 @@ def test_an_event_from_where_the_mark_lies_is_dropped_and_counted(world: World, 
     def decode() -> Any:
         return ingest.decode("claude", payload, world.excludes, name="UserPromptSubmit", event_id="e", at=at(1))
 
-    assert decode() == (None, {ingest.EXCLUDED: 1})
+    assert decode() == (None, {ingest.EXCLUDED_EVENTS: 1})
     mark.unlink()
     assert decode()[0] is not None
 

@@ -87,7 +87,7 @@ def at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
         (dreams.show_plan, {**PLAN, "uncompared": 1200}, ["1,200 memories were compared by words only: a dream compares all by meaning"]),
         (dreams.show_ran, {"id": "d0123456789", "done": DONE["did"], "changes": 9, "took_s": 1.21},
          ["dreamt as d0123456789: 3 merged, 2 surer, 4 files written, 1.2 s", "csmd dream undo d0123456789   takes it back"]),
-        (dreams.show_ran, {"id": "d0123456789", "done": {}, "changes": 0, "took_s": 0.1}, ["there was nothing to do"]),
+        (dreams.show_ran, {"id": "d0123456789", "done": {}, "changes": 0, "took_s": 0.1}, ["Dream d0123456789: nothing to do."]),
         (dreams.show_history, {"dreams": [STATUS["latest"], DONE, {**DONE, "state": "undone"}, {**DONE, "did": {}}]},
          ["d9876543210  2026-05-04", "failed: the disk is full", "3 merged, 2 surer, 4 files written\n", " undone\n",
           "nothing to do"]),

@@ -279,7 +279,7 @@ def test_an_older_daemon_is_replaced_and_what_it_could_not_take_in_is_taken_in(m
     machine.sync()
     assert machine.status()["counts"]["events"] == 1 and machine.spooled() == []
     pid = machine.status()["daemon"]["pid"]
-    assert "nothing was to be done" in machine.csmd("upgrade") and machine.status()["daemon"]["pid"] == pid
+    assert "is already running; nothing to do." in machine.csmd("upgrade") and machine.status()["daemon"]["pid"] == pid
 
 
 def test_an_upgrade_starts_nothing_that_was_stopped_on_purpose_and_needs_an_installation(machine: Machine) -> None:

@@ -26,7 +26,7 @@ ROWS = "use 2-space indentation; never commit to main; write the docs in British
 
 def check(older: str, newer: str, *, wanted: str) -> None:
     """How the newer one stands to the older: "amends", "asks" (a person, perhaps) or ""."""
-    amends, asks = contradiction.amendment(older, newer), contradiction.doubt(older, newer)
+    amends, asks = contradiction.certain_replacement(older, newer), contradiction.possible_replacement(older, newer)
     assert ("amends" if amends else "asks" if asks else "") == wanted
 
 
@@ -43,7 +43,7 @@ def check(older: str, newer: str, *, wanted: str) -> None:
 )
 def test_of_several_things_one_is_over_and_the_others_stand(older: str, newer: str) -> None:
     assert contradiction.is_partly(older, newer)
-    assert contradiction.amendment(older, newer) is None
+    assert contradiction.certain_replacement(older, newer) is None
 
 
 @pytest.mark.invariant("Of several things that one memory says a later statement ends none by speaking of another")
@@ -94,7 +94,8 @@ def share_right(name: str) -> float:
     """The share of written pairs that are told apart rightly: what amends, and what does not."""
     pairs = json.loads((PAIRS / f"{name}.json").read_text())
     right = [
-        bool(contradiction.amendment(pair["older"], pair["newer"])) == (pair["kind"] == "amends") for pair in pairs
+        bool(contradiction.certain_replacement(pair["older"], pair["newer"])) == (pair["kind"] == "amends")
+        for pair in pairs
     ]
     return sum(right) / len(right)
 
@@ -106,7 +107,7 @@ def test_of_the_written_pairs_amendments_and_elaborations_are_told_apart() -> No
 
 
 def check_replaced(older: str, newer: str, *, wanted: str) -> None:
-    amends, asks = contradiction.amendment(older, newer), contradiction.doubt(older, newer)
+    amends, asks = contradiction.certain_replacement(older, newer), contradiction.possible_replacement(older, newer)
     assert ("certain" if amends else "doubtful" if asks else "") == wanted
 
 
@@ -224,17 +225,21 @@ def test_only_the_same_subject_is_replaced_and_only_what_is_certain(older: str, 
 def test_what_may_be_amended_is_told_from_what_is() -> None:
     """Decided against altogether, or for a use of which nothing was said: a person knows."""
     older, newer = "We use Postgres for the job queue", "We decided against Postgres"
-    doubt = contradiction.doubt(older, newer)
-    assert contradiction.amendment(older, newer) is None and doubt is not None and doubt.confidence < contradiction.SURE
-    assert contradiction.doubt("We use Postgres", newer) is None
+    doubt = contradiction.possible_replacement(older, newer)
+    assert (
+        contradiction.certain_replacement(older, newer) is None
+        and doubt is not None
+        and doubt.confidence < contradiction.SURE
+    )
+    assert contradiction.possible_replacement("We use Postgres", newer) is None
 
 
 @settings(max_examples=40)
 @given(st.text(max_size=120), st.text(max_size=120))
 def test_every_relation_has_a_bounded_sureness_and_lowers_within_the_plan(older: str, newer: str) -> None:
-    found = contradiction.amendment(older, newer)
+    found = contradiction.certain_replacement(older, newer)
     assert found is None or (found.confidence <= 1.0 and contradiction.LEAST <= found.lowers <= contradiction.MOST)
-    assert contradiction.amendment(older, older) is None
+    assert contradiction.certain_replacement(older, older) is None
 
 
 def test_a_chain_of_names_leads_to_the_one_of_now() -> None:

@@ -124,7 +124,7 @@ def test_an_upgrade_replaces_what_is_older_and_loses_no_event(served: ServedMach
     assert (file.read_text(), served.paths.hook_script.read_bytes()) == (unit, hook)
     served.sync()
     assert served.status()["counts"]["events"] == 1 and served.spooled() == []
-    assert "nothing was to be done" in served.csmd("upgrade")
+    assert "is already running; nothing to do." in served.csmd("upgrade")
     assert served.shown("MainPID")["MainPID"] == str(done["daemon"]["pid"])
     served.csmd("stop")
     file.write_text(f"{unit}# older\n")
