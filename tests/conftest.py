@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ import pytest
 # the test suite is not a package: its helpers are found by their folder, csmd itself as it is installed
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from machine import Machine, temporary_directory
+from machine import TEMPORARY, Machine, temporary_directory
 
 #: What csmd finds where no test has chosen a home: below a device nothing can be made.
 NO_HOME = "/dev/null/no-home-was-chosen"
@@ -39,6 +40,8 @@ hypothesis.settings.load_profile("csmd")
 if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Where `tmp_path` is, too; pytest may have asked for the directory already.
+os.environ["TMPDIR"], tempfile.tempdir = str(TEMPORARY), None
 os.environ["CSMD_HOME"] = os.environ["CLAUDE_CONFIG_DIR"] = NO_HOME
 
 

@@ -215,7 +215,7 @@ class World:
     @contextmanager
     def copy(self) -> Iterator[sqlite3.Connection]:
         """The database as it lies on the disk, opened elsewhere."""
-        with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        with tempfile.TemporaryDirectory(dir=self.machine.root) as place:
             for suffix in ("", "-wal"):
                 source = self.machine.paths.database.with_name(f"csmd.db{suffix}")
                 if source.exists():
