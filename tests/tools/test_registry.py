@@ -1,4 +1,4 @@
-"""The registry: what can be asked, that wrong questions are told so, and what each answer holds (design section 8)."""
+"""The registry of tools: their parameters, the errors for wrong ones, and the answers (design section 8)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,12 @@ def filled(parts: Any) -> Any:
     return parts
 
 
-@pytest.mark.parametrize("name", TOOLS)
-def test_a_tool_tells_what_is_wrong_with_a_question(parts: Any, name: str) -> None:
+def test_every_tool_names_the_parameter_that_is_wrong(parts: Any) -> None:
+    for name in TOOLS:
+        assert_names_what_is_wrong(parts, name)
+
+
+def assert_names_what_is_wrong(parts: Any, name: str) -> None:
     tool = TOOLS[name]
     needed = {key: GIVEN[key] for key, (_, default) in tool.parameters.items() if default is REQUIRED}
     with pytest.raises(BadInput, match="has no parameter 'nonsense'") as caught:
@@ -79,25 +83,24 @@ def test_numbers_and_truth_values_may_be_given_as_text(filled: Any) -> None:
         filled.call("csm_memory_search", query="x", kind="other")
 
 
-@pytest.mark.parametrize("query", ["pathlib AND (", "a" * 10_000, "NEAR/3 *", "x\0\ud800", "the"])
-def test_no_words_are_an_error(filled: Any, query: str) -> None:
-    assert isinstance(filled.call("csm_memory_search", query=query)["hits"], list)
-    assert isinstance(filled.call("csm_memory_recall", prompt=query, project="/p")["text"], str)
+def test_no_words_are_an_error(filled: Any) -> None:
+    for query in ("pathlib AND (", "a" * 10_000, "NEAR/3 *", "x\0\ud800", "the"):
+        assert isinstance(filled.call("csm_memory_search", query=query)["hits"], list)
+        assert isinstance(filled.call("csm_memory_recall", prompt=query, project="/p")["text"], str)
 
 
 @pytest.mark.invariant(
     "A search for what nobody spoke of says so before the nearest, and a query without a word is refused"
 )
-@pytest.mark.parametrize("query", ["", " ", '"', "\0\ud800", "\N{SNOWMAN}", '"?"'])
-def test_a_query_without_a_word_is_refused_and_such_a_prompt_is_told_nothing(filled: Any, query: str) -> None:
-    with pytest.raises(BadInput, match="nothing to search for"):
-        filled.call("csm_memory_search", query=query)
-    assert isinstance(filled.call("csm_memory_recall", prompt=query, project="/p")["text"], str)
+def test_search_refuses_a_query_without_a_word_and_recall_adds_nothing_to_such_a_prompt(filled: Any) -> None:
+    for query in ("", " ", '"', "\0\ud800", "\N{SNOWMAN}", '"?"'):
+        with pytest.raises(BadInput, match="nothing to search for"):
+            filled.call("csm_memory_search", query=query)
+        assert isinstance(filled.call("csm_memory_recall", prompt=query, project="/p")["text"], str)
 
 
-@pytest.mark.parametrize(
-    ("limit", "said"),
-    [
+def test_search_refuses_an_invalid_filter_by_its_name(filled: Any) -> None:
+    for given, message in (
         ({"since": "soon"}, "since must be a time, not 'soon'"),
         ({"since": "2026-02-01", "until": "2026-01-01"}, "ends before it begins"),
         ({"gate": "moral"}, "there is no gate 'moral'"),
@@ -105,14 +108,12 @@ def test_a_query_without_a_word_is_refused_and_such_a_prompt_is_told_nothing(fil
         ({"type": "moral"}, "there is no type 'moral'"),
         ({"gate": "correction", "kind": "turn"}, "a turn has no gate"),
         ({"session": "nowhere"}, "there is no session 'nowhere'"),
-    ],
-)
-def test_a_limit_of_search_that_is_none_is_refused_by_its_name(filled: Any, limit: dict[str, str], said: str) -> None:
-    with pytest.raises(BadInput, match=said):
-        filled.call("csm_memory_search", query="pathlib", **limit)
+    ):
+        with pytest.raises(BadInput, match=message):
+            filled.call("csm_memory_search", query="pathlib", **given)
 
 
-def test_a_limit_of_memories_alone_leaves_turns_out(filled: Any) -> None:
+def test_a_filter_that_only_memories_have_leaves_turns_out(filled: Any) -> None:
     found = filled.call("csm_memory_search", query="pathlib", gate="behavioral")["hits"]
     assert {hit["kind"] for hit in found} == {"memory"}
     assert filled.call("csm_memory_search", query="pathlib", until="1999-01")["hits"] == []
