@@ -26,7 +26,7 @@ import pytest
 # the test suite is not a package: its helpers are found by their folder, csmd itself as it is installed
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import forked
+import forked_process
 from e2e import client
 from machine import TEMPORARY
 
@@ -127,7 +127,7 @@ class Csmd:
         """The command's exit code and output, whatever they are."""
         project, environment = self._sandbox.project, self._sandbox.environment()
         if arguments[0] != "install":
-            return forked.run(
+            return forked_process.run(
                 "csmd", *arguments, cwd=project, env=environment, stdin=subprocess.DEVNULL, timeout=COMMAND_LIMIT_S
             )
         return subprocess.run(
