@@ -222,14 +222,14 @@ def parse_settings(text: str, *, where: str) -> Settings:
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date like 2026-99-99; an alias of itself
         raise ConfigError(f"{where}: not YAML{_reason(error)}", hint=f"correct {where} or move it away") from error
     if data is not None and not isinstance(data, dict):
-        raise ConfigError(f"{where}: expected keys and values", hint="see `csmd --help` for the keys")
+        raise ConfigError(f"{where}: expected keys and values", hint="`csmd config list` shows the keys")
     known = {Settings.key(f.name): f for f in fields(Settings)}
     chosen: dict[str, Any] = {}
     for key, value in rows:
         field = known.get(key)
         if field is None:
             close = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
+            hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(known)}"
             raise ConfigError(f"{where}: unknown key {key!r}", hint=hint)
         expected = type(field.default)
         if expected is float and type(value) is int:
@@ -238,12 +238,14 @@ def parse_settings(text: str, *, where: str) -> Settings:
             value = _words(key, value, where=where)
         if type(value) is not expected:
             raise ConfigError(
-                f"{where}: {key} must be {expected.__name__}, not {value!r}", hint=f"e.g. {key}: {field.default}"
+                f"{where}: {key} must be {expected.__name__}, not {value!r}", hint=f"write e.g. {key}: {field.default}"
             )
         if isinstance(value, int | float) and not 0 <= value < float("inf"):
-            raise ConfigError(f"{where}: {key} must be 0 or more, not {value!r}", hint=f"e.g. {key}: {field.default}")
+            raise ConfigError(
+                f"{where}: {key} must be 0 or more, not {value!r}", hint=f"write e.g. {key}: {field.default}"
+            )
         if field.name in chosen:
-            raise ConfigError(f"{where}: {key} is set twice", hint="keep one of the two")
+            raise ConfigError(f"{where}: {key} is set twice", hint="remove one of the two")
         chosen[field.name] = value
     return replace(Settings(), **chosen)
 
@@ -262,11 +264,13 @@ SHORTEST_WORD = 4
 def _words(key: str, value: Any, *, where: str) -> tuple[str, ...]:
     """The texts of a list, `~` at their beginning the user's home."""
     if not isinstance(value, list) or not all(isinstance(word, str) and word.strip() for word in value):
-        raise ConfigError(f"{where}: {key} must be a list of texts, not {value!r}", hint=f"e.g. {key}: ['one', 'two']")
+        raise ConfigError(
+            f"{where}: {key} must be a list of texts, not {value!r}", hint=f"write e.g. {key}: ['one', 'two']"
+        )
     if key == "privacy.redact" and any(len(word) < SHORTEST_WORD for word in value):
         raise ConfigError(
-            f"{where}: {key}: a word is shorter than {SHORTEST_WORD} characters",
-            hint="a longer one takes out less else",
+            f"{where}: {key}: a word is shorter than {SHORTEST_WORD} characters and would take out more than it should",
+            hint="write a longer one",
         )
     home = str(Path.home())
     return tuple(home + word[1:] if word == "~" or word.startswith("~/") else word for word in value)

@@ -84,7 +84,7 @@ def pause_seconds(typed: str) -> int:
         days, hours, minutes, rest = (int((part or "0")[:9]) for part in match.groups())
         total = days * 86_400 + hours * 3_600 + minutes * 60 + rest
     if not 0 < total <= LONGEST_S:
-        raise BadInput(f"{typed!r} is no length of time", hint="such as 30m, 2h, 1h30m or 1d; at most a year")
+        raise BadInput(f"{typed!r} is no length of time", hint="write e.g. 30m, 2h, 1h30m or 1d; at most a year")
     return total
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 
 import pytest
@@ -520,3 +520,48 @@ OF_THE_WHOLE = {"contract", "e2e", "faults", "fuzz", "hooks", "integration", "se
 OF_THE_TREE = {"test_architecture", "test_architecture_portable_sql", "test_docs", "test_guards"}
 #: A small module with one importer -> why it is a file of its own.
 SEAMS = {"memory.speakers": "a job of its own, which the daemon runs"}
+
+
+# --- hints
+
+#: With what a hint begins, which is printed after `try:`: a verb, a command in backticks, or csmd.
+IMPERATIVES = frozenset(
+    "add ask begin bring call cd check choose close correct export free give import install leave make merge move name "
+    "remove restore run say see set take try type upgrade use write".split()
+)
+
+
+def _beginnings(node: ast.expr, constants: dict[str, ast.expr]) -> Iterator[str]:
+    """The literal texts with which the value of a hint can begin; "" stands for no hint."""
+    if isinstance(node, ast.IfExp):
+        yield from _beginnings(node.body, constants)
+        yield from _beginnings(node.orelse, constants)
+    elif isinstance(node, ast.Name) and node.id in constants:
+        yield from _beginnings(constants[node.id], constants)
+    elif isinstance(node, ast.JoinedStr):
+        yield from _beginnings(node.values[0], constants)
+    elif isinstance(node, ast.Constant):
+        yield str(node.value)
+    elif isinstance(node, ast.FormattedValue):
+        yield "{...}"  # nobody can say with what it begins
+
+
+def test_every_hint_says_what_to_do() -> None:
+    wrong = []
+    for module in MODULES:
+        _, tree = parsed(module)
+        constants = {
+            target.id: node.value
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        wrong += [
+            f"{module.relative_to(PACKAGE)}:{node.value.lineno}: {text}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.keyword) and node.arg == "hint"
+            for text in _beginnings(node.value, constants)
+            if text and not (text.startswith(("`", "csmd")) or text.split()[0] in IMPERATIVES)
+        ]
+    assert not wrong, "\n".join(wrong)

@@ -63,8 +63,8 @@ def test_a_list_takes_texts_and_a_tilde_is_the_users_home() -> None:
     [
         ("brief.max_token: 5", "unknown key 'brief.max_token'", "did you mean 'brief.max_tokens'?"),
         ("brief: {max: {tokens: 5}}", "unknown key 'brief.max.tokens'", "brief.max_tokens"),
-        ("zzz: 1", "unknown key 'zzz'", "known keys: brief.max_tokens"),
-        ("7: 1", "unknown key '7'", "known keys"),
+        ("zzz: 1", "unknown key 'zzz'", "choose one of brief.max_tokens"),
+        ("7: 1", "unknown key '7'", "choose one of"),
         ("brief: 900", "unknown key 'brief'", ""),
         ("brief.max_tokens: '5'", "must be int, not '5'", "brief.max_tokens: 900"),
         ("brief.max_tokens: 5.0", "must be int, not 5.0", ""),

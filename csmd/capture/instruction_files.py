@@ -496,7 +496,7 @@ def memory_folder(directory: str, user: User) -> Path:
     """The assistant's memory directory for a project: the first that is there, else where it would be."""
     places = [Path(folder) for folder in place_of(directory, user).memories]
     if not places:
-        raise BadInput("the assistant's own memory is switched off here", hint="see autoMemoryEnabled in its settings")
+        raise BadInput("the assistant's own memory is switched off here", hint="set autoMemoryEnabled in its settings")
     return next((folder for folder in places if folder.is_dir()), places[0])
 
 

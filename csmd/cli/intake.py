@@ -158,7 +158,7 @@ def model_fetch(which: str | None, as_json: bool) -> None:
     try:
         order = _fetch_command(folder, name or config.settings.embed_model)
         if subprocess.run(order, env=child_environment(), check=False).returncode:
-            raise CsmdError("the model was not fetched", hint="without a network: csmd model add DIR")
+            raise CsmdError("the model was not fetched", hint="`csmd model add DIR` needs no network")
         verb.print_answer(verb.work("csm_model_add", path=str(folder), name=name), as_json, USING)
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # the daemon has its own copy by now

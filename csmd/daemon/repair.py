@@ -194,7 +194,7 @@ def _finish(store: Store) -> None:
     """Damaged unless what was made is sound; then it is one file, on the disk."""
     problems = store.write(integrity.integrity)
     if problems:
-        raise Damaged(f"what was made is not sound: {problems[0]}", hint="nothing was changed; try another backup")
+        raise Damaged(f"what was made is not sound: {problems[0]}; nothing was changed", hint="try another backup")
     store.checkpoint(truncate=True)
 
 

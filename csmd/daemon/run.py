@@ -295,7 +295,7 @@ def _serve(config: Config, address: str, patience_s: float) -> None:
             if watch.follow(context.roots(), alone=instructions.folders()):
                 background.sweep_soon()
         if server.failure:
-            raise CsmdError(server.failure, hint="look at the log and restart the daemon")
+            raise CsmdError(server.failure, hint="`csmd restart`; `csmd logs` may say why")
 
 
 def _end_threads(server: Server, background: Background, watch: Watch) -> None:

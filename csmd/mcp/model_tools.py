@@ -84,7 +84,9 @@ class ModelTool:
         """The arguments with defaults; BadInput says which one is wrong. `"5"` is 5 and `"true"` is true."""
         unknown = sorted(set(given) - set(self.parameters))
         if unknown:
-            raise BadInput(f"there is no argument {unknown[0][:60]!r}", hint=f"there is: {', '.join(self.parameters)}")
+            raise BadInput(
+                f"there is no argument {unknown[0][:60]!r}", hint=f"give one of {', '.join(self.parameters)}"
+            )
         checked: dict[str, Any] = {}
         for name, (kind, default, _) in self.parameters.items():
             value = given.get(name, default)
@@ -298,7 +300,7 @@ def answer(asker: Asker, ask: Ask, name: str, arguments: Arguments) -> tuple[str
     tool = TOOLS.get(name)
     try:
         if tool is None:
-            raise BadInput(f"there is no tool {name[:60]!r}", hint=f"there is: {', '.join(TOOLS)}")
+            raise BadInput(f"there is no tool {name[:60]!r}", hint=f"call one of {', '.join(TOOLS)}")
         return wire.clean(tool.run(asker, ask, tool.checked(arguments))), False
     except CsmdError as error:
         helps = f" What helps: {error.hint}" if error.hint else ""

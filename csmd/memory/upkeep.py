@@ -583,11 +583,12 @@ def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int]
         raise BadInput("a correction is merged with corrections only: what it corrects says something else")
     if memory.pinned or (memory.authority == "user" and into.authority != "user"):
         why = "is pinned" if memory.pinned else f"was said by the user, {into.id} by the {into.authority}"
-        raise BadInput(f"{memory.id} {why}", hint=f"the other way round: csmd merge {into.id} {memory.id}")
+        raise BadInput(f"{memory.id} {why}", hint=f"merge them the other way round: csmd merge {into.id} {memory.id}")
     found = _alike(memory, into)
     if found is None and not by_person:
         raise BadInput(
-            f"{memory.id} and {into.id} do not say the same", hint=f"a person can: csmd merge {memory.id} {into.id}"
+            f"{memory.id} and {into.id} do not say the same",
+            hint=f"ask a person to type: csmd merge {memory.id} {into.id}",
         )
     plan = duplicate(into, memory, share=found[0] if found else 0.0, exact=bool(found and found[1]))
     return plan if found else replace(plan, reason="a person says so")
@@ -613,7 +614,7 @@ def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
         raise BadInput(f"{memory.id} was neither merged nor archived", hint="`csmd show` tells what became of it")
     if not into.is_alive:
         raise BadInput(
-            f"{into.id}, into which it was merged, is put aside itself", hint=f"first: csmd merge --undo {into.id}"
+            f"{into.id}, into which it was merged, is put aside itself", hint=f"`csmd merge --undo {into.id}` first"
         )
     done, took = found
     _check_may_take_back(memory, done, by_person=by_person)
@@ -630,4 +631,4 @@ def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
 
 def _check_may_take_back(memory: Memory, change: belief_changes.Change, *, by_person: bool) -> None:
     if change.by == "user" and not by_person:
-        raise CsmdError(f"a person did that to {memory.id}", hint="a person takes it back, in a terminal")
+        raise CsmdError(f"a person did that to {memory.id}", hint="ask a person to take it back, in a terminal")

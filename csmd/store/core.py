@@ -301,8 +301,10 @@ def _refuse_newer(rows: Rows, path: Path) -> None:
         migrate.pending(rows)
     except SchemaTooNew as error:
         copy = backup.newest_fitting(path)
-        back = f"go back with `csmd restore {copy}`" if copy else "no backup beside it is of this version"
-        raise SchemaTooNew(error.what, hint=f"upgrade csmd, or {back}" if copy else f"upgrade csmd; {back}") from error
+        if copy is None:
+            what = f"{error.what}; no backup beside it is of this version"
+            raise SchemaTooNew(what, hint="upgrade csmd") from error
+        raise SchemaTooNew(error.what, hint=f"upgrade csmd, or go back with `csmd restore {copy}`") from error
 
 
 def _hash_key(rows: Rows, path: Path) -> bytes:

@@ -387,7 +387,7 @@ def append_lines(path: Path, line: bytes) -> None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except OSError as error:
         raise StoreError(
-            f"{path}: {error.strerror}", hint="it must be a file of yours, in a directory of yours"
+            f"{path}: {error.strerror}", hint="make it a file of yours, in a directory of yours"
         ) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)  # a purge may be at work on it
@@ -396,8 +396,8 @@ def append_lines(path: Path, line: bytes) -> None:
         data = b"\n" * torn + line + b"\n"
         if size + len(data) > SESSION_FILE_BYTES:
             raise TooLarge(
-                f"{path.stem} holds {size} bytes, and a session file may have {SESSION_FILE_BYTES}: nothing was written",
-                hint="begin another session; what this one holds stays",
+                f"{path.stem} holds {size} bytes, and a session file may have {SESSION_FILE_BYTES}: nothing was written, what it holds stays",
+                hint="begin another session",
             )
         try:
             if os.write(descriptor, data) != len(data):

@@ -125,14 +125,15 @@ def open_rows(path: Path, *, readonly: bool, vfs: str = "", inspect_only: bool =
 
 
 #: What there is to do about a damaged database.
-REPAIR_HINT = "csmd repair brings it back from what can be read, backups and transcripts"
-#: What SQLite says -> what the user can do about it.
-HINTS: tuple[tuple[type[Exception], str], ...] = (
-    (apsw.FullError, "free some space on that disk; nothing captured meanwhile is lost, it waits in the spool"),
-    (apsw.ReadOnlyError, "make that directory writable; nothing captured meanwhile is lost, it waits in the spool"),
-    (apsw.CantOpenError, "check that the directory exists and belongs to you"),
-    (apsw.BusyError, "another program holds the database; only the csmd daemon should open it"),
-    (apsw.IOError, "look at the disk's health and space; nothing captured meanwhile is lost, it waits in the spool"),
+REPAIR_HINT = "`csmd repair` brings it back from what can be read, backups and transcripts"
+_SPOOLED = "; what is captured meanwhile waits in the spool"
+#: What SQLite says -> what else is true then, and what the user can do about it.
+HINTS: tuple[tuple[type[Exception], str, str], ...] = (
+    (apsw.FullError, _SPOOLED, "free some space on that disk"),
+    (apsw.ReadOnlyError, _SPOOLED, "make that directory writable"),
+    (apsw.CantOpenError, "", "check that the directory exists and belongs to you"),
+    (apsw.BusyError, "; another program has it open", "close what has it open: only the csmd daemon should"),
+    (apsw.IOError, _SPOOLED, "check the disk's health and space"),
 )
 
 
@@ -143,8 +144,8 @@ def as_store_error(error: apsw.Error, path: Path | str = "the database") -> Stor
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
         derived = getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB
         return (IndexDamaged if derived else Damaged)(f"{path} is damaged: {error}", hint=REPAIR_HINT)
-    hint = next((hint for kind, hint in HINTS if isinstance(error, kind)), "")
-    return StoreError(f"{path}: {error}", hint=hint)
+    fact, hint = next(((fact, hint) for kind, fact, hint in HINTS if isinstance(error, kind)), ("", ""))
+    return StoreError(f"{path}: {error}{fact}", hint=hint)
 
 
 def in_keys(column: str, keys: Iterable[int] | None) -> str:

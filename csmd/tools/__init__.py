@@ -15,7 +15,9 @@ def _list_tools(ctx: ToolContext, rows: Rows) -> Json:
 def named(name: str) -> Tool:
     """The tool of this name; BadInput for one that there is not."""
     if name not in TOOLS:
-        raise BadInput(f"unknown tool {name[:60]!r}", hint="see `csmd tool list`; after an upgrade `csmd restart`")
+        raise BadInput(
+            f"unknown tool {name[:60]!r}", hint="`csmd tool list` shows them; after an upgrade `csmd restart`"
+        )
     return TOOLS[name]
 
 

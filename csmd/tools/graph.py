@@ -59,7 +59,7 @@ def _weigh_tag(
         if not topics.tag(writing, memory.seq, name, by=by, weight=weight):
             raise CsmdError(
                 f"a person has said otherwise of {memory.id} and {name!r}",
-                hint="only a person at a terminal can change that",
+                hint="ask a person to change that, in a terminal",
             )
         tagged = topics.of_memories(writing, [memory.seq]).get(memory.seq, [])
         return as_json(memory, "id text topic topics superseded_by", topic=name, topics=[asdict(tag) for tag in tagged])
@@ -86,7 +86,7 @@ def _link(
         }
         raise BadInput(
             f"{relationship!r} is no relationship that can be drawn",
-            hint=f"one of {', '.join(results.DRAWN_BY_HAND)}{verb.get(relationship, '')}",
+            hint=f"choose one of {', '.join(results.DRAWN_BY_HAND)}{verb.get(relationship, '')}",
         )
     weighs = _weight(weight) if by_person else min(_weight(weight), MOST_BY_ASSISTANT)
 
@@ -154,7 +154,7 @@ def _by_topic(ctx: ToolContext, rows: Rows, topic: str, seen: Places = None) -> 
 def _by_type(ctx: ToolContext, rows: Rows, type_: str, seen: Places = None, limit: int = 50) -> Json:
     """List the memories of a type."""
     if type_ not in get_args(MemoryType):
-        raise BadInput(f"{type_!r} is no type of memory", hint=f"one of {', '.join(get_args(MemoryType))}")
+        raise BadInput(f"{type_!r} is no type of memory", hint=f"choose one of {', '.join(get_args(MemoryType))}")
     of_type = [memory for memory in memories.list_memories(rows, projects=seen) if memory.type == type_]
     listed = memories_json(rows, _surest_first(of_type[: between(limit, MOST)]))
     return {"type": type_, "memories": listed, "of": len(of_type)}

@@ -57,8 +57,13 @@ def _typed(rows: Rows, ident: str, key: bytes, asking: str) -> Memory:
     says = [memory.id for memory in same if is_visible(rows, memory.project_seq, asking=asking)]
     what = f"there is no memory {display.cut(ident, 80)!r}: a memory is forgotten by its id, words are for --purge"
     if len(says) == 1:
-        raise BadInput(what, hint=f"{says[0]} says that: csmd forget {says[0]}")
-    raise BadInput(what, hint=f"{', '.join(says)} say that" if says else "`csmd search` finds the id of what they say")
+        raise BadInput(what, hint=f"csmd forget {says[0]}: it says that")
+    raise BadInput(
+        what,
+        hint=f"name one of {', '.join(says)}, which say that"
+        if says
+        else "`csmd search` finds the id of what they say",
+    )
 
 
 def refuse_where_left_out(ctx: ToolContext, *directories: str) -> None:

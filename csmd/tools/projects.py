@@ -156,7 +156,9 @@ def _workspace(
     named = [place for place in places.split("\n") if place]
     _need_person(by_person, f"csmd project workspace {name} PATH...")
     if not name.strip() or len(name) > NAME_LIMIT or not name.isprintable():
-        raise BadInput(f"{name[:NAME_LIMIT]!r} is no name for a workspace", hint=f"at most {NAME_LIMIT} characters")
+        raise BadInput(
+            f"{name[:NAME_LIMIT]!r} is no name for a workspace", hint=f"choose one of at most {NAME_LIMIT} characters"
+        )
     if not named:
         raise BadInput("which projects?", hint=f"csmd project workspace {name} PATH...")
 

@@ -145,8 +145,8 @@ class Tool:
         """The parameters with defaults; text that looks like a number or truth value is taken as one."""
         unknown = sorted(set(params) - set(self.parameters) - {ASKING})
         if unknown:
-            has = ", ".join(self.parameters) or "none"
-            raise BadInput(f"{self.name} has no parameter {unknown[0]!r}", hint=f"it has: {has}")
+            hint = f"give one of {', '.join(self.parameters)}" if self.parameters else "leave it out"
+            raise BadInput(f"{self.name} has no parameter {unknown[0]!r}", hint=hint)
         return {
             key: self._checked(key, kind, params.get(key, default)) for key, (kind, default) in self.parameters.items()
         }

@@ -69,7 +69,7 @@ def _kind(kind: str, of_memories: dict[str, str]) -> str:
         raise BadInput(f"kind is memory, turn, session or all, not {kind!r}")
     for name, value in of_memories.items():
         if value and value not in OF_MEMORIES[name]:
-            raise BadInput(f"there is no {name} {value!r}", hint=f"{name} is one of {', '.join(OF_MEMORIES[name])}")
+            raise BadInput(f"there is no {name} {value!r}", hint=f"choose one of {', '.join(OF_MEMORIES[name])}")
         if value and kind in ("turn", "session"):
             raise BadInput(f"a {kind} has no {name}", hint="leave out kind, or say memory")
     return "memory" if any(of_memories.values()) else kind

@@ -325,7 +325,7 @@ def _latest_session(rows: Rows, named: str, seen: Places, asking: str) -> Sessio
         return find_session(rows, named, asking)
     latest = sessions.list_sessions(rows, projects=seen, limit=1)
     if not latest:
-        raise CsmdError("no session is known here", hint="--session ID names one, `csmd session list` shows them")
+        raise CsmdError("no session is known here", hint="name one with --session ID; `csmd session list` shows them")
     return latest[0]
 
 

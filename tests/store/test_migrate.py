@@ -101,7 +101,7 @@ def test_a_downgrade_is_refused_with_the_name_of_the_newest_copy_that_fits(
             daily.unlink()
         with pytest.raises(SchemaTooNew, match="9001_mood") as refused:
             Store(path, now="")
-        assert hint in refused.value.hint and newer.name not in refused.value.hint
+        assert hint in f"{refused.value.what} {refused.value.hint}" and newer.name not in refused.value.hint
     assert path.read_bytes() == before
 
 

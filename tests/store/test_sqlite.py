@@ -48,7 +48,7 @@ def test_the_vector_extension_is_found_without_importing_numpy() -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", [kind for kind, _ in sqlite.HINTS], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [kind for kind, *_ in sqlite.HINTS], ids=lambda kind: kind.__name__)
 def test_an_error_of_the_disk_says_what_to_do(kind: type[Exception]) -> None:
     error = sqlite.as_store_error(kind("it failed"), "/home/me/csmd.db")  # type: ignore[arg-type]
     assert error.hint

@@ -182,9 +182,9 @@ def test_words_are_no_id_and_lead_to_the_memory_that_says_them(parts: Any) -> No
     assert "csmd search" in told(said), "one behind a wall is none"
     first = parts.call("csm_memory_save", text=said, project=here, by_person=True)["id"]
     for typed in (said, "standup  is at 9:30"):
-        assert told(typed) == f"{first} says that: csmd forget {first}"
+        assert told(typed) == f"csmd forget {first}: it says that"
     second = parts.call("csm_memory_save", text=said, project=str(parts.machine.root / "b"), by_person=True)["id"]
-    assert told(said) == f"{first}, {second} say that"
+    assert told(said) == f"name one of {first}, {second}, which say that"
     assert "csmd search" in told("Standup is at noon") and said in texts(parts)
 
 
