@@ -103,7 +103,7 @@ def plan_undo(rows: Rows, ident: str) -> list[Dream]:
     if not any(dreams.change_counts(rows, dream.seq) for dream in found):
         raise CsmdError(
             f"nothing of the dream {ident} can be undone: it changed nothing, or its journal is not kept any more",
-            hint="csmd config get dream.keep_days",
+            hint="`csmd config set dream.keep_days DAYS` keeps journals longer",
         )
     return found
 
