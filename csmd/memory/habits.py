@@ -70,8 +70,8 @@ def _habit_candidate(habit: Habit, project: int) -> Candidate:
         id="", kind=habit.kind, source=SOURCE, project_seq=project, fingerprint=habit.fingerprint, text=habit.text,
         reason=f"seen {len(habit.seen)} times in {habit.sessions} sessions"
         + (f", against it {against}" * bool(against)),
-        confidence=habit.confidence, created_at=min(one.at for one in habit.seen),
-        updated_at=max(one.at for one in habit.seen), gate=KINDS[habit.kind].gate, category=habit.category,
+        confidence=habit.confidence, created_at=min(packet.at for packet in habit.seen),
+        updated_at=max(packet.at for packet in habit.seen), gate=KINDS[habit.kind].gate, category=habit.category,
         reinforcement=len(habit.seen), contradicted=against, status="needs_review" if against else "open",
         evidence=_evidence(habit.seen, CITED, against=False) + _evidence(habit.against, CITED_AGAINST, against=True),
     )  # fmt: skip
@@ -83,24 +83,26 @@ def _evidence(seen: Iterable[Packet], most: int, *, against: bool) -> tuple[Evid
     for packet in typical(list(seen)):
         by_turn.setdefault(packet.uuid, packet)
     cited = sorted(list(by_turn.values())[:most], key=lambda packet: (packet.at, packet.uuid))
-    return tuple(Evidence(uuid=one.uuid, session_id=one.session_id, at=one.at, against=against) for one in cited)
+    return tuple(
+        Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at, against=against) for source in cited
+    )
 
 
 def _find_drift(packets: Iterable[Packet], project: int) -> list[Candidate]:
     """Commands most of whose latest runs failed, in two sessions or more, where most of the earlier ones did not."""
     runs: dict[str, list[Packet]] = defaultdict(list)
-    for one in sorted(packets, key=lambda one: (one.at, one.ordinal, one.uuid)):
-        if one.kind == "tool" and one.outcome:
-            runs[one.subject].append(one)
-    found = []
+    for packet in sorted(packets, key=lambda packet: (packet.at, packet.ordinal, packet.uuid)):
+        if packet.kind == "tool" and packet.outcome:
+            runs[packet.subject].append(packet)
+    warnings = []
     for command, all_of in sorted(runs.items()):
         latest, earlier = all_of[-LATEST_RUNS:], all_of[:-LATEST_RUNS]
-        failed = [one for one in latest if one.outcome == "failed"]
-        before = sum(one.outcome == "failed" for one in earlier)
+        failed = [packet for packet in latest if packet.outcome == "failed"]
+        before = sum(packet.outcome == "failed" for packet in earlier)
         is_new = len(earlier) >= LATEST_RUNS and 2 * before < len(earlier)
         if not is_new or len(failed) < FAILING_RUNS or len(_sessions(failed)) < 2:
             continue
-        found.append(
+        warnings.append(
             Candidate(
                 id="", kind="drift_warning", source=SOURCE, project_seq=project, fingerprint=f"drift:{command}",
                 text=f"`{command}` fails lately: {len(failed)} of the latest {len(latest)} runs.",
@@ -110,7 +112,7 @@ def _find_drift(packets: Iterable[Packet], project: int) -> list[Candidate]:
                 evidence=_evidence(failed, CITED, against=False),
             )
         )  # fmt: skip
-    return found
+    return warnings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +141,9 @@ class Action:
 
 def promotions(proposed: Iterable[Candidate], *, profile: Profile, known: Mapping[str, str]) -> list[Action]:
     """Decides about waiting candidates, the surest first; `known` maps a candidate to the memory that says the same."""
-    ordered = sorted(proposed, key=lambda one: (-one.confidence, one.kind, one.fingerprint, one.project_seq))
+    ordered = sorted(
+        proposed, key=lambda waiting: (-waiting.confidence, waiting.kind, waiting.fingerprint, waiting.project_seq)
+    )
     actions = []
     for candidate in ordered:
         memory_id = known.get(candidate.id, "")
@@ -226,9 +230,11 @@ def habit_confidence(sessions: int, *, fit: float, against: int) -> float:
 
 def habits(packets: Iterable[Packet]) -> list[Habit]:
     """The habits of one project's packets, by fingerprint; each rests on two sessions at least."""
-    ordered = sorted(packets, key=lambda one: (one.at, one.session_id, one.ordinal, one.kind, one.subject))
-    found = [*_orders(ordered), *_commands(ordered), *_procedures(ordered)]
-    return sorted((one for one in found if one.sessions >= LEAST_SESSIONS), key=lambda one: one.fingerprint)
+    ordered = sorted(
+        packets, key=lambda packet: (packet.at, packet.session_id, packet.ordinal, packet.kind, packet.subject)
+    )
+    derived = [*_orders(ordered), *_commands(ordered), *_procedures(ordered)]
+    return sorted((habit for habit in derived if habit.sessions >= LEAST_SESSIONS), key=lambda habit: habit.fingerprint)
 
 
 def typical(seen: Sequence[Packet]) -> list[Packet]:
@@ -242,22 +248,23 @@ def typical(seen: Sequence[Packet]) -> list[Packet]:
 
 
 def _sessions(packets: Iterable[Packet]) -> set[str]:
-    return {one.session_id for one in packets}
+    return {packet.session_id for packet in packets}
 
 
 def _orders(packets: Sequence[Packet]) -> list[Habit]:
     """Orders given in session after session, however worded; quoted in the shortest wording, the earliest of those."""
     total = len(_sessions(packets))
-    found = []
-    for key, all_of in _alike([one for one in packets if one.kind in ("order", "scope")]):
+    habits_found = []
+    for key, all_of in _alike([packet for packet in packets if packet.kind in ("order", "scope")]):
         seen, against = (
-            tuple(one for one in all_of if (one.outcome == "against") is is_against) for is_against in (False, True)
+            tuple(packet for packet in all_of if (packet.outcome == "against") is is_against)
+            for is_against in (False, True)
         )
         if not seen:
             continue
         count = len(_sessions(seen))
-        wording = min(seen, key=lambda one: (len(one.subject.split()), one.at, one.uuid)).subject
-        found.append(
+        wording = min(seen, key=lambda packet: (len(packet.subject.split()), packet.at, packet.uuid)).subject
+        habits_found.append(
             Habit(
                 fingerprint=f"order:{' '.join(sorted(key))}", kind="preference", category="preference",
                 core=f'Asks again and again: "{wording}"', count=f"in {count} of {total} sessions",
@@ -265,20 +272,20 @@ def _orders(packets: Sequence[Packet]) -> list[Habit]:
                 seen=seen, against=against,
             )
         )  # fmt: skip
-    return found
+    return habits_found
 
 
 def _alike(asked: Sequence[Packet]) -> list[tuple[frozenset[str], list[Packet]]]:
     """Groups orders that share two content words, or are one word, largest group (in sessions) first; each order once."""
     having: dict[frozenset[str], list[int]] = defaultdict(list)
-    for at, one in enumerate(asked):
-        words = list(dict.fromkeys(map(tokens.stem, tokens.content_words(one.subject))))[:KNOWN_BY]
+    for at, order in enumerate(asked):
+        words = list(dict.fromkeys(map(tokens.stem, tokens.content_words(order.subject))))[:KNOWN_BY]
         for key in map(frozenset, combinations(words, min(2, len(words)))):
             having[key].append(at)
     counted = ((len(_sessions(asked[at] for at in of)), sorted(key)) for key, of in having.items())
     waiting = [(-count, words) for count, words in counted if count >= LEAST_SESSIONS]
     heapify(waiting)
-    found: list[tuple[frozenset[str], list[Packet]]] = []
+    groups: list[tuple[frozenset[str], list[Packet]]] = []
     taken: set[int] = set()
     while waiting:
         count, words = heappop(waiting)
@@ -286,35 +293,35 @@ def _alike(asked: Sequence[Packet]) -> list[tuple[frozenset[str], list[Packet]]]
         still = len(_sessions(asked[at] for at in left))
         if still == -count:
             taken.update(left)
-            found.append((frozenset(words), [asked[at] for at in left]))
+            groups.append((frozenset(words), [asked[at] for at in left]))
         elif still >= LEAST_SESSIONS:  # some of these were others, which more sessions share
             heappush(waiting, (-still, words))
-    return found
+    return groups
 
 
 def _commands(packets: Sequence[Packet]) -> list[Habit]:
     """One habit that names, for each purpose, the command that serves it in most sessions."""
     ran: dict[str, dict[str, list[Packet]]] = defaultdict(lambda: defaultdict(list))
-    for one in packets:
-        if one.kind == "tool" and (purpose := shell_commands.purpose(one.subject)):
-            ran[purpose][one.subject].append(one)
+    for packet in packets:
+        if packet.kind == "tool" and (purpose := shell_commands.purpose(packet.subject)):
+            ran[purpose][packet.subject].append(packet)
     usual: list[tuple[float, str, str, list[Packet]]] = []
     for purpose in (purpose for purpose in SERVES if purpose in ran):
-        total = len(_sessions(one for seen in ran[purpose].values() for one in seen))
+        total = len(_sessions(packet for seen in ran[purpose].values() for packet in seen))
         command, seen = min(ran[purpose].items(), key=lambda pair: (-len(_sessions(pair[1])), pair[0]))
         count = len(_sessions(seen))
         if count >= max(LEAST_SESSIONS, REGULAR_COMMAND * total):
             usual.append((habit_confidence(count, fit=count / total, against=0), purpose, command, seen))
-    told = [one for one in usual if one[0] >= SURE] or usual
-    if not told:
+    regular = [packet for packet in usual if packet[0] >= SURE] or usual
+    if not regular:
         return []
-    counts = [str(len(_sessions(seen))) for *_, seen in told]
+    counts = [str(len(_sessions(seen))) for *_, seen in regular]
     return [
         Habit(
             fingerprint="commands", kind="belief", category="convention",
-            core=display.join_names([f"`{command}` {SERVES[purpose]}" for _, purpose, command, _ in told]),
-            count=f"in {display.join_names(counts if len(set(counts)) > 1 else counts[:1])} sessions", confidence=min(sure for sure, *_ in told),
-            seen=tuple(one for *_, seen in told for one in seen),
+            core=display.join_names([f"`{command}` {SERVES[purpose]}" for _, purpose, command, _ in regular]),
+            count=f"in {display.join_names(counts if len(set(counts)) > 1 else counts[:1])} sessions", confidence=min(sure for sure, *_ in regular),
+            seen=tuple(packet for *_, seen in regular for packet in seen),
         )
     ]  # fmt: skip
 
@@ -371,10 +378,10 @@ def _procedure(name: str, times: Sequence[tuple[Packet, dict[str, Packet]]]) -> 
     ]  # fmt: skip
 
 
-def _step(one: Packet) -> str:
+def _step(packet: Packet) -> str:
     """A packet's name as a step of a procedure, "" if it is none: a command or a release that did not fail."""
-    is_release = one.kind == "milestone" and shell_commands.milestone(one.subject) == "release"
-    return one.subject if one.outcome != "failed" and (one.kind == "tool" or is_release) else ""
+    is_release = packet.kind == "milestone" and shell_commands.milestone(packet.subject) == "release"
+    return packet.subject if packet.outcome != "failed" and (packet.kind == "tool" or is_release) else ""
 
 
 #: The latest packets of a project that are counted.
@@ -415,18 +422,24 @@ def _count(store: Store, project: int, top: int, *, now: str, promoting: bool) -
 # --- candidates
 
 
-def replace_candidates(rows: Rows, found: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
+def replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
     """Makes a project's queue hold exactly the candidates that were found, as far as this source is concerned."""
     marks = tombstones.marks(rows, key)
-    allowed = {(one.kind, one.fingerprint): one for one in found if not marks.spans(f"{one.text} {one.fingerprint}")}
+    allowed = {
+        (candidate.kind, candidate.fingerprint): candidate
+        for candidate in derived
+        if not marks.spans(f"{candidate.text} {candidate.fingerprint}")
+    }
     for known in candidates.of_source(rows, SOURCE, project=project):
-        one = allowed.pop((known.kind, known.fingerprint), None)
-        if one is None:
+        candidate = allowed.pop((known.kind, known.fingerprint), None)
+        if candidate is None:
             _withdraw(rows, known)
         elif known.status != "dropped":
-            _renew(rows, known, one, key=key, now=now)
-    for one in allowed.values():
-        candidates.put_candidate(rows, replace(one, id=candidates.identity(one.kind, project, one.fingerprint, "")))
+            _renew(rows, known, candidate, key=key, now=now)
+    for candidate in allowed.values():
+        candidates.put_candidate(
+            rows, replace(candidate, id=candidates.identity(candidate.kind, project, candidate.fingerprint, ""))
+        )
 
 
 def _withdraw(rows: Rows, known: Candidate) -> None:
@@ -438,10 +451,10 @@ def _withdraw(rows: Rows, known: Candidate) -> None:
         candidates.remove(rows, known)
 
 
-def _renew(rows: Rows, known: Candidate, one: Candidate, *, key: bytes, now: str) -> None:
+def _renew(rows: Rows, known: Candidate, derived: Candidate, *, key: bytes, now: str) -> None:
     """Updates a candidate, and the memory that it became."""
     if known.status not in ("promoted", "done"):
-        candidates.renew(rows, known, one)
+        candidates.renew(rows, known, derived)
         return
     believed = _memories(rows, known)
     if not believed:
@@ -451,18 +464,18 @@ def _renew(rows: Rows, known: Candidate, one: Candidate, *, key: bytes, now: str
         ):  # fmt: skip
             candidates.set_status(rows, known, "dropped", now=now)
         else:  # its sources were purged, others are left
-            candidates.renew(rows, known, one)
+            candidates.renew(rows, known, derived)
         return
     ours = [memory for memory in believed if memories.is_inferred(memory, known.text)]
-    stays = promotions([one], profile=DEFAULT, known={})[0].step == "promote" and _core(known) == _core(one)
+    stays = promotions([derived], profile=DEFAULT, known={})[0].step == "promote" and _core(known) == _core(derived)
     if ours and not stays:  # what would not become this memory now is none, whenever it was counted
         for memory in ours:
             belief_changes.delete_memory(rows, memory)
-        candidates.renew(rows, known, one)
+        candidates.renew(rows, known, derived)
         return
-    if candidates.renew(rows, known, replace(one, status=known.status, memory_ids=known.memory_ids)):
+    if candidates.renew(rows, known, replace(derived, status=known.status, memory_ids=known.memory_ids)):
         for memory in ours:
-            _retell(rows, memory, one, before=[source.uuid for source in known.evidence], key=key)
+            _retell(rows, memory, derived, before=[source.uuid for source in known.evidence], key=key)
 
 
 def _memories(rows: Rows, candidate: Candidate) -> list[Memory]:
@@ -538,8 +551,10 @@ def _retell(rows: Rows, memory: Memory, candidate: Candidate, *, before: Sequenc
 
 def _sources(candidate: Candidate) -> list[Provenance]:
     """The turns that support a candidate, the earliest first: that one counts as stating it."""
-    support = sorted((one for one in candidate.evidence if not one.against), key=lambda one: (one.at, one.uuid))
-    return [Provenance(uuid=one.uuid, session_id=one.session_id, at=one.at) for one in support]
+    support = sorted(
+        (source for source in candidate.evidence if not source.against), key=lambda source: (source.at, source.uuid)
+    )
+    return [Provenance(uuid=source.uuid, session_id=source.session_id, at=source.at) for source in support]
 
 
 def _core(candidate: Candidate) -> str:
@@ -556,14 +571,14 @@ def queue_candidate(rows: Rows, candidate: Candidate, *, promoting: bool, key: b
         return []
     key_of = (candidate.kind, candidate.fingerprint)
     of_source = candidates.of_source(rows, candidate.source, project=candidate.project_seq)
-    known = next((one for one in of_source if (one.kind, one.fingerprint) == key_of), None)
+    known = next((queued for queued in of_source if (queued.kind, queued.fingerprint) == key_of), None)
     ident = candidates.put_candidate(rows, candidate) if known is None else known.id
     if known is not None and known.status != "dropped":
         _renew(rows, known, replace(candidate, id=ident), key=key, now=now)
     current = candidates.by_id(rows, ident) if ident else None
     if current is not None and promoting and current.status in candidates.WAITING:
-        said = _find_repeated(rows, current)
-        plan = promotions([current], profile=DEFAULT, known={ident: said.id} if said else {})
+        memory = _find_repeated(rows, current)
+        plan = promotions([current], profile=DEFAULT, known={ident: memory.id} if memory else {})
         carry_out(rows, plan, key=key, now=now)
         current = candidates.by_id(rows, ident)
     return [] if current is None or current.status == "dropped" else [ident, *current.memory_ids]

@@ -117,17 +117,21 @@ def links(later: Facts, around: Sequence[Facts], *, captured: frozenset[str] = f
     `captured` are ids of stored sessions of any project: a link to one of them is no gap.
     """
     earlier = sorted(
-        (one for one in around if one.seq != later.seq and one.order < later.order and one.started_at >= later.since),
-        key=lambda one: one.order,
+        (
+            facts
+            for facts in around
+            if facts.seq != later.seq and facts.order < later.order and facts.started_at >= later.since
+        ),
+        key=lambda facts: facts.order,
     )
-    found = [link for one in earlier for link in _direct(later, one)]
-    tied = {link.from_seq for link in found}
-    near = [one for one in earlier[-BACK:] if later.day - one.day <= WITHIN_DAYS and one.seq not in tied]
+    direct = [link for facts in earlier for link in _direct(later, facts)]
+    tied = {link.from_seq for link in direct}
+    near = [facts for facts in earlier[-BACK:] if later.day - facts.day <= WITHIN_DAYS and facts.seq not in tied]
     rarity = _Rarity([*earlier, later])
     inferred: dict[int, Link] = {}
-    for link in sorted((link for one in near for link in _inferred(later, one, rarity)), key=_link_order):
+    for link in sorted((link for facts in near for link in _inferred(later, facts, rarity)), key=_link_order):
         inferred.setdefault(link.from_seq, link)
-    return [*found, *list(inferred.values())[:MOST_INFERRED], *_gaps(later, earlier, captured)]
+    return [*direct, *list(inferred.values())[:MOST_INFERRED], *_gaps(later, earlier, captured)]
 
 
 def _link_order(link: Link) -> tuple[float, int, str]:
@@ -139,29 +143,29 @@ def reason(rule: str, about: str) -> str:
     return RULES[rule].reason.format(about=about) if rule in RULES else rule
 
 
-def _link(rule: str, one: int, later: Facts, about: str, *evidence: str, weight: float = 0.0) -> Link:
+def _link(rule: str, from_seq: int, later: Facts, about: str, *evidence: str, weight: float = 0.0) -> Link:
     uuids = tuple(dict.fromkeys(uuid for uuid in evidence if uuid))
-    return Link(one, later.seq, rule, about, weight or RULES[rule].weight, uuids[:6])
+    return Link(from_seq, later.seq, rule, about, weight or RULES[rule].weight, uuids[:6])
 
 
-def _direct(later: Facts, one: Facts) -> list[Link]:
+def _direct(later: Facts, earlier: Facts) -> list[Link]:
     """The surest rule by which a session builds on an earlier one, or none."""
-    if one.seq in later.shares:
-        return [_link("same turns", one.seq, later, "", later.shares[one.seq])]
-    if one.id in later.of("transcript"):
-        return [_link("transcript", one.seq, later, "", later.of("transcript")[one.id])]
+    if earlier.seq in later.shares:
+        return [_link("same turns", earlier.seq, later, "", later.shares[earlier.seq])]
+    if earlier.id in later.of("transcript"):
+        return [_link("transcript", earlier.seq, later, "", later.of("transcript")[earlier.id])]
     for plan, uuid in later.of("plan_given").items():
-        if plan in one.of("plan"):
-            return [_link("plan", one.seq, later, "", uuid, one.of("plan")[plan])]
+        if plan in earlier.of("plan"):
+            return [_link("plan", earlier.seq, later, "", uuid, earlier.of("plan")[plan])]
     for name, uuid in later.of("names").items():
-        made = next((full for full in one.of("commit") if _is_commit(name, full)), "")
+        made = next((full for full in earlier.of("commit") if _is_commit(name, full)), "")
         if made and made not in later.of("commit"):
-            return [_link("commit", one.seq, later, made, uuid, one.of("commit")[made])]
-    for branch in sorted(later.of("branch").keys() & one.of("branch").keys() - TRUNKS):
-        return [_link("branch", one.seq, later, branch, later.of("branch")[branch], one.of("branch")[branch])]
-    both = sorted(later.of("file").keys() & one.of("file").keys())
-    if later.continued and both and later.day - one.day <= 1:
-        return [_link("said so", one.seq, later, both[0], later.continued, one.of("file")[both[0]])]
+            return [_link("commit", earlier.seq, later, made, uuid, earlier.of("commit")[made])]
+    for branch in sorted(later.of("branch").keys() & earlier.of("branch").keys() - TRUNKS):
+        return [_link("branch", earlier.seq, later, branch, later.of("branch")[branch], earlier.of("branch")[branch])]
+    both = sorted(later.of("file").keys() & earlier.of("file").keys())
+    if later.continued and both and later.day - earlier.day <= 1:
+        return [_link("said so", earlier.seq, later, both[0], later.continued, earlier.of("file")[both[0]])]
     return []
 
 
@@ -174,60 +178,60 @@ class _Rarity:
 
     def __init__(self, facts: Sequence[Facts]) -> None:
         self._of = max(len(facts), BACKGROUND)
-        self._files = Counter(name for one in facts for name in one.of("file"))
-        self._words = Counter(word for one in facts for word in one.of("word"))
+        self._files = Counter(name for session in facts for name in session.of("file"))
+        self._words = Counter(word for session in facts for word in session.of("word"))
 
-    def files(self, one: Facts, other: Facts) -> tuple[list[str], float]:
+    def files(self, left: Facts, right: Facts) -> tuple[list[str], float]:
         """(files that both changed, the rarest first, their score); none for a single file that many change."""
-        both = sorted(one.of("file").keys() & other.of("file").keys(), key=lambda name: (self._files[name], name))
+        both = sorted(left.of("file").keys() & right.of("file").keys(), key=lambda name: (self._files[name], name))
         if len(both) == 1 and self._files[both[0]] > max(2, RARE_FILE * self._of):
             return [], 0.0
         return both, sum(log((self._of + 1) / self._files[name]) for name in both)
 
-    def words(self, one: Facts, other: Facts) -> tuple[list[str], float]:
+    def words(self, left: Facts, right: Facts) -> tuple[list[str], float]:
         """(rare words of both goals, their score); a single word scores nothing."""
         most = max(3, RARE_WORD * self._of)
         both = sorted(
-            word for word in one.of("word").keys() & other.of("word").keys() - EMPTY if self._words[word] <= most
+            word for word in left.of("word").keys() & right.of("word").keys() - EMPTY if self._words[word] <= most
         )
         return both, sum(log((self._of + 1) / self._words[word]) for word in both) if len(both) > 1 else 0.0
 
 
-def _inferred(later: Facts, one: Facts, rarity: _Rarity) -> list[Link]:
-    found: list[Link] = []
-    for error in sorted(later.errors.keys() & one.errors.keys()):
-        (there, seen), (here, mended) = one.errors[error], later.errors[error]
+def _inferred(later: Facts, earlier: Facts, rarity: _Rarity) -> list[Link]:
+    links_found: list[Link] = []
+    for error in sorted(later.errors.keys() & earlier.errors.keys()):
+        (there, seen), (here, mended) = earlier.errors[error], later.errors[error]
         if there == "failed" and here == "mended" and _NAMED.search(error):
-            found.append(_link("error mended", one.seq, later, error, seen, mended))
-    files, by_files = rarity.files(later, one)
-    words, by_words = rarity.words(later, one) if files else ([], 0.0)
-    score = by_files * by_words / (1 + FADES * (later.day - one.day))
+            links_found.append(_link("error mended", earlier.seq, later, error, seen, mended))
+    files, by_files = rarity.files(later, earlier)
+    words, by_words = rarity.words(later, earlier) if files else ([], 0.0)
+    score = by_files * by_words / (1 + FADES * (later.day - earlier.day))
     if score >= SCORE:
         weight = round(min(0.75, RULES["same work"].weight * (0.7 + score / 100)), 3)
         evidence = [
-            both.of(kind)[name] for kind, name in (("file", files[0]), ("word", words[0])) for both in (later, one)
+            both.of(kind)[name] for kind, name in (("file", files[0]), ("word", words[0])) for both in (later, earlier)
         ]
-        found.append(_link("same work", one.seq, later, ", ".join(files[:3]), *evidence, weight=weight))
-    return found
+        links_found.append(_link("same work", earlier.seq, later, ", ".join(files[:3]), *evidence, weight=weight))
+    return links_found
 
 
 def _gaps(later: Facts, earlier: Sequence[Facts], captured: frozenset[str]) -> list[Link]:
-    known = captured | {one.id for one in earlier}
-    made = [commit for one in (*earlier, later) for commit in one.of("commit")]
-    found = [
+    known = captured | {facts.id for facts in earlier}
+    made = [commit for facts in (*earlier, later) for commit in facts.of("commit")]
+    gaps = [
         _link("unseen transcript", 0, later, name, uuid)
         for name, uuid in sorted(later.of("transcript").items())
         if name not in known
     ]
-    found += [
+    gaps += [
         _link("unseen commit", 0, later, name, uuid)
         for name, uuid in sorted(later.of("names").items())
         if not any(_is_commit(name, full) for full in made)
     ]
-    near = any(later.day - one.day <= 1 for one in earlier)
+    near = any(later.day - facts.day <= 1 for facts in earlier)
     if later.continued and not later.shares and not later.of("transcript") and not near:
-        found.append(_link("unseen conversation", 0, later, "", later.continued))
-    return found
+        gaps.append(_link("unseen conversation", 0, later, "", later.continued))
+    return gaps
 
 
 Ending = Literal["well", "badly", "undecided"]
@@ -373,17 +377,17 @@ def endings(outcome: str, seen: Sequence[DigestItem]) -> list[WorkEnding]:
 
 def capabilities(counted: Sequence[StoredEnding]) -> list[Capability]:
     """Sums up each kind of work over sessions, those that ended badly most often first; a turn of two sessions counts once."""
-    found = []
-    for name, some in _by_capability(counted).items():
-        decided = [one for one in some if one.outcome != "undecided"]
-        well = sum(one.outcome == "well" for one in decided)
-        shown = tuple(one.uuid for one in reversed(decided or some))[:4]
-        found.append(
+    results = []
+    for name, endings_of in _by_capability(counted).items():
+        decided = [ending for ending in endings_of if ending.outcome != "undecided"]
+        well = sum(ending.outcome == "well" for ending in decided)
+        shown = tuple(ending.uuid for ending in reversed(decided or endings_of))[:4]
+        results.append(
             Capability(
-                name, confidence(well, len(decided)), well, len(decided), len(some), some[0].at, some[-1].at, shown,
+                name, confidence(well, len(decided)), well, len(decided), len(endings_of), endings_of[0].at, endings_of[-1].at, shown,
             )
         )  # fmt: skip
-    return sorted(found, key=lambda one: (one.well - one.decided, -one.decided, -one.sessions, one.name))
+    return sorted(results, key=lambda kind: (kind.well - kind.decided, -kind.decided, -kind.sessions, kind.name))
 
 
 def confidence(well: int, decided: int) -> float:
@@ -393,18 +397,18 @@ def confidence(well: int, decided: int) -> float:
 
 def drifts(counted: Sequence[StoredEnding]) -> list[Drift]:
     """The kinds of work that end clearly worse recently than before."""
-    found = []
+    results = []
     for name, every in sorted(_by_capability(counted).items()):
-        some = [one for one in every if one.outcome != "undecided"]
-        before, lately = some[:-RECENT], some[-RECENT:]
+        decided = [ending for ending in every if ending.outcome != "undecided"]
+        before, lately = decided[:-RECENT], decided[-RECENT:]
         if len(before) < EARLIER:
             continue
-        a, b = (sum(one.outcome == "well" for one in part) for part in (before, lately))
+        a, b = (sum(ending.outcome == "well" for ending in part) for part in (before, lately))
         chance = fewer_by_chance(a, len(before), b, len(lately))
         if a / len(before) - b / len(lately) >= DROP and chance <= CHANCE:
-            bad = tuple(one for one in lately if one.outcome == "badly")
-            found.append(Drift(name, a, len(before), b, len(lately), round(chance, 4), lately[0].at, bad))
-    return found
+            bad = tuple(ending for ending in lately if ending.outcome == "badly")
+            results.append(Drift(name, a, len(before), b, len(lately), round(chance, 4), lately[0].at, bad))
+    return results
 
 
 def fewer_by_chance(well: int, of: int, lately_well: int, lately: int) -> float:
@@ -426,10 +430,10 @@ def describe_drift(drift: Drift) -> str:
 
 def _by_capability(counted: Sequence[StoredEnding]) -> dict[str, list[StoredEnding]]:
     """Groups endings by kind of work, in order of time; the turns that a fork shares with its trunk count once."""
-    found: dict[str, dict[str, StoredEnding]] = {}
-    for one in sorted(counted, key=lambda one: (one.at, one.session_id)):
-        found.setdefault(one.capability, {}).setdefault(one.uuid, one)
-    return {name: list(by_turn.values()) for name, by_turn in found.items()}
+    by_name: dict[str, dict[str, StoredEnding]] = {}
+    for ending in sorted(counted, key=lambda ending: (ending.at, ending.session_id)):
+        by_name.setdefault(ending.capability, {}).setdefault(ending.uuid, ending)
+    return {name: list(by_turn.values()) for name, by_turn in by_name.items()}
 
 
 #: Sessions in one step, and how many days before and after them others are compared with them.
@@ -444,11 +448,11 @@ def step(store: Store, *, now: str) -> int:
     """Evaluates the next digests; how many sessions, 0 when nothing waits. `now` dates warnings."""
     behind = store.read(lambda rows: digests.sessions_to_compare(rows, limit=BATCH))
     by: dict[int, list[Behind]] = {}
-    for one in behind:
-        by.setdefault(one.project_seq, []).append(one)
-    for project, some in by.items():
-        looked = store.read(partial(_look, project=project, some=some))
-        store.write(partial(_save, some=some, looked=looked))
+    for digest in behind:
+        by.setdefault(digest.project_seq, []).append(digest)
+    for project, digests_of in by.items():
+        looked = store.read(partial(_look, project=project, sessions_behind=digests_of))
+        store.write(partial(_save, some=digests_of, looked=looked))
     # Once for a burst, when all of it is in.
     return len(behind) or _warn(store, now)
 
@@ -459,14 +463,14 @@ def _save(rows: Rows, some: Sequence[Behind], looked: Looked) -> None:
         digests.replace_outcomes(rows, session, endings_of, at=at)
     for session, links_of in linked:
         digests.replace_links(rows, session, links_of, KINDS_OF_LINK)
-    for one in some:
-        cursors.move_cursor(rows, SELF, str(one.session_seq), one.digest_seq)
+    for digest in some:
+        cursors.move_cursor(rows, SELF, str(digest.session_seq), digest.digest_seq)
     digests.mark_endings_changed(rows)
 
 
-def _look(rows: Rows, project: int, some: Sequence[Behind]) -> Looked:
+def _look(rows: Rows, project: int, sessions_behind: Sequence[Behind]) -> Looked:
     """Computes the endings of new sessions, and the links of those and of all later ones."""
-    new = {one.session_seq for one in some}
+    new = {session.session_seq for session in sessions_behind}
     starts = digests.session_starts(rows, sorted(new))
     found = digests.digests_of_project(
         rows, project, since=_moved(min(starts), -SPAN_DAYS), until=_moved(max(starts), SPAN_DAYS)
@@ -486,12 +490,12 @@ def _look(rows: Rows, project: int, some: Sequence[Behind]) -> Looked:
         if int(row[0]) in new
     ]
     around = list(facts.values())
-    named = sorted({name for one in around for name in one.of("transcript")})
+    named = sorted({name for session in around for name in session.of("transcript")})
     captured = digests.stored_sessions(rows, named)
     linked = [
-        (one.seq, links(one, around, captured=captured))
-        for one in around
-        if first is not None and (one.seq in new or one.order >= first)
+        (session.seq, links(session, around, captured=captured))
+        for session in around
+        if first is not None and (session.seq in new or session.order >= first)
     ]
     return ended, linked
 
@@ -500,14 +504,14 @@ def _facts(
     row: Sequence[object], seen: Sequence[DigestItem], days: Sequence[str], shares: list[tuple[int, str]]
 ) -> Facts:
     things: dict[str, dict[str, str]] = {}
-    for one in seen:
-        text = one.text.partition(" ")[0] if one.kind == "commit" else one.text
-        things.setdefault(one.kind, {}).setdefault(text, one.uuid)
+    for item in seen:
+        text = item.text.partition(" ")[0] if item.kind == "commit" else item.text
+        things.setdefault(item.kind, {}).setdefault(text, item.uuid)
     start = str(row[2])
     return Facts(
         seq=int(str(row[0])), id=str(row[1]), started_at=start, last_at=str(row[3]), day=bisect_right(days, start[:10]),
         since=_moved(start, -SPAN_DAYS), things=things, shares=dict(shares),
-        errors={one.text: (one.state, one.uuid) for one in seen if one.kind == "error"},
+        errors={item.text: (item.state, item.uuid) for item in seen if item.kind == "error"},
     )  # fmt: skip
 
 

@@ -211,18 +211,18 @@ OLD = iso(NOW - timedelta(days=3))
         ({"host": "there", "beat": "2026-06-01T12:00:00"}, None, "nothing was heard of it for an hour"),
     ],
 )
-def test_a_holder_is_given_up_when_it_is_dead_or_silent_and_not_before(
+def test_a_lock_is_stale_only_when_its_holder_is_dead_or_its_heartbeat_timed_out(
     held: dict[str, Any], began: float | None, why: str
 ) -> None:
     assert dream_lock.why_stale(replace(HELD, **held), host="here", boot="b1", started=lambda _: began, now=NOW) == why
 
 
-def test_a_heartbeat_is_as_long_as_the_one_before() -> None:
+def test_every_heartbeat_writes_a_record_of_the_same_length() -> None:
     later = replace(HELD, beat=iso(NOW + timedelta(hours=2, milliseconds=7)))
     assert dream_lock.decode_holder(dream_lock.encode_holder(later)) == later
     assert len(dream_lock.encode_holder(later)) == len(dream_lock.encode_holder(HELD))
 
 
 @given(st.one_of(st.binary(max_size=300), st.text(max_size=100).map(lambda said: f'{{"host": "{said}"}}'.encode())))
-def test_what_is_no_holder_is_read_as_none(said: bytes) -> None:
+def test_an_invalid_lock_file_names_no_holder(said: bytes) -> None:
     assert dream_lock.decode_holder(said) is None

@@ -67,7 +67,7 @@ def test_a_step_takes_what_was_written_to_memories(parts: Any) -> None:
 @pytest.mark.invariant(
     "A slow daemon is not a hung one: who is about to leave is answered, and the mark goes when the daemon goes on"
 )
-def test_a_daemon_that_goes_on_takes_the_mark_of_a_hung_one_away(parts: Any) -> None:
+def test_a_responsive_daemon_removes_the_hung_mark(parts: Any) -> None:
     mark = parts.background.context.config.paths.hung_mark
     mark.parent.mkdir(parents=True, exist_ok=True)
     asked: list[Any] = []
@@ -79,7 +79,7 @@ def test_a_daemon_that_goes_on_takes_the_mark_of_a_hung_one_away(parts: Any) -> 
     assert asked and not mark.exists()
 
 
-def test_a_hint_is_followed_at_once_and_others_wait_for_their_sweep(parts: Any) -> None:
+def test_a_hinted_transcript_is_read_at_once_and_others_at_the_next_sweep(parts: Any) -> None:
     machine = parts.machine
     first = machine.transcript(machine.line("user", "One."))
     step(parts)
@@ -114,7 +114,7 @@ def test_a_transcript_imported_from_elsewhere_is_swept_like_the_others(parts: An
     assert known(parts)["turns"] == 2
 
 
-def test_half_a_line_waits_for_its_other_half(parts: Any) -> None:
+def test_an_incomplete_line_is_read_when_it_is_complete(parts: Any) -> None:
     machine = parts.machine
     whole = json.dumps(machine.line("user", "I prefer tabs over spaces."))
     path = machine.transcript(whole[:40])
@@ -131,7 +131,7 @@ def test_half_a_line_waits_for_its_other_half(parts: Any) -> None:
 # --- provisional turns
 
 
-def test_a_hooks_turn_becomes_the_transcripts(parts: Any) -> None:
+def test_a_provisional_turn_is_replaced_by_the_transcripts_turn(parts: Any) -> None:
     machine = parts.machine
     spool(machine, "UserPromptSubmit", "a1", 600, prompt=PREFERENCE)
     step(parts)
@@ -165,7 +165,7 @@ def test_a_turn_that_waits_for_a_transcript_that_has_not_gone_on_stays_provision
 @pytest.mark.invariant(
     "No step of a dream, its preview or its undo is long; its own writes wake the stages once, and no client keeps an awaited one from going on"
 )
-def test_of_thousands_that_wait_a_sweep_looks_at_a_few_and_comes_to_each(
+def test_a_sweep_checks_a_few_of_many_provisional_turns_and_reaches_all_over_time(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stages, "LOOKED_AT", 2)
@@ -191,7 +191,7 @@ def test_of_thousands_that_wait_a_sweep_looks_at_a_few_and_comes_to_each(
     assert known(parts)["turns"] == 9
 
 
-def test_what_was_reported_twice_and_is_in_the_transcript_once_was_said_twice(parts: Any) -> None:
+def test_a_turn_reported_twice_and_found_once_in_the_transcript_is_kept_twice(parts: Any) -> None:
     machine = parts.machine
     machine.transcript({**machine.line("user", "yes please"), "timestamp": ago(900)})
     step(parts)
@@ -220,7 +220,7 @@ def unreadable(parts: Any) -> Path:
     return path
 
 
-def test_a_broken_transcript_is_told_and_stops_no_other(parts: Any, unreadable: Path) -> None:
+def test_an_unreadable_transcript_is_reported_and_stops_no_other(parts: Any, unreadable: Path) -> None:
     machine = parts.machine
     os.mkfifo(unreadable.with_name("pipe.jsonl"))
     machine.transcript("{no json\n", '{"type":"user"}\n', machine.line("user", PREFERENCE))
@@ -235,7 +235,7 @@ def test_a_broken_transcript_is_told_and_stops_no_other(parts: Any, unreadable: 
     assert parts.background.context.trouble == {}, "what is gone troubles nobody"
 
 
-def test_a_session_whose_failures_cannot_be_gone_through_is_told_and_stops_no_other(
+def test_a_session_whose_failures_cannot_be_processed_is_reported_and_stops_no_other(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     through = failure_links.relate_session
@@ -263,7 +263,7 @@ def test_a_scan_that_is_asked_for_is_left_to_the_background(parts: Any) -> None:
     assert parts.call("csm_belief_scan")["sessions_left"] == 0
 
 
-def test_a_job_says_what_it_could_not_read_and_does_the_rest(parts: Any, unreadable: Path) -> None:
+def test_a_job_reports_unreadable_files_and_reads_the_rest(parts: Any, unreadable: Path) -> None:
     parts.machine.conversation()
     job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False))
     step(parts)
@@ -271,9 +271,7 @@ def test_a_job_says_what_it_could_not_read_and_does_the_rest(parts: Any, unreada
     assert [row.partition(": ")[0] for row in job.result["degraded"]] == [f"transcript {unreadable}"]
 
 
-def test_trouble_is_told_until_it_is_over_and_the_same_is_logged_once(
-    parts: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_trouble_is_shown_while_it_lasts_and_logged_once(parts: Any, caplog: pytest.LogCaptureFixture) -> None:
     def fail() -> bool:
         raise StoreError("the disk is full")
 
@@ -349,7 +347,7 @@ def test_the_same_turns_under_another_path_are_known(parts: Any) -> None:
     assert parts.call("csm_memory_list") == before
 
 
-def test_what_was_forgotten_does_not_come_back_by_any_way(parts: Any) -> None:
+def test_a_forgotten_memory_does_not_come_back_by_any_import(parts: Any) -> None:
     machine = parts.machine
     path = machine.conversation()
     step(parts)

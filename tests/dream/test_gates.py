@@ -57,12 +57,12 @@ def said(facts: GateFacts = OPEN, settings: Settings | None = None, **changed: A
         ({"holder": "other (process 7) dreams already"}, "no, other (process 7) dreams already"),
     ],
 )
-def test_each_gate_keeps_out_by_itself_and_says_why(changed: dict[str, Any], words: str) -> None:
+def test_each_closed_gate_alone_prevents_a_dream_and_gives_its_reason(changed: dict[str, Any], words: str) -> None:
     assert said(**changed) == words
 
 
 @pytest.mark.invariant("Each dream gate keeps out by itself, and every reason is kept; no clock shuts one for good")
-def test_every_reason_is_kept_also_behind_the_first_that_says_no() -> None:
+def test_a_verdict_holds_the_reasons_of_all_gates() -> None:
     verdict = gates.ask_gates(
         Settings(stages_dream=False),
         replace(OPEN, last_at=ago(hours=1), sessions=0, calm_s=0, holder="h (process 1) dreams already"),
@@ -74,7 +74,7 @@ def test_every_reason_is_kept_also_behind_the_first_that_says_no() -> None:
     assert verdict.closed(forced=True) == ("h (process 1) dreams already",), "a person passes all but the lock"
 
 
-def test_what_the_user_chose_is_what_counts() -> None:
+def test_the_gates_follow_the_users_settings() -> None:
     assert said(settings=Settings(dream_every_h=48)) == "no, 18 h to go"
     assert said(settings=Settings(dream_sessions=8)) == "no, 7 of 8 sessions"
     assert said(
@@ -96,7 +96,7 @@ def test_a_crowded_tier_opens_time_and_sessions_but_neither_quiet_nor_lock() -> 
 
 
 @pytest.mark.invariant("Each dream gate keeps out by itself, and every reason is kept; no clock shuts one for good")
-def test_a_clock_that_was_set_back_shuts_no_gate_for_good() -> None:
+def test_a_clock_set_back_closes_no_gate_for_good() -> None:
     future = iso(NOW + timedelta(days=400))
     assert said(last_at=future) == (
         "yes, 7 new sessions, the clock was set back since the last dream, quiet for 20 min"
@@ -107,14 +107,14 @@ def test_a_clock_that_was_set_back_shuts_no_gate_for_good() -> None:
     assert said(last_turn=future, calm_s=60.0) == "no, 1 of 15 min quiet"
 
 
-def test_a_clock_that_was_put_right_by_a_little_was_not_set_back() -> None:
+def test_a_small_correction_of_the_clock_does_not_count_as_set_back() -> None:
     just_now = iso(NOW + timedelta(minutes=5))
     assert said(last_at=just_now) == "no, 24 h to go"
     assert gates.counted_from(NOW, just_now, 24) == just_now
     assert gates.counted_from(NOW, "", 24) == ""
 
 
-def test_hours_asleep_count_for_the_time_and_not_for_the_quiet() -> None:
+def test_hours_asleep_count_for_the_time_gate_and_not_for_the_quiet_gate() -> None:
     """Ten hours in suspend: the wall clock has gone on, the monotonic one stood still."""
     evening = replace(OPEN, last_at=ago(hours=14), last_turn=ago(minutes=2), calm_s=120.0)
     assert said(evening) == "no, 10 h to go, 2 of 15 min quiet"
@@ -123,5 +123,5 @@ def test_hours_asleep_count_for_the_time_and_not_for_the_quiet() -> None:
     assert said(replace(morning, calm_s=15 * 60.0)).startswith("yes")
 
 
-def test_a_clock_that_was_set_forward_makes_no_quiet() -> None:
+def test_a_clock_set_forward_does_not_open_the_quiet_gate() -> None:
     assert said(now=NOW + timedelta(days=300), calm_s=30.0) == "no, 0 of 15 min quiet"

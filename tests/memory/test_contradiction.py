@@ -41,7 +41,7 @@ def check(older: str, newer: str, *, wanted: str) -> None:
         (ROWS, "docs no longer need to be in British English"),
     ],
 )
-def test_of_several_things_one_is_over_and_the_others_stand(older: str, newer: str) -> None:
+def test_only_the_contradicted_part_of_a_statement_is_replaced(older: str, newer: str) -> None:
     assert contradiction.is_partly(older, newer)
     assert contradiction.certain_replacement(older, newer) is None
 
@@ -55,7 +55,7 @@ def test_of_several_things_one_is_over_and_the_others_stand(older: str, newer: s
         ("Commits are signed, since the auditors want it.", "commits are not signed any more"),
     ],
 )
-def test_one_thing_is_over_with_what_was_said_about_it(older: str, newer: str) -> None:
+def test_a_statement_of_one_part_is_replaced_as_a_whole(older: str, newer: str) -> None:
     check(older, newer, wanted="amends")
 
 
@@ -63,7 +63,7 @@ def test_one_thing_is_over_with_what_was_said_about_it(older: str, newer: str) -
     ("said", "number"),
     [(RULES, 3), (PROSE, 3), (ROWS, 3), ("Use uv, e.g. in CI.", 1), ("Ports: 8080. It was 80.", 1), ("", 0)],
 )
-def test_how_many_parts_a_statement_has(said: str, number: int) -> None:
+def test_parts_splits_a_statement_into_the_expected_number_of_parts(said: str, number: int) -> None:
     assert len(contradiction.parts(said)) == number
 
 
@@ -77,7 +77,7 @@ def test_how_many_parts_a_statement_has(said: str, number: int) -> None:
         ("We use pnpm", 0, ""),
     ],
 )
-def test_what_is_left_of_a_statement_is_told_in_its_own_words(said: str, ended: int, left: str) -> None:
+def test_text_without_keeps_the_wording_of_the_remaining_parts(said: str, ended: int, left: str) -> None:
     assert contradiction.text_without(said, contradiction.parts(said)[ended : ended + 1]) == left
 
 
@@ -100,7 +100,7 @@ def share_right(name: str) -> float:
     return sum(right) / len(right)
 
 
-def test_of_the_written_pairs_amendments_and_elaborations_are_told_apart() -> None:
+def test_labelled_pairs_of_replacements_and_elaborations_are_classified() -> None:
     assert share_right("pairs") >= 0.95
     assert share_right("held_back") >= 0.85
     assert share_right("changed") >= 0.85
@@ -161,7 +161,9 @@ RELATIONS = [
 
 @pytest.mark.invariant("A verb of change ends the same thing's older value; no aside, order or unseen subject does")
 @pytest.mark.parametrize(("older", "newer", "wanted"), RELATIONS)
-def test_what_a_later_statement_is_to_an_earlier_one(older: str, newer: str, wanted: str) -> None:
+def test_a_later_statement_replaces_perhaps_replaces_or_leaves_an_earlier_one(
+    older: str, newer: str, wanted: str
+) -> None:
     check_replaced(older, newer, wanted=wanted)
 
 
@@ -218,11 +220,11 @@ REPLACED = [
     "Only what certainly is the same subject is replaced unasked; of a memory that says several things only the part ends, and what is left is taken back with it"
 )
 @pytest.mark.parametrize(("older", "newer", "wanted"), REPLACED)
-def test_only_the_same_subject_is_replaced_and_only_what_is_certain(older: str, newer: str, wanted: str) -> None:
+def test_a_replacement_needs_the_same_subject_and_certainty(older: str, newer: str, wanted: str) -> None:
     check_replaced(older, newer, wanted=wanted)
 
 
-def test_what_may_be_amended_is_told_from_what_is() -> None:
+def test_a_possible_replacement_is_not_a_certain_one() -> None:
     """Decided against altogether, or for a use of which nothing was said: a person knows."""
     older, newer = "We use Postgres for the job queue", "We decided against Postgres"
     doubt = contradiction.possible_replacement(older, newer)
@@ -236,13 +238,13 @@ def test_what_may_be_amended_is_told_from_what_is() -> None:
 
 @settings(max_examples=40)
 @given(st.text(max_size=120), st.text(max_size=120))
-def test_every_relation_has_a_bounded_sureness_and_lowers_within_the_plan(older: str, newer: str) -> None:
+def test_a_replacements_confidence_and_its_lowering_stay_within_bounds(older: str, newer: str) -> None:
     found = contradiction.certain_replacement(older, newer)
     assert found is None or (found.confidence <= 1.0 and contradiction.LEAST <= found.lowers <= contradiction.MOST)
     assert contradiction.certain_replacement(older, older) is None
 
 
-def test_a_chain_of_names_leads_to_the_one_of_now() -> None:
+def test_a_chain_of_renames_leads_to_the_present_name() -> None:
     said = ["We renamed `a.toml` to `b.toml`.", "`b.toml` was renamed to `c.toml`", "`old_run` is now `run`"]
     assert contradiction.rename_table(said) == {"a.toml": "c.toml", "b.toml": "c.toml", "old_run": "run"}
     assert contradiction.rename_table(["renamed `x.py` to `y.py`", "renamed `y.py` to `x.py`"]) == {"y.py": "x.py"}
@@ -298,7 +300,7 @@ def waiting(store: Store) -> list[tuple[str, ...]]:
     return [one.memory_ids for one in store.read(lambda rows: candidates.waiting(rows, projects=None))]
 
 
-def test_what_is_said_later_lowers_and_links_the_older_and_writes_why(store: Store) -> None:
+def test_a_later_statement_lowers_and_links_the_older_memory_with_a_reason(store: Store) -> None:
     old, new = say(store, NPM, 1), say(store, PNPM, 2)
     memory = known(store, old)
     assert memory.superseded_by == new
@@ -310,12 +312,12 @@ def test_what_is_said_later_lowers_and_links_the_older_and_writes_why(store: Sto
     assert known(store, new).confidence == pytest.approx(0.85)
 
 
-def test_a_past_that_is_heard_newest_first_is_overturned_all_the_same(store: Store) -> None:
+def test_statements_read_newest_first_are_superseded_all_the_same(store: Store) -> None:
     new, old = say(store, PNPM, 2), say(store, NPM, 1)
     assert (known(store, old).superseded_by, known(store, new).superseded_by) == (new, "")
 
 
-def test_what_is_stated_again_later_holds_again(store: Store) -> None:
+def test_a_superseded_statement_that_is_stated_again_is_active_again(store: Store) -> None:
     old, new = say(store, NPM, 1), say(store, PNPM, 2)
     say(store, NPM, 3)
     assert known(store, old).superseded_by == ""
@@ -323,7 +325,7 @@ def test_what_is_stated_again_later_holds_again(store: Store) -> None:
     assert known(store, new).superseded_by == old
 
 
-def test_what_a_user_is_again_overturns_in_every_project_what_was_so_in_between(store: Store) -> None:
+def test_a_fact_about_the_user_stated_again_supersedes_the_interim_one_in_every_project(store: Store) -> None:
     between = say(store, "my timezone is Europe/Berlin", 1)
     again = say(store, "My timezone is Europe/Lisbon again", 2, name="beta")
     assert known(store, between).superseded_by == again
@@ -348,7 +350,7 @@ PAST = [
 )
 @settings(max_examples=8, deadline=None)
 @given(order=st.permutations(range(len(PAST))))
-def test_the_order_in_which_a_past_is_heard_does_not_matter(
+def test_supersessions_do_not_depend_on_the_order_in_which_statements_are_read(
     tmp_path_factory: pytest.TempPathFactory, order: list[int]
 ) -> None:
     def heard(indices: list[int]) -> list[tuple[object, ...]]:
@@ -378,39 +380,39 @@ def by_text(found: list[Memory], memory: Memory) -> str:
 @pytest.mark.invariant(
     "What supersedes what does not depend on the order in which a past is heard; less authority overturns nothing"
 )
-def test_who_has_less_authority_overturns_nothing_and_is_put_before_a_person(store: Store) -> None:
+def test_a_statement_of_less_authority_supersedes_nothing_and_is_queued_for_review(store: Store) -> None:
     old = say(store, NPM, 1)
     new = say(store, PNPM, 2, authority="assistant")
     assert known(store, old).superseded_by == ""
     assert waiting(store) == [(old, new)]
 
 
-def test_what_a_user_says_overturns_what_the_assistant_claimed(store: Store) -> None:
+def test_a_users_statement_supersedes_an_assistants(store: Store) -> None:
     old = say(store, "The deadlock is caused by the connection pool.", 1, authority="assistant")
     new = say(store, "The deadlock is not caused by the connection pool.", 2)
     assert known(store, old).superseded_by == new
 
 
-def test_external_words_overturn_nothing(store: Store) -> None:
+def test_external_text_supersedes_nothing(store: Store) -> None:
     old = say(store, NPM, 1)
     assert say(store, PNPM, 2, authority="external") == ""
     assert (known(store, old).superseded_by, waiting(store)) == ("", [])
 
 
-def test_what_is_pinned_is_not_lowered_and_put_before_a_person(store: Store) -> None:
+def test_a_pinned_memory_is_not_lowered_but_queued_for_review(store: Store) -> None:
     old, new = say(store, NPM, 1, pinned=True), say(store, PNPM, 2)
     assert (known(store, old).superseded_by, known(store, old).confidence) == ("", pytest.approx(0.85))
     assert waiting(store) == [(old, new)]
 
 
-def test_projects_do_not_overturn_each_other(store: Store) -> None:
+def test_a_statement_of_one_project_supersedes_none_of_another(store: Store) -> None:
     old = say(store, NPM, 1, name="alpha")
     say(store, PNPM, 2, name="beta")
     assert known(store, old).superseded_by == ""
 
 
 @pytest.mark.invariant("A wrong supersession that a person undoes is given back exactly and not made again")
-def test_a_wrong_one_that_a_person_undoes_is_given_back_exactly_and_not_made_again(store: Store) -> None:
+def test_an_undone_supersession_restores_the_memory_and_is_not_repeated(store: Store) -> None:
     old = say(store, NPM, 1)
     before = known(store, old)
     new = say(store, PNPM, 2)
@@ -423,14 +425,14 @@ def test_a_wrong_one_that_a_person_undoes_is_given_back_exactly_and_not_made_aga
         undo(store, old)
 
 
-def test_a_confirmation_in_between_survives_an_undo(store: Store) -> None:
+def test_a_confirmation_made_in_between_survives_the_undo_of_a_supersession(store: Store) -> None:
     old, _ = say(store, NPM, 1), say(store, PNPM, 5)
     say(store, "use npm in the web client", 2)
     assert known(store, old).superseded_by
     assert undo(store, old).confidence == pytest.approx(0.90)
 
 
-def test_a_person_has_one_memory_supersede_another_and_no_rule_takes_it_back(store: Store) -> None:
+def test_a_supersession_made_by_a_person_is_not_reverted_by_rules(store: Store) -> None:
     old, new = say(store, "Ask before deleting files", 1), say(store, "Delete without asking in CI", 2)
 
     def supersede(rows: Rows) -> Memory:
@@ -443,7 +445,7 @@ def test_a_person_has_one_memory_supersede_another_and_no_rule_takes_it_back(sto
     assert undo(store, old).superseded_by == ""
 
 
-def test_a_memory_that_goes_lets_what_it_superseded_hold_again(store: Store) -> None:
+def test_deleting_a_memory_reactivates_what_it_superseded(store: Store) -> None:
     old = say(store, NPM, 1)
     before = known(store, old)
     new = say(store, PNPM, 2)
@@ -451,7 +453,7 @@ def test_a_memory_that_goes_lets_what_it_superseded_hold_again(store: Store) -> 
     assert replace(known(store, old), version=before.version) == before
 
 
-def test_what_was_said_under_an_old_name_is_overturned_under_the_new_one(store: Store) -> None:
+def test_a_statement_under_an_old_name_is_superseded_by_one_under_the_new_name(store: Store) -> None:
     for order in itertools.permutations(range(3)):
         said = [
             ("`app.toml` listens on port 80", 1), ("`app.toml` was renamed to `settings.toml`", 2),
@@ -479,7 +481,7 @@ def holding(store: Store) -> set[str]:
 @pytest.mark.invariant(
     "Only what certainly is the same subject is replaced unasked; of a memory that says several things only the part ends, and what is left is taken back with it"
 )
-def test_a_part_is_ended_and_the_rest_holds_in_its_own_words_from_the_same_turns(store: Store) -> None:
+def test_superseding_one_part_keeps_the_rest_in_its_own_words_with_the_same_sources(store: Store) -> None:
     old, new = say(store, BOTH, 1), say(store, BUN, 2)
     assert holding(store) == {"Tests run with vitest.", BUN}
     whole, left = known(store, old), rest(store, old)
@@ -492,7 +494,7 @@ def test_a_part_is_ended_and_the_rest_holds_in_its_own_words_from_the_same_turns
     "Only what certainly is the same subject is replaced unasked; of a memory that says several things only the part ends, and what is left is taken back with it"
 )
 @pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
-def test_a_part_is_ended_in_whatever_order_a_past_is_heard(store: Store, order: tuple[int, ...]) -> None:
+def test_superseding_one_part_does_not_depend_on_the_reading_order(store: Store, order: tuple[int, ...]) -> None:
     past = [(BOTH, 1), (BUN, 2), ("Tests run with jest.", 3)]
     for index in order:
         say(store, *past[index])
@@ -502,7 +504,7 @@ def test_a_part_is_ended_in_whatever_order_a_past_is_heard(store: Store, order: 
 @pytest.mark.invariant(
     "Only what certainly is the same subject is replaced unasked; of a memory that says several things only the part ends, and what is left is taken back with it"
 )
-def test_an_ended_part_that_a_person_restores_leaves_nothing_behind(store: Store) -> None:
+def test_restoring_a_superseded_part_leaves_no_remainder_memory(store: Store) -> None:
     old = say(store, BOTH, 1)
     before = known(store, old)
     say(store, BUN, 2)
@@ -511,14 +513,14 @@ def test_an_ended_part_that_a_person_restores_leaves_nothing_behind(store: Store
     assert links(store, old) == []
 
 
-def test_who_says_all_of_it_again_has_the_whole_back(store: Store) -> None:
+def test_stating_the_whole_again_restores_the_whole_memory(store: Store) -> None:
     old = say(store, BOTH, 1)
     say(store, BUN, 2)
     assert say(store, BOTH, 3) == old
     assert known(store, old).superseded_by == "" and rest(store, old) is None
 
 
-def test_a_rest_that_was_said_by_itself_stays_a_memory_of_its_own(store: Store) -> None:
+def test_a_remainder_that_was_also_stated_alone_stays_a_memory(store: Store) -> None:
     old = say(store, BOTH, 1)
     say(store, BUN, 2)
     own = say(store, "tests run with vitest", 3)
@@ -526,7 +528,7 @@ def test_a_rest_that_was_said_by_itself_stays_a_memory_of_its_own(store: Store) 
     assert known(store, own).text == "Tests run with vitest." and rest(store, old) is None
 
 
-def test_a_rest_that_the_user_made_csmd_forget_does_not_come_back(store: Store) -> None:
+def test_a_forgotten_remainder_is_not_stored_again(store: Store) -> None:
     old = say(store, BOTH, 1)
     say(store, BUN, 2)
     left = rest(store, old)
@@ -536,13 +538,13 @@ def test_a_rest_that_the_user_made_csmd_forget_does_not_come_back(store: Store) 
     assert holding(store) == {BUN}
 
 
-def test_what_ended_a_part_goes_and_the_whole_holds_again(store: Store) -> None:
+def test_deleting_the_memory_that_superseded_a_part_restores_the_whole(store: Store) -> None:
     old, new = say(store, BOTH, 1), say(store, BUN, 2)
     store.write(lambda rows: belief_changes.delete_memory(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
     assert holding(store) == {BOTH} and rest(store, old) is None
 
 
-def test_a_person_who_replaces_a_memory_ends_what_the_newer_speaks_of(store: Store) -> None:
+def test_a_replacement_by_a_person_ends_only_the_parts_that_the_newer_mentions(store: Store) -> None:
     old, new = say(store, BOTH, 1), say(store, "pnpm stays for the docs only", 2)
 
     def supersede(rows: Rows) -> Memory:
@@ -562,7 +564,7 @@ NARROW = ("The cache listens on port 6379", "The cache listens on port 6380 in p
 @pytest.mark.invariant(
     "What may be replaced is asked of a person once; an assistant's word ends nothing that the user said"
 )
-def test_what_is_doubtful_ends_nothing_and_is_put_before_a_person(store: Store) -> None:
+def test_a_possible_replacement_ends_nothing_and_is_queued_for_review(store: Store) -> None:
     old, new = (say(store, text, day) for day, text in enumerate(NARROW, 1))
     assert known(store, old).superseded_by == ""
     assert waiting(store) == [(old, new)]
@@ -572,7 +574,7 @@ def test_what_is_doubtful_ends_nothing_and_is_put_before_a_person(store: Store) 
     "What may be replaced is asked of a person once; an assistant's word ends nothing that the user said"
 )
 @pytest.mark.parametrize("origin", ["stated", "model_saved"])
-def test_an_assistants_word_ends_nothing_of_the_users(store: Store, origin: str) -> None:
+def test_an_assistants_statement_ends_no_part_of_a_users(store: Store, origin: str) -> None:
     old = say(store, NPM, 1)
 
     def save(rows: Rows) -> str:

@@ -57,7 +57,7 @@ def held(store: Store, *, lane: core.Lane | None = None) -> Iterator[None]:
 
 
 @pytest.mark.invariant("A write is whole, and returns after its commit; one that fails is undone alone")
-def test_a_write_is_there_for_every_other_connection_when_it_returns(store: Store, path: Path) -> None:
+def test_a_write_is_visible_to_other_connections_when_it_returns(store: Store, path: Path) -> None:
     store.write(bump("a"))
     other = Rows(sqlite.connect(path, readonly=True))
     assert activity.counters(other) == {"a": 1}
@@ -65,7 +65,7 @@ def test_a_write_is_there_for_every_other_connection_when_it_returns(store: Stor
     other.connection.close()
 
 
-def test_writes_that_wait_together_share_one_commit(store: Store) -> None:
+def test_waiting_writes_share_one_commit(store: Store) -> None:
     with held(store):
         waiting = [store.submit(bump("a")) for _ in range(50)]
     assert [future.result(PATIENCE_S) for future in waiting] == [None] * 50
@@ -83,7 +83,7 @@ def test_more_writes_than_a_group_holds_are_all_performed(store: Store, monkeypa
 
 
 @pytest.mark.invariant("A write is whole, and returns after its commit; one that fails is undone alone")
-def test_a_write_that_fails_is_undone_alone(store: Store) -> None:
+def test_a_failing_write_is_rolled_back_alone(store: Store) -> None:
     def half(rows: Rows) -> None:
         bump("half")(rows)
         raise ValueError("in the middle")
@@ -102,7 +102,7 @@ def test_a_write_that_fails_is_undone_alone(store: Store) -> None:
 
 
 @pytest.mark.invariant("A write is whole, and returns after its commit; one that fails is undone alone")
-def test_when_the_commit_fails_everybody_in_the_group_is_told_and_nothing_is_stored(store: Store) -> None:
+def test_a_failing_commit_fails_every_write_of_its_group(store: Store) -> None:
     def refused_at_commit(rows: Rows) -> None:
         rows.run("pragma defer_foreign_keys = on")
         rows.run("insert into session_turn (session_seq, ordinal, turn_seq) values (999, 1, 999)")
@@ -117,7 +117,7 @@ def test_when_the_commit_fails_everybody_in_the_group_is_told_and_nothing_is_sto
 
 
 @pytest.mark.invariant("Nothing captured is lost. An ack means committed; without one the event is in the spool")
-def test_when_the_disk_ends_the_transaction_nobody_is_told_that_its_write_happened(store: Store) -> None:
+def test_a_transaction_ended_by_the_disk_fails_every_write_of_its_group(store: Store) -> None:
     def lose_the_transaction(rows: Rows) -> None:
         rows.run("rollback")
         raise StoreError("the disk gave up")
@@ -150,7 +150,7 @@ def test_on_a_full_disk_a_write_says_what_to_do_and_the_next_works_when_there_is
     assert store.write(integrity) == []
 
 
-def test_a_full_queue_refuses_who_cannot_wait_and_keeps_who_can(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_queue_refuses_hooks_and_lets_the_background_wait(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core, "QUEUE_LIMIT", 2)
     store = Store(path, now="")
     with held(store):
@@ -166,7 +166,7 @@ def test_a_full_queue_refuses_who_cannot_wait_and_keeps_who_can(path: Path, monk
     store.close()
 
 
-def test_who_waits_for_room_is_refused_when_the_store_closes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_waiting_for_room_is_refused_when_the_store_closes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core, "QUEUE_LIMIT", 1)
     store = Store(path, now="")
     outcome: Future[None] = Future()
@@ -191,7 +191,7 @@ def test_who_waits_for_room_is_refused_when_the_store_closes(path: Path, monkeyp
     store.close()
 
 
-def test_whoever_writes_or_reads_while_the_store_closes_gets_an_answer(tmp_path: Path) -> None:
+def test_reads_and_writes_during_closing_all_complete_or_are_refused(tmp_path: Path) -> None:
     for attempt in range(5):
         path = tmp_path / f"{attempt}.db"
         store = Store(path, now="")
@@ -245,7 +245,7 @@ def test_a_closed_store_refuses_and_closing_twice_is_harmless(store: Store) -> N
         store.checkpoint()
 
 
-def test_close_performs_what_is_queued(store: Store, path: Path) -> None:
+def test_close_performs_the_queued_writes(store: Store, path: Path) -> None:
     with held(store):
         waiting = [store.submit(bump("a")) for _ in range(600)]
         closing = threading.Thread(target=store.close)
@@ -286,7 +286,7 @@ def test_what_follows_a_commit_may_queue_a_write_but_not_wait_for_one(store: Sto
     assert store.read(activity.counters) == {"a": 1, "next": 1}
 
 
-def test_a_write_or_read_that_was_given_up_is_left_out_and_the_thread_lives_on(store: Store) -> None:
+def test_a_cancelled_read_or_write_is_skipped(store: Store) -> None:
     with held(store):
         assert store.submit(bump("gone")).cancel()
         kept = store.submit(bump("kept"))
@@ -327,12 +327,12 @@ def test_a_read_whose_deadline_passed_while_it_waited_is_never_begun(store: Stor
 
 
 @pytest.mark.invariant("Readers cannot write, see one moment, end at their deadline, and never stand before a hook")
-def test_a_long_read_stands_before_no_hook(store: Store) -> None:
+def test_a_long_read_does_not_delay_a_hooks_read(store: Store) -> None:
     with held(store, lane="main"):
         assert store.read(lambda rows: rows.value("select 1"), lane="hook", deadline_s=5.0) == 1
 
 
-def test_of_two_deadlines_the_nearer_counts_and_the_read_goes_on_after_the_inner_one(store: Store) -> None:
+def test_the_nearer_of_two_deadlines_counts_and_the_read_continues_after_the_inner_one(store: Store) -> None:
     def search(rows: Rows) -> list[object]:
         with pytest.raises(DeadlineExceeded), rows.within(0.01):
             rows.all(FOR_EVER)
@@ -383,7 +383,7 @@ def test_a_reader_cannot_write(store: Store) -> None:
 
 
 @pytest.mark.invariant("Readers cannot write, see one moment, end at their deadline, and never stand before a hook")
-def test_a_read_sees_one_moment(store: Store) -> None:
+def test_a_read_sees_one_snapshot(store: Store) -> None:
     def look(rows: Rows) -> list[dict[str, int]]:
         first = activity.counters(rows)
         store.write(bump("a"))
@@ -393,7 +393,7 @@ def test_a_read_sees_one_moment(store: Store) -> None:
     assert store.read(activity.counters) == {"a": 1}
 
 
-def test_a_read_that_copes_with_damage_has_its_answer(store: Store, path: Path) -> None:
+def test_a_read_that_handles_damage_still_returns(store: Store, path: Path) -> None:
     store.checkpoint(truncate=True)
     with path.open("r+b") as file:
         file.seek(4096)
@@ -480,7 +480,7 @@ def test_a_database_that_cannot_be_opened_says_what_to_do_and_leaves_nothing_ope
     assert len(os.listdir("/dev/fd")) == before
 
 
-def test_two_stores_of_one_file_have_one_key_and_see_each_other(store: Store, path: Path) -> None:
+def test_two_stores_of_one_file_share_the_hash_key_and_see_each_others_writes(store: Store, path: Path) -> None:
     other = Store(path, now="")
     assert other.hash_key == store.hash_key
     assert len(store.hash_key) == 32
@@ -513,7 +513,7 @@ def test_a_write_waits_for_another_program_and_says_so_when_that_takes_too_long(
     other.close()
 
 
-def test_integrity_tells_of_an_index_or_a_vector_that_has_lost_its_row(store: Store) -> None:
+def test_integrity_reports_index_entries_and_vectors_without_a_row(store: Store) -> None:
     assert store.write(integrity) == []
     store.write(lambda rows: rows.run("insert into memories_fts (rowid, text) values (5, 'planted')"))
     assert [problem.split(":")[0] for problem in store.write(integrity)] == ["memories_fts"]
@@ -624,7 +624,7 @@ def busy(seconds: float) -> None:
 @pytest.mark.invariant(
     "A write that looks long for each of its rows ends when its time is over; the rest is the next one's"
 )
-def test_a_write_takes_what_fits_one_at_least_and_leaves_the_rest_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_within_short_write_yields_what_fits_and_at_least_one_item(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core, "SHORT_S", 0.05)
     left, writes = list(range(7)), []
     while left:
@@ -638,7 +638,7 @@ def test_a_write_takes_what_fits_one_at_least_and_leaves_the_rest_to_the_next(mo
     assert list(within_short_write([])) == []
 
 
-def test_where_no_hook_is_answered_nothing_stands_still(stood: Stood) -> None:
+def test_the_background_does_not_wait_while_no_hook_is_answered(stood: Stood) -> None:
     first = HookPriority()
     busy(core.TURN_S)
     assert list(first.giving_way("abc")) == ["a", "b", "c"]
@@ -646,7 +646,7 @@ def test_where_no_hook_is_answered_nothing_stands_still(stood: Stood) -> None:
 
 
 @pytest.mark.invariant("The background stands still while a hook is answered, and has half of the time at least")
-def test_the_background_stands_still_until_the_hook_has_its_answer(stood: Stood) -> None:
+def test_the_background_waits_until_the_hook_is_answered(stood: Stood) -> None:
     first = HookPriority()
     first.set_answering(True)
     stood.answered_meanwhile = True
@@ -656,7 +656,7 @@ def test_the_background_stands_still_until_the_hook_has_its_answer(stood: Stood)
 
 
 @pytest.mark.invariant("The background stands still while a hook is answered, and has half of the time at least")
-def test_beside_hooks_that_never_end_the_background_has_half_of_the_time(stood: Stood) -> None:
+def test_the_background_gets_half_of_the_time_during_endless_hooks(stood: Stood) -> None:
     began = time.monotonic()
     first = HookPriority()
     first.set_answering(True)
@@ -668,7 +668,7 @@ def test_beside_hooks_that_never_end_the_background_has_half_of_the_time(stood: 
 
 
 @pytest.mark.invariant("The background stands still while a hook is answered, and has half of the time at least")
-def test_the_background_gives_way_from_the_first_hook_inside_to_the_last_and_to_no_call(stood: Stood) -> None:
+def test_the_background_waits_for_hooks_and_not_for_calls(stood: Stood) -> None:
     first = HookPriority()
     room = WaitingRoom(lambda _, __: None, first)
 
