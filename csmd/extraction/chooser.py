@@ -150,7 +150,7 @@ def sources_of(turns: Sequence[StoredTurn], *, settled: bool, worked: Iterable[S
     A trailing assistant text is the reply when `settled`; otherwise more of the same message may still come.
     Notifications, commands, summaries and tool traffic end nothing.
     """
-    found: list[Source] = []
+    sources: list[Source] = []
     last: Source | None = None
     hidden = calls_before = 0
     before = since = turns[0].ordinal - 1 if turns else 0
@@ -159,8 +159,8 @@ def sources_of(turns: Sequence[StoredTurn], *, settled: bool, worked: Iterable[S
         before = turn.ordinal
         if turn.kind in PROMPTS:
             if last is not None:
-                found.append(last)
-            found.append(Source(turn, "prompt"))
+                sources.append(last)
+            sources.append(Source(turn, "prompt"))
             last, hidden, calls_before, since = None, 0, 0, turn.ordinal
         elif turn.kind == "assistant" and turn.text.strip():
             if (
@@ -168,23 +168,23 @@ def sources_of(turns: Sequence[StoredTurn], *, settled: bool, worked: Iterable[S
                 and last.turn.ordinal - since >= LONG_MESSAGES
                 and last.tools - calls_before >= LONG_CALLS
             ):
-                found.append(last._replace(role="midway"))
+                sources.append(last._replace(role="midway"))
                 since, calls_before = last.turn.ordinal, last.tools
             last = Source(turn, "reply", hidden // MESSAGES_PER_CALL)
     if settled and last is not None:
-        found.append(last)
-    return sorted([*found, *worked], key=lambda source: source.turn.ordinal)
+        sources.append(last)
+    return sorted([*sources, *worked], key=lambda source: source.turn.ordinal)
 
 
 def sources_of_notifications(turns: Iterable[StoredTurn]) -> list[Source]:
     """The sources among notifications that report, and summaries."""
-    found = []
+    sources = []
     for turn in turns:
         if turn.kind in _BESIDE:
             role, said = _BESIDE[turn.kind]
             if text := said(turn.text):
-                found.append(Source(replace(turn, kind="assistant", text=text), role))
-    return found
+                sources.append(Source(replace(turn, kind="assistant", text=text), role))
+    return sources
 
 
 def source_of_call(turn: StoredTurn, tool: str, result: StoredTurn | None) -> Source | None:
@@ -246,21 +246,23 @@ def choose(
         if source.role == "prompt":
             prompt = source.turn
         other = None if source.role == "prompt" else prompt
-        found = _of_source(source, other, known, weights, before=before, asked=gave)
-        gave = bool(found) if source.role == "prompt" else gave
+        new = _of_source(source, other, known, weights, before=before, asked=gave)
+        gave = bool(new) if source.role == "prompt" else gave
         if source.role == "reply":
-            chosen = [_citing(one, source.turn) if one.turn is prompt else one for one in chosen]
+            chosen = [
+                _citing(statement, source.turn) if statement.turn is prompt else statement for statement in chosen
+            ]
         if source.role in ("reply", "midway"):
             before = source.turn.text
-        chosen += found
-        known += [one.content for one in found]
+        chosen += new
+        known += [statement.content for statement in new]
     return chosen
 
 
 def statements(turn: StoredTurn, *, before: str = "") -> list[Statement]:
     """Chooses the statements of a single turn; `before` is the assistant's message before it."""
     role: Role = "prompt" if turn.kind in PROMPTS else "reply"
-    return [one.statement for one in choose([Source(turn, role)], before=before)]
+    return [chosen.statement for chosen in choose([Source(turn, role)], before=before)]
 
 
 def _of_source(
@@ -280,25 +282,29 @@ def _of_source(
     outline = sentences_of(turn)
     other = _content(prompt)
     asserted = _asserted(outline, weights) if user else []
-    found = passages(outline, "user" if user else "assistant")
-    weighed = [(weigh(features(one, user=user, other=other, among=len(found)), weights), one) for one in found]
+    offered = passages(outline, "user" if user else "assistant")
+    weighed = [
+        (weigh(features(passage, user=user, other=other, among=len(offered)), weights), passage) for passage in offered
+    ]
     weighed.sort(key=lambda pair: (-pair[0], pair[1].first))
-    candidates = [one for value, one in weighed if value >= (DIAGNOSED if _CAUSE.match(one.text) else weights.bar)]
+    candidates = [
+        passage for value, passage in weighed if value >= (DIAGNOSED if _CAUSE.match(passage.text) else weights.bar)
+    ]
     if len(asserted) == 1:  # told with what goes on about it
-        asserted = [one for one in candidates if one.first == asserted[0].first] or asserted
+        asserted = [passage for passage in candidates if passage.first == asserted[0].first] or asserted
     most = MOST_ASSERTED if asserted else MOST.get(source.role, 1)
     candidates = asserted or candidates
     chosen: list[Chosen] = []
-    for one in candidates:
+    for passage in candidates:
         if len(chosen) == most:
             break
-        if asked and prompt is not None and len(one.content & other) >= ASKED_ALREADY * len(one.content):
+        if asked and prompt is not None and len(passage.content & other) >= ASKED_ALREADY * len(passage.content):
             continue
-        if any(_same(one.content, content) for content in (*known, *(each.content for each in chosen))):
+        if any(_same(passage.content, content) for content in (*known, *(each.content for each in chosen))):
             continue
-        if user and before and _quotes(one.text, _bare(before)):
+        if user and before and _quotes(passage.text, _bare(before)):
             continue
-        chosen.append(_chosen(turn, one, prompt))
+        chosen.append(_chosen(turn, passage, prompt))
     return chosen
 
 
@@ -307,25 +313,25 @@ def sentences_of(turn: StoredTurn) -> list[prose.Sentence]:
     return prose.outline(quotations.own_words(turn.text) if turn.kind in PROMPTS else turn.text)
 
 
-def _chosen(turn: StoredTurn, one: Passage, prompt: StoredTurn | None) -> Chosen:
+def _chosen(turn: StoredTurn, passage: Passage, prompt: StoredTurn | None) -> Chosen:
     speaker: Speaker = "user" if turn.kind in PROMPTS else "assistant"
     authority: Authority = "user" if turn.kind == "user" else "assistant"
-    what = classifier.classify(one.text, speaker=speaker)
+    what = classifier.classify(passage.text, speaker=speaker)
     # Nobody but the user corrects, and nobody who thinks aloud.
-    if what.gate == "correction" and (authority != "user" or MUSING.match(one.text)):
-        what = classifier.classify(one.text, speaker="assistant")
-    told = trimmed(one.text)
+    if what.gate == "correction" and (authority != "user" or MUSING.match(passage.text)):
+        what = classifier.classify(passage.text, speaker="assistant")
+    wording = trimmed(passage.text)
     statement = Statement(
-        text=told, gate=what.gate, category=what.category, confidence=what.confidence, authority=authority,
-        reasons=what.reasons or ("passage",), also=cited(one.content, prompt, "reply"),
+        text=wording, gate=what.gate, category=what.category, confidence=what.confidence, authority=authority,
+        reasons=what.reasons or ("passage",), also=cited(passage.content, prompt, "reply"),
     )  # fmt: skip
-    return Chosen(turn, statement, frozenset(content_words(told)))
+    return Chosen(turn, statement, frozenset(content_words(wording)))
 
 
-def _citing(one: Chosen, reply: StoredTurn) -> Chosen:
+def _citing(chosen: Chosen, reply: StoredTurn) -> Chosen:
     """Cites the reply in a prompt's statement, if it is on the same subject."""
-    also = cited(one.content, reply, "prompt")
-    return one._replace(statement=replace(one.statement, also=also)) if also else one
+    also = cited(chosen.content, reply, "prompt")
+    return chosen._replace(statement=replace(chosen.statement, also=also)) if also else chosen
 
 
 def cited(content: frozenset[str], other: StoredTurn | None, role: str) -> tuple[str, ...]:
@@ -340,12 +346,13 @@ def cited(content: frozenset[str], other: StoredTurn | None, role: str) -> tuple
 
 def passages(outline: Sequence[prose.Sentence], speaker: Speaker) -> list[Passage]:
     """The candidate passages of a turn, in order: the longest from each sentence that may begin one."""
-    stands = [_is_usable(one, speaker) for one in outline]
+    stands = [_is_usable(sentence, speaker) for sentence in outline]
     content = [
-        frozenset(content_words(one.text)) if stand else frozenset() for one, stand in zip(outline, stands, strict=True)
+        frozenset(content_words(sentence.text)) if stand else frozenset()
+        for sentence, stand in zip(outline, stands, strict=True)
     ]
-    found = (_from(outline, start, stands, content) for start in range(len(outline)))
-    return [one for one in found if one is not None]
+    by_start = (_from(outline, start, stands, content) for start in range(len(outline)))
+    return [passage for passage in by_start if passage is not None]
 
 
 def _is_usable(sentence: prose.Sentence, speaker: Speaker) -> bool:
@@ -367,14 +374,14 @@ def _from(
         return None
     text, held, last = first.text, content[start], start
     for at in range(start + 1, len(outline)):
-        one = outline[at]
-        if one.section != first.section:
+        sentence = outline[at]
+        if sentence.section != first.section:
             break
         if stands[at]:
-            between = " " if one.row == outline[last].row or _ENDS.search(text) else "; "
-            if len(held | content[at]) > MOST_WORDS or len(text) + len(one.text) > MOST_CHARACTERS:
+            between = " " if sentence.row == outline[last].row or _ENDS.search(text) else "; "
+            if len(held | content[at]) > MOST_WORDS or len(text) + len(sentence.text) > MOST_CHARACTERS:
                 break
-            text, held, last = f"{text}{between}{one.text}", held | content[at], at
+            text, held, last = f"{text}{between}{sentence.text}", held | content[at], at
     if not held or len(held) > MOST_WORDS:
         return None
     title = _NUMBERED.sub("", first.title)
@@ -398,26 +405,31 @@ def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passa
     """
     if not outline or outline[-1].row >= DOCUMENT_ROWS:
         return []
-    sure = [certainty(one.text, weights) if _is_usable(one, "user") else 0.0 for one in outline]
+    sure = [certainty(sentence.text, weights) if _is_usable(sentence, "user") else 0.0 for sentence in outline]
     bar = next(bar for size, bar in CERTAIN if len(outline) <= size)
-    listed = sum(one.item >= 0 for one in outline)
+    listed = sum(sentence.item >= 0 for sentence in outline)
     if 2 * listed > len(outline) and 2 * sum(value >= CERTAIN[0][1] for value in sure) > listed:
         bar = CERTAIN[0][1]
-    found = [
-        Passage(at, at, one.text, frozenset(content_words(one.text)))
-        for at, (one, value) in enumerate(zip(outline, sure, strict=True))
-        if value >= bar or (value and _REMEMBER.match(one.text))
+    asserted = [
+        Passage(at, at, sentence.text, frozenset(content_words(sentence.text)))
+        for at, (sentence, value) in enumerate(zip(outline, sure, strict=True))
+        if value >= bar or (value and _REMEMBER.match(sentence.text))
     ]
-    while len(found) > MOST_ASSERTED:
-        at = min(range(1, len(found)), key=lambda at: len(found[at - 1].content | found[at].content))
-        one, other = found[at - 1 : at + 1]
-        if len(one.content | other.content) > MOST_WORDS:
+    while len(asserted) > MOST_ASSERTED:
+        at = min(range(1, len(asserted)), key=lambda at: len(asserted[at - 1].content | asserted[at].content))
+        passage, other = asserted[at - 1 : at + 1]
+        if len(passage.content | other.content) > MOST_WORDS:
             break
-        between = " " if _ENDS.search(one.text) else "; "
-        found[at - 1 : at + 1] = [
-            Passage(one.first, other.last, f"{one.text}{between}{trimmed(other.text)}", one.content | other.content)
+        between = " " if _ENDS.search(passage.text) else "; "
+        asserted[at - 1 : at + 1] = [
+            Passage(
+                passage.first,
+                other.last,
+                f"{passage.text}{between}{trimmed(other.text)}",
+                passage.content | other.content,
+            )
         ]
-    return [one for one in found if len(one.content) <= MOST_WORDS][:MOST_ASSERTED]
+    return [passage for passage in asserted if len(passage.content) <= MOST_WORDS][:MOST_ASSERTED]
 
 
 def trimmed(text: str) -> str:
@@ -465,27 +477,27 @@ FEATURES = (
 LONG_TURN = 30
 
 
-def features(one: Passage, *, user: bool, other: frozenset[str], among: int) -> list[float]:
+def features(passage: Passage, *, user: bool, other: frozenset[str], among: int) -> list[float]:
     """The values of FEATURES, each 0-1, of a candidate `among` so many of its turn; `other` is its prompt's content."""
-    count, long = len(one.content), min(among, LONG_TURN) / LONG_TURN
+    count, long = len(passage.content), min(among, LONG_TURN) / LONG_TURN
     return [
         1.0,
         float(user),
         *((min(count, high) - low) / (high - low) if count > low else 0.0 for low, high in _RAMPS),
-        *(min(3, len(pattern.findall(one.text))) / 3 for _, pattern in _COUNTED),
-        min(1.0, 2 * len(_IDENTIFIER.findall(one.text)) / count),
-        count / max(1, len(words_of(one.text))),
-        _share(one.content, other),
-        float(refusals.ORDER.match(one.text) is not None),
-        float('"' in one.text),
+        *(min(3, len(pattern.findall(passage.text))) / 3 for _, pattern in _COUNTED),
+        min(1.0, 2 * len(_IDENTIFIER.findall(passage.text)) / count),
+        count / max(1, len(words_of(passage.text))),
+        _share(passage.content, other),
+        float(refusals.ORDER.match(passage.text) is not None),
+        float('"' in passage.text),
         long,
-        long * one.titled,
+        long * passage.titled,
     ]
 
 
-def weigh(found: Sequence[float], weights: Weights) -> float:
+def weigh(measured: Sequence[float], weights: Weights) -> float:
     """The score of a candidate, 0-1."""
-    return squashed(sum(weights.passage[name] * value for name, value in zip(FEATURES, found, strict=True)))
+    return squashed(sum(weights.passage[name] * value for name, value in zip(FEATURES, measured, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -517,12 +529,12 @@ _WORD = re.compile(r"[a-z][a-z']*|\d+|[?`]")
 
 def signs(sentence: str) -> set[str]:
     """The features of a sentence: its words, its first word, and its length."""
-    found = _WORD.findall(sentence.lower().replace("’", "'"))[:MAX_WORDS]
-    first = f"^{found[0]}" if found else "^"
+    words = _WORD.findall(sentence.lower().replace("’", "'"))[:MAX_WORDS]
+    first = f"^{words[0]}" if words else "^"
     return (
-        {"0" if word.isdigit() else word for word in found}
+        {"0" if word.isdigit() else word for word in words}
         | {first}
-        | {f">{size}" for size in LENGTHS if len(found) > size}
+        | {f">{size}" for size in LENGTHS if len(words) > size}
     )
 
 
@@ -539,8 +551,8 @@ def _share(content: frozenset[str], other: frozenset[str]) -> float:
     return len(content & other) / max(1, len(content))
 
 
-def _same(one: frozenset[str], other: frozenset[str]) -> bool:
-    shared, fewer = len(one & other), min(len(one), len(other))
+def _same(left: frozenset[str], right: frozenset[str]) -> bool:
+    shared, fewer = len(left & right), min(len(left), len(right))
     return shared > SAME * fewer and shared >= min(SAME_WORDS, fewer)
 
 

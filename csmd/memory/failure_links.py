@@ -99,20 +99,20 @@ def _find_observations(rows: Rows, session: Behind) -> list[_Observation]:
         rows, session.session_seq, after=max(0, session.position - stored.CALL_BEFORE), upto=session.turns
     )
     calls = {turn.tool_id: turn for turn in around if turn.kind == "tool_call" and turn.tool_id}
-    found: list[_Observation] = []
+    observations: list[_Observation] = []
     for turn in around:
         if turn.ordinal <= session.position:
             continue
         if turn.kind == "user":
             pasted = failure_reports.pasted_error(turn.text, at=turn.at, uuid=turn.uuid)
-            found += [_Observation(turn, pasted)] if pasted else []
+            observations += [_Observation(turn, pasted)] if pasted else []
         elif turn.kind == "tool_result" and turn.tool_id in calls:
             call = calls[turn.tool_id]
             line = command_of(call.text) if call.tool_name == "Bash" else ""
             failure = failure_reports.observed_failure(call.tool_name, line, turn.text, at=turn.at, uuid=turn.uuid)
             if failure or (line and failure_reports.succeeded(turn.text)):
-                found.append(_Observation(turn, failure, call, line))
-    return found
+                observations.append(_Observation(turn, failure, call, line))
+    return observations
 
 
 def _note(rows: Rows, session: Behind, seen: Sequence[_Observation]) -> int:
@@ -138,9 +138,11 @@ def _store_fixes(rows: Rows, session: Behind, call: TranscriptTurn, turn: Transc
     """Stores fixes of earlier failures of the commands that now succeeded, if files were edited in between."""
     went_well = frozenset(shell_commands.commands(line))
     failed = [
-        one for one in failures.failures_in(rows, session.session_seq, before=turn.ordinal) if one.command in went_well
+        failed_run
+        for failed_run in failures.failures_in(rows, session.session_seq, before=turn.ordinal)
+        if failed_run.command in went_well
     ]
-    for error, failure in {one.error_seq: one for one in failed}.items():
+    for error, failure in {failed_run.error_seq: failed_run for failed_run in failed}.items():
         if failures.fixed_until(rows, session.session_seq, error) > failure.ordinal:
             continue
         start = max(0, failure.ordinal - stored.CALL_BEFORE)
@@ -149,9 +151,13 @@ def _store_fixes(rows: Rows, session: Behind, call: TranscriptTurn, turn: Transc
         # A run that looked at less than the one that failed shows nothing.
         if not now <= was or not shell_commands.shows_mended(failure.command, same=now == was):
             continue
-        later = [one.ordinal for one in failed if one.command == failure.command and one.ordinal > failure.ordinal]
+        later = [
+            failed_run.ordinal
+            for failed_run in failed
+            if failed_run.command == failure.command and failed_run.ordinal > failure.ordinal
+        ]
         again = min([*later, call.ordinal])
-        between = [one for one in around if one.ordinal > failure.ordinal]
+        between = [nearby for nearby in around if nearby.ordinal > failure.ordinal]
         files = _changed_files(between, upto=again)
         if not files:
             continue
@@ -165,8 +171,8 @@ def _store_fixes(rows: Rows, session: Behind, call: TranscriptTurn, turn: Transc
 
 def _scope(around: Sequence[TranscriptTurn], failure: failures.Open) -> frozenset[str]:
     """The arguments of the command that failed."""
-    tool = next((one.tool_id for one in around if one.seq == failure.turn_seq), "")
-    line = next((command_of(one.text) for one in around if one.kind == "tool_call" and one.tool_id == tool), "")
+    tool = next((turn.tool_id for turn in around if turn.seq == failure.turn_seq), "")
+    line = next((command_of(turn.text) for turn in around if turn.kind == "tool_call" and turn.tool_id == tool), "")
     return shell_commands.scope(line, failure.command)
 
 
@@ -179,13 +185,13 @@ def _changed_files(between: Sequence[TranscriptTurn], *, upto: int) -> list[str]
 
 def _passages(between: Sequence[TranscriptTurn], *, again: int, well: int) -> list[tuple[str, str, bool]]:
     """(uuid, text, whether before `again`) of the assistant's messages from the failure to the prompt after the success."""
-    found: list[tuple[str, str, bool]] = []
+    passages: list[tuple[str, str, bool]] = []
     for turn in between:
         if turn.kind in ("user", "relayed") and turn.ordinal > well:
             break
         if turn.kind == "assistant":
-            found.append((turn.uuid, turn.text, turn.ordinal < again))
-    return found
+            passages.append((turn.uuid, turn.text, turn.ordinal < again))
+    return passages
 
 
 # --- symptoms and refutations
@@ -208,35 +214,35 @@ class SessionFindings:
 
 def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) -> None:
     """Relates a session's turns, memories and failures; finding takes only a reader's time."""
-    found = store.read(lambda rows: _look(rows, session_seq, ident, upto=upto, key=store.hash_key))
+    findings = store.read(lambda rows: _look(rows, session_seq, ident, upto=upto, key=store.hash_key))
 
     def write(rows: Rows) -> None:
-        for symptom in (*found.within.symptoms, *found.across):
+        for symptom in (*findings.within.symptoms, *findings.across):
             _report(rows, symptom)
-        for one, other in found.within.links:
-            link = Link(from_id=found.ids[one], to_id=found.ids[other], relationship="symptom_of")
+        for from_id, to_id in findings.within.links:
+            link = Link(from_id=findings.ids[from_id], to_id=findings.ids[to_id], relationship="symptom_of")
             memories.add_link(rows, link, now=now)
-        for refutation in found.within.refutations:
-            _refute(rows, refutation, found.ids, now=now)
-        for memory, (uuid, at) in found.edited.items():
+        for refutation in findings.within.refutations:
+            _refute(rows, refutation, findings.ids, now=now)
+        for memory, (uuid, at) in findings.edited.items():
             stored.add_refutation(rows, memory, uuid=uuid, at=at, reason=EDITED, lowered=0.0)
-        for memory, scene in found.scenes.items():
+        for memory, scene in findings.scenes.items():
             memories.note_scene(rows, memory, uuid=scene.uuid, text=scene.text)
         cursors.move_cursor(rows, STAGE, str(session_seq), upto)
-        cursors.move_cursor(rows, stored.RELATED, str(session_seq), found.last)
+        cursors.move_cursor(rows, stored.RELATED, str(session_seq), findings.last)
 
     store.write(write)
 
 
 def _look(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> SessionFindings:
     turns = stored.turns_past(rows, session_seq, after=0, upto=upto, spoken=True)
-    stated = [one for one in stored.stated_memories(rows, session_seq, ident) if one.ordinal <= upto]
+    stated = [statement for statement in stored.stated_memories(rows, session_seq, ident) if statement.ordinal <= upto]
     return SessionFindings(
         within=failure_reports.relate(turns, stated, failures.of_session(rows, session_seq)),
         across=_across(rows, session_seq, turns, stated, key=key),
         edited=_find_stale(rows, session_seq, turns, stated, upto=upto),
         scenes=_scenes(rows, session_seq, ident, upto=upto, key=key),
-        ids={one.memory_seq: one.memory_id for one in stated}, last=stored.last_memory(rows),
+        ids={statement.memory_seq: statement.memory_id for statement in stated}, last=stored.last_memory(rows),
     )  # fmt: skip
 
 
@@ -248,29 +254,36 @@ def _report(rows: Rows, symptom: failure_reports.Symptom) -> None:
     stored.add_symptom(rows, symptom.key, uuid=symptom.uuid, at=symptom.at, text=symptom.text, fingerprint=shown)
 
 
-def _refute(rows: Rows, found: failure_reports.Refutation, ids: Mapping[int, str], *, now: str) -> None:
+def _refute(rows: Rows, refutation: failure_reports.Refutation, ids: Mapping[int, str], *, now: str) -> None:
     """Marks a cause as refuted; of several refutations only the strongest counts, in any order."""
-    before = stored.confidence_lost(rows, found.key)
+    before = stored.confidence_lost(rows, refutation.key)
     new = stored.add_refutation(
-        rows, found.key, uuid=found.uuid, at=found.at, reason=found.reason, lowered=found.lowered
+        rows,
+        refutation.key,
+        uuid=refutation.uuid,
+        at=refutation.at,
+        reason=refutation.reason,
+        lowered=refutation.lowered,
     )
-    if found.by in ids:
-        link = Link(from_id=ids[found.key], to_id=ids[found.by], relationship="refuted_by")
+    if refutation.by in ids:
+        link = Link(from_id=ids[refutation.key], to_id=ids[refutation.by], relationship="refuted_by")
         memories.add_link(rows, link, now=now)
-    memory = memories.by_seqs(rows, [found.key]).get(found.key)
-    if not new or memory is None or found.lowered <= before or memory.pinned:
+    memory = memories.by_seqs(rows, [refutation.key]).get(refutation.key)
+    if not new or memory is None or refutation.lowered <= before or memory.pinned:
         return
-    lowered = aged(rows, replace(memory, confidence=confidence.lowered(memory.confidence, found.lowered - before)))
+    lowered = aged(rows, replace(memory, confidence=confidence.lowered(memory.confidence, refutation.lowered - before)))
     memories.update_belief(rows, lowered)
     was, became = belief_changes.state(memory), belief_changes.state(lowered)
-    belief_changes.record_change(rows, memory.id, "confidence", was, became, f"refuted: {found.reason}", "gotchas", now)
+    belief_changes.record_change(
+        rows, memory.id, "confidence", was, became, f"refuted: {refutation.reason}", "gotchas", now
+    )
 
 
 def _across(
     rows: Rows, session_seq: int, turns: Sequence[TranscriptTurn], told: Sequence[StatedMemory], *, key: bytes
 ) -> list[failure_reports.Symptom]:
     """Matches this session's reports with causes found later elsewhere, and its causes with earlier reports."""
-    found: list[failure_reports.Symptom] = []
+    symptoms: list[failure_reports.Symptom] = []
     places = stored.projects_of(rows, session_seq)
     for turn in turns:
         symptom = failure_reports.symptom_in(turn.text) if turn.kind == "user" else ""
@@ -278,7 +291,7 @@ def _across(
         if len(named) < failure_reports.NAMES_ACROSS:
             continue
         hits = fulltext.text_hits(rows, "memory", named, projects=places, limit=LOOKED_UP)
-        found += [
+        symptoms += [
             failure_reports.Symptom(memory.seq, turn.uuid, turn.at, symptom, "")
             for memory in memories.by_seqs(rows, [int(seq) for seq, _ in hits]).values()
             if failure_reports.is_cause(memory.text, category=memory.category, authority=memory.authority)
@@ -300,8 +313,8 @@ def _across(
                 and not stored.is_listed(rows, other.seq, session_seq)
                 and not _is_tampered(rows, stored.path_of_turn(rows, other.seq), key)
             ):
-                found.append(failure_reports.Symptom(cause.memory_seq, other.uuid, other.at, symptom, ""))
-    return found
+                symptoms.append(failure_reports.Symptom(cause.memory_seq, other.uuid, other.at, symptom, ""))
+    return symptoms
 
 
 # --- edits and scenes
@@ -322,31 +335,34 @@ def _find_stale(
     users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
     beside = stored.context_citations(rows, session_seq)
     last: dict[int, StatedMemory] = {}
-    for one in sorted(told, key=lambda one: one.ordinal):
-        by_assistant, turn = one.authority == "assistant", users.get(one.uuid, "")
-        if (one.memory_seq, one.uuid) not in beside and statement_context.is_claim(
-            one.text, one.category, by_assistant=by_assistant, turn=turn
+    for statement in sorted(told, key=lambda statement: statement.ordinal):
+        by_assistant, turn = statement.authority == "assistant", users.get(statement.uuid, "")
+        if (statement.memory_seq, statement.uuid) not in beside and statement_context.is_claim(
+            statement.text, statement.category, by_assistant=by_assistant, turn=turn
         ):
-            last[one.memory_seq] = one
+            last[statement.memory_seq] = statement
     if not last:
         return {}
-    first = min(one.ordinal for one in last.values())
+    first = min(statement.ordinal for statement in last.values())
     edits = list(_edits(memories.file_changes_of(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
     prompts = memories.prompts_of(rows, session_seq, upto=upto)
     changes, _ = _changes(rows, session_seq, upto=upto)
-    asked = [_claim(one, users, [prompt.ordinal for prompt in prompts]) for one in last.values()]
-    found = {
-        key: (one.uuid, one.at) for key, one in statement_context.find_rewrites(last.values(), changes, prompts).items()
+    asked = [_claim(statement, users, [prompt.ordinal for prompt in prompts]) for statement in last.values()]
+    rewritten = {
+        key: (statement.uuid, statement.at)
+        for key, statement in statement_context.find_rewrites(last.values(), changes, prompts).items()
     }
-    return found | {key: (one.uuid, one.at) for key, one in statement_context.find_edits(asked, edits).items()}
+    return rewritten | {
+        key: (statement.uuid, statement.at) for key, statement in statement_context.find_edits(asked, edits).items()
+    }
 
 
-def _claim(one: StatedMemory, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
+def _claim(statement: StatedMemory, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
     """A memory's claim with the remark around it; edits before the next prompt answer the remark."""
-    around = statement_context.remark(one.text, one.category, users.get(one.uuid, ""))
-    after = bisect_right(prompts, one.ordinal)
+    around = statement_context.remark(statement.text, statement.category, users.get(statement.uuid, ""))
+    after = bisect_right(prompts, statement.ordinal)
     answered = prompts[after] if after < len(prompts) else sys.maxsize
-    return Claim(one.memory_seq, one.text, one.ordinal, around, answered if around else 0)
+    return Claim(statement.memory_seq, statement.text, statement.ordinal, around, answered if around else 0)
 
 
 def _edits(calls: Iterable[memories.FileChange]) -> Iterator[Edit]:
@@ -358,14 +374,14 @@ def _edits(calls: Iterable[memories.FileChange]) -> Iterator[Edit]:
             value = {"file_path": file_of(given)}
         path = _text(value, "file_path")
         several = value.get("edits") if isinstance(value, dict) else None
-        for one in several if isinstance(several, list) else [value]:
-            new = _text(one, "new_string") or _text(one, "content")
-            yield Edit(uuid, at, ordinal, path, _text(one, "old_string"), new)
+        for change in several if isinstance(several, list) else [value]:
+            new = _text(change, "new_string") or _text(change, "content")
+            yield Edit(uuid, at, ordinal, path, _text(change, "old_string"), new)
 
 
 def _text(value: Any, name: str) -> str:
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
+    text = value.get(name) if isinstance(value, dict) else None
+    return text if isinstance(text, str) else ""
 
 
 def _scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> dict[int, Scene]:
@@ -375,39 +391,41 @@ def _scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) 
     if not stated and not known:
         return {}
     changes, is_whole = _changes(rows, session_seq, upto=upto)
-    found = statement_context.scenes(stated, changes, memories.prompts_of(rows, session_seq, upto=upto))
-    found = _allowed(rows, session_seq, found, key=key)
+    scenes = statement_context.scenes(stated, changes, memories.prompts_of(rows, session_seq, upto=upto))
+    scenes = _allowed(rows, session_seq, scenes, key=key)
     return {
-        seq: there
+        seq: scene
         for seq in dict.fromkeys((*(one.memory_seq for one in stated), *known))
-        if (is_whole or seq not in known) and (there := found.get(seq, NONE)).text != known.get(seq, "")
+        if (is_whole or seq not in known) and (scene := scenes.get(seq, NONE)).text != known.get(seq, "")
     }
 
 
-def _allowed(rows: Rows, session_seq: int, found: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
+def _allowed(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
     """Drops scenes that quote forgotten text, or a turn about people."""
     project, _ = memories.scene_places(rows, session_seq)
     personal = memories.personal_turns(rows, session_seq)
     allowed: dict[int, Scene] = {}
-    for seq, there in found.items():
-        quoted = there.text.partition('"')[2].rstrip('"')
-        out = there.uuid in personal or tombstones.is_forgotten(
+    for seq, scene in scenes.items():
+        quoted = scene.text.partition('"')[2].rstrip('"')
+        out = scene.uuid in personal or tombstones.is_forgotten(
             rows, quoted, authority="user", project=project, at="", key=key
         )
         if not (quoted and out):
-            allowed[seq] = there
-        elif there.text.startswith(statement_context.REVIEW):
-            allowed[seq] = Scene(statement_context.REVIEW, there.uuid)
+            allowed[seq] = scene
+        elif scene.text.startswith(statement_context.REVIEW):
+            allowed[seq] = Scene(statement_context.REVIEW, scene.uuid)
     return allowed
 
 
 def _changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
     """A session's last file changes, in order, and whether they are complete and readable."""
-    found = memories.file_changes_of(rows, session_seq, upto=upto, most=MOST_EDITS, characters=CHARACTERS)
+    file_changes = memories.file_changes_of(rows, session_seq, upto=upto, most=MOST_EDITS, characters=CHARACTERS)
     _, roots = memories.scene_places(rows, session_seq)
-    read = [(one, file_of(one.given)) for one in found]
-    is_whole = len(found) < MOST_EDITS and all(path for _, path in read)
-    return [Change(one.uuid, one.ordinal, _below(path, roots), one.at, one.anew) for one, path in read], is_whole
+    read = [(change, file_of(change.given)) for change in file_changes]
+    is_whole = len(file_changes) < MOST_EDITS and all(path for _, path in read)
+    return [
+        Change(change.uuid, change.ordinal, _below(path, roots), change.at, change.anew) for change, path in read
+    ], is_whole
 
 
 def _below(path: str, roots: Sequence[str]) -> str:
@@ -417,5 +435,5 @@ def _below(path: str, roots: Sequence[str]) -> str:
         return ""
     if path and not PurePath(path).is_absolute() and ":" not in path[:3]:
         return path
-    found = [root.replace("\\", "/").rstrip("/") + "/" for root in roots if root.strip("/\\")]
-    return next((flat.removeprefix(root) for root in found if flat.startswith(root)), "")
+    prefixes = [root.replace("\\", "/").rstrip("/") + "/" for root in roots if root.strip("/\\")]
+    return next((flat.removeprefix(root) for root in prefixes if flat.startswith(root)), "")

@@ -161,7 +161,7 @@ def _decide(candidate: Candidate, profile: Profile, known: str) -> tuple[Step, t
         return "review", (f"{against} against it: a person has to say",)
     if known:
         return "known", (f"{known} says the same",)
-    evidence = sum(not one.against for one in candidate.evidence)
+    evidence = sum(not cited.against for cited in candidate.evidence)
     measured = (
         ("confidence", round(candidate.confidence * 100), round(profile.confidence * 100), candidate.confidence >= profile.confidence),
         ("times seen", candidate.reinforcement, profile.reinforcement, candidate.reinforcement >= profile.reinforcement),
@@ -330,20 +330,20 @@ def _procedures(packets: Sequence[Packet]) -> list[Habit]:
     """Steps that regularly precede a milestone, counted from the one of its kind before it in the session."""
     reached: dict[str, list[tuple[Packet, dict[str, Packet]]]] = defaultdict(list)
     by_session: dict[str, list[Packet]] = defaultdict(list)
-    for one in packets:
-        by_session[one.session_id].append(one)
+    for packet in packets:
+        by_session[packet.session_id].append(packet)
     for _, run in sorted(by_session.items()):
         since: dict[str, dict[str, Packet]] = defaultdict(dict)
-        for one in sorted(run, key=lambda one: one.ordinal):
-            name = shell_commands.milestone(one.subject) if one.kind == "milestone" else ""
-            if name and one.outcome != "failed":
+        for packet in sorted(run, key=lambda packet: packet.ordinal):
+            name = shell_commands.milestone(packet.subject) if packet.kind == "milestone" else ""
+            if name and packet.outcome != "failed":
                 if not (name == "commit" and not since[name]):
-                    reached[name].append((one, since[name]))
+                    reached[name].append((packet, since[name]))
                 since[name] = {}
-            step = _step(one)
+            step = _step(packet)
             for other in BEFORE:
                 if step and other != name:
-                    since[other].setdefault(step, one)
+                    since[other].setdefault(step, packet)
     return [habit for name, times in sorted(reached.items()) if name in BEFORE for habit in _procedure(name, times)]
 
 
@@ -487,9 +487,15 @@ def _memories(rows: Rows, candidate: Candidate) -> list[Memory]:
 
 def plan_promotions(rows: Rows, *, projects: Sequence[int] | None, profile: Profile) -> list[Action]:
     """Decides about the candidates that wait in some projects (None: all)."""
-    found = [one for one in candidates.waiting(rows, projects=projects, limit=MOST_CANDIDATES) if one.kind in KINDS]
-    known = {one.id: memory.id for one in found if (memory := _find_repeated(rows, one)) is not None}
-    return promotions(found, profile=profile, known=known)
+    waiting = [
+        candidate
+        for candidate in candidates.waiting(rows, projects=projects, limit=MOST_CANDIDATES)
+        if candidate.kind in KINDS
+    ]
+    known = {
+        candidate.id: memory.id for candidate in waiting if (memory := _find_repeated(rows, candidate)) is not None
+    }
+    return promotions(waiting, profile=profile, known=known)
 
 
 def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = INFERRED) -> dict[str, str]:

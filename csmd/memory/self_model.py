@@ -541,7 +541,9 @@ def _warn(store: Store, now: str) -> int:
     def write(rows: Rows) -> None:
         for project, found in looked:
             waiting = {
-                one.fingerprint: one for one in candidates.waiting(rows, projects=[project]) if one.source == SOURCE
+                candidate.fingerprint: candidate
+                for candidate in candidates.waiting(rows, projects=[project])
+                if candidate.source == SOURCE
             }
             for warning in (_warning(project, drift, now) for drift in found):
                 known = waiting.pop(warning.fingerprint, None)

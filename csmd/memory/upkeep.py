@@ -86,15 +86,15 @@ class Queueing:
 # --- what says the same
 
 
-def compared(one: Memory, left: tokens.Gist, other: Memory, right: tokens.Gist) -> tuple[float, bool] | None:
+def compared(memory: Memory, left: tokens.Gist, other: Memory, right: tokens.Gist) -> tuple[float, bool] | None:
     """(share of common words, whether they say the same) of two memories that do or nearly do; None for others.
 
     A correction says the same as corrections only: said against something else it is another statement.
     """
-    if (one.gate == "correction") != (other.gate == "correction") or left.turns != right.turns:
+    if (memory.gate == "correction") != (other.gate == "correction") or left.turns != right.turns:
         return None
     common, union = len(left.stems & right.stems), len(left.stems | right.stems)
-    share = common / union if union else float(tokens.normalise(one.text) == tokens.normalise(other.text))
+    share = common / union if union else float(tokens.normalise(memory.text) == tokens.normalise(other.text))
     mine, others = left.stems - right.stems, right.stems - left.stems
     if share >= tokens.SAME_SHARE and not (mine and others):
         return share, True
@@ -243,9 +243,9 @@ def queueing(
     )
 
 
-def key_of(one: Candidate) -> Key:
+def key_of(candidate: Candidate) -> Key:
     """The key that a candidate shares with its finding."""
-    return one.project_seq, one.kind, one.fingerprint
+    return candidate.project_seq, candidate.kind, candidate.fingerprint
 
 
 def absorbed(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
@@ -409,23 +409,23 @@ def _look(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
 def _compared(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
     """Finds the duplicates of new memories."""
     dropped = stored.dropped_pairs(rows)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for memory in new:
         around = {memory.project_seq: projects.everywhere(rows, memory.project_seq)}
         terms, scopes = tokens.query_terms(memory.text), sorted({*around, *around.values()})
         near = fulltext.text_hits(rows, "memory", terms, projects=scopes, limit=NEAR)
         like = memories.by_seqs(rows, [*(int(seq) for seq, _ in near), memory.seq])
         beside = duplicates([like[seq] for seq in sorted(like)], everywhere=around, dropped=dropped)
-        found += [one for one in beside if memory.id in (other.id for other in one.memories)]
-    return found
+        findings += [finding for finding in beside if memory.id in (other.id for other in finding.memories)]
+    return findings
 
 
-def _lacking(rows: Rows, found: Sequence[Finding], now: str) -> Queueing:
+def _lacking(rows: Rows, findings: Sequence[Finding], now: str) -> Queueing:
     """The candidates of findings that are not in the queue."""
-    if not found:
+    if not findings:
         return Queueing()
-    waiting = _own(candidates.waiting_of(rows, [one.key for one in found]))
-    return replace(queueing(found, waiting, dropped=stored.dropped_pairs(rows), now=now), settle=())
+    waiting = _own(candidates.waiting_of(rows, [finding.key for finding in findings]))
+    return replace(queueing(findings, waiting, dropped=stored.dropped_pairs(rows), now=now), settle=())
 
 
 def _find_defects(rows: Rows, among: Sequence[Memory], *, after: int, to: int) -> list[Finding]:
@@ -441,27 +441,27 @@ def _find_defects(rows: Rows, among: Sequence[Memory], *, after: int, to: int) -
 
 def _own(waiting: Sequence[Candidate]) -> list[Candidate]:
     """The candidates that upkeep made, without those of pages, which only a person settles."""
-    return [one for one in waiting if one.kind in STATUS and one.source != PAGE]
+    return [candidate for candidate in waiting if candidate.kind in STATUS and candidate.source != PAGE]
 
 
-def _holds(rows: Rows, one: Candidate) -> bool:
+def _holds(rows: Rows, candidate: Candidate) -> bool:
     """Whether a candidate still applies to its memories."""
-    found = [memory for ident in one.memory_ids if (memory := memories.by_id(rows, ident)) is not None]
-    if len(found) != len(one.memory_ids) or not all(memory.is_alive for memory in found):
+    existing = [memory for ident in candidate.memory_ids if (memory := memories.by_id(rows, ident)) is not None]
+    if len(existing) != len(candidate.memory_ids) or not all(memory.is_alive for memory in existing):
         return False
-    if one.source == supersession.SOURCE:
+    if candidate.source == supersession.SOURCE:
         return True  # which of the two holds only a person tells
-    if one.kind in PAIRS:
-        return _alike(found[0], found[1]) is not None
-    return _has_defect(rows, found[0], one.kind)
+    if candidate.kind in PAIRS:
+        return _alike(existing[0], existing[1]) is not None
+    return _has_defect(rows, existing[0], candidate.kind)
 
 
 def _has_defect(rows: Rows, memory: Memory, kind: CandidateKind) -> bool:
     return kind in {finding.kind for finding in _find_defects(rows, [memory], after=memory.seq - 1, to=memory.seq)}
 
 
-def _alike(one: Memory, other: Memory) -> tuple[float, bool] | None:
-    return compared(one, tokens.gist(one.text), other, tokens.gist(other.text))
+def _alike(left: Memory, right: Memory) -> tuple[float, bool] | None:
+    return compared(left, tokens.gist(left.text), right, tokens.gist(right.text))
 
 
 # --- on request
@@ -472,13 +472,13 @@ def find_findings(
 ) -> list[Finding]:
     """Finds what needs repair in some projects (None: all), of some kinds; pairs that a person dropped are left out."""
     among = stored.memories_of_places(rows, places)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if not PAIRS.isdisjoint(kinds):
         everywhere = {seq: projects.everywhere(rows, seq) for seq in {memory.project_seq for memory in among}}
-        found += duplicates(among, everywhere=everywhere, dropped=stored.dropped_pairs(rows))
+        findings += duplicates(among, everywhere=everywhere, dropped=stored.dropped_pairs(rows))
     if not PAIRS.issuperset(kinds):
-        found += _find_defects(rows, among, after=0, to=max((memory.seq for memory in among), default=0))
-    return [finding for finding in found if finding.kind in kinds]
+        findings += _find_defects(rows, among, after=0, to=max((memory.seq for memory in among), default=0))
+    return [finding for finding in findings if finding.kind in kinds]
 
 
 def generate(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
@@ -489,13 +489,15 @@ def generate(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
 
 def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
     """Changes the queue as planned, but adds no candidate that quotes a memory changed or purged since."""
-    for one in plan.put:
-        quoted = [memories.by_id(rows, ident) for ident in one.memory_ids]
-        if all(memory is not None and quote(memory) in one.text for memory in quoted):
-            ident = candidates.identity(one.kind, one.project_seq, one.fingerprint, one.created_at)
-            candidates.put_candidate(rows, replace(one, id=ident))
-    for one in plan.settle:
-        candidates.set_status(rows, one, "done", now=now)
+    for candidate in plan.put:
+        quoted = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
+        if all(memory is not None and quote(memory) in candidate.text for memory in quoted):
+            ident = candidates.identity(
+                candidate.kind, candidate.project_seq, candidate.fingerprint, candidate.created_at
+            )
+            candidates.put_candidate(rows, replace(candidate, id=ident))
+    for candidate in plan.settle:
+        candidates.set_status(rows, candidate, "done", now=now)
 
 
 # --- repair
@@ -522,16 +524,16 @@ def apply(
 
 def _revalidate(rows: Rows, finding: Finding, *, key: bytes, as_said: bool) -> Finding | None:
     """Reads the memories of a finding again; None where it no longer applies."""
-    found = [memory for one in finding.memories if (memory := memories.by_id(rows, one.id)) is not None]
-    if len(found) < len(finding.memories) or not all(memory.is_alive for memory in found):
+    current = [memory for old in finding.memories if (memory := memories.by_id(rows, old.id)) is not None]
+    if len(current) < len(finding.memories) or not all(memory.is_alive for memory in current):
         return None
-    if any(supersession.is_forgotten(rows, one, one.text, key=key) for one in found):
+    if any(supersession.is_forgotten(rows, memory, memory.text, key=key) for memory in current):
         return None
-    now = replace(finding, memories=tuple(found))
+    now = replace(finding, memories=tuple(current))
     memory, into = now.memory, now.into
     if into is not None and not may_merge(memory, into):
         return None
-    if [one.version for one in found] == [one.version for one in finding.memories]:
+    if [new.version for new in current] == [old.version for old in finding.memories]:
         return now
     still = _has_defect(rows, memory, finding.kind) if into is None else as_said or _alike(memory, into) is not None
     return now if still else None
