@@ -222,7 +222,9 @@ def parse_settings(text: str, *, where: str) -> Settings:
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date like 2026-99-99; an alias of itself
         raise ConfigError(f"{where}: not YAML{_reason(error)}", hint=f"correct {where} or move it away") from error
     if data is not None and not isinstance(data, dict):
-        raise ConfigError(f"{where}: expected keys and values", hint="`csmd config list` shows the keys")
+        raise ConfigError(
+            f"{where}: expected keys and values", hint=f"write keys and values into {where}, or move it away"
+        )
     known = {Settings.key(f.name): f for f in fields(Settings)}
     chosen: dict[str, Any] = {}
     for key, value in rows:

@@ -84,7 +84,7 @@ def test_a_list_takes_texts_and_a_tilde_is_the_users_home() -> None:
         ("privacy.redact: ['']", "must be a list of texts", ""),
         ("privacy.redact: [abc]", "shorter than 4 characters", "longer"),
         ("privacy: {exclude: {a: b}}", "unknown key 'privacy.exclude.a'", ""),
-        ("- a", "expected keys and values", "csmd --help"),
+        ("- a", "expected keys and values", "move it away"),
         ("just words", "expected keys and values", ""),
         ("0", "expected keys and values", ""),
         ("a: [", "not YAML", "correct config.yaml"),
