@@ -132,8 +132,27 @@ def figures() -> str:
     return "\n".join(parts).rstrip()
 
 
+def secret_rows() -> str:
+    """The kinds of secrets, each with what a text must hold before csmd looks closer."""
+    from csmd.privacy.secret_rules import OTHER_KINDS, RULES
+
+    literals: dict[str, list[str]] = {}
+    for rule in RULES:
+        literals.setdefault(rule.kind, []).extend(rule.literals)
+    rows = []
+    for kind, found in literals.items():
+        shown = [
+            "`` " + one.strip().replace("|", "\\|") + " ``" if "`" in one else f"`{one.strip()}`".replace("|", "\\|")
+            for one in dict.fromkeys(found)
+        ]
+        rows.append(f"| `{kind}` | {', '.join(shown[:6])}{', ...' if len(shown) > 6 else ''} |")
+    about = {"secret-field": "the name of its field", "chosen-word": "your own list"}
+    return table("kind | known by", rows + [f"| `{kind}` | {about[kind]} |" for kind in OTHER_KINDS])
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "tree": tree,
+    "secrets": secret_rows,
     "commands": command_rows,
     "tools": tool_rows,
     "settings": setting_rows,

@@ -20,7 +20,8 @@ from planted import Planted, drawn, planted
 
 from csmd.hosts.claude import transcript
 from csmd.privacy import redaction
-from csmd.privacy.redaction import RULES, choose_words, is_secret_key, redact, redact_tree, storable_path
+from csmd.privacy.redaction import choose_words, is_secret_key, redact, redact_tree, storable_path
+from csmd.privacy.secret_rules import RULES
 
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
 
@@ -225,7 +226,6 @@ def recall(found: list[Planted]) -> tuple[dict[str, list[int]], list[str]]:
 @pytest.mark.parametrize("seed", ["", "another", 3])
 def test_of_the_corpus_that_the_rules_were_made_with_nothing_is_left(seed: object) -> None:
     by_kind, left = recall(planted("seen", seed))
-    assert set(by_kind) == {rule.kind for rule in RULES}
     assert len(by_kind) >= 30 and sum(row[1] for row in by_kind.values()) >= 200
     assert left == []
 
@@ -251,24 +251,17 @@ def test_the_literals_of_a_rule_that_ignores_case_are_lower_case() -> None:
 
 
 @pytest.mark.invariant("Redaction misses no literal, is stable, and its work is in proportion to the text")
-def test_the_prefilter_finds_every_literal_wherever_it_stands() -> None:
-    for rule in RULES:
+def test_every_literal_is_found_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: set[tuple[int, int]] = set()
+    monkeypatch.setattr(redaction, "_try", lambda rule, number, text, start, spans: tried.add((number, start)) or 0)
+    for number, rule in enumerate(RULES):
         for literal in rule.literals:
             for shown in {literal, literal.upper(), literal.title()} if rule.ignores_case else {literal}:
-                for text in (shown, f"x{shown}", f"{shown}x", f"{literal}{shown}", f"é{shown}é"):
-                    assert any(
-                        text[m.start() - offset :].startswith(shown)
-                        for m in every_hint(text)
-                        for one, offset, _, numbers in redaction._standing_at(text, m.start())
-                        if one == literal and RULES.index(rule) in numbers and m.start() >= offset
-                    ), (literal, text)
-
-
-def every_hint(text: str) -> list[Any]:
-    found = [redaction._HINTS.search(text)]
-    while (last := found[-1]) is not None:
-        found.append(redaction._HINTS.search(text, last.start() + 1))
-    return found[:-1]
+                for text in (shown, f"x{shown}", f"{shown}x", f"{literal}{shown}", f"é{shown}é", f"İ{shown}"):
+                    if len(shown) == len(literal):
+                        tried.clear()
+                        redact(text + " " * redaction.SHORTEST, Counter())
+                        assert (number, text.rindex(shown)) in tried, (literal, text)
 
 
 @pytest.fixture

@@ -1,0 +1,371 @@
+"""What a secret looks like: the table of kinds, the tests of a value, and the names of fields that hold one."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from csmd import data
+
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
+_HEX = re.compile(r"(?:0x)?(?:[0-9a-f]+|[0-9A-F]+)")
+_DIGIT = re.compile(r"[0-9]")
+PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.@-]++){2,}+|[\w-]++(?:[./][\w-]++)*\.[a-z]{1,4}[0-9]?", re.ASCII)
+_SIGN = re.compile(r"(?<=[A-Za-z])[!@$%^&*](?=[A-Za-z])")
+#: A sign that no word and no name has, in what has a digit and eight characters at least.
+_SIGNED = re.compile(r"(?=.{8})(?=[^0-9]{0,60}[0-9])[^!@#$%^&*?]{0,60}[!@#$%^&*?]")
+#: A word with a capital and its number, at its end or inside, or several such words.
+_NUMBERED = re.compile(
+    r"(?=.{8})(?=[^A-Z]{0,60}[A-Z])(?=[^a-z]{0,60}[a-z])(?:[A-Za-z0-9]{2,40}|(?:[A-Z][a-z]{1,15}-){2,4})[0-9]{2}[a-z]{0,12}[.?!:]?"
+)
+#: A word with a number of three digits or more at its end.
+_ENDING = re.compile(r"[A-Za-z]{4,30}(?:-[a-z]{4,20})?-?[0-9]{3,6}[.?!:]?")
+#: A word that is no name for its digits: two of them, or one among letters of both cases.
+_SPRINKLED = re.compile(
+    r"(?=.{8})(?:(?=[^0-9]{1,60}[0-9][^0-9]{0,60}[0-9])|(?=[^A-Z]{0,60}[A-Z])(?=[^0-9]{0,60}[a-z][0-9][a-z]))[A-Za-z0-9]{2,60}[.?!:]?"
+)
+#: Names and numbers with slashes between them.
+_SLASHED = re.compile(r"[^A-Z]*|[^0-9]*|[/~].*|(?:[A-Za-z_-]+[0-9]*/)+[A-Za-z_-]+[0-9]*\W?")
+#: What is said of a password and is none: how it is hashed, how long it is, who keeps it.
+_SAID_OF_ONE = re.compile(
+    r"\w{0,8}crypt(?:$|[-_\d\W])|(?:argon|pbkdf|sha|md|aes|base|utf|rsa|oauth|iso|rfc)[-_]?\d|hmac-|1password|0x|a-z|"
+    r"(?:at|min|max|level|step|type|option|version|section|phase|chapter|field|column|line)-?\d{1,2}\W?$|"
+    r"\d+-(?:character|char|digit|letter|word|byte|bit|minute|hour|day|week|month|year|step|factor)",
+    re.IGNORECASE,
+)
+#: Words of sentences about a passphrase and of examples for one; none has them.
+_OF_SENTENCES = re.compile(
+    r"[a-z]{0,20}(?:ed|ing|ly|able|ible|less|wide|side|based|only|time|text|word|phrase|level|safe|free)|"
+    r"the|this|that|these|those|your|you|our|their|its|his|her|one|two|all|any|each|not|never|always|also|too|still|just|"
+    r"and|but|for|from|with|when|then|than|where|what|which|who|how|out|over|into|onto|until|before|after|about|only|same|"
+    r"must|should|can|could|will|would|may|has|have|had|was|were|are|does|did|been|being|empty|none|null|set|wrong|right|"
+    r"here|there|now|yet|more|less|than|some|every|very|new|old|default|example|change|changeme|secret|user|users|admin|"
+    r"kept|sent|held|given|taken|shown|hidden|written|read|known|made|part|place|holder|key|keys|token|value|string|file|stdin|"
+    r"environment|variable|config|server|client|characters?|prompt|login",
+    re.IGNORECASE,
+)
+#: A name in a program, an anchor of YAML, a ticket's number.
+_JOINED = re.compile(
+    r"_*[a-z0-9]+(?:_+[a-z0-9]+)+\W?|_*[A-Z0-9]+(?:_+[A-Z0-9]+)+\W?|[&*@][A-Za-z_]\w*|[A-Z]{2,8}-[0-9]{1,6}\W?",
+    re.ASCII,
+)
+_PLACEHOLDER = re.compile(r"\$.*|%.*|\{.*|<.*|\*+|x+|\.{3}", re.IGNORECASE | re.DOTALL)
+#: Words of an example without a digit of its own: `your-strong-password`, `super-fake-password`.
+_OF_EXAMPLES = re.compile(
+    r"fake|dummy|example|sample|placeholder|change|changeme|replace|your|x{3,}|real|strong|secure|super|test|user|"
+    r"database|root|admin|password|passwd|passphrase|passcode|passwort|secret|token|login|value|string|here|this|with",
+    re.IGNORECASE,
+)
+#: A name in a program: several words, each with a capital, and a number between two of them.
+_CODE = re.compile(r"[A-Za-z][a-z]*(?:[A-Z][a-z]*)*[0-9]+(?:[A-Z][a-z]*[0-9]*)+[.?!:]?", re.ASCII)
+
+
+def has_digit(secret: str) -> bool:
+    """A digit, which a word has not."""
+    return _DIGIT.search(secret) is not None
+
+
+def is_chosen(secret: str) -> bool:
+    """A password that somebody made up, not the place where one would stand."""
+    return has_digit(secret) and is_filled_in(secret)
+
+
+def is_mixed(secret: str) -> bool:
+    """Letters and digits together, as nobody writes a word; a version, a path or a call is none."""
+    letters = sum(char.isalpha() for char in secret)
+    return (
+        letters >= 3
+        and has_digit(secret)
+        and is_filled_in(secret)
+        and not PATH.fullmatch(secret)
+        and "." not in secret[1:-1]
+    )
+
+
+def is_spoken_password(secret: str) -> bool:
+    """A password as somebody says one: letters mixed with digits or with a sign inside; no name, path, option or hash."""
+    letters = sum(char.isalpha() for char in secret)
+    return (
+        letters >= 3
+        and (has_digit(secret) or _SIGN.search(secret) is not None or is_generated(secret))
+        and is_filled_in(secret)
+        and not secret.startswith(("-", ".", "#", "@", "[redacted"))
+        and max(secret) < "\u2e80"  # a sentence goes on without a blank in these scripts
+        and not any(sign in secret[:-1] for sign in ".=")
+        and not ("/" in secret[:-1] and _SLASHED.fullmatch(secret))
+        and is_no_name(secret)
+    )
+
+
+def is_no_name(secret: str) -> bool:
+    """Neither a name in a program nor what is said of a password and is none."""
+    return _SAID_OF_ONE.match(secret) is None and _JOINED.fullmatch(secret) is None
+
+
+def is_labelled_secret(secret: str) -> bool:
+    """Mixed, right behind the word that says what it is."""
+    return is_mixed(secret) and is_no_name(secret)
+
+
+def is_unlabelled_password(secret: str) -> bool:
+    """One that can be known where nothing but a blank says that it comes: `Sommer2024!`, `Blaubeer77`."""
+    if not is_spoken_password(secret) or _CODE.fullmatch(secret):
+        return False
+    return (
+        is_generated(secret)
+        or (_SIGNED.search(secret) or _NUMBERED.fullmatch(secret) or _ENDING.fullmatch(secret)) is not None
+    )
+
+
+def is_account_password(secret: str) -> bool:
+    """One behind a word that is said of much else, too: `hunter22x` behind `pass:`, `Sup3rSecret` behind `admin:`."""
+    if not is_spoken_password(secret):
+        return False
+    if is_generated(secret) and (_CODE.fullmatch(secret) is None or _turns(secret) >= len(secret) / 2.5):
+        return True
+    chosen = _SIGNED.search(secret) or _NUMBERED.fullmatch(secret) or _SPRINKLED.fullmatch(secret)
+    return chosen is not None and _CODE.fullmatch(secret) is None
+
+
+def is_signed(secret: str) -> bool:
+    """One with a sign that no name has, where names stand, too: `Lemon#4482`, but not `Chrome120?`."""
+    return is_spoken_password(secret) and _SIGNED.search(secret.rstrip(".,:?")) is not None
+
+
+def is_phrase(secret: str) -> bool:
+    """Words that make no sentence, as a phrase for a password has them."""
+    words = re.split(r"[- ]", secret)
+    return (
+        sum(map(len, words)) >= 14
+        and not any(_OF_SENTENCES.fullmatch(word) for word in words)
+        and not all(_OF_EXAMPLES.fullmatch(word) for word in words)
+    )
+
+
+def is_filled_in(secret: str) -> bool:
+    """No placeholder; `changeme` is none where the syntax says that it is a password: many are in use."""
+    return _PLACEHOLDER.fullmatch(secret) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One kind of secret; `literals` are what the prefilter looks for."""
+
+    kind: str
+    literals: tuple[str, ...]
+    pattern: re.Pattern[str]
+    accepts: Callable[[str], bool] = bool
+    back: int = 0
+    """The literal stands this many characters into the match."""
+    paired: bool = False
+    """The pattern is a tag (group 1 holds the slash of a closing one); what stands between two goes, too."""
+    behind: bool = False
+    """The secret is the word before what the pattern finds."""
+    column: bool = False
+    """The pattern is a cell in the head of a table; the secrets stand below it."""
+    tail: bool = False
+    """The pattern ends a block of base64 whose beginning is not there; the lines before it go, too."""
+
+    @property
+    def ignores_case(self) -> bool:
+        return bool(self.pattern.flags & re.IGNORECASE)
+
+
+_RANDOM_RUN = re.compile(r"(?=[A-Za-z]{0,40}+[0-9])(?=[0-9]{0,40}+[A-Za-z])[A-Za-z0-9+/]{8}")
+_NAME = re.compile(r"[A-Za-z_]\w{0,23}(?:\.[A-Za-z_]\w{0,23})*+|[A-Z][A-Z0-9]*+(?:_[A-Z0-9]++)++", re.ASCII)
+
+
+def looks_random(secret: str) -> bool:
+    """Letters and digits mixed in one run, and neither a name in a program nor a path."""
+    return bool(_RANDOM_RUN.search(secret)) and not _NAME.fullmatch(secret) and not PATH.fullmatch(secret)
+
+
+def is_generated(secret: str) -> bool:
+    """Ten characters or more whose kind changes every four or sooner, as in no name: `x7Kd2mQpW9`; long hexadecimal, too."""
+    least = 6 if len(secret) >= 32 and _HEX.fullmatch(secret) else max(4, len(secret) / 4)
+    return len(secret) >= 10 and _turns(secret) >= least
+
+
+def _turns(text: str) -> int:
+    """How often a digit and a letter stand side by side, or a capital behind a small letter."""
+    kinds = [0 if char.isdigit() else 2 if char.isupper() else 1 for char in text if char.isalnum()]
+    return sum((one == 0) != (other == 0) or (one, other) == (1, 2) for one, other in itertools.pairwise(kinds))
+
+
+def is_given(secret: str) -> bool:
+    """What stands where a syntax has the secret: a digit, a sign or a generator's letters; no placeholder."""
+    return (
+        (has_digit(secret) or _SIGN.search(secret) is not None or is_generated(secret) or is_phrase(secret))
+        and is_filled_in(secret)
+        and "[redacted" not in secret
+    )
+
+
+def is_own_line(secret: str) -> bool:
+    """A line that holds nothing else, below one that names a secret: generated, or as somebody says a password."""
+    return is_token(secret) or (is_unlabelled_password(secret) and not PATH.fullmatch(secret))
+
+
+def is_input(secret: str) -> bool:
+    """What is handed to a program's input: as a password or a token, but no checksum."""
+    return is_own_line(secret) and not _HEX.fullmatch(secret)
+
+
+def is_url_password(secret: str) -> bool:
+    """What stands before the last `@` of an address; a port and a path are none."""
+    return (
+        secret not in ("password", "pass", "secret")
+        and is_filled_in(secret)
+        and re.match(r"\d{1,5}(?:[/?#]|$)", secret) is None
+        and "://" not in secret
+    )
+
+
+def is_credential(secret: str) -> bool:
+    """What a header carries to let somebody in: letters and digits, neither a placeholder nor a path."""
+    return has_digit(secret) and _turns(secret) >= 3 and not PATH.fullmatch(secret) and not _DOTTED.fullmatch(secret)
+
+
+def is_token(secret: str) -> bool:
+    """What a generator made: 16 characters, letters and digits mixed all through; no path, no UUID."""
+    return (
+        len(secret) >= 16
+        and has_digit(secret)
+        and is_generated(secret)
+        and secret.count(".") < 3
+        and not PATH.fullmatch(secret)
+        and not re.fullmatch(UUID, secret)
+        and (len(secret) >= 24 or not _HEX.fullmatch(secret))
+    )
+
+
+def holds_private_key(secret: str) -> bool:
+    """Base64 of a PEM block of a private key; of a certificate it is none."""
+    head = re.sub(r"\\[rn]|\s", "", secret[:120])
+    return b"PRIVATE KEY" in base64.b64decode(head[: len(head) // 4 * 4])
+
+
+def is_card_number(secret: str) -> bool:
+    """A number with the check digit of a payment card."""
+    digits = [int(char) for char in secret if char.isdigit()]
+    doubled = sum(sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
+    return 13 <= len(digits) <= 19 and len(set(digits)) > 2 and (doubled + sum(digits[-1::-2])) % 10 == 0
+
+
+def is_session_cookie(secret: str) -> bool:
+    """Pairs of which one is long and mixed enough to let somebody in."""
+    values = [pair.partition("=")[2] for pair in secret.split(";")]
+    return any(len(value) >= 16 and _RANDOM_RUN.search(value) for value in values)
+
+
+#: Nothing of a word stands before; `\b` would miss a key behind an underscore.
+AT = r"(?<![A-Za-z0-9])"
+END = r"(?![A-Za-z0-9])"
+#: A quote, also as it stands in JSON that is itself a string in JSON.
+Q = r"(?:\\{0,3}[\"'`])"
+#: Between a name and its value.
+IS = rf"{Q}?\s{{0,3}}(?:=>|:=|=|:)\s{{0,3}}{Q}?"
+#: What stands in a configuration file between a vendor's name and the value: the rest of the key, quotes, a sign.
+NEAR = r"[\w.\- ]{0,30}[\"'`\\\s:=>]{1,8}"
+#: Base64 over several lines, real or escaped.
+WRAPPED = r"[A-Za-z0-9+/]{24,}+(?:(?:\\[rn]|\s){1,24}+[A-Za-z0-9+/]{24,}+)*+(?:(?:(?:\\[rn]|\s){1,24}+)?[A-Za-z0-9+/]{0,80}={1,2})?"
+#: What is for a password: "for the test user", "of me@example.com", "on the staging host".
+FOR = r"(?:[*_]{0,2}[ \t]{1,2}(?:for|of|on|in|at|to|f\u00fcr|von|zum)(?:[ \t]{1,2}[\w'@./-]{1,40}){1,5}?)?(?:[ \t]\([\w .-]{1,30}\))?"
+#: What comes before a password where a person tells it, with the stars of Markdown.
+TOLD = r"[*_`]{0,2}(?:[ \t]{0,2}(?:[:=]|->|\u2192)|(?:'s|[ \t]{1,2}(?:is|was|ist|war|(?:should|will|would|must)[ ]be))(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"']))[*_]{0,2}[ \t]{0,3}[*\"'`]{0,3}"
+#: A password and where it ends.
+WORD = r"([!#$%&*+./0-9:=?@A-Z^_a-z~\u00a1-\u024f\u0370-\u052f-]{6,64}+)(?=[\"'`\s,;\\)|\u2e80-\uffef]|\Z)"
+#: The name that an account often has, alone before the colon.
+ACCOUNT = r"(?<![A-Za-z0-9_$./:@-])(?:admin|administrator|root|user|test|guest|demo|deploy|postgres|ubuntu|dev|service)"
+UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+
+
+#: Words for a password, and for a token or key, in the languages that people write in.
+PW = (
+    r"(?:passwor[dt]e?n?s?|passwd|passphrase|passcode|kennwort|wachtwoord|mots? de passe|contrase[ñn]as?|clave|senha|has[lł]o|"
+    r"[Пп]арол(?:ь|я|ем|е|ю)|密[码碼]|口令|パスワード|비밀번호|l[öo]senord(?:et)?|parola(?: d'ordine)?|[şs]ifre(?:si)?|heslo|adgangskode|passord(?:et)?|"
+    r"(?<![A-Za-z0-9$./-])(?:pwd?|mdp)|(?<![A-Za-z0-9])psk)"
+)
+KEYS = (
+    r"(?:token(?:s|et)?|secret|api[ _-]?(?:key|schlüssel)|(?:access|auth|client|license|encryption|signing|master|private)[ _-]?key|jeton|secreto|geheimnis|sekret|"
+    r"[Тт]окен(?:а|ом)?|[Сс]екрет|令牌|トークン|토큰|密[钥鑰]|秘密鍵|APIキー|schlüssel|schluessel|sleutel|klucz(?: API)?|[Кк]люч(?: API)?|cl[ée](?: API)?|"
+    r"clave(?: de la API| API)?|chave|chiave|nyckel|anahtar|キー|키|(?<![A-Za-z])(?<!public[ _-])(?<!gpg[ _-])key)"
+)
+#: What it is for: "for the test user", "von staging", "от базы".
+WHOSE = (
+    r"(?:[*_]{0,2}[ \t]{1,2}(?:for|of|on|in|at|to|from|für|von|zum|zur|pour|de|du|para|del|per|van|voor|do|od|от|для|к|til|till|för)"
+    r"(?:[ \t]{1,2}[^\s:=,;.|\"'`]{1,40}){1,5}?)?(?:[ \t]\([\w .-]{1,30}\))?"
+)
+#: What the language puts between the word and the value: "de acesso de homologação", "dla stagingu", "for it".
+WORDS = r"(?:[ \t]{1,2}[^\s:=,;.|\"`「?]{1,24}){0,9}?(?:[ \t]\([^()\n]{1,80}\))?"
+#: What opens a quotation.
+OPEN = r"[*\"'`「『«“]{0,3}[ \t\u00a0]?"
+#: What comes before a value where it is assigned or told.
+BE = (
+    r"(?:[*_`\"']{0,2}[ \t]{0,12}(?:=>|:=|=|:|：|->|→|\?)|[ \t]{1,2}(?:is|was|are|ist|war|lautet|heißt|heisst|est|c'est|es|è|é|är|er|to|jest|это|такой:|este|on|olarak|[-–—])"
+    r"(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"'])|[ \t]{0,2}(?:是|为|為|はこちら:|は|：|가|는|은))[*_]{0,2}[ \t]{0,3}[*\"'`「『«“]{0,3}[ \u00a0]?"
+)
+#: A value that a shell or a configuration file takes, bare or in quotes.
+GIVEN = r"(?:\\{0,3}[\"'])?([^\s\"'`<>{}()\[\],;\\|]{4,200}+)"
+#: Letters, digits and what joins them, as generators write tokens.
+RANDOM = r"([A-Za-z0-9_\-+/=.~]{16,512}+)(?![A-Za-z0-9_\-+/=.!@#%^&*~(\[])"
+
+#: Words in braces in csmd/data/secret_kinds.txt.
+MACROS = {name: pattern for name, pattern in globals().items() if name.isupper() and isinstance(pattern, str)}
+TESTS: dict[str, Callable[[str], bool]] = {
+    test.__name__: test
+    for test in (
+        has_digit, is_chosen, is_mixed, is_spoken_password, is_labelled_secret, is_unlabelled_password,
+        is_account_password, is_signed, is_phrase, is_filled_in, looks_random, is_token, is_given, is_credential, is_url_password, is_generated, is_own_line, is_input, holds_private_key, is_card_number,
+        is_session_cookie,
+    )
+}  # fmt: skip
+
+
+def read_rules(lines: list[str]) -> tuple[Rule, ...]:
+    """The rows of csmd/data/secret_kinds.txt: a kind with its options, its literals, its pattern."""
+    rows = [line for line in lines if line]
+    return tuple(map(_rule, rows[::3], rows[1::3], rows[2::3]))
+
+
+def _rule(head: str, literals: str, pattern: str) -> Rule:
+    kind, *options = head.split()
+    flags = re.ASCII  # a letter of another script before a key does not hide it
+    flags |= re.IGNORECASE if "i" in options else 0
+    flags |= re.DOTALL if "s" in options else 0
+    spelt = re.sub(r"\{([A-Z]+)\}", lambda macro: MACROS[macro[1]], pattern.strip())
+    return Rule(
+        kind,
+        tuple(literal.replace("␠", " ") for literal in literals.strip().split("  ")),
+        re.compile(spelt, flags),
+        next((TESTS[option] for option in options if option in TESTS), bool),
+        next((int(option[5:]) for option in options if option.startswith("back=")), 0),
+        "paired" in options,
+        "behind" in options,
+        "column" in options,
+        "tail" in options,
+    )
+
+
+RULES = read_rules(data.lines("secret_kinds.txt"))
+
+#: What is replaced where no rule of the table says so: by the name of its field, or because the user chose the word.
+OTHER_KINDS: tuple[str, ...] = ("secret-field", "chosen-word")
+
+#: A field of this name (lower case, words joined by `_`) holds a secret whatever its value looks like.
+SECRET_KEY = re.compile(
+    r"(?:^|_)(?:password|passwd|passphrase|secret|secret_?key|api_?key|access_?token|refresh_?token|auth_?token|"
+    r"id_?token|session_?token|bot_?token|private_?key|client_?key_?data|credentials?|authorization|set_?cookie|cookie|"
+    r"connection_?string|account_?key|seed_?phrase|mnemonic)$"
+)
+#: A field of this name holds one when its value also looks like one.
+MAYBE_SECRET_KEY = re.compile(r"(?:^|_)(?:token|pwd|pass|passcode|sas)$")
+#: What a value of a secret field may be without being one: nothing, a placeholder, the name of a type.
+HARMLESS_VALUE = re.compile(
+    r"|true|false|null|none|\*+|x{3,}|<[^>]*>|\$\{?\w+\}?|\{\{?[^{}]*\}?\}|\[redacted:[a-z-]+\]|"
+    r"str|string|text|number|int|integer|bool|boolean|object|array|any|unknown|optional|required|yes|no",
+    re.IGNORECASE,
+)
