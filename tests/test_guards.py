@@ -1,4 +1,4 @@
-"""The guards of tests/conftest.py guard: a check that cannot fail is none."""
+"""The guards of tests/conftest.py fail the tests that break their rules."""
 
 from __future__ import annotations
 

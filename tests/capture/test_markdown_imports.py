@@ -57,7 +57,7 @@ def is_as_measured(body: str, loaded: str, told: str | None) -> bool:
 
 
 @pytest.mark.parametrize(("body", "loaded", "told"), LINES, ids=range(len(LINES)))
-def test_a_line_imports_and_tells_what_it_does_in_the_client(body: str, loaded: str, told: str | None) -> None:
+def test_a_text_has_the_imports_and_content_that_the_client_reads(body: str, loaded: str, told: str | None) -> None:
     assert is_as_measured(body, loaded, told) != (body in KNOWN_DIFFERENCES)
 
 
@@ -137,7 +137,7 @@ HOSTILE = (
     "Nothing outside the assistant's memory directory is shown, and no instruction file can hang the reader"
 )
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
-def test_a_text_made_to_take_long_takes_no_longer_than_its_length(number: int) -> None:
+def test_the_cost_of_a_hostile_text_grows_no_faster_than_its_length(number: int) -> None:
     text = HOSTILE[number]
 
     def cost(body: str) -> float:
@@ -159,7 +159,7 @@ def test_a_text_made_to_take_long_takes_no_longer_than_its_length(number: int) -
 @pytest.mark.invariant(
     "Nothing outside the assistant's memory directory is shown, and no instruction file can hang the reader"
 )
-def test_heads_that_are_made_to_hurt_are_notes() -> None:
+def test_hostile_heads_are_refused_with_a_reason() -> None:
     bomb = "a0: &a0 x\n" + "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30))
     merge = "a: &a {x: 1}\n" + "\n".join(f"b{n}: &b{n} {{<<: [{', '.join(['*a'] * 9)}]}}" for n in range(30))
     odd = {

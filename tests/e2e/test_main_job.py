@@ -1,7 +1,7 @@
 """The main job, on the real client: what a developer says in one session is there when the next one opens.
 
 The hooks are those that `csmd install` registers. A recording hook of somebody else's stands beside them
-from the start: it is the independent witness of what csmd was told, the transcripts of what was said.
+from the start: it is an independent witness of the events, as the transcripts are of the conversation.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "SessionEnd")
-#: So many sessions in a row no machine is too busy for.
+#: Sessions that may start in a row before one is answered in time.
 BUSY = 3
 ADDED_TO_PROMPT = ("UserPromptSubmit hook additional context", "UserPromptSubmit hook success")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """A prompt of session one, the words in it that nobody else uses, and the gate they belong to."""
+    """A prompt of session one, the words that only it has, their gate, and the assistant's answer."""
 
     prompt: str
     words: str
@@ -182,7 +182,7 @@ def assert_hooks_are_harmless(csmd: Csmd, recorder: Recorder) -> None:
 @pytest.mark.invariant(
     "Every turn is stored once, from hook and transcript, after any replay; what csmd injected is not taken for news"
 )
-def test_what_is_said_in_one_session_is_known_in_the_next(
+def test_statements_of_one_session_reach_the_next(
     sandbox: Sandbox, csmd: Csmd, claude: Claude, recorder: Recorder
 ) -> None:
     claude.servers = True

@@ -43,9 +43,9 @@ def change_servers(sandbox: Sandbox, *, put_in: bool) -> None:
 
 def is_served(sandbox: Sandbox) -> bool:
     """Whether a server of ours serves already: the SDK puts standard input aside then. Where that cannot be seen, yes."""
-    for process in sandbox.processes():
+    for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.cmdline()[-2:] == ["csmd", "mcp"]:
+            if process.cmdline()[-2:] == ["csmd", "mcp"] and process.environ().get("HOME") == str(sandbox.home):
                 place = Path(f"/proc/{process.pid}/fd/0")
                 return not place.parent.exists() or os.readlink(place) == "/dev/null"
     return False

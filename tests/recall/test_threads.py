@@ -190,7 +190,7 @@ def is_linked(home: Home, case: Changed, *, least: float) -> bool:
     "From what was said first a thread leads to what was said later on the same matter, which is told first; nothing is superseded by that"
 )
 @pytest.mark.parametrize("kind", CHANGED)
-def test_what_another_session_changes_becomes_a_thread_and_is_told_first(home: Home, kind: str) -> None:
+def test_a_change_in_a_later_session_becomes_a_thread_and_comes_first(home: Home, kind: str) -> None:
     case = CHANGED[kind]
     home.say("old", 3, case.first)
     home.say("new", 20, case.then)
@@ -231,7 +231,7 @@ def test_a_thread_leads_from_the_older_to_the_newer_whatever_was_stored_first(ho
 @pytest.mark.invariant(
     "An order of hits loses none; what was said later on the same matter stands above and is named, within one project"
 )
-def test_another_projects_talk_is_of_no_thread(home: Home) -> None:
+def test_no_thread_leads_to_another_project(home: Home) -> None:
     case = CHANGED["port"]
     home.say("old", 3, case.first)
     home.say("new", 20, case.then, root=THERE)
@@ -239,7 +239,7 @@ def test_another_projects_talk_is_of_no_thread(home: Home) -> None:
     assert not is_linked(home, case, least=0.0)
 
 
-def test_what_has_been_linked_is_not_looked_at_again_and_a_second_time_changes_nothing(home: Home) -> None:
+def test_linked_passages_are_not_examined_again_and_linking_anew_gives_the_same(home: Home) -> None:
     case = CHANGED["port"]
     home.say("old", 3, case.first)
     home.say("new", 20, case.then)
@@ -276,7 +276,7 @@ def test_a_purge_removes_the_threads_of_what_goes(home: Home) -> None:
 
 @pytest.mark.parametrize("home", ["meaning"], indirect=True)
 @pytest.mark.parametrize("linked_before", [True, False])
-def test_a_passage_that_waited_for_another_vector_is_linked_once_that_comes(home: Home, linked_before: bool) -> None:
+def test_a_passage_that_waits_for_a_vector_is_linked_when_it_has_one(home: Home, linked_before: bool) -> None:
     case = CHANGED["port"]
     home.say("old", 3, case.first)
     home.say("new", 20, case.then)
@@ -387,7 +387,7 @@ OLD = Replaced(
     memory("We use Postgres for the job queue since June", 2, confirmed_at="2026-06-10"),
 )
 
-# (what is said, when, in which session, whether it is an echo)
+# (text, date, session, whether it restates OLD)
 SAID = [
     ("Okay, I will use Redis.", "2026-06-01", "s1", True),
     ("Okay, I will use Redis.", "2026-06-01", "s2", False),
@@ -402,13 +402,13 @@ SAID = [
 
 @pytest.mark.invariant("An echo says what only the old said, before the new was said, and is told nowhere as current")
 @pytest.mark.parametrize(("said", "at", "session", "repeats"), SAID)
-def test_an_echo_says_what_only_the_old_said_before_the_new_was_said(
+def test_a_restatement_repeats_only_the_superseded_text_before_its_successor(
     said: str, at: str, session: str, repeats: bool
 ) -> None:
     assert (threads.find_restated(said, at=at, session=session, replaced=[OLD]) is not None) is repeats
 
 
 @given(st.text(max_size=60), st.sampled_from(["s1", "s2"]))
-def test_with_nothing_superseded_nothing_is_an_echo_and_the_new_itself_never_is(said: str, session: str) -> None:
+def test_nothing_restates_where_nothing_is_superseded_and_the_successor_never_does(said: str, session: str) -> None:
     assert threads.find_restated(said, at="2026-06-01", session=session, replaced=[]) is None
     assert threads.find_restated(f"{OLD.heir.text} {said}", at="2026-06-01", session=session, replaced=[OLD]) is None

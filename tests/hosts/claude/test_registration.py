@@ -1,4 +1,4 @@
-"""Merging our hooks into real settings files and taking them out: what is not ours keeps every byte."""
+"""Merging csmd's hooks into settings files and removing them: everything else keeps every byte."""
 
 from __future__ import annotations
 
@@ -403,7 +403,7 @@ def test_what_others_add_after_the_merge_survives_the_removal(
     assert remove(left, HOME) == left
 
 
-def test_a_file_that_we_made_is_deleted_and_one_that_is_gone_stays_gone() -> None:
+def test_removal_deletes_a_file_that_install_created_and_recreates_none() -> None:
     merged = merge(None)
     entry = install_entry(None, merged, HOME)
     assert removal(merged, entry, HOME) is None
@@ -424,9 +424,7 @@ def test_a_second_install_does_not_forget_the_first_ones_original() -> None:
 
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("hooks", [None, FOREIGN["hooks"], {}, {"Stop": []}, {"Stop": [{"hooks": []}], "Setup": []}])
-def test_the_record_keeps_nothing_of_the_settings_but_what_a_removal_does_not_give_back(
-    hooks: Any, first: bool
-) -> None:
+def test_the_record_holds_only_what_a_removal_cannot_restore(hooks: Any, first: bool) -> None:
     secret = {"env": {"TOKEN": "s3cr3t-of-the-user"}}
     table = {} if hooks is None else {"hooks": hooks}
     original = json.dumps({**table, **secret} if first else {**secret, **table, "z": 1}, indent=2).encode()
