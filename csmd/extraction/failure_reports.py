@@ -144,25 +144,27 @@ def observed_failure(tool: str, command: str, result: str, *, at: str, uuid: str
     hidden = not exit_code and shell_commands.is_hidden(command)
     if not exit_code and not hidden:  # most outputs: nothing more is asked of them
         return None
-    run = [one for one in shell_commands.commands(command) if shell_commands.program(one) not in shell_commands.READERS]
-    programs = {shell_commands.program(one) for one in run}
+    run = [
+        part for part in shell_commands.commands(command) if shell_commands.program(part) not in shell_commands.READERS
+    ]
+    programs = {shell_commands.program(part) for part in run}
     if hidden:
-        run = [one for one in run if shell_commands.program(one) in shell_commands.RUNNERS]
+        run = [part for part in run if shell_commands.program(part) in shell_commands.RUNNERS]
     if not run or (hidden and programs == {"git"}):
         return None
     lines = _lines(body[told.end() :] if told else body)
-    found = _decisive(lines, programs, sure_only=hidden) or (_first(lines) if exit_code else None)
-    if found is None or not (message := normalised(found[1])):
+    decisive = _decisive(lines, programs, sure_only=hidden) or (_first(lines) if exit_code else None)
+    if decisive is None or not (message := normalised(decisive[1])):
         return None
-    return _error(_which(run, found[0], lines), exit_code or -1, message, at, uuid)
+    return _error(_which(run, decisive[0], lines), exit_code or -1, message, at, uuid)
 
 
 def pasted_error(said: str, *, at: str, uuid: str) -> ObservedFailure | None:
     """Finds an error pasted into a prompt: the first line that looks like one."""
     for line in _lines(visible_output(said)):
-        found = _PASTED.match(line.lstrip("`*> "))
-        if found and not line.rstrip().endswith("?"):
-            return _error("", 0, normalised(found["said"]), at, uuid)
+        match = _PASTED.match(line.lstrip("`*> "))
+        if match and not line.rstrip().endswith("?"):
+            return _error("", 0, normalised(match["said"]), at, uuid)
     return None
 
 
@@ -192,7 +194,7 @@ def normalised(message: str) -> str:
     said = message[:MOST_LINE]
     for pattern, mark in _NORMAL:
         said = pattern.sub(_last_name if mark == "/" else mark, said)
-    said = _NUMBER.sub(lambda found: found.group("kept") or "<n>", said)
+    said = _NUMBER.sub(lambda match: match.group("kept") or "<n>", said)
     return _SPACES.sub(" ", said).strip(" \t.,;:│|")[:MESSAGE].strip()
 
 
@@ -220,9 +222,9 @@ def _decisive(lines: list[str], programs: set[str], *, sure_only: bool) -> tuple
         if sure_only and rule.name in WEAK and not (rule.name == "traceback" and in_traceback):
             continue
         for bare, line in rows if rule.name in ("test", "mark") else telling:
-            found = rule.pattern.match(bare) or (rule.pattern.match(line) if line is not bare else None)
-            if found and found.group("said").strip():
-                return rule.name, found.group("said")
+            match = rule.pattern.match(bare) or (rule.pattern.match(line) if line is not bare else None)
+            if match and match.group("said").strip():
+                return rule.name, match.group("said")
     return None
 
 
@@ -239,15 +241,15 @@ def _first(lines: list[str]) -> tuple[str, str] | None:
 
 def _which(run: list[str], rule: str, lines: list[str]) -> str:
     """The command of a shell line that failed: the task that a runner names, the program of the rule, else the last."""
-    programs = next((one.programs for one in RULES if one.name == rule), "").split()
-    named = [found.groups() for line in lines if (found := _TASK.match(line))]
+    programs = next((row.programs for row in RULES if row.name == rule), "").split()
+    named = [match.groups() for line in lines if (match := _TASK.match(line))]
     failed = {task for task, mark in named if mark == "ERROR"} or {task for task, _ in named}
-    for one in reversed(run):
-        if one.split(" ")[-1] in failed:
-            return one
-    for one in reversed(run):
-        if shell_commands.program(one) in programs:
-            return one
+    for part in reversed(run):
+        if part.split(" ")[-1] in failed:
+            return part
+    for part in reversed(run):
+        if shell_commands.program(part) in programs:
+            return part
     return run[-1]
 
 
@@ -331,21 +333,21 @@ def names(text: str) -> frozenset[str]:
 
 @cached(256)
 def _names(text: str) -> frozenset[str]:
-    found = {next(filter(None, one.groups())).strip(" ().:'\"") for one in _NAME.finditer(text)}
-    return frozenset(short for one in found if len(short := one.rpartition("/")[2].casefold()) > 2)
+    names_found = {next(filter(None, name.groups())).strip(" ().:'\"") for name in _NAME.finditer(text)}
+    return frozenset(short for name in names_found if len(short := name.rpartition("/")[2].casefold()) > 2)
 
 
-def share(one: str, other: str) -> tuple[int, int]:
+def share(text: str, other_text: str) -> tuple[int, int]:
     """Counts the (names, content words) that two texts share."""
-    left, right = tokens.gist(one).stems, tokens.gist(other).stems
-    lower = other.casefold()
-    named = names(one) & names(other) | {name for name in names(one) if len(name) > 5 and name in lower}
+    left, right = tokens.gist(text).stems, tokens.gist(other_text).stems
+    lower = other_text.casefold()
+    named = names(text) & names(other_text) | {name for name in names(text) if len(name) > 5 and name in lower}
     return len(named), len(left & right)
 
 
-def are_about_the_same(one: str, other: str) -> bool:
+def are_about_the_same(text: str, other_text: str) -> bool:
     """Whether two texts of one session share a name, or enough words."""
-    named, words = share(one, other)
+    named, words = share(text, other_text)
     return named >= SHARED_NAMES or words >= SHARED_WORDS
 
 
@@ -356,14 +358,17 @@ def symptom_in(said: str) -> str:
 
 @cached(128)
 def _symptom_in(said: str) -> str:
-    prose = [one for line in lines_of_prose(said) for one in sentences(line)]
-    found = [one for one in prose if len(one) > SHORT and is_symptom(one)][:3]
+    prose = [sentence for line in lines_of_prose(said) for sentence in sentences(line)]
+    symptoms = [sentence for sentence in prose if len(sentence) > SHORT and is_symptom(sentence)][:3]
     lines = [line.strip() for line in said.splitlines()]
     shown = [line for line in lines if SHORT < len(line) < MOST and _SURELY.search(line)][:2]
-    if found and found[0].endswith(":"):  # what is pasted behind it says what it is
-        at = next((place for place, line in enumerate(lines) if line.endswith(found[0][-SHORT:])), len(lines))
+    if symptoms and symptoms[0].endswith(":"):  # what is pasted behind it says what it is
+        at = next((place for place, line in enumerate(lines) if line.endswith(symptoms[0][-SHORT:])), len(lines))
         shown = [line for line in lines[at + 1 :] if len(line) > SHORT][:2]
-    parts = [*found, *(line for line in shown if not any(line in one or one in line for one in found))]
+    parts = [
+        *symptoms,
+        *(line for line in shown if not any(line in sentence or sentence in line for sentence in symptoms)),
+    ]
     return display.cut(display.squeeze(" ".join(parts)), MOST)
 
 
@@ -455,19 +460,27 @@ def relate(
 ) -> Relations:
     """Relates a session's turns, memories and failures to each other; a pure function."""
     prompts = [turn for turn in turns if turn.kind in ("user", "relayed")]
-    causes = [one for one in told if is_cause(one.text, category=one.category, authority=one.authority)]
+    causes = [
+        statement
+        for statement in told
+        if is_cause(statement.text, category=statement.category, authority=statement.authority)
+    ]
     symptoms: list[Symptom] = []
     refutations: list[Refutation] = []
     links: list[tuple[int, int]] = []
     sure = {cause.memory_seq for cause in causes}
     for cause in told:
-        for found in _reported(cause, prompts, is_cause=cause.memory_seq in sure):
-            symptoms.append(found)
-            beside = (one for one in told if one.uuid == found.uuid and one.memory_seq != cause.memory_seq)
+        for symptom in _reported(cause, prompts, is_cause=cause.memory_seq in sure):
+            symptoms.append(symptom)
+            beside = (
+                statement
+                for statement in told
+                if statement.uuid == symptom.uuid and statement.memory_seq != cause.memory_seq
+            )
             links += [
-                (one.memory_seq, cause.memory_seq)
-                for one in beside
-                if SYMPTOM.search(one.text) and not CAUSE.search(one.text)
+                (statement.memory_seq, cause.memory_seq)
+                for statement in beside
+                if SYMPTOM.search(statement.text) and not CAUSE.search(statement.text)
             ]
         if cause.memory_seq not in sure:
             continue
@@ -488,7 +501,7 @@ def belongs_across(symptom: str, said_at: str, cause: str, found_at: str) -> boo
 
 def _reported(cause: StatedMemory, prompts: Sequence[TranscriptTurn], *, is_cause: bool) -> list[Symptom]:
     before = [turn for turn in prompts if turn.ordinal <= cause.ordinal][-PROMPTS_BEFORE:]
-    found = []
+    symptoms = []
     for turn in before:
         symptom = symptom_in(turn.text)
         if not symptom or tokens.says_the_same(symptom, cause.text):
@@ -498,18 +511,22 @@ def _reported(cause: StatedMemory, prompts: Sequence[TranscriptTurn], *, is_caus
         explains = is_cause or (cause.authority == "assistant" and answers(cause.text, symptom))
         about = are_about_the_same(symptom, cause.text)
         if (is_answer and (explains or about)) or (explains and about):
-            found.append(Symptom(cause.memory_seq, turn.uuid, turn.at, symptom, ""))
-    return found
+            symptoms.append(Symptom(cause.memory_seq, turn.uuid, turn.at, symptom, ""))
+    return symptoms
 
 
 def _failed(cause: StatedMemory, failed: Sequence[CommandFailure]) -> list[Symptom]:
-    near = [one for one in failed if 0 <= cause.ordinal - one.ordinal <= FAILED_BEFORE]
-    latest = {one.fingerprint: one for one in near if are_about_the_same(one.message, cause.text)}
+    near = [failure for failure in failed if 0 <= cause.ordinal - failure.ordinal <= FAILED_BEFORE]
+    latest = {failure.fingerprint: failure for failure in near if are_about_the_same(failure.message, cause.text)}
     return [
         Symptom(
-            cause.memory_seq, one.uuid, one.at, ": ".join(filter(None, (one.command, one.message))), one.fingerprint
+            cause.memory_seq,
+            failure.uuid,
+            failure.at,
+            ": ".join(filter(None, (failure.command, failure.message))),
+            failure.fingerprint,
         )
-        for one in latest.values()
+        for failure in latest.values()
     ]
 
 
@@ -522,7 +539,7 @@ def _refuted(
 ) -> list[Refutation]:
     after = [turn for turn in prompts if turn.ordinal > cause.ordinal][:PROMPTS_AFTER]
     end = after[-1].ordinal if len(after) == PROMPTS_AFTER else 2**62
-    found: list[Refutation] = []
+    refutations: list[Refutation] = []
     for turn in turns:
         if not cause.ordinal < turn.ordinal <= end:
             continue
@@ -534,19 +551,25 @@ def _refuted(
             named, words = share(turn.text[:REFUTED_ABOUT], cause.text)
             if named >= 2 or (named and words >= 2) or words >= 4:
                 by = _against(cause, turn, causes)
-                found.append(Refutation(cause.memory_seq, turn.uuid, turn.at, reason, lowered, by))
+                refutations.append(Refutation(cause.memory_seq, turn.uuid, turn.at, reason, lowered, by))
             break
     # The failure that a cause was named for, seen once more after it.
-    named_for = {one.fingerprint for one in _failed(cause, failed)}
-    after_it = (one for one in failed if one.fingerprint in named_for and cause.ordinal < one.ordinal <= end)
+    named_for = {failure.fingerprint for failure in _failed(cause, failed)}
+    after_it = (
+        failure for failure in failed if failure.fingerprint in named_for and cause.ordinal < failure.ordinal <= end
+    )
     if (again := next(after_it, None)) is not None:
-        found.append(Refutation(cause.memory_seq, again.uuid, again.at, AGAIN[1], AGAIN[0], 0))
-    return found
+        refutations.append(Refutation(cause.memory_seq, again.uuid, again.at, AGAIN[1], AGAIN[0], 0))
+    return refutations
 
 
 def _against(cause: StatedMemory, turn: TranscriptTurn, causes: Sequence[StatedMemory]) -> int:
     """The memory with the real cause: of the refuting turn, else the next one on the same subject; 0 for none."""
-    later = [one for one in causes if one.ordinal >= turn.ordinal and one.memory_seq != cause.memory_seq]
-    own = next((one for one in later if one.uuid == turn.uuid), None)
-    near = own or next((one for one in later if are_about_the_same(one.text, cause.text)), None)
+    later = [
+        statement
+        for statement in causes
+        if statement.ordinal >= turn.ordinal and statement.memory_seq != cause.memory_seq
+    ]
+    own = next((statement for statement in later if statement.uuid == turn.uuid), None)
+    near = own or next((statement for statement in later if are_about_the_same(statement.text, cause.text)), None)
     return near.memory_seq if near else 0

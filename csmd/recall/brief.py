@@ -79,11 +79,11 @@ def find_transience(memory: Memory) -> str:
     return _find_transience(
         memory.text,
         [
-            one
-            for one in TRANSIENT
-            if (one.why == DOUBTED or memory.gate != "correction")
-            and one.by == memory.authority
-            and (not one.gates or memory.gate in one.gates)
+            rule
+            for rule in TRANSIENT
+            if (rule.why == DOUBTED or memory.gate != "correction")
+            and rule.by == memory.authority
+            and (not rule.gates or memory.gate in rule.gates)
         ],
     )
 
@@ -128,44 +128,53 @@ def choose(
 
     `heading` is what a section's first line costs in addition; `known` says whether the reader is told a text anyway.
     """
-    rest = sorted((one for one in candidates if one.worth > 0), key=lambda one: (-one.worth, one.id))[:CONSIDERED]
-    central = {stem: math.log(count) for stem, count in Counter(stem for one in rest for stem in one.stems).items()}
-    most = max((sum(central[stem] for stem in one.stems) for one in rest), default=0.0) or 1.0
+    rest = sorted(
+        (candidate for candidate in candidates if candidate.worth > 0),
+        key=lambda candidate: (-candidate.worth, candidate.id),
+    )[:CONSIDERED]
+    central = {
+        stem: math.log(count) for stem, count in Counter(stem for candidate in rest for stem in candidate.stems).items()
+    }
+    most = max((sum(central[stem] for stem in candidate.stems) for candidate in rest), default=0.0) or 1.0
     covered: Counter[str] = Counter()
     gists: list[Gist] = []
     used = [0] * len(shares)
     chosen: list[tuple[Candidate, float]] = []
     left = tokens
 
-    def gain(one: Candidate) -> float:
-        new = sum(central[stem] / (1 + covered[stem]) for stem in one.stems)
-        return one.worth * (1 + COVERAGE * new / most)
+    def gain(candidate: Candidate) -> float:
+        new = sum(central[stem] / (1 + covered[stem]) for stem in candidate.stems)
+        return candidate.worth * (1 + COVERAGE * new / most)
 
     for within_share in (True, False):
         # A gain only shrinks: who is on top after its gain was computed again is the best of all.
-        heap = [(-gain(one), one.id, place) for place, one in enumerate(rest)]
+        heap = [(-gain(candidate), candidate.id, place) for place, candidate in enumerate(rest)]
         heapq.heapify(heap)
         skipped: list[Candidate] = []
         while heap:
             _, ident, place = heapq.heappop(heap)
-            one = rest[place]
-            now = gain(one)
+            candidate = rest[place]
+            now = gain(candidate)
             if heap and (-now, ident) > heap[0][:2]:
                 heapq.heappush(heap, (-now, ident, place))
                 continue
-            cost = one.tokens + (0 if used[one.section] else heading)
+            cost = candidate.tokens + (0 if used[candidate.section] else heading)
             # The first of a section may pass its share: in a small budget it would never be shown else.
-            is_full = within_share and used[one.section] and used[one.section] + cost > shares[one.section] * tokens
+            is_full = (
+                within_share
+                and used[candidate.section]
+                and used[candidate.section] + cost > shares[candidate.section] * tokens
+            )
             if is_full or cost > left:
-                skipped.append(one)
+                skipped.append(candidate)
                 continue
-            own_gist = gist(one.text)
-            if any(alike(own_gist, other, share=TWIN_OVERLAP) for other in gists) or known(one.text):
+            own_gist = gist(candidate.text)
+            if any(alike(own_gist, other, share=TWIN_OVERLAP) for other in gists) or known(candidate.text):
                 continue
             gists.append(own_gist)
-            chosen.append((one, now))
-            covered.update(one.stems)
-            used[one.section] += cost
+            chosen.append((candidate, now))
+            covered.update(candidate.stems)
+            used[candidate.section] += cost
             left -= cost
         rest = skipped
     return chosen
@@ -598,7 +607,7 @@ class SessionSummary(NamedTuple):
 
 def session_notes(ended: Sequence[SessionSummary], *, every: bool = False) -> tuple[Note, ...]:
     """The last sessions that came to something, or with `every` those that were on something; the latest first."""
-    notes = [note for one in ended[:LATEST_SESSIONS] if (note := _session_note(one, every=every)) is not None]
+    notes = [note for session in ended[:LATEST_SESSIONS] if (note := _session_note(session, every=every)) is not None]
     return tuple(notes[:SESSIONS])
 
 
@@ -619,9 +628,9 @@ def open_end_notes(ended: Sequence[SessionSummary]) -> tuple[Note, ...]:
     return tuple(notes[:OPEN_ENDS])
 
 
-def _session_note(one: SessionSummary, *, every: bool = False) -> Note | None:
+def _session_note(session: SessionSummary, *, every: bool = False) -> Note | None:
     """What a session was on and came to; None for one that changed nothing, unless `every` one is wanted."""
-    topic, files, commits = session_topic(one.texts("goal")), one.texts("file"), one.texts("commit")
+    topic, files, commits = session_topic(session.texts("goal")), session.texts("file"), session.texts("commit")
     if not (files or commits or (every and topic)):
         return None
     parts: list[str] = []
@@ -631,10 +640,10 @@ def _session_note(one: SessionSummary, *, every: bool = False) -> Note | None:
         parts.append("committed " + _list_names(quoted, len(commits)))
     elif files:
         parts.append("changed " + _list_names([PurePosixPath(path).name for path in files[:FILES]], len(files)))
-    if parts and one.outcome not in _UNREMARKABLE:
-        parts.append(OUTCOME_WORDS.get(one.outcome, one.outcome))  # type: ignore[call-overload]
+    if parts and session.outcome not in _UNREMARKABLE:
+        parts.append(OUTCOME_WORDS.get(session.outcome, session.outcome))  # type: ignore[call-overload]
     text = ": ".join(filter(None, (topic, "; ".join(parts))))
-    return Note(id=one.session_id, text=text, tail=one.tail, reason=HOW_ENDED)
+    return Note(id=session.session_id, text=text, tail=session.tail, reason=HOW_ENDED)
 
 
 def session_topic(goals: Sequence[str]) -> str:

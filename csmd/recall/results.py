@@ -101,17 +101,21 @@ def _rate_relevance(statements: Sequence[ScoredStatement]) -> dict[tuple[int, st
 
     The score is fitted on tasks, whose words are seldom in the answer; who asks for the past uses its words.
     """
-    odds = [math.log(max(1e-9, one.score) / max(1e-9, 1 - one.score)) for one in statements]
+    odds = [math.log(max(1e-9, statement.score) / max(1e-9, 1 - statement.score)) for statement in statements]
     low, high = min(odds, default=0.0), max(odds, default=0.0)
-    words = ranking.normalised({at: one.words for at, one in enumerate(statements)})
+    words = ranking.normalised({at: statement.words for at, statement in enumerate(statements)})
     meaning = ranking.normalised(
-        {at: one.features["meaning"] for at, one in enumerate(statements) if "meaning" in one.features}
+        {
+            at: statement.features["meaning"]
+            for at, statement in enumerate(statements)
+            if "meaning" in statement.features
+        }
     )
     relevance = {
-        one.key: ((odds[at] - low) / (high - low) if high > low else 1.0)
+        statement.key: ((odds[at] - low) / (high - low) if high > low else 1.0)
         + WORDS_WEIGHT * words[at]
         + MEANING_WEIGHT * meaning.get(at, WORDS_ALONE * words[at])
-        for at, one in enumerate(statements)
+        for at, statement in enumerate(statements)
     }
     most = max(relevance.values(), default=0.0) or 1.0
     return {key: value / most for key, value in relevance.items()}
@@ -127,9 +131,17 @@ def _find_boosts(
         prompts = search.user_turns_between(
             rows, window.since, window.until, projects=asked.places, limit=PROMPTS_OF_TIME
         )
-        in_time = [one.passage.turn_seq for one in statements if one.passage and window.holds(one.passage.at)]
+        in_time = [
+            statement.passage.turn_seq
+            for statement in statements
+            if statement.passage and window.holds(statement.passage.at)
+        ]
         of_turns = dict.fromkeys([*(seq for seq, _ in prompts), *in_time], TIME_WEIGHT)
-        of_memories = {one.memory.seq: TIME_WEIGHT for one in statements if one.memory and window.holds(one.at)}
+        of_memories = {
+            statement.memory.seq: TIME_WEIGHT
+            for statement in statements
+            if statement.memory and window.holds(statement.at)
+        }
     pasted = failure_reports.pasted_error(question, at="", uuid="")
     if pasted is not None:
         same = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=asked.places)
@@ -209,10 +221,10 @@ def _find_turns(
 ) -> list[RankedHit]:
     """The best exchanges, each by the turn that bears most on the question."""
     best: dict[int, ScoredStatement] = {}
-    for one in sorted(statements, key=lambda one: -relevance[one.key]):
-        if one.passage is not None:
-            best.setdefault(one.passage.turn_seq, one)
-    own = {turn: relevance[one.key] for turn, one in best.items()}
+    for statement in sorted(statements, key=lambda statement: -relevance[statement.key]):
+        if statement.passage is not None:
+            best.setdefault(statement.passage.turn_seq, statement)
+    own = {turn: relevance[statement.key] for turn, statement in best.items()}
     own |= {turn: own.get(turn, 0.0) + boost for turn, boost in boosts.items()}
     where = search.turn_neighbours(rows, sorted(own), projects=asked.places)
     scores = {
@@ -285,16 +297,18 @@ def _find_memories(
     boosts: Mapping[int, float],
 ) -> list[RankedHit]:
     roots = search.roots(rows)
-    boosted = memories.by_seqs(rows, sorted(set(boosts) - {one.memory.seq for one in statements if one.memory}))
+    boosted = memories.by_seqs(
+        rows, sorted(set(boosts) - {statement.memory.seq for statement in statements if statement.memory})
+    )
     heirs = _find_heirs(rows, asked, statements)
     relevance = {**relevance, **{heir.key: relevance[older] for older, heir in heirs.items()}}
     ranked: dict[str, RankedHit] = {}
     others = [ScoredStatement(score=0.0, features={}, memory=memory) for memory in boosted.values()]
-    for one in [*statements, *heirs.values(), *others]:
-        memory = one.memory
+    for statement in [*statements, *heirs.values(), *others]:
+        memory = statement.memory
         if memory is None or memory.id in ranked:
             continue
-        score = (relevance.get(one.key, 0.0) + boosts.get(memory.seq, 0.0)) * MEMORY_SHARE
+        score = (relevance.get(statement.key, 0.0) + boosts.get(memory.seq, 0.0)) * MEMORY_SHARE
         hit = Hit(
             id=memory.id,
             kind="memory",
@@ -311,10 +325,10 @@ def _find_memories(
             refuted=memory.is_refuted,
             edited=memory.is_edited,
             scene=memory.scene,
-            answers=one.score,
-            factors=_factors(one),
+            answers=statement.score,
+            factors=_factors(statement),
         )
-        ranked[memory.id] = RankedHit(hit, one.passage.seq if one.passage else 0)
+        ranked[memory.id] = RankedHit(hit, statement.passage.seq if statement.passage else 0)
     return list(ranked.values())
 
 
@@ -322,16 +336,18 @@ def _find_heirs(
     rows: Rows, asked: Query, statements: Sequence[ScoredStatement]
 ) -> dict[tuple[int, str], ScoredStatement]:
     """What replaced a superseded memory and was not found by itself, by the key of what it replaced."""
-    known = {one.memory.id for one in statements if one.memory}
+    known = {statement.memory.id for statement in statements if statement.memory}
     heirs = {
-        one.key: (one, heir)
-        for one in statements
-        if one.memory and one.memory.superseded_by and (heir := threads.find_heir(rows, one.memory))
+        statement.key: (statement, heir)
+        for statement in statements
+        if statement.memory and statement.memory.superseded_by and (heir := threads.find_heir(rows, statement.memory))
         if heir.id not in known and (asked.places is None or heir.project_seq in asked.places)
     }
     passing = asked.filtered(rows, "memory", [heir.seq for _, heir in heirs.values()])
     return {
-        older: replace(one, passage=None, memory=heir) for older, (one, heir) in heirs.items() if heir.seq in passing
+        older: replace(statement, passage=None, memory=heir)
+        for older, (statement, heir) in heirs.items()
+        if heir.seq in passing
     }
 
 
@@ -343,11 +359,11 @@ def _distinct(ranked: Sequence[RankedHit], limit: int) -> list[RankedHit]:
     kept: list[RankedHit] = []
     gists: list[tokens.Gist] = []
     sources: set[str] = set()
-    for one in ranked:
-        gist, first = tokens.gist(one.hit.text), set(one.hit.source_uuids[:1])
+    for entry in ranked:
+        gist, first = tokens.gist(entry.hit.text), set(entry.hit.source_uuids[:1])
         if sources & first or any(tokens.alike(gist, other, share=TWIN_OVERLAP) for other in gists):
             continue
-        kept.append(one)
+        kept.append(entry)
         gists.append(gist)
         sources |= first
         if len(kept) >= limit:
@@ -360,7 +376,7 @@ def _varied(ranked: Sequence[RankedHit]) -> list[RankedHit]:
     rest, front = list(ranked), list[RankedHit]()
     times: Counter[str] = Counter()
     while rest and len(front) < FRONT:
-        best = max(rest, key=lambda one: one.hit.score * REPEATED_SHARE ** times[one.hit.session_id])
+        best = max(rest, key=lambda entry: entry.hit.score * REPEATED_SHARE ** times[entry.hit.session_id])
         rest.remove(best)
         front.append(best)
         times[best.hit.session_id] += 1
@@ -371,7 +387,7 @@ def _newest_first(rows: Rows, asked: Query, ranked: Sequence[RankedHit]) -> list
     """The hits with what is newer on the same matter right before what is older; nothing else moves."""
     follows = _find_followers(rows, ranked)
     wanted = frozenset(tokens.stem(term) for term in asked.terms)
-    words = {one.hit.id: ranking.stems(one.hit.text) for one in ranked}
+    words = {entry.hit.id: ranking.stems(entry.hit.text) for entry in ranked}
     ordered: list[Hit] = []
     newer: dict[str, str] = {}
     for hit, _ in ranked:
@@ -395,7 +411,7 @@ def _newest_first(rows: Rows, asked: Query, ranked: Sequence[RankedHit]) -> list
 
 def _find_followers(rows: Rows, ranked: Sequence[RankedHit]) -> dict[str, set[str]]:
     """Hit -> the hits that its thread leads to, or that replaced it."""
-    ends = threads.follow_threads(rows, [one.passage for one in ranked if one.passage], least=LEADS, rivals=True)
+    ends = threads.follow_threads(rows, [entry.passage for entry in ranked if entry.passage], least=LEADS, rivals=True)
     newest = passages.by_seqs(rows, sorted({seq for links in ends.values() for seq, _ in links}))
     followers: dict[str, set[str]] = {}
     for hit, passage in ranked:
