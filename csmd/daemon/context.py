@@ -119,7 +119,7 @@ def _batches(context: Context, task: Task, work: Work) -> Generator[None, None, 
             return result
         task.progress.update(news or {})
         if context.stopping:
-            raise StoreError("the daemon is stopping; it goes on with this when it is started again", hint="csmd start")
+            raise StoreError("the daemon is stopping", hint="`csmd start`: it goes on with this then")
         yield
 
 

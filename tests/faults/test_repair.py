@@ -553,7 +553,7 @@ def test_a_restore_that_is_killed_at_any_step_leaves_the_old_database_or_the_new
 ) -> None:
     config = used.copy(tmp_path / "home")
     home, database = config.paths.home, config.paths.database
-    with sqlite.opened(database, readonly=False) as rows:  # its last write is in the log alone
+    with sqlite.open_rows(database, readonly=False) as rows:  # its last write is in the log alone
         rows.run("insert into meta (key, value) values ('mark', 'old')")
         left = {path: path.read_bytes() for path in home.glob("csmd.db*")}
     for path, data in left.items():  # as a daemon that was killed leaves it
@@ -570,7 +570,7 @@ def test_a_restore_that_is_killed_at_any_step_leaves_the_old_database_or_the_new
     with contextlib.suppress(KilledError):
         repair.restore(config, "latest")
     monkeypatch.undo()
-    with hold_instance_lock(config.paths), sqlite.opened(database, readonly=True) as rows:
+    with hold_instance_lock(config.paths), sqlite.open_rows(database, readonly=True) as rows:
         is_old = bool(rows.value("select count(*) from meta where key = 'mark'"))
         assert is_old or rows.column("select uuid from turns order by uuid") == sorted(used.backed_up)
     aside = [path.read_bytes() for path in sorted(home.glob("csmd.db.before-restore-*")) if "-shm" not in path.name]
@@ -779,7 +779,7 @@ def test_a_range_of_keys_for_which_the_backup_has_no_row_is_counted_as_lost_what
 
     monkeypatch.setattr(recovery, "readable", damaged_projects)
     Store(tmp_path / "old.db", now=now_iso()).close()
-    with sqlite.opened(tmp_path / "old.db", readonly=False) as copy:
+    with sqlite.open_rows(tmp_path / "old.db", readonly=False) as copy:
         for name in ("one", "two", "three"):
             project(copy, name)
         key = key_of(copy)
