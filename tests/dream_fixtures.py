@@ -13,10 +13,10 @@ from csmd.dream import steps
 from csmd.dream.actions import DreamPlan, Fact, Snapshot
 from csmd.dream.consolidation import plan_project
 from csmd.memory import remember
-from csmd.model import Memory, Project, Provenance, Statement
 from csmd.store import dreams, projects
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
+from csmd.values import Memory, Project, Provenance, Statement
 
 #: What says the same in other words, more of the same, something else, or the opposite.
 SAID = (

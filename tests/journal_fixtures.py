@@ -10,7 +10,6 @@ from typing import Any
 
 from csmd.dream import undo as stage_undo
 from csmd.memory import remember, supersession, upkeep
-from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
 from csmd.store import (
     belief_changes,
     candidates,
@@ -25,6 +24,7 @@ from csmd.store import (
 from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
+from csmd.values import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
 
 NOW, LATER, LAST = (f"2026-03-{day:02}T10:00:00.000Z" for day in (1, 2, 3))
 SAID = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from csmd.model import Memory, Provenance
+from csmd.values import Memory, Provenance
 
 NOW = "2026-03-01T10:00:00.000Z"
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from csmd.model import Project, Turn
 from csmd.store import migrate, projects, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Project, Turn
 
 NOW = "2026-01-01T00:00:00.000Z"
 

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 from csmd.capture import project_identity
-from csmd.model import Memory, Project, Provenance, Turn, TurnKind
 from csmd.recall.hybrid_search import ScoredStatement
 from csmd.store import projects, turns
 from csmd.store.core import Store
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Memory, Project, Provenance, Turn, TurnKind
 
 ORDINARY = Path(__file__).resolve().parent / "data" / "ordinary_sessions.jsonl"
 

@@ -7,11 +7,11 @@ from typing import Any
 from csmd import wire
 from csmd.extraction import statements as distill
 from csmd.memory import failure_links, remember
-from csmd.model import Project, Turn
 from csmd.store import projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Project, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 

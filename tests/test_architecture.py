@@ -43,7 +43,7 @@ VOCABULARY = {
     "errors",
     "exclusions",
     "machine",
-    "model",
+    "values",
     "paths",
     "wire",
 }
@@ -79,7 +79,7 @@ UNSIGNED: dict[str, set[str]] = {
     "capture.project_identity": {"_by_path", "identified", "marked"},
     "capture.ingest": {"started_in"},
     "capture.transcripts": {"spans_of", "with_times"},
-    "dream.daily": {"_parse_sessions", "_rewrite", "data_without"},
+    "dream.day_files": {"_parse_sessions", "_rewrite", "data_without"},
     "dream.page_files": {"write_page"},
     "dream.reselection": {"plan_reselection"},
     "dream.steps": {"_candidate_id", "plan_everywhere", "read_snapshot"},

@@ -21,7 +21,7 @@ import pytest
 import csmd
 from csmd import client, wire
 from csmd.cli.main import main as command_line
-from csmd.daemon import health, injection, run, server
+from csmd.daemon import alarms, injection, run, server
 from csmd.hosts.claude import hooks, registration
 from csmd.installer import plan, service
 from csmd.store import migrate, purge
@@ -188,7 +188,7 @@ def test_every_event_and_script_is_documented() -> None:
 
 def test_every_alarm_is_documented_with_what_to_do() -> None:
     rows = table(ROOT / "docs" / "operations.md", "alarm", columns=3)
-    assert [row[:2] for row in rows] == [[what, do] for what, do in health.ALARMS.values()]
+    assert [row[:2] for row in rows] == [[what, do] for what, do in alarms.ALARMS.values()]
 
 
 def test_everything_that_a_hook_tells_the_user_is_documented() -> None:

@@ -19,12 +19,12 @@ from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes
 from csmd.hosts.claude import hooks, transcript
-from csmd.model import PROBE_SESSION, PROBE_TEXT, Event, Project, Turn
 from csmd.privacy.fingerprints import HIDDEN, Marks, clean
 from csmd.privacy.redaction import storable_path
 from csmd.store import activity, events, files, projects, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import PROBE_SESSION, PROBE_TEXT, Event, Project, Turn
 
 #: The event of a payload, and what was redacted in it by kind.
 Decoded = tuple[Event | None, Counter[str]]

@@ -15,11 +15,11 @@ from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from csmd import wire
-from csmd.model import Project
 from csmd.privacy.redaction import redact
 from csmd.store import cursors, files, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.values import Project
 
 MAX_DEPTH = 64
 MAX_PATH = 4096

@@ -30,8 +30,7 @@ from csmd.exclusions import Excludes, Pauses, Withheld
 from csmd.hosts.adapter import EPOCH, moment_of
 from csmd.hosts.claude import environment, transcript
 from csmd.hosts.claude.transcript import Reading
-from csmd.hosts.own import ReadLine
-from csmd.model import Project, Turn
+from csmd.hosts.csmd_sessions import ReadLine
 from csmd.privacy.fingerprints import PURGED, Marks, clean
 from csmd.privacy.redaction import redact, storable_path
 from csmd.store import activity, cursors, events, files, projects, sessions, tombstones, turns
@@ -40,6 +39,7 @@ from csmd.store.cursors import FileState
 from csmd.store.files import Notes
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Project, Turn
 
 READ_BYTES = 4 * 1024 * 1024
 

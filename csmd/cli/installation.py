@@ -599,12 +599,12 @@ def mcp_server() -> None:
     if os.isatty(0):
         hint = "`claude mcp list` shows whether it works"
         raise CsmdError("`csmd mcp` talks to an assistant, not to people", hint=hint)
-    from csmd.mcp import model_tools, stdio_server
+    from csmd.mcp import assistant_tools, stdio_server
 
     # Clients end their servers by SIGINT. asyncio would wait for the thread that reads standard input.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     directory, session = assistant_session()
-    stdio_server.serve(model_tools.Asker(paths=default_paths(), directory=directory, session=session))
+    stdio_server.serve(assistant_tools.Asker(paths=default_paths(), directory=directory, session=session))
     os._exit(0)  # the client has gone: a thread that still waits for the daemon must not outlive it
 
 

@@ -16,9 +16,9 @@ from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, block, bold, dim, first, join, many, pair, pairs, percent, warning, when
 from csmd.errors import CsmdError
 from csmd.installer import foreign_files
-from csmd.model import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemoryType, Tier
 from csmd.text import display, prose, tokens
 from csmd.text.display import amount, squeeze
+from csmd.values import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemoryType, Tier
 
 #: The verbs of this module.
 VERBS = verb.Verbs()

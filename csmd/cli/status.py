@@ -21,9 +21,9 @@ from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.hosts.claude import registration
 from csmd.installer import plan, service
-from csmd.model import GATE_PRIORITY
 from csmd.paths import Paths
 from csmd.text import display
+from csmd.values import GATE_PRIORITY
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -18,11 +18,10 @@ from typing import Any, Literal, TypeVar
 from csmd.capture.transcripts import OnDisk
 from csmd.config import Config
 from csmd.daemon import logs
-from csmd.embedding import supervisor
-from csmd.embedding.supervisor import Embedder
+from csmd.embedding import models
+from csmd.embedding.models import Embedder
 from csmd.errors import CsmdError, StoreError
 from csmd.exclusions import Excludes, PauseFile
-from csmd.model import Brief, Event
 from csmd.recall import hybrid_search
 from csmd.store import activity, files
 from csmd.store.activity import Composition, Lookup
@@ -30,6 +29,7 @@ from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.text import tokens
 from csmd.text.display import amount
+from csmd.values import Brief, Event
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -458,8 +458,8 @@ class Context:
 
     def model_name(self) -> str | None:
         """The identity of the embedding model in use, or None."""
-        directory = supervisor.installed_model(self.config.paths.models, self.config.settings.embed_model)
-        return None if directory is None else supervisor.model_identity(directory)
+        directory = models.installed_model(self.config.paths.models, self.config.settings.embed_model)
+        return None if directory is None else models.model_identity(directory)
 
     def query_vector(self, *, deadline_s: float, start: bool) -> hybrid_search.Embed | None:
         """The function that makes a query's vector, or None when no model is installed."""

@@ -19,7 +19,7 @@ from csmd.capture import instruction_files
 from csmd.daemon import housekeeping, reading
 from csmd.daemon.context import Context, Task, Work, carry_out, iso, local_time, now_iso
 from csmd.daemon.dream_lock import DreamLock, Holder
-from csmd.dream import daily, gates, page_edits, page_files, reselection, steps, undo
+from csmd.dream import day_files, gates, page_edits, page_files, reselection, steps, undo
 from csmd.dream.gates import GateFacts, Verdict
 from csmd.errors import CsmdError, StoreError
 from csmd.exclusions import Pauses
@@ -74,7 +74,7 @@ class PageReader:
         store, directory = self._context.store, self._context.config.paths.memory
         self._has_forgotten = False
         try:
-            days = daily.withdraw(store, directory, now=now_iso(), here=local_time)
+            days = day_files.withdraw(store, directory, now=now_iso(), here=local_time)
             self._has_forgotten |= days > 0  # more may be left
             return page_files.withdraw(store, directory) + days > 0
         except OSError:
@@ -159,7 +159,7 @@ class Dreaming:
         self.lock = DreamLock(context.config.paths.dream_lock)
         #: Clocks of what a dream writes, which a bench moves.
         self.now: Callable[[], str] = now_iso
-        self.here: daily.Here = local_time
+        self.here: day_files.Here = local_time
         self._task: Task | None = None
         self._batches: Generator[None] | None = None
         self._is_awaited = False
@@ -388,7 +388,7 @@ class Dreaming:
         """Moves old days into the archive."""
         paths, store = self._context.config.paths, self._context.store
         yield
-        for _ in daily.archive_days(store, paths.home, paths.memory, dream.seq, now=self.now(), here=self.here):
+        for _ in day_files.archive_days(store, paths.home, paths.memory, dream.seq, now=self.now(), here=self.here):
             yield
 
     def forget_old(self, _: Dream) -> Iterator[None]:

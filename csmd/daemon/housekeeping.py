@@ -18,7 +18,7 @@ from csmd.store import activity, backup, checkpoints, events, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
-from csmd.tools.operations import backups
+from csmd.tools.maintenance import backups
 
 log = logging.getLogger(__name__)
 

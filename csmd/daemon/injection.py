@@ -13,13 +13,13 @@ from csmd.capture import ingest
 from csmd.daemon.context import Context
 from csmd.errors import DeadlineExceeded
 from csmd.hosts.claude import environment, hooks
-from csmd.model import Brief, Event
-from csmd.recall import at_work, brief, checkpoint, compose, living_state, prompt, visibility
+from csmd.recall import advisory, brief, checkpoint, compose, prompt, visibility, work_notes
 from csmd.recall.compose import Note
 from csmd.store import receipts, search, sessions
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
+from csmd.values import Brief, Event
 
 #: Longest that a prompt's vector may take; the words alone answer after that.
 QUERY_VECTOR_S = 0.12
@@ -86,7 +86,7 @@ def _compose_brief(
         told = checkpoint.compose_instructions(rows, event, places)
     elif event.failure is not None:
         kept_bytes = context.config.settings.capture_tool_output_bytes
-        told = at_work.recall_failure(
+        told = work_notes.recall_failure(
             rows, places=places, session_id=event.session_id, failed=event.failure, kept_bytes=kept_bytes
         )
     else:
@@ -103,8 +103,8 @@ def _start_brief(rows: Rows, context: Context, event: Event, places: list[int], 
     if event.source == "compact":
         model, used = receipts.previous_context_size(rows, session)
         most = int(most * compose.policy_after_compaction(used, environment.window(model, used)).restored)
-    lines = living_state.read_lines(rows, places=places, session_id=session) if settings.stages_advisory else []
-    blocks = living_state.advisory_blocks(lines)
+    lines = advisory.read_lines(rows, places=places, session_id=session) if settings.stages_advisory else []
+    blocks = advisory.advisory_blocks(lines)
 
     def session_brief(room: int, goals: Sequence[Note], before: str) -> Brief:
         return brief.session_brief(
@@ -114,8 +114,8 @@ def _start_brief(rows: Rows, context: Context, event: Event, places: list[int], 
 
     opening = checkpoint.compose_opening(rows, event, places, key=key, max_tokens=most, brief=session_brief)
     # After a compaction, and on resume: what is known of the files that it was at.
-    files = at_work.file_block(rows, places=places, session_id=session, named="", exclude=besides)
-    return at_work.append_files(opening, files, max_tokens=most)
+    files = work_notes.file_block(rows, places=places, session_id=session, named="", exclude=besides)
+    return work_notes.append_files(opening, files, max_tokens=most)
 
 
 def _prompt_brief(rows: Rows, context: Context, event: Event, places: list[int], left_s: float) -> Brief:
@@ -134,8 +134,8 @@ def _prompt_brief(rows: Rows, context: Context, event: Event, places: list[int],
         embed=context.query_vector(deadline_s=min(QUERY_VECTOR_S, left_s / 2), start=False),
         key=context.store.hash_key,
     )
-    files = at_work.file_block(rows, places=places, session_id=session, named=event.text)
-    return at_work.append_files(recalled, files, max_tokens=most)
+    files = work_notes.file_block(rows, places=places, session_id=session, named=event.text)
+    return work_notes.append_files(recalled, files, max_tokens=most)
 
 
 def write_receipts(rows: Rows, injection: Injection, *, key: bytes) -> None:

@@ -17,14 +17,14 @@ from typing import Any, Literal
 
 from csmd.config import Config
 from csmd.daemon import housekeeping, reading
+from csmd.daemon.alarms import EVERY_S, Alarms, Clients, describe_clients
 from csmd.daemon.context import Context, Task, iso_before, local_now, now_iso, read_pauses
 from csmd.daemon.dreaming import Dreaming, PageReader
-from csmd.daemon.health import EVERY_S, Alarms, Clients, describe_clients
 from csmd.daemon.housekeeping import Hourly, InstructionRefresh
 from csmd.daemon.injection import Rehearsal
-from csmd.daemon.stages import Stages
+from csmd.daemon.pipeline import Stages
 from csmd.daemon.tasks import Tasks
-from csmd.embedding.supervisor import Embedder
+from csmd.embedding.models import Embedder
 from csmd.store import files
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows

@@ -26,13 +26,13 @@ from csmd.daemon import injection
 from csmd.daemon.context import Context, iso, now_iso
 from csmd.errors import BadInput, StoreError
 from csmd.exclusions import Excludes
-from csmd.hosts import own
-from csmd.model import Event
+from csmd.hosts import csmd_sessions
 from csmd.privacy.redaction import redact
 from csmd.store import activity, cursors, files, receipts
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
+from csmd.values import Event
 
 if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver, ObservedWatch
@@ -73,7 +73,7 @@ def read(
         most_pieces=most_pieces,
         stop=stop,
         excludes=leave_out,
-        read_line=own.reader(path, home=config.paths.sessions, key=store.hash_key),
+        read_line=csmd_sessions.reader(path, home=config.paths.sessions, key=store.hash_key),
     )
 
 

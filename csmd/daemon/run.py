@@ -24,13 +24,13 @@ import csmd
 from csmd import wire
 from csmd.capture import markdown_imports
 from csmd.config import Config, boot_id, child_environment, default_paths, load, started_by, take_notify_socket
-from csmd.daemon import dreaming, logs, stages, tasks
+from csmd.daemon import dreaming, logs, pipeline, tasks
 from csmd.daemon.context import now_iso
 from csmd.daemon.jobs import Background
 from csmd.daemon.reading import Watch
 from csmd.daemon.server import Server, WakePipe
 from csmd.daemon.state import status
-from csmd.embedding import supervisor
+from csmd.embedding import models
 from csmd.errors import DISK_ERRORS, AlreadyRunning, ConfigError, CsmdError, Damaged, Refused, explain_disk_error
 from csmd.machine import Meter, start_token
 from csmd.paths import Paths, mark_of
@@ -173,7 +173,7 @@ def socket_path(home: Path) -> Path:
 def run(config: Config) -> None:
     """Runs the daemon until SIGTERM, SIGINT or SIGHUP; AlreadyRunning when another one serves this home."""
     os.umask(0o077)
-    stages.limit_pools()
+    pipeline.limit_pools()
     sys.setswitchinterval(GIVE_WAY_S)
     address, patience_s = take_notify_socket()
     with hold_instance_lock(config.paths):
@@ -228,8 +228,8 @@ def _serve(config: Config, address: str, patience_s: float) -> None:
         ending.callback(_last_checkpoint, store)
         if store.migrated:
             log.info("migrated: %s", ", ".join(store.migrated))
-        directory = supervisor.installed_model(paths.models, config.settings.embed_model)
-        embedder = supervisor.Embedder(directory, idle_s=config.settings.embed_idle_s, environment=child_environment())
+        directory = models.installed_model(paths.models, config.settings.embed_model)
+        embedder = models.Embedder(directory, idle_s=config.settings.embed_idle_s, environment=child_environment())
         ending.callback(embedder.close)
         markdown_imports.preload()
         started, meter = time.monotonic(), Meter()

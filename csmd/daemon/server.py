@@ -31,12 +31,12 @@ from csmd.daemon.injection import Injection
 from csmd.daemon.jobs import Background
 from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
 from csmd.hosts.claude import hooks
-from csmd.model import Event
 from csmd.store import activity, files
 from csmd.store.core import Ended, HookPriority, Lane, run_briefly, run_to_end
 from csmd.store.sqlite import Rows
 from csmd.tools import TOOLS, named
 from csmd.tools.registry import ToolContext
+from csmd.values import Event
 from csmd.wire import Reply, Request
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ import csmd
 from csmd import wire
 from csmd.capture import ingest
 from csmd.config import Config, started_by
-from csmd.daemon import health, housekeeping
+from csmd.daemon import alarms, housekeeping
 from csmd.daemon.context import iso
 from csmd.daemon.jobs import Background
 from csmd.daemon.reading import Watch
@@ -63,7 +63,7 @@ MOST_LIVE = 5
 
 def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
     """What the rows say at `now`; `model` is the embedding model's identity. StoreError where they cannot be read."""
-    counters, clients = activity.counters(rows), health.describe_clients(rows, config)
+    counters, clients = activity.counters(rows), alarms.describe_clients(rows, config)
     figures = housekeeping.retention_figures(rows, config.settings, counters)
     return {
         "waiting": vectors.count_waiting(rows, vectors.model_seq(rows, model)) if model else 0,
@@ -90,7 +90,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
         "pages": page_edits.report(rows, config.paths.memory, key=key),
         "warnings": [
             *housekeeping.retention_warnings(rows, config.settings),
-            *health.client_warnings(clients, config),
+            *alarms.client_warnings(clients, config),
         ],
     }
 

@@ -27,10 +27,10 @@ from csmd.daemon import housekeeping, reading
 from csmd.daemon.context import Context, Progress, Task, Work, carry_out, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
 from csmd.daemon.housekeeping import InstructionRefresh
+from csmd.daemon.pipeline import Stages
 from csmd.daemon.reading import PastSession
-from csmd.daemon.stages import Stages
-from csmd.dream import daily, transfer
-from csmd.embedding import supervisor
+from csmd.dream import day_files, transfer
+from csmd.embedding import models
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable, StoreError
 from csmd.hosts.claude import environment, transcript
 from csmd.privacy import redaction
@@ -278,15 +278,15 @@ def _use_model(context: Context, task: Task) -> Work:
     """Copies a model in and works with it; here, so that no batch of the background's is under way with the old one."""
     config, name = context.config, str(task.order.get("name", ""))
     yield {"step": "copying"}
-    directory = supervisor.add_model(Path(task.path), config.paths.models, name=name or config.settings.embed_model)
-    supervisor.choose_model(config.paths.models, name)
+    directory = models.add_model(Path(task.path), config.paths.models, name=name or config.settings.embed_model)
+    models.choose_model(config.paths.models, name)
     context.embedder.use(directory)
     yield {"step": "loading"}
     try:
         dim = len(context.embedder.embed(["a first text"], deadline_s=FIRST_TEXT_S)[0])
     except EmbeddingUnavailable as error:
         raise ConfigError(f"the model in {task.path} does not load: {error.what}", hint=error.hint) from error
-    return {"model": supervisor.model_identity(directory), "dim": dim}
+    return {"model": models.model_identity(directory), "dim": dim}
 
 
 def _back_up(context: Context, task: Task) -> Work:
@@ -354,7 +354,7 @@ def _purge(context: Context, task: Task) -> Work:
     yield from _purge_rows(context)
     yield {"step": "files"}
     result |= _purge_files(context, plan)
-    while daily.withdraw(store, paths.memory, now=now_iso(), here=local_time):
+    while day_files.withdraw(store, paths.memory, now=now_iso(), here=local_time):
         yield None
     yield from _cleanse(context)
     store.write(purge.end)

@@ -25,8 +25,8 @@ from csmd.doctor.host_settings import Registered
 from csmd.errors import BadInput, CsmdError, DaemonUnreachable
 from csmd.hosts.claude import registration
 from csmd.installer import plan, service
-from csmd.model import PROBE_SESSION, PROBE_TEXT
 from csmd.paths import Paths
+from csmd.values import PROBE_SESSION, PROBE_TEXT
 
 #: The host's events that bring a turn -> what csmd calls them, and the key that holds the words.
 TURN_EVENTS = {"UserPromptSubmit": ("prompt", "prompt"), "Stop": ("stop", "last_assistant_message")}

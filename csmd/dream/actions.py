@@ -10,7 +10,7 @@ from typing import Literal
 
 from csmd.memory import confidence, habits
 from csmd.memory.upkeep import Key
-from csmd.model import CATEGORIES, Candidate, Category, Evidence, Memory, Provenance, Tier
+from csmd.values import CATEGORIES, Candidate, Category, Evidence, Memory, Provenance, Tier
 
 #: `Candidate.source` of what a dream puts into the queue.
 SOURCE = "dream"

@@ -10,8 +10,8 @@ from itertools import chain, islice
 from csmd.dream import actions, entailment
 from csmd.dream.actions import UNSTATED, Action, DreamPlan, Snapshot, Tally, sort_key
 from csmd.memory import confidence, contradiction, scope, upkeep
-from csmd.model import AUTHORITY_RANK, NEVER, Decay, Memory, Tier
 from csmd.text import display, tokens
+from csmd.values import AUTHORITY_RANK, NEVER, Decay, Memory, Tier
 
 #: Each memory of a topic is compared with so many others of it, those that share most words.
 LIKEST = 12

@@ -16,11 +16,11 @@ from csmd.dream.page_format import Item, Page, Read, Section
 from csmd.extraction import statement_context
 from csmd.hosts.claude.environment import INDEX, INDEX_LINES, INDEX_UNITS
 from csmd.memory import review_answers
-from csmd.model import Category, Gate, Memory
 from csmd.recall import brief, compose, visibility
 from csmd.recall.brief import TWIN_OVERLAP
 from csmd.text import display, markdown, prose, tokens
 from csmd.text.markdown import PROJECTS, TOPICS, USER, project_page
+from csmd.values import Category, Gate, Memory
 
 #: Most lines of memories on a page, and most of them under one heading.
 PAGE_LINES, SECTION_LINES = 100, 16

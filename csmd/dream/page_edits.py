@@ -27,13 +27,13 @@ from csmd.exclusions import NOT_KEPT, Pauses
 from csmd.extraction.chooser import MOST_CHARACTERS
 from csmd.hosts.claude.environment import INDEX
 from csmd.memory import remember, review_answers
-from csmd.model import Candidate, CandidateKind, Evidence, Provenance, Scope, Statement
 from csmd.privacy.fingerprints import PURGED, Marks
 from csmd.store import candidates, files, markdown_pages, memories, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
 from csmd.text import markdown, tokens
+from csmd.values import Candidate, CandidateKind, Evidence, Provenance, Scope, Statement
 
 #: A page was truncated where more than this share of its lines is gone at once, and at least so many; or the file itself.
 SHARE_GONE, LEAST_GONE = 0.3, 4

@@ -16,7 +16,6 @@ from csmd.dream.actions import Fact
 from csmd.dream.page_content import NOBODYS, Annotations, Place, Theme
 from csmd.dream.page_format import Page, Read
 from csmd.hosts.claude.environment import INDEX
-from csmd.model import Memory
 from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import redact
 from csmd.recall import threads
@@ -25,6 +24,7 @@ from csmd.store.core import Store, run_to_end
 from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
 from csmd.text import display, markdown
+from csmd.values import Memory
 
 #: Where pages that are no more are kept, below the memory directory.
 ARCHIVE = "archive/"

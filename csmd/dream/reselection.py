@@ -11,7 +11,6 @@ from typing import NamedTuple
 from csmd.dream.steps import Read, Steps, parts_of
 from csmd.extraction import statements
 from csmd.memory import remember, supersession
-from csmd.model import Memory, Provenance, Statement
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import belief_changes, cursors, dreams, memories, search, turns
 from csmd.store.core import Store
@@ -19,6 +18,7 @@ from csmd.store.cursors import Behind
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Memory, Provenance, Statement
 
 #: `Dream.why` of a dream that chooses old memories anew.
 WHY = "choosing old memories anew"

@@ -18,12 +18,12 @@ from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot, Tally
 from csmd.dream.consolidation import plan_project
 from csmd.memory import habits, scope, supersession, upkeep
 from csmd.memory.contradiction import SURE
-from csmd.model import Memory
 from csmd.store import belief_changes, candidates, dreams, memories, projects
 from csmd.store.core import Store
 from csmd.store.dreams import Dream, Place
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Memory
 
 T = TypeVar("T")
 Facts = Mapping[int, Sequence[Fact]]

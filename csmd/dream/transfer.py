@@ -16,17 +16,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
-from csmd import model, wire
+from csmd import values, wire
 from csmd.capture.project_identity import normal_remote
 from csmd.errors import BadInput
 from csmd.hosts.claude import environment
 from csmd.memory import remember, supersession
-from csmd.model import Category, Memory, Project, Provenance, Statement
 from csmd.privacy.redaction import redact
 from csmd.store import exports, files, memories, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, tokens
+from csmd.values import Category, Memory, Project, Provenance, Statement
 
 #: The file in a directory that was exported to, and what its first line says.
 NAME = "memories.jsonl"
@@ -84,15 +84,15 @@ FIELDS: dict[str, Any] = {
     "id": _ID,
     "text": rf"(?=.*\S).{{1,{MOST_CHARACTERS}}}",
     "project": lambda value: value == {} or _fits(value, _PROJECT),
-    "gate": frozenset(model.GATE_PRIORITY),
-    "category": frozenset(model.CATEGORIES),
-    "type": frozenset(get_args(model.MemoryType)),
-    "tier": frozenset(get_args(model.Tier)),
-    "decay": frozenset(get_args(model.Decay)),
-    "authority": frozenset(model.AUTHORITY_RANK),
+    "gate": frozenset(values.GATE_PRIORITY),
+    "category": frozenset(values.CATEGORIES),
+    "type": frozenset(get_args(values.MemoryType)),
+    "tier": frozenset(get_args(values.Tier)),
+    "decay": frozenset(get_args(values.Decay)),
+    "authority": frozenset(values.AUTHORITY_RANK),
     "origin": _WORD,
     "confidence": _is_share,
-    "scope": frozenset(get_args(model.Scope)),
+    "scope": frozenset(get_args(values.Scope)),
     "session_id": _WORD,
     "created_at": _TIME,
     "confirmed_at": _TIME,
@@ -505,7 +505,7 @@ def _read_note(path: Path, counts: ImportCounts) -> list[tuple[Statement, Proven
     for text in islice(texts, MOST_STATEMENTS):
         name = hashlib.sha256(f"{path}\n{text}".encode("utf-8", "replace")).hexdigest()[:24]
         statement = Statement(
-            text=text, gate=model.CATEGORIES[category].gate, category=category, confidence=CONFIDENCE,
+            text=text, gate=values.CATEGORIES[category].gate, category=category, confidence=CONFIDENCE,
             authority="assistant", reasons=("memo",),
         )  # fmt: skip
         statements.append((statement, Provenance(uuid=f"memo:{name}", session_id="", at=modified)))

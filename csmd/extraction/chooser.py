@@ -29,9 +29,9 @@ from csmd.cache import cached
 from csmd.extraction import classifier, refusals
 from csmd.extraction.refusals import Speaker
 from csmd.hosts.claude import tool_calls
-from csmd.model import PROMPTS, Authority, Statement, StoredTurn, TurnKind
 from csmd.text import prose, quotations
 from csmd.text.tokens import content_words, words_of
+from csmd.values import PROMPTS, Authority, Statement, StoredTurn, TurnKind
 
 Role = Literal["prompt", "midway", "reply", "plan", "commit", "report", "summary"]
 

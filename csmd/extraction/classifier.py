@@ -22,8 +22,8 @@ from typing import Any, Literal, get_args
 
 from csmd import data, wire
 from csmd.cache import cached
-from csmd.model import CATEGORIES, Category, Decay, Gate
 from csmd.text import tokens
+from csmd.values import CATEGORIES, Category, Decay, Gate
 
 Speaker = Literal["user", "assistant"]
 

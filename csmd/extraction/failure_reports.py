@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from csmd.cache import cached
 from csmd.extraction import refusals, shell_commands
-from csmd.model import CommandFailure, StatedMemory, TranscriptTurn
 from csmd.text import display, tokens
 from csmd.text.prose import lines_of_prose, sentences
+from csmd.values import CommandFailure, StatedMemory, TranscriptTurn
 
 #: What is looked at of an output: its beginning and its end, where tools say what went wrong.
 HEAD, TAIL = 24_000, 24_000

@@ -12,13 +12,13 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from csmd.extraction import failure_reports, refusals, shell_commands
-from csmd.model import PROMPTS, Heard, Packet, PacketKind, Stance, State
 from csmd.store import candidates as stored
 from csmd.store import cursors, sessions
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 from csmd.text import prose, quotations, tokens
+from csmd.values import PROMPTS, Heard, Packet, PacketKind, Stance, State
 
 #: Outcomes that are looked back at; failures in a row that are as bad as it gets.
 LOOKED_BACK, IN_A_ROW = 6, 3

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from csmd.cache import cached
 from csmd.extraction import failure_reports, packets
-from csmd.model import SessionPrompt, StatedInTurn, StatedMemory
 from csmd.text import display, prose, tokens
+from csmd.values import SessionPrompt, StatedInTurn, StatedMemory
 
 #: What says by itself where: a file, a path, a name of code.
 _PLACE = re.compile(

@@ -9,12 +9,12 @@ from typing import NamedTuple
 from csmd.extraction import chooser
 from csmd.extraction.chooser import Chosen, Source
 from csmd.hosts.claude import tool_calls
-from csmd.model import StoredTurn, TurnKind
 from csmd.store import candidates, cursors, memories, passages, sessions, turns
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import StoredTurn, TurnKind
 
 TOOL_WORDS_STAGE = "tool words"
 #: What an agent reported is said in a conversation of its own.

@@ -16,8 +16,8 @@ from typing import Any
 
 from csmd import wire
 from csmd.errors import ConfigError
-from csmd.model import OFF_MARK
 from csmd.text import json_edits
+from csmd.values import OFF_MARK
 
 #: An original that is the file without our entries.
 BY_REMOVAL = "by-removal"

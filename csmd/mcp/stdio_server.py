@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import csmd
 from csmd import client
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
-from csmd.mcp.model_tools import Asker, answer, plain, tools_json
+from csmd.mcp.assistant_tools import Asker, answer, plain, tools_json
 from csmd.paths import Paths
 from csmd.text import display
 

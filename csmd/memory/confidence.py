@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass, replace
 from datetime import date
 
-from csmd.model import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Memory, Tier
 from csmd.text import tokens
 from csmd.text.display import amount
+from csmd.values import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Memory, Tier
 
 CONFIRMATION_STEP = 0.05
 RECENCY_MOST = 0.10

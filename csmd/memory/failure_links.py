@@ -18,7 +18,6 @@ from csmd.extraction.shell_commands import WRITERS, command_of, file_of
 from csmd.extraction.statement_context import Change, Claim, Edit, Scene
 from csmd.memory import confidence
 from csmd.memory.supersession import aged
-from csmd.model import Link, StatedMemory, TranscriptTurn
 from csmd.store import belief_changes, core, cursors, failures, fulltext, memories, search, sessions, tombstones
 from csmd.store import failures as stored
 from csmd.store.core import Store
@@ -26,6 +25,7 @@ from csmd.store.cursors import Behind
 from csmd.store.memories import EDITED
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Link, StatedMemory, TranscriptTurn
 
 STAGE = stored.GOTCHA_STAGE
 #: Memories whose sessions are looked at again in one step.

@@ -12,7 +12,12 @@ from typing import Literal
 
 from csmd.extraction import shell_commands
 from csmd.memory import confidence, remember, supersession
-from csmd.model import (
+from csmd.store import belief_changes, candidates, cursors, memories, tombstones
+from csmd.store.core import Store
+from csmd.store.memories import INFERRED
+from csmd.store.sqlite import Rows
+from csmd.text import display, tokens
+from csmd.values import (
     Authority,
     Candidate,
     CandidateKind,
@@ -25,11 +30,6 @@ from csmd.model import (
     Scope,
     Statement,
 )
-from csmd.store import belief_changes, candidates, cursors, memories, tombstones
-from csmd.store.core import Store
-from csmd.store.memories import INFERRED
-from csmd.store.sqlite import Rows
-from csmd.text import display, tokens
 
 #: The rule that put a candidate there, as `Candidate.source`.
 SOURCE = "habits"

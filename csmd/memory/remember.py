@@ -11,13 +11,13 @@ from csmd.extraction.classifier import Classification
 from csmd.memory import confidence, contradiction, supersession
 from csmd.memory.scope import is_of_the_user, scope_of
 from csmd.memory.supersession import aged
-from csmd.model import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, MemoryType, Provenance, Scope, Statement
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import belief_changes, core, cursors, fulltext, memories, projects, receipts, search, tombstones
 from csmd.store import forget as forgotten
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, MemoryType, Provenance, Scope, Statement
 
 STAGE = "believe"
 #: Statements believed in one write at most: it looks for the same in the store, and a hook may be waiting behind it.

@@ -13,11 +13,11 @@ from typing import Literal
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, remember, supersession
 from csmd.memory.supersession import PERSON
-from csmd.model import AUTHORITY_RANK, Candidate, CandidateKind, CandidateStatus, Memory, Provenance, Statement
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import belief_changes, candidates, memories, tombstones
 from csmd.store.belief_changes import Answer, Before
 from csmd.store.sqlite import Rows
+from csmd.values import AUTHORITY_RANK, Candidate, CandidateKind, CandidateStatus, Memory, Provenance, Statement
 
 #: Turns that speak for a candidate and stand beside the person's word as sources of its memory.
 MOST_EVIDENCE = 3

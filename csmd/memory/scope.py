@@ -6,8 +6,8 @@ import hashlib
 import re
 
 from csmd import data
-from csmd.model import Gate, Scope
 from csmd.text import tokens
+from csmd.values import Gate, Scope
 
 #: Something only one repository has: a path, a file name, a CamelCase or snake_case identifier, a flag, code.
 _SPECIFIC = re.compile(

@@ -13,11 +13,11 @@ from math import comb, log
 from typing import Literal, NamedTuple
 
 from csmd.extraction.work import check_of
-from csmd.model import Candidate, Evidence
 from csmd.store import candidates, cursors, digests, projects
 from csmd.store.core import Store
 from csmd.store.digests import AGAIN, SELF, Behind
 from csmd.store.sqlite import Rows
+from csmd.values import Candidate, Evidence
 
 LinkKind = Literal["direct", "inferred", "gap"]
 

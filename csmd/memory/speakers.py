@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from csmd.extraction import shell_commands
 from csmd.hosts.claude import tool_calls, transcript
-from csmd.model import Memory
 from csmd.store import activity, belief_changes, memories, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.store.turns import Prompt
 from csmd.text import quotations
+from csmd.values import Memory
 
 RULE = "rule"
 #: Turns of one write.

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from csmd.errors import BadInput
 from csmd.memory import confidence, contradiction
 from csmd.memory.scope import identity
-from csmd.model import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
 from csmd.store import belief_changes, candidates, fulltext, memories, projects, search, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
+from csmd.values import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
 
 #: The source of candidates that ask whether a newer memory replaces an older one.
 SOURCE = "supersede"

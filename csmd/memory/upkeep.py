@@ -11,13 +11,13 @@ from typing import Literal
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, supersession, topic_tagging
 from csmd.memory.supersession import quote
-from csmd.model import AUTHORITY_RANK, Candidate, CandidateKind, CandidateStatus, Evidence, Memory, Tier
 from csmd.store import belief_changes, candidates, cursors, fulltext, memories, projects, receipts, vectors
 from csmd.store import belief_changes as stored
 from csmd.store.candidates import PAGE
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import AUTHORITY_RANK, Candidate, CandidateKind, CandidateStatus, Evidence, Memory, Tier
 
 NEAR_SHARE = 0.5
 #: Where each of two says something of its own, they must have as many words in common.

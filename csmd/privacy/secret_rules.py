@@ -313,7 +313,7 @@ GIVEN = r"(?:\\{0,3}[\"'])?([^\s\"'`<>{}()\[\],;\\|]{4,200}+)"
 #: Letters, digits and what joins them, as generators write tokens.
 RANDOM = r"([A-Za-z0-9_\-+/=.~]{16,512}+)(?![A-Za-z0-9_\-+/=.!@#%^&*~(\[])"
 
-#: Words in braces in csmd/data/secret_kinds.txt.
+#: Words in braces in csmd/data/secret_rules.txt.
 MACROS = {name: pattern for name, pattern in globals().items() if name.isupper() and isinstance(pattern, str)}
 TESTS: dict[str, Callable[[str], bool]] = {
     test.__name__: test
@@ -326,7 +326,7 @@ TESTS: dict[str, Callable[[str], bool]] = {
 
 
 def read_rules(lines: list[str]) -> tuple[Rule, ...]:
-    """The rows of csmd/data/secret_kinds.txt: a kind with its options, its literals, its pattern."""
+    """The rows of csmd/data/secret_rules.txt: a kind with its options, its literals, its pattern."""
     rows = [line for line in lines if line]
     return tuple(map(_rule, rows[::3], rows[1::3], rows[2::3]))
 
@@ -350,7 +350,7 @@ def _rule(head: str, literals: str, pattern: str) -> Rule:
     )
 
 
-RULES = read_rules(data.lines("secret_kinds.txt"))
+RULES = read_rules(data.lines("secret_rules.txt"))
 
 #: What is replaced where no rule of the table says so: by the name of its field, or because the user chose the word.
 OTHER_KINDS: tuple[str, ...] = ("secret-field", "chosen-word")

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from csmd.extraction.digest import OUTCOME_WORDS
-from csmd.model import Attention, Authority, Brief, Gate, Memory
 from csmd.recall import compose, hybrid_search, ranking, threads, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import ScoredStatement
@@ -23,6 +22,7 @@ from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.tokens import Gist, alike, content_words, gist, stem
+from csmd.values import Attention, Authority, Brief, Gate, Memory
 
 
 class Transience(NamedTuple):

@@ -14,7 +14,6 @@ from csmd.extraction import refusals, work
 from csmd.extraction.work import ENTRY, SENTENCE, Entry, Stated, Work
 from csmd.hosts.claude import tool_calls
 from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
-from csmd.model import Brief, Event
 from csmd.privacy.fingerprints import PURGED
 from csmd.recall import threads, visibility
 from csmd.recall.compose import Block, Note, fence, join_briefs
@@ -27,6 +26,7 @@ from csmd.text import display, tokens
 from csmd.text.display import cut, defuse, squeeze
 from csmd.text.prose import sentences
 from csmd.text.tokens import content_words
+from csmd.values import Brief, Event
 
 #: Least content words of a prompt that sets a task, and characters of a prompt that are read.
 TASK_WORDS, PROMPT_CHARACTERS = 3, 2_000

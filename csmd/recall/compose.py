@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 from csmd.cache import cached
 from csmd.extraction import refusals
 from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
-from csmd.model import Brief, BriefItem, Memory
 from csmd.text import display, prose
 from csmd.text.tokens import content_words, stem
+from csmd.values import Brief, BriefItem, Memory
 
 Bracket = Literal["FRESH", "MODERATE", "DEPLETED", "CRITICAL"]
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.memory import contradiction, supersession
-from csmd.model import PROMPTS, Memory
 from csmd.recall import ranking
 from csmd.recall.query import unquoted
 from csmd.recall.ranking import Match, SearchTerms
@@ -23,6 +22,7 @@ from csmd.store.passages import Passage
 from csmd.store.search import SearchFilter, TurnRow
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, tokens
+from csmd.values import PROMPTS, Memory
 
 #: A text to its vector and the model's name; raises EmbeddingUnavailable.
 Embed = Callable[[str], tuple[bytes, str]]

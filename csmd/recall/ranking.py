@@ -1,6 +1,6 @@
 """How well a statement bears on a question: a logistic score; pure but for its weights.
 
-The weights are read from the package once; they are fitted by tests/bench/train_bearing.py (csmd/data/bearing.json; docs/extending.md). No feature
+The weights are read from the package once; they are fitted by tests/bench/train_relevance.py (csmd/data/relevance.json; docs/extending.md). No feature
 depends on how long a prompt is. Without an embedding model the features of meaning are absent, and other weights hold.
 """
 
@@ -146,7 +146,7 @@ def logistic(weight: Mapping[str, float], values: Mapping[str, float]) -> float:
 @cache
 def weights() -> dict[str, dict[str, float]]:
     """The fitted weights: `meaning` (with a model), `words` (without), `thread` and `thread words` (csmd.recall.threads)."""
-    return dict(wire.loads(resources.files("csmd.data").joinpath("bearing.json").read_bytes())["weights"])
+    return dict(wire.loads(resources.files("csmd.data").joinpath("relevance.json").read_bytes())["weights"])
 
 
 def cosine(squared_distance: float) -> float:

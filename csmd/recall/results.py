@@ -13,13 +13,13 @@ from typing import NamedTuple
 from csmd import wire
 from csmd.errors import DeadlineExceeded
 from csmd.extraction import failure_reports
-from csmd.model import Hit
 from csmd.recall import hybrid_search, query, ranking, threads
 from csmd.recall.hybrid_search import ALL, LEXICAL_S, Embed, Query, ScoredStatement
 from csmd.store import failures, memories, passages, search, topics
 from csmd.store.search import DigestRow, TurnNeighbours, TurnRow
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, tokens
+from csmd.values import Hit
 
 #: Most characters of a hit, and the share of them that the turn that matched gets next to others, if it needs so much.
 CHARACTERS, MATCHED_SHARE = 1200, 0.5

@@ -13,13 +13,13 @@ from typing import NamedTuple, TypeVar
 
 from csmd.cache import cached
 from csmd.memory import contradiction
-from csmd.model import PROMPTS, Memory
 from csmd.recall import hybrid_search, ranking
 from csmd.store import belief_changes, cursors, fulltext, memories, passages, search, vectors
 from csmd.store.core import Store
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import prose, tokens
+from csmd.values import PROMPTS, Memory
 
 #: A text restates a superseded statement that holds these shares of the words that only the statement has, and, in another
 #: session, of all its words.

@@ -15,12 +15,12 @@ from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.extraction import chooser
 from csmd.memory import confidence
-from csmd.model import Attention, Memory, Tier
 from csmd.recall import compose, hybrid_search, threads
 from csmd.recall.hybrid_search import ScoredStatement
 from csmd.store import memories, passages, projects, receipts, tombstones, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, tokens
+from csmd.values import Attention, Memory, Tier
 
 # --- places
 

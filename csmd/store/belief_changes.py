@@ -15,9 +15,9 @@ from typing import Any
 
 from csmd import wire
 from csmd.errors import CsmdError
-from csmd.model import NEVER, Candidate, CandidateKind, Evidence, Link, Memory
 from csmd.store import candidates, memories, topics, vectors
 from csmd.store.sqlite import Rows, columns, in_keys
+from csmd.values import NEVER, Candidate, CandidateKind, Evidence, Link, Memory
 
 SUPERSEDED = "superseded"
 #: As `by`: what a dream did.

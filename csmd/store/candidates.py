@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from csmd.model import Candidate, CandidateKind, CandidateStatus, Evidence, Heard, Packet, State
 from csmd.store.sqlite import Rows, as_value, column_values, columns, in_keys
+from csmd.values import Candidate, CandidateKind, CandidateStatus, Evidence, Heard, Packet, State
 
 #: The source of what the pages bring that people edit: a line that was removed, or that an assistant wrote.
 PAGE = "page"

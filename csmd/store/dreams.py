@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from csmd.model import Evidence, Memory
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import belief_changes, cursors, memories, tombstones, vectors
 from csmd.store.belief_changes import Before
 from csmd.store.sqlite import Rows, as_value, column_values, columns, in_keys
 from csmd.store.tombstones import LOOKED_AT
+from csmd.values import Evidence, Memory
 
 #: undoing: its rows are what they were, its files are about to be.
 State = Literal["running", "done", "failed", "cancelled", "undoing", "undone"]

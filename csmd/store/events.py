@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from csmd.model import Event, Turn, TurnKind
 from csmd.store import projects, turns, vectors
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import tokens
+from csmd.values import Event, Turn, TurnKind
 
 #: Two reports of one event come at most so many seconds apart.
 TWICE_S = 2.0

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from csmd.model import NEVER, Link, Project, Provenance
 from csmd.store import belief_changes, files, memories, projects, topics, workspaces
 from csmd.store.sqlite import Rows, as_value, in_keys
+from csmd.values import NEVER, Link, Project, Provenance
 
 #: The columns that say what a memory is; those that lead to other rows and those that count days stand by themselves.
 COLUMNS = (

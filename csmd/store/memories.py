@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from csmd.errors import StoreError
-from csmd.model import Link, Memory, Provenance, SessionPrompt, StatedInTurn, Statement, StoredTurn
 from csmd.store import vectors
 from csmd.store.sqlite import Row, Rows, as_value, column_values, columns, in_keys
+from csmd.values import Link, Memory, Provenance, SessionPrompt, StatedInTurn, Statement, StoredTurn
 
 #: Why a memory that is not refuted has something against it all the same: it claims something of code that was changed.
 EDITED = "the code that it speaks of was edited later in its session"

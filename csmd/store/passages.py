@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from csmd.model import TurnKind
 from csmd.store import cursors, fulltext, vectors
 from csmd.store.fulltext import WORDS
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import prose, quotations
+from csmd.values import TurnKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from csmd.model import AUTHORITY_RANK, NEVER, Memory, Project, Provenance
 from csmd.store import candidates, checkpoints, digests, files, memories, topics, vectors
 from csmd.store.sqlite import Rows, column_values, in_keys
+from csmd.values import AUTHORITY_RANK, NEVER, Memory, Project, Provenance
 
 #: A day after every other.
 LAST_DAY = "9999-12-31"

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Literal
 
 from csmd.errors import BadInput
-from csmd.model import Memory
 from csmd.privacy.fingerprints import PURGED, Needle, check_text, clean, words
 from csmd.store import (
     belief_changes,
@@ -29,6 +28,7 @@ from csmd.store import (
 from csmd.store.sqlite import Rows, in_keys, secure_delete
 from csmd.store.tombstones import LOOKED_AT
 from csmd.text import tokens
+from csmd.values import Memory
 
 # --- every column that holds text: purge, scan, redaction and repair walk these; a test fails on one that is missing
 

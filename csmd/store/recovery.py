@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import apsw
 
 from csmd.errors import StoreError
-from csmd.model import Project
 from csmd.store import candidates, checkpoints, digests, purge
 from csmd.store.sqlite import Row, Rows, connect
 from csmd.text import tokens
+from csmd.values import Project
 
 #: Made again by triggers, or by the stages that own them, so that they read everything once more.
 NOT_TAKEN = frozenset(

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from csmd.model import SaidTurn
 from csmd.store import belief_changes, candidates, checkpoints, digests, failures, markdown_pages, vectors
 from csmd.store.sqlite import Rows, in_keys
+from csmd.values import SaidTurn
 
 #: In the order of Session's fields.
 _COLUMNS = (

@@ -7,11 +7,11 @@ from itertools import combinations, islice
 from typing import Literal, NamedTuple
 
 from csmd.cache import cached
-from csmd.model import Authority
 from csmd.privacy.fingerprints import HIDDEN, Mark, Marks, clean, mark_of, name_hash
 from csmd.store import projects
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Authority
 
 #: Rows that one transaction of a walk over a table looks at.
 LOOKED_AT = 400

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import NamedTuple
 
-from csmd.model import SEARCHABLE, TOOL_KINDS, Authority, Memory, Quote, StoredTurn, Turn, TurnKind
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import activity, candidates, checkpoints, digests, memories, projects, sessions, vectors
 from csmd.store.sqlite import Row, Rows, in_keys, live_bytes
+from csmd.values import SEARCHABLE, TOOL_KINDS, Authority, Memory, Quote, StoredTurn, Turn, TurnKind
 
 #: The share of a session's room that tools may fill: the rest is kept for what was said.
 TOOLS_TENTHS = 9

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from csmd.model import Memory
 from csmd.store import digests, markdown_pages, memories, projects, tombstones
 from csmd.store.sqlite import Rows
+from csmd.values import Memory
 
 KIND = "workspace"
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from csmd.errors import BadInput
 from csmd.store.sqlite import Rows
-from csmd.tools import beliefs, dreams, graph, insight, memories, operations, projects, retrieval, sessions
+from csmd.tools import (
+    beliefs,
+    dreams,
+    maintenance,
+    memories,
+    projects,
+    retrieval,
+    sessions,
+    tags_and_links,
+    work_history,
+)
 from csmd.tools.registry import Json, Tool, ToolContext
 
 
@@ -29,21 +39,21 @@ TOOLS: dict[str, Tool] = {
         *memories.MEMORIES,
         *beliefs.UPKEEP,
         *memories.SUPERSEDE,
-        *graph.TOOLS,
+        *tags_and_links.TOOLS,
         *beliefs.HABITS,
         *memories.SHOW,
         *beliefs.REVIEW,
         *sessions.SESSIONS,
-        *insight.SELF_MODEL,
+        *work_history.SELF_MODEL,
         *sessions.CHECKPOINTS,
         *dreams.TOOLS,
-        *insight.LIVING_STATE,
+        *work_history.LIVING_STATE,
         *projects.TOOLS,
         *retrieval.CONTEXT,
-        *operations.TASKS,
+        *maintenance.TASKS,
         *retrieval.RECEIPTS,
-        *insight.ERRORS,
-        *operations.STATE,
+        *work_history.ERRORS,
+        *maintenance.STATE,
         Tool("csm_tools", "List what can be asked", _list_tools),
     )
 }

@@ -11,7 +11,6 @@ from csmd.errors import BadInput, CsmdError
 from csmd.extraction import packets
 from csmd.memory import habits, review_answers, supersession, upkeep
 from csmd.memory.upkeep import Finding
-from csmd.model import Candidate, CandidateKind, Memory
 from csmd.recall import visibility
 from csmd.store import activity, belief_changes, candidates, cursors, fulltext, integrity, memories, projects
 from csmd.store.belief_changes import Answer
@@ -20,6 +19,7 @@ from csmd.text import display, tokens
 from csmd.tools import present
 from csmd.tools.present import as_json, brief_memory, candidate_json, find_candidate, find_memory, memories_json, roots
 from csmd.tools.registry import Json, Places, ToolContext, Tools, between, need_person, places
+from csmd.values import Candidate, CandidateKind, Memory
 
 UPKEEP = Tools()
 HABITS = Tools()

@@ -12,9 +12,8 @@ from csmd.capture import ingest, project_identity
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction.classifier import classify
 from csmd.memory import confidence, remember, supersession
-from csmd.model import NEVER, Brief, Link, Memory, Provenance, Statement
 from csmd.privacy.redaction import redact
-from csmd.recall import at_work, brief, checkpoint, living_state, prompt, results, visibility
+from csmd.recall import advisory, brief, checkpoint, prompt, results, visibility, work_notes
 from csmd.recall.visibility import is_visible
 from csmd.store import belief_changes, failures, forget, memories, projects, receipts, search, tombstones, topics
 from csmd.store.sqlite import Rows
@@ -32,6 +31,7 @@ from csmd.tools.present import (
     sources,
 )
 from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, places
+from csmd.values import NEVER, Brief, Link, Memory, Provenance, Statement
 
 MEMORIES = Tools()
 SUPERSEDE = Tools()
@@ -193,7 +193,7 @@ def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Js
     composed = brief.session_brief(
         rows, places=seen, session_id="", today=ctx.now()[:10], max_tokens=settings.brief_max_tokens,
         key=ctx.store.hash_key, goals=goals.notes if goals else (),
-        blocks=living_state.advisory_blocks(living_state.read_lines(rows, places=seen)) if settings.stages_advisory else (),
+        blocks=advisory.advisory_blocks(advisory.read_lines(rows, places=seen)) if settings.stages_advisory else (),
     )  # fmt: skip
     return brief_json(ctx, composed)
 
@@ -214,7 +214,7 @@ def _recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", pro
 def _file_recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
     """What is known of a file."""
     most, key = ctx.config.settings.recall_max_tokens, ctx.store.hash_key
-    made: Brief = at_work.recall_file(
+    made: Brief = work_notes.recall_file(
         rows, file, places=visible_places(rows, project, asking), max_tokens=most, key=key
     )
     return brief_json(ctx, made)

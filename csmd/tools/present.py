@@ -11,7 +11,6 @@ from typing import Any
 from csmd.errors import BadInput
 from csmd.extraction.chooser import MOST_CHARACTERS
 from csmd.memory import confidence, review_answers
-from csmd.model import Brief, Candidate, Memory
 from csmd.privacy.redaction import redact
 from csmd.recall.visibility import is_visible
 from csmd.store import activity, candidates, memories, projects, search, sessions
@@ -21,6 +20,7 @@ from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display, prose
 from csmd.text.tokens import content_words, query_terms
 from csmd.tools.registry import Json, ToolContext, resolve_id
+from csmd.values import Brief, Candidate, Memory
 
 _REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
 #: Turns on each side of the one that states a memory, and characters of each.

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from csmd import wire
 from csmd.config import Config
 from csmd.dream.gates import Verdict
-from csmd.embedding.supervisor import Embedder
+from csmd.embedding.models import Embedder
 from csmd.errors import BadInput, CsmdError
 from csmd.exclusions import Excludes, Pauses
 from csmd.recall import visibility

@@ -11,8 +11,7 @@ from typing import Any, TypeVar, get_args
 from csmd.capture import instruction_files
 from csmd.errors import BadInput
 from csmd.hosts.claude import environment
-from csmd.model import Category, Gate, Hit, MemoryType
-from csmd.recall import brief, compose, hybrid_search, living_state, query, results, usage, visibility
+from csmd.recall import advisory, brief, compose, hybrid_search, query, results, usage, visibility
 from csmd.store import activity, failures, memories, receipts, search, sessions, turns
 from csmd.store.activity import Composition, Lookup
 from csmd.store.receipts import Item, Receipt
@@ -21,6 +20,7 @@ from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools.present import as_json, find_session, lines_of
 from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between, places
+from csmd.values import Category, Gate, Hit, MemoryType
 
 SEARCH = Tools()
 CONTEXT = Tools()
@@ -184,7 +184,7 @@ def thing(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -
     memory = memories.by_id(rows, ident)
     if memory is None and reason in OF_NO_MEMORY:
         return {"state": "session", "text": ""}
-    if memory is None and reason.startswith(living_state.REASON):
+    if memory is None and reason.startswith(advisory.REASON):
         return {"state": "preview", "text": ""}
     if memory is None:
         return _no_memory(rows, ident, seen)

@@ -11,10 +11,9 @@ from uuid import uuid4
 
 from csmd.capture import ingest, project_identity
 from csmd.errors import BadInput, CsmdError
-from csmd.hosts import own
+from csmd.hosts import csmd_sessions
 from csmd.hosts.claude import environment, export
-from csmd.hosts.own import EntryKind, Loaded
-from csmd.model import SaidTurn
+from csmd.hosts.csmd_sessions import EntryKind, Loaded
 from csmd.privacy.fingerprints import clean
 from csmd.privacy.redaction import redact
 from csmd.recall import checkpoint, visibility
@@ -26,6 +25,7 @@ from csmd.text import display
 from csmd.tools.memories import refuse_where_left_out
 from csmd.tools.present import as_json, find_session, normalise_typed_text, roots, turns_around
 from csmd.tools.registry import Json, Places, ToolContext, Tools, between, places, resolve_id
+from csmd.values import SaidTurn
 
 SESSIONS = Tools()
 CHECKPOINTS = Tools()
@@ -224,7 +224,7 @@ def _append(
     elif loaded.messages:
         parent = loaded.messages[-1].uuid
     uuid = str(uuid4())
-    written = own.line(
+    written = csmd_sessions.line(
         kind, body, uuid=uuid, session=ident, parent=parent, cwd=project or _cwd(ctx, ident), at=ctx.now(),
         key=ctx.store.hash_key, by_person=by_person, names=names,
     )  # fmt: skip
@@ -264,13 +264,13 @@ def _path(ctx: ToolContext, rows: Rows, ident: str, project: str, asking: str) -
 def _cwd(ctx: ToolContext, ident: str) -> str:
     """The project that a session was begun in; "/" for one that was begun nowhere."""
     path = files.session_file(ctx.config.paths.sessions, ident)
-    return (path and own.begun_in(files.session_lines(path), session=ident)) or "/"
+    return (path and csmd_sessions.begun_in(files.session_lines(path), session=ident)) or "/"
 
 
 def _loaded(ctx: ToolContext, rows: Rows, ident: str, asking: str, *, texts: bool = False) -> Loaded:
     path = _file(ctx, rows, ident, asking)
     lines = files.session_lines(path) if path else ()
-    return own.load(lines, session=ident, key=ctx.store.hash_key, texts=texts)
+    return csmd_sessions.load(lines, session=ident, key=ctx.store.hash_key, texts=texts)
 
 
 @SESSIONS.add("csm_session_load")

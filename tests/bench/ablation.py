@@ -20,8 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from csmd.embedding import supervisor
-from csmd.embedding.supervisor import Embedder
+from csmd.embedding import models
+from csmd.embedding.models import Embedder
 from csmd.recall import hybrid_search, ranking, results, visibility
 from csmd.store import sqlite
 from csmd.store.sqlite import Rows
@@ -107,7 +107,7 @@ def asker(home: Path, questions: list[str]) -> Callable[[dict[str, Any]], list[A
         known = dict(zip(questions, embedder.embed(questions, deadline_s=600), strict=True))
     finally:
         embedder.close()
-    name = supervisor.model_identity(directory)
+    name = models.model_identity(directory)
 
     def ask(question: dict[str, Any]) -> list[Any]:
         hits, _ = results.find(

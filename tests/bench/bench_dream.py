@@ -39,16 +39,16 @@ from csmd.config import child_environment, load
 from csmd.daemon.context import Task, iso, now_iso
 from csmd.daemon.dreaming import STEPS
 from csmd.daemon.jobs import Background
-from csmd.dream import daily
+from csmd.dream import day_files
 from csmd.dream import steps as stage
-from csmd.embedding.supervisor import Embedder
+from csmd.embedding.models import Embedder
 from csmd.memory import remember, upkeep
-from csmd.model import Project, Provenance, Statement
 from csmd.store import belief_changes, dreams, files, projects
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
 from csmd.tools import named
 from csmd.tools.registry import ToolContext
+from csmd.values import Project, Provenance, Statement
 
 #: So many themes and days stand in the example.
 THEMES, DAYS = 2, 2
@@ -209,7 +209,7 @@ def late(store: Store) -> str:
 def days_told(background: Background) -> None:
     """The daily files as they are when the last session has ended."""
     now = late(background.context.store)
-    while daily.step(
+    while day_files.step(
         background.context.store, background.context.config.paths.memory, now=now, here=datetime.fromisoformat
     ):
         pass

@@ -19,8 +19,8 @@ from csmd.extraction import chooser  # noqa: E402
 from csmd.extraction.chooser import Source  # noqa: E402
 from csmd.extraction.statements import SPOKEN  # noqa: E402
 from csmd.hosts.claude import transcript  # noqa: E402
-from csmd.model import StoredTurn, Turn  # noqa: E402
 from csmd.text import tokens  # noqa: E402
+from csmd.values import StoredTurn, Turn  # noqa: E402
 
 #: Whose sessions, cut in half by time, rules and weights may be tuned on: a part of the working directory.
 TUNED_ON = "/soph/"

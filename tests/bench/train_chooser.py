@@ -32,8 +32,8 @@ from sayings import sayings
 
 from csmd.extraction import chooser, refusals
 from csmd.extraction.chooser import FEATURES, Source, Weights
-from csmd.model import PROMPTS, StoredTurn
 from csmd.text.tokens import STOP_WORDS, normalise, words_of
+from csmd.values import PROMPTS, StoredTurn
 
 DATA = ROOT / "tests" / "data" / "chooser_features.json.gz"
 OUT = ROOT / "csmd" / "data" / "chooser.json"

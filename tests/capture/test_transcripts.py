@@ -29,10 +29,10 @@ from csmd.capture.transcripts import (
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes, Pauses
 from csmd.hosts.adapter import EPOCH
-from csmd.model import OFF_MARK, Turn
 from csmd.store import activity, files
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
+from csmd.values import OFF_MARK, Turn
 
 NOW = "2026-06-01T00:00:00.000Z"
 

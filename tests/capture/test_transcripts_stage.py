@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from csmd.capture import ingest, transcripts
 from csmd.errors import BadInput
-from csmd.model import Event
 from csmd.store import cursors, files
 from csmd.store.core import Store
 from csmd.store.files import NOTES_LIMIT
+from csmd.values import Event
 
 NOW = "2026-06-01T00:00:00.000Z"
 DATA = Path(__file__).resolve().parent.parent / "data" / "claude"

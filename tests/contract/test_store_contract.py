@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from csmd.errors import DeadlineExceeded, Refused, StoreError
-from csmd.model import BriefItem, Event, Link, Memory, Project, Provenance, Statement, StoredTurn, Turn
 from csmd.store import (
     activity,
     belief_changes,
@@ -36,6 +35,7 @@ from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import BriefItem, Event, Link, Memory, Project, Provenance, Statement, StoredTurn, Turn
 
 NOW = "2026-01-01T00:00:00.000Z"
 PATIENCE_S = 30.0

@@ -11,9 +11,9 @@ from machine import ask, event_frames
 from csmd.capture import project_identity
 from csmd.daemon import injection
 from csmd.errors import DeadlineExceeded
-from csmd.model import Turn
 from csmd.store import projects, turns
 from csmd.store.sqlite import Rows
+from csmd.values import Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 PROMPTS = ["why is the heron grey?", "who feeds the stork?", "when did the crane leave?"]

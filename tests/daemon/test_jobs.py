@@ -14,11 +14,11 @@ import pytest
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
 from csmd.capture import ingest, transcripts
-from csmd.daemon import reading, stages
+from csmd.daemon import pipeline, reading
 from csmd.daemon.context import Task, iso
 from csmd.daemon.jobs import FULL_SWEEP_S, LIVE_SWEEP_S
-from csmd.daemon.stages import PROVISIONAL_S
-from csmd.embedding import supervisor
+from csmd.daemon.pipeline import PROVISIONAL_S
+from csmd.embedding import models
 from csmd.errors import StoreError
 from csmd.memory import failure_links
 from csmd.recall import threads
@@ -168,8 +168,8 @@ def test_a_turn_that_waits_for_a_transcript_that_has_not_gone_on_stays_provision
 def test_a_sweep_checks_a_few_of_many_provisional_turns_and_reaches_all_over_time(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stages, "LOOKED_AT", 2)
-    monkeypatch.setattr(stages, "PARTS", 2)
+    monkeypatch.setattr(pipeline, "LOOKED_AT", 2)
+    monkeypatch.setattr(pipeline, "PARTS", 2)
     machine = parts.machine
     machine.transcript({**machine.line("user", "Before."), "timestamp": ago(3000)})
     for number in range(7):
@@ -286,7 +286,7 @@ def test_trouble_is_shown_while_it_lasts_and_logged_once(parts: Any, caplog: pyt
 
 
 def test_a_model_that_does_not_load_ends_its_job_and_nothing_else(parts: Any, tiny_model: Path, tmp_path: Path) -> None:
-    broken = supervisor.add_model(tiny_model, tmp_path / "copied", name="broken")
+    broken = models.add_model(tiny_model, tmp_path / "copied", name="broken")
     (broken / "model.onnx").write_bytes(b"no model")
     parts.machine.conversation()
     job = parts.background.context.submit(Task(id="j", kind="model", path=str(broken)))

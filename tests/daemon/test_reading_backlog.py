@@ -24,10 +24,10 @@ from csmd.capture import transcripts
 from csmd.capture.transcripts import OnDisk
 from csmd.config import child_environment
 from csmd.daemon import reading
+from csmd.daemon.alarms import SETTLED_S
 from csmd.daemon.context import Task, now_iso
-from csmd.daemon.health import SETTLED_S
 from csmd.daemon.jobs import FULL_SWEEP_S, TICK_S, Background
-from csmd.embedding.supervisor import Embedder
+from csmd.embedding.models import Embedder
 from csmd.exclusions import Excludes
 from csmd.store import activity, files
 from csmd.store.core import Store
@@ -301,7 +301,7 @@ def test_an_idle_step_asks_the_store_nothing(parts: Any, monkeypatch: pytest.Mon
 
 
 def test_memory_of_a_burst_is_given_back_and_everything_goes_on(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csmd.daemon.stages.BURST_COMMITS", 1)
+    monkeypatch.setattr("csmd.daemon.pipeline.BURST_COMMITS", 1)
     past(parts.machine, projects=1, sessions=2)
     until_still(parts)
     parts.store.shrink()

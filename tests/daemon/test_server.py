@@ -22,7 +22,7 @@ from csmd.daemon import injection
 from csmd.daemon.context import PendingStarts, Task
 from csmd.daemon.reading import replay
 from csmd.daemon.server import Server
-from csmd.embedding.supervisor import Embedder
+from csmd.embedding.models import Embedder
 from csmd.exclusions import Excludes
 from csmd.hosts.claude import hooks
 from csmd.store import activity, files, receipts

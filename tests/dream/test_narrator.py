@@ -17,10 +17,10 @@ from csmd.dream.actions import CATEGORY, Fact
 from csmd.dream.narrator import Failed
 from csmd.extraction import digest, packets
 from csmd.memory import habits as stage_habits
-from csmd.model import Packet, State
 from csmd.store import purge, tombstones
 from csmd.store.core import Store
 from csmd.store.turns import FailureTurn, WorkItem
+from csmd.values import Packet, State
 
 CALM = State(frustration=0.0, energy=0.5, stance="orders", urgency=0.0)
 LINT = "string `user` has <n> occurrences (goconst)"

@@ -15,9 +15,9 @@ from csmd.dream.page_content import Place
 from csmd.dream.page_format import Page, Read
 from csmd.extraction.statement_context import REVIEW
 from csmd.hosts.claude import environment
-from csmd.model import CATEGORIES, Category, Memory, Provenance
 from csmd.recall import compose
 from csmd.text import markdown
+from csmd.values import CATEGORIES, Category, Memory, Provenance
 
 PLACE = Place(seq=1, key="k", name="gull", root="/p/gull")
 WORDS = "amber birch cedar delta ember fjord grove haven inlet jetty knoll larch maple nadir oasis prism quartz ridge slate talon".split()

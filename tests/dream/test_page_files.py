@@ -14,7 +14,6 @@ from csmd.dream import page_edits, page_files, page_format, undo
 from csmd.dream.actions import Fact
 from csmd.exclusions import Pauses
 from csmd.memory import remember, review_answers
-from csmd.model import Memory, Project, Provenance, Statement, Turn
 from csmd.store import (
     belief_changes,
     candidates,
@@ -30,6 +29,7 @@ from csmd.store import (
 )
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
+from csmd.values import Memory, Project, Provenance, Statement, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 LATER = "2026-03-02T10:00:00.000Z"

@@ -13,11 +13,11 @@ from csmd.dream import reselection
 from csmd.dream.reselection import ENOUGH, LocatedStatement, Plan, match_statements
 from csmd.extraction import statements
 from csmd.memory import remember
-from csmd.model import Authority, Memory, Provenance, Statement
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import cursors, dreams, memories
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
+from csmd.values import Authority, Memory, Provenance, Statement
 
 HERE = "/p/alpha"
 AT = "2026-01-01T10:00:00.000Z"

@@ -15,7 +15,6 @@ from csmd.dream import steps as stage
 from csmd.dream import undo
 from csmd.dream.actions import Action, Fact, Snapshot
 from csmd.memory import remember, supersession, upkeep
-from csmd.model import Memory, Project
 from csmd.recall import results
 from csmd.store import (
     belief_changes,
@@ -31,6 +30,7 @@ from csmd.store import (
 from csmd.store import dreams as stored
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
+from csmd.values import Memory, Project
 
 NOW = "2026-03-01T10:00:00.000Z"
 LATER = "2026-03-09T10:00:00.000Z"

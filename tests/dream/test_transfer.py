@@ -21,11 +21,11 @@ from csmd.cli import intake, render
 from csmd.dream import transfer
 from csmd.errors import BadInput
 from csmd.memory import remember, supersession
-from csmd.model import Link, Memory, Project, Provenance, Statement
 from csmd.store import belief_changes, exports, failures, memories, projects, topics, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Link, Memory, Project, Provenance, Statement
 
 NOW = "2026-03-01T10:00:00.000Z"
 LATER = "2026-05-01T10:00:00.000Z"

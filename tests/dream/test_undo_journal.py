@@ -28,7 +28,6 @@ from csmd.dream import undo as stage_undo
 from csmd.dream import undo as stage_unwriting
 from csmd.errors import CsmdError
 from csmd.memory import remember, supersession
-from csmd.model import Project
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import (
     belief_changes,
@@ -45,6 +44,7 @@ from csmd.store import (
 from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
+from csmd.values import Project
 
 PAGE = "memory/user.md"
 

@@ -21,7 +21,7 @@ from e2e import client, scripted_api
 from e2e.client import in_order
 from e2e.test_main_job import kill_daemon
 
-from csmd.daemon.health import ALARMS
+from csmd.daemon.alarms import ALARMS
 
 if TYPE_CHECKING:
     from e2e.conftest import Claude, Csmd, Sandbox

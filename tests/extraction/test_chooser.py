@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from csmd.extraction import chooser, refusals
 from csmd.extraction.chooser import FEATURES, MOST_CHARACTERS, MOST_WORDS, Role, Source, shipped, sources_of
-from csmd.model import CATEGORIES, Statement, StoredTurn, TurnKind
 from csmd.text import prose
 from csmd.text.tokens import content_words
+from csmd.values import CATEGORIES, Statement, StoredTurn, TurnKind
 
 CAUSE = (
     "The root cause: `close` is called before `flush`, so the last rows of a delivery are lost when the reader is slow."

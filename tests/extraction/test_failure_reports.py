@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from csmd.extraction import failure_reports, shell_commands
 from csmd.extraction.failure_reports import ObservedFailure
-from csmd.model import CommandFailure, StatedMemory, TranscriptTurn
+from csmd.values import CommandFailure, StatedMemory, TranscriptTurn
 
 GO_LINT = """Exit code 1
 [fmt] $ gofmt -w .

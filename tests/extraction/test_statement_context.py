@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from csmd.extraction import statement_context
 from csmd.extraction.statement_context import Change, Claim, Edit, Scene
-from csmd.model import SessionPrompt, StatedInTurn, StatedMemory
+from csmd.values import SessionPrompt, StatedInTurn, StatedMemory
 
 ANSWER = "the catch: only what stands on the default branch is shown"
 ASKED = "How can I try the order form before it is merged?"

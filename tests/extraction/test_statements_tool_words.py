@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from csmd.extraction import statements
-from csmd.model import Project, Turn
 from csmd.store import fulltext, passages, projects, turns
 from csmd.store.core import Store
+from csmd.values import Project, Turn
 
 NOW = "2026-01-01T00:00:00.000Z"
 LATE, EARLY = "2027", "2025"

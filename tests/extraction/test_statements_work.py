@@ -10,11 +10,11 @@ import pytest
 
 from csmd.extraction import statements
 from csmd.hosts.claude import tool_calls
-from csmd.model import Project, Turn
 from csmd.store import memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
+from csmd.values import Project, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 WHY = (

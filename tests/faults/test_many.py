@@ -14,10 +14,10 @@ from machine import LIMIT_S, Machine, eventually
 
 from csmd.config import base_interpreter
 from csmd.hosts.claude import registration
-from csmd.model import Event, Project, Turn
 from csmd.store import events, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.values import Event, Project, Turn
 
 SESSIONS = 50
 TURNS = 1

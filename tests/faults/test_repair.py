@@ -28,15 +28,15 @@ from csmd.daemon import repair
 from csmd.daemon.context import now_iso
 from csmd.daemon.jobs import Background
 from csmd.daemon.run import hold_instance_lock
-from csmd.embedding.supervisor import Embedder
+from csmd.embedding.models import Embedder
 from csmd.errors import BadInput, Damaged, SchemaTooNew
 from csmd.memory import remember
-from csmd.model import Project, Provenance, Statement, Turn
 from csmd.store import backup, files, fulltext, memories, passages, projects, recovery, sqlite, turns, vectors
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Project, Provenance, Statement, Turn
 
 PAGE = 4096
 SESSIONS, LINES = 6, 40

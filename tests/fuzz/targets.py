@@ -16,12 +16,12 @@ from csmd import wire
 from csmd.capture import markdown_imports
 from csmd.errors import BadInput
 from csmd.extraction import chooser
-from csmd.hosts import own
+from csmd.hosts import csmd_sessions
 from csmd.hosts.claude import environment, hooks, transcript
-from csmd.model import StoredTurn, Turn
 from csmd.privacy.fingerprints import PURGED, Needle, replace_spans
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.text import display, markdown
+from csmd.values import StoredTurn, Turn
 
 #: What stands in front of bytes that are built into a value instead of being parsed as one.
 BUILT = b"\0"
@@ -199,7 +199,7 @@ def instructions(data: bytes) -> None:
     assert len(given) <= len(said) + 1
     assert all(isinstance(path, str) and path for path in imported)
     with contextlib.suppress(BadInput):
-        own.entry(data, session="s1")
+        csmd_sessions.entry(data, session="s1")
 
 
 def pattern(data: bytes) -> None:

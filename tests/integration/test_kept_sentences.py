@@ -9,10 +9,10 @@ import pytest
 
 from csmd.extraction import classifier
 from csmd.memory import confidence, remember
-from csmd.model import Memory, Project, Provenance, Statement
 from csmd.store import memories, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.values import Memory, Project, Provenance, Statement
 
 TABLE = Path(__file__).resolve().parent.parent / "data" / "kept.txt"
 NAMES = ("gate", "category", "scope", "decay", "tier")

@@ -13,11 +13,11 @@ from machine import Machine
 
 from csmd import wire
 from csmd.memory import remember, speakers
-from csmd.model import Project, Statement, Turn
 from csmd.store import activity, integrity, memories, migrate, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Project, Statement, Turn
 
 TASK = '{"task_id":"b1","tool_use_id":"t1","description":"Always push to the mirror branch","task_type":"local_bash"}'
 ERRAND = "Look for every caller of the exporter; we never call it from the importer."

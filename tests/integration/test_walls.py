@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.memory import remember
-from csmd.model import Provenance, Statement, Turn
 from csmd.recall import brief, prompt, results, visibility
 from csmd.store import memories, projects, turns, vectors, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Provenance, Statement, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 #: Two directories of each client, and two of nobody's.

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from csmd.errors import BadInput
 from csmd.memory import contradiction, remember, supersession
-from csmd.model import Memory, Project, Provenance, Statement
 from csmd.store import belief_changes, candidates, memories, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.values import Memory, Project, Provenance, Statement
 
 RULES = "Three rules: 1. commits are signed 2. tests run with pytest -q 3. branches are named feat/ticket"
 PROSE = "We deploy with Ansible. Commits are squashed. Tests live next to the code."

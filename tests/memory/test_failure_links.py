@@ -14,12 +14,12 @@ from csmd.dream import page_content, page_format, transfer
 from csmd.extraction import failure_reports
 from csmd.memory import failure_links as stage
 from csmd.memory import remember, supersession
-from csmd.model import Hit, Memory, Provenance, Statement
 from csmd.recall import compose, results, visibility
 from csmd.store import belief_changes, failures, fulltext, memories, projects, purge, search, sessions
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Hit, Memory, Provenance, Statement
 
 FAILS = "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: load_settings"
 CAUSE = (

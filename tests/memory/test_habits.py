@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from csmd.extraction import packets
 from csmd.memory import habits, remember
-from csmd.model import Candidate, Evidence, Packet, PacketKind, Project, Provenance, State, Statement, Turn, TurnKind
 from csmd.store import belief_changes, candidates, memories, projects, purge, sessions, tombstones, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Candidate, Evidence, Packet, PacketKind, Project, Provenance, State, Statement, Turn, TurnKind
 
 SURE = Candidate(
     id="c1", kind="preference", source="habits", project_seq=1, fingerprint="order:commit", text="Says when to commit: in 3 of 3 sessions.",

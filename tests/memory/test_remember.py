@@ -11,11 +11,11 @@ from typing import get_args
 import pytest
 
 from csmd.memory import remember as stage
-from csmd.model import CATEGORIES, BriefItem, MemoryType, Project, Provenance, Statement
 from csmd.store import integrity, memories, projects, receipts, recovery, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import CATEGORIES, BriefItem, MemoryType, Project, Provenance, Statement
 
 NOW = "2026-03-01T10:00:00.000Z"
 

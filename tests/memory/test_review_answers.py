@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import remember, review_answers, supersession
-from csmd.model import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
 from csmd.store import belief_changes, candidates, failures, memories, projects, purge, receipts, tombstones
 from csmd.store import belief_changes as columns_of
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
 
 NOW = "2026-03-01T10:00:00.000Z"
 EARLIER = "2026-02-01T10:00:00.000Z"

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from csmd.extraction.classifier import classify
 from csmd.memory import remember as stage
 from csmd.memory import scope
-from csmd.model import Gate, Project, Provenance, Scope, Statement
 from csmd.store import memories, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.values import Gate, Project, Provenance, Scope, Statement
 
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
 

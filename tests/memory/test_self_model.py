@@ -19,12 +19,12 @@ from csmd.extraction import digest, statements
 from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.memory import self_model
 from csmd.memory.self_model import DigestItem, Facts, StoredEnding, capabilities, drifts, endings, links
-from csmd.model import Candidate, Event, Project, Turn
 from csmd.store import candidates, digests, events, projects, purge, sessions, tombstones
 from csmd.store import turns as journal
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Candidate, Event, Project, Turn
 
 
 def facts(seq: int, day: int = 1, **known: object) -> Facts:

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.memory import topic_tagging
-from csmd.model import Link, Memory, Project, Provenance
 from csmd.recall import results
 from csmd.store import belief_changes, memories, projects, purge, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.values import Link, Memory, Project, Provenance
 from tests.memory_factory import NOW, memory
 
 SAID = [

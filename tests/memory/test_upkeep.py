@@ -13,12 +13,12 @@ from memory_factory import NOW, memory
 
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, remember, upkeep
-from csmd.model import BriefItem, Candidate, Memory, Project, Provenance, Statement
 from csmd.store import belief_changes, candidates, integrity, memories, projects, receipts, tombstones, vectors
 from csmd.store import belief_changes as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import BriefItem, Candidate, Memory, Project, Provenance, Statement
 
 LATER = "2026-03-09T10:00:00.000Z"
 CACHE = "The order cache keeps its entries for the checkout page in Redis, keyed by cart"

@@ -18,14 +18,14 @@ from csmd.extraction.digest import Digest
 from csmd.extraction.work import Item
 from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
 from csmd.memory import remember
-from csmd.model import CATEGORIES, Brief, Category, Event, Gate, Memory, Project, Provenance, Statement, Turn, TurnKind
-from csmd.recall import brief, compose, living_state, visibility
+from csmd.recall import advisory, brief, compose, visibility
 from csmd.recall.brief import Candidate
 from csmd.recall.compose import Block, Note
 from csmd.store import digests, events, passages, projects, receipts, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
+from csmd.values import CATEGORIES, Brief, Category, Event, Gate, Memory, Project, Provenance, Statement, Turn, TurnKind
 
 words = st.text(st.sampled_from("abcdefghij ÄßЖ文😀<>/`-"), min_size=1, max_size=300)
 
@@ -346,7 +346,7 @@ def test_goals_stand_first_and_the_living_state_last_as_a_preview(store: Store) 
     told_on(store, 0)
     goal = brief.Note(id="g1", text="ship the export")
     blocks = store.read(
-        lambda rows: living_state.advisory_blocks(living_state.read_lines(rows, places=visibility.scopes(rows, HERE)))
+        lambda rows: advisory.advisory_blocks(advisory.read_lines(rows, places=visibility.scopes(rows, HERE)))
     )
     assert blocks == (), "nothing was observed yet"
     lines = brief_of(store, "x", goals=(goal,)).text.splitlines()

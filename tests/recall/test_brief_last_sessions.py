@@ -6,10 +6,10 @@ import pytest
 from recall.test_brief import HERE, store, told_on
 from recall.test_prompt import note
 
-from csmd.model import Brief
 from csmd.recall import brief, compose, prompt, visibility
 from csmd.recall.brief import SessionSummary
 from csmd.store.core import Store
+from csmd.values import Brief
 
 __all__ = ["store"]
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from csmd.extraction.work import Entry, Stated
 from csmd.memory import remember
-from csmd.model import Brief, Event, Project, Provenance, Statement, Turn
 from csmd.recall import checkpoint
 from csmd.recall.checkpoint import Captured, Piece, RestoredCheckpoint
 from csmd.recall.compose import Block, Note
@@ -21,6 +20,7 @@ from csmd.store import checkpoints, cursors, events, projects, purge, receipts, 
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
+from csmd.values import Brief, Event, Project, Provenance, Statement, Turn
 
 CWD = "/p/alpha"
 

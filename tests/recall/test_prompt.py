@@ -17,7 +17,6 @@ from recall_fixtures import found, ordinary, passage
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
 from csmd.memory import remember
-from csmd.model import Brief, Provenance, Statement
 from csmd.recall import prompt, threads, visibility
 from csmd.recall.hybrid_search import Embed, ScoredStatement
 from csmd.recall.prompt import RecalledStatement
@@ -25,6 +24,7 @@ from csmd.store import memories, passages, projects, purge, receipts, sessions, 
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
+from csmd.values import Brief, Provenance, Statement
 
 ASKED = "where does the queue live?"
 #: Below every score: what may be told at all is told, whatever the weights say.

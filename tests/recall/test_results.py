@@ -17,7 +17,6 @@ from session_writer import Talk, go_through
 
 from csmd.capture import project_identity
 from csmd.memory import remember
-from csmd.model import Category, Hit, Project, Provenance, Statement, Turn
 from csmd.recall import ranking, results, threads, visibility
 from csmd.recall.results import Part
 from csmd.store import digests, failures, memories, passages, projects, turns
@@ -25,6 +24,7 @@ from csmd.store.core import Store
 from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
+from csmd.values import Category, Hit, Project, Provenance, Statement, Turn
 
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)
 HERE, THERE = "/p/alpha", "/p/beta"

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from recall_fixtures import memory, ordinary, passage
 
 from csmd.capture import project_identity
-from csmd.embedding import supervisor
-from csmd.embedding.supervisor import Embedder
-from csmd.model import Brief, Project, Provenance, Turn, TurnKind
+from csmd.embedding import models
+from csmd.embedding.models import Embedder
 from csmd.recall import prompt, threads, visibility
 from csmd.recall.threads import Pair, Replaced
 from csmd.store import passages, projects, purge, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Brief, Project, Provenance, Turn, TurnKind
 
 NOW = "2026-03-01T10:00:00.000Z"
 HERE, THERE = "/p/alpha", "/p/beta"
@@ -72,7 +72,7 @@ class Model:
     """The embedding model, loaded once for the module; a text is embedded once."""
 
     def __init__(self, folder: Path) -> None:
-        self.name = supervisor.model_identity(folder)
+        self.name = models.model_identity(folder)
         self._embedder = Embedder(folder, idle_s=600, environment={"PATH": os.environ["PATH"]})
         self._known: dict[str, bytes] = {}
 

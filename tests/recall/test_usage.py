@@ -10,12 +10,12 @@ from typing import NamedTuple
 import pytest
 
 from csmd.memory import remember
-from csmd.model import BriefItem, Event, EventName, Project, Provenance, Statement, Turn, TurnKind
 from csmd.recall import usage
 from csmd.store import events, memories, projects, receipts, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import BriefItem, Event, EventName, Project, Provenance, Statement, Turn, TurnKind
 
 
 class Case(NamedTuple):

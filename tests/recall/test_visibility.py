@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.capture import project_identity
-from csmd.embedding import supervisor
-from csmd.embedding.supervisor import Embedder
+from csmd.embedding import models
+from csmd.embedding.models import Embedder
 from csmd.errors import EmbeddingUnavailable
 from csmd.memory import remember
-from csmd.model import BriefItem, Event, Project, Provenance, Statement, Turn
 from csmd.recall import brief, hybrid_search, results, visibility
 from csmd.recall import prompt as prompts
 from csmd.store import events, projects, receipts, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import BriefItem, Event, Project, Provenance, Statement, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 HERE, THERE = "/p/alpha", "/p/beta"
@@ -157,7 +157,7 @@ def test_no_query_is_syntax(store: Store, query: str) -> None:
 def test_vectors_find_what_words_do_not_and_follow_their_scope(store: Store, tiny: Path) -> None:
     embedder = Embedder(tiny, idle_s=60, environment={"PATH": os.environ["PATH"]})
     try:
-        name = supervisor.model_identity(tiny)
+        name = models.model_identity(tiny)
         embed: Callable[[str], tuple[bytes, str]] = lambda query: (embedder.embed([query], deadline_s=20)[0], name)  # noqa: E731
         said = ["the staging cluster lives behind the VPN", "tabs are four spaces wide in this code"]
         for number, body in enumerate(said):

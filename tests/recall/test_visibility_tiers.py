@@ -9,12 +9,12 @@ import pytest
 
 from csmd.capture import project_identity
 from csmd.memory import confidence
-from csmd.model import Decay, Gate, Memory, Project, Provenance, Tier, Turn
 from csmd.recall import brief, prompt, results, visibility
 from csmd.store import memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Decay, Gate, Memory, Project, Provenance, Tier, Turn
 
 HERE = "/p/alpha"
 SAID = "Deployments of the checkout service wait for the smoke tests on staging"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from csmd.model import Candidate, Evidence, Packet, Project, State, Turn
 from csmd.store import candidates, migrate, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.values import Candidate, Evidence, Packet, Project, State, Turn
 
 ONE = Candidate(
     id="c1", kind="belief", source="scan", project_seq=0, fingerprint="release", text="A release has three steps.",

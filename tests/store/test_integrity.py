@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from csmd.model import Candidate, Evidence, Link, Turn
 from csmd.store import candidates, cursors, integrity, memories, projects, tombstones, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
+from csmd.values import Candidate, Evidence, Link, Turn
 
 
 def story(rows: Rows, given: Any) -> None:

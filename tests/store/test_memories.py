@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from csmd.errors import StoreError
-from csmd.model import BriefItem, Link, Provenance
 from csmd.store import activity, belief_changes, forget, fulltext, memories, projects, receipts, search, turns, vectors
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows, ids_like
+from csmd.values import BriefItem, Link, Provenance
 
 
 def put(rows: Rows, given: Any, ident: str, said: str, **more: Any) -> int:

@@ -12,7 +12,6 @@ import pytest
 
 from csmd.extraction import digest, work
 from csmd.memory import self_model
-from csmd.model import BriefItem, Candidate, Link, Packet, Provenance, State
 from csmd.privacy.fingerprints import PURGED, Needle
 from csmd.store import (
     activity,
@@ -42,6 +41,7 @@ from csmd.store.purge_files import in_bytes
 from csmd.store.sessions import Spent
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import BriefItem, Candidate, Link, Packet, Provenance, State
 
 Given = Any
 MARK = "Zanzibar quokka"

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from csmd.hosts.adapter import json_object, mapping, strings
 from csmd.hosts.claude.export import VERSION as OUR_OWN
 from csmd.hosts.claude.registration import MANAGED
-from csmd.model import Turn
 from csmd.text import display, markdown
+from csmd.values import Turn
 
 
 def settings_files(config_dir: str, *, platform: str, project: str = "") -> list[str]:

@@ -10,9 +10,9 @@ from csmd import wire
 from csmd.errors import BadInput
 from csmd.hosts.adapter import label, string
 from csmd.hosts.claude.transcript import FOREIGN_TOOL, HOST, SHELL, prompt_kind, spoken
-from csmd.model import Event, EventName, Failure, Turn
 from csmd.privacy.redaction import redact
 from csmd.text import display
+from csmd.values import Event, EventName, Failure, Turn
 
 EVENTS: dict[str, EventName] = {
     "SessionStart": "session_start",

@@ -17,9 +17,9 @@ from csmd.errors import BadInput
 from csmd.exclusions import Withheld
 from csmd.hosts.adapter import json_object, label, mapping, moment, string
 from csmd.hosts.claude.tool_calls import transcripts_written
-from csmd.model import TOOL_KINDS, Turn, TurnKind
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.text import display
+from csmd.values import TOOL_KINDS, Turn, TurnKind
 
 #: The host's words for a tool that the user turned down with a reason, which follows them.
 REJECTED = (

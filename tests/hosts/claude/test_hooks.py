@@ -11,7 +11,7 @@ from hosts.claude.test_transcript import DATA, DEEP, FENCED, REMINDER, bytes_of,
 
 from csmd.errors import BadInput
 from csmd.hosts.claude import hooks
-from csmd.model import Failure
+from csmd.values import Failure
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from csmd.errors import BadInput
 from csmd.hosts import adapter
 from csmd.hosts.claude import hooks, transcript
-from csmd.model import Turn
+from csmd.values import Turn
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "claude"
 SAMPLES = sorted(path for path in DATA.glob("*/*.jsonl") if path.name != "hooks.jsonl")

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from csmd.extraction import failure_reports, shell_commands
 from csmd.extraction.shell_commands import WRITERS, file_of
 from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
-from csmd.model import Brief, Category, Failure, Memory
 from csmd.recall import compose, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import ScoredStatement
@@ -18,6 +17,7 @@ from csmd.recall.prompt import RecalledStatement
 from csmd.store import failures, fulltext, memories, passages, receipts, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
+from csmd.values import Brief, Category, Failure, Memory
 
 NOTHING = Brief(text="", tokens=0, items=())
 

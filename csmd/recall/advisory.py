@@ -15,12 +15,12 @@ from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.memory import self_model, upkeep
 from csmd.memory.self_model import Capability, StoredEnding
 from csmd.memory.upkeep import Belief
-from csmd.model import Brief, Candidate, Packet
 from csmd.recall import brief, compose
 from csmd.recall.compose import Block, Note
 from csmd.store import candidates, digests, memories, receipts
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
+from csmd.values import Brief, Candidate, Packet
 
 Part = Literal["warning", "experience", "signal", "capability", "belief"]
 Why = Literal["told", "orders or asks", "without exception", "one of too many", "over the budget", "told already"]

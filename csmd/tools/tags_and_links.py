@@ -13,7 +13,6 @@ from typing import get_args
 
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import topic_tagging
-from csmd.model import Link, Memory, MemoryType
 from csmd.privacy.redaction import redact
 from csmd.recall import results, visibility
 from csmd.store import memories, tombstones, topics
@@ -21,6 +20,7 @@ from csmd.store.sqlite import Rows
 from csmd.tools.memories import refuse_where_left_out
 from csmd.tools.present import as_json, brief_memory, find_memory, memories_json, roots
 from csmd.tools.registry import Json, Places, ToolContext, Tools, between
+from csmd.values import Link, Memory, MemoryType
 
 TOOLS = Tools()
 

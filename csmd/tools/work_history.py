@@ -6,8 +6,8 @@ from csmd.errors import BadInput
 from csmd.extraction import digest
 from csmd.memory import self_model
 from csmd.memory.self_model import StoredEnding
-from csmd.recall import living_state, visibility
-from csmd.recall.living_state import Line
+from csmd.recall import advisory, visibility
+from csmd.recall.advisory import Line
 from csmd.store import candidates, digests, failures, memories, sessions
 from csmd.store.sqlite import Rows
 from csmd.tools.memories import visible_places
@@ -84,11 +84,11 @@ def _self(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 
 
 def _living_state(ctx: ToolContext, lines: list[Line]) -> Json:
-    preview = living_state.render_advisory(living_state.advisory_blocks(lines), max_tokens=living_state.MAX_TOKENS)
+    preview = advisory.render_advisory(advisory.advisory_blocks(lines), max_tokens=advisory.MAX_TOKENS)
     return {
-        "note": living_state.LABEL,
+        "note": advisory.LABEL,
         "enabled": ctx.config.settings.stages_advisory,
-        "max_tokens": living_state.MAX_TOKENS,
+        "max_tokens": advisory.MAX_TOKENS,
         **brief_json(ctx, preview),
     }
 
@@ -96,16 +96,16 @@ def _living_state(ctx: ToolContext, lines: list[Line]) -> Json:
 @LIVING_STATE.add("csm_living_state_preview")
 def _preview(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
     """Preview of the living state: recent experience, signals, how work ended, what is held."""
-    return _living_state(ctx, living_state.read_lines(rows, places=visible_places(rows, project, asking)))
+    return _living_state(ctx, advisory.read_lines(rows, places=visible_places(rows, project, asking)))
 
 
 @LIVING_STATE.add("csm_living_state_debug")
 def _debug(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
     """Why each line of the living state is told or not."""
-    lines = living_state.read_lines(rows, places=visible_places(rows, project, asking))
+    lines = advisory.read_lines(rows, places=visible_places(rows, project, asking))
     return {
         **_living_state(ctx, lines),
-        "trimmed": [part for part, _ in sorted(living_state.PARTS.items(), key=lambda row: row[1].weight)],
+        "trimmed": [part for part, _ in sorted(advisory.PARTS.items(), key=lambda row: row[1].weight)],
         "lines": [as_json(line, "part id text tail told why", told=line.why == "told") for line in lines],
     }
 

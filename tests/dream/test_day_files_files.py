@@ -13,10 +13,9 @@ import pytest
 import yaml
 from session_writer import Talk, go_through
 
-from csmd.dream import daily
+from csmd.dream import day_files
 from csmd.extraction import digest
 from csmd.memory import remember
-from csmd.model import Event, Memory, Project, Provenance, Statement
 from csmd.privacy.fingerprints import Needle
 from csmd.store import (
     dreams,
@@ -33,6 +32,7 @@ from csmd.store import (
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.values import Event, Memory, Project, Provenance, Statement
 
 LATER = "2026-03-01T13:00:00.000Z"
 #: After everything that is said.
@@ -73,7 +73,7 @@ def settle(store: Store, memory: Path, *, now: str = LATER, hours: int = 0) -> i
     while digest.step(store):
         pass
     done = 0
-    while daily.step(store, memory, now=now, here=lambda at: here(at, hours=hours)):
+    while day_files.step(store, memory, now=now, here=lambda at: here(at, hours=hours)):
         done += 1
         assert done < 50, "it comes to an end"
     return done
@@ -178,7 +178,7 @@ def test_what_is_forgotten_leaves_the_days_and_the_live_files_by_the_line_and_co
         return len(found)
 
     assert store.write(forget) == 1
-    while daily.withdraw(store, memory, now="2026-03-02T10:31:00.000Z", here=here):
+    while day_files.withdraw(store, memory, now="2026-03-02T10:31:00.000Z", here=here):
         pass
     assert not any("round the vouchers" in (memory / name).read_text() for name in files(memory))
     gone = set(before.splitlines()) - set(day(memory).splitlines())
@@ -204,13 +204,13 @@ def forgetting(store: Store, words: str) -> int:
 
 
 def withdraw(store: Store, memory: Path) -> None:
-    while daily.withdraw(store, memory, now=LATER, here=here):
+    while day_files.withdraw(store, memory, now=LATER, here=here):
         pass
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, name: str, happens: Callable[[], object], *, call: int = 1) -> None:
     """Has something happen once in the midst of a step, as on another thread: after a call of one of its functions."""
-    real, calls = getattr(daily, name), itertools.count(1)
+    real, calls = getattr(day_files, name), itertools.count(1)
 
     def then(*given: Any, **named: Any) -> Any:
         done = real(*given, **named)
@@ -218,7 +218,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, name: str, happens: Callable[[], 
             happens()
         return done
 
-    monkeypatch.setattr(daily, name, then)
+    monkeypatch.setattr(day_files, name, then)
 
 
 @pytest.mark.invariant(
@@ -494,7 +494,7 @@ def purge_now(store: Store, memory: Path, text: str = "", session: str = "") -> 
     marks = store.read(lambda rows: tombstones.marks(rows, key))
     needles = [Needle(text)] if text else []
     purge_files.purge(memory.parent, memory.parent / "log", marks, needles, everything=True)
-    while daily.withdraw(store, memory, now=LATER, here=here):
+    while day_files.withdraw(store, memory, now=LATER, here=here):
         pass
 
 
@@ -555,9 +555,9 @@ def test_the_days_over_thirty_days_ago_move_to_the_archive_and_the_journal_knows
     dream = store.write(lambda rows: dreams.begin(rows, why="time", sessions=1, now=now))
 
     def move() -> list[str]:
-        return list(daily.archive_days(store, memory.parent, memory, dream.seq, now=now, here=here))
+        return list(day_files.archive_days(store, memory.parent, memory, dream.seq, now=now, here=here))
 
-    first = next(daily.archive_days(store, memory.parent, memory, dream.seq, now=now, here=here))
+    first = next(day_files.archive_days(store, memory.parent, memory, dream.seq, now=now, here=here))
     assert first == "memory/daily/2026-03-01.md"
     (memory / "daily/2026-03-01.md").write_text(was)  # as where it was killed before the file was gone
     assert move() == ["memory/daily/2026-03-01.md", "memory/daily/2026-03-01.yaml"]

@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.dream import daily
-from csmd.dream.daily import DATA, MARKDOWN, Session, Style
+from csmd.dream import day_files
+from csmd.dream.day_files import DATA, MARKDOWN, Session, Style
 
 TEN = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
 SMALL = Session(
@@ -58,10 +58,10 @@ CASES = [
 
 
 def check(case: Case) -> None:
-    text = daily.render_markdown(case.session)
+    text = day_files.render_markdown(case.session)
     assert text.splitlines() == case.told, case.what
-    whole = daily.put_part(daily.empty("2026-03-01", MARKDOWN), MARKDOWN, "s1", text, known=False)
-    assert daily.take_out_part(whole, MARKDOWN, "s1")[0] == daily.empty("2026-03-01", MARKDOWN)
+    whole = day_files.put_part(day_files.empty("2026-03-01", MARKDOWN), MARKDOWN, "s1", text, known=False)
+    assert day_files.take_out_part(whole, MARKDOWN, "s1")[0] == day_files.empty("2026-03-01", MARKDOWN)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
@@ -70,18 +70,18 @@ def test_a_session_is_told_with_what_there_is_of_it(case: Case) -> None:
 
 
 def test_the_data_says_the_same_and_leaves_out_what_there_is_none_of() -> None:
-    assert daily.render_data(SMALL) == {
+    assert day_files.render_data(SMALL) == {
         "id": "s1", "project": "till", "began": "2026-03-01T10:00:00+00:00", "ended": "2026-03-01T10:32:00+00:00",
         "minutes_at_work": 27, "goal": "Round prices to cents", "outcome": "checked", "prompts": 3, "tool_calls": 1,
         "tokens_written": 900,
     }  # fmt: skip
-    full = daily.render_data(FULL)
+    full = day_files.render_data(FULL)
     assert full["corrections"] == list(FULL.corrections) and full["files"][0] == {"path": "till/price.py", "changes": 3}
     assert full["agents"] == [
         {"id": "a1", "turns": 9, "outcome": "answered"},
         {"id": "a2", "turns": 4, "outcome": "unknown"},
     ]
-    assert "outcome" not in daily.render_live(SMALL) and daily.render_live(SMALL)["outcome_so_far"] == "checked"
+    assert "outcome" not in day_files.render_live(SMALL) and day_files.render_live(SMALL)["outcome_so_far"] == "checked"
 
 
 TITLES = {
@@ -113,7 +113,7 @@ TITLES = {
 
 @pytest.mark.parametrize(("goal", "told"), TITLES.items())
 def test_a_prompt_as_a_heading_is_what_it_asks_for_cut_where_a_clause_ends(goal: str, told: str) -> None:
-    assert daily.day_title(goal) == told
+    assert day_files.day_title(goal) == told
 
 
 @pytest.mark.parametrize(
@@ -129,33 +129,35 @@ def test_a_prompt_as_a_heading_is_what_it_asks_for_cut_where_a_clause_ends(goal:
     ],
 )  # fmt: skip
 def test_what_has_no_room_is_told_up_to_the_end_of_a_clause(said: str, told: str) -> None:
-    assert daily.shorten_entry(said) == told
-    assert len(told) <= daily.ENTRY + 2
+    assert day_files.shorten_entry(said) == told
+    assert len(told) <= day_files.ENTRY + 2
 
 
 @pytest.mark.invariant("A page and a day tell a thing once, opposites both")
 def test_what_says_mostly_the_same_is_told_once_and_what_says_the_opposite_twice() -> None:
     fetch = "git fetch is run with context.TODO() and no timeout"
     said = (fetch, f"FetchBranch: {fetch}, too", "The ledger keeps fractions", "The ledger does not keep fractions")
-    assert daily.drop_repeats(said) == (fetch, *said[2:])
-    assert daily.drop_repeats(said[1:], but=(fetch,)) == said[2:]
+    assert day_files.drop_repeats(said) == (fetch, *said[2:])
+    assert day_files.drop_repeats(said[1:], but=(fetch,)) == said[2:]
 
 
 def test_a_commit_that_was_amended_is_told_once_as_it_is_now() -> None:
     commits = ("1111111 Keep cents", "2222222 Round half up", "3333333 Keep cents")
-    rows = daily.render_markdown(replace(SMALL, commits=commits)).splitlines()
+    rows = day_files.render_markdown(replace(SMALL, commits=commits)).splitlines()
     assert [row for row in rows if "Commit" in row] == [
         "- Commit: 3333333 Keep cents",
         "- Commit: 2222222 Round half up",
     ]
-    assert daily.render_data(replace(SMALL, commits=commits))["commits"] == list(commits)
+    assert day_files.render_data(replace(SMALL, commits=commits))["commits"] == list(commits)
 
 
 def test_that_there_is_one_more_is_not_told_but_that_one() -> None:
     for number, told in ((5, 5), (6, 6), (7, 6)):
         said = tuple(f"Not {one}." for one in range(number))
         rows = [
-            row for row in daily.render_markdown(replace(SMALL, corrections=said)).splitlines() if "Corrected" in row
+            row
+            for row in day_files.render_markdown(replace(SMALL, corrections=said)).splitlines()
+            if "Corrected" in row
         ]
         assert len(rows) == told and (rows[-1] == "- Corrected: 2 more") is (number == 7)
 
@@ -168,7 +170,7 @@ def test_what_an_assistant_offers_at_its_end_is_nothing_that_is_left_open() -> N
         "Does this look right?",
         "The ledger is still to be checked",
     )
-    rows = daily.render_markdown(replace(SMALL, open=said)).splitlines()
+    rows = day_files.render_markdown(replace(SMALL, open=said)).splitlines()
     assert [row for row in rows if row.startswith("- Open")] == ["- Open: The ledger is still to be checked"]
 
 
@@ -184,34 +186,34 @@ STYLES = pytest.mark.parametrize("style", [MARKDOWN, DATA], ids=["markdown", "da
 
 @STYLES
 def test_parts_are_put_behind_each_other_and_renewed_in_their_place(style: Style) -> None:
-    text = daily.empty("2026-03-01", style)
+    text = day_files.empty("2026-03-01", style)
     for ident in ("s1", "s2"):
-        text = daily.put_part(text, style, ident, body(style, ident), known=False)
-    again = daily.put_part(text, style, "s1", body(style, "s1 went on"), known=True)
+        text = day_files.put_part(text, style, ident, body(style, ident), known=False)
+    again = day_files.put_part(text, style, "s1", body(style, "s1 went on"), known=True)
     assert again.index("s1 went on") < again.index("session s2") and "## s1\n" not in again
-    assert daily.put_part(again, style, "s1", body(style, "s1 went on"), known=True) == again
-    assert daily.put_part(again, style, "s1", body(style, "s1"), known=True) == text
+    assert day_files.put_part(again, style, "s1", body(style, "s1 went on"), known=True) == again
+    assert day_files.put_part(again, style, "s1", body(style, "s1"), known=True) == text
     if style.member:
         assert [one["id"] for one in yaml.safe_load(again)["sessions"]] == ["s1 went on", "s2"]
 
 
 @STYLES
 def test_an_edited_part_stays_and_one_that_was_taken_out_does_not_come_back(style: Style) -> None:
-    text = daily.put_part(daily.empty("2026-03-01", style), style, "s1", body(style, "s1"), known=False)
+    text = day_files.put_part(day_files.empty("2026-03-01", style), style, "s1", body(style, "s1"), known=False)
     edited = text.replace("s1\n", "s1, which went well\n")
-    assert daily.put_part(edited, style, "s1", body(style, "s1 went on"), known=True) == edited
-    without, _ = daily.take_out_part(text, style, "s1")
-    assert daily.put_part(without, style, "s1", body(style, "s1 went on"), known=True) == without
+    assert day_files.put_part(edited, style, "s1", body(style, "s1 went on"), known=True) == edited
+    without, _ = day_files.take_out_part(text, style, "s1")
+    assert day_files.put_part(without, style, "s1", body(style, "s1 went on"), known=True) == without
     unmarked = text.replace(f"{style.opens}end s1{style.closes}\n", "")
-    assert daily.put_part(unmarked, style, "s1", body(style, "s1 went on"), known=True) == unmarked
+    assert day_files.put_part(unmarked, style, "s1", body(style, "s1 went on"), known=True) == unmarked
 
 
 def test_a_person_may_write_anywhere_in_the_data_too_and_it_stays_data() -> None:
-    text = daily.put_part(daily.empty("2026-03-01", DATA), DATA, "s1", "- id: s1\n", known=False)
-    text = daily.put_part(f"# mine\n{text}mood: fine\n", DATA, "s2", "- id: s2\n", known=False)
+    text = day_files.put_part(day_files.empty("2026-03-01", DATA), DATA, "s1", "- id: s1\n", known=False)
+    text = day_files.put_part(f"# mine\n{text}mood: fine\n", DATA, "s2", "- id: s2\n", known=False)
     assert yaml.safe_load(text) == {"date": "2026-03-01", "sessions": [{"id": "s1"}, {"id": "s2"}], "mood": "fine"}
     assert text.startswith("# mine\n")
-    assert daily.put_part("my own: file\n", DATA, "s1", "- id: s1\n", known=False) == "my own: file\n", (
+    assert day_files.put_part("my own: file\n", DATA, "s1", "- id: s1\n", known=False) == "my own: file\n", (
         "no list, no part"
     )
 
@@ -230,13 +232,13 @@ def test_what_stands_outside_of_the_marks_stays_byte_for_byte(
     before: list[str], after: list[str], bodies: list[str]
 ) -> None:
     head, tail = "".join(f"{line}\n" for line in before), "".join(f"{line}\n" for line in after)
-    text = daily.put_part(f"# 2026-03-01\n{head}", MARKDOWN, "s1", "## s1\n", known=False) + tail
+    text = day_files.put_part(f"# 2026-03-01\n{head}", MARKDOWN, "s1", "## s1\n", known=False) + tail
     for said in bodies:
-        text = daily.put_part(text, MARKDOWN, "s1", said, known=True)
-    left, part = daily.take_out_part(text, MARKDOWN, "s1")
+        text = day_files.put_part(text, MARKDOWN, "s1", said, known=True)
+    left, part = day_files.take_out_part(text, MARKDOWN, "s1")
     assert left == f"# 2026-03-01\n{head}{tail}"
     assert bodies[-1] in part
-    assert daily.take_out_part(daily.insert_part(left, MARKDOWN, "s1", part), MARKDOWN, "s1") == (left, part)
+    assert day_files.take_out_part(day_files.insert_part(left, MARKDOWN, "s1", part), MARKDOWN, "s1") == (left, part)
 
 
 # --- when
@@ -248,22 +250,22 @@ def test_what_stands_outside_of_the_marks_stays_byte_for_byte(
 def test_a_session_is_over_when_its_host_says_so_or_nothing_was_said_for_long(
     minutes: int, closed: bool, over: bool
 ) -> None:
-    assert daily.has_ended(TEN, closed=closed, now=TEN + timedelta(minutes=minutes)) is over
+    assert day_files.has_ended(TEN, closed=closed, now=TEN + timedelta(minutes=minutes)) is over
 
 
 def test_work_is_counted_without_its_pauses() -> None:
     at = [TEN + timedelta(minutes=minutes) for minutes in (0, 5, 20, 36, 37, 500)]
-    assert daily.count_work_minutes(at) == 5 + 15 + 1
-    assert daily.count_work_minutes([]) == daily.count_work_minutes(at[:1]) == 0
+    assert day_files.count_work_minutes(at) == 5 + 15 + 1
+    assert day_files.count_work_minutes([]) == day_files.count_work_minutes(at[:1]) == 0
     west = timezone(timedelta(hours=-8))
-    assert daily.count_work_minutes([at[0], at[1].astimezone(west)]) == 5
+    assert day_files.count_work_minutes([at[0], at[1].astimezone(west)]) == 5
 
 
 def test_the_files_of_days_older_than_thirty_are_due_and_no_other_file_is() -> None:
     names = ["2026-03-01.md", "2026-01-30.md", "2026-01-30.yaml", "2026-01-29.md", "2026-01-29.yaml", "2025-12-31.md",
              "2026-01-01 (conflict).md", "notes.md", "2026-13-45.md", ".2026-01-01.md"]  # fmt: skip
-    assert daily.find_due(names, today="2026-03-01") == ["2025-12-31.md", "2026-01-29.md", "2026-01-29.yaml"]
+    assert day_files.find_due(names, today="2026-03-01") == ["2025-12-31.md", "2026-01-29.md", "2026-01-29.yaml"]
 
 
 def test_what_says_nothing_of_its_own_is_not_told_twice() -> None:
-    assert daily.drop_repeats(["A trap.", "a  trap.", "Another."], but=["another."]) == ("A trap.",)
+    assert day_files.drop_repeats(["A trap.", "a  trap.", "Another."], but=["another."]) == ("A trap.",)

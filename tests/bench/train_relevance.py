@@ -1,8 +1,8 @@
-"""Trains csmd/data/bearing.json: how well a statement bears on a prompt, and which statements are of one thread; numpy only.
+"""Trains csmd/data/relevance.json: how well a statement bears on a prompt, and which statements are of one thread; numpy only.
 
-    python tests/bench/train_bearing.py prepare --eval DIR --homes DIR --model MODEL
-    python tests/bench/train_bearing.py fit --eval DIR --homes DIR --model MODEL [--out bearing.json]
-    python tests/bench/train_bearing.py judge --eval DIR --homes DIR --model MODEL [--leave-out PROJECT]
+    python tests/bench/train_relevance.py prepare --eval DIR --homes DIR --model MODEL
+    python tests/bench/train_relevance.py fit --eval DIR --homes DIR --model MODEL [--out relevance.json]
+    python tests/bench/train_relevance.py judge --eval DIR --homes DIR --model MODEL [--leave-out PROJECT]
 
 `prepare` makes five homes with the csmd on PATH (or --csmd). `fit` learns from the tune half of carry-over and from the
 labelled questions, and writes the weights. `judge` prints figures of search and of what prompts are told, by the weights of
@@ -26,9 +26,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import bearing_data
+import relevance_data
 import numpy as np
-from bearing_data import CARRY_OVER, LABELLED, Asker, Case, LabelledPair, Sets
+from relevance_data import CARRY_OVER, LABELLED, Asker, Case, LabelledPair, Sets
 from logistic import newton
 
 from csmd.recall import ranking, results, visibility
@@ -59,7 +59,7 @@ def main() -> int:
     sets = Sets(args.eval)
     if args.do == "prepare":
         args.homes.mkdir(parents=True, exist_ok=True)
-        bearing_data.prepare(sets, args.homes, csmd=args.csmd, model=args.model)
+        relevance_data.prepare(sets, args.homes, csmd=args.csmd, model=args.model)
         return 0
     if args.do == "fit":
         fitted = trained(sets, args.homes, args.model)
@@ -84,7 +84,7 @@ def arguments() -> argparse.Namespace:
     prepare = verbs.add_parser("prepare", help="import every set into a home of its own")
     prepare.add_argument("--csmd", default="csmd", help="the command to import with")
     fit = verbs.add_parser("fit", help="fit the weights and write them")
-    fit.add_argument("--out", type=Path, default=ROOT / "csmd" / "data" / "bearing.json")
+    fit.add_argument("--out", type=Path, default=ROOT / "csmd" / "data" / "relevance.json")
     judged = verbs.add_parser("judge", help="print figures of search and of what prompts are told")
     judged.add_argument("--leave-out", metavar="PROJECT", help="fit without the questions of this project first")
     for verb in (prepare, fit, judged):
@@ -105,7 +105,7 @@ def arguments() -> argparse.Namespace:
 def trained(sets: Sets, homes: Path, model: Path | None) -> dict[str, Weights]:
     """All four sets of weights, rounded as they are stored; without a model the two of meaning are the package's own."""
     fitted = dict(ranking.weights())
-    pairs = [pair for name in THREAD_HOMES for pair in bearing_data.labelled_pairs(sets, homes, name)]
+    pairs = [pair for name in THREAD_HOMES for pair in relevance_data.labelled_pairs(sets, homes, name)]
     fitted["thread words"] = thread_weights(pairs, THREAD_WORDS)
     if model is not None:
         fitted["thread"] = thread_weights(pairs, THREAD)
@@ -119,9 +119,9 @@ def trained(sets: Sets, homes: Path, model: Path | None) -> dict[str, Weights]:
 def cases_of(sets: Sets, homes: Path, asker: Asker, labelled: Iterable[str]) -> Iterator[Case]:
     """The prompts of carry-over in all its homes, then those of some labelled sets."""
     for name in CARRY_OVER:
-        yield from bearing_data.carry_over_cases(sets, homes, name, asker)
+        yield from relevance_data.carry_over_cases(sets, homes, name, asker)
     for name in labelled:
-        yield from bearing_data.labelled_cases(sets, homes, name, asker)
+        yield from relevance_data.labelled_cases(sets, homes, name, asker)
 
 
 def item_weights(
@@ -226,10 +226,10 @@ def at_half(weights: Weights, bar: float) -> Weights:
 
 def foreign_scores(sets: Sets, homes: Path, name: str, asker: Asker) -> Iterator[float]:
     """The best score that would be told at each carry-over task in a foreign project, by the weights in use."""
-    directories = bearing_data.directories_of(homes / name)
-    with bearing_data.opened(homes / name) as rows:
+    directories = relevance_data.directories_of(homes / name)
+    with relevance_data.opened(homes / name) as rows:
         for one in sets.scenarios:
-            foreign = bearing_data.foreign_directory(directories, directories[one["id"]])
+            foreign = relevance_data.foreign_directory(directories, directories[one["id"]])
             for task in one["prompts"] if foreign else ():
                 yield asker.recall(rows, foreign, task["text"])[1]
 
@@ -259,10 +259,10 @@ def judge(sets: Sets, homes: Path, asker: Asker, weights: dict[str, Weights]) ->
 
 def judge_carry_over(sets: Sets, homes: Path, name: str, asker: Asker, *, floor: float = 0.5) -> None:
     """Prints how many tasks are told what they need, all and of the check half, and how many prompts are met with silence."""
-    directories, carry = bearing_data.directories_of(homes / name), sets.carry
+    directories, carry = relevance_data.directories_of(homes / name), sets.carry
     told: dict[str, list[bool]] = {"tune": [], "check": []}
     old, tokens, idle = [], [], []
-    with bearing_data.opened(homes / name) as rows:
+    with relevance_data.opened(homes / name) as rows:
         for one in sets.scenarios:
             part = "tune" if one["id"] in sets.tune else "check"
             for task in one["prompts"]:
@@ -286,9 +286,9 @@ def judge_carry_over(sets: Sets, homes: Path, name: str, asker: Asker, *, floor:
 def judge_labelled(sets: Sets, homes: Path, name: str, asker: Asker, *, floor: float = 0.5) -> None:
     """Prints hit@5 of search, superseded turns above valid ones, and what questions are told, project by project."""
     scorer, questions = sets.scorer(name), sets.questions(name)
-    with bearing_data.opened(homes / name) as rows:
-        for project in sorted({bearing_data.project_of(one, name) for one in questions}):
-            of = [one for one in questions if bearing_data.project_of(one, name) == project]
+    with relevance_data.opened(homes / name) as rows:
+        for project in sorted({relevance_data.project_of(one, name) for one in questions}):
+            of = [one for one in questions if relevance_data.project_of(one, name) == project]
             found = {one["question"]: search(rows, one, asker) for one in of}
             told = {}
             for one in of:

@@ -14,7 +14,7 @@ from functools import partial
 from csmd.capture import project_identity
 from csmd.daemon.context import Context, iso_before, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
-from csmd.dream import daily
+from csmd.dream import day_files
 from csmd.errors import StoreError
 from csmd.extraction import digest, packets, statements
 from csmd.memory import failure_links, habits, remember, self_model, speakers, topic_tagging, upkeep
@@ -110,7 +110,7 @@ def _daily(stages: Stages, _: bool) -> int:
     config = stages.context.config
     if not config.settings.stages_daily:
         return 0
-    write = partial(daily.step, stages.store, config.paths.memory, now=now_iso(), here=local_time)
+    write = partial(day_files.step, stages.store, config.paths.memory, now=now_iso(), here=local_time)
     return stages.context.guard("daily files", write) or 0
 
 

@@ -6,10 +6,9 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from csmd.capture import project_identity
-from csmd.embedding import supervisor
+from csmd.embedding import models
 from csmd.errors import BadInput
 from csmd.hosts.claude import environment
-from csmd.model import PROBE_SESSION
 from csmd.recall import compose, results, visibility
 from csmd.store import activity, backup, events, integrity, projects, purge, receipts, workspaces
 from csmd.store.activity import FeedRow
@@ -18,6 +17,7 @@ from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools.present import as_json
 from csmd.tools.registry import Json, Places, ToolContext, Tools, need_person, places
+from csmd.values import PROBE_SESSION
 
 TASKS = Tools()
 STATE = Tools()
@@ -62,7 +62,7 @@ def _job(ctx: ToolContext, rows: None, id_: str) -> Json:
 @TASKS.add("csm_model_add", mutates=True)
 def _add_model(ctx: ToolContext, rows: Rows, path: str, name: str = "") -> Json:
     """Install an embedding model from a folder, `name` where it is not the configuration's; gives a job."""
-    supervisor.check_model_dir(Path(path))
+    models.check_model_dir(Path(path))
     return {"job": ctx.submit("model", path=str(Path(path)), order={"name": name})}
 
 

@@ -20,9 +20,9 @@ from csmd import wire
 from csmd.errors import BadInput
 from csmd.hosts.adapter import label, string
 from csmd.hosts.claude import transcript
-from csmd.model import Turn
 from csmd.privacy.redaction import redact
 from csmd.text import display
+from csmd.values import Turn
 
 EntryKind = Literal["user", "assistant", "system", "summary", "tombstone"]
 KINDS: tuple[str, ...] = get_args(EntryKind)

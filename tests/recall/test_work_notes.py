@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from memory_factory import memory
 from session_writer import NOW, Talk, go_through
 
-from csmd.model import Brief, BriefItem, Event, Failure
-from csmd.recall import at_work, compose, visibility
+from csmd.recall import compose, visibility, work_notes
 from csmd.recall.compose import Block, Note
 from csmd.store import events, failures, receipts
 from csmd.store.core import Store
 from csmd.text import display
+from csmd.values import Brief, BriefItem, Event, Failure
 
 FAILS = "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: load_settings"
 CAUSE = "The import of the settings package was missing in the till, so I added it to tree.go."
-OPEN = f'<csmd-failure note="{at_work.FAILURE_ABOUT}">\n'
+OPEN = f'<csmd-failure note="{work_notes.FAILURE_ABOUT}">\n'
 SOLVED = (
     "was seen 1 time before, last on 2026-03-01; last fixed on 2026-03-01 by an edit of tree.go; "
     f'the assistant said: "{CAUSE}" ('
@@ -60,7 +60,7 @@ def told(
 
     def read(rows: object) -> str:
         place = rows.value("select seq from projects where key = :key", key=project) or 0  # type: ignore[attr-defined]
-        return at_work.recall_failure(
+        return work_notes.recall_failure(
             rows, places=[int(place), 0], session_id=session, failed=failed, kept_bytes=8192  # type: ignore[arg-type]
         ).text  # fmt: skip
 
@@ -76,7 +76,7 @@ def test_a_failure_that_was_solved_is_answered_with_how_often_when_and_what_solv
     solved(store)
     answer = told(store, FAILS.replace("42:24", "7:1").replace("till/tree.go", "/srv/till/tree.go"))
     assert answer.startswith(f"{OPEN}- this failure {SOLVED}x") and answer.endswith(")\n</csmd-failure>")
-    assert display.estimate_tokens(answer) <= at_work.MOST_TOKENS
+    assert display.estimate_tokens(answer) <= work_notes.MOST_TOKENS
     unsolved(store, "s2", day=4)
     assert "was seen 2 times before in 2 earlier sessions, last on 2026-03-04; last fixed on 2026-03-01" in told(store)
 
@@ -141,7 +141,7 @@ NAMED = {
 
 @pytest.mark.parametrize(("message", "named"), NAMED.items())
 def test_a_message_names_what_is_wrong_or_is_said_of_many_things(message: str, named: bool) -> None:
-    assert at_work.names_something(message) == named
+    assert work_notes.names_something(message) == named
 
 
 def test_the_failure_behind_a_pipe_is_the_one_that_ends_with_1(store: Store) -> None:
@@ -222,13 +222,16 @@ def test_whatever_is_known_it_is_one_line_within_the_budget(
         error_seq=1, fingerprint="0123456789", command=command, exit_code=1, message="undefined: load_settings", times=times,
         sessions=sessions, first_at=NOW, last_at=NOW, fixed_at=fixed, fixed_files=files, fixed_by=said,
     )  # fmt: skip
-    known = at_work.FailureHistory(seen=seen, is_same=same)
+    known = work_notes.FailureHistory(seen=seen, is_same=same)
     made = compose.fence(
-        at_work.FAILURE_TAG, at_work.FAILURE_ABOUT, [at_work.failure_block(known)], max_tokens=at_work.MOST_TOKENS
+        work_notes.FAILURE_TAG,
+        work_notes.FAILURE_ABOUT,
+        [work_notes.failure_block(known)],
+        max_tokens=work_notes.MOST_TOKENS,
     )
-    assert made.tokens <= at_work.MOST_TOKENS
+    assert made.tokens <= work_notes.MOST_TOKENS
     assert len(made.text.split("\n")) in (1, 3) and len(made.items) == bool(made.text)
-    assert not made.text or at_work.find_reason(known)
+    assert not made.text or work_notes.find_reason(known)
 
 
 # --- What is known of the files at hand: which memory names which file, and what of it a session is told, once.
@@ -264,14 +267,15 @@ NAMES = [
 @pytest.mark.invariant("A common file name alone names no file")
 @pytest.mark.parametrize(("said", "path", "is_named"), NAMES)
 def test_a_file_is_named_by_its_path_or_a_distinctive_last_name(said: str, path: str, is_named: bool) -> None:
-    assert at_work.names_file(said, path) == is_named
+    assert work_notes.names_file(said, path) == is_named
 
 
 @given(said=st.text(max_size=200), path=st.text(max_size=60))
 def test_whatever_stands_there_it_names_a_file_or_not(said: str, path: str) -> None:
-    assert at_work.names_file(said, path) in (True, False)
+    assert work_notes.names_file(said, path) in (True, False)
     assert all(
-        at_work.names_file(f"see {one} there", one) or at_work.is_common(one) for one in at_work.find_paths(said)
+        work_notes.names_file(f"see {one} there", one) or work_notes.is_common(one)
+        for one in work_notes.find_paths(said)
     )
 
 
@@ -281,11 +285,11 @@ def test_the_paths_of_a_long_text_are_found_in_a_time_that_grows_with_it(piece: 
         took = []
         for _ in range(3):
             begun = time.perf_counter()
-            at_work.find_paths((piece * characters)[:characters])
+            work_notes.find_paths((piece * characters)[:characters])
             took.append(time.perf_counter() - begun)
         return min(took)
 
-    assert best(at_work.MOST_CHARACTERS) < 60 * best(at_work.MOST_CHARACTERS // 10) + 0.01
+    assert best(work_notes.MOST_CHARACTERS) < 60 * best(work_notes.MOST_CHARACTERS // 10) + 0.01
 
 
 def test_what_is_told_of_files_is_what_to_heed_there_the_first_files_newest_first_and_each_once() -> None:
@@ -298,34 +302,34 @@ def test_what_is_told_of_files_is_what_to_heed_there_the_first_files_newest_firs
         memory("m6", "till/tree.go is built twice!", category="gotcha"),
         memory("m7", "till/tree.go is the assistant's own note", category="gotcha", origin="model_saved"),
     ]  # fmt: skip
-    told_of_files = [one for one in rows if at_work.applies_to_files(one)]
+    told_of_files = [one for one in rows if work_notes.applies_to_files(one)]
     assert [one.id for one in told_of_files] == ["m1", "m2", "m3", "m6"]
-    found = at_work.match_files(told_of_files, ["/srv/counter/coin.go", "/srv/till/tree.go"])
-    made = at_work.notes_block(found, known=visibility.never)
+    found = work_notes.match_files(told_of_files, ["/srv/counter/coin.go", "/srv/till/tree.go"])
+    made = work_notes.notes_block(found, known=visibility.never)
     assert made is not None and [note.id for note in made.notes] == ["m3", "m2", "m6"]
     assert [note.reason for note in made.notes] == ["names coin.go", "names tree.go", "names tree.go"]
     assert made.notes[0].tail == "2026-03-01, m3"
     assert (
-        at_work.notes_block(found, known=lambda said: True) is None
-        and at_work.notes_block([], known=visibility.never) is None
+        work_notes.notes_block(found, known=lambda said: True) is None
+        and work_notes.notes_block([], known=visibility.never) is None
     )
 
 
 def test_what_is_told_of_files_stands_behind_the_rest_within_the_same_budget_and_nothing_twice() -> None:
     made = Brief(text="<csmd-recall>", tokens=40, items=(BriefItem(id="m1", score=1.0, reason="matches"),))
     notes = (Note(id="m1", text="one", tail="m1"), Note(id="m2", text="two", tail="m2"), Note(id="m3", text="3 " * 180))
-    together = at_work.append_files(made, Block(heading="H", notes=notes), max_tokens=100)
-    assert together.text == f'<csmd-recall>\n<csmd-file note="{at_work.FILE_ABOUT}">\nH:\n- two (m2)\n</csmd-file>'
+    together = work_notes.append_files(made, Block(heading="H", notes=notes), max_tokens=100)
+    assert together.text == f'<csmd-recall>\n<csmd-file note="{work_notes.FILE_ABOUT}">\nH:\n- two (m2)\n</csmd-file>'
     assert [item.id for item in together.items] == ["m1", "m2"] and together.tokens <= 100
-    assert at_work.append_files(made, None, max_tokens=100) == made
-    assert at_work.append_files(made, Block(heading="H", notes=notes[:1]), max_tokens=100) == made
-    assert at_work.append_files(made, Block(heading="H", notes=notes), max_tokens=50) == replace(made, cut=2)
+    assert work_notes.append_files(made, None, max_tokens=100) == made
+    assert work_notes.append_files(made, Block(heading="H", notes=notes[:1]), max_tokens=100) == made
+    assert work_notes.append_files(made, Block(heading="H", notes=notes), max_tokens=50) == replace(made, cut=2)
 
 
 def told_of_files(store: Store, named: str = "", *, session: str = "now", project: str = "alpha") -> list[str]:
     """What a session is told of files, with this prompt, in a project."""
     places = store.read(lambda rows: [rows.value("select seq from projects where key = :key", key=project) or 99, 0])
-    made = store.read(lambda rows: at_work.file_block(rows, places=places, session_id=session, named=named))
+    made = store.read(lambda rows: work_notes.file_block(rows, places=places, session_id=session, named=named))
     return [note.text for note in made.notes] if made else []
 
 
@@ -350,7 +354,7 @@ def test_a_file_that_is_named_or_was_edited_or_read_last_brings_what_is_known_of
         other.say("user", "go on")
         other.call(tool, "done", file_path="/p/alpha/till/tree.go")
         assert told_of_files(store, session=session) == [FILES_CAUSE]
-        for number in range(at_work.AT_HAND):
+        for number in range(work_notes.AT_HAND):
             other.call("Write", "done", file_path=f"/p/alpha/other{number}.go", content="x")
         assert told_of_files(store, session=session) == [], "it is not at hand any more"
     ident = store.read(lambda rows: str(rows.value("select id from memories")))
@@ -374,12 +378,12 @@ def test_who_asks_about_a_file_is_told_earlier_talk_of_it_too_and_no_passage_of_
     def asked(path: str) -> list[str]:
         places = store.read(lambda rows: [rows.value("select seq from projects where key = 'alpha'"), 0])
         made = store.read(
-            lambda rows: at_work.recall_file(rows, path, places=places, max_tokens=500, key=store.hash_key)
+            lambda rows: work_notes.recall_file(rows, path, places=places, max_tokens=500, key=store.hash_key)
         )
         return [line.partition(" (")[0] for line in made.text.splitlines()[1:-1]]
 
-    assert asked("till/tree.go") == [at_work.HEADING + ":", f"- {FILES_CAUSE}".partition(" (")[0]]
-    assert asked("till/coin.go") == [at_work.SAID + ":", "- In till/coin.go the coins are counted in cents."]
+    assert asked("till/tree.go") == [work_notes.HEADING + ":", f"- {FILES_CAUSE}".partition(" (")[0]]
+    assert asked("till/coin.go") == [work_notes.SAID + ":", "- In till/coin.go the coins are counted in cents."]
     assert asked("till/note.go") == []
     assert told_of_files(store, "till/coin.go") == [], "a session at work is told what is remembered alone"
 
@@ -387,5 +391,5 @@ def test_who_asks_about_a_file_is_told_earlier_talk_of_it_too_and_no_passage_of_
 def test_what_is_too_long_for_a_path_is_told_nothing_at_once(store: Store) -> None:
     begun = time.process_time()
     path = "word " * 200_000
-    made = store.read(lambda rows: at_work.recall_file(rows, path, places=[1], max_tokens=500, key=store.hash_key))
+    made = store.read(lambda rows: work_notes.recall_file(rows, path, places=[1], max_tokens=500, key=store.hash_key))
     assert made.text == "" and time.process_time() - begun < 1

@@ -15,7 +15,7 @@ import pytest
 from machine import PREFERENCE, Machine, eventually
 
 from csmd.config import base_interpreter, has_desktop
-from csmd.daemon import context, health, reading
+from csmd.daemon import alarms, context, reading
 from csmd.daemon.context import iso
 from csmd.daemon.jobs import LIVE_SWEEP_S
 from csmd.errors import StoreError
@@ -24,7 +24,7 @@ from csmd.store import events
 from csmd.store.events import HookedSession, UnreportedSession
 from csmd.store.sqlite import as_store_error
 
-WORDS = {key: what for key, (what, _) in health.ALARMS.items()}
+WORDS = {key: what for key, (what, _) in alarms.ALARMS.items()}
 
 
 def at(seconds_ago: float) -> str:
@@ -66,7 +66,7 @@ def test_an_unreported_session_says_something_or_not(
     other = more.get("reported", "/b")
     reported = [(LATER, str(tmp_path) if other == "/a" else other)]
     states = {str(tmp_path): state} if state else {}
-    assert health.is_unreported(session, states, reported, passed_at=more.get("passed_at", "")) is expected
+    assert alarms.is_unreported(session, states, reported, passed_at=more.get("passed_at", "")) is expected
 
 
 def path_in(folder: str) -> str:
@@ -93,7 +93,7 @@ RAISED: list[tuple[str, list[tuple[str, str]], dict[str, Any], dict[str, str]]] 
 
 @pytest.mark.parametrize(("noted", "states", "expected"), [row[1:] for row in RAISED], ids=[row[0] for row in RAISED])
 def test_what_is_raised(noted: list[tuple[str, str]], states: dict[str, Any], expected: dict[str, str]) -> None:
-    assert health.hook_alarms(noted, states) == expected
+    assert alarms.hook_alarms(noted, states) == expected
 
 
 CLEARED: list[tuple[str, str, list[tuple[int, str]], str, bool]] = [
@@ -115,7 +115,7 @@ def test_what_clears_a_noted_session(
     folder: str, reported: list[tuple[int, str]], installed: str, expected: bool
 ) -> None:
     noted = UnreportedSession(id="1", path=path_in(folder), at=NOTED, after_event=5)
-    cleared = health.cleared_sessions([noted], reported, ["/a", "/b"], since=installed)
+    cleared = alarms.cleared_sessions([noted], reported, ["/a", "/b"], since=installed)
     assert cleared == (["1"] if expected else [])
 
 
@@ -256,7 +256,7 @@ def test_where_hooks_are_there_two_sessions_raise_it_and_an_event_ends_it(story:
 
 
 def test_an_alarm_outlives_a_restart(story: Story) -> None:
-    from csmd.daemon.health import Alarms
+    from csmd.daemon.alarms import Alarms
 
     story.put_hooks({})
     story.session("s1")
@@ -456,14 +456,14 @@ def test_events_that_are_stuck_for_an_hour_are_an_alarm(story: Story) -> None:
     newer = story.machine.paths.spool / f"{'0' * 32}.event"
     newer.write_bytes(b"csmd-spool 2 x claude Stop 1\n{}")
     assert story.step() == []
-    story.now += health.STUCK_S
+    story.now += alarms.STUCK_S
     assert story.step() == ["spool"]
     newer.unlink()
     assert story.step() == []
 
 
 def test_alarms_stand_worst_first(story: Story) -> None:
-    told = health.describe_alarms(dict.fromkeys(reversed(health.ALARMS), "now"))
+    told = alarms.describe_alarms(dict.fromkeys(reversed(alarms.ALARMS), "now"))
     assert [one["what"] for one in told] == list(WORDS.values())
     assert all(list(one) == ["what", "do", "since"] for one in told)
 
@@ -492,7 +492,7 @@ def test_a_notice_is_shown_once_a_day_in_constant_words(story: Story, desktop: P
     assert line == f"--app-name=csmd|--|csmd: {WORDS['gone']}|csmd install|"
     (noted,) = story.machine.paths.run_dir.glob("noticed-*")
     assert stat.S_IMODE(noted.stat().st_mode) == 0o600
-    again = health.Notices(story.machine.paths.run_dir)
+    again = alarms.Notices(story.machine.paths.run_dir)
     assert not again.show("what", "do"), "nor after a restart"
     noted.rename(noted.with_name(f"noticed-{datetime.now().astimezone().date() + timedelta(days=2)}"))
     assert not again.show("what", "do"), "nor when the clock is set back"
@@ -503,7 +503,7 @@ def test_a_notice_is_shown_once_a_day_in_constant_words(story: Story, desktop: P
 
 
 def test_where_no_note_can_be_made_memory_has_to_do(desktop: Path, tmp_path: Path) -> None:
-    notices = health.Notices(tmp_path / "no" / "run")
+    notices = alarms.Notices(tmp_path / "no" / "run")
     assert [notices.show("what", "do"), notices.show("what", "do")] == [True, False]
 
 
@@ -519,7 +519,7 @@ def test_a_notice_can_be_switched_off(parts: Any, desktop: Path) -> None:
 def test_without_a_desktop_or_a_way_to_show_it_there_is_no_notice(
     monkeypatch: pytest.MonkeyPatch, desktop: Path, tmp_path: Path
 ) -> None:
-    notices = health.Notices(tmp_path)
+    notices = alarms.Notices(tmp_path)
     monkeypatch.delenv("DISPLAY")
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
@@ -536,8 +536,8 @@ def test_a_desktop_that_does_not_listen_holds_up_nobody(
 ) -> None:
     program = tmp_path / "bin" / "notify-send"
     program.write_text("#!/bin/sh\nexec sleep 60\n")
-    monkeypatch.setattr(health, "NOTICE_PATIENCE_S", 0.05)
-    assert not health.Notices(tmp_path).show("what", "do")
+    monkeypatch.setattr(alarms, "NOTICE_PATIENCE_S", 0.05)
+    assert not alarms.Notices(tmp_path).show("what", "do")
 
 
 # --- Which clients and directories are in use: noted in bounds, told in status, acted on once a day and never otherwise.
@@ -561,7 +561,7 @@ START = 1000.0
     ],
 )
 def test_the_directory_is_told_by_where_the_transcript_lies(transcript: str, folder: str | None, inside: str) -> None:
-    assert health.directory_of(transcript) == (None if folder is None else Path(folder), inside)
+    assert alarms.directory_of(transcript) == (None if folder is None else Path(folder), inside)
 
 
 def other_directory(machine: Machine, name: str = ".claude-work") -> Path:
@@ -581,7 +581,7 @@ def test_a_hook_that_names_another_directory_is_not_followed_but_told(parts: Any
     known = parts.call("csm_clients")
     assert known["elsewhere"] == [str(folder)]
     assert known["directories"] == [str(parts.machine.assistant)]
-    (warning,) = health.client_warnings(known, parts.background.context.config)
+    (warning,) = alarms.client_warnings(known, parts.background.context.config)
     assert str(folder) in warning and f"csmd install --config-dir {folder}" in warning
     assert parts.store.read(lambda rows: rows.value("select count(*) from turns")) == 0
 
@@ -645,7 +645,7 @@ def test_an_older_client_has_the_newer_events_taken_out_once_a_day(parts: Any) -
     assert parts.background.clients._child is None
     parts.background.hint(str(today(parts.machine, "2.0.77")))
     parts.background.step(START + LIVE_SWEEP_S)
-    (warning,) = health.client_warnings(parts.call("csm_clients"), parts.background.context.config)
+    (warning,) = alarms.client_warnings(parts.call("csm_clients"), parts.background.context.config)
     assert "2.0.77" in warning and "PostCompact" in warning
     child = parts.background.clients._child
     assert child is not None and child.args[1:] == ["-P", "-m", "csmd", "hooks", "settle"]
@@ -654,7 +654,7 @@ def test_an_older_client_has_the_newer_events_taken_out_once_a_day(parts: Any) -
     assert "hooks settle" in parts.background.context.trouble["hooks"]
     parts.background.step(START + 4 * LIVE_SWEEP_S)
     assert parts.background.clients._child is None
-    parts.background.step(START + health.SETTLE_AGAIN_S + 4 * LIVE_SWEEP_S)
+    parts.background.step(START + alarms.SETTLE_AGAIN_S + 4 * LIVE_SWEEP_S)
     assert parts.background.clients._child is not None
     parts.background.clients.close()
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.hosts import own
+from csmd.hosts import csmd_sessions
 from csmd.hosts.claude import transcript
 from csmd.store import files
 
@@ -22,23 +22,25 @@ HOME = Path("/home/me/csmd/sessions")
 
 def line(kind: Any, text: str, uuid: str, **more: Any) -> bytes:
     values = {"session": "s", "parent": "", "cwd": "/p", "at": AT, "key": KEY, **more}
-    return own.line(kind, text, uuid=uuid, **values)
+    return csmd_sessions.line(kind, text, uuid=uuid, **values)
 
 
 def loaded(*lines: bytes) -> list[tuple[str, str]]:
-    return [(message.kind, message.text) for message in own.load(lines, session="s", key=KEY).messages]
+    return [(message.kind, message.text) for message in csmd_sessions.load(lines, session="s", key=KEY).messages]
 
 
 def turns(*lines: bytes, path: Path = HOME / "-p" / "s.jsonl") -> transcript.Reading:
     reading = transcript.Reading()
-    read_line = own.reader(path, home=HOME, key=KEY)
+    read_line = csmd_sessions.reader(path, home=HOME, key=KEY)
     for one in lines:
         read_line(one, reading, tool_limit=8192)
     return reading
 
 
 def test_messages_come_back_as_they_were_written_with_their_parents() -> None:
-    found = own.load([line("user", "Hello", "u1"), line("assistant", "Hi!", "a1", parent="u1")], session="s", key=KEY)
+    found = csmd_sessions.load(
+        [line("user", "Hello", "u1"), line("assistant", "Hi!", "a1", parent="u1")], session="s", key=KEY
+    )
     assert [(m.uuid, m.parent, m.kind, m.text) for m in found.messages] == [("u1", "", "user", "Hello"), ("a1", "u1", "assistant", "Hi!")]  # fmt: skip
 
 
@@ -60,7 +62,7 @@ def test_a_summary_stands_for_its_messages_where_the_first_of_them_was() -> None
 
 def test_summaries_that_stand_for_each_other_do_not_hang_and_lose_nothing_else() -> None:
     one, other = line("summary", "A", "s1", names=["s2"]), line("summary", "B", "s2", names=["s1"])
-    found = own.load([line("user", "Hello", "u1"), one, other], session="s", key=KEY)
+    found = csmd_sessions.load([line("user", "Hello", "u1"), one, other], session="s", key=KEY)
     assert ("user", "Hello") in [(m.kind, m.text) for m in found.messages]
 
 
@@ -69,7 +71,7 @@ def test_summaries_that_stand_for_each_other_do_not_hang_and_lose_nothing_else()
     [b"{", b"[]", b"\xff\xfe", b'{"type":"user"}', b'{"type":"user","uuid":"x","sessionId":"another"}', b'"text"'],
 )
 def test_a_malformed_line_is_skipped_and_counted(bad: bytes) -> None:
-    found = own.load([line("user", "Hello", "u1"), bad, line("user", "Again", "u2")], session="s", key=KEY)
+    found = csmd_sessions.load([line("user", "Hello", "u1"), bad, line("user", "Again", "u2")], session="s", key=KEY)
     assert ([message.text for message in found.messages], found.bad_lines) == (["Hello", "Again"], 1)
 
 
@@ -116,14 +118,16 @@ def test_a_mark_of_another_key_or_session_is_none() -> None:
     other = line("user", "I prefer tabs.", "u1", by_person=True, key=b"x" * 32)
     assert [turn.kind for turn in turns(other).turns] == ["relayed"]
     reading = transcript.Reading()
-    with pytest.raises(own.BadInput):
-        own.reader(HOME / "-p" / "other.jsonl", home=HOME, key=KEY)(
+    with pytest.raises(csmd_sessions.BadInput):
+        csmd_sessions.reader(HOME / "-p" / "other.jsonl", home=HOME, key=KEY)(
             line("user", "x", "u1", by_person=True), reading, tool_limit=8192
         )
 
 
 def test_a_transcript_of_the_host_is_read_the_hosts_way() -> None:
-    assert own.reader(Path("/home/me/.claude/projects/-p/s.jsonl"), home=HOME, key=KEY) is transcript.read_line
+    assert (
+        csmd_sessions.reader(Path("/home/me/.claude/projects/-p/s.jsonl"), home=HOME, key=KEY) is transcript.read_line
+    )
 
 
 def test_summaries_system_remarks_and_tombstones_are_taken_in_as_what_they_are() -> None:
@@ -184,8 +188,8 @@ def test_any_sequence_of_writes_and_kills_loads_to_the_model(operations: list[tu
                 names = possible[what : what + 1]
             elif kind == "summary":
                 names = model.order[: what + 1]
-            if (kind in ("tombstone", "summary") and not names) or not own.redact(
-                text.replace("\0", ""), own.Counter()
+            if (kind in ("tombstone", "summary") and not names) or not csmd_sessions.redact(
+                text.replace("\0", ""), csmd_sessions.Counter()
             ).strip():
                 continue
             before = path.read_bytes() if path.exists() else b""
@@ -205,8 +209,8 @@ def test_any_sequence_of_writes_and_kills_loads_to_the_model(operations: list[tu
                 model.summarise(uuid, text, names)
             elif whole:
                 model.order.append(uuid)
-                model.texts[uuid] = json.loads(written).get("content") or own.entry_text(json.loads(written))
-        found = own.load(files.session_lines(path) if path.exists() else [], session="s", key=KEY)
+                model.texts[uuid] = json.loads(written).get("content") or csmd_sessions.entry_text(json.loads(written))
+        found = csmd_sessions.load(files.session_lines(path) if path.exists() else [], session="s", key=KEY)
         assert [(message.uuid, message.text) for message in found.messages] == [
             (n, model.texts[n]) for n in model.order
         ]

@@ -1,4 +1,4 @@
-"""The homes and labelled prompts that train_bearing.py learns from: carry-over scenarios, and questions of three projects.
+"""The homes and labelled prompts that train_relevance.py learns from: carry-over scenarios, and questions of three projects.
 
 A home is a directory made by `prepare`: the carry-over scenarios each alone, ten to a project and all in one project, and
 the transcripts of both labelled sets. Prompts are asked in process, so that features are those of csmd.recall.prompt.

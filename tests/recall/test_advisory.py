@@ -10,11 +10,11 @@ from recall_fixtures import memory
 
 from csmd.memory.self_model import Capability
 from csmd.memory.upkeep import Belief
-from csmd.model import Candidate, CandidateKind, Packet, State
-from csmd.recall import living_state
-from csmd.recall.living_state import Line
+from csmd.recall import advisory
+from csmd.recall.advisory import Line
 from csmd.store.core import Store
 from csmd.tools import retrieval
+from csmd.values import Candidate, CandidateKind, Packet, State
 
 GOLDEN = Path(__file__).resolve().parent.parent / "data" / "advisory_trimming.json"
 AT = "2026-03-01T10:00:00.000Z"
@@ -45,22 +45,20 @@ WAITING = [
     candidate("The documentation follows a change: in 2 of 70 sessions.", 3, "preference"),
 ]
 LINES = [
-    *living_state.warnings(WAITING),
-    *living_state.signals(WAITING),
-    *living_state.experience(
+    *advisory.warnings(WAITING),
+    *advisory.signals(WAITING),
+    *advisory.experience(
         [packet("s2-later", "failed"), packet("s2-later", "ok"), packet("s1-early", "ok")], {"s1-early": "checked"}
     ),
-    *living_state.capabilities(
+    *advisory.capabilities(
         [Capability("tests", 0.9, 8, 9, 12, AT, AT, ()), Capability("lint", 0.5, 0, 0, 3, AT, AT, ())]
     ),
-    *living_state.beliefs([belief("Postgres holds the job queue", 1), belief("One session only", 2, sessions=1)]),
+    *advisory.beliefs([belief("Postgres holds the job queue", 1), belief("One session only", 2, sessions=1)]),
 ]
 
 
 def left(max_tokens: int) -> list[str]:
-    return [
-        f"{one.part} {one.id}" for one in living_state.judge_lines(LINES, max_tokens=max_tokens) if one.why == "told"
-    ]
+    return [f"{one.part} {one.id}" for one in advisory.judge_lines(LINES, max_tokens=max_tokens) if one.why == "told"]
 
 
 def test_trimming_goes_as_it_was_agreed() -> None:
@@ -76,7 +74,7 @@ def test_beliefs_go_first_then_capabilities_then_signals_warnings_last() -> None
     gone: list[str] = []
     for budget in range(320, 0, -5):
         parts = {one.partition(" ")[0] for one in left(budget)}
-        gone += [part for part in living_state.PARTS if part not in parts and part not in gone]
+        gone += [part for part in advisory.PARTS if part not in parts and part not in gone]
     assert gone == ["belief", "capability", "signal", "experience", "warning"]
 
 
@@ -95,28 +93,28 @@ def test_beliefs_go_first_then_capabilities_then_signals_warnings_last() -> None
     ],
 )
 def test_what_orders_or_holds_without_exception_is_left_out_and_says_why(said: str, why: str) -> None:
-    (line,) = living_state.judge_lines([*living_state.beliefs([belief(said, 1)])], max_tokens=300)
+    (line,) = advisory.judge_lines([*advisory.beliefs([belief(said, 1)])], max_tokens=300)
     assert line.why == why
 
 
 def test_every_line_says_why_it_is_not_told() -> None:
     many = [Line(part="signal", id=f"c{n}", text=f"pattern {n} was seen") for n in range(20)]
-    judged = living_state.judge_lines(many, max_tokens=300, in_context=frozenset({"c0"}))
+    judged = advisory.judge_lines(many, max_tokens=300, in_context=frozenset({"c0"}))
     assert [one.why for one in judged] == ["told already", "told", "told", *["one of too many"] * 5]
-    assert {one.why for one in living_state.judge_lines(many[1:3], max_tokens=10)} == {"over the budget"}
+    assert {one.why for one in advisory.judge_lines(many[1:3], max_tokens=10)} == {"over the budget"}
 
 
 def test_each_block_and_the_whole_say_that_they_are_a_preview() -> None:
-    blocks = living_state.advisory_blocks(living_state.judge_lines(LINES, max_tokens=400))
-    assert blocks and all(living_state.LABEL in block.heading for block in blocks)
-    made = living_state.render_advisory(blocks, max_tokens=400)
-    assert living_state.LABEL in made.text.splitlines()[0] and made.text.endswith("</csmd-advisory>")
+    blocks = advisory.advisory_blocks(advisory.judge_lines(LINES, max_tokens=400))
+    assert blocks and all(advisory.LABEL in block.heading for block in blocks)
+    made = advisory.render_advisory(blocks, max_tokens=400)
+    assert advisory.LABEL in made.text.splitlines()[0] and made.text.endswith("</csmd-advisory>")
 
 
 def test_what_is_no_memory_is_a_preview_in_a_receipt_and_not_something_forgotten(tmp_path: Path) -> None:
     store = Store(tmp_path / "csmd.db", now="2026-01-01T00:00:00.000Z")
     try:
-        reason = f"{living_state.REASON}{living_state.PARTS['experience'].heading}"
+        reason = f"{advisory.REASON}{advisory.PARTS['experience'].heading}"
         for ident in ("experience:s1", "capability:tests", "c0123456789"):
             found = store.read(lambda rows, ident=ident: retrieval.thing(rows, ident, None, reason=reason))
             assert found == {"state": "preview", "text": ""}
