@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -455,8 +455,16 @@ def _read(path: Path) -> bytes:
 
 def _later_lines(path: Path, begin: int) -> Iterator[str]:
     """Every line behind the first `begin` bytes; a log that is rotated is followed into the new file."""
-    file, rest = open(path if path.exists() else os.devnull, "rb"), b""  # noqa: SIM115 - as long as the command runs
+    while True:
+        with open(path if path.exists() else os.devnull, "rb") as file:
+            yield from _lines_of(file, path, begin)
+        begin = 0
+
+
+def _lines_of(file: BinaryIO, path: Path, begin: int) -> Iterator[str]:
+    """The lines of a log behind its first `begin` bytes, until another file stands in its place."""
     file.seek(begin)
+    rest = b""
     while True:
         data = file.read()
         *lines, rest = (rest + data).split(b"\n")
@@ -465,8 +473,7 @@ def _later_lines(path: Path, begin: int) -> Iterator[str]:
             continue
         with contextlib.suppress(FileNotFoundError):
             if not os.path.samestat(path.stat(), os.fstat(file.fileno())):
-                file.close()
-                file, rest = path.open("rb"), b""
+                return
         time.sleep(LOOK_S)
 
 

@@ -220,6 +220,8 @@ def _serve(config: Config, address: str, patience_s: float) -> None:
         ending.callback(stop.close)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             ending.callback(signal.signal, number, signal.signal(number, lambda *_: stop.wake()))
+        # The kernel may give a signal to any thread (behind SIGCONT it does): then nothing interrupts the main thread's poll.
+        ending.callback(signal.set_wakeup_fd, signal.set_wakeup_fd(stop.wakeup_fd(), warn_on_full_buffer=False))
         ending.callback(paths.instance.unlink, missing_ok=True)  # the last: until then `csmd stop` waits for us
         log.info("csmd %s starts, pid %d", csmd.__version__, os.getpid())
         store = Store(paths.database, now=now_iso())

@@ -132,6 +132,10 @@ class WakePipe:
         """The descriptor to poll."""
         return self._out.fileno()
 
+    def wakeup_fd(self) -> int:
+        """The descriptor whose writing wakes, for `signal.set_wakeup_fd`."""
+        return self._in.fileno()
+
     def wake(self) -> None:
         """Makes the pipe readable; nothing once it is closed."""
         with self._lock, suppress(OSError):  # where it is full it is readable

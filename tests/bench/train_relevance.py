@@ -26,10 +26,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import relevance_data
 import numpy as np
-from relevance_data import CARRY_OVER, LABELLED, Asker, Case, LabelledPair, Sets
+import relevance_data
 from logistic import newton
+from relevance_data import CARRY_OVER, LABELLED, Asker, Case, LabelledPair, Sets
 
 from csmd.recall import ranking, results, visibility
 from csmd.store.sqlite import Rows

@@ -84,7 +84,7 @@ def test_what_no_person_types_is_an_assistants_tag_and_overrules_nobody(held: Ma
     (row,) = asked(held, "csm_memory_by_topic", topic="redis")["memories"]
     assert row["tagged_by"] == "assistant"
     asked(held, "csm_memory_untag", id=ident, topic="redis", by_person=True)
-    assert "only a person" in refused(held, "csm_memory_tag", id=ident, topic="redis")
+    assert "ask a person" in refused(held, "csm_memory_tag", id=ident, topic="redis")
 
 
 def test_a_link_is_drawn_with_a_known_word_and_is_seen_from_both_ends(held: Machine) -> None:

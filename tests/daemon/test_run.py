@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import resource
@@ -223,6 +224,16 @@ def test_who_waits_when_the_daemon_ends_is_told_to_come_back(machine: Machine) -
     assert set(answers) <= {b"ok", b"retry"}
     machine.start()
     assert prompts(machine) >= answers.count(b"ok") > 0
+
+
+def test_a_signal_that_another_thread_gets_ends_it_too(machine: Machine) -> None:
+    """As behind SIGCONT: the main thread's wait is not interrupted by it."""
+    child = machine.start()
+    other = max(thread.id for thread in psutil.Process(child.pid).threads())
+    libc = ctypes.CDLL(None, use_errno=True)
+    tgkill = {"x86_64": 234, "aarch64": 131}[os.uname().machine]
+    assert libc.syscall(tgkill, child.pid, other, signal.SIGTERM) == 0, os.strerror(ctypes.get_errno())
+    assert child.wait(30) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])

@@ -144,7 +144,7 @@ REDACTOR = Redactor(
         ("in /w/secret projects", "in <path> projects"),
         ("cannot read ~/clients/acme", "cannot read <path>"),
         ("alice said", "<user> said"),
-        ("key sk-abc123DEF", f"key sk-{LEFT_OUT}"),
+        ("key sk-abc123DEF", f"key {LEFT_OUT}-{LEFT_OUT}"),
         ("4111 1111 1111 1111", LEFT_OUT),
         ("41111111111111111", LEFT_OUT),
         ("12 events in 84 ms", "12 events in 84 ms"),

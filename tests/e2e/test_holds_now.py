@@ -86,8 +86,10 @@ BOOKING = Changed(
     foreign="hour of its pickup",
     new="five days before",
 )
-CASES = pytest.mark.parametrize("case", [POSTAGE, LOGIN, BOOKING], ids=lambda case: case.name)
+CASES = (POSTAGE, LOGIN, BOOKING)
 
+#: So many sessions in a row no machine is too busy for: recall has 0.18 s, the hook's own start included.
+PATIENT = 8
 #: Said two months ago.
 CONSTRAINT = "the importer reads line by line, what the partners send has up to 6 GB at night"
 ONLY_THERE = "6 GB at night"
@@ -95,26 +97,36 @@ FEATURE = "Write the importer for the stock lists of the new partner, with a com
 GOES_ON = "The importer needs a sample file for its tests, write a script that makes one."
 
 
-def live(claude: Claude, csmd: Csmd, case: Changed, *needed: str) -> None:
-    """Sessions one and two in the project, one in another project between them, and all the others of the project.
-
-    What is `needed` does not come at a session's start afterwards.
-    """
+def live(claude: Claude, csmd: Csmd) -> None:
+    """Each case's sessions one and two in the project, one in another project between them, then all the others."""
     csmd("install", "--json")
     if "CSMD_TEST_MODEL" in os.environ:
         csmd("model", "add", os.environ["CSMD_TEST_MODEL"])
-    seen_at_the_end(claude.run(case.decided, "Started; the first tests pass."), claude)
-    claude.start_directory = claude.sandbox.path / "elsewhere"
-    claude.start_directory.mkdir()
-    seen_at_the_end(claude.run(case.elsewhere, "Changed."), claude)
-    claude.start_directory = None
-    seen_at_the_end(claude.run(case.changed, "Both are done."), claude)
+    elsewhere = claude.sandbox.path / "elsewhere"
+    elsewhere.mkdir()
+    for case in CASES:
+        seen_at_the_end(claude.run(case.decided, "Started; the first tests pass."), claude)
+        claude.start_directory = elsewhere
+        seen_at_the_end(claude.run(case.elsewhere, "Changed."), claude)
+        claude.start_directory = None
+        seen_at_the_end(claude.run(case.changed, "Both are done."), claude)
     csmd("sync", "--json")
     csmd("import", str(write_others(claude.sandbox)), "--json")
     brief = csmd("brief", "--project", str(claude.sandbox.project), "--json")["text"]
     assert brief, "the afternoon left nothing to tell"
-    for words in needed:
-        assert words not in brief, f"a session's start tells {words!r}; the afternoon has to be longer: {brief}"
+    assert ONLY_THERE not in brief, f"a session's start tells it; the afternoon has to be longer: {brief}"
+
+
+def told_at_the_prompt(
+    claude: Claude, prompt: str, *replies: Any, options: tuple[str, ...] = (), requests: int = 1
+) -> tuple[client.Finished, str]:
+    """A new session's run and what the model saw last; a hook that finds the machine busy is silent, and asked again."""
+    for _ in range(PATIENT):
+        run = claude.run(prompt, *replies, options=options)
+        seen = seen_at_the_end(run, claude, requests)
+        if added_to_prompts(scripted_api.seen_by_model(run.main[0])):
+            break
+    return run, seen
 
 
 def write_others(sandbox: Sandbox) -> Path:
@@ -173,34 +185,33 @@ def assert_holds_now(case: Changed, seen: str) -> None:
     assert case.foreign not in seen, notes
 
 
-@CASES
-def test_a_bug_report_is_told_the_changed_decision_once(
-    claude: Claude, csmd: Csmd, sandbox: Sandbox, case: Changed
-) -> None:
-    live(claude, csmd, case)
-    third = claude.run(case.task, "I found it.")
-    seen = seen_at_the_end(third, claude)
+def test_what_holds_now_arrives_with_the_task_and_nothing_twice(claude: Claude, csmd: Csmd) -> None:
+    """One home for all of it: the afternoon's import takes longer than everything that is asked afterwards."""
+    live(claude, csmd)
+    for case in CASES:
+        assert_a_bug_report_is_told_the_changed_decision_once(claude, case)
+    assert_an_order_is_told_its_constraint_once_and_consent_nothing(claude)
+    if claude.version == NEW:
+        assert_nothing_is_told_twice_after_a_compaction(claude)
+
+
+def assert_a_bug_report_is_told_the_changed_decision_once(claude: Claude, case: Changed) -> None:
+    third, seen = told_at_the_prompt(claude, case.task, "I found it.")
     assert_holds_now(case, seen)
     assert ONLY_THERE not in "\n".join(added_to_prompts(seen)), "what was said of the importer does not bear on it"
     seen = seen_at_the_end(claude.run(case.goes_on, "Checked.", options=["--resume", third.session_id]), claude)
     if claude.version != FORGETFUL or case.new in seen:
         assert_holds_now(case, seen)
-    assert_no_note_twice(seen)
+    if claude.version != FORGETFUL or fences(seen):
+        assert_no_note_twice(seen)
 
 
-def test_an_order_is_told_its_constraint_once_and_consent_nothing(claude: Claude, csmd: Csmd, sandbox: Sandbox) -> None:
-    live(claude, csmd, POSTAGE, ONLY_THERE)
-    told = ""
-    for _ in range(3):  # a hook that finds the machine busy says nothing within its deadline, and may
-        third = claude.run(FEATURE, "Shall I begin with the command?")
-        first = seen_at_the_end(third, claude)
-        told = "\n".join(added_to_prompts(first))
-        if told:
-            break
+def assert_an_order_is_told_its_constraint_once_and_consent_nothing(claude: Claude) -> None:
+    third, first = told_at_the_prompt(claude, FEATURE, "Shall I begin with the command?")
+    told = "\n".join(added_to_prompts(first))
     assert ONLY_THERE in told, f"not told at the prompt: {told!r}"
     assert first.count(ONLY_THERE) == 1, added_to_prompts(first)
     assert POSTAGE.new not in told and POSTAGE.old not in told, "how weights are rounded does not bear on it"
-
     resumed = ["--resume", third.session_id]
     consent = seen_at_the_end(claude.run("yes", "I began.", options=resumed), claude)
     assert added_to_prompts(consent) == ([] if claude.version == FORGETFUL else added_to_prompts(first))
@@ -210,19 +221,18 @@ def test_an_order_is_told_its_constraint_once_and_consent_nothing(claude: Claude
         assert_no_note_twice(after)
 
 
-@pytest.mark.parametrize("claude_build", [NEW], indirect=True)
-def test_nothing_is_told_twice_after_a_compaction(claude: Claude, csmd: Csmd, sandbox: Sandbox) -> None:
-    live(claude, csmd, POSTAGE, ONLY_THERE)
+def assert_nothing_is_told_twice_after_a_compaction(claude: Claude) -> None:
     command: dict[str, Any] = {"tool": "Bash", "input": {"command": "make check", "description": "Check"}}
-    third = claude.run(
+    third, after = told_at_the_prompt(
+        claude,
         FEATURE,
         {"text": "I will run the checks first.", **command},
         {"text": "Once more.", **command, "context": 195_000},
         f"<analysis>x</analysis>\n<summary>\nAsked: {FEATURE}\n</summary>",
         "It goes on.",
         options=COMPACTING,
+        requests=4,
     )
-    after = seen_at_the_end(third, claude, requests=4)
     before = scripted_api.seen_by_model(third.main[0])
     assert before.count(ONLY_THERE) == 1, f"not told at the prompt: {added_to_prompts(before)}"
     assert after.count(ONLY_THERE) <= 1, after

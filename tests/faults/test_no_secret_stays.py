@@ -25,7 +25,7 @@ def one_of_each(way: str) -> list[Planted]:
     first: dict[str, Planted] = {}
     for one in planted("seen", way):
         first.setdefault(one.kind, one)
-    assert set(first) == {rule.kind for rule in RULES}
+    assert set(first) <= {rule.kind for rule in RULES} and len(first) > 90
     return list(first.values())
 
 

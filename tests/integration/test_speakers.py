@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -112,8 +113,9 @@ def pin(rows: Rows, key: bytes) -> None:
 
 
 def settle(parts: Any) -> None:
+    began = time.monotonic()  # not long after the machine's start either is a session's silence older than the machine
     for number in range(50):
-        if not parts.background.step(1000.0 + number):
+        if not parts.background.step(began + number):
             return
     raise AssertionError("the background thread finds no end")
 
