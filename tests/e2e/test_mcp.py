@@ -149,7 +149,10 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
     settings = json.loads(by_hand.read_text())
     by_hand.write_text(json.dumps({**settings, "hooks": with_hooks}))
     change_servers(sandbox, put_in=True)
-    both = talk(claude, "Where were we?", "There.")
+    for _ in range(8):  # a start that finds the machine busy is told nothing
+        both = talk(claude, "Where were we?", "There.")
+        if "pathlib over os.path" in scripted_api.seen_by_model(both.main[0]):
+            break
     assert given_tools(both) == sorted(f"mcp__csmd__{name}" for name in assistant_tools.TOOLS), (
         "the tools are there once"
     )

@@ -8,8 +8,11 @@ from __future__ import annotations
 import os
 import random
 import signal
+import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import apsw
 import pytest
@@ -19,6 +22,15 @@ from machine import LIMIT_S, Daemon, Machine
 from csmd.store import dreams, files, integrity
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, open_rows
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    """A machine on the disk: in memory a dream may be over before it is killed."""
+    made = Machine(root=Path(tempfile.mkdtemp(prefix="csmd-t-", dir="/tmp")).resolve())
+    yield made
+    made.end()
+
 
 SEED = int(os.environ.get("CSMD_FAULT_SEED") or random.SystemRandom().randrange(1 << 32))
 #: Memories of each project, each of which is there twice.
