@@ -112,10 +112,9 @@ def _try(rule: Rule, number: int, text: str, start: int, spans: list[Span]) -> i
     if match is None:
         return 0
     if rule.column:
-        spans += [
-            (begin, end, number, rule.kind) for begin, end in _cells_below(text, start) if rule.accepts(text[begin:end])
-        ]
-        return match.end()
+        cells = list(_cells_below(text, start))
+        spans += [(begin, end, number, rule.kind) for begin, end in cells if rule.accepts(text[begin:end])]
+        return cells[-1][1] if cells else match.end()
     if rule.behind:
         match = _WORD_BEFORE.search(text, max(0, start - LONGEST_WORD), start)
         if match is None:
@@ -142,16 +141,21 @@ LONGEST_BLOCK = 32_768
 
 #: Rows of a table that are looked at below its head.
 MOST_ROWS = 100
+#: Characters; a longer line is no row of a table that somebody reads.
+LONGEST_ROW = 1000
 
 
 def _cells_below(text: str, start: int) -> Iterator[tuple[int, int]]:
     """Where the words stand in the column of a table whose head has a cell at `start`."""
-    column = text.count("|", text.rfind("\n", 0, start) + 1, start)
-    line = text.find("\n", start)
+    furthest = max(0, start - LONGEST_ROW)
+    column = text.count("|", max(furthest, text.rfind("\n", furthest, start) + 1), start)
+    line = text.find("\n", start, start + LONGEST_ROW)
+    if line < 0:
+        return
     for _ in range(MOST_ROWS):
-        end = text.find("\n", line + 1)
-        row = text[line + 1 : end if end >= 0 else len(text)]
-        if line < 0 or not ("|" in row or set(row.strip()) <= {"-", "+", "="}):
+        end = text.find("\n", line + 1, line + 2 + LONGEST_ROW)
+        row = text[line + 1 : end if end >= 0 else line + 2 + LONGEST_ROW]
+        if len(row) > LONGEST_ROW or not ("|" in row or set(row.strip()) <= {"-", "+", "="}):
             return
         cells = row.split("|")
         if column < len(cells) and (word := cells[column].strip()):

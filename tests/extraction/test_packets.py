@@ -122,7 +122,7 @@ def told(turns: list[Heard], after: int = 0) -> list[tuple[str, str, str, str]]:
 
 
 STORY = [
-    heard(1, "user", "can we add a test for this?"),
+    heard(1, "user", "can you write a test that covers it?"),
     *ran(2, "mise run test", "Exit code 1\\nFAIL"),
     heard(4, "tool_call", '{"file_path":"/p/CHANGELOG.md"}', "Edit", "t4"),
     heard(5, "tool_result", "done", tool_id="t4"),
@@ -136,7 +136,7 @@ STORY = [
 def test_what_was_asked_and_done_is_named_with_how_it_ended() -> None:
     assert told(STORY) == [
         ("session", "begin", "", "u1"),
-        ("order", "add a test for this", "asked", "u1"),
+        ("order", "write a test that covers it", "asked", "u1"),
         ("tool", "mise run test", "failed", "u2"),
         ("error", "mise run test", "failed", "u2"),
         ("tool", "CHANGELOG.md", "ok", "u4"),

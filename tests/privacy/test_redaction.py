@@ -405,7 +405,7 @@ def test_any_text_can_be_redacted(text: str, key: str) -> None:
 
 
 HOSTILE = [
-    "token=", "token-", "_token", "token: ", "-eyJ", "eyJa.", "eyJaaaaaaaaa.eyJaaaaaaaaa", "SG.", "SG.aaaaaaaaaaaaaaaaaaaa.", "bearer ", "bearer",
+    "password|", "| password | token |\n", "-----END PRIVATE KEY-----\n", "token=", "token-", "_token", "token: ", "-eyJ", "eyJa.", "eyJaaaaaaaaa.eyJaaaaaaaaa", "SG.", "SG.aaaaaaaaaaaaaaaaaaaa.", "bearer ", "bearer",
     "<private>", "<private", "</private>", "<private ", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN A", "a://", "a://b:", "://", "a.b+",
     "aws_secret_access_key ", "aws_secret_access_key=", "authorization basic", "authorization :", "sk-", "sk-a", "xoxb-", "AKIA", "password='", "password=a",
     "password=a1/", "PASSWORD=", "--password ", "passwordpassword", "a", "A", " ", "\n", "a1", "=", "\"", "secret_" , "pypi-", "glpat-", "hooks.slack.com/services/",

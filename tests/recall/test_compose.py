@@ -136,7 +136,7 @@ def test_whether_a_long_sentence_tells_is_found_in_time_that_grows_with_it(piece
 
 
 def test_what_a_person_pinned_and_what_was_counted_is_told_as_it_is() -> None:
-    asked = "Asks for tests after a change (“can we add a test for this?”): in 12 of 72 sessions."
+    asked = "Asks for tests after a change (“does it have tests?”): in 12 of 72 sessions."
     assert compose.durable_text(memory(asked, origin="inferred")) == asked
     assert (
         compose.durable_text(memory("Can you always answer in German?", pinned=True))
