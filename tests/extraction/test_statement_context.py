@@ -101,7 +101,7 @@ def test_what_a_user_wants_of_the_project_is_no_reviewers_remark_nor_is_what_sta
 
 
 def test_a_sentence_is_not_told_as_after_itself() -> None:
-    behind = "it's important to not just dismiss? Like a stash, then a session, then the stash applied"
+    behind = "a warm cache must not be skipped? Like a cold run, then a warm one, then both together"
     check(behind, turn=f"oh can we add why {behind}", wanted="")
     check(
         "the config key is database_url, not db_url",

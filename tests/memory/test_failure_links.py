@@ -624,7 +624,7 @@ def test_a_scene_is_not_told_of_a_memory_that_has_come_to_hold_everywhere(store:
 
 
 SALARIES = "The exporter must never send salaries to the vendor, because the contract forbids it."
-SWAPPED = "We should keep in mind that customers swap disks between runs of the exporter."
+RENAMED = "Keep in mind that auditors rename accounts between two runs of the exporter."
 
 
 @pytest.mark.invariant(
@@ -632,28 +632,28 @@ SWAPPED = "We should keep in mind that customers swap disks between runs of the 
 )
 def test_what_was_forgotten_is_quoted_beside_nothing(store: Store) -> None:
     talk = Talk(store)
-    talk.say("user", f"{SALARIES} And what else is there? {SWAPPED}")
+    talk.say("user", f"{SALARIES} And what else is there? {RENAMED}")
     go_through(store)
-    assert scene_of(store, "swap") == f'after "{SALARIES}"'
+    assert scene_of(store, "rename accounts") == f'after "{SALARIES}"'
     ((ident,),) = store.read(lambda rows: rows.all("select id from memories where text like '%salaries%'"))
     memory = store.read(lambda rows: memories.by_id(rows, ident))
     assert memory is not None
     store.write(lambda rows: remember.forget(rows, memory, key=store.hash_key, now=NOW, by_person=True))
-    assert scene_of(store, "swap") == ""
+    assert scene_of(store, "rename accounts") == ""
     talk.say("assistant", "Done.")
     go_through(store)
-    assert scene_of(store, "swap") == ""
+    assert scene_of(store, "rename accounts") == ""
 
 
 def test_a_turn_that_speaks_of_people_is_quoted_beside_nothing(store: Store) -> None:
     talk = Talk(store)
-    talk.say("user", f"Jane Doe is our contact in accounting for the exporter. And what else is there? {SWAPPED}")
+    talk.say("user", f"Jane Doe is our contact in accounting for the exporter. And what else is there? {RENAMED}")
     go_through(store)
     assert [gate for (gate,) in store.read(lambda rows: rows.all("select gate from memories order by gate"))] == [
         "epistemic",
         "relational",
     ]
-    assert scene_of(store, "swap") == ""
+    assert scene_of(store, "rename accounts") == ""
 
 
 @pytest.mark.parametrize("kind", ["command", "relayed", "notification"])
