@@ -24,6 +24,8 @@ _COLUMNS = columns(
     # What holds everywhere is told without the project in which it was said.
     scene="coalesce((select s.text from scenes s where s.memory_seq = m.seq and m.scope = 'project'), '')",
 )
+#: Where its row key and its sources stand in a row.
+_SEQ, _SOURCES = map(list(Memory.__annotations__).index, ("seq", "provenance"))
 #: What is not stored with a memory in its own row, or begins as the table says.
 _NOT_FIRST = ("provenance", "version", "superseded_by", "used_at", "is_refuted", "is_edited", "scene", "seq")
 #: The columns that confirmation, pinning or contradiction change.
@@ -65,17 +67,24 @@ def statements_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, Sta
 
 def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
     """The memories `m` that fulfil a condition, in the order that it may end with, each with its provenance."""
-    found = rows.read(Memory, f"select {_COLUMNS} from memories m where {condition}", **values)  # noqa: S608
+    found = rows.all(f"select {_COLUMNS} from memories m where {condition}", **values)  # noqa: S608
     sources: dict[int, list[Row]] = {}
     for start in range(0, len(found), PART):
-        seqs = [memory.seq for memory in found[start : start + PART]]
+        seqs = [row[_SEQ] for row in found[start : start + PART]]
         sources |= rows.grouped(
             f"select memory_seq, uuid, session_id, at, role from provenance where {in_keys('memory_seq', seqs)} "  # noqa: S608
             "order by memory_seq, case role when 'states' then 0 else 1 end, at, uuid"
         )
     return [
-        replace(memory, provenance=tuple(as_value(Provenance, source) for source in sources.get(memory.seq, ())))
-        for memory in found
+        as_value(
+            Memory,
+            (
+                *row[:_SOURCES],
+                tuple(as_value(Provenance, source) for source in sources.get(row[_SEQ], ())),
+                *row[_SOURCES + 1 :],
+            ),
+        )
+        for row in found
     ]
 
 

@@ -182,13 +182,14 @@ def _reader(kind: type[T]) -> Callable[[Sequence[Any]], T]:
     """Makes a value of a row whose columns are a class's fields in their order; of those that are left out the default."""
     annotations = _annotations(kind)
     names = tuple(annotations)
-    converted = {name: _CONVERTED[text] for name, text in annotations.items() if text in _CONVERTED}
+    converted = [(place, _CONVERTED[text]) for place, text in enumerate(annotations.values()) if text in _CONVERTED]
 
     def read(row: Sequence[Any]) -> T:
-        values = dict(zip(names, row, strict=False))
-        for name in converted.keys() & values.keys():
-            values[name] = converted[name](values[name])
-        return kind(**values)
+        values = list(row)
+        for place, convert in converted:
+            if place < len(values):
+                values[place] = convert(values[place])
+        return kind(**dict(zip(names, values, strict=False)))
 
     return read
 

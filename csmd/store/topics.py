@@ -159,10 +159,11 @@ def list_topics(rows: Rows, places: Sequence[int] | None) -> list[tuple[int, str
 
 def members(rows: Rows, name: str, places: Sequence[int] | None) -> dict[int, Tagged]:
     """The memories of some places (None: all) that are about a topic, by row key."""
+    # A memory's topics are those of its project; `cross join` keeps SQLite from beginning with all memories.
     found = rows.all(
-        "select x.memory_seq, t.name, x.by_whom, x.weight from topics t join memory_topics x "  # noqa: S608
-        "on x.topic_seq = t.seq join memories m on m.seq = x.memory_seq where t.name = :name and x.weight > 0 "
-        f"and m.twin_of = 0 and {in_keys('m.project_seq', places)} order by x.memory_seq",
+        "select x.memory_seq, t.name, x.by_whom, x.weight from topics t cross join memory_topics x "  # noqa: S608
+        "cross join memories m where t.name = :name and x.topic_seq = t.seq and x.weight > 0 and m.seq = x.memory_seq "
+        f"and m.twin_of = 0 and {in_keys('t.project_seq', places)} order by x.memory_seq",
         name=name,
     )
     return {seq: as_value(Tagged, tagged) for seq, *tagged in found}
@@ -223,31 +224,30 @@ def remove_link(rows: Rows, one: int, other: int, relationship: str) -> bool:
 
 
 def graph_counts(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
-    """How many memories, topics, sessions and edges (RELATES_TO, TAGGED, PRODUCED) there are in some places, None: all."""
-    memories = f"select seq from memories where twin_of = 0 and {in_keys('project_seq', projects)}"  # noqa: S608
-    produced = (
-        "select distinct session_id, memory_seq from provenance where session_id <> '' and role <> 'beside' "  # noqa: S608
-        f"and memory_seq in ({memories})"
-    )
+    """How many memories, topics, sessions and edges (TAGGED, PRODUCED) there are in some places, None: all."""
+    held = f"from memories m where m.twin_of = 0 and {in_keys('m.project_seq', projects)}"
+    beside = held.replace(" where ", " cross join {} where ")
+    tagged = f"{beside.format('memory_topics x')} and x.memory_seq = m.seq and x.weight > 0"
+    produced = f"{beside.format('provenance p')} and p.memory_seq = m.seq and p.session_id <> '' and p.role <> 'beside'"
+    of_place = in_keys("project_seq", projects)
     return {
         name: rows.number(sql)
         for name, sql in (
-            ("memories", f"select count(*) from ({memories}) m"),  # noqa: S608
-            ("topics", f"select count(distinct topic_seq) from memory_topics where weight > 0 and memory_seq in ({memories})"),  # noqa: S608
-            ("sessions", f"select count(*) from sessions where parent = '' and host <> 'probe' and {in_keys('project_seq', projects)}"),  # noqa: S608
-            ("relates_to", f"select count(*) from links where from_seq in ({memories}) and to_seq in ({memories})"),  # noqa: S608
-            ("tagged", f"select count(*) from memory_topics where weight > 0 and memory_seq in ({memories})"),  # noqa: S608
-            ("produced", f"select count(*) from ({produced}) p"),  # noqa: S608
+            ("memories", f"select count(*) {held}"),
+            ("topics", f"select count(distinct x.topic_seq) {tagged}"),
+            ("sessions", f"select count(*) from sessions where parent = '' and host <> 'probe' and {of_place}"),  # noqa: S608
+            ("tagged", f"select count(*) {tagged}"),
+            ("produced", f"select count(*) from (select distinct p.session_id, m.seq {produced}) d"),  # noqa: S608
         )
-    }  # fmt: skip
+    }
 
 
 def relationships(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
     """How many links of each relationship there are between memories of some places (None: all)."""
-    memories = f"select seq from memories where twin_of = 0 and {in_keys('project_seq', projects)}"  # noqa: S608
     return dict(
         rows.all(
-            f"select relationship, count(*) from links where from_seq in ({memories}) and to_seq in ({memories}) "  # noqa: S608
-            "group by relationship order by 2 desc, 1"
+            "select l.relationship, count(*) from memories m cross join links l cross join memories o "  # noqa: S608
+            f"where m.twin_of = 0 and {in_keys('m.project_seq', projects)} and l.from_seq = m.seq and o.seq = l.to_seq "
+            f"and o.twin_of = 0 and {in_keys('o.project_seq', projects)} group by l.relationship order by 2 desc, 1"
         )
     )

@@ -188,6 +188,6 @@ def _related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
 @TOOLS.add("csm_graph_stats")
 def _stats(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """How many memories, topics, relationships and sessions there are."""
-    counted = topics.graph_counts(rows, seen)
-    edges = {name: counted.pop(name) for name in ("relates_to", "tagged", "produced")}
-    return {**counted, "relationships": sum(edges.values()), "edges": edges, "links": topics.relationships(rows, seen)}
+    counted, links = topics.graph_counts(rows, seen), topics.relationships(rows, seen)
+    edges = {"relates_to": sum(links.values()), "tagged": counted.pop("tagged"), "produced": counted.pop("produced")}
+    return {**counted, "relationships": sum(edges.values()), "edges": edges, "links": links}

@@ -1,0 +1,228 @@
+"""What the graph's operations take: store, bulk store, tag, link, by topic, recall of ten, stats.
+
+    python tests/bench/bench_graph.py [--size 10000] [--projects 1] [--runs 200] [--json]
+
+In this process on a store of its own, on the writer and the readers as the daemon uses them, with every index kept up to
+date. Memories are made-up texts of about 24 words (tests/bench/big_store.py); each has up to five topics, a source, and
+every third a link; the first projects are larger. Medians in microseconds:
+
+    store     one memory within a transaction, without its commit; `durable` with it; `bulk` a hundred in one transaction
+    fts       a bare insert, in memory until the commit, of the same text into an FTS5 table of the same settings
+    tag, link in bulk, a hundred in one transaction with its commit
+    by_topic  the memories of a topic in a project; `members` is the median number of these
+    recall    ten memories of a project for three words by the text index; `ranked` with the whole ranking, without vectors
+    stats     the counts of a project, and of all
+    fsync     of a file beside the database to which 8 KiB were appended
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
+
+import big_store  # noqa: E402
+
+
+from csmd.capture import project_identity  # noqa: E402
+from csmd.recall import hybrid_search  # noqa: E402
+from csmd.store import fulltext, memories, projects, topics  # noqa: E402
+from csmd.store.core import Store  # noqa: E402
+from csmd.store.sqlite import Rows  # noqa: E402
+from csmd.text import tokens  # noqa: E402
+from csmd.values import Link, Memory, Provenance  # noqa: E402
+
+NOW = "2026-03-01T10:00:00.000Z"
+BULK, TOPICS_OF_ONE, WORDS_ASKED = 100, 5, 3
+
+
+class Graph:
+    """A store that is filled to a size, and what the operations are asked of."""
+
+    def __init__(self, store: Store, size: int, number: int) -> None:
+        self.store = store
+        self.words = big_store.Words(1)
+        self.random = self.words.random
+        self.places = store.write(
+            lambda rows: [
+                projects.ensure(rows, project_identity.identified(big_store.place(n)), now=NOW) for n in range(number)
+            ]
+        )
+        self.texts = self.words.texts(self.random.integers(0, big_store.SUBJECTS, size + 4000), big_store.MEMORY_WORDS)
+        self.made = 0
+        self.names = [f"topic {n}" for n in range(max(20, size // (20 * number)))]
+        for _ in range(0, size, 1000):
+            store.write(lambda rows: self._fill(rows, min(1000, size - self.made)))
+        store.checkpoint(truncate=True)
+
+    def memory(self) -> Memory:
+        """The next one, of a project."""
+        self.made += 1
+        place = self.places[int(self.random.integers(0, len(self.places)) ** 2 // len(self.places))]
+        source = Provenance(uuid=f"u{self.made}", session_id=f"s{self.made // 5}", at=NOW)
+        return Memory(
+            id=f"m{self.made:010x}", text=self.texts[self.made - 1], gate="epistemic", category="decision", type="episodic",
+            tier="daily", decay="durable", authority="user", origin="stated", confidence=0.8, scope="project",
+            project_seq=place, session_id=source.session_id, created_at=NOW, confirmed_at=NOW, hot_until=10_000,
+            warm_until=20_000, archive_at=30_000, provenance=(source,),
+        )  # fmt: skip
+
+    def add(self, rows: Rows, memory: Memory) -> int:
+        """Stores a memory; its row key."""
+        return memories.insert(rows, memory, text_hash=f"{memory.id:0>32}")
+
+    def topic(self) -> str:
+        """A topic, the first ones more often."""
+        return self.names[int(len(self.names) * self.random.random() ** 2)]
+
+    def link(self) -> Link:
+        """A link between two memories that are there."""
+        one, other = self.random.integers(1, self.made, 2)
+        return Link(from_id=f"m{one:010x}", to_id=f"m{other:010x}", relationship="relates_to", weight=0.5)
+
+    def _fill(self, rows: Rows, number: int) -> None:
+        for _ in range(number):
+            seq = self.add(rows, self.memory())
+            for name in {self.topic() for _ in range(int(self.random.integers(0, TOPICS_OF_ONE + 1)))}:
+                topics.tag(rows, seq, name, by=topics.RULE)
+            if self.made % 3 == 0:
+                memories.add_link(rows, self.link(), now=NOW)
+
+
+def timed(work: Callable[[], Any]) -> float:
+    """Microseconds that a call takes."""
+    begun = time.perf_counter_ns()
+    work()
+    return (time.perf_counter_ns() - begun) / 1000
+
+
+def of_many(runs: int, work: Callable[[], Any], *, each: int = 1) -> float:
+    """The median microseconds of a call that does `each` of something, for one."""
+    return median(timed(work) for _ in range(runs)) / each
+
+
+def fsync(folder: Path, runs: int) -> float:
+    """Median microseconds of an fsync after an append."""
+    with (folder / "fsync").open("ab", buffering=0) as file:
+
+        def append() -> None:
+            file.write(b"x" * 8192)
+            os.fsync(file.fileno())
+
+        return of_many(runs, append)
+
+
+def writes(graph: Graph, runs: int) -> dict[str, float]:
+    """The figures of what writes."""
+    store = graph.store
+
+    def one_by_one(rows: Rows) -> list[float]:
+        took = []
+        for _ in range(runs):
+            memory = graph.memory()
+            took.append(timed(lambda memory=memory: graph.add(rows, memory)))
+        return took
+
+    def bare(rows: Rows) -> list[float]:
+        rows.run(
+            "create virtual table temp.bare using fts5(text, content='', tokenize=\"unicode61 remove_diacritics 2 tokenchars '_'\")"
+        )
+        texts = [tokens.indexed(text, NOW) for text in graph.texts[:runs]]
+        for seq, text in enumerate(graph.texts[runs : runs + 3000], runs + 1):
+            rows.run("insert into temp.bare (rowid, text) values (:seq, :text)", seq=seq, text=text)
+        insert = "insert into temp.bare (rowid, text) values (:seq, :text)"
+        return [timed(lambda n=n, t=t: rows.run(insert, seq=10**6 + n, text=t)) for n, t in enumerate(texts)]
+
+    def many(make: Callable[[Rows], Any]) -> Callable[[], None]:
+        def work(rows: Rows) -> None:
+            for _ in range(BULK):
+                make(rows)
+
+        return lambda: store.write(work)
+
+    def tag(rows: Rows) -> None:
+        topics.tag(rows, int(graph.random.integers(1, graph.made)), graph.topic(), by=topics.PERSON)
+
+    bulks = max(5, runs // 20)
+    return {
+        "store_us": median(store.write(one_by_one)),
+        "fts_us": median(store.write(bare)),
+        "store_durable_us": of_many(runs, lambda: store.write(lambda rows: graph.add(rows, graph.memory()))),
+        "bulk_us": of_many(bulks, many(lambda rows: graph.add(rows, graph.memory())), each=BULK),
+        "tag_us": of_many(bulks, many(tag), each=BULK),
+        "link_us": of_many(bulks, many(lambda rows: memories.add_link(rows, graph.link(), now=NOW)), each=BULK),
+    }  # fmt: skip
+
+
+def reads(graph: Graph, runs: int) -> dict[str, float]:
+    """The figures of what reads; without the way to the reader's thread, which an empty read takes."""
+    store, found = graph.store, []
+    place = graph.places[0]
+
+    def by_topic(rows: Rows) -> None:
+        tags = topics.members(rows, graph.topic(), [place])
+        found.append(len(memories.by_seqs(rows, list(tags))))
+
+    def question() -> str:
+        words = graph.texts[int(graph.random.integers(0, graph.made))].split()
+        return " ".join(words[at] for at in graph.random.integers(0, len(words), WORDS_ASKED))
+
+    def recall(rows: Rows, asked: str) -> None:
+        hits = fulltext.text_hits(rows, "memory", tokens.query_terms(asked), projects=[place], limit=10)
+        memories.by_seqs(rows, [int(seq) for seq, _ in hits])
+
+    def stats(rows: Rows, places: Sequence[int] | None) -> None:
+        topics.graph_counts(rows, places)
+        topics.relationships(rows, places)
+
+    def measure(rows: Rows) -> dict[str, float]:
+        asked = [question() for _ in range(runs)]
+        each = iter(asked)
+        return {
+            "by_topic_us": of_many(runs, lambda: by_topic(rows)),
+            "recall_us": of_many(runs, lambda: recall(rows, next(each))),
+            "stats_us": of_many(20, lambda: stats(rows, [place])),
+            "stats_all_us": of_many(20, lambda: stats(rows, None)),
+        }
+
+    return {**store.read(measure), "members": median(found)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", type=int, default=10_000)
+    parser.add_argument("--projects", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--home", type=Path, help="where the database is made; its file system is the one measured")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=args.home) as name:
+        folder = Path(name)
+        store = Store(folder / "csmd.db", now=NOW)
+        try:
+            graph = Graph(store, args.size, args.projects)
+            figures = {
+                "size": args.size,
+                "projects": args.projects,
+                **reads(graph, args.runs),
+                **writes(graph, args.runs),
+            }
+            figures["fsync_us"] = fsync(folder, args.runs)
+        finally:
+            store.close()
+    shown = {name: round(value, 1) for name, value in figures.items()}
+    print(json.dumps(shown) if args.json else "\n".join(f"{name:<18}{value:>12}" for name, value in shown.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
