@@ -32,9 +32,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 
 import big_store  # noqa: E402
 
-
 from csmd.capture import project_identity  # noqa: E402
-from csmd.recall import hybrid_search  # noqa: E402
 from csmd.store import fulltext, memories, projects, topics  # noqa: E402
 from csmd.store.core import Store  # noqa: E402
 from csmd.store.sqlite import Rows  # noqa: E402
