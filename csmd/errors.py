@@ -10,6 +10,7 @@ CsmdError                what, where, and a hint what to do; exit code 1
   StoreError             the database refused
     Damaged              the file cannot be read, or is no database of csmd's: `csmd repair`
       IndexDamaged       a full-text index or vectors only: what they derive from is whole
+    Displaced            the file that is open is no longer the one at its path
     SchemaTooNew         written by a newer csmd
     DeadlineExceeded     a read was interrupted at its deadline
     Refused              the writer's queue is full or it is closing
@@ -73,6 +74,10 @@ class Damaged(StoreError):
 
 class IndexDamaged(Damaged):
     """What is damaged derives from rows that are whole: a full-text index or vectors."""
+
+
+class Displaced(StoreError):
+    """The database that is open is not the file at its path: nobody would find again what is written to it."""
 
 
 class SchemaTooNew(StoreError):

@@ -87,6 +87,14 @@ def _detached() -> dict[str, Any]:
 #: What means that nothing is being remembered: (what it is, what to do) by its key, the worst first.
 ALARMS: Mapping[str, tuple[str, str]] = {
     "damaged": ("nothing is recorded: the database is damaged", "csmd repair"),
+    "gone file": (
+        "nothing is recorded: the database's file is gone, only the daemon still has it open",
+        "put it back, or csmd repair: a copy lies in the backups",
+    ),
+    "replaced": (
+        "nothing is recorded: another file stands in the database's place",
+        "csmd restore latest brings back the one of before, csmd restart goes on with the other",
+    ),
     "disk": (
         "nothing is recorded: the disk takes no writes",
         "make room, or make the home writable; the rest comes by itself",
@@ -199,7 +207,8 @@ class Alarms:
     def active(self) -> list[dict[str, str]]:
         """The alarms that are raised: `what`, `do`, `since`, worst first."""
         store = self._context.store
-        raised = ["damaged"] if store.is_read_only else ["disk"] if store.last_write_error else []
+        displaced = {"": [], "gone": ["gone file"], "replaced": ["replaced"]}[store.displacement()]
+        raised = ["damaged"] if store.is_read_only else displaced or (["disk"] if store.last_write_error else [])
         raised += ["spool"] if self._is_stuck else []
         with self._lock:
             self._since = {key: self._since.get(key) or now_iso() for key in raised}
@@ -217,7 +226,7 @@ class Alarms:
         if store.commits != self._commits:
             self._commits, self._changed_at = store.commits, now
         has_changed = now - self._changed_at <= SETTLED_S  # what was too fresh to be judged is looked at again
-        if not store.is_read_only and not store.last_write_error and (has_changed or self._of_hooks):
+        if store.takes_writes and not store.last_write_error and (has_changed or self._of_hooks):
             self._look_at_sessions(now - self._began)
         if (alarms := self.active()) and context.config.settings.alarm_desktop:
             self._notices.show(alarms[0]["what"], alarms[0]["do"])

@@ -46,6 +46,7 @@ class Pass:
     """One pass over the table at the monotonic time `now`, and what its jobs have done so far."""
 
     now: float
+    takes_writes: bool = True
     #: Whether somebody waits for a task that is under way.
     task_running: bool = False
     worked: bool = False
@@ -106,6 +107,7 @@ class Background(threading.Thread):
             Job("mark", lambda _: self._clear_hung_mark(), when="always"),
             Job("pauses", lambda _: read_pauses(context.pauses), when="always", quiet=True),
             Job("alarms", lambda jobs_pass: self.alarms.step(jobs_pass.now), when="always", every_s=EVERY_S),
+            Job("rescue", lambda _: store.rescue(now=now_iso()), when="always", every_s=EVERY_S, quiet=True),
             Job("spool", lambda _: reading.replay(context)),
             Job("rehearsal", lambda jobs_pass: self.rehearsal.step(jobs_pass.now)),
             Job("directories", lambda _: self.clients.note_directories(), quiet=True),
@@ -179,7 +181,7 @@ class Background(threading.Thread):
 
     def step(self, now: float) -> bool:
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
-        jobs_pass = Pass(now)
+        jobs_pass = Pass(now, takes_writes=self.context.store.takes_writes)
         for job in self._table:
             self._due.setdefault(job.name, now + job.first_s)
             if self._is_due(job, jobs_pass):
@@ -188,12 +190,12 @@ class Background(threading.Thread):
                 jobs_pass.worked |= did and not job.quiet
                 if job.repeats and did:
                     self._due[job.name] = now
-        if self.context.store.is_read_only:  # hooks spool, and status says why
+        if not jobs_pass.takes_writes:  # hooks spool, and status says why
             self.context.trouble.clear()
         return jobs_pass.is_busy or self.context.somebody_waits()
 
     def _is_due(self, job: Job, jobs_pass: Pass) -> bool:
-        if job.when != "always" and self.context.store.is_read_only:
+        if job.when != "always" and not jobs_pass.takes_writes:
             return False
         if job.when in ("no_task", "idle") and jobs_pass.task_running:
             return False
@@ -247,6 +249,4 @@ class Background(threading.Thread):
         waits = self.context.somebody_waits()
         if jobs_pass.task_running or (waits and not self.dreaming.is_overdue):
             return False
-        return self.dreaming.step(
-            jobs_pass.now, idle=not (jobs_pass.is_busy or waits or self.context.store.is_read_only)
-        )
+        return self.dreaming.step(jobs_pass.now, idle=jobs_pass.takes_writes and not (jobs_pass.is_busy or waits))

@@ -208,6 +208,7 @@ def hold_instance_lock(paths: Paths) -> Iterator[None]:
         ) from error
     try:
         backup.finish_replacement(paths.database)
+        backup.set_stale_log_aside(paths.database, now=now_iso())
         yield
     finally:
         lock.release()
@@ -228,6 +229,8 @@ def _serve(config: Config, address: str, patience_s: float) -> None:
         ending.callback(log.info, "stopped")
         ending.callback(store.close)
         ending.callback(_last_checkpoint, store)
+        ending.callback(_last_rescue, store)
+        backup.note_opened(paths.database)
         if store.migrated:
             log.info("migrated: %s", ", ".join(store.migrated))
         directory = models.installed_model(paths.models, config.settings.embed_model)
@@ -308,6 +311,13 @@ def _end_threads(server: Server, background: Background, watch: Watch) -> None:
     if background.ident is not None:
         background.join()
     background.clients.close()
+
+
+def _last_rescue(store: Store) -> None:
+    try:
+        store.rescue(now=now_iso())
+    except CsmdError as error:
+        log.warning("the database could not be copied: %s", type(error).__name__)
 
 
 def _last_checkpoint(store: Store) -> None:

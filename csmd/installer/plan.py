@@ -607,7 +607,7 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
     "log": ("log/csmd.log", "log/csmd.log.[0-9]", "log/crash.txt", "log/report.txt"),
     "configuration": ("config.yaml",),
     "state": (
-        "endpoint", "install.json", "pauses.json", "README.txt", "run/*.lock", "run/daemon.json", "run/stopped-by-user", "run/hung",
+        "endpoint", "install.json", "pauses.json", "README.txt", "run/*.lock", "run/daemon.json", "run/opened.json", "run/stopped-by-user", "run/hung",
         "run/*.sock", "run/*.stderr", "run/told-*", "run/noticed-*", "run/passed-by",
     ),
 }  # fmt: skip

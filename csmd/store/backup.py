@@ -20,13 +20,15 @@ import apsw
 from csmd import wire
 from csmd.errors import BadInput, Damaged, StoreError
 from csmd.store import activity, files, migrate
-from csmd.store.sqlite import REPAIR_HINT, as_store_error, close_quietly, open_rows
+from csmd.store.sqlite import REPAIR_HINT, Rows, as_store_error, close_quietly, open_rows
 
 FOLDER = "backups"
 #: Where a new database is made, inside the home: its rename must not cross disks.
 WORKSHOP = "repairing"
 #: The file in the workshop that names the new database once it is whole, and where the old one goes.
 READY = "ready.json"
+#: The file that notes which database and log were open together: their inodes.
+OPENED = "run/opened.json"
 #: What belongs to a database's file.
 SUFFIXES = ("", "-wal", "-shm")
 #: What a copy that is not whole yet is called; with a random end.
@@ -53,8 +55,11 @@ def folder_of(database: Path) -> Path:
 
 def place_of(database: Path, *, now: str) -> Path:
     """Where a copy made at `now` goes."""
-    stamp = re.sub(r"[-:]|[.]\d+", "", now)
-    return folder_of(database) / f"csmd-{stamp}.db"
+    return folder_of(database) / f"csmd-{_stamp(now)}.db"
+
+
+def _stamp(now: str) -> str:
+    return re.sub(r"[-:]|[.]\d+", "", now)
 
 
 def list_backups(database: Path) -> list[Path]:
@@ -79,10 +84,13 @@ def has_room(database: Path) -> bool:
     return usage.free - database.stat().st_size > max(usage.total * FREE_SHARE, FREE_BYTES)
 
 
-def make(database: Path, target: Path, *, stop: Callable[[], bool] = lambda: False, vfs: str = "") -> Copy:
+def make(
+    database: Path, target: Path, *, stop: Callable[[], bool] = lambda: False, vfs: str = "", rows: Rows | None = None
+) -> Copy:
     """Copies the database as it is at this moment to `target`, which appears whole, private and looked at.
 
-    On a connection of its own: nobody waits for it. StoreError when the disk or the database does not let it,
+    On a connection of its own, so that nobody waits for it; on that of `rows` where the file is not at its path any
+    more. StoreError when the disk or the database does not let it,
     or `stop` said so; Damaged when the copy is not sound, which the database is not either then.
     """
     folder = files.make_private(target.parent) if target.parent == folder_of(database) else target.parent
@@ -91,7 +99,7 @@ def make(database: Path, target: Path, *, stop: Callable[[], bool] = lambda: Fal
     temp = folder / f"{UNFINISHED}{os.urandom(6).hex()}"
     try:
         os.close(os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
-        expected = _copy(database, temp, stop, vfs)
+        expected = _copy(database, temp, stop, vfs, rows)
         found = examine(temp, vfs=vfs)
         if found != expected:
             raise Damaged(f"the copy of {database} does not hold what it should", hint=REPAIR_HINT)
@@ -108,15 +116,13 @@ def make(database: Path, target: Path, *, stop: Callable[[], bool] = lambda: Fal
     return Copy(path=target, bytes=size, counts=expected)
 
 
-def _copy(database: Path, temp: Path, stop: Callable[[], bool], vfs: str) -> dict[str, int]:
+def _copy(database: Path, temp: Path, stop: Callable[[], bool], vfs: str, rows: Rows | None) -> dict[str, int]:
     """Copies page by page within one snapshot; what that snapshot counts."""
     try:
         # Without the snapshot, each write of the daemon's would make the copy begin again.
-        with (
-            open_rows(database, readonly=True, vfs=vfs) as rows,
-            rows.transaction(write=False),
-            contextlib.ExitStack() as end,
-        ):
+        with contextlib.ExitStack() as end:
+            rows = rows or end.enter_context(open_rows(database, readonly=True, vfs=vfs))
+            end.enter_context(rows.transaction(write=False))
             expected = activity.counts(rows)
             copy = apsw.Connection(str(temp), vfs=vfs or None)
             end.callback(close_quietly, copy)
@@ -200,6 +206,37 @@ def refuse_lost_database(database: Path) -> None:
     if list_backups(database) or (log.exists() and log.stat().st_size):
         state = "is empty" if database.exists() else "is gone"
         raise Damaged(f"{database} {state}, and what lies beside it says that it was not", hint=REPAIR_HINT)
+
+
+def note_opened(database: Path) -> None:
+    """Notes which file and which log belong together, for `set_stale_log_aside`."""
+    if (inodes := _inodes(database)) is not None:
+        files.write_atomic(database.parent / OPENED, wire.dumps(inodes).encode(), durable=False)
+
+
+def set_stale_log_aside(database: Path, *, now: str) -> Path | None:
+    """Sets a log aside that belongs to a database in whose place another one stands; where it went, None for nowhere.
+
+    SQLite would take it for the new one's. A daemon that ends by itself leaves none; one that was killed does.
+    """
+    noted, found = files.read_json(database.parent / OPENED), _inodes(database)
+    if noted is None or found is None or noted["log"] != found["log"] or noted["database"] == found["database"]:
+        return None
+    folder = files.make_private(database.parent / f"damaged-{_stamp(now)}")
+    for suffix in SUFFIXES[1:]:
+        with contextlib.suppress(FileNotFoundError):
+            path = database.with_name(database.name + suffix)
+            path.replace(folder / path.name)
+    files.to_disk(folder)
+    files.to_disk(database.parent)
+    return folder
+
+
+def _inodes(database: Path) -> dict[str, int] | None:
+    """The inodes of a database and of its log; None where one is missing."""
+    with contextlib.suppress(FileNotFoundError):
+        return {"database": database.stat().st_ino, "log": database.with_name(f"{database.name}-wal").stat().st_ino}
+    return None
 
 
 def replace_database(new: Path, database: Path, aside: Path) -> None:

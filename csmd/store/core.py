@@ -6,7 +6,8 @@ together share one transaction and one fsync; one that fails is undone alone. Re
 write. The lane "hook" is for hooks only, so that no long search stands before them, and "status"
 for the daemon's state, which is asked when something else takes long. What was taken in is
 answered: nobody waits for ever, whatever fails or closes. A file that turns out to be damaged
-takes no more writes, so that hooks keep what they have; it is never begun anew in silence.
+takes no more writes, and neither does one that was deleted or replaced while it is open, so that
+hooks keep what they have; it is never begun anew in silence.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import apsw
 
-from csmd.errors import Damaged, IndexDamaged, Refused, SchemaTooNew, StoreError
+from csmd.errors import Damaged, Displaced, IndexDamaged, Refused, SchemaTooNew, StoreError
 from csmd.store import backup, migrate
 from csmd.store.sqlite import (
     BUSY_TIMEOUT_MS,
@@ -39,6 +40,8 @@ from csmd.store.sqlite import (
 
 T = TypeVar("T")
 Lane = Literal["hook", "main", "status"]
+#: How the file that is open is not the one at its path; "" where it is.
+Displacement = Literal["", "gone", "replaced"]
 
 LANES: tuple[Lane, ...] = ("hook", "main", "status")
 QUEUE_LIMIT = 2000
@@ -136,8 +139,44 @@ class Store:
                 for lane, tasks in self._reads.items()
             }
             made.pop_all()
+        self._identity = _identity(path)
+        self._is_rescued = False
         for thread in (self._writer, *self._readers.values()):
             thread.start()
+
+    @property
+    def takes_writes(self) -> bool:
+        """Whether a write would be kept: the file is sound, and the one at its path. Looks at the disk."""
+        return not self.is_read_only and not self.displacement()
+
+    def displacement(self) -> Displacement:
+        """How the file that is open is not the one at its path; looks at the disk, from any thread."""
+        try:
+            return "" if _identity(self.path) == self._identity else "replaced"
+        except OSError:
+            return "gone"
+
+    def rescue(self, *, now: str) -> Path | None:
+        """Copies a database that was deleted or replaced while it is open into the backups, once; None for nothing to do.
+
+        StoreError when the disk does not let it. Nothing is written where the directory is another one too.
+        """
+        if not self.displacement():
+            self._is_rescued = False
+            return None
+        target = backup.place_of(self.path, now=now)
+        if self._is_rescued or not self._is_in_its_directory():
+            return None
+        with self._maintaining:
+            backup.make(self.path, target, rows=Rows(self._maintenance))
+        self._is_rescued = True
+        return target
+
+    def _is_in_its_directory(self) -> bool:
+        try:
+            return _identity(self.path.parent)[:2] == self._identity[2:]
+        except OSError:
+            return False
 
     def submit(self, run: Callable[[Rows], T], *, wait: bool = False) -> Future[T]:
         """Queues a write; the future resolves after its commit.
@@ -233,6 +272,7 @@ class Store:
     def _commit_group(self, rows: Rows, group: list[_Task]) -> None:
         outcomes: list[tuple[_Task, Any, BaseException | None]] = []
         try:
+            self._refuse_displaced()
             with rows.transaction(write=True):
                 for task in group:
                     rows.run("savepoint task")
@@ -247,6 +287,7 @@ class Store:
                     else:
                         outcomes.append((task, result, None))
                     rows.run("release task")
+            self._refuse_displaced()  # what was committed into a file that nobody finds again is not acknowledged
             self.commits += 1
             self.last_write_error = ""
         except BaseException as error:  # noqa: BLE001 - given to whoever waits for it
@@ -293,6 +334,20 @@ class Store:
     def _refuse_when_damaged(self) -> None:
         if self.is_read_only:
             raise Damaged(self.damage, hint=REPAIR_HINT)
+
+    def _refuse_displaced(self) -> None:
+        if displacement := self.displacement():
+            what = "is gone" if displacement == "gone" else "is another file now"
+            raise Displaced(
+                f"{self.path} {what}; what is captured meanwhile waits in the spool",
+                hint="`csmd status` says what to do",
+            )
+
+
+def _identity(path: Path) -> tuple[int, int, int, int]:
+    """(device, inode) of a file, and of its directory; OSError where it is not there."""
+    file, folder = path.stat(), path.parent.stat()
+    return file.st_dev, file.st_ino, folder.st_dev, folder.st_ino
 
 
 def _refuse_newer(rows: Rows, path: Path) -> None:
