@@ -1,4 +1,4 @@
-"""The machine by psutil: when a process began, how busy the cores are, mains power, what our processes cost."""
+"""The machine: when a process began, how busy the cores are, mains power, what our processes cost, work that may hang."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
+from concurrent import futures
+from concurrent.futures import Future
+from typing import TypeVar
 
 import psutil
+
+T = TypeVar("T")
 
 
 def start_token(pid: int) -> float:
@@ -94,3 +100,43 @@ def lately(seen: list[tuple[float, float]], now: float, used: float) -> float | 
 def share(used: float, seconds: float) -> float:
     """CPU seconds within a length of time as per cent of a core; a clock that was set gives no nonsense."""
     return round(100 * used / seconds, 2) if seconds > 0 else 0.0
+
+
+#: A disk that has not answered by then hangs: nobody waits for it.
+DISK_S = 2.0
+#: Threads that wait for a disk which does not answer, and may for ever.
+MOST_HANGING = 64
+_ROOM = threading.BoundedSemaphore(MOST_HANGING)
+
+
+def start_in_thread(work: Callable[[], T]) -> Callable[[float], T | None]:
+    """Starts `work` on its own thread; returns a function that waits for its result up to a limit in seconds from the start.
+
+    Errors of `work` are raised to whoever waits; None stands for no result yet. A thread that hangs is left behind: it
+    keeps nothing from ending. Where MOST_HANGING do, no further one is started, and there is no result.
+    """
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised to whoever waits
+            future.set_exception(error)
+        finally:
+            _ROOM.release()
+
+    started = time.monotonic()
+    if not _ROOM.acquire(blocking=False):
+        return lambda _: None
+    threading.Thread(target=run, daemon=True, name="csmd-bounded").start()
+
+    def wait(limit_s: float) -> T | None:
+        futures.wait([future], max(0.0, started + limit_s - time.monotonic()))
+        return future.result() if future.done() else None
+
+    return wait
+
+
+def run_bounded(work: Callable[[], T], limit_s: float) -> T | None:
+    """What `work` returns, or None when it takes longer than its limit; its errors are raised."""
+    return start_in_thread(work)(limit_s)

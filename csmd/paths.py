@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,3 +65,28 @@ class Paths:
     install_record = Below("install.json")
     """JSON: what `csmd install` wrote outside the home and how to take it back."""
     log_file = Below("csmd.log", folder="log_dir")
+
+
+# --- what lies at a path that somebody else chose: it may be too long, forbidden, on a disk that is gone
+
+
+def is_there(path: Path | str) -> bool:
+    """Whether something can be reached at a path; never raises."""
+    return _mode(path) is not None
+
+
+def is_directory(path: Path | str) -> bool:
+    """Whether a directory can be reached at a path; never raises."""
+    return stat.S_ISDIR(_mode(path) or 0)
+
+
+def is_file(path: Path | str) -> bool:
+    """Whether a regular file can be reached at a path; never raises."""
+    return stat.S_ISREG(_mode(path) or 0)
+
+
+def _mode(path: Path | str) -> int | None:
+    try:
+        return os.stat(path).st_mode  # noqa: PTH116 - thousands of names, at each status
+    except (OSError, ValueError):
+        return None

@@ -355,6 +355,25 @@ def test_sql_stands_only_in_the_store() -> None:
     assert not wrong
 
 
+#: These ask for csmd's own files, where what the disk refuses is an error and no answer.
+OWN_FILES = {"daemon.repair", "daemon.dream_lock"}
+FOREIGN_PATHS = {"capture", "recall", "tools", "daemon", "cli", "doctor", "mcp"}
+
+
+@pytest.mark.invariant("Whatever a path does that somebody else chose, status, doctor and brief answer")
+def test_what_lies_at_a_foreign_path_is_asked_by_what_never_raises() -> None:
+    wrong = []
+    for path in MODULES:
+        module = name_of(path)
+        if layer_of(module) not in FOREIGN_PATHS or module in OWN_FILES:
+            continue
+        for node in ast.walk(parsed(path)[1]):
+            if isinstance(node, ast.Attribute) and node.attr in ("exists", "is_dir", "is_file", "resolve"):
+                is_other = isinstance(node.value, ast.Name) and node.value.id in ("entry", "files", "disk", "source")
+                wrong += [] if is_other else [f"{module}:{node.lineno}: {ast.unparse(node)} raises"]
+    assert not wrong, "ask csmd.paths.is_there, is_directory, is_file, or os.path.realpath"
+
+
 def test_a_module_opens_with_its_rule_and_has_a_name_that_says_something() -> None:
     wrong = []
     for path in MODULES:

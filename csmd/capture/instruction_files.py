@@ -19,6 +19,7 @@ from csmd.capture import markdown_imports, project_identity
 from csmd.errors import BadInput
 from csmd.hosts.adapter import moment_of
 from csmd.hosts.claude import environment
+from csmd.paths import is_directory
 from csmd.privacy.fingerprints import clean
 from csmd.privacy.redaction import redact
 from csmd.store import files, projects, tombstones
@@ -497,7 +498,7 @@ def memory_folder(directory: str, user: User) -> Path:
     places = [Path(folder) for folder in place_of(directory, user).memories]
     if not places:
         raise BadInput("the assistant's own memory is switched off here", hint="set autoMemoryEnabled in its settings")
-    return next((folder for folder in places if folder.is_dir()), places[0])
+    return next((folder for folder in places if is_directory(folder)), places[0])
 
 
 def scan(folder: Path) -> list[environment.Memo]:

@@ -31,6 +31,7 @@ from csmd.hosts.adapter import EPOCH, moment_of
 from csmd.hosts.claude import environment, transcript
 from csmd.hosts.claude.transcript import Reading
 from csmd.hosts.csmd_sessions import ReadLine
+from csmd.paths import is_file
 from csmd.privacy.fingerprints import PURGED, Marks, clean
 from csmd.privacy.redaction import redact, storable_path
 from csmd.store import activity, cursors, events, files, projects, sessions, tombstones, turns
@@ -385,7 +386,7 @@ def list_transcripts(root: Path) -> Iterator[OnDisk]:
     There may be twenty thousand, and this looks at them four times an hour: names as the system gives them, and
     one question for each.
     """
-    if root.is_file():
+    if is_file(root):
         info = root.stat()
         yield OnDisk(str(root), info.st_size, info.st_mtime_ns)
         return

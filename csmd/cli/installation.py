@@ -28,7 +28,7 @@ from csmd.errors import CsmdError
 from csmd.hosts.claude import registration
 from csmd.installer import plan, service
 from csmd.installer.plan import Change, Choice
-from csmd.paths import Paths
+from csmd.paths import Paths, is_directory, is_there
 from csmd.text import display
 from csmd.text.display import amount
 
@@ -68,7 +68,7 @@ def _why(choice: Choice) -> str:
 
 def _with_target(path: Path) -> str:
     """A path, and what it is a link to."""
-    real = path.resolve()
+    real = Path(os.path.realpath(path))
     return f"{path}\n    which is {real}" if real != path.absolute() else str(path)
 
 
@@ -379,7 +379,7 @@ def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) ->
 @render.raw
 def show_remains(paths: Paths) -> Screen:
     """Where memories stay after uninstalling."""
-    if not paths.home.is_dir():
+    if not is_directory(paths.home):
         yield f"nothing of csmd is in {paths.home}"
         return
     yield "what csmd remembers is still there:"
@@ -391,7 +391,7 @@ def _places(paths: Paths) -> Screen:
     """The home, and csmd's directories outside it."""
     yield f"  {paths.home}"
     for folder in (paths.log_dir, paths.config_file.parent):
-        if folder.exists() and not folder.is_relative_to(paths.home):
+        if is_there(folder) and not folder.is_relative_to(paths.home):
             yield f"  {folder}"
 
 
@@ -409,7 +409,7 @@ def show_going(paths: Paths, parts: Sequence[dict[str, Any]]) -> Screen:
     counts = _ask_if_running(paths, "csm_runtime_status").get("counts")
     yield f"with {', '.join(amount(counts[name], noun) for name, noun in nouns.items())}, from" if counts else "from"
     yield from _places(paths)
-    if paths.pauses.exists():
+    if is_there(paths.pauses):
         yield "so does the record of pauses: what was said in them is in transcripts, and"
         yield "would be taken in if csmd is installed again"
     yield "the assistant's own transcripts stay"
@@ -475,7 +475,7 @@ def upgrade(as_json: bool) -> None:
     """Finish an upgrade: refresh hooks, service and daemon."""
     config = plan.configuration()
     paths = config.paths
-    if not paths.hook_dir.is_dir():
+    if not is_directory(paths.hook_dir):
         raise CsmdError(f"csmd is not installed in {paths.home}", hint="csmd install")
     record = plan.load_record(paths)
     stale = [name for name in plan.COPIED if not plan.is_shipped_copy(paths.hook_dir / name)]
@@ -508,7 +508,7 @@ def _installed_unit(paths: Paths) -> service.Plan:
 
 def _newer_daemon(paths: Paths, unit: service.Plan) -> dict[str, Any]:
     """The daemon that runs now and the version that it replaced; one that a person stopped stays stopped."""
-    if paths.stopped_mark.exists() and service.running_service(paths) is None:
+    if is_there(paths.stopped_mark) and service.running_service(paths) is None:
         service.place(paths, unit, enable=False)
         return {"pid": None, "replaced": "", "started": False, "corrected": None}
     status = service.bring_up(paths, unit)
@@ -586,7 +586,7 @@ def show_started(value: dict[str, Any]) -> Screen:
     unit = service.recorded_unit(paths)
     if unit and is_detached:
         yield _sentence(f"it is detached: the service manager that has {unit} does not answer")
-    if not paths.install_record.exists():
+    if not is_there(paths.install_record):
         yield _sentence(
             "no hooks are installed here: it reads what sessions write to disk, and tells them nothing unless a "
             "plugin brings the hooks; `csmd install` puts them in"

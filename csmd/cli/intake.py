@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -18,7 +19,7 @@ from csmd.cli.render import Line, Screen, age, dim, glued, pair, pairs, size, wa
 from csmd.config import child_environment, default_paths
 from csmd.errors import CsmdError
 from csmd.installer import plan, service
-from csmd.paths import Paths
+from csmd.paths import Paths, is_file, is_there
 from csmd.text.display import amount
 
 #: The verbs of this module.
@@ -50,7 +51,12 @@ def import_(path: Path, project: str | None, mine: bool, vectors: bool, as_json:
     """
     about = verb.project_params(project)["project"] if project else ""
     vouched = _vouched(path, mine=mine, as_json=as_json)
-    params = {"path": str(path.resolve()), "vectors": vectors, "project": about, "asking": verb.resolve_project(None)}
+    params = {
+        "path": os.path.realpath(path),
+        "vectors": vectors,
+        "project": about,
+        "asking": verb.resolve_project(None),
+    }
     verb.print_answer(verb.work("csm_import", **params, by_person=vouched), as_json, show_imported)
 
 
@@ -59,7 +65,7 @@ def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
     by_person = verb.is_interactive()
     if mine and not by_person:
         raise CsmdError("only a person at a terminal can say whose memories they are", hint="type it in a terminal")
-    is_export = path.name == EXPORTED or (path / EXPORTED).is_file()
+    is_export = path.name == EXPORTED or is_file(path / EXPORTED)
     if mine or as_json or not by_person or not is_export:
         return mine
     question = "Did you export these memories yourself? Else they wait for you in `csmd review`."
@@ -231,7 +237,7 @@ def restore(source: str, dry_run: bool, as_json: bool) -> None:
     """Put a backup in the database's place; `latest` is the newest. What was forgotten since stays forgotten."""
     path = Path(source).expanduser().absolute()
     backup = default_paths().home / "backups" / source
-    file = source if source == "latest" else str(backup if not path.exists() and backup.is_file() else path)
+    file = source if source == "latest" else str(backup if not is_there(path) and is_file(backup) else path)
     value = _with_daemon_stopped("restore", file, dry_run=dry_run, changed=lambda _: True)
     verb.print_answer(value, as_json, show_restored)
     if "warning" in value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.exclusions import Pauses
 from csmd.installer import foreign_files, plan
+from csmd.paths import is_directory, is_there
 from csmd.text.display import amount
 
 #: The verbs of this module.
@@ -198,7 +200,7 @@ def _absolute(what: str, kind: str | None) -> str:
     place = Path(what)
     named = kind == "project" or (kind is None and (place.is_absolute() or what.startswith((".", "~"))))
     place = place.expanduser() if named else place
-    return str(place.resolve()) if kind == "project" or (named and place.is_dir()) else what
+    return os.path.realpath(place) if kind == "project" or (named and is_directory(place)) else what
 
 
 # --- pause and resume
@@ -243,13 +245,13 @@ def _iso(moment: datetime) -> str:
 def _locked_pauses() -> Iterator[Pauses]:
     """The pauses so far; two commands at once wait for each other."""
     paths = default_paths()
-    if not paths.home.is_dir():
+    if not is_directory(paths.home):
         raise CsmdError(f"csmd has no home yet at {paths.home}: there is nothing to pause", hint="csmd install")
     for folder in (paths.home, paths.run_dir):
         foreign_files.make_private(folder)
     with plan.file_lock(paths.run_dir / "pause.lock"):
         try:
-            data = paths.pauses.read_bytes() if paths.pauses.exists() else None
+            data = paths.pauses.read_bytes() if is_there(paths.pauses) else None
         except OSError as error:
             raise CsmdError(f"{paths.pauses}: {error.strerror}", hint="make it readable for you") from error
         yield Pauses() if data is None else exclusions.parse_pauses(data, where=str(paths.pauses))
@@ -303,8 +305,8 @@ _WHY = {"moved": "was", "same place": "was", "named": "also", "worktree": "workt
 def _resolved(word: str) -> str:
     """A path made absolute; an id, a name or a title (`clients/shop`), which does not look like a path, unchanged."""
     path = Path(word).expanduser()
-    is_path = word.startswith(("/", "~", "./", "../")) or word in (".", "..") or ("/" in word and path.exists())
-    return str(path.resolve()) if is_path else word
+    is_path = word.startswith(("/", "~", "./", "../")) or word in (".", "..") or ("/" in word and is_there(path))
+    return os.path.realpath(path) if is_path else word
 
 
 @PROJECT.action(

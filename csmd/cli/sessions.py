@@ -31,6 +31,7 @@ from csmd.cli.render import (
 )
 from csmd.config import assistant_session
 from csmd.errors import CsmdError
+from csmd.paths import is_there
 from csmd.text.display import amount, cut, squeeze
 
 #: The verbs of this module.
@@ -171,7 +172,7 @@ def export(to: str, as_json: bool, **options: Any) -> None:
     data = "".join(f"{line}\n" for line in answer["lines"]).encode()
     if to != "-":
         path = Path(to).expanduser().absolute()
-        if path.exists() or path.is_symlink():  # a transcript that is still there holds more than csmd kept
+        if is_there(path) or path.is_symlink():  # a transcript that is still there holds more than csmd kept
             raise CsmdError(f"{path} is there already and stays as it is", hint="name another file")
         verb.write(path, data, hint="name a file in a directory that you can write to")
         del answer["lines"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from csmd.cli.render import Line, Screen, dim
 from csmd.config import Settings, default_paths, parse_settings, read_text
 from csmd.errors import ConfigError, CsmdError
 from csmd.installer import foreign_files, service
+from csmd.paths import is_there
 
 if TYPE_CHECKING:
     import yaml
@@ -172,7 +174,7 @@ def show_keys(value: dict[str, Any]) -> Screen:
         yield Line(f"{row['key']}: {_word(row['value'])}", style="bold" if is_changed else "")
         origin = f"Default {_word(row['default'])}. " if is_changed else "Set to its default. " if row["set"] else ""
         yield dim(f"{origin}{row['meaning']}", indent=4)
-    absent = "" if Path(value["path"]).exists() else " (not there yet: everything has its default)"
+    absent = "" if is_there(Path(value["path"])) else " (not there yet: everything has its default)"
     yield Line(f"{value['path']}{absent}", gap=True)
     yield dim("`csmd config set KEY VALUE` changes one, `csmd config edit` opens the file.")
 
@@ -248,7 +250,7 @@ def edit() -> None:
 @CONFIG.action("path")
 def path(as_json: bool) -> None:
     """Print the path of config.yaml."""
-    verb.print_answer({"path": str(_path()), "exists": _path().exists()}, as_json, render.template("{path}"))
+    verb.print_answer({"path": str(_path()), "exists": is_there(_path())}, as_json, render.template("{path}"))
 
 
 def template() -> str:
@@ -313,7 +315,7 @@ def _change(edit: Callable[[str], str]) -> None:
 def _write(text: str, before: str) -> None:
     """Writes config.yaml when it can be read as settings and is what it was; through a link, its target."""
     parse_settings(text, where=str(_path()))
-    target = Path(_path()).resolve()
+    target = Path(os.path.realpath(_path()))
 
     def check_unchanged() -> None:
         if _text() != before:

@@ -21,7 +21,7 @@ from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.hosts.claude import registration
 from csmd.installer import plan, service
-from csmd.paths import Paths
+from csmd.paths import Paths, is_there
 from csmd.text import display
 from csmd.values import GATE_PRIORITY
 
@@ -67,9 +67,9 @@ def fetch_status(paths: Paths) -> dict[str, Any]:
     try:
         value: dict[str, Any] = verb.ask("csm_runtime_status")
     except DaemonUnreachable as error:
-        if service.explain_unreachable(paths, error) is not error or paths.install_record.exists():
+        if service.explain_unreachable(paths, error) is not error or is_there(paths.install_record):
             raise  # the command line explains it
-        if paths.database.exists():  # uninstalled, or a plugin has the hooks
+        if is_there(paths.database):  # uninstalled, or a plugin has the hooks
             raise DaemonUnreachable(
                 f"{error.what}, and it is not installed",
                 hint="csmd install, or `csmd start` where a plugin brings the hooks",
@@ -456,7 +456,7 @@ def _read(path: Path) -> bytes:
 def _later_lines(path: Path, begin: int) -> Iterator[str]:
     """Every line behind the first `begin` bytes; a log that is rotated is followed into the new file."""
     while True:
-        with open(path if path.exists() else os.devnull, "rb") as file:
+        with open(path if is_there(path) else os.devnull, "rb") as file:
             yield from _lines_of(file, path, begin)
         begin = 0
 

@@ -21,6 +21,7 @@ from csmd.cli import render
 from csmd.config import default_paths
 from csmd.errors import CsmdError
 from csmd.installer import foreign_files
+from csmd.paths import is_there
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: Which projects a command without --project is about: that of its directory, all, or none: its answer is the same anywhere.
@@ -195,7 +196,7 @@ def is_interactive() -> bool:
 def resolve_project(project: str | None, everywhere: bool = False) -> str:
     """The project a verb is about: the one named, this directory, or "" for all."""
     try:
-        return "" if everywhere else str(Path(project or ".").expanduser().resolve())
+        return "" if everywhere else os.path.realpath(Path(project or ".").expanduser())
     except FileNotFoundError:
         raise CsmdError("this directory is gone", hint="cd to one that is there, or name one: --project PATH") from None
 
@@ -212,7 +213,7 @@ def project_params(project: str | None, everywhere: bool = False) -> dict[str, s
 def _named(project: str) -> str:
     """The project that --project names: a directory, one that is gone and known, or a known one's name, title or id."""
     about = resolve_project(project)
-    if Path(about).exists():
+    if is_there(about):
         return about
     projects = ask("csm_project_list")["projects"]
     paths: list[str] = [
@@ -252,7 +253,7 @@ def _nearest(typed: str, among: Sequence[str]) -> str:
 
 def _was_in(path: str, root: str) -> bool:
     """Whether a path lies below a directory that is gone."""
-    return Path(path).is_relative_to(root) and not Path(root).exists()
+    return Path(path).is_relative_to(root) and not is_there(root)
 
 
 def _titled(root: str, typed: str) -> bool:

@@ -18,6 +18,7 @@ from csmd.daemon.context import Context, iso, now_iso
 from csmd.errors import CsmdError
 from csmd.hosts.claude import environment
 from csmd.hosts.claude.environment import HooksState
+from csmd.paths import is_directory
 from csmd.privacy.redaction import storable_path
 from csmd.store import events, files, tombstones
 from csmd.store.events import HookedSession, UnreportedSession
@@ -331,9 +332,9 @@ class Clients:
         folder, inside = directory_of(transcript)
         if folder is None or not _is_config_dir(folder):
             return False
-        real = folder.resolve()
+        real = os.path.realpath(folder)
         for known in self._context.config.assistant_dirs:
-            if known.resolve() == real:  # by another name, a link's
+            if os.path.realpath(known) == real:  # by another name, a link's
                 self._context.hint(str(known / "projects" / inside))
                 return True
         store, path = self._context.store, storable_path(str(folder))
@@ -385,7 +386,7 @@ def directory_of(transcript: str) -> tuple[Path | None, str]:
 def _is_config_dir(folder: Path) -> bool:
     """Whether it is a directory of this user's in which an assistant has written; anybody may name any to a hook."""
     try:
-        return (folder / "projects").is_dir() and folder.stat().st_uid == os.getuid()
+        return is_directory(folder / "projects") and folder.stat().st_uid == os.getuid()
     except OSError:
         return False
 
@@ -401,17 +402,26 @@ def outdated_versions(config: Config, versions: Iterable[str]) -> list[str]:
     return [version for version in versions if needed and (display.version_of(version) or needed) < needed]
 
 
-def describe_clients(rows: Rows, config: Config) -> dict[str, Any]:
+def unread_directories(named: Iterable[str], config: Config, at: list[str]) -> list[str]:
+    """Those of the assistant's directories that hooks named which csmd does not read; `at` is the one looked at."""
+    known = {os.path.realpath(folder) for folder in config.assistant_dirs}
+    unread = []
+    for path in named:
+        at[:] = [path]
+        if _is_config_dir(Path(path)) and os.path.realpath(path) not in known:
+            unread.append(path)
+    return unread
+
+
+def describe_clients(rows: Rows, config: Config, *, unread: list[str]) -> dict[str, Any]:
     """The assistant's versions in use, the newer events, the directories that are read and those that are not."""
-    record, known = _install_record(config), {folder.resolve() for folder in config.assistant_dirs}
+    record = _install_record(config)
     return {
         "versions": [{"version": version, "last_at": at} for version, at in versions_in_use(rows).items()],
         "newer_events": list(record.get("events") or []),
         "kept_out_by": str(record.get("kept_out_by") or ""),
         "directories": [str(folder) for folder in config.assistant_dirs],
-        "elsewhere": [
-            path for path in events.elsewhere(rows) if _is_config_dir(Path(path)) and Path(path).resolve() not in known
-        ],
+        "elsewhere": unread,
     }
 
 

@@ -22,6 +22,7 @@ from csmd.embedding import models
 from csmd.embedding.models import Embedder
 from csmd.errors import CsmdError, StoreError
 from csmd.exclusions import Excludes, PauseFile
+from csmd.paths import is_directory
 from csmd.recall import hybrid_search
 from csmd.store import activity, files
 from csmd.store.activity import Composition, Lookup
@@ -305,7 +306,7 @@ MOST_ELSEWHERE = 32
 def transcript_roots(config: Config) -> list[Path]:
     """The directories with transcripts, those that exist."""
     folders = [*(folder / "projects" for folder in config.assistant_dirs), config.paths.sessions]
-    return [path for path in folders if path.is_dir()]
+    return [path for path in folders if is_directory(path)]
 
 
 def excludes(config: Config, pauses: PauseFile) -> Excludes:

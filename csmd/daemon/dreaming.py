@@ -23,6 +23,7 @@ from csmd.dream import day_files, gates, page_edits, page_files, reselection, st
 from csmd.dream.gates import GateFacts, Verdict
 from csmd.errors import CsmdError, StoreError
 from csmd.exclusions import Pauses
+from csmd.paths import is_directory
 from csmd.privacy.redaction import redact
 from csmd.store import backup, dreams
 from csmd.store.core import run_briefly, run_to_end
@@ -123,7 +124,7 @@ class PageReader:
         return instruction_files.stamp(map(str, [*self._folders(), *self._files()]))
 
     def _files(self) -> list[Path]:
-        found = (path for folder in self._folders() if folder.is_dir() for path in sorted(folder.glob("*.md")))
+        found = (path for folder in self._folders() if is_directory(folder) for path in sorted(folder.glob("*.md")))
         return list(islice(found, MOST_PAGES))
 
     def _folders(self) -> list[Path]:

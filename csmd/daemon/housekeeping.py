@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from csmd import machine
 from csmd.capture import ingest, instruction_files, transcripts
 from csmd.config import Settings
 from csmd.daemon.context import Context, iso, iso_before, now_iso
-from csmd.errors import StoreError
+from csmd.errors import CsmdError, StoreError
+from csmd.paths import is_directory, is_there
 from csmd.store import activity, backup, checkpoints, events, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -35,6 +39,10 @@ MOST_WATCHED = 40
 NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
 
 
+#: A disk that did not answer is asked again after this.
+HUNG_S = 600.0
+
+
 class InstructionRefresh:
     """Owns which instruction files are to be read again, and in which directories each project's lie."""
 
@@ -44,6 +52,8 @@ class InstructionRefresh:
         self._waiting: dict[str, dict[str, None]] = {"visited": {}, "touched": {}}
         #: Project and root -> the directories of its instructions, and their stamp (() to read anew); at work last comes last.
         self._known: dict[tuple[int, str], tuple[set[str], instruction_files.Stamp]] = {}
+        self._hung: dict[str, float] = {}
+        """Project -> when its disk is asked again; monotonic."""
 
     def visit(self, directory: str) -> None:
         """Notes that a session is at work in a directory; cheap, from any thread."""
@@ -121,14 +131,26 @@ class InstructionRefresh:
         _, known = self._known.get((seq, root), (set(), ()))
 
         def read() -> int:
+            if not self._answers(root):
+                raise CsmdError(f"{root}: its file system does not answer", hint="`df` shows which one hangs")
             is_unchanged = known and instruction_files.stamp(path for path, *_ in known) == known
-            if is_unchanged or not root or not Path(root).is_dir():
+            if is_unchanged or not root or not is_directory(root):
                 return 0
             changed, folders, paths = instruction_files.refresh(store, seq, root, user, now=now_iso())
             self._known[seq, root] = folders, instruction_files.stamp(paths)
             return changed
 
         return self._context.guard("instructions", read, about=root) or 0
+
+    def _answers(self, root: str) -> bool:
+        """Whether the disk of a project answers; one that did not is asked again after HUNG_S."""
+        now = time.monotonic()
+        if now < self._hung.get(root, now):
+            return False
+        self._hung.pop(root, None)
+        if machine.run_bounded(partial(is_directory, root), machine.DISK_S) is None:
+            self._hung[root] = now + HUNG_S
+        return root not in self._hung
 
 
 # --- backups
@@ -155,7 +177,7 @@ def make_backup(context: Context, target: Path | None) -> dict[str, Any]:
     """Makes a backup, at `target` or among the others, of which the oldest go; what it holds."""
     database = context.config.paths.database
     place = target or backup.place_of(database, now=now_iso())
-    if target is not None and target.exists():
+    if target is not None and is_there(target):
         raise StoreError(f"{target} is there already", hint="name a file that is not")
     made = backup.make(database, place, stop=lambda: context.stopping)
     removed = 0 if target else backup.rotate(database, keep=context.config.settings.backup_keep)
@@ -171,7 +193,7 @@ def _is_backup_due(context: Context, database: Path, hours: int) -> bool:
     else:
         made_at = backup.made_at(newest) or datetime.fromtimestamp(0, UTC)
         written = (database, database.with_name(f"{database.name}-wal"))
-        if max(path.stat().st_mtime for path in written if path.exists()) <= newest.stat().st_mtime:
+        if max(path.stat().st_mtime for path in written if is_there(path)) <= newest.stat().st_mtime:
             return False
     # A clock that was set back must not put the next one off for ever.
     return not 0 <= (datetime.now(UTC) - made_at).total_seconds() < hours * 3600

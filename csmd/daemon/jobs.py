@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from csmd.config import Config
 from csmd.daemon import housekeeping, reading
-from csmd.daemon.alarms import EVERY_S, Alarms, Clients, describe_clients
+from csmd.daemon.alarms import EVERY_S, Alarms, Clients, describe_clients, unread_directories
 from csmd.daemon.context import Context, Task, iso_before, local_now, now_iso, read_pauses
 from csmd.daemon.dreaming import Dreaming, PageReader
 from csmd.daemon.housekeeping import Hourly, InstructionRefresh
@@ -25,7 +25,8 @@ from csmd.daemon.injection import Rehearsal
 from csmd.daemon.pipeline import Stages
 from csmd.daemon.tasks import Tasks
 from csmd.embedding.models import Embedder
-from csmd.store import files
+from csmd.paths import is_there
+from csmd.store import events, files
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.tools.registry import ToolContext
@@ -143,7 +144,9 @@ class Background(threading.Thread):
             submit=lambda kind, **order: context.submit(Task(kind=kind, **order)).id, job=context.tasks.get,
             poke=context.poke, hint=context.hint, hint_of_hook=context.hint_of_hook, unwritten=context.lookups.unwritten,
             forget_lines=self.pages.forget, alarms=self.alarms.active, status=lambda rows: status(rows, self),
-            clients=lambda rows: describe_clients(rows, context.config),
+            clients=lambda rows: describe_clients(
+                rows, context.config, unread=unread_directories(events.elsewhere(rows), context.config, [""])
+            ),
         )  # fmt: skip
 
     # --- from any thread
@@ -216,7 +219,7 @@ class Background(threading.Thread):
     def _clear_hung_mark(self) -> None:
         """Removes the mark of a hung daemon, which a hook left that had no answer: the server answers, so it was busy."""
         mark, answered = self.context.config.paths.hung_mark, threading.Event()
-        if mark.exists():
+        if is_there(mark):
             self.ask_server(answered.set)
             if answered.wait(TICK_S):
                 self.context.store.write(lambda _: mark.unlink(missing_ok=True))

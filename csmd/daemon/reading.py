@@ -27,6 +27,7 @@ from csmd.daemon.context import Context, iso, now_iso
 from csmd.errors import BadInput, StoreError
 from csmd.exclusions import Excludes
 from csmd.hosts import csmd_sessions
+from csmd.paths import is_file
 from csmd.privacy.redaction import redact
 from csmd.store import activity, cursors, files, receipts
 from csmd.store.core import Store
@@ -81,7 +82,7 @@ def look_at(context: Context, path: Path, *, strict: bool = False, most_pieces: 
     """Reads what a transcript has grown by, or a part of it; a failure is noted in `trouble`."""
 
     def read_tail() -> transcripts.Tail:
-        if not path.is_file():
+        if not is_file(path):
             return transcripts.Tail()  # gone, which is no trouble, or a pipe that would never end
         report = transcripts.Tail()
         with suppress(FileNotFoundError):
@@ -133,7 +134,7 @@ def sweep(context: Context, *, full: bool) -> int:
     grown = [file for file in on_disk if transcripts.has_grown(file, known) and Path(file.path) not in context.excluded]
     fill_backlog(context, newest_first(grown, roots))
     for what in [what for what in context.trouble if what.startswith("transcript ")]:
-        if not Path(what.removeprefix("transcript ")).exists():
+        if files.is_missing(what.removeprefix("transcript ")):
             del context.trouble[what]
     return len(grown)
 
@@ -307,7 +308,7 @@ def _finish(context: Context, queued: QueuedEvent) -> bool:
     except BadInput as error:
         _quarantine(context, path, error.what)
     except (OSError, StoreError):
-        if path.is_file():
+        if is_file(path):
             raise  # the disk or the database: it waits
         _quarantine(context, path, "not a file")
     except Exception:
@@ -325,7 +326,7 @@ def _finish(context: Context, queued: QueuedEvent) -> bool:
 
 
 def _quarantine(context: Context, path: Path, reason: str) -> None:
-    data = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+    data = path.read_bytes() if is_file(path) and not path.is_symlink() else b""
     files.quarantine(
         context.config.paths.quarantine,
         source=redact(str(path), Counter()),

@@ -6,13 +6,14 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import csmd
-from csmd import wire
+from csmd import machine, wire
 from csmd.capture import ingest
 from csmd.config import Config, started_by
 from csmd.daemon import alarms, housekeeping
@@ -22,9 +23,9 @@ from csmd.daemon.reading import Watch
 from csmd.dream import page_edits
 from csmd.errors import StoreError
 from csmd.hosts.claude import environment, registration
-from csmd.machine import Meter
+from csmd.paths import is_directory, is_there
 from csmd.privacy.redaction import redact
-from csmd.store import activity, files, receipts, sessions, turns, vectors
+from csmd.store import activity, events, files, receipts, sessions, turns, vectors
 from csmd.store.sqlite import REPAIR_HINT, Rows
 from csmd.tools.retrieval import LIVE_S, live_sessions
 
@@ -33,21 +34,39 @@ SETTINGS_BYTES = 1_000_000
 MOST_PROJECTS = 100
 
 
-def describe_transcripts(rows: Rows, config: Config) -> dict[str, Any]:
-    """The days after which transcripts are deleted, and how many are gone; looks at the disk."""
-    days = {str(folder): _cleanup_days(str(folder)) for folder in config.assistant_dirs}
-    roots = [root for _, root, *_ in activity.project_counts(rows)[:MOST_PROJECTS] if root and Path(root).is_dir()]
-    by_project = {root: min(_cleanup_days(folder, root) for folder in days) for root in roots if days}
-    usual = min(days.values(), default=registration.CLEANUP_DAYS)
-    paths = sessions.transcript_paths(rows)
-    missing = [seq for seq, path in paths if not os.path.exists(path)]  # noqa: PTH110 - thousands, at each status
+class OnDisk(NamedTuple):
+    """What the disk says of transcripts: days by the assistant's directory and by project, and which are gone."""
+
+    days: dict[str, int]
+    by_project: dict[str, int]
+    missing: list[int]
+
+
+def look_at_disk(
+    folders: Sequence[str], roots: Iterable[str], paths: Iterable[tuple[int, str]], at: list[str]
+) -> OnDisk:
+    """Looks at directories, projects and transcripts; `at` is the place that is looked at, which may never answer."""
+
+    def looking(place: str) -> str:
+        at[:] = [place]
+        return place
+
+    days = {folder: _cleanup_days(looking(folder)) for folder in folders}
+    there = [root for root in roots if root and is_directory(looking(root))]
+    by_project = {root: min(_cleanup_days(folder, looking(root)) for folder in days) for root in there if days}
+    return OnDisk(days, by_project, [seq for seq, path in paths if not is_there(looking(path))])
+
+
+def describe_transcripts(rows: Rows, found: OnDisk) -> dict[str, Any]:
+    """The days after which transcripts are deleted, and how many are gone."""
+    usual = min(found.days.values(), default=registration.CLEANUP_DAYS)
     return {
         "days": usual,
-        "by_directory": days,
-        "by_project": {root: number for root, number in by_project.items() if number != usual},
-        "sessions": len(paths),
+        "by_directory": found.days,
+        "by_project": {root: number for root, number in found.by_project.items() if number != usual},
+        "sessions": len(sessions.transcript_paths(rows)),
         # Not the one that a hook has just opened: the assistant writes its transcript a moment later.
-        "gone": sessions.read_among(rows, missing),
+        "gone": sessions.read_among(rows, found.missing),
     }
 
 
@@ -63,7 +82,14 @@ MOST_LIVE = 5
 
 def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
     """What the rows say at `now`; `model` is the embedding model's identity. StoreError where they cannot be read."""
-    counters, clients = activity.counters(rows), alarms.describe_clients(rows, config)
+    counters, elsewhere, place = activity.counters(rows), events.elsewhere(rows), [""]
+    roots = [root for _, root, *_ in activity.project_counts(rows)[:MOST_PROJECTS]]
+    paths, folders = sessions.transcript_paths(rows), [str(folder) for folder in config.assistant_dirs]
+    found = machine.run_bounded(
+        lambda: (look_at_disk(folders, roots, paths, place), alarms.unread_directories(elsewhere, config, place)),
+        machine.DISK_S,
+    )
+    clients = alarms.describe_clients(rows, config, unread=found[1] if found else [])
     figures = housekeeping.retention_figures(rows, config.settings, counters)
     return {
         "waiting": vectors.count_waiting(rows, vectors.model_seq(rows, model)) if model else 0,
@@ -79,7 +105,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
             for _, root, title, number, count, last in activity.project_counts(rows)
         ],
         "told": asdict(receipts.usage_since(rows, iso(now - WEEK))),
-        "transcripts": describe_transcripts(rows, config),
+        "transcripts": describe_transcripts(rows, found[0]) if found else None,
         "storage": {
             **figures,
             "growth": housekeeping.daily_growth(
@@ -89,6 +115,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
         "clients": clients,
         "pages": page_edits.report(rows, config.paths.memory, key=key),
         "warnings": [
+            *([] if found else [f"{place[0]}: its file system does not answer (`df` shows which one hangs)"]),
             *housekeeping.retention_warnings(rows, config.settings),
             *alarms.client_warnings(clients, config),
         ],
@@ -123,7 +150,13 @@ NO_MODEL = "vectors: no embedding model is installed, search is by words alone (
 
 
 def status(
-    rows: Rows, background: Background, watch: Watch, meter: Meter, started: float, *, paused: dict[str, str] | None
+    rows: Rows,
+    background: Background,
+    watch: Watch,
+    meter: machine.Meter,
+    started: float,
+    *,
+    paused: dict[str, str] | None,
 ) -> dict[str, Any]:
     """The daemon's state; `started` is monotonic."""
     context = background.context
@@ -191,4 +224,4 @@ def _spool(paths: list[Path]) -> dict[str, Any]:
 
 
 def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
+    return path.stat().st_size if is_there(path) else 0

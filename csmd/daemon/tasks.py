@@ -33,6 +33,7 @@ from csmd.dream import day_files, transfer
 from csmd.embedding import models
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable, StoreError
 from csmd.hosts.claude import environment, transcript
+from csmd.paths import is_directory, is_file, is_there
 from csmd.privacy import redaction
 from csmd.privacy.fingerprints import Needle
 from csmd.recall import threads
@@ -251,7 +252,7 @@ def _read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, A
 def _sessions(context: Context, task: Task) -> tuple[list[PastSession], list[PastSession]]:
     """The sessions that a task reads, and those of the rest that have grown, which are left to the background."""
     if task.kind == "import":
-        root = task.path if Path(task.path).is_dir() else str(Path(task.path).parent)
+        root = task.path if is_directory(task.path) else str(Path(task.path).parent)
         return reading.newest_first(transcripts.list_transcripts(Path(task.path)), [root]), []
     roots = [str(root) for root in context.roots()]
     known = context.store.read(cursors.file_positions)
@@ -318,7 +319,7 @@ def _prepare_directory(directory: Path) -> None:
         raise ConfigError(f"{directory}: {error.strerror}", hint="name a directory that you can write to") from error
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
         raise ConfigError(f"{directory} is not a directory of yours", hint="name another one")
-    if others and not (directory / transfer.NAME).is_file():
+    if others and not is_file(directory / transfer.NAME):
         raise ConfigError(f"{directory} is not empty: {others[0]} is in it", hint="name an empty or a new directory")
     files.make_private(directory)
 
@@ -429,12 +430,12 @@ def _cleanse(context: Context) -> Batches[None]:
 def _own_places(context: Context) -> list[Path]:
     paths = context.config.paths
     outside = [paths.log_dir, paths.config_file, spool_places(paths.home)[1]]
-    return [paths.home, *(path for path in outside if path.exists() and not path.is_relative_to(paths.home))]
+    return [paths.home, *(path for path in outside if is_there(path) and not path.is_relative_to(paths.home))]
 
 
 def _host_places(context: Context) -> list[Path]:
     """The assistant's files and directories that may hold text of conversations."""
-    return [path for folder in context.config.assistant_dirs for path in transcript.places(folder) if path.exists()]
+    return [path for folder in context.config.assistant_dirs for path in transcript.places(folder) if is_there(path)]
 
 
 def _search_files(

@@ -26,7 +26,7 @@ from csmd.doctor.host_settings import Registered, Source, registered_commands
 from csmd.errors import ConfigError
 from csmd.hosts.claude import registration
 from csmd.installer import foreign_files, plan, service
-from csmd.paths import Paths
+from csmd.paths import Paths, is_directory, is_file, is_there
 from csmd.text import display
 
 #: fail: sessions are not captured, or wrongly. warn: that may be so. note: good to know.
@@ -167,7 +167,7 @@ def hooks(scene: Scene) -> Iterator[Finding]:
 def hooks_altered(scene: Scene) -> Iterator[Finding]:
     """Are the registered hooks as csmd wrote them?"""
     file = scene.paths.hook_dir / "interpreter"
-    if not file.is_file():
+    if not is_file(file):
         return
     interpreter = file.read_text(encoding="utf-8", errors="replace").strip()
     for hook in scene.ours:
@@ -194,7 +194,7 @@ def hooks_other_home(scene: Scene) -> Iterator[Finding]:
     """Are there hooks of another csmd?"""
     others = {(hook.home, hook.path) for hook in scene.hooks if hook.home not in ("", str(scene.paths.home))}
     for home, path in sorted(others):
-        gone = "" if Path(home).is_dir() else ", which is gone"
+        gone = "" if is_directory(home) else ", which is gone"
         yield warn(f"{path}: hooks of another csmd home, {home}{gone}",
                    f"`CSMD_HOME={home} csmd uninstall` takes them out")  # fmt: skip
 
@@ -209,11 +209,11 @@ def hook_python(scene: Scene) -> Iterator[Finding]:
 @check("`csmd install` copies it again")
 def hook_script(scene: Scene) -> Iterator[Finding]:
     """Is the hook the one that csmd ships?"""
-    if not scene.ours and not scene.paths.hook_dir.is_dir():
+    if not scene.ours and not is_directory(scene.paths.hook_dir):
         return
     for name in plan.HOOK_FILES:
         path = scene.paths.hook_dir / name
-        if not path.is_file():
+        if not is_file(path):
             yield fail(f"the hook's file is gone: {path}")
         elif not plan.is_shipped_copy(path):
             yield warn(f"{path} is not the one that this csmd ships: altered, or of another version")
@@ -294,7 +294,7 @@ def daemon(scene: Scene) -> Iterator[Finding]:
         yield fail(
             f"the daemon (pid {scene.pid}) does not answer: hooks wait for it in vain, then spool", "`csmd restart`"
         )
-    elif scene.paths.stopped_mark.exists():
+    elif is_there(scene.paths.stopped_mark):
         yield fail("the daemon was stopped: what happens is kept in the spool, and nothing is put before a session")
     else:
         yield fail(what or "no daemon runs: what happens is kept in the spool", remedy)
@@ -360,7 +360,7 @@ def model(scene: Scene) -> Iterator[Finding]:
 
 def spooled_events(home: Path) -> list[Path]:
     """The spooled events, the oldest first; OSError where a directory cannot be read."""
-    places = [place for place in config.spool_places(home) if place.is_dir()]
+    places = [place for place in config.spool_places(home) if is_directory(place)]
     events = (path for place in places for path in place.iterdir() if path.suffix == ".event")
     return sorted(events, key=lambda path: path.name)
 
@@ -396,7 +396,7 @@ def _age_s(name: str, now_s: float) -> float:
 def quarantine(scene: Scene) -> Iterator[Finding]:
     """Could all input be read?"""
     folder = scene.paths.quarantine
-    if number := len(list(folder.iterdir())) if folder.is_dir() else 0:
+    if number := len(list(folder.iterdir())) if is_directory(folder) else 0:
         notes = "1 note lies" if number == 1 else f"{number} notes lie"
         yield note(f"{notes} in {folder}: input that could not be read")
 
@@ -423,7 +423,7 @@ def beliefs(scene: Scene) -> Iterator[Finding]:
 def hung_mark(scene: Scene) -> Iterator[Finding]:
     """Has no hook waited in vain just now?"""
     mark = scene.paths.hung_mark
-    if mark.exists() and scene.status is not None:
+    if is_there(mark) and scene.status is not None:
         age_s = max(0.0, scene.now_s - mark.stat().st_mtime)
         if age_s < 30:
             yield warn(f"a hook waited in vain {age_s:.0f} s ago: until 30 s after that hooks do not ask the daemon")
@@ -491,7 +491,7 @@ def client_version(env: Mapping[str, str]) -> str | None:
 @check("give the container a CLAUDE_CONFIG_DIR of its own, or run `csmd install` on both sides")
 def shared_settings(scene: Scene) -> Iterator[Finding]:
     """In a container: are the assistant's files its own?"""
-    if not any(Path(mark).exists() for mark in CONTAINER_MARKS) and not scene.env.get("container"):
+    if not any(is_there(mark) for mark in CONTAINER_MARKS) and not scene.env.get("container"):
         return
     points = service.mount_points()
     for folder in scene.dirs:
@@ -546,14 +546,14 @@ def config_dirs(scene: Scene) -> Iterator[Finding]:
     if source:
         named[f"`env` in {source.path}"] = value
     watched = (Path(root).parent for root in (scene.status or {}).get("watching", []))
-    known = {folder.resolve() for folder in (*scene.recorded, *watched)}
+    known = {os.path.realpath(folder) for folder in (*scene.recorded, *watched)}
     for where, folder in named.items():
-        if folder and (Path(folder) / "projects").is_dir() and Path(folder).resolve() not in known:
+        if folder and is_directory(Path(folder) / "projects") and os.path.realpath(folder) not in known:
             yield warn(f"{where} names {folder}, and csmd does not read it",
                        f"`CLAUDE_CONFIG_DIR={folder} csmd install`")  # fmt: skip
     usual = scene.user_home / ".claude"
-    known |= {folder.resolve() for folder in scene.dirs}
-    if scene.recorded and (usual / "projects").is_dir() and usual.resolve() not in known:
+    known |= {os.path.realpath(folder) for folder in scene.dirs}
+    if scene.recorded and is_directory(usual / "projects") and os.path.realpath(usual) not in known:
         yield note(f"there are sessions in {usual}, too, and csmd does not read them",
                    f"`CLAUDE_CONFIG_DIR={usual} csmd install`")  # fmt: skip
 
@@ -584,7 +584,7 @@ def configuration(scene: Scene) -> Iterator[Finding]:
 def private(scene: Scene) -> Iterator[Finding]:
     """Are csmd's directories yours alone?"""
     for folder in (scene.paths.home, scene.paths.spool, scene.paths.run_dir):
-        if not folder.exists() and not folder.is_symlink():
+        if not is_there(folder) and not folder.is_symlink():
             continue
         info = folder.lstat()
         if stat.S_ISLNK(info.st_mode):
@@ -607,7 +607,7 @@ def disk(scene: Scene) -> Iterator[Finding]:
 
 
 def _room(place: Path, finding: Callable[[str, str], Finding], why: str) -> Iterator[Finding]:
-    folder = next(folder for folder in (place, *place.parents) if folder.exists())
+    folder = next(folder for folder in (place, *place.parents) if is_there(folder))
     free = shutil.disk_usage(folder).free
     if os.statvfs(folder).f_flag & os.ST_RDONLY:
         yield finding(f"{folder} is on a read-only disk: {why}", "mount it writable")
@@ -630,8 +630,8 @@ def file_system(scene: Scene) -> Iterator[Finding]:
 def log(scene: Scene) -> Iterator[Finding]:
     """Can the log be written?"""
     path = scene.paths.log_file
-    place = path if os.path.exists(path) else path.parent  # noqa: PTH110 - where one may not look, Path raises
-    if os.path.exists(place) and not os.access(place, os.W_OK):  # noqa: PTH110
+    place = path if is_there(path) else path.parent
+    if is_there(place) and not os.access(place, os.W_OK):
         yield warn(f"{place} cannot be written: what goes wrong is noted nowhere")
 
 
@@ -647,7 +647,7 @@ def umask(scene: Scene) -> Iterator[Finding]:
 @check("raise the limit; until then each transcript is looked at every 15 minutes")
 def watches(scene: Scene) -> Iterator[Finding]:
     """Can all directories of transcripts be watched?"""
-    if not LIMITS.is_dir():
+    if not is_directory(LIMITS):
         return
     most, instances = (int((LIMITS / name).read_text()) for name in ("max_user_watches", "max_user_instances"))
     # Counting ends beyond the limit.
@@ -671,10 +671,11 @@ def unreadable(scene: Scene) -> Iterator[Finding]:
                 first = next((entry for entry in entries if entry.name.endswith(".jsonl")), None)
             if first is not None:
                 os.close(os.open(first.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
-        except PermissionError as error:
-            yield warn(f"{place} cannot be read ({error.strerror}): what is in it is not known to csmd")
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             continue  # gone, or on another machine
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            yield warn(f"{place} cannot be read ({why}): what is in it is not known to csmd")
 
 
 @check("remove those that you do not use: each has its own idea of the hook")

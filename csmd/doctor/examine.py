@@ -8,15 +8,12 @@ import secrets
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent import futures
-from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from csmd import client, config, wire
 from csmd.doctor import host_settings
@@ -25,7 +22,8 @@ from csmd.doctor.host_settings import Registered
 from csmd.errors import BadInput, CsmdError, DaemonUnreachable
 from csmd.hosts.claude import registration
 from csmd.installer import plan, service
-from csmd.paths import Paths
+from csmd.machine import run_bounded, start_in_thread
+from csmd.paths import Paths, is_directory, is_there
 from csmd.values import PROBE_SESSION, PROBE_TEXT
 
 #: The host's events that bring a turn -> what csmd calls them, and the key that holds the words.
@@ -59,7 +57,7 @@ def _send_through(paths: Paths, hook: Registered, answers: bool) -> HookRun:
     payload = {"session_id": session, "transcript_path": "", "cwd": "", "hook_event_name": hook.event, key: marker}
     started = time.monotonic()
     problem, stored = _run(hook, wire.dumps(payload).encode(), paths.home), False
-    spooled = paths.hung_mark.exists()  # then the hook spools, and the daemon may have read the spool by now
+    spooled = is_there(paths.hung_mark)  # then the hook spools, and the daemon may have read the spool by now
     until = time.monotonic() + FOUND_S
     try:
         while answers and not problem and not stored and time.monotonic() <= until:
@@ -83,7 +81,7 @@ def _run(hook: Registered, payload: bytes, home: Path) -> str:
     """Runs a command line as the assistant does; returns what went wrong, or ""."""
     timeout_s = min(hook.timeout or HOOK_S, HOOK_S)
     with subprocess.Popen(
-        ["/bin/sh", "-c", hook.command], env={}, cwd=home if home.is_dir() else "/", stdin=subprocess.PIPE,
+        ["/bin/sh", "-c", hook.command], env={}, cwd=home if is_directory(home) else "/", stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
     ) as child:  # fmt: skip
         try:
@@ -112,8 +110,6 @@ STATUS_S = 5.0
 #: Seconds; a large database takes longer and is then left unchecked.
 CHECKED_S = 10.0
 READ_S = 3.0
-
-T = TypeVar("T")
 
 
 def read_scene(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) -> Scene:
@@ -200,35 +196,6 @@ def read_states(dirs: tuple[Path, ...]) -> dict[str, Any]:
             if isinstance(projects, dict) and isinstance(more, dict):
                 state["projects"] = more | projects
     return state
-
-
-def start_in_thread(work: Callable[[], T]) -> Callable[[float], T | None]:
-    """Starts `work` on its own thread; returns a function that waits for its result up to a limit in seconds from the start.
-
-    Errors of `work` are raised to whoever waits; None stands for no result yet. A thread that hangs is left behind: it
-    keeps nothing from ending.
-    """
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised to whoever waits
-            future.set_exception(error)
-
-    started = time.monotonic()
-    threading.Thread(target=run, daemon=True, name="csmd-doctor").start()
-
-    def wait(limit_s: float) -> T | None:
-        futures.wait([future], max(0.0, started + limit_s - time.monotonic()))
-        return future.result() if future.done() else None
-
-    return wait
-
-
-def run_bounded(work: Callable[[], T], limit_s: float) -> T | None:
-    """What `work` returns, or None when it takes longer than its limit; its errors are raised."""
-    return start_in_thread(work)(limit_s)
 
 
 def collect_findings(checks: Sequence[Check], scene: Scene) -> list[tuple[Check, list[Finding]]]:

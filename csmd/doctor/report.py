@@ -23,7 +23,7 @@ from csmd.doctor.checks import Scene, open_plain, spooled_events
 from csmd.errors import ConfigError, CsmdError
 from csmd.installer import foreign_files, plan
 from csmd.installer.foreign_files import make_private, write_atomic
-from csmd.paths import Paths
+from csmd.paths import Paths, is_directory, is_there
 
 LEFT_OUT = "…"
 #: Shorter names and paths are not replaced: they occur in unrelated words.
@@ -219,7 +219,7 @@ def _configuration(material: Material) -> Any:
 def _database(material: Material) -> Any:
     file = material.scene.paths.database
     if material.scene.status is None:
-        return {"bytes": file.stat().st_size if file.exists() else 0}
+        return {"bytes": file.stat().st_size if is_there(file) else 0}
     try:
         shape = client.call(material.scene.paths, "csm_store_shape", patience_s=SHAPE_S)
     except CsmdError as error:
@@ -230,7 +230,7 @@ def _database(material: Material) -> Any:
 
 def _files(material: Material) -> Any:
     waiting = spooled_events(material.scene.paths.home)
-    sizes = [path.stat().st_size for path in waiting if path.exists()]
+    sizes = [path.stat().st_size for path in waiting if is_there(path)]
     return {
         "spooled events": len(waiting),
         "spooled bytes": sum(sizes),
@@ -242,7 +242,7 @@ def _files(material: Material) -> Any:
 
 
 def _names(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return [path.name for path in folder.iterdir()] if is_directory(folder) else []
 
 
 def _tail(path: Path, redact: Callable[[Any], Any]) -> str:
@@ -319,7 +319,7 @@ def write(paths: Paths, to: Path | None, text: str) -> Path:
         make_private(paths.log_dir)
     target = to or paths.log_dir / "report.txt"
     try:
-        if to is not None and to.exists() and not to.read_bytes().startswith(HEAD[:15].encode()):
+        if to is not None and is_there(to) and not to.read_bytes().startswith(HEAD[:15].encode()):
             raise ConfigError(f"{to} is there already and is no report of csmd's", hint="name another: --to FILE")
         write_atomic(target, text.encode("utf-8", "replace"))
     except OSError as error:

@@ -14,7 +14,7 @@ import csmd
 from csmd import client
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.mcp.assistant_tools import Asker, answer, plain, tools_json
-from csmd.paths import Paths
+from csmd.paths import Paths, is_there
 from csmd.text import display
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def trouble(paths: Paths) -> str:
         return f"The user paused csmd until {paused['until'] or 'they resume it'}." if paused else ""
     except DaemonUnreachable:
         stopped = "The user stopped csmd's daemon: these tools work again when they run `csmd start`."
-        return stopped if paths.stopped_mark.exists() else ""
+        return stopped if is_there(paths.stopped_mark) else ""
     except CsmdError:  # a daemon that is busy now answers the tools later
         return ""
 
@@ -132,5 +132,5 @@ def _is_settled(paths: Paths) -> bool:
     try:
         client.endpoint(paths)
     except DaemonUnreachable:
-        return paths.stopped_mark.exists()
+        return is_there(paths.stopped_mark)
     return True

@@ -9,6 +9,7 @@ from csmd.capture import project_identity
 from csmd.embedding import models
 from csmd.errors import BadInput
 from csmd.hosts.claude import environment
+from csmd.paths import is_there
 from csmd.recall import compose, results, visibility
 from csmd.store import activity, backup, events, integrity, projects, purge, receipts, workspaces
 from csmd.store.activity import FeedRow
@@ -29,7 +30,7 @@ def _import(
     by_person: bool = False,
 ) -> Json:  # fmt: skip
     """Import transcripts, exported memories, or the notes of a memory directory; gives a job."""
-    if not path or not Path(path).exists():
+    if not path or not is_there(path):
         raise BadInput(f"{Path(path)}: no such file or directory")
     order = {"project": project, "by_person": by_person, "asking": asking}
     return {"job": ctx.submit("import", path=str(Path(path)), with_vectors=vectors, order=order)}

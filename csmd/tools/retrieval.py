@@ -11,6 +11,7 @@ from typing import Any, TypeVar, get_args
 from csmd.capture import instruction_files
 from csmd.errors import BadInput
 from csmd.hosts.claude import environment
+from csmd.paths import is_directory
 from csmd.recall import advisory, brief, compose, hybrid_search, query, results, usage, visibility
 from csmd.store import activity, failures, memories, receipts, search, sessions, turns
 from csmd.store.activity import Composition, Lookup
@@ -403,7 +404,7 @@ def _filling(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 
 
 def _directory(rows: Rows, project: str, asking: str) -> str:
-    if not Path(project).is_dir():
+    if not is_directory(project):
         raise BadInput(f"{project}: there is no such directory", hint="name one that is on this machine")
     places(rows, project, asking)  # a wall holds for files as well
     return project

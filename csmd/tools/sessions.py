@@ -14,6 +14,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.hosts import csmd_sessions
 from csmd.hosts.claude import environment, export
 from csmd.hosts.csmd_sessions import EntryKind, Loaded
+from csmd.paths import is_file
 from csmd.privacy.fingerprints import clean
 from csmd.privacy.redaction import redact
 from csmd.recall import checkpoint, visibility
@@ -50,7 +51,7 @@ def transcript_state(path: str) -> str:
     """`there`, `gone` when the host has deleted it, or `none` when no line of one was ever read; looks at the disk."""
     if not path:
         return "none"
-    return "there" if Path(path).exists() else "gone"
+    return "gone" if files.is_missing(path) else "there"
 
 
 @SESSIONS.add("csm_session_show")
@@ -285,7 +286,7 @@ def _load(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
 def _where(ctx: ToolContext, rows: Rows, id_: str, project: str = "", asking: str = "") -> Json:
     """Where the file of one is, or would be."""
     path = _path(ctx, rows, id_, project, asking)
-    return {"id": id_, "path": str(path), "exists": path.is_file()}
+    return {"id": id_, "path": str(path), "exists": is_file(path)}
 
 
 # --- checkpoints

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,9 +45,16 @@ def test_a_session_whose_transcript_is_deleted_keeps_all_that_was_said(parts: Pa
     assert everything(parts) == before and any(CORRECTION in turn["text"] for turn in before[0])
     assert parts.call("csm_session_list")["sessions"][0]["transcript"] == "gone"
     assert parts.call("csm_session_show", id="s1")["transcript"] == "gone"
-    told = parts.store.read(lambda rows: state.describe_transcripts(rows, parts.machine.config()))
+    told = transcript_figures(parts)
     assert (told["sessions"], told["gone"]) == (1, 1)
     assert parts.background.context.trouble == {}
+
+
+def transcript_figures(parts: Parts) -> dict[str, Any]:
+    """What status says of transcripts."""
+    config, key, now = parts.machine.config(), parts.store.hash_key, datetime.now(UTC)
+    figures = parts.store.read(lambda rows: state.read_figures(rows, config, None, now=now, key=key))
+    return dict(figures["transcripts"])
 
 
 def test_a_session_is_shown_with_what_came_of_it(parts: Parts) -> None:
@@ -111,7 +119,7 @@ def test_settings_are_asked_from_the_organisations_down_to_the_users() -> None:
 
 def test_status_says_after_how_many_days_transcripts_go_and_where_it_is_otherwise(parts: Parts) -> None:
     def told() -> dict[str, Any]:
-        return parts.store.read(lambda rows: state.describe_transcripts(rows, parts.machine.config()))
+        return transcript_figures(parts)
 
     parts.machine.conversation("s1")
     take_in(parts)
