@@ -36,6 +36,8 @@ class Terminal:
         )  # fmt: skip
         os.close(slave)
         self.said = ""
+        #: What it has shown, byte for byte.
+        self.raw = b""
         self._read = 0
 
     def sees(self, words: str) -> str:
@@ -69,6 +71,7 @@ class Terminal:
             data = os.read(self._master, 65536)
         except OSError:  # its other end is closed
             return False
+        self.raw += data
         self.said += COLOURS.sub("", data.decode("utf-8", "replace")).replace("\r\n", "\n")
         return bool(data)
 

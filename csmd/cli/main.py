@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import io
 import os
 import shutil
 import sys
@@ -14,8 +15,10 @@ from typing import Any, NoReturn
 import click
 
 import csmd
+from csmd.cli import render
 from csmd.config import default_paths
 from csmd.errors import DISK_ERRORS, CsmdError, DaemonUnreachable, explain_disk_error
+from csmd.text import display
 
 #: Headings of `csmd --help` and the verbs below each, in the order shown.
 GROUPS: dict[str, str] = {
@@ -47,6 +50,8 @@ SUBJECTS: dict[str, str] = {
 
 def entry() -> None:
     """The `csmd` command; every error leaves through here."""
+    for stream in (sys.stdout, sys.stderr):
+        render.keep_clean(stream)
     try:
         main.main(standalone_mode=False, prog_name="csmd")
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -54,7 +59,8 @@ def entry() -> None:
     except click.exceptions.Exit as leaving:
         sys.exit(leaving.exit_code)
     except click.ClickException as error:
-        error.show()
+        error.show(shown := io.StringIO())  # it quotes what was typed
+        click.echo(display.visible(shown.getvalue()), err=True, nl=False)
         sys.exit(2)
     except DaemonUnreachable as error:
         from csmd.installer import service
@@ -87,11 +93,9 @@ def _fail(error: CsmdError) -> NoReturn:
 
 def _print_error(head: str, text: str) -> None:
     """Prints a line on stderr; wrapped where a person reads it, whole for a program."""
-    lines = [text]
+    lines = [text := display.visible(text)]
     if sys.stderr.isatty():
-        from csmd.cli.render import wrapped
-
-        lines = wrapped(text, max(shutil.get_terminal_size().columns - len(head), 20))
+        lines = render.wrapped(text, max(shutil.get_terminal_size().columns - len(head), 20))
     for line in lines:
         click.echo(head + line, err=True)
         head = " " * len(head)

@@ -313,7 +313,7 @@ def laid_out(screen: Iterable[Line | str], room: int) -> Iterator[Text]:
         row = line if isinstance(line, Line) else Line(line, gap=not line)
         if row.gap:
             yield Text("")
-        head = " " * row.indent + row.head
+        head = " " * row.indent + display.visible(row.head)
         space = max(room - cells(head), MIN_WIDTH)
         texts = [part for text in display.visible(row.text).splitlines() for part in wrapped(text.expandtabs(), space)]
         parts = [part for part in texts if part]
@@ -332,10 +332,19 @@ def show(screen: Iterable[Line | str], *, err: bool = False) -> None:
     out = console()
     for line in screen:
         if isinstance(line, RawLine):
-            click.echo(str(line), err=err)
+            click.echo(display.visible(line), err=err)
         else:
             for row in laid_out([line], out.width):
                 out.print(row)
+
+
+def keep_clean(stream: Any) -> None:
+    """Has a stream escape what a reader of it does not see, whoever writes: strings come from outside.
+
+    What is written as bytes is not looked at: a transcript, a turn as it was stored.
+    """
+    write = stream.write
+    stream.write = lambda text: write(display.escape_unseen(text))
 
 
 def console() -> Console:

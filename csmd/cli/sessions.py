@@ -32,6 +32,7 @@ from csmd.cli.render import (
 from csmd.config import assistant_session
 from csmd.errors import CsmdError
 from csmd.paths import is_there
+from csmd.text import display
 from csmd.text.display import amount, cut, squeeze
 
 #: The verbs of this module.
@@ -181,7 +182,7 @@ def export(to: str, as_json: bool, **options: Any) -> None:
         click.echo(wire.pretty(answer))
         return
     if to == "-":
-        click.echo(data, nl=False)
+        click.echo(display.visible(data.decode()) if sys.stdout.isatty() else data, nl=False)
     # On stderr, for the transcript itself may go to stdout.
     render.show(show_exported(answer, written=to != "-"), err=True)
 
@@ -422,7 +423,7 @@ def show_captured(value: dict[str, Any], *, to_person: bool) -> Screen:
             yield bold(f"{when(turn['at'])}  {join(turn['kind'], turn['tool'], by=' ')}  {turn['uuid']}")
             yield Line(turn["text"], indent=2)
         else:
-            click.echo(turn["text"], color=True)  # every byte of it
+            click.echo(turn["text"].encode("utf-8", "surrogatepass"))  # every byte of it
 
 
 @CHECKPOINT.tool(

@@ -12,10 +12,12 @@ _TAG_HEAD = re.compile(r"^<[\s/∕⁄]*+")
 #: Beginnings of the tags by which csmd, the assistant or a model marks who speaks.
 _SPEAKING = ("csmd", "system", "user", "human", "assistant", "function", "tool", "antml", "task-", "command-", "local-",
              "bash-")  # fmt: skip
-#: Invisible characters, and those that reorder text: they could hide a tag or turn a line around.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
-)
+#: Invisible characters, and those that reorder text: they could hide a tag or turn a line around. The joiner of two
+#: emoji is seen in what they become.
+_INVISIBLE = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f"
+_UNSEEN = re.compile(f"[{_INVISIBLE}]")
+#: csmd's own colours and movements of the cursor, in group 1; else what a terminal is not given, lone surrogates too.
+_TO_ESCAPE = re.compile(rf"(\x1b\[\??[0-9;]*[A-Za-z])|[{_INVISIBLE}\x0b\x0c\x1c-\x1f\x85\u2028\u2029\ud800-\udfff]")
 _FENCE_TAG = re.compile(r"<(/?)csmd-[a-z-]{1,40}+(?:\s[^<>]{0,400}+)?>", re.IGNORECASE)
 
 
@@ -70,6 +72,16 @@ def cut_middle(text: str, *, limit: int, of: str = "") -> str:
 def visible(text: str) -> str:
     """`text` without what a reader does not see: control characters that steer a terminal, marks that turn a line around."""
     return _UNSEEN.sub("", text)
+
+
+def escape_unseen(text: str) -> str:
+    """`text` for a terminal: what a reader does not see stands as \\uXXXX, which is the same value in JSON; colours stay."""
+    return _TO_ESCAPE.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    units = found.group().encode("utf-16-be", "surrogatepass")
+    return found[1] or "".join(f"\\u{high:02x}{low:02x}" for high, low in zip(units[::2], units[1::2], strict=True))
 
 
 def defuse(text: str) -> str:
