@@ -12,6 +12,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -136,9 +137,19 @@ def endpoint(paths: Paths, *, within_s: float = CONNECT_S) -> Path:
     return path
 
 
+def _stopped(paths: Paths) -> str:
+    """That the daemon was stopped on purpose, by whom and when; "" where it was not."""
+    try:
+        by = paths.stopped_mark.read_text(encoding="utf-8", errors="replace").strip()[:80]
+        at = datetime.fromtimestamp(paths.stopped_mark.stat().st_mtime).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (OSError, ValueError, OverflowError):
+        return ""
+    return f": it was stopped on purpose{f' by {by}' if by else ''}, {at}"
+
+
 def _nobody(paths: Paths) -> DaemonUnreachable:
     known = paths.home.exists()
-    on_purpose = ": it was stopped on purpose" if paths.stopped_mark.exists() else ""
+    on_purpose = _stopped(paths)
     return DaemonUnreachable(
         f"no csmd daemon is running for {paths.home}{on_purpose}",
         hint="csmd start" if known else "csmd install",

@@ -149,6 +149,22 @@ def assistant_dir(env: Mapping[str, str] = os.environ) -> Path:
     return _absolute(chosen, "CLAUDE_CONFIG_DIR") if chosen else Path.home() / ".claude"
 
 
+#: What assistants set for the commands that they run, and what their programs are called.
+ASSISTANT_VARIABLES = (
+    "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "GEMINI_CLI", "QWEN_CODE", "OPENCODE", "CLINE_ACTIVE",
+    "CURSOR_AGENT", "GOOSE_TERMINAL",
+)  # fmt: skip
+ASSISTANT_PROGRAMS = frozenset({
+    "claude", "codex", "gemini", "qwen", "opencode", "copilot", "cline", "droid", "cn", "kilo", "amp", "auggie", "crush", "goose",
+    "cursor-agent", "vibe", "aider",
+})  # fmt: skip
+
+
+def assistant_variable(env: Mapping[str, str] = os.environ) -> str:
+    """The variable by which an assistant marks what it runs; "" where there is none."""
+    return next((name for name in ASSISTANT_VARIABLES if env.get(name)), "")
+
+
 def assistant_session(env: Mapping[str, str] = os.environ) -> tuple[str, str]:
     """(directory, id) of the session that started this process; "" for what is not known.
 

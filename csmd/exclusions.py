@@ -25,6 +25,8 @@ class Pauses:
     """Spans of (begin, end) in the order they were chosen; the last one's end is "" until it is resumed."""
 
     spans: tuple[tuple[str, str], ...] = ()
+    by: str = ""
+    """Who began the last one, for people."""
 
     def covers(self, at: str) -> bool:
         """Whether a moment lies in a pause; its end does not."""
@@ -42,11 +44,11 @@ class Pauses:
             return self.spans[-1]
         return None
 
-    def begun(self, now: str, *, end: str = "") -> Pauses:
+    def begun(self, now: str, *, end: str = "", by: str = "") -> Pauses:
         """With a pause from now on; one that is on goes on, to the new end."""
         on = self.current(now)
         earlier = self.spans[:-1] if on else self.spans
-        return Pauses((*earlier, (on[0] if on else now, end)))
+        return Pauses((*earlier, (on[0] if on else now, end)), by)
 
     def ended(self, now: str) -> Pauses:
         """With the pause that is on ended now; one from before the clock was set back ends where it began."""
@@ -59,10 +61,10 @@ def parse_pauses(data: bytes, *, where: str) -> Pauses:
     try:
         value = wire.loads(data)
         rows = value["pauses"]
-        spans = tuple((row["from"], row["to"]) for row in rows)
+        spans, by = tuple((row["from"], row["to"]) for row in rows), str(value.get("by", ""))
         if not all(_TIME.fullmatch(begin) and (end == "" or _TIME.fullmatch(end)) for begin, end in spans):
             raise ValueError
-        return Pauses(spans)
+        return Pauses(spans, by)
     except (BadInput, KeyError, TypeError, ValueError) as error:
         raise ConfigError(
             f"{where} cannot be read: it says from when to when nothing was to be captured",
@@ -73,7 +75,7 @@ def parse_pauses(data: bytes, *, where: str) -> Pauses:
 def written_pauses(pauses: Pauses) -> bytes:
     """The file's bytes."""
     rows = [{"from": begin, "to": end} for begin, end in pauses.spans]
-    return f"{wire.pretty({'pauses': rows})}\n".encode()
+    return f"{wire.pretty({'pauses': rows, 'by': pauses.by})}\n".encode()
 
 
 def pause_seconds(typed: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -32,6 +33,17 @@ def started(pid: int) -> float | None:
         return start_token(pid)
     except (psutil.Error, ValueError, OverflowError):
         return None
+
+
+def ancestors() -> list[str]:
+    """The names of the programs that started this process, the nearest first: of a script its own, without its ending."""
+    names = []
+    with contextlib.suppress(psutil.Error):
+        for process in psutil.Process().parents():
+            with contextlib.suppress(psutil.Error):
+                words = [process.name(), *process.cmdline()[:2]]
+                names += [word.rpartition("/")[2].partition(".")[0] for word in words]
+    return names
 
 
 def load_per_core() -> float | None:

@@ -555,7 +555,7 @@ def start(as_json: bool) -> None:
 def stop(as_json: bool) -> None:
     """Stop the daemon until `csmd start`; hooks keep what happens."""
     paths = default_paths()
-    stopped = service.stop(paths, by_user=True)
+    stopped = service.stop(paths, by_user=True, by=verb.who())
     verb.print_answer(
         {"stopped": stopped}, as_json, show_stopped, has_manager=service.recorded_manager(paths) is not None
     )

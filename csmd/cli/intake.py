@@ -232,12 +232,14 @@ def _rows(counts: dict[str, int]) -> str:
     return ", ".join(_amounts(counts, ROWS)) or "nothing"
 
 
-@VERBS.action("restore", verb.argument("source", "FILE"), verb.DRY_RUN)
-def restore(source: str, dry_run: bool, as_json: bool) -> None:
+@VERBS.action("restore", verb.argument("source", "FILE"), verb.DRY_RUN, verb.YES)
+def restore(source: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Put a backup in the database's place; `latest` is the newest. What was forgotten since stays forgotten."""
     path = Path(source).expanduser().absolute()
     backup = default_paths().home / "backups" / source
     file = source if source == "latest" else str(backup if not is_there(path) and is_file(backup) else path)
+    if not dry_run:
+        verb.confirm(f"Put {file} in the database's place? The present one is set aside.", yes=yes)
     value = _with_daemon_stopped("restore", file, dry_run=dry_run, changed=lambda _: True)
     verb.print_answer(value, as_json, show_restored)
     if "warning" in value:

@@ -175,6 +175,7 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
     named = verb.project_params(what)["project"] if kind == "project" and not lift else _absolute(what, kind)
     params = {"what": named, "kind": kind or "", "by_person": by_person}
     if lift:
+        verb.confirm("Let it in again?", yes=yes)
         lifted = verb.ask("csm_privacy_lift", **params)
         verb.print_answer(lifted, as_json, show_readmitted)
         if not lifted["lifted"]:
@@ -182,6 +183,8 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
         return
     if not by_person and not dry_run:
         raise CsmdError("only a person at a terminal can have csmd purge something", hint="type it in a terminal")
+    if yes and not dry_run:
+        verb.confirm("", yes=True)
     if dry_run or not yes:
         planned = verb.work("csm_privacy_purge", **params, dry_run=True, asking=verb.resolve_project(None))
         if dry_run:
@@ -218,17 +221,24 @@ def pause(length: str, as_json: bool) -> None:
     now = datetime.now(UTC)
     end = _iso(now + timedelta(seconds=exclusions.pause_seconds(length))) if length else ""
     with _locked_pauses() as pauses:
-        pauses = pauses.begun(_iso(now), end=end)
+        pauses = pauses.begun(_iso(now), end=end, by=verb.who())
         _write(pauses)
     current = pauses.current(_iso(now))
-    value = {"paused": {"since": current[0] if current else "", "until": end}, "daemon": _daemon_knows()}
+    value = {
+        "paused": {"since": current[0] if current else "", "until": end, "by": pauses.by},
+        "daemon": _daemon_knows(),
+    }
     verb.print_answer(value, as_json, show_paused, length=length)
 
 
-@VERBS.action("resume")
-def resume(as_json: bool) -> None:
+@VERBS.action("resume", verb.YES)
+def resume(yes: bool, as_json: bool) -> None:
     """End a pause. What is said from now on is captured again."""
     now = _iso(datetime.now(UTC))
+    with _locked_pauses() as pauses:
+        is_paused = pauses.current(now) is not None
+    if is_paused:
+        verb.confirm("Capture what is said, and tell sessions of it, from now on?", yes=yes)
     with _locked_pauses() as pauses:
         current = pauses.current(now)
         if current:
@@ -311,12 +321,14 @@ def _resolved(word: str) -> str:
 
 @PROJECT.action(
     "alias", verb.argument("place", "PATH"), verb.argument("other", required=False, default=""),
-    verb.flag("--remove", help="PATH is a project of its own again."),
+    verb.flag("--remove", help="PATH is a project of its own again."), verb.YES,
 )  # fmt: skip
-def alias(place: str, other: str, remove: bool, as_json: bool) -> None:
+def alias(place: str, other: str, remove: bool, yes: bool, as_json: bool) -> None:
     """Have PATH count to project OTHER from now on. OTHER is a path, an id or a name."""
     if bool(other) == remove:
         raise click.UsageError("name either OTHER or --remove")
+    if other:
+        verb.confirm(f"Let {other} see what was said in {place}, and the other way round?", yes=yes)
     value = _ask("csm_project_alias", place=verb.resolve_project(place), other=_resolved(other), remove=remove)
     verb.print_answer(value, as_json, show_alias, remove=remove)
 
@@ -328,9 +340,11 @@ def show_alias(value: dict[str, Any], *, remove: bool) -> Screen:
     yield f"{value['path']} {state}"
 
 
-@PROJECT.action("merge", verb.argument("source", "A"), verb.argument("into", "B"), DRY_RUN)
-def merge(source: str, into: str, dry_run: bool, as_json: bool) -> None:
+@PROJECT.action("merge", verb.argument("source", "A"), verb.argument("into", "B"), DRY_RUN, verb.YES)
+def merge(source: str, into: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Bring all of project A into B. `split B A` takes it out again."""
+    if not dry_run:
+        verb.confirm(f"Let {into} see what was said in {source}, and the other way round?", yes=yes)
     value = _ask("csm_project_merge", source=_resolved(source), into=_resolved(into), dry_run=dry_run)
     verb.print_answer(value, as_json, show_moved, way=f"from {source} to {into}")
 
@@ -358,7 +372,8 @@ def _lines(_context: click.Context, _option: click.Parameter, words: tuple[str, 
 @PROJECT.tool(
     "workspace", "csm_project_workspace", verb.argument("name"),
     verb.argument("places", "PATH...", nargs=-1, required=True, callback=_lines),
-    verb.flag("--remove", help="Take these projects out of it."), sends_by_person=True, scope="none",
+    verb.flag("--remove", help="Take these projects out of it."), verb.YES, sends_by_person=True, scope="none",
+    opens=lambda options: "Let every project see what was said there?" if options["remove"] else "",
 )  # fmt: skip
 @render.raw
 def show_workspace(value: dict[str, Any]) -> Screen:

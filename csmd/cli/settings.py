@@ -195,18 +195,27 @@ def show_value(row: dict[str, Any]) -> Screen:
     yield from (value if isinstance(value, str) else _word(value) for value in values)
 
 
-@CONFIG.action("set", KEY, verb.argument("values", "VALUE...", nargs=-1, required=True))
-def set_(key: str, values: tuple[str, ...], as_json: bool) -> None:
+def _confirm(key: str, *, yes: bool) -> None:
+    """Asks before what is left out, or taken out, changes."""
+    if key.startswith("privacy."):
+        verb.confirm(f"Change {key}, which says what csmd leaves out?", yes=yes)
+
+
+@CONFIG.action("set", KEY, verb.argument("values", "VALUE...", nargs=-1, required=True), verb.YES)
+def set_(key: str, values: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Set KEY in config.yaml. A key that is a list takes several values."""
     value = _typed(key, _default(key), values)
+    parse_settings(changed(_text(), key, value), where=str(_path()))  # what cannot be set need not be confirmed
+    _confirm(key, yes=yes)
     _change(lambda text: changed(text, key, value))
     now = _by_key(parse_settings(_text(), where=str(_path())))[key]
     verb.print_answer({"key": key, "value": now}, as_json, show_changed, what=f"{key} = {_word(now)}")
 
 
-@CONFIG.action("unset", KEY)
-def unset(key: str, as_json: bool) -> None:
+@CONFIG.action("unset", KEY, verb.YES)
+def unset(key: str, yes: bool, as_json: bool) -> None:
     """Take KEY out of config.yaml. Its default is in force again."""
+    _confirm(key, yes=yes)
     _change(lambda text: without(text, key))
     default = _by_key(Settings()).get(key)
     what = f"{key} = {_word(default)}, the default" if default is not None else f"{key} is gone"

@@ -119,6 +119,8 @@ def _problems(value: dict[str, Any]) -> Iterator[Row]:
             yield "", f"try: {alarm['do']}", ""
     if value["paused"]:
         yield "paused", "nothing is captured, and no session is told anything", WARNING
+        by = f" by {value['paused']['by']}" if value["paused"].get("by") else ""
+        yield "", f"since {render.when(value['paused']['since'])}{by}", ""
         yield "", "try: csmd resume", ""
     yield from (("degraded", what, WARNING) for what in value["degraded"])
     yield from _pages(value["pages"]) if value["pages"] else ()

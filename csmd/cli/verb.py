@@ -18,7 +18,7 @@ import click
 
 from csmd import client, wire
 from csmd.cli import render
-from csmd.config import default_paths
+from csmd.config import ASSISTANT_PROGRAMS, assistant_variable, default_paths
 from csmd.errors import CsmdError
 from csmd.installer import foreign_files
 from csmd.paths import is_there
@@ -68,6 +68,7 @@ def project_of(about: str) -> click.Option:
 JSON = flag("--json", "as_json", help="Print JSON.")
 ID = argument("id", "ID")
 DRY_RUN = flag("--dry-run", help="Show what would be done and change nothing.")
+YES = flag("--yes", help="Do not ask. Not where an assistant runs csmd.")
 ALL = flag("--all", "everything", help="List every one.")
 PROJECT = project_of("This directory's by default.")
 PROJECT_IN = project_of("The project to look in; this directory's by default.")
@@ -132,13 +133,17 @@ class Verbs(click.Group):
 
 def reply(
     tool: str, show: Callable[..., render.Screen], options: dict[str, Any], *, scope: Scope = "directory",
-    sends_by_person: bool = False, is_job: bool = False,
+    sends_by_person: bool = False, is_job: bool = False, opens: Callable[[dict[str, Any]], str] = lambda _: "",
 ) -> None:  # fmt: skip
     """Calls a tool with the options of a command as its parameters, and prints its answer.
 
+    `opens` is the question that a person is asked first, "" for none.
+
     With `sends_by_person` the tool learns whether a person asks; `is_job`: it is one that shows its progress.
     """
-    values = {name: "" if value is None else value for name, value in options.items() if name != "as_json"}
+    values = {name: "" if value is None else value for name, value in options.items() if name not in ("as_json", "yes")}
+    if question := opens(values):
+        confirm(question, yes=bool(options.get("yes")))
     if "project" in values:
         everywhere = bool(values.pop("all_projects", False)) or (scope == "all" and options["project"] is None)
         values |= project_params(options["project"], everywhere)
@@ -191,6 +196,36 @@ def is_interactive() -> bool:
     except OSError:
         return False
     return True
+
+
+def assistant_mark() -> str:
+    """What says that an assistant runs this: a variable of its tools', or a program among those that started us; "" for nothing."""
+    from csmd.machine import ancestors
+
+    return assistant_variable() or next((name for name in ancestors() if name in ASSISTANT_PROGRAMS), "")
+
+
+def who() -> str:
+    """Who runs this, for people: it is shown of what was paused or stopped."""
+    if mark := assistant_mark():
+        return f"an assistant ({mark})"
+    return "a person at a terminal" if is_interactive() else "a program"
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Asks before something is opened that was closed, or gains authority; CsmdError where nobody can be asked.
+
+    `yes` answers it, but not for an assistant: a bump in its way, no lock, for it can hide what marks it.
+    """
+    if yes:
+        if mark := assistant_mark():
+            raise CsmdError(f"--yes does not count where an assistant runs csmd ({mark})", hint="type it in a terminal")
+        return
+    if not is_interactive():
+        raise CsmdError(
+            "not a terminal; cannot ask for confirmation", hint="type it in a terminal; a script says --yes"
+        )
+    click.confirm(question, abort=True, err=True)
 
 
 def resolve_project(project: str | None, everywhere: bool = False) -> str:

@@ -580,10 +580,10 @@ def _spawn(paths: Paths) -> subprocess.Popen[bytes]:
         )  # fmt: skip
 
 
-def stop(paths: Paths, *, by_user: bool) -> bool:
+def stop(paths: Paths, *, by_user: bool, by: str = "") -> bool:
     """Ends the daemon and waits until it is gone; False when none ran.
 
-    `by_user` leaves the stopped mark, and has a service manager not start it at the next login.
+    `by_user` leaves the stopped mark, with who did it (`by`), and has a service manager not start it at the next login.
     """
     process, manager = running_service(paths), recorded_manager(paths)
     if manager is not None:
@@ -593,7 +593,7 @@ def stop(paths: Paths, *, by_user: bool) -> bool:
     if process is not None:
         _end(process)
     if by_user and paths.run_dir.is_dir():
-        paths.stopped_mark.touch(mode=0o600)
+        write_atomic(paths.stopped_mark, f"{by}\n".encode())
     return process is not None
 
 

@@ -92,9 +92,10 @@ class ToolContext:
     status: Callable[[Rows], Json]
 
     def paused(self) -> dict[str, str] | None:
-        """The pause that is on: since when and until when, "" until it is resumed; None when none is."""
-        on = self.pauses().current(self.now())
-        return {"since": on[0], "until": on[1]} if on else None
+        """The pause that is on: since when, until when ("" until it is resumed), by whom; None when none is."""
+        pauses = self.pauses()
+        on = pauses.current(self.now())
+        return {"since": on[0], "until": on[1], "by": pauses.by} if on else None
 
 
 @dataclass(frozen=True, slots=True)

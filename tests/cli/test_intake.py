@@ -40,7 +40,7 @@ def ends_with(result: subprocess.CompletedProcess[str] | BaseException) -> Calla
     return run
 
 
-@pytest.mark.parametrize("words", [["restore", "latest"], ["repair"]], ids=lambda words: words[0])
+@pytest.mark.parametrize("words", [["restore", "latest", "--yes"], ["repair"]], ids=lambda words: words[0])
 def test_an_interrupted_restore_or_repair_starts_the_daemon_again(
     calls: list[str], monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
@@ -59,11 +59,11 @@ def test_a_finished_restore_is_reported_although_the_daemon_does_not_start(
     steps = {"start": (intake.service, "start"), "sync": (verb, "work"), "status": (intake.client, "call")}
     for step, (module, name) in steps.items():
         monkeypatch.setattr(module, name, ends_with(error) if step == failing else lambda *_, **__: {"counts": {}})
-    result = CliRunner().invoke(main.main, ["restore", "latest", "--json"])
+    result = CliRunner().invoke(main.main, ["restore", "latest", "--yes", "--json"])
     report = json.loads(result.stdout)
     assert result.exit_code == 1 and report["set_aside"] == RESTORED["set_aside"]
     assert ("nobody answers" if isinstance(error, CsmdError) else "interrupted") in report["warning"]
-    shown = CliRunner().invoke(main.main, ["restore", "latest"])
+    shown = CliRunner().invoke(main.main, ["restore", "latest", "--yes"])
     assert (
         shown.exit_code == 1 and "before-restore-2026" in shown.stdout and "csmd sync" in " ".join(shown.stdout.split())
     )

@@ -53,10 +53,10 @@ def test_a_purge_says_what_it_will_remove_and_asks(filled: Machine) -> None:
     assert "nothing of it is left in csmd's files" in done and "kept out from then on" in done
     assert "[purged]" in str(filled.call("csm_memory_search", query="pathlib"))
     for part in ("zanzibar", "quokk", "m0123456789"):
-        nothing = typed(filled, "forget", "--lift", part, code=1)
+        nothing = typed(filled, "forget", "--yes", "--lift", part, code=1)
         assert nothing.startswith("nothing was lifted: this text wherever it stands was not purged\n")
         assert "of a memory, whose\nid went with it, the words it said" in nothing
-    assert "is let in again" in typed(filled, "forget", "--lift", "zanzibar quokka")
+    assert "is let in again" in typed(filled, "forget", "--yes", "--lift", "zanzibar quokka")
     assert filled.call("csm_privacy_lift", what="zanzibar quokka", by_person=True)["lifted"] == 0
 
 

@@ -56,7 +56,7 @@ def test_what_is_said_in_a_pause_is_nowhere_in_the_home_whatever_happens_next(ma
     machine.hook("UserPromptSubmit", prompt=f"{DURING} 2")
     say(machine, f"{DURING} 2")
     say(machine, f"{DURING} 3", session="s2")
-    machine.csmd("resume")
+    machine.csmd("resume", "--yes")
     machine.hook("UserPromptSubmit", "s1", prompt=AFTER)
     say(machine, AFTER)
     daemon = machine.start()
@@ -77,7 +77,7 @@ def test_what_is_said_in_a_pause_is_nowhere_in_the_home_whatever_happens_next(ma
         path.unlink()
     machine.run("repair")
     assert texts(machine) == [BEFORE, AFTER]
-    machine.csmd("restore", "latest")
+    machine.csmd("restore", "latest", "--yes")
     machine.sync()
     assert texts(machine) == [BEFORE, AFTER]
     assert files_with(machine, DURING) == []
@@ -105,7 +105,7 @@ def test_while_paused_no_session_is_told_anything_and_only_a_person_states(machi
     refused = machine.run("remember", "the worker is called heron")
     assert (refused.returncode, "csmd is paused" in refused.stderr) == (1, True)
     assert "pathlib" in machine.csmd("search", "pathlib")  # who asks is answered
-    machine.csmd("resume")
+    machine.csmd("resume", "--yes")
     assert b"pathlib" in machine.event("SessionStart", "s9", source="startup")[1]
 
 
@@ -116,11 +116,11 @@ def test_a_pause_says_how_long_it_is_and_ends_by_itself(machine: Machine) -> Non
     first = machine.status()["paused"]
     assert first["until"] > first["since"]
     again = machine.csmd("pause", "--json")["paused"]  # one that is on goes on
-    assert again == {"since": first["since"], "until": ""}
+    assert again == {"since": first["since"], "until": "", "by": "a program"}
     assert machine.status()["paused"] == again
     machine.csmd("pause", "--for", "1s")
     eventually(lambda: machine.status()["paused"] is None)
-    assert machine.csmd("resume") == "csmd was not paused\n"
+    assert machine.csmd("resume", "--yes") == "csmd was not paused\n"
     assert machine.event("UserPromptSubmit", prompt=AFTER)[0] == "ok"
     assert machine.status()["counts"]["turns"] == 1
 
@@ -152,8 +152,8 @@ def test_commands_at_once_lose_none_of_their_pauses(machine: Machine) -> None:
     machine.home.mkdir(mode=0o700)
     command = [sys.executable, "-m", "csmd"]
     running = [
-        subprocess.Popen([*command, verb], cwd=machine.project, env=machine.environment(), stdout=subprocess.DEVNULL)
-        for verb in ("pause", "resume", "pause", "resume")
+        subprocess.Popen([*command, *verb], cwd=machine.project, env=machine.environment(), stdout=subprocess.DEVNULL)
+        for verb in (["pause"], ["resume", "--yes"], ["pause"], ["resume", "--yes"])
     ]
     assert [child.wait(60) for child in running] == [0] * 4
     rows = json.loads(machine.paths.pauses.read_bytes())["pauses"]
@@ -197,5 +197,5 @@ def test_the_line_below_a_session_says_that_csmd_is_paused(machine: Machine) -> 
     assert machine.call("csm_session_line", id="s1")["line"] == ""
     machine.csmd("pause")
     assert machine.call("csm_session_line", id="s1")["line"] == "csmd: paused"
-    machine.csmd("resume")
+    machine.csmd("resume", "--yes")
     assert machine.call("csm_session_line", id="s1")["line"] == ""

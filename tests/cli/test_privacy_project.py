@@ -73,10 +73,12 @@ def test_projects_are_listed_changed_by_a_person_and_walled(machine: Machine) ->
 
     said = typed(machine, "project", "workspace", "acme", str(acme))
     assert said.startswith(f"{acme} is in the workspace acme\n"), said
-    assert typed(machine, "project", "alias", "/Users/x/bolt", str(bolt)) == f"/Users/x/bolt counts to {bolt}\n"
+    assert (
+        typed(machine, "project", "alias", "/Users/x/bolt", str(bolt), "--yes") == f"/Users/x/bolt counts to {bolt}\n"
+    )
     assert "would be moved" in typed(machine, "project", "merge", "gone", "bolt", "--dry-run")
-    assert "'clients/none' is no project" in typed(machine, "project", "merge", "gone", "clients/none", code=1)
-    assert typed(machine, "project", "merge", "gone", "clients/bolt").startswith(
+    assert "'clients/none' is no project" in typed(machine, "project", "merge", "gone", "clients/none", "--yes", code=1)
+    assert typed(machine, "project", "merge", "gone", "clients/bolt", "--yes").startswith(
         "moved from gone to clients/bolt: 1 session, 2 turns"
     )
     text = machine.csmd("project", "list")
@@ -107,7 +109,9 @@ def test_projects_are_listed_changed_by_a_person_and_walled(machine: Machine) ->
     assert "acme" in typed(machine, "search", "short answers", "--project", str(acme)), "a person goes where they name"
     assert typed(machine, "project", "split", "bolt", str(machine.root / "gone")).startswith("moved from bolt to ")
     assert typed(machine, "project", "alias", "/Users/x/bolt", "--remove").endswith("is a project of its own again\n")
-    assert typed(machine, "project", "workspace", "acme", str(acme), "--remove").endswith("out of the workspace acme\n")
+    assert typed(machine, "project", "workspace", "acme", str(acme), "--remove", "--yes").endswith(
+        "out of the workspace acme\n"
+    )
     assert machine.run("project", "alias", "/x").returncode == 2
 
 

@@ -74,11 +74,11 @@ class Home:
             "tool": ["csm_memory_list"], "show": [memory], "receipts": [SESSION], "topics": [], "tag": [memory, f"more{HOSTILE}"],
             "link": [memory, other], "goal done": ["1"], "goal set": [f"go {HOSTILE}"], "supersede": [memory, other], "pin": [memory],
             "unpin": [memory], "merge": ["--dry-run"], "dream diff": ["1"], "dream undo": [f"no{HOSTILE}"], "distill": ["--again", "--dry-run"],
-            "forget": [f"no{HOSTILE}"], "project alias": [f"/nowhere{HOSTILE}", str(self.project)], "project merge": [str(self.project), f"/nowhere{HOSTILE}"],
+            "forget": [f"no{HOSTILE}"], "project alias": [f"/nowhere{HOSTILE}", str(self.project), "--yes"], "project merge": [str(self.project), f"/nowhere{HOSTILE}", "--yes"],
             "project split": [str(self.project), f"/nowhere{HOSTILE}"], "project workspace": [f"w{HOSTILE}", str(self.project)],
             "import": [str(self.foreign)], "export": ["--to", str(self.machine.root / f"out{HOSTILE}")], "config get": [f"no{HOSTILE}"],
             "memdir load": [f"no{HOSTILE}"], "context get": [SESSION], "checkpoint show": ["1"], "checkpoint restore": [f"no{HOSTILE}"],
-            "session export": [SESSION, "--to", "-"], "session tombstone": [SESSION, f"no{HOSTILE}"], "memories": ["--all-projects"],
+            "session export": [SESSION, "--to", "-"], "resume": ["--yes"], "session tombstone": [SESSION, f"no{HOSTILE}"], "memories": ["--all-projects"],
         }  # fmt: skip
         if verb in chosen:
             return chosen[verb]

@@ -96,7 +96,7 @@ def test_the_log_says_what_was_done_in_words_and_numbers(machine: Machine) -> No
     elsewhere = machine.conversation("s4", folder=machine.root / "else" / "-p")
     machine.csmd("import", str(elsewhere), "--no-vectors")
     machine.csmd("pause")
-    machine.csmd("resume")
+    machine.csmd("resume", "--yes")
     machine.csmd("backup")
     shown = machine.csmd("logs")
     for said in (

@@ -124,7 +124,7 @@ def test_keys_are_listed_read_set_and_unset(machine: Machine) -> None:
     assert all(len(line) <= 80 for line in shown.splitlines())
     assert machine.csmd("config", "set", "brief.max_tokens", "600") == "brief.max_tokens = 600\n"
     machine.csmd("config", "set", "stages.inject", "off")
-    machine.csmd("config", "set", "privacy.exclude", "~/clients/*", "/w/other")
+    machine.csmd("config", "set", "--yes", "privacy.exclude", "~/clients/*", "/w/other")
     file = machine.paths.config_file
     assert file.read_text() == "brief.max_tokens: 600\nstages.inject: false\nprivacy.exclude: [~/clients/*, /w/other]\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -136,7 +136,7 @@ def test_keys_are_listed_read_set_and_unset(machine: Machine) -> None:
     rows = {row["key"]: row for row in machine.csmd("config", "list", "--json")["keys"]}
     assert (rows["brief.max_tokens"]["value"], rows["brief.max_tokens"]["default"]) == (600, 900)
     assert [key for key, row in rows.items() if row["set"]] == ["brief.max_tokens", "stages.inject", "privacy.exclude"]
-    machine.csmd("config", "set", "privacy.exclude", "[]")
+    machine.csmd("config", "set", "--yes", "privacy.exclude", "[]")
     assert machine.csmd("config", "get", "privacy.exclude") == ""
     assert machine.csmd("config", "unset", "brief.max_tokens") == "brief.max_tokens = 900, the default\n"
     assert machine.csmd("config", "path") == f"{file}\n"

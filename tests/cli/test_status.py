@@ -129,7 +129,7 @@ STATES: dict[str, dict[str, Any]] = {
             "copies": ["user (1).md", "user.md~", "topics/releases 2.md"], "edited": ["projects/shop-1a2b3c.md"],
         },
     },
-    "paused": {**HEALTHY, "paused": {"until": "2026-05-04T14:30:00.000Z"}, "live": [], "last_event": {}},
+    "paused": {**HEALTHY, "paused": {"since": "2026-05-04T09:30:00.000Z", "until": "2026-05-04T14:30:00.000Z", "by": "a person at a terminal"}, "live": [], "last_event": {}},
 }  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def test_no_line_is_wider_than_the_terminal_whatever_is_told(data: Any, width: i
     value = {
         **HEALTHY,
         "home": f"/{word()}", "socket": f"/{word()}", "version": word(), "degraded": [word(), word()], "service": word(),
-        "alarms": [{"what": word(), "do": word(), "since": word()}], "paused": {"until": word()},
+        "alarms": [{"what": word(), "do": word(), "since": word()}], "paused": {"since": word(), "until": word(), "by": word()},
         "counts": {name: number() for name in NOTHING},
         "memories": {"by_gate": {word(): number()}, "by_tier": {word(): number()}},
         "counters": {f"redacted {word()}": number(), f"bad {word()}": number()}, "last_event": {word(): word()},
@@ -274,7 +274,7 @@ MAPS = {
 }
 #: Fields of what a machine in order does not have, or of what another state shows.
 ELSEWHERE = {
-    "dream", "paused.since", "clients.versions", "clients.versions[].version", "clients.versions[].last_at", "alarms", "alarms[].what", "alarms[].do", "alarms[].since", "paused", "paused.until", "backfill", "backfill.sessions_left",
+    "dream", "paused.since", "clients.versions", "clients.versions[].version", "clients.versions[].last_at", "alarms", "alarms[].what", "alarms[].do", "alarms[].since", "paused", "paused.until", "paused.by", "backfill", "backfill.sessions_left",
     "backfill.sessions_done", "backfill.bytes_left", "backfill.eta_s", "jobs", "jobs[].kind", "jobs[].state", "jobs[].step",
     "jobs[].done", "jobs[].total", "worker.rss_mb", "worker.cpu_s", "worker.cpu_percent", "worker.cpu_recent_percent",
     "pages.asked[].page", "pages.asked[].lines", "pages.restored[].page", "pages.restored[].whole", "pages.unread[].page",

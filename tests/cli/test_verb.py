@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
+import subprocess
+import sys
 
 import pytest
 from machine import CORRECTION, PREFERENCE, Machine
+from terminal import Terminal
 
 from csmd.cli import verb
 
@@ -110,3 +114,62 @@ def test_every_verb_says_why_no_daemon_runs(machine: Machine) -> None:
         done = machine.run(*words)
         assert done.returncode == 3 and "csmd repair" in done.stderr, words
     assert json.loads(machine.run("config", "list", "--json").stdout)
+
+
+# --- what opens something is asked
+
+
+OPENING = [
+    ["restore", "latest"], ["resume"], ["config", "set", "privacy.exclude", "[]"], ["config", "unset", "privacy.exclude"],
+    ["project", "alias", "/nowhere/a", "."], ["project", "merge", ".", "/nowhere/a"],
+    ["project", "workspace", "w", ".", "--remove"], ["forget", "--lift", "something"],
+]  # fmt: skip
+named = pytest.mark.parametrize("words", OPENING, ids=lambda words: " ".join(words[:2]))
+
+
+@pytest.fixture
+def paused(machine: Machine) -> Machine:
+    machine.start()
+    machine.conversation()
+    machine.sync()
+    machine.csmd("backup")
+    machine.csmd("pause")
+    return machine
+
+
+@pytest.mark.invariant("What opens something that was closed, or raises authority, is asked of a person at a terminal")
+@named
+def test_what_opens_something_is_refused_without_a_terminal_and_asked_with_one(
+    paused: Machine, words: list[str]
+) -> None:
+    refused = paused.run(*words)
+    assert refused.returncode == 1 and "not a terminal; cannot ask" in refused.stderr, refused
+    for mark in ({"CLAUDECODE": "1"}, {"GEMINI_CLI": "1"}):
+        refused = paused.run(*words, "--yes", **mark)
+        assert refused.returncode == 1 and "--yes does not count where an assistant runs csmd" in refused.stderr, (
+            refused
+        )
+    terminal = Terminal(*words, cwd=paused.project, environment=paused.environment())
+    terminal.sees("[y/N]")
+    terminal.press("n\n")
+    assert terminal.ends() == 130
+    assert paused.status()["paused"]
+
+
+def test_yes_does_not_count_below_a_program_that_is_called_as_an_assistant(paused: Machine) -> None:
+    program = paused.root / "claude"
+    shutil.copy(shutil.which("sh") or "/bin/sh", program)
+    command = shlex.join([sys.executable, "-m", "csmd", "resume", "--yes"])
+    done = subprocess.run(
+        [program, "-c", f"{command}; exit $?"], env=paused.environment(), cwd=paused.project, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1 and "(claude)" in done.stderr, done
+    assert paused.run("resume", "--yes").returncode == 0
+
+
+def test_status_says_who_paused_and_who_stopped(paused: Machine) -> None:
+    assert " by a program" in paused.csmd("status")
+    paused.csmd("stop")
+    refused = paused.run("search", "anything")
+    assert refused.returncode == 3 and "it was stopped on purpose by a program, 20" in refused.stderr
+    assert paused.run("sync", CLAUDECODE="1").returncode == 3

@@ -158,7 +158,7 @@ def test_another_database_in_its_place_goes_on_at_the_next_start_without_the_log
 def test_what_another_database_took_the_place_of_is_restored_from_its_copy(talk: Talk) -> None:
     child = talk.machine.start()
     replaced(talk)
-    done(talk, child, "restore", "latest")
+    done(talk, child, "restore", "latest", "--yes")
 
 
 def test_what_was_committed_while_the_file_was_elsewhere_is_not_stored_twice(talk: Talk) -> None:

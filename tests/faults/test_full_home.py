@@ -108,7 +108,7 @@ assert b"not running" in hook_at_once("SessionStart", source="startup")
 assert hook_at_once("SessionStart", source="startup") == b"", "noted in the second place"
 started = machine.run("start")
 assert started.returncode == 1 and "csmd: " in started.stderr and "bug" not in started.stderr, started.stderr
-for verb in (["repair"], ["restore", "latest"]):
+for verb in (["repair"], ["restore", "latest", "--yes"]):
     done = machine.run(*verb)
     assert done.returncode == 1 and "bug" not in done.stderr, done.stderr
 sh("umount", str(machine.home))

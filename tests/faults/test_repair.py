@@ -653,7 +653,7 @@ def test_a_running_daemon_makes_backups_and_one_is_put_back(machine: Machine) ->
     machine.conversation("later")
     machine.sync()
     before = machine.status()["counts"]
-    report = machine.csmd("restore", "latest", "--json")
+    report = machine.csmd("restore", "latest", "--yes", "--json")
     assert report["came_back"]["turns"] == 6 and report["forgotten_again"] >= 1
     after = machine.status()["counts"]
     assert {**after, "vectors": 0} == {**before, "vectors": 0}
