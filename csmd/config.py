@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,8 @@ class Settings:
     """Which installed embedding model to use; `csmd model fetch` or `csmd model add` installs one."""
     embed_idle_s: int = 300
     """Seconds without work after which the embedding worker ends."""
+    hooks_start_daemon: bool = True
+    """Start a daemon that no service manager keeps again when a session starts, once a minute at most; not after `csmd stop`."""
     capture_tool_output_bytes: int = 8192
     """Bytes of one tool output that are kept; the rest stays in the transcript only."""
     capture_session_bytes: int = 50_000_000
@@ -138,9 +141,12 @@ def default_paths(env: Mapping[str, str] = os.environ) -> Paths:
 
 
 def spool_places(home: Path) -> list[Path]:
-    """Where hooks leave events that no daemon took: in the home, else in /tmp; hooks/csmd_spool.py makes the same names."""
+    """Where hooks leave events that no daemon took: in the home, last in /tmp; hooks/csmd_spool.py makes the same names.
+
+    `spool-2` is for a home in which something stands in the first one's place that is not the user's own directory.
+    """
     name = os.path.realpath(home).replace("%", "%25").replace("/", "%2F")
-    return [home / "spool", Path(f"/tmp/csmd-{os.getuid()}/spool-{name}")]  # noqa: S108
+    return [home / "spool", home / "spool-2", Path(f"/tmp/csmd-{os.getuid()}/spool-{name}")]  # noqa: S108
 
 
 def assistant_dir(env: Mapping[str, str] = os.environ) -> Path:
@@ -266,6 +272,54 @@ def parse_settings(text: str, *, where: str) -> Settings:
             raise ConfigError(f"{where}: {key} is set twice", hint="remove one of the two")
         chosen[field.name] = value
     return replace(Settings(), **chosen)
+
+
+#: Key -> the least and the most that does what the key says; 0 where it means "off" is allowed besides.
+LIMITS: dict[str, tuple[float, float]] = {
+    "brief.max_tokens": (50, 9_000), "recall.max_tokens": (50, 9_000), "recall.max_items": (1, 100), "recall.floor": (0, 1),
+    "dream.every_h": (1, 8_760), "dream.sessions": (0, 10_000), "dream.quiet_min": (0, 1_440), "dream.tier_max": (10, 1_000_000),
+    "dream.keep_days": (1, 36_500), "embed.idle_s": (1, 86_400), "capture.tool_output_bytes": (0, 33_554_432),
+    "capture.session_bytes": (10_000, 10_000_000_000), "storage.tool_output_days": (1, 36_500), "checkpoint.keep_days": (1, 36_500),
+    "storage.max_mb": (20, 10_000_000), "backup.keep": (1, 10_000), "backup.every_h": (1, 8_760), "log.max_bytes": (10_000, 1_000_000_000),
+}  # fmt: skip
+#: Keys of which 0 means that there is no limit, or that it is not done.
+MAY_BE_0 = frozenset(
+    "brief.max_tokens recall.max_tokens recall.max_items dream.tier_max storage.tool_output_days storage.max_mb "
+    "checkpoint.keep_days backup.every_h".split()
+)
+
+
+def find_unworkable(settings: Settings) -> Iterator[tuple[str, str, str]]:
+    """(key, what is wrong, what to do) of each value that can be read and cannot do what its key says."""
+    for key, (least, most) in LIMITS.items():
+        value = getattr(settings, key.replace(".", "_"))
+        if not (least <= value <= most or (value == 0 and key in MAY_BE_0)):
+            off = ", or 0 for none" if key in MAY_BE_0 and least > 0 else ""
+            yield (
+                key,
+                f"{key} is {value:,}: what works is {least:,} to {most:,}{off}",
+                "csmd config list says what it is for",
+            )
+    if not MODEL_NAME.fullmatch(settings.embed_model):
+        yield (
+            "embed.model",
+            f"embed.model is {settings.embed_model!r}: no model has such a name",
+            "csmd model fetch --help",
+        )
+    for glob in settings.privacy_exclude:
+        if not glob.startswith(("/", "*")):
+            yield "privacy.exclude", f"privacy.exclude: {glob!r} matches no directory", "begin it with /, ~/ or */"
+    for glob in settings.privacy_exclude_files:
+        if not glob.strip("!/ "):
+            yield (
+                "privacy.exclude_files",
+                f"privacy.exclude_files: {glob!r} names no file",
+                "write the file's name behind it",
+            )
+
+
+#: As they are on the hub, and as `csmd model add --name` takes them.
+MODEL_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?")
 
 
 def _reason(error: Exception) -> str:

@@ -42,6 +42,7 @@ class Paths:
     instance = Below("run", "daemon.json")
     """JSON about the running daemon: pid, start token, version, protocol, socket."""
     complaint = Below("run", "start.stderr")
+    start_command = Below("run", "command")
     """What a daemon said on stderr that could not start."""
     stopped_mark = Below("run", "stopped-by-user")
     """Present while the user has stopped the daemon on purpose."""

@@ -12,6 +12,7 @@ import ast
 import json
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -132,27 +133,17 @@ def figures() -> str:
     return "\n".join(parts).rstrip()
 
 
-def secret_rows() -> str:
-    """The kinds of secrets, each with what a text must hold before csmd looks closer."""
+def secret_kinds() -> str:
+    """The kinds of secrets, in the order of their table."""
     from csmd.privacy.secret_rules import OTHER_KINDS, RULES
 
-    literals: dict[str, list[str]] = {}
-    for rule in RULES:
-        literals.setdefault(rule.kind, []).extend(rule.literals)
-    rows = []
-    for kind, found in literals.items():
-        shown = [
-            "`` " + one.strip().replace("|", "\\|") + " ``" if "`" in one else f"`{one.strip()}`".replace("|", "\\|")
-            for one in dict.fromkeys(found)
-        ]
-        rows.append(f"| `{kind}` | {', '.join(shown[:6])}{', ...' if len(shown) > 6 else ''} |")
-    about = {"secret-field": "the name of its field", "chosen-word": "your own list"}
-    return table("kind | known by", rows + [f"| `{kind}` | {about[kind]} |" for kind in OTHER_KINDS])
+    kinds = dict.fromkeys([*(rule.kind for rule in RULES), *OTHER_KINDS])
+    return textwrap.fill(", ".join(f"`{kind}`" for kind in kinds), 120, break_on_hyphens=False)
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "tree": tree,
-    "secrets": secret_rows,
+    "secrets": secret_kinds,
     "commands": command_rows,
     "tools": tool_rows,
     "settings": setting_rows,

@@ -14,8 +14,14 @@ import time
 INPUT_PATIENCE_S = 2.0
 HUNG_FOR_S = 30
 DAY_S = 86_400
+#: How often a daemon that is away is started.
+BROUGHT_BACK_S = 60
+#: The interpreter and its arguments.
+COMMAND_WORDS = 4
 #: Days for which it is known that somebody was told: the clock may be set back meanwhile.
 DAYS_KNOWN = 7
+#: Events that wait for a first daemon, at most.
+MOST_BEFORE_FIRST = 2000
 #: Events that only ask: what they report stands in the transcript, and nobody waits for an answer later.
 ONLY_ASKS = ("PostToolUseFailure",)
 #: What a user is told, by the daemon's answer: b"" for none, b"hung" for none twice in a row. Constant: it goes where
@@ -86,36 +92,95 @@ def keep(home, ident, event, body, hung=False, status=b""):
         _mark(home)
     if not body or event in ONLY_ASKS or not posix.access(home, posix.F_OK):
         return  # nothing to say, or no csmd here that would ever take a spooled payload away again
+    if not posix.access(home + "/csmd.db", posix.F_OK) and _is_full(home + "/spool"):
+        return  # no daemon was ever here
     head = f"csmd-spool 1 {ident} claude {event} {time.time_ns()}\n"
     if len(head.split()) != 6:
         return
     data = head.encode("ascii") + body
     try:
-        try:
-            _make_directory(home + "/spool")
-            _write(home + "/spool", ident, data)
-        except OSError:
-            _write(_second_place(home), ident, data)
+        for place in (_in_home("/spool", 0o077), _in_home("/spool-2", 0o077), _second_place):
+            try:
+                _write(place(home), ident, data)
+                break
+            except OSError as error:
+                failed = error
+        else:
+            raise failed
     finally:  # most of all when it could not be kept
-        if event == "SessionStart":
+        is_away = not (hung or status or _was_young)
+        if event == "SessionStart" and not (is_away and _bring_back(home)):
             _tell(home, body, (b"hung" if _again else b"none") if hung or _was_young else status)
+
+
+def _bring_back(home):
+    """Start the daemon that no service manager keeps; whether it was, and nothing says that it ended at once before.
+
+    How is in `run/command`, which `csmd start` writes: the file for what the daemon says, its command and environment,
+    each ended by a zero byte. Its time is when this was done last. Nobody else may have written it.
+    """
+    path = home + "/run/command"
+    try:
+        if posix.access(home + "/run/stopped-by-user", posix.F_OK):
+            return False
+        for place, kind, others in ((home, 0o040000, 0o022), (home + "/run", 0o040000, 0o077), (path, 0o100000, 0o077)):
+            found = posix.lstat(place)
+            if found.st_uid != posix.getuid() or found.st_mode & 0o170000 != kind or found.st_mode & others:
+                return False
+        if 0 <= time.time() - found.st_mtime < BROUGHT_BACK_S:
+            return False
+        handle = posix.open(path, posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_CLOEXEC)
+        complaint, *words = posix.read(handle, 65536).split(b"\0")[:-1]
+        command = words[:COMMAND_WORDS]
+        has_ended = posix.stat(complaint).st_size > 0
+        posix.utime(path)
+        if not posix.fork():
+            _become(home, complaint, command, dict(word.split(b"=", 1) for word in words[COMMAND_WORDS:]))
+        return not has_ended
+    except (OSError, ValueError):
+        return False
+
+
+def _become(home, complaint, command, environment):
+    """Turn this child into the daemon: its own session, no stream of the assistant's, no directory of a project's."""
+    try:
+        posix.setsid()
+        posix.chdir(home)
+        for number, place, flags in (
+            (0, b"/dev/null", posix.O_RDONLY),
+            (1, b"/dev/null", posix.O_WRONLY),
+            (2, complaint, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_NOFOLLOW),
+        ):
+            posix.dup2(posix.open(place, flags | posix.O_CLOEXEC, 0o600), number)
+        posix.execve(command[0], command, environment)
+    finally:
+        posix._exit(1)
+
+
+def _is_full(spool):
+    """Whether as many events wait for a first daemon as are kept: it may never come."""
+    try:
+        return len(posix.listdir(spool)) >= MOST_BEFORE_FIRST
+    except OSError:
+        return False
 
 
 def pass_by(_, home, _event):
     """Leave word that hooks run, and no more: the user wants nothing of this session kept (CSMD_DISABLE)."""
     posix.umask(0o077)
-    _touch(home + "/run/passed-by", b"")
+    if posix.access(home + "/run", posix.F_OK):
+        _touch(_in_home("/run", 0o022)(home) + "/passed-by", b"")
 
 
 def _mark(home):
     try:
-        _touch(_run_place(home) + "/hung", b"again" if _again else b"")
+        _touch(_in_home("/run", 0o022)(home) + "/hung", b"again" if _again else b"")
     except OSError:
         pass
 
 
 def _touch(path, data):
-    handle = posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC, 0o600)
+    handle = posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_NOFOLLOW | posix.O_CLOEXEC, 0o600)
     try:
         posix.write(handle, data)
         posix.utime(path)
@@ -126,10 +191,11 @@ def _touch(path, data):
 def _tell(home, body, answer):
     """Print what a user should know, once a day, and nothing where the user stopped the daemon on purpose.
 
-    Not in the middle of work, where a session is compacted.
+    Not where csmd has never been, as a plugin's hooks may be before it is installed; not in the middle of work, where a session is compacted.
     """
     if (
         answer in NEWS
+        and (posix.access(home + "/hook", posix.F_OK) or posix.access(home + "/csmd.db", posix.F_OK))
         and b'"source":"compact"' not in body.replace(b'": "', b'":"')
         and not posix.access(home + "/run/stopped-by-user", posix.F_OK)
         and _is_first_today(home)
@@ -161,7 +227,7 @@ def _is_first_today(home):
         if any(today <= name <= last for name in notes):
             return False
         old += [f"{path}/{name}" for name in notes if not first <= name <= last]
-    for place in (_run_place, _second_place):
+    for place in (_in_home("/run", 0o022), _second_place):
         try:
             path = place(home)
             posix.close(posix.open(f"{path}/{today}", posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC, 0o600))
@@ -185,9 +251,21 @@ def _make_directory(path):
         pass
 
 
-def _run_place(home):
-    _make_directory(home + "/run")
-    return home + "/run"
+def _in_home(name, others):
+    """A function that gives a directory of a home, made where it is not there.
+
+    OSError where it is not ours, or a link, or others have any of these rights.
+    """
+
+    def place(home):
+        path = home + name
+        _make_directory(path)
+        found = posix.lstat(path)
+        if found.st_uid != posix.getuid() or found.st_mode & (0o170000 | others) != 0o040000:
+            raise PermissionError(path)
+        return path
+
+    return place
 
 
 def _second_places(home):

@@ -183,7 +183,9 @@ def show_runs(unit: service.Plan, status: dict[str, Any]) -> Screen:
         yield _sentence(f"the daemon of csmd {status['replaced']} was stopped")
     if unit.manager is None:
         yield _sentence(f"the daemon runs detached, pid {status['daemon']['pid']}: {unit.why}")
-        yield _sentence("it does not survive a reboot; `csmd start` brings it back, and hooks keep events until then")
+        yield _sentence(
+            "it does not survive a reboot; the next session brings it back, and hooks keep events until then"
+        )
         return
     yield _sentence(f"the daemon runs, pid {status['daemon']['pid']}, kept by {unit.kind}: {unit.file}")
     if note := unit.manager.lifetime_note():
@@ -441,7 +443,8 @@ HOOKS = VERBS.add_group("hooks", "csmd's hooks in the assistant's settings.")
 
 @HOOKS.command("print")
 def hooks_print() -> None:
-    """Print the JSON that `install` puts into settings.json. It can be pasted by hand."""
+    """Print the JSON that `install` puts into settings.json. It can be pasted by hand: the scripts are put in place."""
+    plan.put_hooks_in_place(default_paths())
     click.echo(wire.pretty(registration.hooks_json(base_interpreter(), default_paths().home)))
 
 

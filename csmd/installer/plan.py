@@ -468,12 +468,10 @@ def install(config: Config, choice: Choice) -> list[Change]:
     if troubles and len(troubles) == len(hooked):
         raise combined_error(troubles)
     paths = config.paths
-    for folder in (paths.home, paths.hook_dir, paths.run_dir, paths.spool):
-        make_private(folder)
+    put_hooks_in_place(paths)
     readme = paths.home / "README.txt"
     if is_our_readme(readme) or not os.path.lexists(readme):
         write_atomic(readme, README.encode())
-    copy_hooks(paths)
     with install_lock(paths):
         # Recorded before it is written: the daemon watches for older clients from then on.
         _record_choice(paths, choice, assistant_dirs=[str(folder) for folder in config.assistant_dirs])
@@ -514,6 +512,13 @@ def _record_choice(paths: Paths, choice: Choice, **more: list[str]) -> None:
     needs = oldest_version_for(choice.events)
     values = {"events": list(choice.events), "needs": needs, "kept_out_by": choice.kept_out_by}
     save_record(paths, {**load_record(paths), **values, **more})
+
+
+def put_hooks_in_place(paths: Paths) -> None:
+    """Makes csmd's directories and copies the hooks: from then on what they report waits in the spool."""
+    for folder in (paths.home, paths.hook_dir, paths.run_dir, paths.spool):
+        make_private(folder)
+    copy_hooks(paths)
 
 
 def copy_hooks(paths: Paths) -> None:
@@ -596,7 +601,7 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
             f"daily/{_DAY}.md", f"daily/{_DAY}.yaml", f"archive/daily/{_DAY}.md", f"archive/daily/{_DAY}.yaml", "sessions/*.yaml",
         )),
     ),
-    "events that wait": ("spool/*.event", "spool/.tmp-*"),
+    "events that wait": ("spool/*.event", "spool/.tmp-*", "spool-2/*.event", "spool-2/.tmp-*"),
     "notes on bad input": ("quarantine/*.json",),
     "embedding models": (
         *(f"models/{folder}/**/*" for folder in ("tiktoken", ".fetched", ".add-*")), "models/*/csmd-model.txt",
@@ -607,7 +612,7 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
     "log": ("log/csmd.log", "log/csmd.log.[0-9]", "log/crash.txt", "log/report.txt"),
     "configuration": ("config.yaml",),
     "state": (
-        "endpoint", "install.json", "pauses.json", "README.txt", "run/*.lock", "run/daemon.json", "run/opened.json", "run/stopped-by-user", "run/hung",
+        "endpoint", "install.json", "pauses.json", "README.txt", "run/*.lock", "run/daemon.json", "run/command", "run/opened.json", "run/stopped-by-user", "run/hung",
         "run/*.sock", "run/*.stderr", "run/told-*", "run/noticed-*", "run/passed-by",
     ),
 }  # fmt: skip
@@ -712,4 +717,4 @@ def _directories(root: Path) -> Iterator[Path]:
 def _temporary_folders(paths: Paths) -> list[Path]:
     """Where hooks spool when the home takes no file, and the directory around it; [] unless that is the user's own."""
     around = Path(f"/tmp/csmd-{os.getuid()}")  # noqa: S108 - checked before it is looked into
-    return [around / config.spool_places(paths.home)[1].name, around] if _is_own(around) else []
+    return [around / config.spool_places(paths.home)[-1].name, around] if _is_own(around) else []

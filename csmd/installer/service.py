@@ -226,7 +226,7 @@ def unit_of(paths: Paths, kind: str) -> Unit:
     return Unit(
         home=paths.home,
         is_default=paths.home == config.default_paths({}).home,
-        command=(sys.executable, "-P", "-m", "csmd.daemon"),
+        command=(sys.executable, *DAEMON),
         environment=config.unit_environment(kind),
     )
 
@@ -523,7 +523,8 @@ def recorded_manager(paths: Paths) -> Manager | None:
 def lifetime_note(paths: Paths, kind: str) -> str:
     """A sentence where a daemon run by `kind` ends sooner than a person expects, else ""."""
     if kind == "detached":
-        return "after a reboot `csmd start` brings it back"
+        brings = "the next session" if paths.start_command.exists() else "`csmd start`"
+        return f"after a reboot {brings} brings it back"
     manager = recorded_manager(paths)
     return manager.lifetime_note() if manager else ""
 
@@ -548,8 +549,10 @@ def start(paths: Paths) -> dict[str, Any]:
                 elif not begun:
                     begun, manager = True, recorded_manager(paths)
                     if manager is None:
+                        note_command(paths)  # first: it may refuse the settings, and would leave a child behind
                         child = _spawn(paths)
                     else:
+                        paths.start_command.unlink(missing_ok=True)
                         paths.complaint.unlink(missing_ok=True)
                         manager.run("enable")  # `csmd stop` disabled it
                         refusal, diagnosis = manager.start(), " ".join(manager.command("diagnosis"))
@@ -570,12 +573,29 @@ def _start_failure(paths: Paths, child: subprocess.Popen[bytes] | None, refusal:
     return "" if child.poll() is None else f"exit code {child.returncode}"
 
 
+#: The daemon's own arguments to the interpreter.
+DAEMON = ("-P", "-m", "csmd.daemon")
+
+
+def note_command(paths: Paths) -> None:
+    """Notes how a hook brings back a daemon that nobody keeps, or takes the note away where it is not to.
+
+    Read by hooks/csmd_spool.py: the file for complaints, the command, the environment, each ended by a zero byte.
+    """
+    if not config.parse_settings(config.read_text(paths.config_file), where=str(paths.config_file)).hooks_start_daemon:
+        paths.start_command.unlink(missing_ok=True)
+        return
+    words = [str(paths.complaint), sys.executable, *DAEMON]
+    words += [f"{name}={value}" for name, value in config.child_environment().items()]
+    write_atomic(paths.start_command, "".join(f"{word}\0" for word in words).encode("utf-8", "surrogateescape"))
+
+
 def _spawn(paths: Paths) -> subprocess.Popen[bytes]:
     # Its own session and no pipe to this process: who waits for us must not wait for it, nor end it with us.
     handle = os.open(paths.complaint, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(handle, "wb") as complaint:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "csmd.daemon"], cwd=paths.home, env=config.child_environment(),
+            [sys.executable, *DAEMON], cwd=paths.home, env=config.child_environment(),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=complaint, start_new_session=True,
         )  # fmt: skip
 
@@ -585,6 +605,7 @@ def stop(paths: Paths, *, by_user: bool, by: str = "") -> bool:
 
     `by_user` leaves the stopped mark, with who did it (`by`), and has a service manager not start it at the next login.
     """
+    paths.start_command.unlink(missing_ok=True)  # no hook brings back what is ended on purpose
     process, manager = running_service(paths), recorded_manager(paths)
     if manager is not None:
         manager.run_if_loaded("stop")  # also where none runs: it may be about to be started again

@@ -13,6 +13,7 @@ import shlex
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import threading
 import time
@@ -468,8 +469,9 @@ def test_without_a_daemon_the_event_is_in_the_spool_and_no_mark_is_set(
 # --- bad places
 
 
-def test_where_the_home_takes_no_file_the_event_goes_to_the_second_place(home: Path) -> None:
+def test_where_the_home_takes_no_file_the_event_goes_to_the_last_place(home: Path) -> None:
     (home / "spool").write_text("in the way")
+    (home / "spool-2").write_text("in the way, too")
     assert run_hook(home, "Stop", TMPDIR="/nonexistent") == b""
     assert spooled(home, second_place(home)) == [("Stop", BODY)]
 
@@ -483,6 +485,12 @@ def test_the_daemon_looks_where_the_hook_spools_and_reads_what_it_wrote(home: Pa
     assert (left.id, left.host, left.name, left.body) == (path.stem, "claude", "PreCompact", body)
     shutil.rmtree(home / "spool")
     (home / "spool").write_text("in the way")
+    assert run_hook(home, "SessionEnd") == b""
+    assert [path.parent for path in files.spooled_paths(home)] == [home / "spool-2"], (
+        "/tmp only where the home cannot be"
+    )
+    shutil.rmtree(home / "spool-2")
+    (home / "spool-2").write_text("in the way")
     assert run_hook(home, "Stop") == b""
     assert [files.read_spooled(path).name for path in files.spooled_paths(home)] == ["Stop"]
 
@@ -499,8 +507,26 @@ def test_a_read_only_home_leads_to_the_second_place(home: Path) -> None:
 
 
 @pytest.mark.invariant("The spool is where the daemon looks, private, and whole or not at all")
+@pytest.mark.parametrize("names", [["spool"], ["run"], ["spool", "run", "spool-2"]])
+def test_no_link_that_somebody_planted_in_a_home_open_to_all_is_followed(
+    home: Path, tmp_path: Path, names: list[str]
+) -> None:
+    home.chmod(0o777)
+    for name in names:
+        (tmp_path / f"of {name}").mkdir(mode=0o700)
+        (home / name).symlink_to(tmp_path / f"of {name}")
+    with raw_peer(home, lambda peer: peer.recv(65536) and until_the_hook_leaves(peer)):
+        run_hook(home, "SessionStart")  # it waits in vain: a mark, an event, and what the user is told
+    run_hook(home, "Stop", CSMD_DISABLE="1")
+    assert [list((tmp_path / f"of {name}").iterdir()) for name in names] == [[]] * len(names)
+    place = second_place(home) if "spool-2" in names else home / ("spool-2" if "spool" in names else "spool")
+    assert [event for event, _ in spooled(home, place)] == ["SessionStart"]
+
+
+@pytest.mark.invariant("The spool is where the daemon looks, private, and whole or not at all")
 def test_a_second_place_that_somebody_else_could_have_made_is_not_used(home: Path) -> None:
     (home / "spool").write_text("in the way")
+    (home / "spool-2").write_text("in the way")
     elsewhere = home / "elsewhere"
     elsewhere.mkdir(mode=0o700)
     second = second_place(home)
@@ -686,8 +712,34 @@ def test_a_script_falls_back_to_the_python_on_the_path(home: Path, name: str, li
 
 @pytest.mark.parametrize("name", SHELL_SCRIPTS)
 def test_a_script_without_any_csmd_is_silent(tmp_path: Path, name: str) -> None:
-    assert run_script(SCRIPTS / name, HOME=str(tmp_path)) == b""
-    assert run_script(SCRIPTS / name, HOME=str(tmp_path), CSMD_HOME="/nonexistent") == b""
+    alone = shutil.copy(SCRIPTS / name, tmp_path / name)
+    assert run_script(alone, HOME=str(tmp_path)) == b""
+    assert run_script(alone, HOME=str(tmp_path), CSMD_HOME=str(tmp_path / "gone")) == b""
+    assert list(tmp_path.iterdir()) == [tmp_path / name]
+
+
+@pytest.mark.parametrize(("name", "event"), SHELL_SCRIPTS.items())
+def test_a_script_that_was_copied_before_csmd_is_there_keeps_what_is_said_where_its_daemon_will_look(
+    tmp_path: Path, name: str, event: str
+) -> None:
+    scripts, data = tmp_path / "scripts", tmp_path / "data"
+    scripts.mkdir()
+    for file in (name, "csmd_hook.py", "csmd_spool.py"):
+        shutil.copy(SCRIPTS / file, scripts / file)
+    run_script(scripts / name, HOME=str(tmp_path), XDG_DATA_HOME=str(data))
+    assert spooled(data / "csmd") == [(event, BODY)]
+    assert stat.S_IMODE((data / "csmd").stat().st_mode) == 0o700
+
+
+def test_what_waits_for_a_first_daemon_is_bounded(home: Path) -> None:
+    (home / "spool").mkdir(mode=0o700)
+    for number in range(2000):
+        (home / "spool" / f"{number:032x}.event").touch()
+    run(command(home, "Stop"))
+    assert len(list((home / "spool").iterdir())) == 2000
+    (home / "csmd.db").touch()  # a daemon was here: it will be again
+    run(command(home, "Stop"))
+    assert len(list((home / "spool").iterdir())) == 2001
 
 
 def test_the_scripts_differ_in_their_event_only() -> None:

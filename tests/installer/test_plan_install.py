@@ -249,9 +249,24 @@ def test_the_registered_commands_work_in_an_empty_environment(machine: Machine, 
 
 def test_what_hooks_print_gives_is_what_install_writes(machine: Machine) -> None:
     printed = json.loads(machine.csmd("hooks", "print"))
-    assert not machine.home.exists()
+    assert not (machine.assistant / "settings.json").exists()
     machine.csmd("install", "--no-start")
     assert json.loads((machine.assistant / "settings.json").read_bytes()) == printed
+
+
+def test_hooks_that_were_pasted_before_the_install_say_nothing_amiss_and_lose_nothing(machine: Machine) -> None:
+    hooks = json.loads(machine.csmd("hooks", "print"))["hooks"]
+    for event in ("UserPromptSubmit", "Stop"):
+        payload = {"session_id": "s1", "cwd": "/", "prompt": "pasted early", "last_assistant_message": "heard"}
+        done = subprocess.run(
+            ["env", "-i", "/bin/sh", "-c", hooks[event][0]["hooks"][0]["command"]], input=json.dumps(payload).encode(),
+            cwd="/", capture_output=True, timeout=30, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert "csmd is not installed here" in machine.run("status").stderr
+    machine.start()
+    machine.sync()
+    assert machine.status()["counts"]["turns"] == 2
 
 
 def test_the_whole_installation_brings_past_sessions_and_working_hooks(machine: Machine) -> None:

@@ -129,7 +129,7 @@ def test_the_platforms_places_and_the_second_spool_go_too(machine: Machine, monk
     paths = Paths(home=machine.root / "data" / "csmd", config_file=machine.root / "config" / "csmd" / "config.yaml",
                   log_dir=state / "log")  # fmt: skip
     top = machine.root / "top"
-    spool = top / spool_places(paths.home)[1].name
+    spool = top / spool_places(paths.home)[-1].name
     monkeypatch.setattr(plan, "_temporary_folders", lambda _: [spool, top])
     for path in (
         paths.home / "csmd.db",

@@ -7,6 +7,7 @@ import plistlib
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -189,6 +190,64 @@ def test_start_stop_and_restart_say_what_they_did(machine: Machine) -> None:
     assert machine.csmd("stop", "--json") == {"stopped": False}
     machine.csmd("start")
     assert not machine.paths.stopped_mark.exists()
+
+
+def age(path: Path, seconds: float) -> None:
+    """Makes a file as old as if its time had passed."""
+    os.utime(path, (time.time() - seconds,) * 2)
+
+
+@pytest.mark.invariant("A daemon that nobody keeps comes back with the next session, and none that a person stopped")
+def test_a_daemon_that_was_killed_is_brought_back_by_the_next_session_and_by_nothing_else(machine: Machine) -> None:
+    def killed() -> int:
+        pid = int(machine.csmd("start", "--json")["daemon"]["pid"])
+        psutil.Process(pid).kill()
+        eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+        return pid
+
+    pid, command = killed(), machine.paths.start_command
+    machine.hook("SessionStart", source="startup")
+    assert machine.instance() == pid, "it was started less than a minute ago"
+    age(command, 61)
+    machine.hook("UserPromptSubmit", prompt="is anybody there?")
+    assert machine.instance() == pid, "a prompt does not wait for a daemon"
+    assert machine.hook("SessionStart", source="startup") == b"", "nobody need be told"
+    eventually(lambda: machine.instance() != pid)
+    child = psutil.Process(machine.instance())
+    assert (child.cwd(), os.getsid(child.pid)) == (str(machine.home), child.pid)
+    machine.sync()
+    assert machine.status()["counts"]["turns"] == 1 and not machine.spooled()
+
+    for hindrance in ("stopped", "switched off", "another's"):
+        if hindrance == "stopped":
+            machine.csmd("stop")
+        elif hindrance == "switched off":
+            machine.csmd("config", "set", "hooks.start_daemon", "false")
+            killed()
+            assert not command.exists()
+        else:
+            machine.csmd("config", "unset", "hooks.start_daemon")
+            killed()
+            machine.paths.run_dir.chmod(0o777)  # anybody could have written the command
+        if command.exists():
+            age(command, 61)
+        before = machine.instance()
+        machine.hook("SessionStart", source="startup")
+        assert (machine.instance(), service.running_service(machine.paths)) == (before, None), hindrance
+        machine.paths.run_dir.chmod(0o700)
+
+
+def test_a_daemon_that_ends_at_once_is_tried_again_and_the_user_told(machine: Machine) -> None:
+    machine.csmd("start")
+    psutil.Process(machine.instance()).kill()
+    machine.paths.config_file.write_text("no: such key\n")
+    age(machine.paths.start_command, 61)
+    machine.hook("SessionStart", source="startup")
+    eventually(lambda: "unknown key" in machine.paths.complaint.read_text())
+    age(machine.paths.start_command, 61)
+    machine.paths.complaint.write_text("of the one before")
+    assert b"its daemon is not running" in machine.hook("SessionStart", source="startup")
+    eventually(lambda: "unknown key" in machine.paths.complaint.read_text())  # this one, too, has found the bad file
 
 
 def test_of_several_starts_at_once_one_starts_and_all_are_content(machine: Machine) -> None:
