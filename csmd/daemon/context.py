@@ -23,6 +23,7 @@ from csmd.embedding.models import Embedder
 from csmd.errors import CsmdError, StoreError
 from csmd.exclusions import Excludes, PauseFile
 from csmd.paths import is_directory
+from csmd.privacy.redaction import state_of_rules
 from csmd.recall import hybrid_search
 from csmd.store import activity, files
 from csmd.store.activity import Composition, Lookup
@@ -72,7 +73,7 @@ RESULTS = (
 class Task:
     """Work somebody waits for; `progress` is for people, `result` for the caller."""
 
-    kind: Literal["import", "sync", "model", "purge", "scan", "backup", "export", "dream", "undo"]
+    kind: Literal["import", "sync", "model", "purge", "scan", "secrets", "backup", "export", "dream", "undo"]
     path: str = ""
     with_vectors: bool = True
     recent: int = 0
@@ -340,6 +341,10 @@ class Context:
         self.excludes = excludes(config, self.pauses)
         self.excluded: set[Path] = set()
         """Transcripts that were found to belong to a project that the user leaves out."""
+        self.rules = state_of_rules()
+        """What a later daemon knows the rules by that this one redacts with."""
+        self.withholds = True
+        """Whether the store may hold secrets that older rules let through: whatever is shown is redacted first."""
         self.left_alone: set[Path] = set()
         """Files in the spool that are no events and cannot be removed."""
         self.half_read: set[str] = set()
@@ -355,6 +360,8 @@ class Context:
         """When a hook or a file last told of a session; monotonic."""
         self.read_until = 0.0
         self.wake = threading.Event()
+        self.asked = threading.Event()
+        """Set with `wake` by what somebody waits for."""
         self._queue: deque[Task] = deque()
         self._hints: dict[str, None] = {}
         self._elsewhere: dict[str, None] = {}
@@ -390,6 +397,7 @@ class Context:
         self.list_task(job)
         with self._lock:
             self._queue.append(job)
+        self.asked.set()
         self.wake.set()
         return job
 
@@ -403,6 +411,7 @@ class Context:
     def stop(self) -> None:
         """Ends after the batch at hand."""
         self._stopping.set()
+        self.asked.set()
         self.wake.set()
 
     # --- what waits

@@ -16,7 +16,7 @@ import csmd
 from csmd import machine, wire
 from csmd.capture import ingest
 from csmd.config import Config, started_by
-from csmd.daemon import alarms, housekeeping
+from csmd.daemon import alarms, housekeeping, tasks
 from csmd.daemon.context import iso
 from csmd.daemon.jobs import Background
 from csmd.daemon.reading import Watch
@@ -25,7 +25,7 @@ from csmd.errors import StoreError
 from csmd.hosts.claude import environment, registration
 from csmd.paths import is_directory, is_there
 from csmd.privacy.redaction import redact
-from csmd.store import activity, events, files, receipts, sessions, turns, vectors
+from csmd.store import activity, events, files, purge, receipts, sessions, turns, vectors
 from csmd.store.sqlite import REPAIR_HINT, Rows
 from csmd.tools.retrieval import LIVE_S, live_sessions
 
@@ -118,6 +118,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
             *([] if found else [f"{place[0]}: its file system does not answer (`df` shows which one hangs)"]),
             *housekeeping.retention_warnings(rows, config.settings),
             *alarms.client_warnings(clients, config),
+            *tasks.secret_warnings(purge.found_secrets(rows)),
         ],
     }
 
@@ -146,7 +147,6 @@ STATUS = (
     "at version proto home alarms service daemon worker socket model counts memories counters corrected excluded paused "
     "last_event last_read spool jobs backfill projects live told dream watching transcripts clients pages storage log degraded"
 )
-NO_MODEL = "vectors: no embedding model is installed, search is by words alone (csmd model fetch)"
 
 
 def status(
@@ -171,8 +171,6 @@ def status(
         degraded.insert(0, f"database: {error.what}")
     if store.damage:
         degraded.insert(0, f"database: {store.damage}; nothing is taken in, hooks spool ({REPAIR_HINT})")
-    if model is None:
-        degraded.append(NO_MODEL)
     if watch.trouble:
         degraded.append(watch.trouble)
     state = {

@@ -13,8 +13,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -22,9 +23,11 @@ from typing import Any, Literal, TypeVar
 
 from csmd import cache, wire
 from csmd.capture import project_identity, transcripts
+from csmd.capture.ingest import BEGINNING_BYTES
+from csmd.capture.transcripts import OnDisk
 from csmd.config import child_environment, spool_places
 from csmd.daemon import housekeeping, reading
-from csmd.daemon.context import Context, Progress, Task, Work, carry_out, local_time, now_iso
+from csmd.daemon.context import Context, Progress, Task, Work, carry_out, iso_before, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
 from csmd.daemon.housekeeping import InstructionRefresh
 from csmd.daemon.pipeline import Stages
@@ -35,7 +38,7 @@ from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable, StoreError
 from csmd.hosts.claude import environment, transcript
 from csmd.paths import is_directory, is_file, is_there
 from csmd.privacy import redaction
-from csmd.privacy.fingerprints import Needle
+from csmd.privacy.fingerprints import Needle, clean
 from csmd.recall import threads
 from csmd.store import (
     activity,
@@ -51,6 +54,9 @@ from csmd.store import (
     workspaces,
 )
 from csmd.store.purge import Plan
+from csmd.store.purge_files import FileWay, Redact
+from csmd.text import tokens
+from csmd.text.display import amount
 
 T = TypeVar("T")
 #: Batches that come to a value.
@@ -59,7 +65,6 @@ Batches = Generator[Progress, None, T]
 SLICE_S = SEARCH_S = 0.2
 #: How long a new model may take to load.
 FIRST_TEXT_S = 60.0
-NO_MODEL = "vectors: no embedding model is installed (csmd model fetch)"
 #: What is counted of the transcripts that a task reads.
 COUNTED = ("turns_new", "turns_known", "bad_lines", "redactions")
 
@@ -72,10 +77,14 @@ class Tasks:
     ) -> None:
         self._context, self._stages, self._dreaming, self._instructions = context, stages, dreaming, instructions
         self._batches: Generator[None] | None = None
+        self._commits, self._is_known = -1, False
+        self._found: purge.FoundSecrets | None = None
+        self._late: dict[str, int] = {}
         self._kinds: Mapping[str, Callable[[Task], Work]] = {
             "import": self._take_in, "sync": self._take_in, "undo": dreaming.undo,
             "model": partial(_use_model, context), "export": partial(_export, context),
-            "purge": partial(_purge, context), "scan": partial(_scan, context), "backup": partial(_back_up, context),
+            "purge": partial(_purge, context, dreaming=dreaming), "scan": partial(_scan, context),
+            "secrets": partial(_take_out_late_secrets, context), "backup": partial(_back_up, context),
         }  # fmt: skip
 
     @property
@@ -100,6 +109,36 @@ class Tasks:
             self._batches = context.reads = None
         return True
 
+    def look_after_secrets(self) -> bool:
+        """Orders what is due of secrets: those known late, a scan after the rules have changed, what was found long ago.
+
+        The store is asked only when something was written since it was asked last.
+        """
+        context, store = self._context, self._context.store
+        if any(
+            task.state in ("waiting", "running") for task in context.tasks.values() if task.kind in ("scan", "secrets")
+        ):
+            return False
+        if store.commits != self._commits:
+            self._commits = store.commits
+            seen, self._found, self._late = store.read(
+                lambda rows: (purge.looked_through(rows), purge.found_secrets(rows), purge.late_secrets(rows))
+            )
+            self._is_known = seen == tokens.keyed_hash(context.rules, store.hash_key)
+            context.withholds = not self._is_known or self._found is not None
+        found = self._found
+        if not self._is_known and not store.read(purge.holds_text):
+            _note_scanned(context, {}, {})
+        elif not self._is_known:
+            context.submit(Task(kind="scan"))
+        elif self._late:
+            context.submit(Task(kind="secrets"))
+        elif found and found.rare and found.since < iso_before(KEPT_DAYS * 86_400):
+            context.submit(Task(kind="scan", order={"fix": True, "kinds": found.rare}))
+        else:
+            return False
+        return True
+
     def close(self) -> None:
         """Ends the task under way where it is, so that it releases its locks."""
         if self._batches is not None:
@@ -113,6 +152,8 @@ class Tasks:
         paths: list[str] = []
         if result is None:
             result, paths = yield from _read_transcripts(context, task)
+        if context.store.read(purge.late_secrets):
+            yield from _take_out_late_secrets(context, task)
         self._instructions.sweep()
         # Whoever syncs has every transcript read by now; an import reads what is elsewhere.
         pages = self._dreaming.pages
@@ -150,7 +191,7 @@ class Tasks:
                 return [f"vectors: {error.what}"]
         total = store.read(lambda rows: threads.count_waiting(rows, model=name))
         yield from _repeated("linking", self._stages.link_some, total)
-        return [] if name else [NO_MODEL]
+        return []
 
 
 def resume_purge(context: Context) -> None:
@@ -160,11 +201,14 @@ def resume_purge(context: Context) -> None:
 
 
 def _repeated(step: str, batch: Callable[[], int], total: int = 0) -> Batches[None]:
-    """Does batches until one finds nothing; each gives how many rows it went through, of about `total`."""
+    """Does batches until one finds nothing; each gives how many rows it went through, of about `total`.
+
+    What comes in meanwhile is gone through, too, but not for as long as sessions go on: not three times what was there.
+    """
     done = 0
-    while found := batch():
+    while (not total or done < 3 * total) and (found := batch()):
         done += found
-        yield {"step": step, "done": done, "total": max(done, total)}
+        yield {"step": step, "done": min(done, total) if total else done, "total": total or done}
 
 
 def _seconds_since(began: float) -> float:
@@ -224,6 +268,9 @@ def _read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, A
     """Reads every transcript that the task is about; what they brought, and their paths."""
     reading.replay(context)
     sessions, later = _sessions(context, task)
+    problems: list[str] = []
+    if task.kind == "import":
+        sessions, problems = _without_unknown(Path(task.path), sessions)
     counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
     paths, bytes_read, began = [], 0, time.monotonic()
     for number, session in enumerate(sessions):
@@ -240,7 +287,7 @@ def _read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, A
             context.backlog.drop(file.path)
             paths.append(file.path)
     task.progress.update(done=len(sessions), total=len(sessions))
-    result: dict[str, Any] = {"files": len(paths), **counts}
+    result: dict[str, Any] = {"files": len(paths), **counts, **({"problems": problems} if problems else {})}
     if task.recent:
         reading.fill_backlog(context, later)
         # In the background there are rests between: until it is under way, that is its pace.
@@ -272,6 +319,28 @@ def _sessions(context: Context, task: Task) -> tuple[list[PastSession], list[Pas
     return [session for session in sessions if session.rank < task.recent], later
 
 
+def _without_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[PastSession], list[str]]:
+    """The sessions whose files are transcripts, and what is wrong with the others; BadInput where there is none."""
+
+    def is_transcript(file: OnDisk) -> bool:
+        with contextlib.suppress(OSError, ValueError), files.open_regular(Path(file.path)) as opened:
+            return transcript.is_one(opened.read(BEGINNING_BYTES))
+        return False
+
+    kept = [
+        replace(session, files=found) for session in sessions if (found := tuple(filter(is_transcript, session.files)))
+    ]
+    known = {file.path for session in kept for file in session.files}
+    unknown = sorted(file.path for session in sessions for file in session.files if file.path not in known)
+    if not kept:
+        what = "holds nothing that csmd can take in" if is_directory(path) else "is of no format that csmd knows"
+        raise BadInput(
+            f"{path} {what}: nothing was imported",
+            hint="name transcripts (*.jsonl), what `csmd export` wrote, or the notes (*.md) of a memory directory",
+        )
+    return kept, [f"{name}: no transcript, left out" for name in unknown]
+
+
 # --- model, backup, export
 
 
@@ -299,7 +368,7 @@ def _export(context: Context, task: Task) -> Work:
     """Writes the memories of the task's places into its directory, which is made, or empty, or holds an earlier export."""
     began, directory, total = time.monotonic(), Path(task.path), 0
     _prepare_directory(directory)
-    for total in transfer.export_memories(context.store, directory, task.order["places"]):
+    for total in transfer.export_memories(context.store, directory, task.order["places"], withholds=context.withholds):
         yield {"step": "writing", "done": total}
     every, forgotten = context.store.read(
         lambda rows: (len(exports.seqs(rows, None)), tombstones.count_forgotten(rows))
@@ -332,7 +401,7 @@ MOST_NAMES = 100
 CLEANSE_TRIES = 50
 
 
-def _purge(context: Context, task: Task) -> Work:
+def _purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
     """Does a purge, or with `dry_run` says what it would do; without a plan it finishes one that was interrupted."""
     began, store, paths = time.monotonic(), context.store, context.config.paths
     plan: Plan | None = task.order.get("plan")
@@ -341,6 +410,9 @@ def _purge(context: Context, task: Task) -> Work:
         is_dry = task.order.get("dry_run")
         if not is_dry:
             reading.replay(context)
+            context.guard(
+                "pages", dreaming.pages.read
+            )  # whose name holds it is removed: what was typed there is taken in
         yield {"step": "transcripts"}
         names = [] if plan.texts else (plan.sessions or plan.turns)[:MOST_NAMES]
         elsewhere = yield from _search_files(plan.texts or plan.probes, names, hosts=_host_places(context))
@@ -357,6 +429,8 @@ def _purge(context: Context, task: Task) -> Work:
     result |= _purge_files(context, plan)
     while day_files.withdraw(store, paths.memory, now=now_iso(), here=local_time):
         yield None
+    for _ in dreaming.rewrite_pages():
+        yield {"step": "pages"}
     yield from _cleanse(context)
     store.write(purge.end)
     if plan is not None:
@@ -429,7 +503,7 @@ def _cleanse(context: Context) -> Batches[None]:
 
 def _own_places(context: Context) -> list[Path]:
     paths = context.config.paths
-    outside = [paths.log_dir, paths.config_file, spool_places(paths.home)[1]]
+    outside = [paths.log_dir, paths.config_file, spool_places(paths.home)[-1]]
     return [paths.home, *(path for path in outside if is_there(path) and not path.is_relative_to(paths.home))]
 
 
@@ -474,81 +548,161 @@ Found = tuple[list[dict[str, Any]], int]
 
 
 def _scan(context: Context, task: Task) -> Work:
-    """Looks for secrets in the database, csmd's files and, when asked, the assistant's transcripts; `fix` redacts csmd's."""
-    began, fix = time.monotonic(), bool(task.order.get("fix"))
+    """Looks for secrets in the database, csmd's files and, when asked, the assistant's transcripts; `fix` redacts csmd's.
+
+    With `kinds` only these are looked for and redacted, and no copy of the database goes: nobody asked for it.
+    """
+    began, fix, kinds = time.monotonic(), bool(task.order.get("fix")), task.order.get("kinds")
     if fix:
         reading.replay(context)
-    found, fixed = yield from _scan_database(context, fix=fix)
+    redact = partial(_redact, kinds=kinds)
+    found, fixed = yield from _scan_database(context, redact, fix=fix)
     yield {"step": "files"}
     degraded: list[str] = []
-    in_files, changed = _scan_files(context, degraded, fix=fix)
+    changed_ways = OWN_FILES if kinds else None
+    in_files, changed = _scan_files(context, redact, degraded, ways=changed_ways if fix else PAGES)
     found, fixed = found + in_files, fixed + changed
     yield None
     if fixed:
         yield from _cleanse(context)
     elsewhere = (yield from _scan_transcripts(context)) if task.order.get("transcripts") else []
-    kinds: Counter[str] = Counter()
-    for secret in found:
-        kinds[secret["kind"]] += secret["count"]
+    by_kind = _count_kinds(found)
+    in_turns = _count_kinds([secret for secret in found if secret.get("table") == "turns"])
+    left = {} if fix else by_kind
+    if kinds is not None and (known := context.store.read(purge.found_secrets)):
+        others = {kind: amount for kind, amount in known.kinds.items() if kind not in kinds}
+        left, in_turns = left | others, in_turns | Counter(others)
+    _note_scanned(context, left, in_turns)
     return {
-        "secrets": kinds.total(), "kinds": dict(sorted(kinds.items())), "found": found[:LISTED],
+        "secrets": by_kind.total(), "kinds": dict(sorted(by_kind.items())), "found": found[:LISTED],
         "more": max(0, len(found) - LISTED), "fixed": fixed, "transcripts": elsewhere, "degraded": degraded,
         "took_s": _seconds_since(began),
     }  # fmt: skip
 
 
-def _scan_database(context: Context, *, fix: bool) -> Batches[Found]:
+def _count_kinds(found: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    kinds: Counter[str] = Counter()
+    for secret in found:
+        kinds[secret["kind"]] += secret["count"]
+    return kinds
+
+
+def _note_scanned(context: Context, left: Mapping[str, int], in_turns: Mapping[str, int]) -> None:
+    """Notes what a scan has left in the store, by kind."""
+    store, rules = context.store, context.rules
+    store.write(lambda rows: purge.note_looked_through(rows, rules, left, in_turns, key=store.hash_key, now=now_iso()))
+    context.withholds = bool(left)
+
+
+def _scan_database(
+    context: Context, redact: Redact, *, fix: bool, sessions: Sequence[int] | None = None
+) -> Batches[Found]:
+    """What `redact` takes out of every text; of turns those of some `sessions`, where these are given.
+
+    A page says what the store says: what of it is found is mended at once, or it would look as if somebody had edited it.
+    """
     store, key = context.store, context.store.hash_key
     found: list[dict[str, Any]] = []
     fixed = 0
     for number, (table, column) in enumerate(purge.WAYS):
-        yield {"step": "scanning", "done": number, "total": len(purge.WAYS)}
         if purge.WAYS[table, column] in purge.OF_PATHS:
             continue  # paths of transcripts stay as they are: a cursor has to find its file again
         after = 0
-        while part := store.read(partial(purge.texts_after, table=table, column=column, after=after)):
+        next_part = partial(purge.texts_after, table=table, column=column, sessions=sessions)
+        while part := store.read(partial(next_part, after=after)):
             after = part[-1][0]
             for seq, text in part:
-                redacted, kinds = _redact(text)
+                redacted, kinds = redact(text)
                 if not kinds:
                     continue
                 ident, session = store.read(partial(purge_files.place_of_secret, table=table, seq=seq))
                 where = {"table": table, "column": column, "id": ident, "session": session}
-                found += [{**where, **asdict(secret)} for secret in purge_files.secrets_in(text, _redact, key)]
-                if fix:
+                found += [{**where, **asdict(secret)} for secret in purge_files.secrets_in(text, redact, key)]
+                if fix or table == "pages":
                     change = partial(purge.change, table=table, column=column, seq=seq, new=redacted, key=key)
                     store.write(partial(change, in_place=True))
                     fixed += 1
-            yield None
+            yield {"step": "scanning", "done": number, "total": len(purge.WAYS)}
     return found, fixed
 
 
-def _scan_files(context: Context, degraded: list[str], *, fix: bool) -> Found:
-    """Looks through csmd's own files; those that cannot be read are noted in `degraded`."""
+def _scan_files(context: Context, redact: Redact, degraded: list[str], *, ways: Collection[FileWay] | None) -> Found:
+    """Looks through csmd's own files and mends those of some ways; those that cannot be read are noted in `degraded`."""
     paths, key = context.config.paths, context.store.hash_key
     found: list[dict[str, Any]] = []
     for path, way in purge_files.list_files(paths.home, paths.log_dir):
         try:
             texts = purge_files.texts_in(path) if way == "copy" else [path.read_bytes().decode("utf-8", "replace")]
-            secrets = [secret for text in texts for secret in purge_files.secrets_in(text, _redact, key)]
+            secrets = [secret for text in texts for secret in purge_files.secrets_in(text, redact, key)]
         except (StoreError, OSError):
             degraded.append(f"{path} could not be looked into")
         else:
             found += [{"file": str(path), **asdict(secret)} for secret in secrets]
-    if not fix:
-        return found, 0
-    done = purge_files.change(paths.home, paths.log_dir, _redact_and_count)
-    return found, len(done.removed) + len(done.rewritten)
+    return found, _change_files(context, redact, ways=ways)
 
 
-def _redact(text: str) -> tuple[str, dict[str, int]]:
+#: Of csmd's files those that say what the store says.
+PAGES: tuple[FileWay, ...] = ("page",)
+#: Those that csmd changes without being asked: no copy of the database.
+OWN_FILES: tuple[FileWay, ...] = (*PAGES, "lines", "rewrite")
+
+
+def _change_files(context: Context, redact: Redact, *, ways: Collection[FileWay] | None) -> int:
+    """Takes secrets out of csmd's own files of some ways (None: of all); how many were changed or removed."""
+
+    def cleaned(text: str) -> tuple[str, int]:
+        redacted, kinds = redact(text)
+        return redacted, sum(kinds.values())
+
+    paths = context.config.paths
+    done = purge_files.change(paths.home, paths.log_dir, cleaned, ways=ways)
+    return len(done.removed) + len(done.rewritten)
+
+
+def _redact(text: str, kinds: Collection[str] | None = None) -> tuple[str, dict[str, int]]:
     counts: Counter[str] = Counter()
-    return redaction.redact(text, counts), dict(counts)
+    return redaction.redact(text, counts, kinds=kinds), dict(counts)
 
 
-def _redact_and_count(text: str) -> tuple[str, int]:
-    redacted, kinds = _redact(text)
-    return redacted, sum(kinds.values())
+def _take_out_late_secrets(context: Context, _: Task) -> Work:
+    """Takes out of what sessions have stored what was known as a secret in them only later.
+
+    Of memories, pages and whatever else was made of several sessions every row is looked at. A backup from before keeps
+    what it held: when it is restored, this is done again.
+    """
+    store, began = context.store, time.monotonic()
+    seen = store.read(purge.late_secrets)
+    marks = store.read(lambda rows: tombstones.secrets_of(rows, list(seen), store.hash_key))
+
+    def redact(text: str) -> tuple[str, dict[str, int]]:
+        cleaned, hits = clean(text, marks, hole=redaction.KNOWN_AGAIN)
+        return cleaned, {"known-again": hits} if hits else {}
+
+    keys = store.read(lambda rows: purge.session_keys(rows, seen))
+    fixed = (yield from _scan_database(context, redact, fix=True, sessions=keys))[1]
+    fixed += _change_files(context, redact, ways=OWN_FILES)
+    store.write(lambda rows: purge.end_late_secrets(rows, seen))
+    cache.clear()
+    store.checkpoint(truncate=True)
+    return {"sessions": len(seen), "fixed": fixed, "took_s": _seconds_since(began)}
+
+
+#: What newer rules found is taken out without being asked after this, where its kind is rare.
+KEPT_DAYS = 7
+#: How often it is looked what is due.
+SECRETS_EVERY_S = 5.0
+
+
+def secret_warnings(found: purge.FoundSecrets | None) -> list[str]:
+    """What `csmd status` says of what newer rules found."""
+    if found is None:
+        return []
+    kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(found.kinds.items()))
+    due = (datetime.fromisoformat(found.since) + timedelta(days=KEPT_DAYS)).date() if found.rare else None
+    by_itself = f", the rare ones go by themselves on {due}" if due else ""
+    found_now = amount(sum(found.kinds.values()), "secret")
+    what = f"{found_now} that older rules let through, shown nowhere ({kinds})"
+    return [f"secrets: {what}; csmd scan lists them, csmd scan --fix takes them out{by_itself}"]
 
 
 def _scan_transcripts(context: Context) -> Batches[list[dict[str, Any]]]:

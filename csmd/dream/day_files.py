@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -387,11 +388,14 @@ LIVE_HEAD = "# csmd: where this session stands; made anew while it goes on, gone
 Here = Callable[[str], datetime]
 
 
-def step(store: Store, directory: Path, *, now: str, here: Here) -> int:
-    """Brings the files of days and of live sessions up to date; returns how much was done, 0 when nothing is left."""
+def step(store: Store, directory: Path, *, now: str, here: Here, rest_s: float = 0.0) -> int:
+    """Brings the files of days and of live sessions up to date; returns how much was done, 0 when nothing is left.
+
+    The file of a live session that was written less than `rest_s` ago waits: it tells of the whole session each time.
+    """
     done = _remove_purged(store, directory) + _move_across_walls(store, directory) + _remove_forgotten(store, directory)
     done += _write_ended(store, directory, now=here(now), here=here)
-    return done + _write_live(store, directory, now=now, here=here)
+    return done + _write_live(store, directory, now=now, here=here, rest_s=rest_s)
 
 
 def withdraw(store: Store, directory: Path, *, now: str, here: Here) -> int:
@@ -549,7 +553,7 @@ def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) 
 # --- live sessions
 
 
-def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: bool = True) -> int:
+def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: bool = True, rest_s: float = 0.0) -> int:
     """Writes the file of each live session (with `new` also where there is none yet) and removes those of ended sessions."""
     since = (datetime.fromisoformat(now) - timedelta(hours=QUIET_H)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] + "Z"
     endings = store.read(lambda rows: markdown_pages.live_endings(rows, since=since, limit=MOST_LIVE))
@@ -559,6 +563,8 @@ def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: boo
     for ending in endings:
         path = _root(directory, ending.wall) / LIVE / f"{part_name(ending.id)}.yaml"
         live.add(path)
+        if rest_s and _age_s(path, now) < rest_s:
+            continue
         # The head tells what the file was made of: a long session is not read again where nothing came.
         without = f", without {forgettings}" if forgettings else ""
         head = f"{LIVE_HEAD}# digest {ending.digest_seq}, {ending.last_at}{without}\n"
@@ -573,6 +579,15 @@ def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: boo
                 path.unlink(missing_ok=True)
                 changed += 1
     return changed
+
+
+def _age_s(path: Path, now: str) -> float:
+    """How long ago a file was written; for ever where there is none, or one of the future."""
+    try:
+        age = datetime.fromisoformat(now).timestamp() - path.lstat().st_mtime
+    except OSError:
+        return math.inf
+    return age if age >= 0 else math.inf
 
 
 # --- places and values

@@ -173,7 +173,7 @@ def plan_pages(
         if page.head:  # with what a person put there
             more = read_last(known.get(page.path)).head
             page = replace(page, head={**page.head, **{name: more[name] for name in more if name not in OURS}})
-        text = page_format.render_page(page)
+        text = redact(page_format.render_page(page), Counter())  # of what older rules let through
         planned.append(PlannedFile(path=page.path, text=text, reason="what is believed has changed"))
     for path in sorted(known.keys() - {page.path for page in pages}):
         is_topic = path.startswith(markdown.TOPICS)

@@ -176,14 +176,21 @@ def _new_seal(key: bytes) -> hmac.HMAC:
     return hmac.new(key, b"parcel\n", hashlib.sha256)
 
 
-def export_memories(store: Store, directory: Path, places: Sequence[int] | None) -> Iterator[int]:
-    """Writes the memories of some places (None: all) into `memories.jsonl`; yields how many were read after each batch."""
+def export_memories(
+    store: Store, directory: Path, places: Sequence[int] | None, *, withholds: bool = False
+) -> Iterator[int]:
+    """Writes the memories of some places (None: all) into `memories.jsonl`; yields how many were read after each batch.
+
+    With `withholds` they are redacted first: older rules may have let secrets through.
+    """
     seqs = store.read(lambda rows: exports.seqs(rows, places))
     records: list[dict[str, Any]] = []
     for start in range(0, len(seqs), BATCH):
         part = seqs[start : start + BATCH]
         records += store.read(lambda rows, part=part: [exports.record(rows, seq) for seq in part])  # type: ignore[misc]
         yield len(records)
+    if withholds:
+        records = [redact_record(record, redact, Counter()) for record in records]
     data = "".join(render_lines(records, key=store.hash_key)).encode()
     files.write_atomic(directory / NAME, data)
 

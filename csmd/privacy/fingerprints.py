@@ -193,19 +193,19 @@ class Marks:
         return anchors
 
 
-def clean(text: str, marks: Marks) -> tuple[str, int]:
-    """`text` with `[purged]` where purged text stood, and how often; the very same text where none did."""
-    return replace_spans(text, marks.spans(text))
+def clean(text: str, marks: Marks, *, hole: str = PURGED) -> tuple[str, int]:
+    """`text` with `hole` where purged text stood, and how often; the very same text where none did."""
+    return replace_spans(text, marks.spans(text), hole=hole)
 
 
-def replace_spans(text: str, spans: Sequence[Span]) -> tuple[str, int]:
-    """`text` with `[purged]` in place of each span, and how many they were."""
+def replace_spans(text: str, spans: Sequence[Span], *, hole: str = PURGED) -> tuple[str, int]:
+    """`text` with `hole` in place of each span, and how many they were."""
     if not spans:
         return text, 0
     unchanged: list[str] = []
     at = 0
     for start, end in spans:
-        unchanged += [text[at:start], PURGED]
+        unchanged += [text[at:start], hole]
         at = end
     return "".join(unchanged) + text[at:], len(spans)
 

@@ -5,22 +5,47 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import ahocorasick
 
-from csmd.privacy.secret_rules import HARMLESS_VALUE, MAYBE_SECRET_KEY, RULES, SECRET_KEY, Rule, is_mixed
+from csmd.data import lines
+from csmd.privacy.secret_rules import (
+    HARMLESS_VALUE,
+    MAYBE_SECRET_KEY,
+    RULES,
+    SECRET_KEY,
+    Rule,
+    is_known_alone,
+    is_mixed,
+)
 
 #: No secret with what makes it known is shorter.
 SHORTEST = 8
 #: What was taken out may let a rule see what stood beside it; a text that goes on longer is nobody's.
 ROUNDS = 4
 _MARK = "[redacted:"
+#: What stands where a secret was known again by itself, as the same one was found elsewhere in its session.
+KNOWN_AGAIN = f"{_MARK}known-again]"
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-.\s]")
 
 #: (start, end, place of its rule in the table, kind)
 Span = tuple[int, int, int, str]
+
+
+class Removed(Counter[str]):
+    """How many secrets were taken out, by kind; in `secrets` those that can be known where they stand alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.secrets: set[str] = set()
+
+    def note(self, secret: str) -> None:
+        """Keeps a secret that was taken out, if it is no word that others use."""
+        if is_known_alone(secret):
+            self.secrets.add(secret)
 
 
 def _literals(rules: Sequence[Rule]) -> ahocorasick.Automaton:
@@ -52,15 +77,27 @@ def choose_words(words: Sequence[str]) -> None:
     _chosen = re.compile(rf"\[redacted:[a-z0-9-]{{1,40}}\]|({chosen})") if words else None
 
 
-def redact(text: str, counts: Counter[str], *, key: str = "") -> str:
-    """`text` without secrets; `counts` gains one for each by kind. `key` is the field it stood in."""
+def state_of_rules() -> str:
+    """What changes whenever a text may be redacted otherwise than before: by another csmd, or other words of the user's."""
+    parts = [*lines("secret_rules.txt"), *(Path(__file__).with_name(name).read_text() for name in _SOURCES)]
+    return "\n".join([*parts, _chosen.pattern if _chosen else ""])
+
+
+#: The modules that decide what is a secret.
+_SOURCES = ("redaction.py", "secret_rules.py")
+
+
+def redact(text: str, counts: Counter[str], *, key: str = "", kinds: Collection[str] | None = None) -> str:
+    """`text` without secrets; `counts` gains one for each by kind. `key` is the field it stood in, `kinds` are all that go."""
     if key and _is_secret_value(text, key):
         counts["secret-field"] += 1
+        if isinstance(counts, Removed):
+            counts.note(text.strip())
         return f"{_MARK}secret-field]"
     if len(text) < SHORTEST and _chosen is None:
         return text
     for _ in range(ROUNDS):
-        spans = _spans(text)
+        spans = [span for span in _spans(text) if kinds is None or span[3] in kinds]
         if not spans:
             break
         text = _replaced(text, spans, counts)
@@ -201,6 +238,8 @@ def _replaced(text: str, spans: list[Span], counts: Counter[str]) -> str:
             continue
         kept += [text[at:start], f"{_MARK}{kind}]"]
         counts[kind] += 1
+        if isinstance(counts, Removed) and best >= 0:
+            counts.note(text[start:end])
         at = end
         if span is not None:
             start, end, best, kind = span
@@ -223,6 +262,15 @@ def redact_tree(value: Any, counts: Counter[str], *, key: str = "") -> Any:
     if type(value) in (int, float) and key and is_secret_key(key):
         return redact(str(value), counts, key=key)
     return value
+
+
+def withhold(value: Any) -> Any:
+    """A decoded JSON value as it may be shown while older rules' leavings are in the store: its strings redacted."""
+    if isinstance(value, str):
+        return redact(value, Counter())
+    if isinstance(value, Mapping):
+        return {name: withhold(item) for name, item in value.items()}
+    return [withhold(item) for item in value] if isinstance(value, list) else value
 
 
 def storable_path(path: str) -> str:

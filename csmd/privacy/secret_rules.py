@@ -130,6 +130,18 @@ def is_account_password(secret: str) -> bool:
     return chosen is not None and _CODE.fullmatch(secret) is None
 
 
+def is_known_alone(secret: str) -> bool:
+    """One that is a secret wherever else it stands: long enough, and no word, name, path or placeholder."""
+    return (
+        8 <= len(secret) <= 512
+        and not any(map(str.isspace, secret))
+        and "[redacted" not in secret
+        and PATH.fullmatch(secret) is None
+        and re.fullmatch(UUID, secret) is None
+        and (is_token(secret) or is_unlabelled_password(secret))
+    )
+
+
 def is_signed(secret: str) -> bool:
     """One with a sign that no name has, where names stand, too: `Lemon#4482`, but not `Chrome120?`."""
     return is_spoken_password(secret) and _SIGNED.search(secret.rstrip(".,:?")) is not None

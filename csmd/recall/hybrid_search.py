@@ -156,9 +156,8 @@ def expand_terms(rows: Rows, question: str, *, places: Sequence[int] | None) -> 
 
 
 def embed_query(rows: Rows, question: str, embed: Embed | None, degraded: list[str]) -> tuple[bytes, int] | None:
-    """A question's vector and the row key of its model; None, with the reason in `degraded`, where there is none."""
+    """A question's vector and the row key of its model; None without a model, or with the reason in `degraded`."""
     if embed is None:
-        degraded.append("vectors: no embedding model is installed (csmd model fetch)")
         return None
     try:
         vector, name = embed(question)

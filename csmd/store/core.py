@@ -26,6 +26,7 @@ from typing import Any, Generic, Literal, TypeVar
 import apsw
 
 from csmd.errors import Damaged, Displaced, IndexDamaged, Refused, SchemaTooNew, StoreError
+from csmd.paths import is_there
 from csmd.store import backup, migrate
 from csmd.store.sqlite import (
     BUSY_TIMEOUT_MS,
@@ -159,13 +160,14 @@ class Store:
     def rescue(self, *, now: str) -> Path | None:
         """Copies a database that was deleted or replaced while it is open into the backups, once; None for nothing to do.
 
-        StoreError when the disk does not let it. Nothing is written where the directory is another one too.
+        StoreError when the disk does not let it. Where the directory is another one, too (its disk was unmounted), only
+        into one of the user's own that holds no database.
         """
         if not self.displacement():
             self._is_rescued = False
             return None
         target = backup.place_of(self.path, now=now)
-        if self._is_rescued or not self._is_in_its_directory():
+        if self._is_rescued or not (self._is_in_its_directory() or self._is_without_one()):
             return None
         with self._maintaining:
             backup.make(self.path, target, rows=Rows(self._maintenance))
@@ -175,6 +177,13 @@ class Store:
     def _is_in_its_directory(self) -> bool:
         try:
             return _identity(self.path.parent)[:2] == self._identity[2:]
+        except OSError:
+            return False
+
+    def _is_without_one(self) -> bool:
+        """Whether the directory that is at the path now is the user's own, and has no database."""
+        try:
+            return self.path.parent.lstat().st_uid == os.getuid() and not is_there(self.path)
         except OSError:
             return False
 

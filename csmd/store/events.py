@@ -80,8 +80,9 @@ def add_provisional(
     path: str,
     directory: int = 0,
     room: int = turns.EVERYTHING,
+    waited: bool = False,
 ) -> bool:
-    """Stores a hook's turn unless the transcript has it already: its k-th event matches the k-th row of that text."""
+    """Stores a hook's turn, one that has `waited` where it happened, unless the transcript has it already: its k-th event matches the k-th row of that text."""
     session = turns.ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
     sql = "select count(*) from events where stream = :stream and text_hash = :hash and name = :event"
     reported = rows.value(sql, stream=turn.stream, hash=text_hash, event=event)
@@ -97,6 +98,8 @@ def add_provisional(
         rows, turn, session.seq, text_hash=text_hash, project=project, source="hook", directory=directory
     )
     turns.list_turn(rows, session.seq, seq, turn, grown=size)
+    if waited:
+        turns.put_in_time(rows, session.seq, seq)
     projects.touch(rows, project, turn.at)
     return True
 

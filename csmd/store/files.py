@@ -122,14 +122,15 @@ def read_spooled(path: Path) -> Spooled:
         # Opened once and asked through the descriptor: a name can change hands between two looks.
         with open_regular(path, follow_links=False) as file:
             info = os.fstat(file.fileno())
-            head, newline, body = file.read(SPOOL_LIMIT_BYTES).partition(b"\n")
+            is_whole = info.st_size <= SPOOL_LIMIT_BYTES
+            head, newline, body = file.read(SPOOL_LIMIT_BYTES if is_whole else 0).partition(b"\n")
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EISDIR, errno.EINVAL):
             raise BadInput(f"{path}: not a file of yours") from error
         raise
     if info.st_uid != os.getuid():
         raise BadInput(f"{path}: not a file of yours")
-    if info.st_size > SPOOL_LIMIT_BYTES:
+    if not is_whole:
         raise BadInput(f"{path}: {info.st_size} bytes; the limit is {SPOOL_LIMIT_BYTES}")
     parts = head.decode("ascii", "replace").split(" ")
     if not newline or not head.startswith(SPOOL_MAGIC) or len(head) > 1000 or not parts[1].isdecimal():

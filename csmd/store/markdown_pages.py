@@ -164,6 +164,23 @@ def without_lines(page: str, missing: Missing, unsaid: Unsaid = frozenset().__co
     return ("\n".join(line for at, line in enumerate(whole) if at not in out) if out else page), count
 
 
+#: A line of a page's head whose value YAML would not take for a text with `[purged]` in it.
+_UNQUOTED = re.compile(r"^(\s*[\w-]+:[ ]+)([^'\"\s|>].*\[purged\].*|\[purged\].*)$")
+
+
+def quote_purged(page: str) -> str:
+    """A page whose head is still one: `[purged]` would begin a list where no quotes are around it."""
+    whole = page.split("\n")
+    if whole[0] != "---" or "---" not in whole[1:]:
+        return page
+    end = whole.index("---", 1)
+    for at in range(1, end):
+        if line := _UNQUOTED.match(whole[at]):
+            value = line[2].replace("'", "''")
+            whole[at] = f"{line[1]}'{value}'"
+    return "\n".join(whole)
+
+
 def _items(whole: Sequence[str]) -> Iterator[tuple[int, int, str]]:
     """(first line, the line after the last, id or "") of what may stand for a memory: lines of lists, broken ones whole."""
     at = 0

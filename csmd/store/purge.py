@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Literal
 
+from csmd import wire
 from csmd.errors import BadInput
 from csmd.privacy.fingerprints import PURGED, Needle, check_text, clean, words
+from csmd.privacy.redaction import KNOWN_AGAIN
 from csmd.store import (
     belief_changes,
     candidates,
     checkpoints,
+    cursors,
     digests,
     dreams,
     failures,
@@ -83,7 +86,7 @@ def apply_tombstones(rows: Rows, key: bytes) -> int:
     For a database that was restored or rebuilt, once the tombstones are in it. Inside a transaction it uses that one.
     """
     total = 0
-    for part in (*PASSES, _forgotten):
+    for part in (*PASSES, _forgotten, _expect_late_secrets):
         at: int | None = 0
         while at is not None:
             if rows.connection.in_transaction:
@@ -126,14 +129,25 @@ def _column(table: str, column: str, rows: Rows, key: bytes, after: int) -> tupl
     for seq, text in part:
         cleaned, hits = clean(text, marks)
         if hits:
+            cleaned = markdown_pages.quote_purged(cleaned) if table == "pages" else cleaned
             change(rows, table, column, seq, cleaned, key)
             total += 1
     return (part[-1][0] if part else None), total
 
 
-def texts_after(rows: Rows, table: str, column: str, after: int) -> list[tuple[int, str]]:
-    """(row key, text) of the next rows of a column that is keyed by number."""
-    sql = f"select seq, {column} from {table} where seq > :after order by seq limit :limit"  # noqa: S608
+#: Table -> its column with the turn that a row belongs to.
+OF_TURNS = {"turns": "seq", "statements": "turn_seq", "passages": "turn_seq"}
+
+
+def texts_after(
+    rows: Rows, table: str, column: str, after: int, *, sessions: Sequence[int] | None = None
+) -> list[tuple[int, str]]:
+    """(row key, text) of the next rows of a column that is keyed by number; of turns only those of `sessions` (row keys)."""
+    of_turns = "true"
+    if sessions is not None and table in OF_TURNS:
+        listed = f"select turn_seq from session_turn where {in_keys('session_seq', sessions)}"  # noqa: S608
+        of_turns = f"{OF_TURNS[table]} in ({listed})"
+    sql = f"select seq, {column} from {table} where seq > :after and {of_turns} order by seq limit :limit"  # noqa: S608
     return rows.all(sql, after=after, limit=LOOKED_AT)
 
 
@@ -247,6 +261,64 @@ def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
 
 # --- turns, sessions and projects that go as a whole: emptied with everything that was made of them. Their rows stay
 # where others refer to them, so that a line that is read again is known.
+
+
+#: Columns with a session's id; of `stream` and of a sub-agent's id it is the beginning.
+SESSION_IDS = (
+    "sessions.id sessions.parent events.session_id events.stream unheard.session_id memories.session_id "
+    "provenance.session_id candidate_evidence.session_id injections.session_id context_log.session_id goals.session_id"
+).split()
+
+
+def _sessions_named(rows: Rows, key: bytes) -> list[str]:
+    """The sessions whose id, which a program may choose, holds purged text."""
+    marks = tombstones.marks(rows, key)
+    return (
+        [ident for ident in rows.column("select id from sessions where parent = ''") if marks.spans(ident)]
+        if marks
+        else []
+    )
+
+
+def _sessions_so_named(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
+    """Has a session whose id holds purged text go as a whole: by its id it would be known, and its file named."""
+    for ident in _sessions_named(rows, key):
+        if not tombstones.purged_names(rows, "session", [ident], key=key):
+            tombstones.purge_names(
+                rows,
+                "session",
+                [ident],
+                key=key,
+                now=rows.value("select value from meta where key = :n", n=UNFINISHED) or "",
+            )
+    return None, 0
+
+
+def _hide_session_names(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
+    """Puts a keyed hash in place of the id of each such session; a hook that reports it is known by its tombstone."""
+    names = _sessions_named(rows, key)
+    for ident in names:
+        hidden = tombstones.hidden_name("session", ident, key)
+        for table, column in (name.split(".") for name in SESSION_IDS):
+            rows.run(
+                f"update {table} set {column} = :hidden || substr({column}, length(:id) + 1) "  # noqa: S608
+                f"where {column} = :id or substr({column}, 1, length(:id) + 1) = :id || '/'",
+                hidden=hidden,
+                id=ident,
+            )
+    return None, len(names)
+
+
+def _rename_workspaces(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
+    """Takes purged text out of the keys of workspaces, which are their names; another's key is a hash."""
+    marks, total = tombstones.marks(rows, key), 0
+    for seq, name in rows.all("select seq, key from projects where kind = 'workspace'") if marks else ():
+        cleaned, hits = clean(name, marks)
+        if hits:
+            is_taken = rows.exists("select 1 from projects where key = :name", name=cleaned)
+            tombstones.rename_project(rows, seq, f"{cleaned}-{seq}" if is_taken else cleaned, key=key)
+            total += 1
+    return None, total
 
 
 def _sessions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
@@ -380,9 +452,104 @@ def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
 
 #: In this order: what goes as a whole before what is looked through, and pages when it is known which memories are left.
 PASSES: tuple[Pass, ...] = (
-    belief_changes.purge_answer_images, dreams.purge_dreams, _sessions, _turns, _projects,
-    *(partial(_column, table, column) for table, column in sorted(WAYS)), markdown_pages.purge_pages,
+    belief_changes.purge_answer_images, dreams.purge_dreams, _sessions_so_named, _sessions, _turns, _projects,
+    *(partial(_column, table, column) for table, column in sorted(WAYS)), markdown_pages.purge_pages, _hide_session_names, _rename_workspaces,
 )  # fmt: skip
+
+
+# --- secrets that were known as such only after something was stored
+
+#: The stage whose cursor says that a session holds what has been known as a secret since, and how often that was found.
+LATE_SECRETS = "late secrets"
+#: In `meta`: the state of the rules by which all that is stored was looked through, and what they found then.
+RULES_SEEN, SECRETS_FOUND = "secret_rules", "secrets_found"
+#: A kind that hits fewer than one turn in so many is rare: hardly any of it can be something else.
+RARE_TURNS = 1000
+
+
+def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key: bytes, now: str) -> None:
+    """Keeps secrets out of a session from now on, also where they stand alone.
+
+    What its hooks reported is mended at once: a transcript's line is known by the same words. The rest is left to
+    the pass over LATE_SECRETS.
+    """
+    if not tombstones.note_secrets(rows, session, secrets, key=key, now=now):
+        return
+    secure_delete(rows)
+    marks = tombstones.secrets_of(rows, [session], key)
+    sql = (
+        "select t.seq, t.text from sessions s join session_turn st on st.session_seq = s.seq "
+        "join turns t on t.seq = st.turn_seq where (s.id = :id or s.parent = :id) and t.provisional = 1"
+    )
+    for seq, text in rows.all(sql, id=session):
+        cleaned, hits = clean(text, marks, hole=KNOWN_AGAIN)
+        if hits:
+            rewrite_turn(rows, seq, cleaned, key)
+    if rows.exists("select 1 from sessions where id = :id", id=session):
+        cursors.move_cursor(rows, LATE_SECRETS, session, cursors.cursor(rows, LATE_SECRETS, session) + 1)
+
+
+def late_secrets(rows: Rows) -> dict[str, int]:
+    """The sessions (ids) that hold what has been known as a secret since, and how often that was found."""
+    return dict(rows.all("select subject, position from cursors where stage = :stage", stage=LATE_SECRETS))
+
+
+def end_late_secrets(rows: Rows, seen: Mapping[str, int]) -> None:
+    """Notes that sessions were gone through, as they were when `late_secrets` gave them."""
+    for session, position in seen.items():
+        rows.delete("cursors", stage=LATE_SECRETS, subject=session, position=position)
+
+
+def session_keys(rows: Rows, ids: Iterable[str]) -> list[int]:
+    """The row keys of sessions and of their sub-agents."""
+    sql = "select seq from sessions where id = :id or parent = :id"
+    return [seq for ident in ids for seq in rows.column(sql, id=ident)]
+
+
+def _expect_late_secrets(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
+    """Has every session gone through in which a secret was known as one: what is restored may be from before."""
+    for session in tombstones.sessions_with_secrets(rows, key):
+        cursors.move_cursor(rows, LATE_SECRETS, session, 1)
+    return None, 0
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSecrets:
+    """What newer rules found in what was stored: how many by kind, the kinds that hardly any turn holds, since when."""
+
+    kinds: dict[str, int]
+    rare: list[str]
+    since: str
+
+
+def found_secrets(rows: Rows) -> FoundSecrets | None:
+    """What the latest look through everything found and has not been taken out; None for nothing."""
+    value = rows.value("select value from meta where key = :name", name=SECRETS_FOUND)
+    return FoundSecrets(**wire.loads(value)) if value else None
+
+
+def looked_through(rows: Rows) -> str:
+    """The keyed hash of the rules by which all that is stored was looked through; "" for none."""
+    return str(rows.value("select value from meta where key = :name", name=RULES_SEEN) or "")
+
+
+def holds_text(rows: Rows) -> bool:
+    """Whether anything is stored that could be looked through."""
+    return rows.exists("select 1 from turns") or rows.exists("select 1 from memories")
+
+
+def note_looked_through(
+    rows: Rows, rules: str, kinds: Mapping[str, int], in_turns: Mapping[str, int], *, key: bytes, now: str
+) -> None:
+    """Notes what a look through everything found, how many of it in turns, and left where it is."""
+    before = found_secrets(rows)
+    rows.upsert("meta", "key", key=RULES_SEEN, value=tokens.keyed_hash(rules, key))
+    rows.delete("meta", key=SECRETS_FOUND)
+    if kinds:
+        turns = rows.number("select count(*) from turns")
+        rare = sorted(kind for kind in kinds if in_turns.get(kind, 0) * RARE_TURNS < turns)
+        found = FoundSecrets(dict(kinds), rare, before.since if before else now)
+        rows.upsert("meta", "key", key=SECRETS_FOUND, value=wire.dumps(asdict(found)))
 
 
 # --- plans

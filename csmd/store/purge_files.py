@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -49,6 +50,8 @@ TEXT_FILES: dict[str, FileWay] = {
     "memory/**/*": "page",
     "spool/*.event": "remove",
     "spool/.tmp-*": "remove",
+    "spool-2/*.event": "remove",
+    "spool-2/.tmp-*": "remove",
     "quarantine/*": "remove",
     "log/csmd.log*": "rewrite",
     "log/crash.txt": "remove",
@@ -57,7 +60,7 @@ TEXT_FILES: dict[str, FileWay] = {
 }
 #: Files in the home that hold none.
 STRUCTURE_FILES: tuple[str, ...] = (
-    "endpoint", "config.yaml", "pauses.json", "hook/*", "hook/__pycache__/*", "run/*.lock", "run/daemon.json", "run/opened.json", "run/stopped-by-user",
+    "endpoint", "config.yaml", "pauses.json", "hook/*", "hook/__pycache__/*", "run/*.lock", "run/daemon.json", "run/command", "run/opened.json", "run/stopped-by-user",
     "run/hung", "run/told-*", "run/noticed-*", "run/passed-by", "run/*.sock", "models/**/*", "README.txt",
     "log/report.txt",
 )  # fmt: skip
@@ -109,16 +112,46 @@ def purge(
         named = map(_uuid, path.read_bytes().decode("utf-8", "replace").split("\n"))
         turns |= purged("turn", [uuid for uuid in named if uuid])
 
-    def cleaned(text: str) -> tuple[str, int]:
-        text, hits = clean(text, marks)
+    def cleaned(text: str, hole: str = PURGED) -> tuple[str, int]:
+        text, hits = clean(text, marks, hole=hole)
         for needle in needles:
-            text, more = replace_spans(text, needle.spans(text))
+            text, more = replace_spans(text, needle.spans(text), hole=hole)
             hits += more
         return text, hits
 
     done = change(home, log_dir, cleaned, every_copy=everything, turns=turns, missing=partial(purged, "memory"))
     done.removed += [str(path) for path in gone]
+    for root in NAMED_BY_TEXT:
+        _purge_names(home, root, partial(cleaned, hole=PURGED_NAME), done)
     return done
+
+
+#: Folders in the home whose files are named by topics, projects and sessions.
+NAMED_BY_TEXT = ("memory", "sessions")
+#: What stands in a file's name where something was purged.
+PURGED_NAME = "purged"
+
+
+def _purge_names(home: Path, root: str, cleaned: Clean, done: ChangedFiles) -> None:
+    """Takes purged text out of the names below a folder; a page that the daemon keeps is removed: it is written anew.
+
+    What has gone into the archive, and csmd's own sessions, get another name; where that is taken, with a number.
+    """
+    for folder, folders, names in os.walk(home / root, topdown=False):
+        place = Path(folder)
+        is_page = root == "memory" and "archive" not in place.relative_to(home).parts
+        for name in (*names, *folders):
+            path, (new, hits) = place / name, cleaned(name)
+            if not hits:
+                continue
+            if name in names and is_page:
+                path.unlink(missing_ok=True)
+                done.removed.append(str(path))
+                continue
+            numbered = (f"{Path(new).stem}-{number}{Path(new).suffix}" for number in itertools.count(2))
+            target = next(place / one for one in itertools.chain([new], numbered) if not os.path.lexists(place / one))
+            path.rename(target)
+            done.rewritten.append(str(target))
 
 
 def _uuid(line: str) -> str:
@@ -137,15 +170,18 @@ def change(
     cleaned: Clean,
     *,
     every_copy: bool = False,
+    ways: Collection[FileWay] | None = None,
     turns: Set[str] = frozenset(),
     missing: Missing = lambda _: (),
 ) -> ChangedFiles:
     """Changes or removes each file for which `cleaned` gives hits, in the way of its kind.
 
-    Of a line of `turns` nothing is left but what it is known by, of one of a page whose memory is `missing` nothing.
+    Only those of some `ways`, where these are given. Of a line of `turns` nothing is left but what it is known by, of one of a page whose memory is `missing` nothing.
     """
     done = ChangedFiles()
     for path, way in list_files(home, log_dir):
+        if ways is not None and way not in ways:
+            continue
         if way == "copy" and (every_copy or _copy_holds(path, cleaned)):
             path.unlink(missing_ok=True)
             done.removed.append(str(path))
@@ -167,7 +203,7 @@ def copies(home: Path, log_dir: Path) -> list[Path]:
 
 def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
     folder, _, name = pattern.rpartition("/")
-    places = [log_dir] if folder == "log" else spool_places(home) if folder == "spool" else []
+    places = [log_dir] if folder == "log" else spool_places(home)[::2] if folder == "spool" else []
     found = [path for place in places for path in place.glob(name)] if places else list(home.glob(pattern))
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
@@ -197,7 +233,7 @@ def _plain(path: Path, way: FileWay, cleaned: Clean, done: ChangedFiles, turns: 
 def _paged(cleaned: Clean, missing: Missing, whole: str) -> tuple[str, int]:
     text, hits = markdown_pages.without_lines(whole, missing)
     text, more = cleaned(text)
-    return text, hits + more
+    return markdown_pages.quote_purged(text) if more else text, hits + more
 
 
 def _lines(whole: str, cleaned: Clean, turns: Set[str]) -> tuple[str, int]:
@@ -410,7 +446,10 @@ def scan_files(
     for root in own:
         for path in files_below(root, leave_out=NOT_LOOKED_AT, environments=False):
             with contextlib.suppress(OSError):
-                if needles and (count := in_bytes(path, needles)):
+                named = str(path.relative_to(root)) if path != root else ""
+                if needles and (
+                    count := in_bytes(path, needles) + sum(bool(needle.spans(named)) for needle in needles)
+                ):
                     left.append(FileHits(str(path), count))
     in_hosts: list[FileHits] = []
     seen: set[str] = set()

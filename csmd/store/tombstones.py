@@ -15,8 +15,9 @@ from csmd.values import Authority
 
 #: Rows that one transaction of a walk over a table looks at.
 LOOKED_AT = 400
-#: memory, near: a statement's words, and all but a few of them. The others: what was purged.
-Kind = Literal["memory", "near", "text", "turn", "session", "project", "file"]
+#: memory, near: a statement's words, and all but a few of them. secret: what was known as one in a session, its place.
+#: The others: what was purged.
+Kind = Literal["memory", "near", "text", "turn", "session", "project", "file", "secret"]
 
 
 def forget(
@@ -203,7 +204,18 @@ def take_back(rows: Rows, text: str, *, scope: int, at: str, key: bytes) -> None
 
 def copy_to_project(rows: Rows, workspace: int, project: int, *, key: bytes) -> None:
     """Has what was forgotten behind a wall stay forgotten in a project that leaves it."""
-    old, new = _place(rows, workspace, key), _place(rows, project, key)
+    _copy_place(rows, _place(rows, workspace, key), _place(rows, project, key))
+
+
+def rename_project(rows: Rows, project: int, name: str, *, key: bytes) -> None:
+    """Gives a project another key; what was forgotten there stays forgotten there."""
+    old = _place(rows, project, key)
+    rows.update("projects", project, key=name)
+    _copy_place(rows, old, _place(rows, project, key))
+    rows.delete("tombstones", place=old)
+
+
+def _copy_place(rows: Rows, old: str, new: str) -> None:
     sql = (
         "insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at, authority, created_at, again_at) "
         "select kind, hash, substr(part_of, 1, 33) || :new || substr(part_of, :rest), :new, words, anchor, anchor_at, authority, created_at, again_at "
@@ -266,6 +278,44 @@ def marks(rows: Rows, key: bytes) -> Marks:
 @cached(4)
 def _marks(found: tuple[Mark, ...], key: bytes) -> Marks:
     return Marks(found, key)
+
+
+MOST_SECRETS = 500
+
+
+def note_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: bytes, now: str) -> bool:
+    """Keeps secrets out of a session from now on, also where they stand alone; whether any of them is new there.
+
+    At most MOST_SECRETS: a session that prints a key store holds more than are ever said again.
+    """
+    place, is_new = name_hash("session", session, key), False
+    known = rows.number("select count(*) from tombstones where place = :place and place <> ''", place=place)
+    for secret in sorted(secrets)[: max(0, MOST_SECRETS - known)]:
+        mark = mark_of(secret, key)
+        there = "select 1 from tombstones where kind = 'secret' and hash = :hash and part_of = :place"
+        if not rows.exists(there, hash=mark.hash, place=place):
+            _add(rows, "secret", mark.hash, mark=mark, now=now, part_of=place, place=place)
+            is_new = True
+    return is_new
+
+
+def secrets_of(rows: Rows, sessions: Sequence[str], key: bytes) -> Marks:
+    """The secrets that were known as such in any of some sessions; the same object while they are the same."""
+    places = [name_hash("session", session, key) for session in sessions] if has(rows, "secret") else []
+    found: set[tuple[str, int, int, int]] = set()
+    for place in dict.fromkeys(places):
+        sql = "select hash, words, anchor, anchor_at from tombstones where place = :place and place <> '' and kind = 'secret'"
+        found |= set(rows.all(sql, place=place))
+    return _marks(tuple(Mark(*row) for row in sorted(found)), key)
+
+
+def sessions_with_secrets(rows: Rows, key: bytes) -> list[str]:
+    """The stored sessions in which a secret was known as one."""
+    if not has(rows, "secret"):
+        return []
+    places = set(rows.column("select distinct place from tombstones where kind = 'secret'"))
+    ids = rows.column("select id from sessions where parent = ''")
+    return [ident for ident in ids if name_hash("session", ident, key) in places]
 
 
 def purged_names(rows: Rows, kind: Kind, names: Sequence[str], *, key: bytes) -> dict[str, str]:

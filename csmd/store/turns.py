@@ -94,6 +94,46 @@ def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown:
     return True
 
 
+def put_in_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
+    """Moves a hook's turn, the last of its session, before the hooks' turns at the end that are later than it.
+
+    Hooks leave in the spool what nobody takes, and the next may be answered sooner. What a transcript tells stays where
+    it is. Nothing is made of what only hooks reported, so the stages' cursors stay with the turns that they have passed.
+    """
+    found = rows.one(
+        "select st.ordinal, t.at, t.uuid from session_turn st join turns t on t.seq = st.turn_seq "
+        "where st.session_seq = :session and st.turn_seq = :turn",
+        session=session_seq, turn=turn_seq,
+    )  # fmt: skip
+    last, at, uuid = found or (0, "", "")
+    stays = rows.value(
+        "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal < :last "
+        "and not (t.source = 'hook' and (t.at, t.uuid) > (:at, :uuid)) order by st.ordinal desc limit 1",
+        at=at, uuid=uuid, session=session_seq, last=last,
+    )  # fmt: skip
+    first = rows.value("select min(ordinal) from session_turn where session_seq = :session", session=session_seq)
+    place = stays + 1 if stays else first
+    if place == last:
+        return
+    # By way of numbers that no other has: each place is one turn's at any time.
+    rows.run(
+        "update session_turn set ordinal = -cast(:place as integer) where session_seq = :session and ordinal = :last",
+        session=session_seq, place=place, last=last,
+    )  # fmt: skip
+    rows.run(
+        "update session_turn set ordinal = -ordinal - 1 where session_seq = :session and ordinal between :place and :last",
+        session=session_seq, place=place, last=last,
+    )  # fmt: skip
+    rows.run(
+        "update session_turn set ordinal = -ordinal where session_seq = :session and ordinal < 0", session=session_seq
+    )
+    rows.run(
+        "update cursors set position = position + 1 where subject = :subject and position >= :place "
+        "and stage in ('distill', 'tool words', 'packets', 'gotchas', 'digest')",
+        subject=str(session_seq), place=place,
+    )  # fmt: skip
+
+
 def add_turn(
     rows: Rows,
     turn: Turn,

@@ -69,6 +69,21 @@ def cut_middle(text: str, *, limit: int, of: str = "") -> str:
     return f"{head.decode('utf-8', 'ignore')}\n{mark}\n{tail.decode('utf-8', 'ignore')}"
 
 
+#: How far from where it would be a cut is moved to stand between two words.
+_NEAR_CUT = 4096
+
+
+def cut_at_words(text: str, *, limit: int, of: str = "") -> str:
+    """As `cut_middle`, by characters, and no word is cut that is shorter than a few thousand letters."""
+    if len(text) <= limit:
+        return text
+    end, start = limit * 3 // 4, len(text) - limit // 4
+    end = max((text.rfind(space, end - _NEAR_CUT, end) for space in "\n "), default=-1) + 1 or end
+    start = min((at for space in "\n " if (at := text.find(space, start, start + _NEAR_CUT)) >= 0), default=start)
+    about = f" of {of}" if of else ""
+    return f"{text[:end]}\n[csmd: {start - end} characters left out{about}]\n{text[start:]}"
+
+
 def visible(text: str) -> str:
     """`text` without what a reader does not see: control characters that steer a terminal, marks that turn a line around."""
     return _UNSEEN.sub("", text)

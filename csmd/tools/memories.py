@@ -81,8 +81,7 @@ def _save(
     by_person: bool = False,
 ) -> Json:  # fmt: skip
     """Remember a statement."""
-    secrets_removed: Counter[str] = Counter()
-    body = normalise_typed_text(text, secrets_removed)
+    body = normalise_typed_text(text)
     if not by_person:
         refuse_where_left_out(ctx, project, asking)
     kind = classify(body, speaker="user")
@@ -123,7 +122,7 @@ def _save(
         "id": memory.id, "new": new, "text": statement.text, "authority": statement.authority,
         "project": place.root if place and memory.project_seq == home else "",
         "workspace": projects.name_of(rows, memory.project_seq) if memory.project_seq != home or not place else "",
-        "redacted": sorted(secrets_removed), "paused": ctx.paused() is not None,
+        "paused": ctx.paused() is not None,
         "beside": related, "waits": memory.origin == "model_saved",
     }  # fmt: skip
 

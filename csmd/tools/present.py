@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
@@ -22,7 +21,6 @@ from csmd.text.tokens import content_words, query_terms
 from csmd.tools.registry import Json, ToolContext, resolve_id
 from csmd.values import Brief, Candidate, Memory
 
-_REDACTED = re.compile(r"\[redacted:[a-z-]+\]")
 #: Turns on each side of the one that states a memory, and characters of each.
 AROUND, AROUND_CHARACTERS = 2, 240
 PASSAGE = 600
@@ -64,19 +62,25 @@ def lines_of(uuids: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(uuid.partition("/")[0] for uuid in uuids))[:4]
 
 
-def normalise_typed_text(typed: str, secrets: Counter[str] | None = None) -> str:
-    """What somebody types to be remembered as it is kept: redacted, on one line; BadInput for nothing or too much.
+def refuse_secrets(typed: str) -> str:
+    """What somebody types to be kept, on one line; BadInput for a text with a secret in it.
 
-    `taken` counts the secrets that were taken out, by kind.
+    Refused and not taken out: whoever typed it learns of it, and half a sentence is of no use.
     """
-    secrets = Counter() if secrets is None else secrets
-    body = display.squeeze(redact(typed, secrets))
-    if not content_words(_REDACTED.sub("", body)):
-        if secrets:
-            raise BadInput(
-                f"that text holds nothing now: all it says is taken out before it is kept ({', '.join(sorted(secrets))})",
-                hint="csmd keeps no secrets; say where it is kept, not what it is",
-            )
+    counts: Counter[str] = Counter()
+    redact(typed, counts)
+    if counts:
+        raise BadInput(
+            f"that text holds what csmd never keeps ({', '.join(sorted(counts))}): nothing of it was kept",
+            hint="say where the secret is, not what it is",
+        )
+    return display.squeeze(typed)
+
+
+def normalise_typed_text(typed: str) -> str:
+    """What somebody types to be remembered, on one line; BadInput for nothing, too much, or a secret in it."""
+    body = refuse_secrets(typed)
+    if not content_words(body):
         raise BadInput("there is nothing to remember in that text", hint="say it in a sentence")
     if len(body) > MOST_CHARACTERS:
         raise BadInput(

@@ -51,13 +51,15 @@ def _search(
     kind = _kind(kind, of_memories)
     within = query.parse_limits(since, until, now=now)
     ident = find_session(rows, session, asking).id if session else ""
+    embed = ctx.query_vector(deadline_s=QUERY_VECTOR_S, start=True)
     hits, degraded = results.find(
         rows, query_, projects=seen, kind=kind, limit=between(limit, MOST_HITS), now=now,
-        embed=ctx.query_vector(deadline_s=QUERY_VECTOR_S, start=True),
+        embed=embed,
         within=SearchFilter(since=within.since, until=within.until, session=ident, **of_memories),
     )  # fmt: skip
     return {
         "query": query_,
+        "by": "words" if embed is None or degraded else "words and meaning",
         "degraded": degraded,
         "close": results.is_close(hits),
         "hits": [hit_json(hit, explain=explain) for hit in hits],

@@ -24,7 +24,7 @@ from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display
 from csmd.tools.memories import refuse_where_left_out
-from csmd.tools.present import as_json, find_session, normalise_typed_text, roots, turns_around
+from csmd.tools.present import as_json, find_session, normalise_typed_text, refuse_secrets, roots, turns_around
 from csmd.tools.registry import Json, Places, ToolContext, Tools, between, places, resolve_id
 from csmd.values import SaidTurn
 
@@ -213,6 +213,10 @@ def _append(
     parent: str = "", by_person: bool = False, names: Sequence[str] = (),
 ) -> Json:  # fmt: skip
     files.check_session_id(ident)
+    marks = tombstones.marks(rows, ctx.store.hash_key)
+    for what, text in (("text", body), ("path", project), ("session's name", ident)):
+        if marks.spans(text):
+            raise CsmdError(f"a part of this {what} was purged", hint="`csmd forget --lift` lets purged text in again")
     path = _path(ctx, rows, ident, project, asking)
     session = sessions.by_id(rows, ident)
     if session is not None and session.path != str(path):
@@ -244,7 +248,11 @@ def _file(ctx: ToolContext, rows: Rows, ident: str, asking: str) -> Path | None:
     """The session's file, None for none; BadInput for one behind a wall that who asks is not behind."""
     files.check_session_id(ident)
     path = files.session_file(ctx.config.paths.sessions, ident)
-    inside = project_identity.wall(rows, _cwd(ctx, ident)) if path else 0
+    session = sessions.by_id(rows, ident)  # the directory in the file may be purged
+    walled = (
+        projects.everywhere(rows, session.project_seq) if session else project_identity.wall(rows, _cwd(ctx, ident))
+    )
+    inside = walled if path else 0
     if inside and inside != project_identity.wall(rows, asking):
         raise _no_file(ident)
     return path
@@ -303,7 +311,7 @@ def _create(
 ) -> Json:
     """Keep what a session stands at, now."""
     target, key = _latest_session(rows, session, seen, asking), ctx.store.hash_key
-    note = display.cut(display.squeeze(redact(note, Counter())), NOTE_CHARACTERS)
+    note = display.cut(refuse_secrets(note), NOTE_CHARACTERS)
     note = clean(note, tombstones.marks(rows, key))[0]
     ident = checkpoint.request_checkpoint(ctx.store, rows, target.seq, now=ctx.now(), note=note)
     if ident is None:

@@ -6,19 +6,17 @@ and redraws none that is there. What is behind a wall is in no answer.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import get_args
 
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import topic_tagging
-from csmd.privacy.redaction import redact
 from csmd.recall import results, visibility
 from csmd.store import memories, tombstones, topics
 from csmd.store.sqlite import Rows
 from csmd.tools.memories import refuse_where_left_out
-from csmd.tools.present import as_json, brief_memory, find_memory, memories_json, roots
+from csmd.tools.present import as_json, brief_memory, find_memory, memories_json, refuse_secrets, roots
 from csmd.tools.registry import Json, Places, ToolContext, Tools, between
 from csmd.values import Link, Memory, MemoryType
 
@@ -47,7 +45,7 @@ def _weigh_tag(
     if not by_person:
         refuse_where_left_out(ctx, asking)
     target = find_memory(rows, ident, asking)
-    name = topic_tagging.name_of(redact(topic, Counter()))
+    name = topic_tagging.name_of(refuse_secrets(topic))
     if not name:
         raise BadInput("there is no topic in that text", hint="name it in a word or three")
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from csmd import wire
+from csmd.daemon import reading, tasks
+from csmd.daemon.context import iso_before
+from csmd.privacy import redaction
 from csmd.recall import ranking
+from csmd.store import purge
 
 
 def result_of(parts: Any, tool: str, **params: Any) -> dict[str, Any]:
@@ -62,3 +69,51 @@ def test_a_purge_empties_what_functions_keep_of_texts(parts: Any) -> None:
             break
     assert parts.background.context.tasks[job].state == "done", parts.background.context.tasks[job]
     assert ranking.stems(said) == first and ranking.stems(said) is not first
+
+
+def test_what_newer_rules_found_goes_by_itself_after_seven_days_where_a_kind_is_rare(parts: Any) -> None:
+    context, machine, store = parts.background.context, parts.machine, parts.store
+    machine.transcript(
+        machine.line("user", "Nightjar is what we call it"), *(machine.line("user", f"go on {n}") for n in range(1100))
+    )
+    context.guard(
+        "reading",
+        lambda: reading.read_backlog(context) or reading.look_at(context, next(machine.assistant.rglob("*.jsonl"))),
+    )
+    redaction.choose_words(["Nightjar"])
+    try:
+        context.rules = redaction.state_of_rules()  # as a daemon finds it that starts after the change
+
+        def settle() -> purge.FoundSecrets | None:
+            for _ in range(400):
+                parts.background._due["secrets"] = 0.0
+                if not parts.background.step(1000.0):
+                    return store.read(purge.found_secrets)
+            raise AssertionError("there is no end of work")
+
+        found = settle()
+        assert found is not None and found.rare == ["chosen-word"] and context.withholds
+        (warning,) = tasks.secret_warnings(found)
+        assert f"go by themselves on {datetime.fromisoformat(found.since).date() + timedelta(days=7)}" in warning
+        aged = wire.dumps({**asdict(found), "since": iso_before(8 * 86_400)})
+        store.write(lambda rows: rows.upsert("meta", "key", key=purge.SECRETS_FOUND, value=aged))
+        assert settle() is None and not context.withholds
+        first = store.read(lambda rows: rows.value("select text from turns order by seq"))
+        assert first == "[redacted:chosen-word] is what we call it", "the value goes, the sentence stays"
+    finally:
+        redaction.choose_words([])
+
+
+def test_a_kind_that_hits_many_turns_stays_where_it_is_until_it_is_asked_for(parts: Any) -> None:
+    context, machine, store = parts.background.context, parts.machine, parts.store
+    path = machine.transcript(*(machine.line("user", f"Nightjar {n}") for n in range(4)))
+    context.guard("reading", lambda: reading.look_at(context, path))
+    kinds = {"chosen-word": 4}
+    store.write(
+        lambda rows: purge.note_looked_through(
+            rows, context.rules, kinds, kinds, key=store.hash_key, now=iso_before(30 * 86_400)
+        )
+    )
+    assert not parts.background.tasks.look_after_secrets() and context.withholds
+    (warning,) = tasks.secret_warnings(store.read(purge.found_secrets))
+    assert "4 chosen-word" in warning and "by themselves" not in warning

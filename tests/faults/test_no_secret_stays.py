@@ -205,3 +205,80 @@ def test_a_result_that_comes_after_its_call_was_read_is_withheld_too(machine: Ma
     assert machine.status()["counts"]["turns"] == 3
     assert machine.stop(daemon) == 0
     assert found_in(machine.home, ["nightingale sings"]) == {}
+
+
+# --- a secret that is known as one only later
+
+
+TOKEN = "Kx7mQ2pWv9RtZ4nB"
+ALONE = f"please keep {TOKEN} at hand for the deploy"
+LABELLED = f"the deploy token is {TOKEN}"
+
+
+@pytest.mark.invariant("A secret once known as one is removed wherever else it stands in its session, also alone")
+@pytest.mark.parametrize("hook_first", [True, False])
+def test_a_secret_goes_wherever_its_session_says_it_alone_before_and_after_it_is_known(
+    machine: Machine, hook_first: bool
+) -> None:
+    daemon = machine.start()
+    said = [ALONE, "and now the rest", LABELLED, f"{TOKEN} again, in Go: os.Setenv(`{TOKEN}`)"]
+    lines = [machine.line("user", text) for text in said]
+    path = machine.transcript(lines[0]) if not hook_first else None
+    if hook_first:
+        machine.event("UserPromptSubmit", prompt=said[0])
+        machine.event("UserPromptSubmit", prompt=said[2])
+        machine.event("UserPromptSubmit", prompt=said[3])
+    machine.sync()
+    assert hook_first or found_in(machine.home, [TOKEN])  # nothing says yet that it is a secret
+    machine.transcript(*(lines if path is None else lines[1:]))
+    machine.sync()
+    eventually(lambda: "known-again" in json.dumps(machine.call("csm_memory_search", query="deploy")))
+    counts = machine.status()["counts"]
+    assert (counts["turns"], counts["provisional"]) == (4, 0)
+    machine.call("csm_memory_search", query=TOKEN)
+    assert machine.stop(daemon) == 0
+    assert found_in(machine.home, [TOKEN]) == {}
+
+
+def test_a_word_that_others_use_stays_though_it_once_was_a_password(machine: Machine) -> None:
+    daemon = machine.start()
+    machine.transcript(
+        machine.line("user", "connect with postgres://app:postgres@db/app and PASSWORD=production2"),
+        machine.line("user", "the postgres server of production2 runs nightly"),
+    )
+    machine.sync()
+    found = json.dumps(machine.call("csm_memory_search", query="runs nightly"))
+    assert "the postgres server of production2 runs nightly" in found
+    assert machine.stop(daemon) == 0
+
+
+@pytest.mark.invariant(
+    "What newer rules know is shown nowhere from the daemon's start on, and reported by kind and count"
+)
+def test_what_older_rules_let_through_is_shown_nowhere_and_goes_when_it_is_asked_for(machine: Machine) -> None:
+    chosen, rest = "Nightjar", "We always deploy on Mondays"
+    daemon = machine.start()
+    machine.transcript(machine.line("user", f"{rest} with Operation {chosen}."))
+    machine.sync()
+    machine.work("csm_dream_run", force=True)
+    assert machine.stop(daemon) == 0
+    pages = machine.paths.memory
+    assert found_in(machine.home, [chosen]) and found_in(pages, [chosen])
+    machine.paths.config_file.write_text(f"privacy.redact: ['{chosen}']\n")
+    daemon = machine.start()
+
+    def shown() -> str:
+        said = [machine.call("csm_memory_search", query="deploy Mondays"), machine.call("csm_memory_list")]
+        machine.work("csm_memory_export", path=str(machine.root / "out"))
+        return json.dumps(said) + (machine.root / "out" / "memories.jsonl").read_text()
+
+    assert rest in shown() and chosen not in shown()
+    warnings = eventually(lambda: [one for one in machine.status()["degraded"] if "older rules" in one])
+    assert "chosen-word" in warnings[0] and "csmd scan --fix" in warnings[0]
+    assert rest in shown() and chosen not in shown()
+    assert found_in(pages, [chosen]) == {}
+    assert not any(one["is_edited"] for one in machine.call("csm_memory_list")["memories"]), "no page was edited"
+    machine.work("csm_privacy_scan", fix=True, by_person=True)
+    assert rest in shown() and not [one for one in machine.status()["degraded"] if "older rules" in one]
+    assert machine.stop(daemon) == 0
+    assert found_in(machine.home, [chosen]) == {}

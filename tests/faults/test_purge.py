@@ -10,8 +10,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import frontmatter
 import pytest
 from machine import Machine, eventually
+from terminal import Terminal
 
 from csmd.privacy.fingerprints import Needle
 from csmd.store import sqlite
@@ -279,3 +281,64 @@ def test_what_was_purged_as_a_whole_is_in_no_session_file_of_csmds_own(machine: 
     machine.stop(child)
     assert (what == "turn") == Path(written[0]["path"]).parent.exists()
     assert left(machine, messages[3] if what == "turn" else "The zanzibar quokka number") == {}
+
+
+@pytest.mark.invariant(
+    "What was purged is in no column and no byte, and does not come back: by import, hook, command line or backup"
+)
+def test_a_purged_name_stands_in_no_file_name_either_and_nothing_brings_it_back(machine: Machine) -> None:
+    child, word = machine.start(), "Nightjar"
+    project, here = (
+        machine.root / "nightjar-app",
+        ("The Nightjar cluster has three nodes.", "We use tabs in this code."),
+    )
+    project.mkdir()
+    there = ("Nightjar stores its events in Postgres.", "The Nightjar queue lives in Redis.")
+    for number in range(3):
+        for session, said, cwd in ((f"s{number}", there, project), (f"o{number}", here, machine.project)):
+            lines = [machine.line("user", text, session=session, cwd=str(cwd)) for text in said]
+            machine.transcript(*lines, session=session)
+    machine.sync()
+    for memory in machine.call("csm_memory_list")["memories"]:
+        machine.csmd("tag", memory["id"], "nightjar rollouts")
+    walled = Terminal(
+        "project", "workspace", "nightjar-client", str(project), cwd=machine.project, environment=machine.environment()
+    )
+    assert walled.ends() == 0
+    machine.csmd("session", "write-user", "nightjar-notes-1", "hello there", "--project", str(project))
+    dream = machine.work("csm_dream_run", force=True)["id"]
+    machine.csmd("backup", "--to", str(machine.root / "before.db"))
+    machine.csmd("export", "--to", str(machine.root / "out"), "--all-projects")
+
+    def named() -> list[str]:
+        return sorted(str(path) for path in machine.home.rglob("*") if word.lower() in path.name.lower())
+
+    def check(what: str) -> None:
+        assert (named(), left(machine, word)) == ([], {}), what
+        pages = list(machine.paths.memory.rglob("*.md"))
+        heads = [frontmatter.loads(page.read_text()).metadata for page in pages]
+        assert all(isinstance(head.get("name", ""), str) for head in heads) and pages
+
+    assert len(named()) > 4
+    done = purge(machine, word)
+    assert done["left"] == []
+    check("purged")
+    machine.csmd("dream", "undo", dream, "--yes")
+    check("a dream undone")
+    machine.csmd("import", str(machine.root / "out"))
+    for ident, text, place in (("notes-2", "once more", project), ("notes-2", word, "/"), (word, "once more", "/")):
+        refused = machine.run("session", "write-user", ident, text, "--project", str(place))
+        assert refused.returncode == 1 and "was purged" in refused.stderr
+    machine.work("csm_dream_run", force=True)
+    check("an export imported, a new session begun, another dream")
+    machine.stop(child)
+    restored = Terminal(
+        "restore", str(machine.root / "before.db"), "--yes", cwd=machine.project, environment=machine.environment()
+    )
+    assert restored.ends() == 0, restored.said
+    again = machine.instance()
+    machine.work("csm_dream_run", force=True)
+    assert again and machine.csmd("stop")
+    for path in machine.home.glob("csmd.db.before-restore*"):
+        path.unlink()
+    check("a backup restored")

@@ -21,7 +21,7 @@ from planted import Planted, drawn, planted
 from csmd.hosts.claude import transcript
 from csmd.privacy import redaction
 from csmd.privacy.redaction import choose_words, is_secret_key, redact, redact_tree, storable_path
-from csmd.privacy.secret_rules import RULES
+from csmd.privacy.secret_rules import RULES, is_known_alone
 
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
 
@@ -474,3 +474,18 @@ def test_real_sessions_hold_hardly_anything_that_is_taken_for_a_secret() -> None
     assert counts.total() <= 5, counts
     found = sum(each.total() for each in reading.redactions.values())
     assert found <= 5, reading.redactions  # they were cleaned before they were published
+
+
+@pytest.mark.parametrize(
+    ("value", "known"),
+    [
+        (drawn(ALNUM, 20), True), (drawn(HEX, 32), True), ("Sommer2024!", True), ("Blaubeer77", True), ("sk_live_9aK2mX7pQ4vT", True),
+        ("postgres", False), ("production2", False), ("changeme", False), ("hunter2", False), ("src/app/main2.py", False),
+        (str(uuid.UUID(int=7)), False), ("${DB_PASSWORD}", False), ("x" * 20, False), ("my password", False), ("DB_HOST_01", False),
+    ],
+)  # fmt: skip
+def test_only_a_value_that_is_no_word_name_or_path_is_known_where_it_stands_alone(value: str, known: bool) -> None:
+    assert is_known_alone(value) is known
+    removed = redaction.Removed()
+    redact(f"password: {value}", removed)
+    assert removed.secrets <= {value} and (not removed.secrets or known)

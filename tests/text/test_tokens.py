@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -148,6 +149,18 @@ def test_both_ends_of_a_text_stay_and_what_is_missing_is_said(text: str, limit: 
         assert data.startswith(head.encode()) and data.endswith(tail.encode())
         assert len(head.encode()) + len(tail.encode()) <= limit
         assert int(left_out) == len(data) - limit * 3 // 4 - limit // 4
+
+
+@given(st.text(alphabet="ab \n", max_size=3000), st.integers(20, 1500))
+def test_a_long_message_is_cut_between_two_words_and_says_how_much_is_left_out(text: str, limit: int) -> None:
+    found = display.cut_at_words(text, limit=limit)
+    if len(text) <= limit:
+        assert found == text
+        return
+    head, left_out, tail = re.fullmatch(r"(?s)(.*)\n\[csmd: (-?\d+) characters left out\]\n(.*)", found).groups()  # type: ignore[union-attr]
+    assert text.startswith(head) and text.endswith(tail) and len(head) + int(left_out) + len(tail) == len(text)
+    if " " in text[: limit // 4] and len(head) < len(text):
+        assert head[-1:] in " \n"
 
 
 FENCES = [

@@ -156,15 +156,16 @@ def test_only_a_person_lifts_what_was_forgotten_and_only_a_person_pins(parts: An
     assert parts.call("csm_memory_show", id=other["id"])["pinned"] is False
 
 
-def test_a_secret_is_kept_out_of_what_is_remembered(parts: Any) -> None:
+def test_what_is_typed_with_a_secret_in_it_is_refused_and_nothing_of_it_kept(parts: Any) -> None:
     secret = "ghp_" + "a1B2" * 9
-    saved = parts.call("csm_memory_save", text=f"The token of the build server is {secret} today.", by_person=True)
-    assert secret not in saved["text"] and secret not in str(texts(parts))
-    assert saved["redacted"] == ["github-token"]
-    assert parts.call("csm_memory_save", text="We use tabs.", by_person=True)["redacted"] == []
-    for only in (secret, f"{secret} {secret}", "<private>all of it</private>"):
-        with pytest.raises(BadInput, match="holds nothing now"):
-            parts.call("csm_memory_save", text=only, by_person=True)
+    for typed in (f"The token of the build server is {secret} today.", secret, "<private>all of it</private>"):
+        for by_person in (True, False):
+            with pytest.raises(BadInput, match="what csmd never keeps") as refused:
+                parts.call("csm_memory_save", text=typed, by_person=by_person)
+            assert secret not in str(refused.value) and "where the secret is" in refused.value.hint
+    with pytest.raises(BadInput, match="github-token"):
+        parts.call("csm_goal_set", text=f"deploy with {secret}", project=str(parts.machine.project), by_person=True)
+    assert texts(parts) == []
     with pytest.raises(BadInput, match="nothing to remember"):
         parts.call("csm_memory_save", text="...", by_person=True)
 
