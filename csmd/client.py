@@ -18,7 +18,7 @@ from typing import Any
 
 from csmd import wire
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
-from csmd.paths import Paths
+from csmd.paths import Paths, is_there
 
 PATIENCE_S = 20.0
 CONNECT_S = 2.0
@@ -148,9 +148,10 @@ def _stopped(paths: Paths) -> str:
 
 
 def _nobody(paths: Paths) -> DaemonUnreachable:
-    known = paths.home.exists()
-    on_purpose = _stopped(paths)
-    return DaemonUnreachable(
-        f"no csmd daemon is running for {paths.home}{on_purpose}",
-        hint="csmd start" if known else "csmd install",
-    )
+    what = f"no csmd daemon is running for {paths.home}{_stopped(paths)}"
+    if is_there(paths.install_record):
+        return DaemonUnreachable(what, hint="csmd start")
+    if is_there(paths.database) or is_there(paths.complaint):  # uninstalled, or a plugin has the hooks
+        hint = "csmd install, or `csmd start` where a plugin brings the hooks"
+        return DaemonUnreachable(f"{what}, and it is not installed", hint=hint)
+    return DaemonUnreachable(f"csmd is not installed here ({paths.home})", hint="csmd install")

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import forked_process
+import psutil
 import zmq
 
 import csmd
@@ -298,6 +299,7 @@ class Machine:
         """Ends every daemon and removes everything."""
         from csmd.installer import service
 
+        had_hooks = self.paths.hook_dir.is_dir()
         service.stop(self.paths, by_user=False)
         for child in self.daemons:
             if child.poll() is None:
@@ -305,4 +307,21 @@ class Machine:
                 child.wait(LIMIT_S)
             if child.stderr is not None:
                 child.stderr.close()
+        if had_hooks:  # one of them may just be bringing a daemon back, which is not listed yet
+            self._kill_all()
         shutil.rmtree(self.root)
+        if had_hooks:  # who becomes the daemon now finds no home to run in; this one was quicker
+            self._kill_all()
+
+    def _kill_all(self) -> None:
+        """Kills what belongs to this machine by its command line or environment, until nothing does."""
+        is_left = True
+        while is_left:
+            is_left = False
+            for process in psutil.process_iter():
+                with contextlib.suppress(psutil.Error):
+                    if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
+                        continue
+                    if any(str(self.root) in text for text in (*process.cmdline(), *process.environ().values())):
+                        process.kill()
+                        is_left = True

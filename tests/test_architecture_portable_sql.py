@@ -81,6 +81,7 @@ PLACEHOLDERS = {
     "tagged": "from memories m cross join memory_topics x where m.twin_of = 0 and x.memory_seq = m.seq",
     "produced": "from memories m cross join provenance p where m.twin_of = 0 and p.memory_seq = m.seq",
     "of_place": "true",
+    "of_turns": "true",
     "of": "n.at >= :since",
     "of_session": "n.session_id = :session",
     "among_places": "n.project_seq in (1, 2)",

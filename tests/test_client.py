@@ -65,6 +65,7 @@ def test_a_call_carries_its_name_parameters_and_patience(machine: Machine, home:
 
 @pytest.mark.parametrize("left", [None, b"", b"/nonexistent/socket\n", b"\xff\xfe\0", b"a" * 5000])
 def test_without_a_daemon_the_hint_is_to_start_one(machine: Machine, home: Path, left: bytes | None) -> None:
+    machine.paths.install_record.write_text("{}")
     if left is not None:
         machine.paths.endpoint.write_bytes(left)
     with pytest.raises(DaemonUnreachable, match="no csmd daemon is running") as caught:
@@ -165,6 +166,7 @@ def test_a_daemon_that_is_away_is_said_but_not_to_who_stopped_it(
     machine.paths.run_dir.mkdir()
     machine.paths.stopped_mark.touch()
     assert client.capture_state(machine.paths) == ""
+    machine.paths.install_record.write_text("{}")
     with pytest.raises(DaemonUnreachable, match="it was stopped on purpose"):
         client.call(machine.paths, "csm_x")
 

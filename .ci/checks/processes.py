@@ -5,6 +5,7 @@
 Our own ancestors do not count.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -27,6 +28,9 @@ for folder in Path("/proc").glob("[0-9]*"):
         continue  # it has ended
 for pid, command in found:
     print(f"still running: {pid} {command[:200]}")
+    with contextlib.suppress(OSError):
+        chosen = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        print("   ", *(os.fsdecode(word) for word in chosen if word.startswith((b"CSMD_HOME=", b"HOME="))))
     if end:
         os.kill(pid, signal.SIGKILL)
 sys.exit(bool(found))

@@ -10,9 +10,11 @@ purged turn is stored empty, and purged text as `[purged]`.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from csmd.capture import project_identity
@@ -20,8 +22,9 @@ from csmd.errors import BadInput
 from csmd.exclusions import Excludes
 from csmd.hosts.claude import hooks, transcript
 from csmd.privacy.fingerprints import HIDDEN, Marks, clean
-from csmd.privacy.redaction import storable_path
+from csmd.privacy.redaction import KNOWN_AGAIN, Removed, storable_path
 from csmd.store import activity, events, files, projects, tombstones
+from csmd.store.purge import keep_secrets_out
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 from csmd.values import PROBE_SESSION, PROBE_TEXT, Event, Project, Turn
@@ -54,7 +57,7 @@ def is_probe(event: Event) -> bool:
 
 def decode_claude_event(body: bytes, *, name: str, event_id: str, at: str) -> Decoded:
     """The event in a hook's payload and what was redacted in it; BadInput when it is malformed."""
-    counts: Counter[str] = Counter()
+    counts = Removed()
     event = hooks.decode_event(body, name=name, event_id=event_id, at=at, counts=counts)
     if event is not None and is_probe(event):
         event = replace(event, by_user=False)  # no memory is looked up for it
@@ -70,6 +73,7 @@ def decode(host: str, body: bytes, excludes: Excludes, *, name: str, event_id: s
 
     None instead of an event that csmd does not need, that is excluded or of a pause; the latter two are in the counts.
     """
+    at = began_at(event_id, at)
     if excludes.pauses().covers(at):
         return None, Counter({PAUSED_EVENTS: 1})
     try:
@@ -78,6 +82,25 @@ def decode(host: str, body: bytes, excludes: Excludes, *, name: str, event_id: s
         return error
     is_left_out = event is not None and excludes.ask_the_disk and _is_excluded(event, excludes)
     return (None, Counter({EXCLUDED_EVENTS: 1})) if is_left_out else (event, counts)
+
+
+#: A hook ends within this; what an id says beside it is no time of ours.
+LONGEST_HOOK_S = 60.0
+_TIMED = re.compile(r"[0-9a-f]{32}")
+
+
+def began_at(event_id: str, at: str) -> str:
+    """When the hook began that reports an event, which its id says; `at` where it says none, or another time.
+
+    A hook whose event is spooled has waited for an answer: the next one's may be stored by then.
+    """
+    if _TIMED.fullmatch(event_id) is None:
+        return at
+    known = datetime.fromisoformat(at).timestamp()
+    began = int(event_id[:16], 16) / 1e9
+    if not known - LONGEST_HOOK_S <= began <= known:
+        return at
+    return datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _is_excluded(event: Event, excludes: Excludes) -> bool:
@@ -119,16 +142,17 @@ def record(
     now: str,
     place: Project | None = None,
     room: int = SESSION_BYTES,
+    waited: bool = False,
 ) -> bool:
     """Stores an event and its provisional turn in one transaction; False when it was known or nothing of it may be kept.
 
     `place` is what `place_of` says of the event: the writer never looks at the disk. `room` is how much of a
-    session is kept.
+    session is kept, `waited` says that the event comes from the spool: others may have come after it.
     """
     permitted = _permitted_event(rows, event, place, key)
     if permitted is None:
         return False
-    event = permitted
+    event = _without_known_secrets(rows, permitted, redacted, key=key, now=now)
     text_hash = tokens.keyed_hash(event.text, key) if event.text else ""
     turn = hooks.turn_of_event(event)
     if turn is not None and is_probe(event):
@@ -151,6 +175,7 @@ def record(
             directory=home.directory,
             path=path,
             room=room,
+            waited=waited,
         )
     if event.name in SETTLING:
         events.settle_provisional(rows, event.session_id, at=event.at)
@@ -179,6 +204,14 @@ def _permitted_event(rows: Rows, event: Event, place: Project | None, key: bytes
     if text and tombstones.purged_names(rows, "turn", [reported], key=key):
         return None
     return event if text == event.text else replace(event, text=text)
+
+
+def _without_known_secrets(rows: Rows, event: Event, redacted: Counter[str], *, key: bytes, now: str) -> Event:
+    """The event without the secrets that its session holds elsewhere; its own are noted first."""
+    if isinstance(redacted, Removed) and redacted.secrets:
+        keep_secrets_out(rows, event.session_id, redacted.secrets, key=key, now=now)
+    text, hits = clean(event.text, tombstones.secrets_of(rows, [event.session_id], key), hole=KNOWN_AGAIN)
+    return replace(event, text=text) if hits else event
 
 
 def purged_since(rows: Rows, places: Iterable[Project], key: bytes) -> dict[str, str]:

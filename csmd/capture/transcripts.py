@@ -33,11 +33,12 @@ from csmd.hosts.claude.transcript import Reading
 from csmd.hosts.csmd_sessions import ReadLine
 from csmd.paths import is_file
 from csmd.privacy.fingerprints import PURGED, Marks, clean
-from csmd.privacy.redaction import redact, storable_path
+from csmd.privacy.redaction import KNOWN_AGAIN, redact, storable_path
 from csmd.store import activity, cursors, events, files, projects, sessions, tombstones, turns
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.files import Notes
+from csmd.store.purge import keep_secrets_out
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 from csmd.values import Project, Turn
@@ -494,6 +495,7 @@ def tail(
             _note_writes(store, left_out)
             reading.turns = [_named(turn, store.hash_key) for turn in reading.turns]
             reading, titles = _without_purged(store, places, reading, early)
+            reading = _without_known_secrets(store, reading, now())
             state = FileState(
                 path=name,
                 device=info.st_dev,
@@ -530,6 +532,31 @@ def _without_purged(
         return reading, early
     projects_of = {turn.cwd: places.of(turn.cwd) for turn in reading.turns}
     return store.read(lambda rows: _permitted(rows, reading, early, projects_of, store.hash_key))
+
+
+def _without_known_secrets(store: Store, reading: Reading, now: str) -> Reading:
+    """What was read without the secrets that its sessions hold elsewhere; those of this piece are noted first."""
+    key, sessions = store.hash_key, dict.fromkeys(turn.session_id for turn in reading.turns)
+    if new := {session: reading.secrets[session] for session in sessions if session in reading.secrets}:
+
+        def note(rows: Rows) -> None:
+            for session, secrets in new.items():
+                keep_secrets_out(rows, session, secrets, key=key, now=now)
+
+        store.write(note)
+    marks = store.read(lambda rows: {session: tombstones.secrets_of(rows, [session], key) for session in sessions})
+    if not any(marks.values()):
+        return reading
+
+    def cleaned(session: str, text: str) -> str:
+        return clean(text, marks[session], hole=KNOWN_AGAIN)[0] if session in marks else text
+
+    return replace(
+        reading,
+        turns=[replace(turn, text=cleaned(turn.session_id, turn.text)) for turn in reading.turns],
+        left=[replace(left, text=cleaned(left.session_id, left.text)) for left in reading.left],
+        titles={session: cleaned(session, title) for session, title in reading.titles.items()},
+    )
 
 
 def _permitted(

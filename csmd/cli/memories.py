@@ -140,8 +140,6 @@ def show_remembered(value: dict[str, Any], *, by_person: bool) -> Screen:
         yield warning(
             "typed by no person: search finds it, and no session is told of it before the user accepts it (`csmd review`)"
         )
-    if value["redacted"]:
-        yield warning(f"a secret was taken out of it ({', '.join(value['redacted'])}): csmd keeps none")
     if value["paused"] and by_person:
         yield warning("kept, though csmd is paused: you said it yourself")
     for other in value["beside"]:

@@ -6,6 +6,7 @@ import os
 import re
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import click
 
 from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, dim
-from csmd.config import Settings, default_paths, parse_settings, read_text
+from csmd.config import Settings, default_paths, find_unworkable, parse_settings, read_text
 from csmd.errors import ConfigError, CsmdError
 from csmd.installer import foreign_files, service
 from csmd.paths import is_there
@@ -205,7 +206,7 @@ def _confirm(key: str, *, yes: bool) -> None:
 def set_(key: str, values: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Set KEY in config.yaml. A key that is a list takes several values."""
     value = _typed(key, _default(key), values)
-    parse_settings(changed(_text(), key, value), where=str(_path()))  # what cannot be set need not be confirmed
+    _check(changed(_text(), key, value), _text())  # what cannot be set need not be confirmed
     _confirm(key, yes=yes)
     _change(lambda text: changed(text, key, value))
     now = _by_key(parse_settings(_text(), where=str(_path())))[key]
@@ -316,6 +317,20 @@ def _scalar(typed: str) -> Any:
     return value if isinstance(value, int | float | bool | list) else typed
 
 
+def _check(text: str, before: str) -> None:
+    """ConfigError where a text cannot be read as settings, or has a value that cannot work and was not there before."""
+    settings = parse_settings(text, where=str(_path()))
+    found = list(find_unworkable(settings))
+    with suppress(ConfigError):
+        known = set(find_unworkable(parse_settings(before, where=str(_path()))))
+        found = [one for one in found if one not in known]
+    name, folder = settings.embed_model, default_paths().models / settings.embed_model
+    if name != Settings().embed_model and "/" not in name and not is_there(folder):  # the hub's can still be fetched
+        raise ConfigError(f"embed.model: no model {name!r} is installed", hint="csmd model add DIR")
+    for _, what, hint in found:
+        raise ConfigError(what, hint=hint)
+
+
 def _change(edit: Callable[[str], str]) -> None:
     before = _text()
     _write(edit(before), before)
@@ -323,7 +338,7 @@ def _change(edit: Callable[[str], str]) -> None:
 
 def _write(text: str, before: str) -> None:
     """Writes config.yaml when it can be read as settings and is what it was; through a link, its target."""
-    parse_settings(text, where=str(_path()))
+    _check(text, before)
     target = Path(os.path.realpath(_path()))
 
     def check_unchanged() -> None:

@@ -63,18 +63,8 @@ def status(watch: bool, as_json: bool) -> None:
 
 
 def fetch_status(paths: Paths) -> dict[str, Any]:
-    """The daemon's state, with problems that only the command line sees; DaemonUnreachable with the reason."""
-    try:
-        value: dict[str, Any] = verb.ask("csm_runtime_status")
-    except DaemonUnreachable as error:
-        if service.explain_unreachable(paths, error) is not error or is_there(paths.install_record):
-            raise  # the command line explains it
-        if is_there(paths.database):  # uninstalled, or a plugin has the hooks
-            raise DaemonUnreachable(
-                f"{error.what}, and it is not installed",
-                hint="csmd install, or `csmd start` where a plugin brings the hooks",
-            ) from None
-        raise DaemonUnreachable(f"csmd is not installed here ({paths.home})", hint="csmd install") from None
+    """The daemon's state, with problems that only the command line sees."""
+    value: dict[str, Any] = verb.ask("csm_runtime_status")
     value["degraded"] += plan.find_problems(paths)
     value["service_note"] = service.lifetime_note(paths, value.get("service", ""))
     if value["version"] != csmd.__version__:
@@ -212,6 +202,8 @@ def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
     if model["name"]:
         waiting = f", {many(model['waiting'], 'text')} to go" if model["waiting"] else ""
         yield "vectors", f"{counts['vectors']:,} by {model['name'].split('@')[0].split('/')[-1]}{waiting}", ""
+    else:
+        yield "search", "by words; csmd model fetch (90 MB, once) adds search by meaning", ""
     if value["dream"]:
         yield from dreams.rows_of_status(value["dream"], value["at"])
     yield "storage", _storage(value["storage"], value, home), ""

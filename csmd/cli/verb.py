@@ -6,6 +6,7 @@ import difflib
 import inspect
 import os
 import re
+import select
 import termios
 import tty
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -331,6 +332,10 @@ class Keys:
     def press(self) -> str:
         """The next key; "" for one that is no letter (an arrow), END at the end of the input."""
         if not self._typed:
+            # A ^C that comes between the interpreter's look for signals and the system call would not end a read
+            # without limit; this way it counts within a second.
+            while not select.select([0], [], [], 1.0)[0]:
+                pass
             # Keys typed after an arrow are read together with it.
             self._typed = _NO_LETTER.sub(NOTHING, os.read(0, 64).decode("utf-8", "replace"))
         key, self._typed = self._typed[:1], self._typed[1:]

@@ -25,7 +25,7 @@ from csmd.errors import CsmdError, StoreError
 from csmd.exclusions import Pauses
 from csmd.paths import is_directory
 from csmd.privacy.redaction import redact
-from csmd.store import backup, dreams
+from csmd.store import backup, dreams, markdown_pages
 from csmd.store.core import run_briefly, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
@@ -370,6 +370,15 @@ class Dreaming:
             )
         yield from reselection.carry_out(store, dream, plan, now=self.now(), key=store.hash_key)
         store.write(dreams.mark_reselected)
+
+    def rewrite_pages(self) -> Iterator[None]:
+        """Brings the pages that there are to say what is believed now, in no journal; nothing while another process dreams."""
+        if not self._context.store.read(markdown_pages.pages) or self.lock.acquire(datetime.now(UTC)):
+            return
+        try:
+            yield from self._write_pages(0)
+        finally:
+            self.lock.leave()
 
     def write_pages(self, dream: Dream) -> Generator[None]:
         """Writes the pages that changed, noted in the dream's journal."""

@@ -23,7 +23,7 @@ from csmd.daemon.dreaming import Dreaming, PageReader
 from csmd.daemon.housekeeping import Hourly, InstructionRefresh
 from csmd.daemon.injection import Rehearsal
 from csmd.daemon.pipeline import Stages
-from csmd.daemon.tasks import Tasks
+from csmd.daemon.tasks import SECRETS_EVERY_S, Tasks
 from csmd.embedding.models import Embedder
 from csmd.paths import is_there
 from csmd.store import events, files
@@ -33,6 +33,8 @@ from csmd.tools.registry import ToolContext
 
 #: The background thread looks what is due this often, and when it is poked.
 TICK_S = 5.0
+#: Passes that nobody waits for begin at least so long after one another: each asks every stage what it has to do.
+TOGETHER_S = 1.0
 #: A hook takes half a second: a spool file that is unfinished after this was left by one that was killed.
 UNFINISHED_S = 600.0
 LIVE_SWEEP_S, FULL_SWEEP_S = 30.0, 900.0
@@ -99,6 +101,8 @@ class Background(threading.Thread):
         #: Has the socket's thread call back when it comes by.
         self.ask_server: Callable[[Callable[[], None]], None] = lambda answered: answered()
         self._due: dict[str, float] = {}
+        self._task_s = self._rest_s = 0.0
+        """What the task, and all else, took in the last pass."""
         self._table = self._jobs()
 
     def _jobs(self) -> tuple[Job, ...]:
@@ -109,6 +113,7 @@ class Background(threading.Thread):
             Job("pauses", lambda _: read_pauses(context.pauses), when="always", quiet=True),
             Job("alarms", lambda jobs_pass: self.alarms.step(jobs_pass.now), when="always", every_s=EVERY_S),
             Job("rescue", lambda _: store.rescue(now=now_iso()), when="always", every_s=EVERY_S, quiet=True),
+            Job("secrets", lambda _: self.tasks.look_after_secrets(), every_s=SECRETS_EVERY_S, quiet=True),
             Job("spool", lambda _: reading.replay(context)),
             Job("rehearsal", lambda jobs_pass: self.rehearsal.step(jobs_pass.now)),
             Job("directories", lambda _: self.clients.note_directories(), quiet=True),
@@ -177,6 +182,9 @@ class Background(threading.Thread):
                 pause = 0.0 if self._is_urgent() else (time.monotonic() - began) * reading.REST
             if pause:
                 context.wake.wait(pause)
+                # Of a burst of events one pass takes what came together; a task is begun at once.
+                context.asked.wait(max(0.0, began + TOGETHER_S - time.monotonic()))
+                context.asked.clear()
                 context.wake.clear()
         endings = {"task": self.tasks.close, "dream": self.dreaming.close, "notes": context.lookups.write}
         for name, end in endings.items():
@@ -184,7 +192,8 @@ class Background(threading.Thread):
 
     def step(self, now: float) -> bool:
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
-        jobs_pass = Pass(now, takes_writes=self.context.store.takes_writes)
+        jobs_pass, began = Pass(now, takes_writes=self.context.store.takes_writes), time.monotonic()
+        self._task_s = 0.0
         for job in self._table:
             self._due.setdefault(job.name, now + job.first_s)
             if self._is_due(job, jobs_pass):
@@ -193,6 +202,7 @@ class Background(threading.Thread):
                 jobs_pass.worked |= did and not job.quiet
                 if job.repeats and did:
                     self._due[job.name] = now
+        self._rest_s = max(0.0, time.monotonic() - began - self._task_s)
         if not jobs_pass.takes_writes:  # hooks spool, and status says why
             self.context.trouble.clear()
         return jobs_pass.is_busy or self.context.somebody_waits()
@@ -228,7 +238,14 @@ class Background(threading.Thread):
         files.clear_unfinished(self.context.config.paths.home, before_s=time.time() - UNFINISHED_S)
 
     def _do_task(self, jobs_pass: Pass) -> None:
+        """Somebody waits for it: it has as long as everything else of the last pass took."""
+        until = time.monotonic() + self._rest_s
         jobs_pass.task_running = self.tasks.step()
+        while jobs_pass.task_running and self.tasks.is_under_way and time.monotonic() < until:
+            if self.context.hinted or self.context.stopping:
+                break
+            self.tasks.step()
+        self._task_s = time.monotonic() - until + self._rest_s
 
     def _do_stages(self, jobs_pass: Pass) -> bool:
         worked, jobs_pass.embedded = self.stages.step(jobs_pass.now, at_task=jobs_pass.task_running)

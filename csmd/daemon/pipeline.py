@@ -61,6 +61,8 @@ def _call_allocator(name: str, *arguments: int) -> None:
         getattr(ctypes.CDLL(None), name)(*arguments)
 
 
+#: How often the file of a session at work is written where nobody asks.
+LIVE_EVERY_S = 60.0
 #: A part of what a stage has left, with whether a task waits for all of it; how many rows it went through.
 Step = Callable[["Stages", bool], int]
 
@@ -105,12 +107,19 @@ def _digests(stages: Stages, _: bool) -> int:
     return digest.step(stages.store) or self_model.step(stages.store, now=now_iso())
 
 
-def _daily(stages: Stages, _: bool) -> int:
+def _daily(stages: Stages, force: bool) -> int:
     """A folder that cannot be written to is shown in status and fails no sync."""
     config = stages.context.config
     if not config.settings.stages_daily:
         return 0
-    write = partial(day_files.step, stages.store, config.paths.memory, now=now_iso(), here=local_time)
+    write = partial(
+        day_files.step,
+        stages.store,
+        config.paths.memory,
+        now=now_iso(),
+        here=local_time,
+        rest_s=0 if force else LIVE_EVERY_S,
+    )
     return stages.context.guard("daily files", write) or 0
 
 

@@ -293,7 +293,9 @@ def _submit_event(context: Context, event: Event, redacted: Counter[str]) -> Fut
 
     def write(rows: Rows) -> bool:
         injection.take_back(rows, event)  # its hook spooled it for want of an answer, whatever was sent to it
-        ingest.record(rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room)
+        ingest.record(
+            rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room, waited=True
+        )
         return event.name == "session_start" and not receipts.was_briefed(rows, event.session_id)
 
     return store.submit(write, wait=True)
@@ -326,7 +328,9 @@ def _finish(context: Context, queued: QueuedEvent) -> bool:
 
 
 def _quarantine(context: Context, path: Path, reason: str) -> None:
-    data = path.read_bytes() if is_file(path) and not path.is_symlink() else b""
+    data = b""
+    with suppress(OSError, BadInput), files.open_regular(path, follow_links=False) as file:
+        data = file.read(files.SPOOL_LIMIT_BYTES)
     files.quarantine(
         context.config.paths.quarantine,
         source=redact(str(path), Counter()),

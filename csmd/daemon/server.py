@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from csmd.daemon.injection import Injection
 from csmd.daemon.jobs import Background
 from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
 from csmd.hosts.claude import hooks
+from csmd.privacy.redaction import withhold
 from csmd.store import activity, files
 from csmd.store.core import Ended, HookPriority, Lane, run_briefly, run_to_end
 from csmd.store.sqlite import Rows
@@ -424,11 +425,21 @@ class Server(threading.Thread):
         return _json(ended.value)
 
     def _send(self, identity: bytes, reply: Reply) -> None:
+        if reply.body and self.background.context.withholds:
+            reply = replace(reply, body=_withheld(reply.body))
         if self._router is not None:
             try:
                 self._router.send_multipart([identity, *wire.encode_reply(reply)], zmq.NOBLOCK)
             except zmq.ZMQError as error:
                 log.warning("a peer went away before its answer: error %d", error.errno)
+
+
+def _withheld(body: bytes) -> bytes:
+    """An answer without what the rules of today take out."""
+    try:
+        return wire.dumps(withhold(wire.loads(body))).encode()
+    except BadInput:  # plain text
+        return str(withhold(body.decode("utf-8", "replace"))).encode()
 
 
 def call_tool(

@@ -347,8 +347,7 @@ def alarms(scene: Scene) -> Iterator[Finding]:
 def degraded(scene: Scene) -> Iterator[Finding]:
     """Does every part of the daemon work?"""
     for text in (scene.status or {}).get("degraded", ()):
-        if not text.startswith("vectors: no embedding model"):  # has a check of its own
-            yield warn(text)
+        yield warn(text)
 
 
 @check("`csmd model fetch` (90 MB, once), or `csmd model add DIR`", asks=True)
@@ -575,7 +574,8 @@ def configuration(scene: Scene) -> Iterator[Finding]:
         yield fail(problem)
     path = scene.paths.config_file
     try:
-        config.parse_settings(config.read_text(path), where=str(path))
+        settings = config.parse_settings(config.read_text(path), where=str(path))
+        yield from (warn(what, hint) for _, what, hint in config.find_unworkable(settings))
     except ConfigError as error:
         yield fail(f"{error.what}: the daemon does not start with it", error.hint)
 

@@ -20,7 +20,7 @@ from csmd import wire
 from csmd.errors import BadInput
 from csmd.hosts.adapter import label, string
 from csmd.hosts.claude import transcript
-from csmd.privacy.redaction import redact
+from csmd.privacy.redaction import Removed, redact
 from csmd.text import display
 from csmd.values import Turn
 
@@ -200,10 +200,10 @@ def reader(path: Path, *, home: Path, key: bytes) -> ReadLine:
         elif value["type"] == "tombstone":
             into.withdrawn += _names(value, "tombstones")
         elif value["type"] in ("system", "summary"):
-            counts: Counter[str] = Counter()
+            counts = Removed()
             turns = [_aside(value, counts)] if entry_text(value) else []
             if counts:
-                into.redactions.setdefault(turns[0].uuid, Counter()).update(counts)
+                into.note_removed(turns, counts)
             into.turns += turns
         else:
             first = len(into.turns)

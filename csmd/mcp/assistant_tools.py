@@ -131,7 +131,7 @@ def _search(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     params = {"query": arguments["query"], "project": project, "asking": here, "limit": limit}
     memories, turns = (ask("csm_memory_search", {**params, "kind": kind}) for kind in ("memory", "turn"))
     hits = _merged(memories["hits"], turns["hits"])[:limit]
-    by_words = ["Only words could be compared: other words may find more."] if memories["degraded"] else []
+    by_words = ["Only words could be compared: other words may find more."] if memories.get("by") == "words" else []
     if not hits:
         wider = [] if arguments["everywhere"] else ["everywhere=true looks in other projects, too."]
         return " ".join(["Nothing found.", *wider, *by_words])

@@ -135,10 +135,11 @@ def test_a_question_is_kept_as_a_fact_only_when_a_person_says_so(machine: Machin
     assert len(texts()) == 5
 
 
-def test_what_is_kept_says_what_was_taken_out_of_it_and_that_csmd_is_paused(machine: Machine) -> None:
+def test_remember_refuses_a_secret_and_says_why_and_says_that_csmd_is_paused(machine: Machine) -> None:
     machine.start()
-    shown = typed(machine, "remember", "the staging password is hunter2")
-    assert "a secret was taken out of it (" in shown and "hunter2" not in shown and "paused" not in shown
+    shown = typed(machine, "remember", "the staging password is hunter2", code=1)
+    assert "that text holds what csmd never keeps (" in shown and "say where the secret is" in " ".join(shown.split())
+    assert "hunter2" not in shown.removeprefix("the staging password is hunter2")
     machine.csmd("pause")
     shown = typed(machine, "remember", "The worker is called heron.")
-    assert "kept, though csmd is paused: you said it yourself" in shown and "secret" not in shown
+    assert "kept, though csmd is paused: you said it yourself" in shown

@@ -97,14 +97,14 @@ def test_a_narrow_terminal_is_respected_too(real: Machine) -> None:
 
 def test_status_says_what_matters_first(real: Machine) -> None:
     lines = real.csmd("status").splitlines()
-    assert lines[0] == f"csmd {csmd.__version__}: 1 part degraded"
+    assert lines[0] == f"csmd {csmd.__version__}: all is well"
     labels = [line.split()[0] for line in lines[1:] if line[:1].strip()]
-    assert labels[:5] == ["degraded", "daemon", "uses", "socket", "heard"]
+    assert labels[:4] == ["daemon", "uses", "socket", "heard"]
     text = "\n".join(lines)
     assert (
         "session start" in " ".join(text.split())
         and "unreadable 2 lines" in text
-        and "no embedding model is installed" in text
+        and "by words; csmd model fetch" in " ".join(text.split())
     )
     assert "…" in text and "repository" in text, "a long path keeps its end"
 
@@ -129,7 +129,7 @@ def test_what_is_remembered_says_what_it_replaced_and_what_it_may_replace(
     found: str, told: str, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     value = {"new": True, "id": "m2", "text": "The queue is kept in Postgres", "project": "/p", "workspace": ""}
-    value |= {"redacted": [], "paused": False, "waits": False}
+    value |= {"paused": False, "waits": False}
     near = {"id": "m1", "text": "The queue runs on Redis", "is": found, "rest": {"id": "m3", "text": "Tests use jest."}}
     render.show(memories.show_remembered({**value, "beside": [near]}, by_person=True))
     said = capsys.readouterr().out

@@ -154,6 +154,14 @@ def test_keys_are_listed_read_set_and_unset(machine: Machine) -> None:
         (("privacy.redact", "abc"), "shorter than 4"),
         (("recall.floor", "0.1", "0.2"), "takes one value"),
         (("nothing.like.it", "1"), "unknown key"),
+        (("recall.floor", "2"), "what works is 0 to 1"),
+        (("dream.every_h", "0"), "what works is 1 to 8,760"),
+        (("brief.max_tokens", "100000"), "what works is 50 to 9,000, or 0 for none"),
+        (("dream.keep_days", "100000000000"), "what works is 1 to 36,500"),
+        (("embed.model", "nonsense"), "no model 'nonsense' is installed"),
+        (("embed.model", "../up"), "no model has such a name"),
+        (("privacy.exclude", "clients/*"), "matches no directory"),
+        (("privacy.exclude_files", "!"), "names no file"),
     ],
 )
 def test_a_bad_key_or_value_is_refused_and_the_file_stays(

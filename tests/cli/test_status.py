@@ -78,7 +78,7 @@ FRESH: dict[str, Any] = {
     "transcripts": {"days": 30, "by_directory": {}, "by_project": {}, "sessions": 0, "gone": 0},
     "storage": {"database_bytes": 421_888, "wal_bytes": 8_192, "growth": {"bytes_per_day": None, "days": 0}, "backups": 0,
                 "backups_bytes": 0, "last_backup": ""},
-    "degraded": ["vectors: no embedding model is installed, search is by words alone (csmd model fetch)"],
+    "degraded": [],
 }  # fmt: skip
 STATES: dict[str, dict[str, Any]] = {
     "fresh": FRESH,
@@ -115,7 +115,7 @@ STATES: dict[str, dict[str, Any]] = {
     },
     "damaged": {
         **FRESH, "transcripts": None, "service": "systemd", "dream": None,
-        "degraded": ["database: page 7 cannot be read; nothing is taken in, hooks spool (csmd repair)", *FRESH["degraded"]],
+        "degraded": ["database: page 7 cannot be read; nothing is taken in, hooks spool (csmd repair)"],
         "spool": {"files": 812, "oldest": "2026-05-03T12:00:00.000Z"},
         "storage": {"database_bytes": 84_300_000, "wal_bytes": 0, "backups": 1, "backups_bytes": 1,
                     "last_backup": "2026-05-03T03:00:00.000Z"},

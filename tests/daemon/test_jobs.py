@@ -34,7 +34,7 @@ def known(parts: Any) -> dict[str, int]:
 
 def step(parts: Any, now: float = START) -> None:
     """Steps until nothing is due."""
-    for _ in range(50):
+    for _ in range(200):
         if not parts.background.step(now):
             return
     raise AssertionError("there is no end of work")

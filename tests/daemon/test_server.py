@@ -380,11 +380,11 @@ def a_start_whose_receipt_waits(parts: Any, server: Server, *, deadline_ms: int)
         with contextlib.ExitStack() as held:
             with reader_held(store, "hook"):
                 dealer.send_multipart(frames)
-                until = time.monotonic() + deadline_ms / 1000
                 eventually(lambda: store.read(lambda rows: rows.value("select count(*) from events where id='e-new'")))
                 held.enter_context(holding(store.submit))
             eventually(lambda: queued_writes(store) == 1)
-            yield dealer, until
+            # the server counts from when the frames came, which was before now
+            yield dealer, time.monotonic() + deadline_ms / 1000
         assert dealer.poll(30_000)
         assert dealer.recv_multipart() == [b"ok", b""], "the hook has left: it is told nothing"
 

@@ -34,6 +34,7 @@ def doctor(claude: Claude, sandbox: Sandbox) -> tuple[int, dict[str, str], str]:
 def test_the_doctor_says_what_the_client_does(claude: Claude, csmd: Csmd, sandbox: Sandbox) -> None:
     csmd("install", "--json")
     claude.run("Say something", {"text": "Something."})
+    csmd("sync")
     before = csmd("status", "--json")
     assert before["counts"]["events"] >= 3 and before["counts"]["sessions"] == 1
     for _ in range(

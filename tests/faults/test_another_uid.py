@@ -187,7 +187,8 @@ def victim() -> Iterator[Path]:
     (home / "hook").mkdir(parents=True)
     for script in ("csmd_hook.py", "csmd_spool.py"):
         shutil.copy(SCRIPTS / script, home / "hook")
-    (home / "spool").write_text("in the way")
+    for name in ("spool", "spool-2"):
+        (home / name).write_text("in the way")
     for place in (home, *home.rglob("*")):
         os.chown(place, VICTIM, VICTIM)
     home.chmod(0o700)

@@ -69,6 +69,7 @@ def daemon(machine: Machine) -> subprocess.Popen[bytes]:
 
 def test_a_clock_that_is_set_to_and_fro_loses_and_doubles_nothing(machine: Machine) -> None:
     world = World(machine, 1)
+    world.clock_is_set = True
     set_clock(machine, STEPS_DAYS[0])
     daemon(machine)
     path = world.path("s1", None)

@@ -120,6 +120,26 @@ assert machine.call("csm_store_check") == {"problems": []}
 machine.stop(child)
 """
 
+UNMOUNTED = """
+sh("mount", "-t", "tmpfs", "-o", "size=40m,mode=700", "none", str(machine.home))
+child = machine.start()
+prompts = [f"prompt number {number}" for number in range(12)]
+assert {machine.event("UserPromptSubmit", prompt=prompt)[0] for prompt in prompts} == {"ok"}
+sh("umount", "--lazy", str(machine.home))
+assert not machine.paths.database.exists()
+from csmd.store import backup
+copy = eventually(lambda: next(iter(backup.list_backups(machine.paths.database)), None))
+child.kill(); child.wait()
+from terminal import Terminal
+restored = Terminal("restore", "latest", "--yes", cwd=machine.project, environment=machine.environment())
+assert restored.ends() == 0, restored.said
+if not machine.instance(): machine.start()
+machine.sync()
+told = [turn["text"] for turn in machine.call("csm_session_transcript", id="s1")["conversation"]]
+assert told == prompts, told
+machine.csmd("stop")
+"""
+
 #: Hooks as they are run, without copying the scripts first: that would need room.
 AT_ONCE = """
 def hook_at_once(name, **more):
@@ -162,3 +182,11 @@ def test_on_a_full_disk_the_daemon_stays_and_takes_everything_in_when_there_is_r
 @needs_namespaces
 def test_in_a_home_that_may_only_be_read_hooks_use_the_second_place_and_nothing_is_a_bug() -> None:
     tell(READ_ONLY)
+
+
+@pytest.mark.invariant(
+    "An acknowledged event is in the database that is found at its path: where that file was deleted, moved or replaced under the daemon nothing is acknowledged, an alarm says what to do, and a copy of what was open goes into the backups"
+)
+@needs_namespaces
+def test_of_a_disk_that_is_unmounted_under_the_daemon_nothing_acknowledged_is_lost() -> None:
+    tell(UNMOUNTED)

@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
@@ -17,7 +17,7 @@ from csmd.errors import BadInput
 from csmd.exclusions import Withheld
 from csmd.hosts.adapter import json_object, label, mapping, moment, string
 from csmd.hosts.claude.tool_calls import transcripts_written
-from csmd.privacy.redaction import redact, redact_tree
+from csmd.privacy.redaction import Removed, redact, redact_tree
 from csmd.text import display
 from csmd.values import TOOL_KINDS, Turn, TurnKind
 
@@ -201,11 +201,16 @@ def prompt_kind(said: str) -> TurnKind:
     return "command" if _MARKUP.match(said) or _SLASH.match(said) else "user"
 
 
+#: Of one message; what is longer is a file that somebody pasted, and stands in the transcript.
+MOST_CHARACTERS = 500_000
+
+
 def spoken(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
     """A text without csmd's injections and the host's reminders, redacted.
 
     With `as_typed` a command that the host has spelt out in tags is what was typed, as its hook reports it.
     """
+    text = display.cut_at_words(text, limit=MOST_CHARACTERS)
     plain = display.without_spans(wire.clean(text), *_REMINDER)
     if as_typed and _COMMAND.match(plain) and (name := _NAME.search(plain)):
         arguments = _ARGUMENTS.search(plain)
@@ -406,6 +411,8 @@ class Reading:
     title_at: dict[str, int] = field(default_factory=dict)
     """How many turns stood before a session's title."""
     redactions: dict[str, Counter[str]] = field(default_factory=dict)
+    secrets: dict[str, set[str]] = field(default_factory=dict)
+    """Session -> what was known as a secret in it and is one wherever it stands there."""
     skipped: int = 0
     withheld: Withheld = field(default_factory=Withheld)
     spent: list[Took] = field(default_factory=list)
@@ -413,6 +420,12 @@ class Reading:
     withdrawn: list[str] = field(default_factory=list)
     """The uuids of turns that a session file of csmd's own takes back."""
     worktrees: list[tuple[str, str]] = field(default_factory=list)
+
+    def note_removed(self, turns: Sequence[Turn], removed: Removed) -> None:
+        """Adds what was taken out of a line that holds these turns."""
+        self.redactions.setdefault(turns[0].uuid if turns else "", Counter()).update(removed)
+        if turns and removed.secrets:
+            self.secrets.setdefault(turns[0].session_id, set()).update(removed.secrets)
 
     def only(self, keep: Callable[[Turn], bool]) -> Reading:
         """The reading without the other turns; what left the queue keeps its place among those that stay."""
@@ -423,6 +436,15 @@ class Reading:
         return replace(
             self, turns=turns, left=[replace(one, place=before[one.place]) for one in self.left], spent=spent
         )
+
+
+_BELONGS = re.compile(rb'"(?:sessionId|uuid|leafUuid|messageId)":\s?"')
+_HAS_TYPE = re.compile(rb'"type":\s?"')
+
+
+def is_one(beginning: bytes) -> bool:
+    """Whether a file's first bytes are those of a transcript: a line that has a type and belongs to something."""
+    return any(_HAS_TYPE.search(line) and _BELONGS.search(line) for line in beginning.splitlines())
 
 
 def read_line(line: bytes, into: Reading, *, tool_limit: int) -> None:
@@ -457,7 +479,7 @@ def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
     if not isinstance(value, dict):
         raise BadInput("a transcript line is not a JSON object")
     kind = value.get("type")
-    counts: Counter[str] = Counter()
+    counts = Removed()
     turns: list[Turn] = []
     if kind in ("user", "assistant"):
         turns = message_turns(value, counts, tool_limit, into.withheld)
@@ -481,7 +503,7 @@ def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
     else:
         into.skipped += 1
     if counts:
-        into.redactions.setdefault(turns[0].uuid if turns else "", Counter()).update(counts)
+        into.note_removed(turns, counts)
     if kind == "assistant" and (spent := tokens_spent(value)) is not None:
         into.spent.append(replace(spent, place=len(into.turns) if turns else len(into.turns) - 1))
     into.turns += turns
