@@ -557,10 +557,9 @@ def _scan(context: Context, task: Task) -> Work:
         reading.replay(context)
     redact = partial(_redact, kinds=kinds)
     found, fixed = yield from _scan_database(context, redact, fix=fix)
-    yield {"step": "files"}
     degraded: list[str] = []
     changed_ways = OWN_FILES if kinds else None
-    in_files, changed = _scan_files(context, redact, degraded, ways=changed_ways if fix else PAGES)
+    in_files, changed = yield from _scan_files(context, redact, degraded, ways=changed_ways if fix else PAGES)
     found, fixed = found + in_files, fixed + changed
     yield None
     if fixed:
@@ -626,18 +625,19 @@ def _scan_database(
     return found, fixed
 
 
-def _scan_files(context: Context, redact: Redact, degraded: list[str], *, ways: Collection[FileWay] | None) -> Found:
+def _scan_files(
+    context: Context, redact: Redact, degraded: list[str], *, ways: Collection[FileWay] | None
+) -> Batches[Found]:
     """Looks through csmd's own files and mends those of some ways; those that cannot be read are noted in `degraded`."""
     paths, key = context.config.paths, context.store.hash_key
     found: list[dict[str, Any]] = []
     for path, way in purge_files.list_files(paths.home, paths.log_dir):
         try:
-            texts = purge_files.texts_in(path) if way == "copy" else [path.read_bytes().decode("utf-8", "replace")]
-            secrets = [secret for text in texts for secret in purge_files.secrets_in(text, redact, key)]
+            for text in purge_files.texts_in(path) if way == "copy" else purge_files.pieces_of(path):
+                yield {"step": "files"}
+                found += [{"file": str(path), **asdict(one)} for one in purge_files.secrets_in(text, redact, key)]
         except (StoreError, OSError):
             degraded.append(f"{path} could not be looked into")
-        else:
-            found += [{"file": str(path), **asdict(secret)} for secret in secrets]
     return found, _change_files(context, redact, ways=ways)
 
 

@@ -65,6 +65,8 @@ STRUCTURE_FILES: tuple[str, ...] = (
     "log/report.txt",
 )  # fmt: skip
 
+#: A file of more bytes is none of csmd's, but for the database; of the others so many are looked through at a time.
+MOST_BYTES, PIECE_BYTES = 1 << 30, 1 << 18
 #: Rows of a copy that are held at a time.
 PART = 500
 #: What stays in the line of a purged turn: by these others refer to it, and a reader knows it again.
@@ -210,6 +212,8 @@ def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
 
 def _plain(path: Path, way: FileWay, cleaned: Clean, done: ChangedFiles, turns: Set[str]) -> None:
     with path.open("r+b") as file:
+        if os.fstat(file.fileno()).st_size > MOST_BYTES:
+            return  # the search byte by byte, at the end of a purge, names it
         if way == "lines":
             fcntl.flock(file, fcntl.LOCK_EX)  # what is appended meanwhile comes before or after
         whole = file.read().decode("utf-8", "replace")
@@ -290,6 +294,15 @@ def texts_in(path: Path) -> Iterator[str]:
             while part := rows.all(f'select * from "{table}" limit :limit offset :start', limit=PART, start=start):  # noqa: S608
                 start += len(part)
                 yield from (value for row in part for value in row if isinstance(value, str))
+
+
+def pieces_of(path: Path) -> Iterator[str]:
+    """The text of a file in pieces of whole lines; StoreError for one too large to be of csmd's."""
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size > MOST_BYTES:
+            raise StoreError(f"{path}: larger than {MOST_BYTES} bytes")
+        while piece := file.read(PIECE_BYTES):
+            yield (piece + file.readline()).decode("utf-8", "replace")
 
 
 #: How a text becomes one without secrets: the redacted text, and how many by kind.

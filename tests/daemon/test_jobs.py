@@ -14,7 +14,7 @@ import pytest
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
 from csmd.capture import ingest, transcripts
-from csmd.daemon import pipeline, reading
+from csmd.daemon import pipeline, reading, tasks
 from csmd.daemon.context import Task, iso
 from csmd.daemon.jobs import FULL_SWEEP_S, LIVE_SWEEP_S
 from csmd.daemon.pipeline import PROVISIONAL_S
@@ -390,7 +390,9 @@ def test_a_job_does_not_end_as_done_when_the_daemon_stops(parts: Any) -> None:
     assert (job.state, job.error) == ("failed", "the daemon is stopping")
 
 
-def test_while_a_long_job_runs_what_happens_now_becomes_memory(parts: Any, tiny_model: Path) -> None:
+def test_while_a_long_job_runs_what_happens_now_becomes_memory(
+    parts: Any, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In each of its three parts: reading, distilling, embedding."""
     machine = parts.machine
     parts.background.context.submit(Task(id="m", kind="model", path=str(tiny_model)))
@@ -403,9 +405,10 @@ def test_while_a_long_job_runs_what_happens_now_becomes_memory(parts: Any, tiny_
         recent = [{**line, "timestamp": ago(1)} for line in lines]
         machine.transcript(*recent, session=f"t{number}", folder=tree)
     job = parts.background.context.submit(Task(id="j", kind="import", path=str(tree)))
+    monkeypatch.setattr(tasks, "SLICE_S", 0.0)  # a batch at a time, however slow the machine
     for number, (part, word) in enumerate((("reading", "heron"), ("distilling", "bittern"), ("embedding", "egret"))):
         while job.progress.get("step") != part:
-            assert parts.background.step(START)
+            assert parts.background.tasks.step()
         spool(machine, "UserPromptSubmit", f"a{number}", 600, prompt=f"I prefer the {word} over the duck.")
         hinted = machine.transcript(
             machine.line("user", f"For birds, let's go with the {word} list because it is short.", session=word),

@@ -237,9 +237,13 @@ def test_a_scan_finds_what_older_rules_let_through_and_never_shows_it(machine: M
         rows.run("update turns set text = :said where uuid = 'u-t'", said=f"the token is {token} twice {token}")
         rows.run("update sessions set title = :token", token=token)
     machine.paths.log_file.with_name("csmd.log.1").write_text(f"{token}\n")
+    machine.paths.quarantine.mkdir(mode=0o700)
+    with (large := machine.paths.quarantine / "large.json").open("wb") as file:
+        file.truncate(8 << 30)  # not of csmd's making: read at once it would fill the memory
     child = machine.start()
     found = machine.work("csm_privacy_scan", transcripts=True)
     assert (found["secrets"], found["kinds"], found["fixed"]) == (4, {"github-token": 4}, 0)
+    assert found["degraded"] == [f"{large} could not be looked into"]
     assert {(row.get("table"), row.get("id")) for row in found["found"]} == {
         ("turns", "u-t"),
         ("sessions", "s1"),
@@ -256,6 +260,7 @@ def test_a_scan_finds_what_older_rules_let_through_and_never_shows_it(machine: M
     assert machine.work("csm_privacy_scan")["secrets"] == 0
     assert machine.call("csm_store_check")["problems"] == []
     machine.stop(child)
+    large.unlink()
     assert left(machine, token) == {}
 
 
