@@ -319,9 +319,10 @@ class Machine:
         while is_left:
             is_left = False
             for process in psutil.process_iter():
-                with contextlib.suppress(psutil.Error):
+                with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
                     if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
                         continue
                     if any(str(self.root) in text for text in (*process.cmdline(), *process.environ().values())):
-                        process.kill()
                         is_left = True
+                        process.kill()
+                        process.wait(LIMIT_S)

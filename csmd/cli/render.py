@@ -50,6 +50,14 @@ def percent(share: float) -> str:
     return f"{share * 100:.0f} %"
 
 
+def told_in_week(week: dict[str, int]) -> str:
+    """The sum of a week in one line."""
+    share = f" ({percent(week['used'] / week['judged'])} of {week['judged']} judged)" if week["judged"] else ""
+    tokens = amount(week["tokens"], "token") if week["tokens"] < 10_000 else f"{week['tokens'] / 1000:.0f}k tokens"
+    injections, facts = amount(week["injections"], "time"), amount(week["items"], "fact")
+    return f"told {injections} this week: {facts}, {week['used']} used{share}, {tokens}"
+
+
 def age(seconds: float) -> str:
     """A length of time in its two greatest units: `3 d 4 h`."""
     parts = []

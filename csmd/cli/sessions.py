@@ -606,12 +606,4 @@ def show_receipts(value: dict[str, Any]) -> Screen:
     ]  # fmt: skip
     yield from table("when|session|event|tokens|told|used|receipt", "<<<>><<", rows)
     if value["week"]["injections"]:
-        yield dim(total(value["week"]), gap=True)
-
-
-def total(week: dict[str, int]) -> str:
-    """The sum of a week in one line."""
-    share = f" ({percent(week['used'] / week['judged'])} of {week['judged']} judged)" if week["judged"] else ""
-    tokens = amount(week["tokens"], "token") if week["tokens"] < 10_000 else f"{week['tokens'] / 1000:.0f}k tokens"
-    injections, facts = amount(week["injections"], "time"), amount(week["items"], "fact")
-    return f"told {injections} this week: {facts}, {week['used']} used{share}, {tokens}"
+        yield dim(render.told_in_week(value["week"]), gap=True)

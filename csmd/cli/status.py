@@ -15,7 +15,7 @@ import click
 
 import csmd
 from csmd import wire
-from csmd.cli import dreams, render, sessions, verb
+from csmd.cli import dreams, render, verb
 from csmd.cli.render import Line, Screen, ago, bold, cells, dim, fitted, glued, many, plain, tilde, warning
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
@@ -198,7 +198,7 @@ def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
         yield "sessions", render.join(where, agents, glued(many(counts["turns"], "turn"))), ""
     yield from _memories(counts["memories"], **value["memories"])
     if value.get("told", {}).get("judged"):
-        yield "told", sessions.total(value["told"]).removeprefix("told "), ""
+        yield "told", render.told_in_week(value["told"]).removeprefix("told "), ""
     if model["name"]:
         waiting = f", {many(model['waiting'], 'text')} to go" if model["waiting"] else ""
         yield "vectors", f"{counts['vectors']:,} by {model['name'].split('@')[0].split('/')[-1]}{waiting}", ""

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,40 @@ def test_an_incomplete_line_is_read_when_it_is_complete(parts: Any) -> None:
     parts.background.hint(str(path))
     step(parts)
     assert (known(parts)["turns"], parts.store.read(activity.counters).get("bad lines", 0)) == (1, 0)
+
+
+def half_a_line(machine: Machine) -> Path:
+    return machine.transcript('{"type": "user", "mess')
+
+
+def a_transcript_that_is_gone(machine: Machine) -> Path:
+    path = machine.transcript(machine.line("user", "One."))
+    path.unlink()
+    return path
+
+
+def a_directory_in_the_spool(machine: Machine) -> Path:
+    (path := machine.paths.spool / "a1.event").mkdir()
+    return path
+
+
+def an_event_of_a_newer_csmd(machine: Machine) -> Path:
+    path = machine.paths.spool / "a1.event"
+    path.write_text(f"csmd-spool 99 a1 claude Stop {time.time_ns()}\n{{}}")
+    return path
+
+
+@pytest.mark.parametrize(
+    "left", [half_a_line, a_transcript_that_is_gone, a_directory_in_the_spool, an_event_of_a_newer_csmd]
+)
+def test_what_brings_nothing_asks_for_no_further_step(parts: Any, left: Callable[[Machine], Path]) -> None:
+    path = left(parts.machine)
+    for _ in range(2):
+        parts.background.hint(str(path))
+        step(parts)
+        parts.background.context.wake.clear()
+        assert not parts.background.step(START)
+        assert not parts.background.context.wake.is_set()
 
 
 # --- provisional turns

@@ -133,7 +133,7 @@ def most_memory(pid: int) -> int:
 @pytest.mark.invariant(
     "Something big, from a hook or in the spool, takes no memory of its size and has no small event spooled"
 )
-@pytest.mark.parametrize("big", ["a prompt of 30 MB", "a file of 8 GB in the spool"])
+@pytest.mark.parametrize("big", ["a prompt of 30 MB", "a file of 8 GB in the spool", "200 hooks at once"])
 def test_something_big_neither_starves_what_is_small_nor_fills_the_memory(machine: Machine, big: str) -> None:
     from bench.bench_big import CASES
 
@@ -151,8 +151,12 @@ def test_something_big_neither_starves_what_is_small_nor_fills_the_memory(machin
         (turn,) = machine.call("csm_session_transcript", id="big")["conversation"]
         assert len(turn["text"]) < 501_000 and "characters left out]" in turn["text"]
         assert turn["text"].endswith("with a jitter of some seconds"), "the end of it is kept, too"
-    else:
+    elif big.startswith("a file"):
         (note,) = machine.paths.quarantine.iterdir()
         assert "the limit is" in note.read_text()
+    else:
+        for number in range(200):
+            (turn,) = machine.call("csm_session_transcript", id=f"many{number}")["conversation"]
+            assert turn["text"] == f"one of many {number}"
     told = machine.call("csm_session_transcript", id="small")["conversation"]
     assert [one["text"] for one in told] == [f"small answer {number}" for number in range(acknowledged)]
