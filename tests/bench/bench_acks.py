@@ -112,6 +112,12 @@ def percentile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
+def processor_s(pid: int) -> float:
+    """Processor seconds that a process has used."""
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system
+
+
 def idle(pid: int, seconds: float) -> tuple[float, float]:
     """(resident MB, percent of a core) of a process that is left alone; its children, the worker, too."""
     processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
@@ -159,6 +165,9 @@ def main() -> int:
     parser.add_argument("--idle", type=float, default=60.0)
     parser.add_argument("--home", type=Path, help="where the home is made; its file system is the one measured")
     parser.add_argument("--import", dest="tree", type=Path, help="a tree of transcripts")
+    parser.add_argument(
+        "--json", action="store_true", help="the figures alone, in ms; event_cpu is the daemon's processor time for one"
+    )
     chosen = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="csmd-bench-", dir=chosen.home or "/tmp"))
     environment = {**os.environ, "CSMD_HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / "assistant")}
@@ -176,20 +185,27 @@ def main() -> int:
         alone: list[float] = []
         together: list[float] = []
         synced: list[float] = []
-        commits = 0
+        commits, used = 0, 0.0
         for _ in range(chosen.blocks):
             synced += fsyncs(home / "fsync", chosen.events)
             alone += one.report(chosen.events)
-            before = csmd("status")["storage"]["commits"]
+            before, busy = csmd("status")["storage"]["commits"], processor_s(pid)
             together += many.report(chosen.events)
+            used += processor_s(pid) - busy
             commits += csmd("status")["storage"]["commits"] - before
+        if chosen.json:
+            figures = {"fsync": synced, "one": alone, "eight": together}
+            shown = {f"{name}_{at}": percentile(took, at / 100) for name, took in figures.items() for at in (50, 99)}
+            print(json.dumps({**shown, "event_cpu": used * 1000 / len(together)}))
+            return 0
         print("| what | n | p50, ms | p99, ms | p99 / fsync p50 | p99 / fsync p99 |\n|---|---|---|---|---|---|")
         rows = (("fsync", synced), ("ack, 1 client", alone), (f"ack, {CLIENTS} clients", together))
         for name, took in rows:
             middle, most = percentile(took, 0.5), percentile(took, 0.99)
             ratios = f"{most / percentile(synced, 0.5):.1f} | {most / percentile(synced, 0.99):.1f}"
             print(f"| {name} | {len(took)} | {middle:.2f} | {most:.2f} | {ratios} |")
-        print(f"\n{len(together) / max(1, commits):.1f} events of {CLIENTS} clients share a commit")
+        print(f"\n{used * 1000 / len(together):.2f} ms of processor for an event of {CLIENTS} clients")
+        print(f"{len(together) / max(1, commits):.1f} events of {CLIENTS} clients share a commit")
         if chosen.tree:
             print("\n| acks | n | p50, ms | p99, ms | most, ms |\n|---|---|---|---|---|")
             for step, took in meanwhile(one, default_paths(environment), chosen.tree).items():

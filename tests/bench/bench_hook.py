@@ -10,6 +10,7 @@ measured as it is. The exit code is 1 when a ratio is above --most.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import shutil
@@ -84,9 +85,11 @@ def main() -> int:
     parser.add_argument("--event", default="Stop")
     parser.add_argument("--most", type=float, default=1.6)
     parser.add_argument("--interpreter", default=base_interpreter())
+    parser.add_argument("--json", action="store_true", help="the ratios alone")
     chosen = parser.parse_args()
     bare = f"{shlex.quote(chosen.interpreter)} -I -S -c pass || true"
     rows: list[tuple[str, float, float]] = []
+    verb = 0.0
 
     def measure(name: str, home: Path) -> None:
         script = home / "hook" / "csmd_hook.py"
@@ -99,15 +102,23 @@ def main() -> int:
     else:
         with installed() as (home, csmd):
             measure("up", home)
+            status = f"CSMD_HOME={shlex.quote(str(home))} {shlex.join([sys.executable, '-m', 'csmd', 'status'])}"
+            base, shown = alternate(bare, status, chosen.event, chosen.runs)
+            verb = statistics.median(shown) / statistics.median(base)
             csmd("stop")
             measure("down", home)
             with socket.socket(socket.AF_UNIX) as dead:
                 dead.bind(str(home / "dead.sock"))
             (home / "endpoint").write_text(f"{home}/dead.sock\n")
             measure("down, a socket left behind", home)
+    if chosen.json:
+        print(json.dumps({**{name: hook / base for name, base, hook in rows}, "status": verb}))
+        return 0
     print(f"| daemon | bare interpreter, ms | {chosen.event} hook, ms | ratio |\n|---|---|---|---|")
     for name, base, hook in rows:
         print(f"| {name} | {base:.1f} | {hook:.1f} | {hook / base:.2f} |")
+    if verb:
+        print(f"\n`csmd status` takes {verb:.1f} times as long as the bare interpreter.")
     python = sys.version.split()[0]
     print(f"\nMedians of {chosen.runs} runs each in alternation; Python {python}, {os.cpu_count()} cores.")
     return int(any(hook / base > chosen.most for _, base, hook in rows))

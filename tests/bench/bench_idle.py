@@ -28,6 +28,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import charts
 import psutil
 
 PROJECTS = 200
@@ -242,53 +243,21 @@ def write_csv(samples: list[Sample], path: Path) -> None:
             ])  # fmt: skip
 
 
-WIDTH, HEIGHT, LEFT, TOP = 640, 130, 60, 30
-
-
 def plot(samples: list[Sample]) -> str:
     """Two panels over time: resident memory, and CPU seconds used since the beginning with 0.1 % of a core beside it."""
     minutes = [one.at_s / 60 for one in samples]
-    used = [one.daemon_cpu - samples[0].daemon_cpu for one in samples]
-    panels = [
-        panel(TOP, "resident memory, MB", minutes, {
-            "daemon": [one.daemon_rss / MB for one in samples], "worker": [one.worker_rss / MB for one in samples],
-            "limit 80": [80.0 for _ in samples],
-        }),
-        panel(TOP + HEIGHT + 60, "CPU since the beginning, s", minutes, {
-            "daemon": used, "limit 0.1 %": [one.at_s / 1000 for one in samples],
-        }),
-    ]  # fmt: skip
-    tall = TOP + 2 * HEIGHT + 110
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH + LEFT + 100} {tall}" font-family="sans-serif" '
-        f'font-size="11"><rect width="100%" height="100%" fill="white"/>{"".join(panels)}</svg>\n'
-    )
-
-
-def panel(top: float, title: str, minutes: list[float], lines: dict[str, list[float]]) -> str:
-    """One chart from 0 up, with its lines named at their ends."""
-    most = max(max(values) for values in lines.values()) * 1.1 or 1.0
-    end = max(minutes[-1], 0.001)
-
-    def place(minute: float, value: float) -> str:
-        return f"{LEFT + WIDTH * minute / end:.1f},{top + HEIGHT - HEIGHT * value / most:.1f}"
-
-    parts = [
-        f'<text x="{LEFT}" y="{top - 8}" font-weight="bold">{title}</text>',
-        f'<rect x="{LEFT}" y="{top}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="#ccc"/>',
-        f'<text x="{LEFT - 6}" y="{top + 10}" text-anchor="end">{most:.3g}</text>',
-        f'<text x="{LEFT - 6}" y="{top + HEIGHT}" text-anchor="end">0</text>',
-        f'<text x="{LEFT}" y="{top + HEIGHT + 14}">0 min</text>',
-        f'<text x="{LEFT + WIDTH}" y="{top + HEIGHT + 14}" text-anchor="end">{end:.0f} min</text>',
-    ]
-    for (name, values), colour in zip(lines.items(), ("#1f6feb", "#9a6700", "#cf222e"), strict=False):
-        limit = name.startswith("limit")
-        stroke = 'stroke="#cf222e" stroke-dasharray="4 4"' if limit else f'stroke="{colour}" stroke-width="1.5"'
-        points = " ".join(place(minute, value) for minute, value in zip(minutes, values, strict=True))
-        x, y = place(end, values[-1]).split(",")
-        parts.append(f'<polyline fill="none" {stroke} points="{points}"/>')
-        parts.append(f'<text x="{float(x) + 6:.1f}" y="{float(y) + 4:.1f}">{name}</text>')
-    return "".join(parts)
+    memory = {
+        "daemon": [one.daemon_rss / MB for one in samples], "worker": [one.worker_rss / MB for one in samples],
+        "limit 80": [80.0 for _ in samples],
+    }  # fmt: skip
+    used = {
+        "daemon": [one.daemon_cpu - samples[0].daemon_cpu for one in samples],
+        "limit 0.1 %": [one.at_s / 1000 for one in samples],
+    }
+    return charts.draw([
+        charts.Chart("resident memory, MB", minutes, memory, "min"),
+        charts.Chart("CPU since the beginning, s", minutes, used, "min"),
+    ])  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ def main() -> int:
     parser.add_argument("--home", type=Path)
     parser.add_argument("--model", type=Path)
     parser.add_argument("--stages", action="store_true")
+    parser.add_argument("--json", action="store_true", help="MB/s, passages a second and peaks in MB alone")
     args = parser.parse_args()
     if args.stages:
         print("\n".join(stage_costs.table(stage_costs.costs(args.tree))))
@@ -70,9 +71,17 @@ def main() -> int:
         ("database", f"{storage / 1e6:.1f} MB"),
         ("peak resident memory: daemon, worker", f"{peaks.daemon_rss / 1e6:.0f} MB, {peaks.worker_rss / 1e6:.0f} MB"),
     ]
-    print("| what | figure |\n|---|---|")
-    for name, figure in rows:
-        print(f"| {name} | {figure} |")
+    if args.json:
+        figures = {
+            "mb_per_s": size / 1e6 / words["took_s"], "rss_mb": peaks.daemon_rss / 1e6, "worker_rss_mb": peaks.worker_rss / 1e6,
+            "vectors_per_s": status["counts"]["vectors"] / vectors["took_s"] if args.model else 0.0,
+            "twice": sum(again[key] for key in ("turns_new", "memories_new", "vectors")),
+        }  # fmt: skip
+        print(json.dumps(figures))
+    else:
+        print("| what | figure |\n|---|---|")
+        for name, figure in rows:
+            print(f"| {name} | {figure} |")
     if not args.home:
         csmd("stop")
         shutil.rmtree(home)
