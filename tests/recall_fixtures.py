@@ -12,7 +12,8 @@ from csmd.store.core import Store
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Memory, Project, Provenance, Turn, TurnKind
+from csmd.values import Memory, Project, Provenance, Turn
+from csmd.vocabulary import TurnKind
 
 ORDINARY = Path(__file__).resolve().parent / "data" / "ordinary_sessions.jsonl"
 

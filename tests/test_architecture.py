@@ -44,6 +44,7 @@ VOCABULARY = {
     "exclusions",
     "machine",
     "values",
+    "vocabulary",
     "paths",
     "wire",
 }

@@ -27,7 +27,8 @@ from csmd.store import activity, events, files, projects, tombstones
 from csmd.store.purge import keep_secrets_out
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import PROBE_SESSION, PROBE_TEXT, Event, Project, Turn
+from csmd.values import Event, Project, Turn
+from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
 #: The event of a payload, and what was redacted in it by kind.
 Decoded = tuple[Event | None, Counter[str]]

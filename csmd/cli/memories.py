@@ -18,7 +18,7 @@ from csmd.errors import CsmdError
 from csmd.installer import foreign_files
 from csmd.text import display, prose, tokens
 from csmd.text.display import amount, squeeze
-from csmd.values import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemoryType, Tier
+from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemoryType, Tier
 
 #: The verbs of this module.
 VERBS = verb.Verbs()

@@ -23,7 +23,7 @@ from csmd.hosts.claude import registration
 from csmd.installer import plan, service
 from csmd.paths import Paths, is_there
 from csmd.text import display
-from csmd.values import GATE_PRIORITY
+from csmd.vocabulary import GATE_PRIORITY
 
 if TYPE_CHECKING:
     from rich.text import Text

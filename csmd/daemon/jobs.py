@@ -35,6 +35,8 @@ from csmd.tools.registry import ToolContext
 TICK_S = 5.0
 #: Passes that nobody waits for begin at least so long after one another: each asks every stage what it has to do.
 TOGETHER_S = 1.0
+#: The longest that a task has in a pass; what happens now becomes memory so much later.
+MOST_TASK_S = 2.0
 #: A hook takes half a second: a spool file that is unfinished after this was left by one that was killed.
 UNFINISHED_S = 600.0
 LIVE_SWEEP_S, FULL_SWEEP_S = 30.0, 900.0
@@ -238,14 +240,12 @@ class Background(threading.Thread):
         files.clear_unfinished(self.context.config.paths.home, before_s=time.time() - UNFINISHED_S)
 
     def _do_task(self, jobs_pass: Pass) -> None:
-        """Somebody waits for it: it has as long as everything else of the last pass took."""
-        until = time.monotonic() + self._rest_s
+        """Somebody waits for it: it has as long as everything else of the last pass took, however much comes in."""
+        began = time.monotonic()
         jobs_pass.task_running = self.tasks.step()
-        while jobs_pass.task_running and self.tasks.is_under_way and time.monotonic() < until:
-            if self.context.hinted or self.context.stopping:
-                break
+        while self.tasks.is_under_way and time.monotonic() - began < min(self._rest_s, MOST_TASK_S):
             self.tasks.step()
-        self._task_s = time.monotonic() - until + self._rest_s
+        self._task_s = time.monotonic() - began
 
     def _do_stages(self, jobs_pass: Pass) -> bool:
         worked, jobs_pass.embedded = self.stages.step(jobs_pass.now, at_task=jobs_pass.task_running)

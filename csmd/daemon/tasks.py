@@ -103,7 +103,7 @@ class Tasks:
         try:
             next(self._batches)
             # Of thousands of short sessions many fit between two looks at what else there is.
-            while not (context.hinted or context.stopping) and time.monotonic() - began < SLICE_S:
+            while time.monotonic() - began < SLICE_S:
                 next(self._batches)
         except StopIteration:
             self._batches = context.reads = None

@@ -24,7 +24,7 @@ from csmd.hosts.claude import registration
 from csmd.installer import plan, service
 from csmd.machine import run_bounded, start_in_thread
 from csmd.paths import Paths, is_directory, is_there
-from csmd.values import PROBE_SESSION, PROBE_TEXT
+from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
 #: The host's events that bring a turn -> what csmd calls them, and the key that holds the words.
 TURN_EVENTS = {"UserPromptSubmit": ("prompt", "prompt"), "Stop": ("stop", "last_assistant_message")}

@@ -10,7 +10,8 @@ from typing import Literal
 
 from csmd.memory import confidence, habits
 from csmd.memory.upkeep import Key
-from csmd.values import CATEGORIES, Candidate, Category, Evidence, Memory, Provenance, Tier
+from csmd.values import Candidate, Evidence, Memory, Provenance
+from csmd.vocabulary import CATEGORIES, Category, Tier
 
 #: `Candidate.source` of what a dream puts into the queue.
 SOURCE = "dream"

@@ -11,7 +11,8 @@ from csmd.dream import actions, entailment
 from csmd.dream.actions import UNSTATED, Action, DreamPlan, Snapshot, Tally, sort_key
 from csmd.memory import confidence, contradiction, scope, upkeep
 from csmd.text import display, tokens
-from csmd.values import AUTHORITY_RANK, NEVER, Decay, Memory, Tier
+from csmd.values import Memory
+from csmd.vocabulary import AUTHORITY_RANK, NEVER, Decay, Tier
 
 #: Each memory of a topic is compared with so many others of it, those that share most words.
 LIKEST = 12

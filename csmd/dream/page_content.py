@@ -20,7 +20,8 @@ from csmd.recall import brief, compose, visibility
 from csmd.recall.brief import TWIN_OVERLAP
 from csmd.text import display, markdown, prose, tokens
 from csmd.text.markdown import PROJECTS, TOPICS, USER, project_page
-from csmd.values import Category, Gate, Memory
+from csmd.values import Memory
+from csmd.vocabulary import Category, Gate
 
 #: Most lines of memories on a page, and most of them under one heading.
 PAGE_LINES, SECTION_LINES = 100, 16

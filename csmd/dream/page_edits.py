@@ -33,7 +33,8 @@ from csmd.store.core import Store
 from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
 from csmd.text import markdown, tokens
-from csmd.values import Candidate, CandidateKind, Evidence, Provenance, Scope, Statement
+from csmd.values import Candidate, Evidence, Provenance, Statement
+from csmd.vocabulary import CandidateKind, Scope
 
 #: A page was truncated where more than this share of its lines is gone at once, and at least so many; or the file itself.
 SHARE_GONE, LEAST_GONE = 0.3, 4

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
-from csmd import values, wire
+from csmd import vocabulary, wire
 from csmd.capture.project_identity import normal_remote
 from csmd.errors import BadInput
 from csmd.hosts.claude import environment
@@ -26,7 +26,8 @@ from csmd.store import exports, files, memories, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, tokens
-from csmd.values import Category, Memory, Project, Provenance, Statement
+from csmd.values import Memory, Project, Provenance, Statement
+from csmd.vocabulary import Category
 
 #: The file in a directory that was exported to, and what its first line says.
 NAME = "memories.jsonl"
@@ -84,15 +85,15 @@ FIELDS: dict[str, Any] = {
     "id": _ID,
     "text": rf"(?=.*\S).{{1,{MOST_CHARACTERS}}}",
     "project": lambda value: value == {} or _fits(value, _PROJECT),
-    "gate": frozenset(values.GATE_PRIORITY),
-    "category": frozenset(values.CATEGORIES),
-    "type": frozenset(get_args(values.MemoryType)),
-    "tier": frozenset(get_args(values.Tier)),
-    "decay": frozenset(get_args(values.Decay)),
-    "authority": frozenset(values.AUTHORITY_RANK),
+    "gate": frozenset(vocabulary.GATE_PRIORITY),
+    "category": frozenset(vocabulary.CATEGORIES),
+    "type": frozenset(get_args(vocabulary.MemoryType)),
+    "tier": frozenset(get_args(vocabulary.Tier)),
+    "decay": frozenset(get_args(vocabulary.Decay)),
+    "authority": frozenset(vocabulary.AUTHORITY_RANK),
     "origin": _WORD,
     "confidence": _is_share,
-    "scope": frozenset(get_args(values.Scope)),
+    "scope": frozenset(get_args(vocabulary.Scope)),
     "session_id": _WORD,
     "created_at": _TIME,
     "confirmed_at": _TIME,
@@ -512,7 +513,7 @@ def _read_note(path: Path, counts: ImportCounts) -> list[tuple[Statement, Proven
     for text in islice(texts, MOST_STATEMENTS):
         name = hashlib.sha256(f"{path}\n{text}".encode("utf-8", "replace")).hexdigest()[:24]
         statement = Statement(
-            text=text, gate=values.CATEGORIES[category].gate, category=category, confidence=CONFIDENCE,
+            text=text, gate=vocabulary.CATEGORIES[category].gate, category=category, confidence=CONFIDENCE,
             authority="assistant", reasons=("memo",),
         )  # fmt: skip
         statements.append((statement, Provenance(uuid=f"memo:{name}", session_id="", at=modified)))

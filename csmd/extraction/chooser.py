@@ -31,7 +31,8 @@ from csmd.extraction.refusals import Speaker
 from csmd.hosts.claude import tool_calls
 from csmd.text import prose, quotations
 from csmd.text.tokens import content_words, words_of
-from csmd.values import PROMPTS, Authority, Statement, StoredTurn, TurnKind
+from csmd.values import Statement, StoredTurn
+from csmd.vocabulary import PROMPTS, Authority, TurnKind
 
 Role = Literal["prompt", "midway", "reply", "plan", "commit", "report", "summary"]
 

@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args
 from csmd import data, wire
 from csmd.cache import cached
 from csmd.text import tokens
-from csmd.values import CATEGORIES, Category, Decay, Gate
+from csmd.vocabulary import CATEGORIES, Category, Decay, Gate
 
 Speaker = Literal["user", "assistant"]
 

@@ -18,7 +18,8 @@ from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 from csmd.text import prose, quotations, tokens
-from csmd.values import PROMPTS, Heard, Packet, PacketKind, Stance, State
+from csmd.values import Heard, Packet, State
+from csmd.vocabulary import PROMPTS, PacketKind, Stance
 
 #: Outcomes that are looked back at; failures in a row that are as bad as it gets.
 LOOKED_BACK, IN_A_ROW = 6, 3

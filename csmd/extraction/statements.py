@@ -14,7 +14,8 @@ from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import StoredTurn, TurnKind
+from csmd.values import StoredTurn
+from csmd.vocabulary import TurnKind
 
 TOOL_WORDS_STAGE = "tool words"
 #: What an agent reported is said in a conversation of its own.

@@ -17,7 +17,7 @@ from typing import Any
 from csmd import wire
 from csmd.errors import ConfigError
 from csmd.text import json_edits
-from csmd.values import OFF_MARK
+from csmd.vocabulary import OFF_MARK
 
 #: An original that is the file without our entries.
 BY_REMOVAL = "by-removal"

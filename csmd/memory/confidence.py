@@ -9,7 +9,8 @@ from datetime import date
 
 from csmd.text import tokens
 from csmd.text.display import amount
-from csmd.values import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Memory, Tier
+from csmd.values import Memory
+from csmd.vocabulary import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Tier
 
 CONFIRMATION_STEP = 0.05
 RECENCY_MOST = 0.10

@@ -17,19 +17,8 @@ from csmd.store.core import Store
 from csmd.store.memories import INFERRED
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import (
-    Authority,
-    Candidate,
-    CandidateKind,
-    Category,
-    Evidence,
-    Gate,
-    Memory,
-    Packet,
-    Provenance,
-    Scope,
-    Statement,
-)
+from csmd.values import Candidate, Evidence, Memory, Packet, Provenance, Statement
+from csmd.vocabulary import Authority, CandidateKind, Category, Gate, Scope
 
 #: The rule that put a candidate there, as `Candidate.source`.
 SOURCE = "habits"

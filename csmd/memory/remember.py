@@ -17,7 +17,8 @@ from csmd.store import forget as forgotten
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import AUTHORITY_RANK, CATEGORIES, Authority, Decay, Memory, MemoryType, Provenance, Scope, Statement
+from csmd.values import Memory, Provenance, Statement
+from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, Authority, Decay, MemoryType, Scope
 
 STAGE = "believe"
 #: Statements believed in one write at most: it looks for the same in the store, and a hook may be waiting behind it.

@@ -17,7 +17,8 @@ from csmd.privacy.fingerprints import PURGED
 from csmd.store import belief_changes, candidates, memories, tombstones
 from csmd.store.belief_changes import Answer, Before
 from csmd.store.sqlite import Rows
-from csmd.values import AUTHORITY_RANK, Candidate, CandidateKind, CandidateStatus, Memory, Provenance, Statement
+from csmd.values import Candidate, Memory, Provenance, Statement
+from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, CandidateStatus
 
 #: Turns that speak for a candidate and stand beside the person's word as sources of its memory.
 MOST_EVIDENCE = 3

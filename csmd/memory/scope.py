@@ -7,7 +7,7 @@ import re
 
 from csmd import data
 from csmd.text import tokens
-from csmd.values import Gate, Scope
+from csmd.vocabulary import Gate, Scope
 
 #: Something only one repository has: a path, a file name, a CamelCase or snake_case identifier, a flag, code.
 _SPECIFIC = re.compile(

@@ -12,7 +12,8 @@ from csmd.memory.scope import identity
 from csmd.store import belief_changes, candidates, fulltext, memories, projects, search, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import AUTHORITY_RANK, Candidate, Evidence, Link, Memory
+from csmd.values import Candidate, Evidence, Link, Memory
+from csmd.vocabulary import AUTHORITY_RANK
 
 #: The source of candidates that ask whether a newer memory replaces an older one.
 SOURCE = "supersede"

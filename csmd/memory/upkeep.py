@@ -17,7 +17,8 @@ from csmd.store.candidates import PAGE
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import AUTHORITY_RANK, Candidate, CandidateKind, CandidateStatus, Evidence, Memory, Tier
+from csmd.values import Candidate, Evidence, Memory
+from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, CandidateStatus, Tier
 
 NEAR_SHARE = 0.5
 #: Where each of two says something of its own, they must have as many words in common.

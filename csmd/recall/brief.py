@@ -22,7 +22,8 @@ from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.tokens import Gist, alike, content_words, gist, stem
-from csmd.values import Attention, Authority, Brief, Gate, Memory
+from csmd.values import Brief, Memory
+from csmd.vocabulary import Attention, Authority, Gate
 
 
 class Transience(NamedTuple):

@@ -22,7 +22,8 @@ from csmd.store.passages import Passage
 from csmd.store.search import SearchFilter, TurnRow
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, tokens
-from csmd.values import PROMPTS, Memory
+from csmd.values import Memory
+from csmd.vocabulary import PROMPTS
 
 #: A text to its vector and the model's name; raises EmbeddingUnavailable.
 Embed = Callable[[str], tuple[bytes, str]]

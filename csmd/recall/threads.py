@@ -19,7 +19,8 @@ from csmd.store.core import Store
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import prose, tokens
-from csmd.values import PROMPTS, Memory
+from csmd.values import Memory
+from csmd.vocabulary import PROMPTS
 
 #: A text restates a superseded statement that holds these shares of the words that only the statement has, and, in another
 #: session, of all its words.

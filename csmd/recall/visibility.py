@@ -20,7 +20,8 @@ from csmd.recall.hybrid_search import ScoredStatement
 from csmd.store import memories, passages, projects, receipts, tombstones, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, tokens
-from csmd.values import Attention, Memory, Tier
+from csmd.values import Memory
+from csmd.vocabulary import Attention, Tier
 
 # --- places
 

@@ -17,7 +17,8 @@ from csmd.recall.prompt import RecalledStatement
 from csmd.store import failures, fulltext, memories, passages, receipts, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import Brief, Category, Failure, Memory
+from csmd.values import Brief, Failure, Memory
+from csmd.vocabulary import Category
 
 NOTHING = Brief(text="", tokens=0, items=())
 

@@ -17,7 +17,8 @@ from csmd import wire
 from csmd.errors import CsmdError
 from csmd.store import candidates, memories, topics, vectors
 from csmd.store.sqlite import Rows, columns, in_keys
-from csmd.values import NEVER, Candidate, CandidateKind, Evidence, Link, Memory
+from csmd.values import Candidate, Evidence, Link, Memory
+from csmd.vocabulary import NEVER, CandidateKind
 
 SUPERSEDED = "superseded"
 #: As `by`: what a dream did.

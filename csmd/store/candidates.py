@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from csmd.store.sqlite import Rows, as_value, column_values, columns, in_keys
-from csmd.values import Candidate, CandidateKind, CandidateStatus, Evidence, Heard, Packet, State
+from csmd.values import Candidate, Evidence, Heard, Packet, State
+from csmd.vocabulary import CandidateKind, CandidateStatus
 
 #: The source of what the pages bring that people edit: a line that was removed, or that an assistant wrote.
 PAGE = "page"

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from csmd.store import projects, turns, vectors
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import tokens
-from csmd.values import Event, Turn, TurnKind
+from csmd.values import Event, Turn
+from csmd.vocabulary import TurnKind
 
 #: Two reports of one event come at most so many seconds apart.
 TWICE_S = 2.0

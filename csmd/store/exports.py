@@ -11,7 +11,8 @@ from typing import Any
 
 from csmd.store import belief_changes, files, memories, projects, topics, workspaces
 from csmd.store.sqlite import Rows, as_value, in_keys
-from csmd.values import NEVER, Link, Project, Provenance
+from csmd.values import Link, Project, Provenance
+from csmd.vocabulary import NEVER
 
 #: The columns that say what a memory is; those that lead to other rows and those that count days stand by themselves.
 COLUMNS = (

@@ -18,7 +18,7 @@ import yaml
 from csmd import wire
 from csmd.config import spool_places
 from csmd.errors import BadInput, ConfigError, StoreError, TooLarge
-from csmd.values import OFF_MARK
+from csmd.vocabulary import OFF_MARK
 
 SPOOL_SUFFIX = ".event"
 #: A payload and the line before it.

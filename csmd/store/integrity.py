@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from csmd.errors import SchemaTooNew, StoreError
 from csmd.store import migrate, passages, recovery, tombstones, vectors
 from csmd.store.sqlite import Rows, full_text_tables, open_rows
-from csmd.values import CATEGORIES
+from csmd.vocabulary import CATEGORIES
 
 #: Of what breaks a rule, as many are named.
 SHOWN = 20

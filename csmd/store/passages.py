@@ -14,7 +14,7 @@ from csmd.store import cursors, fulltext, vectors
 from csmd.store.fulltext import WORDS
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import prose, quotations
-from csmd.values import TurnKind
+from csmd.vocabulary import TurnKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from csmd.store import candidates, checkpoints, digests, files, memories, topics, vectors
 from csmd.store.sqlite import Rows, column_values, in_keys
-from csmd.values import AUTHORITY_RANK, NEVER, Memory, Project, Provenance
+from csmd.values import Memory, Project, Provenance
+from csmd.vocabulary import AUTHORITY_RANK, NEVER
 
 #: A day after every other.
 LAST_DAY = "9999-12-31"

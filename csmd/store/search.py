@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from csmd.store.fulltext import SEARCHED, is_turn_index_dropped, rows_with, text_hits
 from csmd.store.sqlite import Rows, as_value, in_keys
-from csmd.values import TurnKind
+from csmd.vocabulary import TurnKind
 
 #: So many passages are looked for to find one turn each.
 PASSAGES_EACH = 3

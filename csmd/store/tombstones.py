@@ -11,7 +11,7 @@ from csmd.privacy.fingerprints import HIDDEN, Mark, Marks, clean, mark_of, name_
 from csmd.store import projects
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Authority
+from csmd.vocabulary import Authority
 
 #: Rows that one transaction of a walk over a table looks at.
 LOOKED_AT = 400

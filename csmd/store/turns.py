@@ -11,7 +11,8 @@ from typing import NamedTuple
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import activity, candidates, checkpoints, digests, memories, projects, sessions, vectors
 from csmd.store.sqlite import Row, Rows, in_keys, live_bytes
-from csmd.values import SEARCHABLE, TOOL_KINDS, Authority, Memory, Quote, StoredTurn, Turn, TurnKind
+from csmd.values import Memory, Quote, StoredTurn, Turn
+from csmd.vocabulary import SEARCHABLE, TOOL_KINDS, Authority, TurnKind
 
 #: The share of a session's room that tools may fill: the rest is kept for what was said.
 TOOLS_TENTHS = 9

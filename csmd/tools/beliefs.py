@@ -19,7 +19,8 @@ from csmd.text import display, tokens
 from csmd.tools import present
 from csmd.tools.present import as_json, brief_memory, candidate_json, find_candidate, find_memory, memories_json, roots
 from csmd.tools.registry import Json, Places, ToolContext, Tools, between, need_person, places
-from csmd.values import Candidate, CandidateKind, Memory
+from csmd.values import Candidate, Memory
+from csmd.vocabulary import CandidateKind
 
 UPKEEP = Tools()
 HABITS = Tools()

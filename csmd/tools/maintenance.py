@@ -18,7 +18,7 @@ from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools.present import as_json
 from csmd.tools.registry import Json, Places, ToolContext, Tools, need_person, places
-from csmd.values import PROBE_SESSION
+from csmd.vocabulary import PROBE_SESSION
 
 TASKS = Tools()
 STATE = Tools()

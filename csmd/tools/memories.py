@@ -31,7 +31,8 @@ from csmd.tools.present import (
     sources,
 )
 from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, places
-from csmd.values import NEVER, Brief, Link, Memory, Provenance, Statement
+from csmd.values import Brief, Link, Memory, Provenance, Statement
+from csmd.vocabulary import NEVER
 
 MEMORIES = Tools()
 SUPERSEDE = Tools()

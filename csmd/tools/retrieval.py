@@ -21,7 +21,8 @@ from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools.present import as_json, find_session, lines_of
 from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between, places
-from csmd.values import Category, Gate, Hit, MemoryType
+from csmd.values import Hit
+from csmd.vocabulary import Category, Gate, MemoryType
 
 SEARCH = Tools()
 CONTEXT = Tools()

@@ -18,7 +18,8 @@ from csmd.store.sqlite import Rows
 from csmd.tools.memories import refuse_where_left_out
 from csmd.tools.present import as_json, brief_memory, find_memory, memories_json, refuse_secrets, roots
 from csmd.tools.registry import Json, Places, ToolContext, Tools, between
-from csmd.values import Link, Memory, MemoryType
+from csmd.values import Link, Memory
+from csmd.vocabulary import MemoryType
 
 TOOLS = Tools()
 

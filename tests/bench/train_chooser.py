@@ -33,7 +33,8 @@ from sayings import sayings
 from csmd.extraction import chooser, refusals
 from csmd.extraction.chooser import FEATURES, Source, Weights
 from csmd.text.tokens import STOP_WORDS, normalise, words_of
-from csmd.values import PROMPTS, StoredTurn
+from csmd.values import StoredTurn
+from csmd.vocabulary import PROMPTS
 
 DATA = ROOT / "tests" / "data" / "chooser_features.json.gz"
 OUT = ROOT / "csmd" / "data" / "chooser.json"

@@ -32,7 +32,8 @@ from csmd.hosts.adapter import EPOCH
 from csmd.store import activity, files
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
-from csmd.values import OFF_MARK, Turn
+from csmd.values import Turn
+from csmd.vocabulary import OFF_MARK
 
 NOW = "2026-06-01T00:00:00.000Z"
 

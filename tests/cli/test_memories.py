@@ -10,7 +10,7 @@ import pytest
 from machine import Machine, ask, call_frames
 
 from csmd.cli import memories, render
-from csmd.values import MemoryType
+from csmd.vocabulary import MemoryType
 
 CART = "The order cache of the cart lives in Redis"
 SPEED = "Checkout was slow because every request asked Redis twice"

@@ -15,7 +15,7 @@ import pytest
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
 from csmd.capture import ingest, transcripts
-from csmd.daemon import pipeline, reading, tasks
+from csmd.daemon import jobs, pipeline, reading, tasks
 from csmd.daemon.context import Task, iso
 from csmd.daemon.jobs import FULL_SWEEP_S, LIVE_SWEEP_S
 from csmd.daemon.pipeline import PROVISIONAL_S
@@ -440,7 +440,8 @@ def test_while_a_long_job_runs_what_happens_now_becomes_memory(
         recent = [{**line, "timestamp": ago(1)} for line in lines]
         machine.transcript(*recent, session=f"t{number}", folder=tree)
     job = parts.background.context.submit(Task(id="j", kind="import", path=str(tree)))
-    monkeypatch.setattr(tasks, "SLICE_S", 0.0)  # a batch at a time, however slow the machine
+    for module, limit in ((tasks, "SLICE_S"), (jobs, "MOST_TASK_S")):
+        monkeypatch.setattr(module, limit, 0.0)  # a batch at a time, however slow the machine
     for number, (part, word) in enumerate((("reading", "heron"), ("distilling", "bittern"), ("embedding", "egret"))):
         while job.progress.get("step") != part:
             assert parts.background.tasks.step()

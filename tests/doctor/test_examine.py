@@ -28,7 +28,8 @@ from csmd.doctor import checks, examine, host_settings
 from csmd.doctor.checks import Check, Finding, HookRun, Scene
 from csmd.hosts.claude import environment, registration
 from csmd.installer import service
-from csmd.values import PROBE_SESSION, PROBE_TEXT, Event
+from csmd.values import Event
+from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
 CHECKS: dict[str, Check] = {one.id: one for one in checks.CHECKS}
 NO_MANAGED = Path("/nonexistent/managed-settings.json")

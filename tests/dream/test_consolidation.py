@@ -14,7 +14,8 @@ from memory_factory import memory
 
 from csmd.dream import consolidation, entailment
 from csmd.dream.actions import Action, Snapshot
-from csmd.values import AUTHORITY_RANK, NEVER, Memory, Provenance
+from csmd.values import Memory, Provenance
+from csmd.vocabulary import AUTHORITY_RANK, NEVER
 
 CACHE, AGAIN, LONGER = SAID[0], SAID[1], SAID[4]
 

@@ -17,7 +17,8 @@ from csmd.extraction.statement_context import REVIEW
 from csmd.hosts.claude import environment
 from csmd.recall import compose
 from csmd.text import markdown
-from csmd.values import CATEGORIES, Category, Memory, Provenance
+from csmd.values import Memory, Provenance
+from csmd.vocabulary import CATEGORIES, Category
 
 PLACE = Place(seq=1, key="k", name="gull", root="/p/gull")
 WORDS = "amber birch cedar delta ember fjord grove haven inlet jetty knoll larch maple nadir oasis prism quartz ridge slate talon".split()

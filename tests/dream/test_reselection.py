@@ -17,7 +17,8 @@ from csmd.privacy.fingerprints import PURGED
 from csmd.store import cursors, dreams, memories
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
-from csmd.values import Authority, Memory, Provenance, Statement
+from csmd.values import Memory, Provenance, Statement
+from csmd.vocabulary import Authority
 
 HERE = "/p/alpha"
 AT = "2026-01-01T10:00:00.000Z"

@@ -13,7 +13,8 @@ from csmd.extraction import chooser, refusals
 from csmd.extraction.chooser import FEATURES, MOST_CHARACTERS, MOST_WORDS, Role, Source, shipped, sources_of
 from csmd.text import prose
 from csmd.text.tokens import content_words
-from csmd.values import CATEGORIES, Statement, StoredTurn, TurnKind
+from csmd.values import Statement, StoredTurn
+from csmd.vocabulary import CATEGORIES, TurnKind
 
 CAUSE = (
     "The root cause: `close` is called before `flush`, so the last rows of a delivery are lost when the reader is slow."

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from csmd.extraction import classifier
 from csmd.extraction.classifier import CATEGORIES_OF, GATES, GATES_OF, HEADS, Model, Speaker, classify, confidence_of
-from csmd.values import CATEGORIES
+from csmd.vocabulary import CATEGORIES
 
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
 BENCH = Path(__file__).resolve().parent.parent / "bench"

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from csmd.extraction import packets, shell_commands
 from csmd.extraction.packets import Moment
-from csmd.values import Heard, State, TurnKind
+from csmd.values import Heard, State
+from csmd.vocabulary import TurnKind
 
 OK, FAILED = True, False
 #: (moment, the nine measures in the order of the weights, stance)

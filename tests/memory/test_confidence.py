@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memory_factory import memory
 
 from csmd.memory import confidence as score
-from csmd.values import CATEGORIES, DECAY_HORIZON_DAYS
+from csmd.vocabulary import CATEGORIES, DECAY_HORIZON_DAYS
 
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
 confidences = st.floats(0.0, 1.0)

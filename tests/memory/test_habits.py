@@ -19,7 +19,8 @@ from csmd.store import belief_changes, candidates, memories, projects, purge, se
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Candidate, Evidence, Packet, PacketKind, Project, Provenance, State, Statement, Turn, TurnKind
+from csmd.values import Candidate, Evidence, Packet, Project, Provenance, State, Statement, Turn
+from csmd.vocabulary import PacketKind, TurnKind
 
 SURE = Candidate(
     id="c1", kind="preference", source="habits", project_seq=1, fingerprint="order:commit", text="Says when to commit: in 3 of 3 sessions.",

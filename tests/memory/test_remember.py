@@ -15,7 +15,8 @@ from csmd.store import integrity, memories, projects, receipts, recovery, tombst
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import CATEGORIES, BriefItem, MemoryType, Project, Provenance, Statement
+from csmd.values import BriefItem, Project, Provenance, Statement
+from csmd.vocabulary import CATEGORIES, MemoryType
 
 NOW = "2026-03-01T10:00:00.000Z"
 

@@ -17,7 +17,8 @@ from csmd.memory import scope
 from csmd.store import memories, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Gate, Project, Provenance, Scope, Statement
+from csmd.values import Project, Provenance, Statement
+from csmd.vocabulary import Gate, Scope
 
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
 

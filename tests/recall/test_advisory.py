@@ -14,7 +14,8 @@ from csmd.recall import advisory
 from csmd.recall.advisory import Line
 from csmd.store.core import Store
 from csmd.tools import retrieval
-from csmd.values import Candidate, CandidateKind, Packet, State
+from csmd.values import Candidate, Packet, State
+from csmd.vocabulary import CandidateKind
 
 GOLDEN = Path(__file__).resolve().parent.parent / "data" / "advisory_trimming.json"
 AT = "2026-03-01T10:00:00.000Z"

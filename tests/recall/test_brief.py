@@ -25,7 +25,8 @@ from csmd.store import digests, events, passages, projects, receipts, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import CATEGORIES, Brief, Category, Event, Gate, Memory, Project, Provenance, Statement, Turn, TurnKind
+from csmd.values import Brief, Event, Memory, Project, Provenance, Statement, Turn
+from csmd.vocabulary import CATEGORIES, Category, Gate, TurnKind
 
 words = st.text(st.sampled_from("abcdefghij ÄßЖ文😀<>/`-"), min_size=1, max_size=300)
 

@@ -24,7 +24,8 @@ from csmd.store.core import Store
 from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import Category, Hit, Project, Provenance, Statement, Turn
+from csmd.values import Hit, Project, Provenance, Statement, Turn
+from csmd.vocabulary import Category
 
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)
 HERE, THERE = "/p/alpha", "/p/beta"

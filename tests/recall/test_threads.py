@@ -22,7 +22,8 @@ from csmd.store import passages, projects, purge, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Brief, Project, Provenance, Turn, TurnKind
+from csmd.values import Brief, Project, Provenance, Turn
+from csmd.vocabulary import TurnKind
 
 NOW = "2026-03-01T10:00:00.000Z"
 HERE, THERE = "/p/alpha", "/p/beta"

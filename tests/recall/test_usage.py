@@ -15,7 +15,8 @@ from csmd.store import events, memories, projects, receipts, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import BriefItem, Event, EventName, Project, Provenance, Statement, Turn, TurnKind
+from csmd.values import BriefItem, Event, Project, Provenance, Statement, Turn
+from csmd.vocabulary import EventName, TurnKind
 
 
 class Case(NamedTuple):

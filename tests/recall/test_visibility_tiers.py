@@ -14,7 +14,8 @@ from csmd.store import memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Decay, Gate, Memory, Project, Provenance, Tier, Turn
+from csmd.values import Memory, Project, Provenance, Turn
+from csmd.vocabulary import Decay, Gate, Tier
 
 HERE = "/p/alpha"
 SAID = "Deployments of the checkout service wait for the smoke tests on staging"

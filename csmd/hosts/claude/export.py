@@ -17,7 +17,8 @@ from typing import Any
 from csmd import wire
 from csmd.hosts.adapter import json_object
 from csmd.text import display
-from csmd.values import TOOL_KINDS, SaidTurn
+from csmd.values import SaidTurn
+from csmd.vocabulary import TOOL_KINDS
 
 #: Of names that are made here: what has no uuid of its own gets the same one at each export.
 _NAMES = uuid.UUID("c5e4d3a2-6f0b-5b7e-9a51-0c1d2e3f4a5b")

@@ -12,7 +12,8 @@ from csmd.hosts.adapter import label, string
 from csmd.hosts.claude.transcript import FOREIGN_TOOL, HOST, SHELL, prompt_kind, spoken
 from csmd.privacy.redaction import redact
 from csmd.text import display
-from csmd.values import Event, EventName, Failure, Turn
+from csmd.values import Event, Failure, Turn
+from csmd.vocabulary import EventName
 
 EVENTS: dict[str, EventName] = {
     "SessionStart": "session_start",

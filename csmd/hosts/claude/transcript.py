@@ -19,7 +19,8 @@ from csmd.hosts.adapter import json_object, label, mapping, moment, string
 from csmd.hosts.claude.tool_calls import transcripts_written
 from csmd.privacy.redaction import Removed, redact, redact_tree
 from csmd.text import display
-from csmd.values import TOOL_KINDS, Turn, TurnKind
+from csmd.values import Turn
+from csmd.vocabulary import TOOL_KINDS, TurnKind
 
 #: The host's words for a tool that the user turned down with a reason, which follows them.
 REJECTED = (

@@ -13,7 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from csmd.hosts.claude import environment, export, transcript
-from csmd.values import SaidTurn, TurnKind
+from csmd.values import SaidTurn
+from csmd.vocabulary import TurnKind
 
 SESSION = "11111111-2222-4333-8444-555555555555"
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[4] / "shared" / "eval")

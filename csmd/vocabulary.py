@@ -1,0 +1,90 @@
+"""The words for what values may be, and the tables that say what follows from them; no I/O.
+
+Policy that maps one vocabulary to another stands in the one table CATEGORIES.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Gate = Literal["behavioral", "relational", "epistemic", "promissory", "correction"]
+Category = Literal[
+    "preference", "fact", "pattern", "decision", "constraint", "gotcha", "convention", "procedure", "plan", "person"
+]
+Decay = Literal["ephemeral", "session", "durable", "permanent"]
+Tier = Literal["session", "daily", "durable", "archive"]
+Authority = Literal["user", "assistant", "external"]
+Attention = Literal["HOT", "WARM", "COLD"]
+Scope = Literal["user", "project", "global"]
+MemoryType = Literal[
+    "conversation", "workspace", "repo", "preference", "lesson", "episodic",
+    "procedural", "concept", "code", "config", "error", "self_continuity",
+]  # fmt: skip
+MemdirType = Literal["user", "feedback", "project", "reference"]
+EventName = Literal[
+    "session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end", "post_compact", "stop_failure", "tool_failure"
+]  # fmt: skip
+TurnKind = Literal["user", "assistant", "summary", "tool_call", "tool_result", "command", "notification", "relayed"]
+Source = Literal["hook", "transcript"]
+Form = Literal["line", "queued", "absorbed"]
+HitKind = Literal["memory", "turn", "session"]
+CandidateKind = Literal[
+    "belief", "preference", "worldview", "drift_warning", "opinion",
+    "duplicate", "near_duplicate", "stale", "missing_embedding", "orphan",
+]  # fmt: skip
+PacketKind = Literal["tool", "error", "milestone", "session", "order", "scope"]
+Stance = Literal["objects", "orders", "approves", "asks", "unknown", "silent"]
+#: open waits for more evidence, needs_review for a person; promoted, dropped and done are over.
+CandidateStatus = Literal["open", "needs_review", "promoted", "dropped", "done"]
+
+#: A file of this name leaves its directory, and all below it, out.
+OFF_MARK = ".csmd-off"
+
+#: The session of a marker that `csmd doctor` sends ends with its word; its turns say this and nothing else.
+PROBE_SESSION = "csmd-probe-"
+PROBE_TEXT = "csmd doctor looks for this {event}: {word}"
+
+#: Turns that people would search for; the rest (tool traffic, slash commands) is kept but not indexed.
+SEARCHABLE: frozenset[str] = frozenset({"user", "assistant", "summary", "relayed"})
+#: What the assistant answers to: the user's words, and words in the user's place that nobody knows to be theirs.
+PROMPTS: frozenset[str] = frozenset({"user", "relayed"})
+
+#: What tools were given and what they said: trimmed when it is long, dropped when it is old.
+TOOL_KINDS: frozenset[str] = frozenset({"tool_call", "tool_result"})
+
+#: Rank of an authority; summarising or restating never raises it (design section 2).
+AUTHORITY_RANK: dict[Authority, int] = {"external": 0, "assistant": 1, "user": 2}
+
+#: Horizon of each decay class in active days of the memory's scope (design section 4).
+DECAY_HORIZON_DAYS: dict[Decay, float] = {"ephemeral": 1.0, "session": 7.0, "durable": 90.0, "permanent": float("inf")}
+
+#: An active day that no age reaches: the threshold of what does not cool.
+NEVER = 2**31 - 1
+
+#: Retrieval priority of a gate; correction comes first (seed 004).
+GATE_PRIORITY: dict[Gate, int] = {"correction": 4, "behavioral": 3, "epistemic": 2, "relational": 2, "promissory": 1}
+
+
+class CategoryRule(NamedTuple):
+    """What follows from a category: its usual gate, type, memdir type, decay and confidence range (seeds 003, 004)."""
+
+    gate: Gate
+    type: MemoryType
+    memdir: MemdirType
+    decay: Decay
+    low: float
+    high: float
+
+
+CATEGORIES: dict[Category, CategoryRule] = {
+    "preference": CategoryRule("behavioral", "preference", "user", "durable", 0.70, 1.00),
+    "fact": CategoryRule("epistemic", "repo", "project", "durable", 0.80, 1.00),
+    "pattern": CategoryRule("epistemic", "code", "project", "durable", 0.50, 0.80),
+    "decision": CategoryRule("epistemic", "concept", "project", "durable", 0.70, 0.90),
+    "constraint": CategoryRule("epistemic", "config", "project", "durable", 0.80, 1.00),
+    "gotcha": CategoryRule("epistemic", "lesson", "feedback", "durable", 0.60, 0.95),
+    "convention": CategoryRule("behavioral", "procedural", "feedback", "durable", 0.70, 0.95),
+    "procedure": CategoryRule("behavioral", "procedural", "feedback", "durable", 0.70, 0.95),
+    "plan": CategoryRule("promissory", "workspace", "project", "session", 0.60, 0.90),
+    "person": CategoryRule("relational", "workspace", "project", "durable", 0.70, 0.95),
+}
