@@ -36,7 +36,7 @@ TICK_S = 5.0
 #: Passes that nobody waits for begin at least so long after one another: each asks every stage what it has to do.
 TOGETHER_S = 1.0
 #: The longest that a task has in a pass; what happens now becomes memory so much later.
-MOST_TASK_S = 2.0
+MOST_TASK_S = 30.0
 #: A hook takes half a second: a spool file that is unfinished after this was left by one that was killed.
 UNFINISHED_S = 600.0
 LIVE_SWEEP_S, FULL_SWEEP_S = 30.0, 900.0
