@@ -31,7 +31,7 @@ def main() -> int:
     parser.add_argument("--home", type=Path)
     parser.add_argument("--model", type=Path)
     parser.add_argument("--stages", action="store_true")
-    parser.add_argument("--json", action="store_true", help="MB/s, passages a second and peaks in MB alone")
+    parser.add_argument("--json", action="store_true", help="MB/s and the daemon's peak in MB alone")
     args = parser.parse_args()
     if args.stages:
         print("\n".join(stage_costs.table(stage_costs.costs(args.tree))))
@@ -72,11 +72,7 @@ def main() -> int:
         ("peak resident memory: daemon, worker", f"{peaks.daemon_rss / 1e6:.0f} MB, {peaks.worker_rss / 1e6:.0f} MB"),
     ]
     if args.json:
-        figures = {
-            "mb_per_s": size / 1e6 / words["took_s"], "rss_mb": peaks.daemon_rss / 1e6, "worker_rss_mb": peaks.worker_rss / 1e6,
-            "vectors_per_s": status["counts"]["vectors"] / vectors["took_s"] if args.model else 0.0,
-            "twice": sum(again[key] for key in ("turns_new", "memories_new", "vectors")),
-        }  # fmt: skip
+        figures = {"mb_per_s": size / 1e6 / words["took_s"], "rss_mb": peaks.daemon_rss / 1e6}
         print(json.dumps(figures))
     else:
         print("| what | figure |\n|---|---|")

@@ -1,0 +1,68 @@
+"""How many passages of 45 words the worker embeds in a second, alone, and its memory.
+
+    python tests/bench/bench_vectors.py TREE MODEL [--passages 300] [--json]
+
+The words are those of the sessions in TREE, in their order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import psutil
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from bench_redact import collect, decoded
+
+from csmd.embedding.models import Embedder
+
+WORDS, TOGETHER = 45, 64
+
+
+def passages(tree: Path) -> Iterator[str]:
+    words: list[str] = []
+    for path in sorted(tree.rglob("*.jsonl")):
+        for value in decoded(path):
+            leaves: list[str] = []
+            collect(
+                value.get("message", {}).get("content", "") if isinstance(value.get("message"), dict) else "", leaves
+            )
+            words += " ".join(leaves).split()
+            while len(words) >= WORDS:
+                yield " ".join(words[:WORDS])
+                del words[:WORDS]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tree", type=Path)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--passages", type=int, default=300)
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    texts = list(islice(passages(args.tree), args.passages))
+    embedder = Embedder(args.model, idle_s=60, environment=dict(os.environ))
+    try:
+        embedder.embed(texts[:8], deadline_s=None)
+        began = time.perf_counter()
+        for start in range(0, len(texts), TOGETHER):
+            embedder.embed(texts[start : start + TOGETHER], deadline_s=None)
+        per_s = len(texts) / (time.perf_counter() - began)
+        rss = psutil.Process(embedder.pid).memory_info().rss / 1e6
+    finally:
+        embedder.close()
+    found = {"per_s": per_s, "worker_rss_mb": rss}
+    print(json.dumps(found) if args.json else f"{per_s:.1f} passages a second, the worker has {rss:.0f} MB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
