@@ -25,10 +25,8 @@ import pytest
 # the test suite is not a package: its helpers are found by their folder, csmd itself as it is installed
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from machine import TEMPORARY, Machine, temporary_directory
+from machine import NO_HOME, TEMPORARY, Machine, temporary_directory
 
-#: What csmd finds where no test has chosen a home: below a device nothing can be made.
-NO_HOME = "/dev/null/no-home-was-chosen"
 OWN_VARIABLES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "CSMD_DISABLE")
 LOCAL = ("127.0.0.1", "localhost")
 THREAD_LIMIT_S = 10.0

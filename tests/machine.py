@@ -34,6 +34,8 @@ from csmd.paths import Paths
 #: A daemon that a test started itself.
 Daemon = subprocess.Popen[bytes] | forked_process.Forked
 LIMIT_S = 60.0
+#: What csmd finds where no home has been chosen: below a device nothing can be made.
+NO_HOME = "/dev/null/no-home-was-chosen"
 PACKAGE = str(Path(csmd.__file__).parent.parent)
 
 PREFERENCE = "Clean up tools/export.py, and I prefer pathlib over os.path in this code."
@@ -326,3 +328,14 @@ class Machine:
                         is_left = True
                         process.kill()
                         process.wait(LIMIT_S)
+
+
+@contextlib.contextmanager
+def own_machine() -> Iterator[Machine]:
+    """A machine for a program that is no test: no other home can be written to, and everything on it ends with it."""
+    os.environ["CSMD_HOME"] = os.environ["CLAUDE_CONFIG_DIR"] = NO_HOME
+    machine = Machine(root=temporary_directory())
+    try:
+        yield machine
+    finally:
+        machine.end()

@@ -65,8 +65,10 @@ STRUCTURE_FILES: tuple[str, ...] = (
     "log/report.txt",
 )  # fmt: skip
 
-#: A file of more bytes is none of csmd's, but for the database; of the others so many are looked through at a time.
-MOST_BYTES, PIECE_BYTES = 1 << 30, 1 << 18
+#: A file of more bytes is none of csmd's, but for the database.
+MOST_BYTES = 1 << 30
+#: Of the others so many bytes are looked through at a time, to the end of their line where that is not farther than this.
+PIECE_BYTES, LINE_BYTES = 1 << 18, 1 << 22
 #: Rows of a copy that are held at a time.
 PART = 500
 #: What stays in the line of a purged turn: by these others refer to it, and a reader knows it again.
@@ -297,12 +299,12 @@ def texts_in(path: Path) -> Iterator[str]:
 
 
 def pieces_of(path: Path) -> Iterator[str]:
-    """The text of a file in pieces of whole lines; StoreError for one too large to be of csmd's."""
+    """The text of a file in pieces, of whole lines unless one is huge; StoreError for one too large to be of csmd's."""
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size > MOST_BYTES:
             raise StoreError(f"{path}: larger than {MOST_BYTES} bytes")
         while piece := file.read(PIECE_BYTES):
-            yield (piece + file.readline()).decode("utf-8", "replace")
+            yield (piece + file.readline(LINE_BYTES)).decode("utf-8", "replace")
 
 
 #: How a text becomes one without secrets: the redacted text, and how many by kind.

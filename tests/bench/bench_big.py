@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -22,7 +21,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from machine import Machine, event_frames, peer, temporary_directory
+from machine import Machine, event_frames, own_machine, peer
 
 PEERS, EVERY_S = 4, 0.02
 #: A hook's patience for an event that injects nothing.
@@ -152,8 +151,7 @@ CASES: dict[str, Callable[[Machine], Callable[[], bool]]] = {
 
 def measure(case: str) -> dict[str, Any]:
     """One case on a machine of its own: at rest, then while it comes in and until it is in."""
-    machine = Machine(root=temporary_directory())
-    try:
+    with own_machine() as machine:
         daemon = machine.start()
         rest = Peers(machine)
         time.sleep(AT_REST_S)
@@ -167,8 +165,6 @@ def measure(case: str) -> dict[str, Any]:
         took = time.monotonic() - began
         during = peers.end()
         return {"case": case, "took_s": round(took, 1), "rss_mb": round(most), "rest": before, "during": during}
-    finally:
-        machine.end()
 
 
 def main() -> None:
@@ -176,7 +172,6 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--only", choices=CASES)
     chosen = parser.parse_args()
-    os.environ["CSMD_HOME"] = "/dev/null/no-home-was-chosen"
     rows = []
     print("| case | took | RSS | at rest p50, p99 | meanwhile p50, p99, most | spooled |\n|---|---|---|---|---|---|")
     for case in [chosen.only] if chosen.only else CASES:

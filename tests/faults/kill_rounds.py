@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import shutil
 import sqlite3
@@ -30,7 +29,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from machine import Machine, event_frames, eventually, peer, temporary_directory
+from machine import Machine, event_frames, eventually, own_machine, peer
 
 WORDS = "queue worker schema index parser token branch deploy cache retry socket cursor ledger packet harbour".split()
 #: A peer that got no answer for this long spools, as a hook does.
@@ -401,10 +400,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--model", type=Path)
     chosen = parser.parse_args()
-    os.environ["CSMD_HOME"] = "/dev/null/no-home-was-chosen"
-    machine = Machine(root=temporary_directory())
     began = time.monotonic()
-    try:
+    with own_machine() as machine:
         world = run(
             machine,
             rounds=chosen.rounds,
@@ -421,8 +418,6 @@ def main() -> int:
             "each stored once, none besides; index and vector rows as they should be; "
             f"{len(world.far_apart)} reports of two commands were too far apart to be one"
         )
-    finally:
-        machine.end()
     return 0
 
 

@@ -9,7 +9,6 @@ the two. Then the dream is undone: every row must be what it was, and what was f
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import sys
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from machine import Machine, temporary_directory
+from machine import Machine, own_machine
 from reselection_home import age, killed, looked_at
 
 
@@ -54,18 +53,15 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     chosen = parser.parse_args()
-    os.environ["CSMD_HOME"] = "/dev/null/no-home-was-chosen"
     began = time.monotonic()
     for number in range(chosen.rounds):
-        machine = Machine(root=temporary_directory())
         try:
-            age(machine)
-            at = attempt(machine, random.Random(f"{chosen.seed}:{number}"), forgetting=number % 2 == 1)
+            with own_machine() as machine:
+                age(machine)
+                at = attempt(machine, random.Random(f"{chosen.seed}:{number}"), forgetting=number % 2 == 1)
         except BaseException:
             print(f"round {number} of seed {chosen.seed} failed", flush=True)
             raise
-        finally:
-            machine.end()
         print(f"round {number}: killed at change {at}; undone, row for row", flush=True)
     print(f"seed {chosen.seed}: {chosen.rounds} kills in {time.monotonic() - began:.0f} s; nothing forgotten is back")
     return 0

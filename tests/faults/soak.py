@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import resource
 import statistics
@@ -32,7 +31,7 @@ import psutil
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from faults.kill_rounds import PEER_PATIENCE_MS, World
-from machine import Machine, event_frames, eventually, peer, temporary_directory
+from machine import Machine, event_frames, eventually, own_machine, peer
 
 SESSIONS, HOOK_ONLY = 8, 2
 #: Seconds between two turns of a session, two events and two looks.
@@ -232,9 +231,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
-    os.environ["CSMD_HOME"] = "/dev/null/no-home-was-chosen"
-    machine = Machine(root=temporary_directory())
-    try:
+    with own_machine() as machine:
         world = run(machine, minutes=chosen.minutes, seed=chosen.seed, say=lambda line: print(line, flush=True))
         print("\n| figure | second quarter | last quarter | most |\n|---|---|---|---|")
         quarter = len(world.looks) // 4
@@ -248,8 +245,6 @@ def main() -> int:
         )
         if chosen.json:
             chosen.json.write_text(json.dumps({"seed": chosen.seed, "happened": world.happened, "looks": world.looks}))
-    finally:
-        machine.end()
     return 0
 
 
