@@ -107,6 +107,7 @@ PLACEHOLDERS = {
     "selected": "select p.seq, p.text from memories p",
     "_WORDS[kind]": "p.text from memories p",
     "waiting": "select 1 from memories where seq > :after",
+    "due": "(s.last_at not between :quiet_before and :now or coalesce(c.position, 0) < case s.seq when 1 then 2 else 0 end)",
     "people": "s.parent = ''",
     "telling": "n.seq > 0",
     "present": "n.session_id = :session and n.at >= :since",

@@ -19,13 +19,14 @@ from csmd.errors import StoreError
 from csmd.extraction import digest, packets, statements
 from csmd.memory import failure_links, habits, remember, self_model, speakers, topic_tagging, upkeep
 from csmd.recall import checkpoint, threads, usage
-from csmd.store import events, passages, vectors
+from csmd.store import cursors, events, passages, vectors
 from csmd.store.core import Store
+from csmd.store.sqlite import Rows
 from csmd.text import prose
 
 #: The stages look again after this, even where nothing was stored.
 LOOK_S = 300.0
-#: And after this where one of them failed: a model that does not load, say, stays so for a while.
+#: And after this where one of them failed (a model that does not load, say, stays so for a while) or a session is at work.
 AGAIN_S = 30.0
 #: While a dream is under way and no session at work, what others stored waits so long.
 DREAMT_S = 5.0
@@ -81,7 +82,7 @@ def _tool_words(stages: Stages, force: bool) -> int:
 def _gotchas(stages: Stages, force: bool) -> int:
     """One session that can be gone through: one that fails is shown in status and keeps no other from its turn."""
     now = now_iso()
-    for session in failure_links.waiting(stages.store):
+    for session in failure_links.waiting(stages.store, stages.pace(force)):
         look = partial(failure_links.relate_session, stages.store, session, now=now)
         found = stages.context.guard("gotchas of session", look, about=session.session_id, strict=force)
         if found is not None:
@@ -101,10 +102,10 @@ def _habits(stages: Stages, force: bool) -> int:
     return habits.step(stages.store, now=now, promoting=settings.stages_promote, quiet_before=quiet_before)
 
 
-def _digests(stages: Stages, _: bool) -> int:
+def _digests(stages: Stages, force: bool) -> int:
     if not stages.context.config.settings.stages_distill:
         return 0
-    return digest.step(stages.store) or self_model.step(stages.store, now=now_iso())
+    return digest.step(stages.store, stages.pace(force)) or self_model.step(stages.store, now=now_iso())
 
 
 def _daily(stages: Stages, force: bool) -> int:
@@ -166,6 +167,8 @@ class Stages:
         #: Whether a session was left for later because it may be at work.
         self._has_open_session = False
         self._is_indexed = False
+        #: The sessions that were at work when a task began, with their turns then.
+        self._asked: dict[int, int] = {}
         #: The provisional turn from which the next sweep goes on.
         self._provisional = events.FIRST
 
@@ -194,8 +197,18 @@ class Stages:
         if is_done and commits - self._released_commits > (FEW_COMMITS if rested else BURST_COMMITS):
             guard("easing", self._release_memory)
             is_done = False  # that was a commit, and there may be others
-        self._done_commits, self._next_look = commits if is_done else -1, now + (AGAIN_S if failed else LOOK_S)
+        soon = failed or bool(self.store.read(self._at_work))  # of those at work something may have been left for later
+        self._done_commits, self._next_look = commits if is_done else -1, now + (AGAIN_S if soon else LOOK_S)
         return worked, embedded
+
+    @staticmethod
+    def _at_work(rows: Rows) -> dict[int, int]:
+        return cursors.sessions_at_work(rows, quiet_before=iso_before(QUIET_S))
+
+    def pace(self, force: bool) -> cursors.Pace:
+        """Which sessions are read whole now; with `force` also those at work, as far as they were when the task began."""
+        asked = self._asked if force else {}
+        return cursors.Pace(quiet_before=iso_before(QUIET_S), now=now_iso(), asked=asked)
 
     def _release_memory(self) -> None:
         """Gives memory back to the system: the daemon stays for weeks, and has little to do most of the time.
@@ -254,6 +267,7 @@ class Stages:
         While a session is at work there is always more: what was there at first is gone through, the rest follows in
         the background.
         """
+        self._asked = self.store.read(self._at_work)
         for passed in range(MOST_PASSES):
             total = 0
             for name, step in AFTER_DISTILLING.items():

@@ -204,10 +204,10 @@ ENDS = ("session_end", "pre_compact")
 WHY: dict[str, Why] = {"session_end": "end", "pre_compact": "compaction"}
 
 
-def step(store: Store) -> int:
-    """Digests the next sessions; how many, 0 when none wait."""
+def step(store: Store, pace: cursors.Pace = cursors.Pace()) -> int:  # noqa: B008 - frozen
+    """Digests the next sessions that are due; how many, 0 when none wait."""
     heard = _hear(store)
-    found = store.read(lambda rows: digests.waiting(rows, limit=BATCH))
+    found = store.read(lambda rows: digests.waiting(rows, limit=BATCH, pace=pace))
     made = [(session, _digests(store, session)) for session in found]
 
     def write(rows: Rows) -> None:

@@ -37,9 +37,9 @@ LOOKED_UP = 10
 MOST_FILES = 12
 
 
-def waiting(store: Store) -> list[Behind]:
-    """The sessions with distilled turns that this stage has not read, the oldest first."""
-    return store.read(lambda rows: cursors.sessions_behind(rows, STAGE, after=distill.STAGE))
+def waiting(store: Store, pace: cursors.Pace = cursors.Pace()) -> list[Behind]:  # noqa: B008 - frozen
+    """The sessions that are due, with distilled turns that this stage has not read, the oldest first."""
+    return store.read(lambda rows: cursors.sessions_behind(rows, STAGE, after=distill.STAGE, pace=pace))
 
 
 def relate_session(store: Store, session: Behind, *, now: str) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 
 from csmd.store.sqlite import Rows
 
@@ -33,6 +34,37 @@ class Behind:
     settled_at: str
     started_at: str
     path: str
+
+
+#: A session that goes on is read again when it has grown by one turn in so many.
+GROWN_PART = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """When a stage that reads sessions whole reads one again: at each turn it would take the square of a long one.
+
+    One that rested (no turn from `quiet_before` to `now`), that has grown by a part of itself, or that was not read yet
+    up to the turn of `asked`, by row key. Without times every session is read.
+    """
+
+    quiet_before: str = ""
+    now: str = ""
+    asked: Mapping[int, int] = field(default_factory=dict)
+
+    def due(self, turns: str) -> str:
+        """The SQL condition that a session `s` with the cursor `c` and so many turns is read now."""
+        asked = " ".join(f"when {int(seq)} then {int(upto)}" for seq, upto in self.asked.items())
+        return (
+            f"(s.last_at not between :quiet_before and :now or {turns} - coalesce(c.position, 0) > {turns} / {GROWN_PART} "
+            f"or coalesce(c.position, 0) < case s.seq {asked or 'when 0 then 0'} else 0 end)"
+        )
+
+
+def sessions_at_work(rows: Rows, *, quiet_before: str) -> dict[int, int]:
+    """The conversations of people with a turn since `quiet_before`: their turns by row key."""
+    sql = "select seq, turns from sessions where parent = '' and last_at >= :quiet_before"
+    return dict(rows.all(sql, quiet_before=quiet_before))
 
 
 def file_state(rows: Rows, path: str) -> FileState | None:
@@ -73,19 +105,21 @@ def move_cursor(rows: Rows, stage: str, subject: str, position: int) -> None:
     rows.upsert("cursors", "stage, subject", stage=stage, subject=subject, position=position)
 
 
-def sessions_behind(rows: Rows, stage: str, *, after: str = "") -> list[Behind]:
-    """The conversations of people (no sub-agents) with turns that `stage` has not seen, oldest first.
+def sessions_behind(rows: Rows, stage: str, *, after: str = "", pace: Pace = Pace()) -> list[Behind]:
+    """The conversations of people (no sub-agents) with turns that `stage` has not seen and are due, oldest first.
 
     With `after` up to where that stage has come: `turns` is how far it is.
     """
+    due = pace.due("coalesce(d.position, s.turns)")
     sql = (
-        "select s.seq, s.id, coalesce(c.position, 0), coalesce(d.position, s.turns), s.last_at, s.settled_at, s.started_at, "
+        "select s.seq, s.id, coalesce(c.position, 0), coalesce(d.position, s.turns), s.last_at, s.settled_at, s.started_at, "  # noqa: S608
         "s.path from sessions s left join cursors c on c.stage = :stage and c.subject = cast(s.seq as text) "
         "left join cursors d on d.stage = :after and d.subject = cast(s.seq as text) where s.parent = '' "
         "and s.host <> 'probe' and (:after = '' or d.position is not null) "
-        "and coalesce(d.position, s.turns) > coalesce(c.position, 0) order by s.started_at, s.seq"
+        "and coalesce(d.position, s.turns) > coalesce(c.position, 0) "
+        f"and {due} order by s.started_at, s.seq"
     )
-    return rows.read(Behind, sql, stage=stage, after=after)
+    return rows.read(Behind, sql, stage=stage, after=after, quiet_before=pace.quiet_before, now=pace.now)
 
 
 def exchange_start(rows: Rows, session_seq: int, *, at: int) -> int:

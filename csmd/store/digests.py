@@ -63,15 +63,18 @@ class Waiting(NamedTuple):
     why: str
 
 
-def waiting(rows: Rows, *, limit: int) -> list[Waiting]:
-    """People's sessions that were distilled to their end and whose digest does not reach as far, oldest first."""
+def waiting(rows: Rows, *, limit: int, pace: cursors.Pace) -> list[Waiting]:
+    """People's sessions that are due, were distilled to their end and whose digest does not reach as far, oldest first."""
+    due = pace.due("s.turns")
     return rows.read(
         Waiting,
         f"select {_SESSION} from sessions s join cursors d on d.stage = 'distill' and d.subject = cast(s.seq as text) "  # noqa: S608
         "left join cursors c on c.stage = 'digest' and c.subject = cast(s.seq as text) "
         "where s.parent = '' and s.host <> 'probe' and s.turns > coalesce(c.position, 0) and d.position >= s.turns "
-        "order by s.started_at, s.seq limit :limit",
+        f"and {due} order by s.started_at, s.seq limit :limit",
         limit=limit,
+        quiet_before=pace.quiet_before,
+        now=pace.now,
     )
 
 

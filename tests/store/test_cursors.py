@@ -74,3 +74,39 @@ def test_a_stage_is_behind_in_the_conversations_of_people_with_turns_past_its_cu
         assert len(cursors.sessions_behind(rows, "other")) == 2
 
     store.write(story)
+
+
+def test_a_long_session_at_work_is_read_whole_again_when_it_rests_has_grown_or_was_asked_for(
+    store: Store, given: Any
+) -> None:
+    length = 3 * cursors.GROWN_PART
+
+    def story(rows: Rows) -> None:
+        project = projects.ensure(rows, given.project(), now=given.now)
+
+        def goes_on(first: int, count: int) -> None:
+            for number in range(first, first + count):
+                turn = given.turn(f"u{number}", "said", session="long", second=30)
+                turns.add_turn(rows, turn, text_hash=f"u{number}", host="claude", project=project, path="")
+
+        def is_due(**pace: Any) -> bool:
+            at_work = {"quiet_before": given.at(20), "now": given.at(40)}
+            return bool(cursors.sessions_behind(rows, "gotchas", pace=cursors.Pace(**{**at_work, **pace})))
+
+        goes_on(0, 1)
+        (session,) = cursors.sessions_behind(rows, "gotchas")
+        assert is_due(), "of a short one each turn counts"
+        goes_on(1, length - 1)
+        cursors.move_cursor(rows, "gotchas", str(session.session_seq), length)
+        goes_on(length, 3)
+        assert not is_due()
+        assert is_due(quiet_before=given.at(31)), "it rests"
+        assert is_due(now=given.at(29)), "the clock was set back: it would not rest for long"
+        assert is_due(asked={session.session_seq: length + 3})
+        assert not is_due(asked={session.session_seq: length}), "what came after it was asked for waits"
+        assert cursors.sessions_at_work(rows, quiet_before=given.at(30)) == {session.session_seq: length + 3}
+        assert cursors.sessions_at_work(rows, quiet_before=given.at(31)) == {}
+        goes_on(length + 3, 1)
+        assert is_due(), "it has grown by a hundredth"
+
+    store.write(story)
