@@ -175,9 +175,12 @@ def csmd(sandbox: Sandbox) -> Iterator[Csmd]:
         command.run("stop")
 
 
-@pytest.fixture(scope="session", params=client.VERSIONS)
+@pytest.fixture(
+    scope="session",
+    params=[client.VERSIONS[0], *(pytest.param(old, marks=pytest.mark.long) for old in client.VERSIONS[1:])],
+)
 def claude_build(request: pytest.FixtureRequest) -> tuple[str, list[str]]:
-    """One version of the real client and its command line; every test that uses it runs with each of them."""
+    """One version of the real client and its command line: the latest, and with `-m long` each older one."""
     try:
         return request.param, client.command_of(request.param, client.directory())
     except client.ClientMissingError as missing:
