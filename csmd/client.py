@@ -7,7 +7,7 @@ Knows the socket and the frames; never the store. Errors say whether nobody is t
 from __future__ import annotations
 
 import json
-import secrets
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -88,7 +88,7 @@ def _socket(paths: Paths, *, within_s: float = CONNECT_S) -> Iterator[Callable[[
 
         def ask(tool: str, params: dict[str, Any], patience_s: float) -> Any:
             request = wire.Request(
-                id=secrets.token_hex(16),
+                id=os.urandom(16).hex(),
                 verb="call",
                 deadline_ms=int(patience_s * 1000),
                 host="cli",

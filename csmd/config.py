@@ -447,6 +447,19 @@ def unit_folders(kind: str, env: Mapping[str, str] = os.environ) -> tuple[Path, 
     return tuple(dict.fromkeys(place / "systemd" / "user" for place in places))
 
 
+def wants_colours(env: Mapping[str, str] = os.environ) -> bool | None:
+    """Whether csmd's output is styled: as the user says, else where it goes to a terminal (None)."""
+    if env.get("NO_COLOR") or env.get("TERM") in ("dumb", "unknown"):
+        return False
+    return True if env.get("FORCE_COLOR") else None
+
+
+def chosen_columns(env: Mapping[str, str] = os.environ) -> int:
+    """The width of csmd's output as COLUMNS says; 0 where it says nothing."""
+    said = env.get("COLUMNS", "")
+    return int(said) if said.isdecimal() else 0
+
+
 def has_screen(env: Mapping[str, str] = os.environ) -> bool:
     """Whether the user sits at a desktop: its session lasts as long as the work."""
     return bool(env.get("WAYLAND_DISPLAY") or env.get("DISPLAY")) and not env.get("SSH_CONNECTION")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import io
 import os
@@ -141,6 +140,8 @@ class _Verbs(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            import difflib  # only for a mistyped verb
+
             close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
             if not close:
                 raise

@@ -1,27 +1,26 @@
 """How screens look at 80 columns: lines, tables, amounts, ages, widths.
 
-A screen is a sequence of lines and strings, of which "" is an empty line. `show` prints it.
+A screen is a sequence of lines and strings, of which "" is an empty line. `show` prints it. A style is words: `bold`,
+`dim`, a colour. They are painted here: a console of rich takes as long to load as everything else of `csmd status`.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial, wraps
 from itertools import accumulate, takewhile
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import Any, ParamSpec
 
 import click
 
+from csmd import config
 from csmd.text import display
 from csmd.text.display import amount
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
 
 #: From here on a date says more than an age.
 MOST_AGO_S = 60 * 86_400
@@ -29,8 +28,8 @@ MOST_AGO_S = 60 * 86_400
 GLUE = "\u00a0"
 _GAP = re.compile(rf"[^\S{GLUE}]+")
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-#: Columns that a label takes.
-LABEL = 9
+#: Columns of a terminal that does not say, and those that a label takes.
+COLUMNS, LABEL = 80, 9
 #: A terminal narrower than that is scrolled sideways.
 MIN_WIDTH = 20
 #: What is left beside a progress bar for the project that is read.
@@ -220,6 +219,8 @@ class RawLine(str):
 
 
 Screen = Iterable[Line | str]
+#: A line of a terminal: texts, each with its style.
+Parts = tuple[tuple[str, str], ...]
 _P = ParamSpec("_P")
 bold = partial(Line, style="bold")
 dim = partial(Line, style="dim")
@@ -313,14 +314,12 @@ def table(heads: str, sides: str, rows: Sequence[Sequence[str]], *, least: int =
         yield Line(fitted("  ".join(parts).rstrip(), room), style="" if number else "dim")
 
 
-def laid_out(screen: Iterable[Line | str], room: int) -> Iterator[Text]:
+def laid_out(screen: Iterable[Line | str], room: int) -> Iterator[Parts]:
     """The lines of a terminal that a screen takes."""
-    from rich.text import Text
-
     for line in screen:
         row = line if isinstance(line, Line) else Line(line, gap=not line)
         if row.gap:
-            yield Text("")
+            yield ()
         head = " " * row.indent + display.visible(row.head)
         space = max(room - cells(head), MIN_WIDTH)
         texts = [part for text in display.visible(row.text).splitlines() for part in wrapped(text.expandtabs(), space)]
@@ -329,21 +328,39 @@ def laid_out(screen: Iterable[Line | str], room: int) -> Iterator[Text]:
             parts = [*parts[: row.most - 1], "…"]
         for part in parts:
             if row.head_style is None:
-                yield Text(head + part, style=row.style)
+                yield ((head + part, row.style),)
             else:
-                yield Text.assemble((head, row.head_style), (part, row.style))
+                yield (head, row.head_style), (part, row.style)
             head = " " * cells(head)
+
+
+def plain_text(parts: Parts) -> str:
+    """A line without its styles."""
+    return "".join(text for text, _ in parts)
+
+
+def painted(parts: Parts) -> str:
+    """A line as a terminal takes it."""
+    return "".join(click.style(text, **_style(style)) if style else text for text, style in parts)
+
+
+def _style(words: str) -> dict[str, Any]:
+    return {**{word: True for word in ("bold", "dim") if word in words}, "fg": _colour(words)}
+
+
+def _colour(words: str) -> str | None:
+    return next((word for word in words.split() if word not in ("bold", "dim")), None)
 
 
 def show(screen: Iterable[Line | str], *, err: bool = False) -> None:
     """Prints a screen."""
-    out = console()
+    room, colours = width(), config.wants_colours()
     for line in screen:
         if isinstance(line, RawLine):
             click.echo(display.visible(line), err=err)
         else:
-            for row in laid_out([line], out.width):
-                out.print(row)
+            for parts in laid_out([line], room):
+                click.echo(painted(parts), color=colours)
 
 
 def keep_clean(stream: Any) -> None:
@@ -355,20 +372,15 @@ def keep_clean(stream: Any) -> None:
     stream.write = lambda text: write(display.escape_unseen(text))
 
 
-def console() -> Console:
-    """The terminal; 80 columns where there is none and COLUMNS says nothing else."""
-    from rich.console import Console
-
-    class Plain(Console):
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # whoever read our output has gone: cli.main knows that this is no error
-
-    return Plain(highlight=False, emoji=False, markup=False)
-
-
 def width() -> int:
-    """The columns of the terminal."""
-    return console().width
+    """The columns of the terminal; 80 where there is none and COLUMNS says nothing else."""
+    if said := config.chosen_columns():
+        return said
+    for stream in range(3):  # the output may go through a pager
+        with suppress(OSError):
+            if columns := os.get_terminal_size(stream).columns:
+                return columns
+    return COLUMNS
 
 
 @contextmanager

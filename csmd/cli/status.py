@@ -7,14 +7,14 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import click
 
 import csmd
-from csmd import wire
+from csmd import config, wire
 from csmd.cli import dreams, render, verb
 from csmd.cli.render import Line, Screen, ago, bold, cells, dim, fitted, glued, many, plain, tilde, warning
 from csmd.config import default_paths, user_home
@@ -24,9 +24,6 @@ from csmd.installer import plan, service
 from csmd.paths import Paths, is_there
 from csmd.text import display
 from csmd.vocabulary import GATE_PRIORITY
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
@@ -300,32 +297,31 @@ def _projects(value: dict[str, Any], home: str) -> Screen:
 
 def redraw(draw: Callable[[], Screen]) -> None:
     """Draws a screen every 2 s, cut to the terminal's height; while it fails, why. Ends with ^C."""
-    from rich.console import Group
+    from rich.console import Console, Group
     from rich.live import Live
+    from rich.text import Text
 
-    console = render.console()
-    lines: list[Text] = []
+    console = Console(highlight=False, emoji=False, markup=False)
+    screen: list[Line | str] = []
     with contextlib.suppress(KeyboardInterrupt), Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             try:
-                lines = shown = list(render.laid_out(draw(), console.width))
+                shown = screen = list(draw())
             except CsmdError as error:
-                why = [warning(f"csmd: {error.what}"), Line(error.hint, head="  try: ")]
-                shown = list(render.laid_out(why, console.width))
-            live.update(Group(*_within(shown, console.height)), refresh=True)
+                shown = [warning(f"csmd: {error.what}"), Line(error.hint, head="  try: ")]
+            lines = _within(list(render.laid_out(shown, console.width)), console.size)
+            live.update(Group(*(Text.assemble(*parts) for parts in lines)), refresh=True)
             time.sleep(EVERY_S)
-    for line in lines:
-        console.print(line)
+    render.show(screen)
 
 
-def _within(lines: Sequence[Text], height: int) -> list[Text]:
-    """The lines that fit; where some do not, the last line says how many."""
-    from rich.text import Text
-
+def _within(lines: list[render.Parts], terminal: tuple[int, int]) -> list[render.Parts]:
+    """The lines that fit in a terminal's columns and lines; where some do not, the last line says how many."""
+    columns, height = terminal
     if len(lines) <= height:
-        return list(lines)
+        return lines
     left = f"... and {len(lines) - height + 1} more lines: enlarge the window to see them, or csmd status"
-    return [*lines[: height - 1], Text(left, style="dim", no_wrap=True, overflow="ellipsis")]
+    return [*lines[: height - 1], ((fitted(left, columns), QUIET),)]
 
 
 # --- csmd tail
@@ -347,13 +343,14 @@ def tail(project: str | None, last: int, as_json: bool) -> None:
     """Show what happens, as it happens. ^C ends it."""
     # Every project by default: who watches does not know where something will happen.
     where = verb.project_params(project, everywhere=project is None)
-    console = render.console()
+    colours = config.wants_colours()
     try:
         for item in follow(lambda cursor: verb.ask("csm_tail", cursor=cursor, last=last, **where), time.sleep):
             if as_json:
                 click.echo(wire.dumps(item))
             else:
-                console.print(tail_line(item, console.width, today=render.today()), style=STYLES[item["kind"]])
+                line = tail_line(item, render.width(), today=render.today()), STYLES[item["kind"]]
+                click.echo(render.painted((line,)), color=colours)
     except KeyboardInterrupt:
         return
 

@@ -19,7 +19,20 @@ from textual.widgets import DataTable, Footer, Input, Label, Static, TabbedConte
 from csmd import wire
 from csmd.cli import dreams
 from csmd.cli.memories import show_memory
-from csmd.cli.render import NAMES, Screen, ago, clock, fitted, laid_out, many, percent, plain, today, words_of
+from csmd.cli.render import (
+    NAMES,
+    Screen,
+    ago,
+    clock,
+    fitted,
+    laid_out,
+    many,
+    percent,
+    plain,
+    plain_text,
+    today,
+    words_of,
+)
 from csmd.cli.sessions import show_session
 from csmd.errors import CsmdError
 
@@ -315,7 +328,7 @@ class Top(App[None]):
         try:
             shown = self.ask(pane.page_tool, id=item["id"], asking=self.where["asking"]) if pane.page_tool else item
             lines = laid_out(pane.page(shown), self.size.width * PAGE_PERCENT // 100 - PAGE_PADDING)
-            words = "\n".join(line.plain for line in lines)
+            words = "\n".join(map(plain_text, lines))
         except CsmdError as error:
             words = error.what
         self.call_from_thread(self.push_screen, Page(words))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 import re
@@ -278,6 +277,8 @@ def _named(project: str) -> str:
 
 def _nearest(typed: str, among: Sequence[str]) -> str:
     """The name most like what was typed, by its last part and then by the directory around it; "" for none."""
+    import difflib  # only where nothing has this name
+
     last = difflib.get_close_matches(Path(typed).name, [Path(name).name for name in among], n=1)
     parts = Path(typed).parts[-2:]
     return max(

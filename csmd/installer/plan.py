@@ -11,7 +11,6 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -365,6 +364,8 @@ def _number(version: str) -> tuple[int, int, int]:
 
 def installed_clients() -> dict[str, str]:
     """The clients on this machine, each once by its real path, with its version; "" for one that does not print it."""
+    from concurrent.futures import ThreadPoolExecutor  # of which a mere look at the state has no need
+
     search, home = config.child_environment().get("PATH", os.defpath), user_home()
     programs = programs_in([*search.split(os.pathsep), *(str(home / folder) for folder in USUAL_FOLDERS)], PROGRAM)
     with ThreadPoolExecutor(max_workers=4) as pool:

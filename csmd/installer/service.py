@@ -13,16 +13,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
-
-import psutil
+from typing import TYPE_CHECKING, Any
 
 import csmd
-from csmd import client, config, machine, wire
+from csmd import client, config, wire
 from csmd.errors import BadInput, ConfigError, CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.installer import foreign_files, plan
 from csmd.installer.foreign_files import make_private, write_atomic
 from csmd.paths import Paths, mark_of
+
+if TYPE_CHECKING:
+    import psutil
 
 # --- service managers
 
@@ -487,6 +488,10 @@ STOP_PATIENCE_S = 20.0
 
 def running_service(paths: Paths) -> psutil.Process | None:
     """The daemon's process, identified by pid and start time from the instance file; None when none runs."""
+    import psutil  # with `machine` a tenth of what `csmd status` loads, which asks for no process
+
+    from csmd import machine
+
     try:
         instance = read_instance(paths)
         process = psutil.Process(int(instance["pid"]))
@@ -619,6 +624,8 @@ def stop(paths: Paths, *, by_user: bool, by: str = "") -> bool:
 
 
 def _end(process: psutil.Process) -> None:
+    import psutil
+
     with contextlib.suppress(psutil.NoSuchProcess):
         process.terminate()
         until = time.monotonic() + STOP_PATIENCE_S

@@ -10,6 +10,7 @@ from machine import Machine
 from rich.cells import cell_len
 
 import csmd
+from csmd import config
 from csmd.cli import memories, render, sessions
 
 WIDTH = 80
@@ -176,3 +177,20 @@ def test_lengths_of_time_and_amounts_read_well(function: Callable[[Any], str], v
 def test_a_path_is_shortened_at_its_beginning() -> None:
     assert render.fitted("/a/b/c", 10, end=True) == "/a/b/c"
     assert render.fitted("/a/long/path/to/x", 8, end=True) == "…th/to/x"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({}, None), ({"NO_COLOR": "1"}, False), ({"FORCE_COLOR": "1"}, True), ({"TERM": "dumb", "FORCE_COLOR": "1"}, False),
+        ({"TERM": "xterm"}, None),
+    ],
+)  # fmt: skip
+def test_what_the_user_says_of_colours_holds(said: dict[str, str], expected: bool | None) -> None:
+    assert config.wants_colours(said) is expected
+
+
+def test_a_style_is_written_and_taken_back() -> None:
+    assert render.painted((("csmd  ", "dim"), ("broken", "bold red"), (" here", ""))) == (
+        "\x1b[2mcsmd  \x1b[0m\x1b[31m\x1b[1mbroken\x1b[0m here"
+    )

@@ -143,7 +143,7 @@ def drawn(value: dict[str, Any], *, width: int = 80, home: str = "/home/me") -> 
     """The screen without colours."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("COLUMNS", str(width))
-        return [line.plain for line in render.laid_out(status.show_status(value, home=home), width)]
+        return [*map(render.plain_text, render.laid_out(status.show_status(value, home=home), width))]
 
 
 def check(name: str, *, width: int = 80) -> list[str]:
