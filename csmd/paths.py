@@ -42,8 +42,9 @@ class Paths:
     instance = Below("run", "daemon.json")
     """JSON about the running daemon: pid, start token, version, protocol, socket."""
     complaint = Below("run", "start.stderr")
-    start_command = Below("run", "command")
     """What a daemon said on stderr that could not start."""
+    start_command = Below("run", "command")
+    """How a hook starts the daemon that no service manager keeps: `complaint`, words, environment, each ended by a NUL."""
     stopped_mark = Below("run", "stopped-by-user")
     """Present while the user has stopped the daemon on purpose."""
     hung_mark = Below("run", "hung")

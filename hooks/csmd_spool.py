@@ -153,6 +153,8 @@ def _become(home, complaint, command, environment):
         ):
             posix.dup2(posix.open(place, flags | posix.O_CLOEXEC, 0o600), number)
         posix.execve(command[0], command, environment)
+    except OSError:
+        posix.write(2, b"csmd: cannot run " + command[0] + b"\n")  # which the next session tells
     finally:
         posix._exit(1)
 

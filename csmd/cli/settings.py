@@ -319,13 +319,14 @@ def _scalar(typed: str) -> Any:
 
 def _check(text: str, before: str) -> None:
     """ConfigError where a text cannot be read as settings, or has a value that cannot work and was not there before."""
-    settings = parse_settings(text, where=str(_path()))
-    found = list(find_unworkable(settings))
+    settings, usual = parse_settings(text, where=str(_path())), Settings().embed_model
+    found, known_name = list(find_unworkable(settings)), usual
     with suppress(ConfigError):
-        known = set(find_unworkable(parse_settings(before, where=str(_path()))))
-        found = [one for one in found if one not in known]
+        known = parse_settings(before, where=str(_path()))
+        known_name, amiss = known.embed_model, set(find_unworkable(known))
+        found = [one for one in found if one not in amiss]
     name, folder = settings.embed_model, default_paths().models / settings.embed_model
-    if name != Settings().embed_model and "/" not in name and not is_there(folder):  # the hub's can still be fetched
+    if name not in (usual, known_name) and "/" not in name and not is_there(folder):  # the hub's can still be fetched
         raise ConfigError(f"embed.model: no model {name!r} is installed", hint="csmd model add DIR")
     for _, what, hint in found:
         raise ConfigError(what, hint=hint)

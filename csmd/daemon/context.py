@@ -85,6 +85,8 @@ class Task:
     result: dict[str, Any] = field(default_factory=dict)
     error: str = ""
     hint: str = ""
+    is_own: bool = False
+    """Whether csmd ordered it itself: nobody waits for it, and what somebody orders is done first."""
     id: str = field(default_factory=lambda: secrets.token_hex(8))
 
 
@@ -426,10 +428,14 @@ class Context:
         """Whether a transcript was hinted at that nobody has read since."""
         return bool(self._hints)
 
-    def take_task(self) -> Task | None:
-        """Takes the task that waited longest from the queue; None for none."""
+    def take_task(self, *, only_ordered: bool = False) -> Task | None:
+        """Takes the task that waited longest from the queue, those that somebody ordered first; None for none."""
         with self._lock:
-            self.reads = self._queue.popleft() if self._queue else None
+            waiting = sorted(self._queue, key=lambda task: task.is_own)
+            if not waiting or (only_ordered and waiting[0].is_own):
+                return None
+            self._queue.remove(waiting[0])
+            self.reads = waiting[0]
         return self.reads
 
     def take_hints(self) -> list[Path]:

@@ -224,7 +224,7 @@ class Background(threading.Thread):
             self._due[job.name] = now + job.every_s
 
     def _is_urgent(self) -> bool:
-        return self.tasks.is_under_way or self.dreaming.is_urgent or self.context.somebody_waits()
+        return self.tasks.is_urgent or self.dreaming.is_urgent or self.context.somebody_waits()
 
     # --- steps that concern several parts
 
@@ -240,10 +240,11 @@ class Background(threading.Thread):
         files.clear_unfinished(self.context.config.paths.home, before_s=time.time() - UNFINISHED_S)
 
     def _do_task(self, jobs_pass: Pass) -> None:
-        """Somebody waits for it: it has as long as everything else of the last pass took, however much comes in."""
+        """One that somebody waits for has as long as everything else of the last pass took, however much comes in."""
         began = time.monotonic()
-        jobs_pass.task_running = self.tasks.step()
-        while self.tasks.is_under_way and time.monotonic() - began < min(self._rest_s, MOST_TASK_S):
+        jobs_pass.worked |= self.tasks.step()
+        jobs_pass.task_running = self.tasks.is_urgent
+        while self.tasks.is_urgent and time.monotonic() - began < min(self._rest_s, MOST_TASK_S):
             self.tasks.step()
         self._task_s = time.monotonic() - began
 

@@ -409,7 +409,8 @@ class Server(threading.Thread):
             raise BadInput("a call's parameters are not a JSON object")
         lane = named(request.name).lane
         if lane is None:
-            return _json(run_to_end(call_tool(self.tools, lookups, None, request.name, params)))
+            answer = run_to_end(call_tool(self.tools, lookups, None, request.name, params))
+            return _json(withhold(answer) if self.background.context.withholds else answer)
         steps: Generator[None, None, Any] | None = None
 
         def go_on(rows: Rows) -> Ended[Any] | None:
@@ -422,16 +423,23 @@ class Server(threading.Thread):
             # A search that takes longer than its caller waits is stopped.
             left = exchange.until - time.monotonic()
             ended = yield self.store.submit_read(go_on, lane=lane, deadline_s=left)
-        return _json(ended.value)
+        value = ended.value
+        if self.background.context.withholds:  # on the reader's thread: an export takes seconds
+            value = yield self.store.submit_read(lambda _: withhold(value), lane=lane)
+        return _json(value)
 
     def _send(self, identity: bytes, reply: Reply) -> None:
-        if reply.body and self.background.context.withholds:
+        if 0 < len(reply.body) <= MOST_WITHHELD_HERE and self.background.context.withholds:
             reply = replace(reply, body=_withheld(reply.body))
         if self._router is not None:
             try:
                 self._router.send_multipart([identity, *wire.encode_reply(reply)], zmq.NOBLOCK)
             except zmq.ZMQError as error:
                 log.warning("a peer went away before its answer: error %d", error.errno)
+
+
+#: Bytes of an answer that is looked through on the socket's thread: a hook's, an error. A longer one has been (`_call`).
+MOST_WITHHELD_HERE = 65_536
 
 
 def _withheld(body: bytes) -> bytes:

@@ -70,15 +70,17 @@ COUNTED = ("turns_new", "turns_known", "bad_lines", "redactions")
 
 
 class Tasks:
-    """Owns the task under way; the background thread steps it."""
+    """Owns the tasks under way; the background thread steps the last: an order of somebody's comes before csmd's own."""
 
     def __init__(
         self, context: Context, *, stages: Stages, dreaming: Dreaming, instructions: InstructionRefresh
     ) -> None:
         self._context, self._stages, self._dreaming, self._instructions = context, stages, dreaming, instructions
-        self._batches: Generator[None] | None = None
+        self._under_way: list[tuple[Task, Generator[None]]] = []
         self._commits, self._is_known = -1, False
         self._found: purge.FoundSecrets | None = None
+        #: The latest task that csmd ordered itself, and when.
+        self._ordered, self._ordered_at = Task(kind="secrets", state="done"), 0.0
         self._late: dict[str, int] = {}
         self._kinds: Mapping[str, Callable[[Task], Work]] = {
             "import": self._take_in, "sync": self._take_in, "undo": dreaming.undo,
@@ -90,23 +92,29 @@ class Tasks:
     @property
     def is_under_way(self) -> bool:
         """Whether a task was begun and has not ended."""
-        return self._batches is not None
+        return bool(self._under_way)
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether somebody waits for the task under way."""
+        return self.is_under_way and not self._under_way[-1][0].is_own
 
     def step(self) -> bool:
         """Does batches of the task under way for a moment, or of the next one; whether there was one."""
-        context = self._context
-        if self._batches is None and (task := context.take_task()):
-            self._batches = carry_out(context, task, self._kinds[task.kind](task))
-        if self._batches is None:
+        context, began = self._context, time.monotonic()
+        if not self.is_urgent and (task := context.take_task(only_ordered=self.is_under_way)):
+            self._under_way.append((task, carry_out(context, task, self._kinds[task.kind](task))))
+        if not self.is_under_way:
             return False
-        began = time.monotonic()
+        batches = self._under_way[-1][1]
         try:
-            next(self._batches)
+            next(batches)
             # Of thousands of short sessions many fit between two looks at what else there is.
             while time.monotonic() - began < SLICE_S:
-                next(self._batches)
+                next(batches)
         except StopIteration:
-            self._batches = context.reads = None
+            self._under_way.pop()
+            context.reads = self._under_way[-1][0] if self._under_way else None
         return True
 
     def look_after_secrets(self) -> bool:
@@ -116,9 +124,13 @@ class Tasks:
         """
         context, store = self._context, self._context.store
         if any(
-            task.state in ("waiting", "running") for task in context.tasks.values() if task.kind in ("scan", "secrets")
+            task.state in ("waiting", "running")
+            for task in [*context.tasks.values()]
+            if task.kind in ("scan", "secrets")
         ):
             return False
+        if self._ordered.state == "failed" and time.monotonic() < self._ordered_at + SECRETS_AGAIN_S:
+            return False  # what did not let it be done is still so
         if store.commits != self._commits:
             self._commits = store.commits
             seen, self._found, self._late = store.read(
@@ -130,19 +142,23 @@ class Tasks:
         if not self._is_known and not store.read(purge.holds_text):
             _note_scanned(context, {}, {})
         elif not self._is_known:
-            context.submit(Task(kind="scan"))
+            self._order(Task(kind="scan", is_own=True))
         elif self._late:
-            context.submit(Task(kind="secrets"))
-        elif found and found.rare and found.since < iso_before(KEPT_DAYS * 86_400):
-            context.submit(Task(kind="scan", order={"fix": True, "kinds": found.rare}))
+            self._order(Task(kind="secrets", is_own=True))
+        elif due := found.rare_before(iso_before(KEPT_DAYS * 86_400)) if found else []:
+            self._order(Task(kind="scan", order={"fix": True, "kinds": due}, is_own=True))
         else:
             return False
         return True
 
+    def _order(self, task: Task) -> None:
+        self._ordered, self._ordered_at = task, time.monotonic()
+        self._context.submit(task)
+
     def close(self) -> None:
-        """Ends the task under way where it is, so that it releases its locks."""
-        if self._batches is not None:
-            self._batches.close()
+        """Ends the tasks under way where they are, so that they release their locks."""
+        for _, batches in reversed(self._under_way):
+            batches.close()
 
     def _take_in(self, task: Task) -> Work:
         """Imports what lies at the task's path, or syncs; then brings every stage up to date."""
@@ -548,9 +564,10 @@ Found = tuple[list[dict[str, Any]], int]
 
 
 def _scan(context: Context, task: Task) -> Work:
-    """Looks for secrets in the database, csmd's files and, when asked, the assistant's transcripts; `fix` redacts csmd's.
+    """Looks for secrets in the database, csmd's files and, when asked, the assistant's transcripts; `fix` takes them out.
 
-    With `kinds` only these are looked for and redacted, and no copy of the database goes: nobody asked for it.
+    Without it only the pages are mended that csmd itself has written. With `kinds` only these are looked for and taken
+    out, no copy of the database goes and no file of a person's is changed: nobody asked for it.
     """
     began, fix, kinds = time.monotonic(), bool(task.order.get("fix")), task.order.get("kinds")
     if fix:
@@ -558,11 +575,17 @@ def _scan(context: Context, task: Task) -> Work:
     redact = partial(_redact, kinds=kinds)
     found, fixed = yield from _scan_database(context, redact, fix=fix)
     degraded: list[str] = []
-    changed_ways = OWN_FILES if kinds else None
-    in_files, changed = yield from _scan_files(context, redact, degraded, ways=changed_ways if fix else PAGES)
+    in_files = yield from _scan_files(context, redact, degraded)
+    refusing = partial(_note_refused, degraded)
+    if fix and not kinds:
+        changed = _change_files(context, redact, refusing=refusing)
+    else:
+        changed = _change_files(
+            context, redact, refusing=refusing, ways=OWN_FILES if fix else PAGES, chosen=_ours(context)
+        )
     found, fixed = found + in_files, fixed + changed
     yield None
-    if fixed:
+    if fixed and fix:
         yield from _cleanse(context)
     elsewhere = (yield from _scan_transcripts(context)) if task.order.get("transcripts") else []
     by_kind = _count_kinds(found)
@@ -625,10 +648,8 @@ def _scan_database(
     return found, fixed
 
 
-def _scan_files(
-    context: Context, redact: Redact, degraded: list[str], *, ways: Collection[FileWay] | None
-) -> Batches[Found]:
-    """Looks through csmd's own files and mends those of some ways; those that cannot be read are noted in `degraded`."""
+def _scan_files(context: Context, redact: Redact, degraded: list[str]) -> Batches[list[dict[str, Any]]]:
+    """What stands in csmd's own files; those that cannot be read are noted in `degraded`."""
     paths, key = context.config.paths, context.store.hash_key
     found: list[dict[str, Any]] = []
     for path, way in purge_files.list_files(paths.home, paths.log_dir):
@@ -638,7 +659,18 @@ def _scan_files(
                 found += [{"file": str(path), **asdict(one)} for one in purge_files.secrets_in(text, redact, key)]
         except (StoreError, OSError):
             degraded.append(f"{path} could not be looked into")
-    return found, _change_files(context, redact, ways=ways)
+    return found
+
+
+def _note_refused(degraded: list[str], path: Path, error: OSError) -> None:
+    degraded.append(f"{path} could not be changed: {error.strerror}")
+
+
+def _ours(context: Context) -> purge_files.Chosen:
+    """Whether csmd has written a file: what else lies among its pages is a person's."""
+    memory = context.config.paths.memory
+    pages = {memory / path for path in context.store.read(markdown_pages.pages)}
+    return lambda path, text: not path.is_relative_to(memory) or path in pages or day_files.is_own(text)
 
 
 #: Of csmd's files those that say what the store says.
@@ -647,15 +679,15 @@ PAGES: tuple[FileWay, ...] = ("page",)
 OWN_FILES: tuple[FileWay, ...] = (*PAGES, "lines", "rewrite")
 
 
-def _change_files(context: Context, redact: Redact, *, ways: Collection[FileWay] | None) -> int:
-    """Takes secrets out of csmd's own files of some ways (None: of all); how many were changed or removed."""
+def _change_files(context: Context, redact: Redact, **how: Any) -> int:
+    """Takes secrets out of csmd's own files, `how` as of `purge_files.change`; how many were changed or removed."""
 
     def cleaned(text: str) -> tuple[str, int]:
         redacted, kinds = redact(text)
         return redacted, sum(kinds.values())
 
     paths = context.config.paths
-    done = purge_files.change(paths.home, paths.log_dir, cleaned, ways=ways)
+    done = purge_files.change(paths.home, paths.log_dir, cleaned, **how)
     return len(done.removed) + len(done.rewritten)
 
 
@@ -672,6 +704,8 @@ def _take_out_late_secrets(context: Context, _: Task) -> Work:
     """
     store, began = context.store, time.monotonic()
     seen = store.read(purge.late_secrets)
+    if not seen:  # a task before this one has done it
+        return {"sessions": 0, "fixed": 0, "took_s": _seconds_since(began)}
     marks = store.read(lambda rows: tombstones.secrets_of(rows, list(seen), store.hash_key))
 
     def redact(text: str) -> tuple[str, dict[str, int]]:
@@ -680,17 +714,21 @@ def _take_out_late_secrets(context: Context, _: Task) -> Work:
 
     keys = store.read(lambda rows: purge.session_keys(rows, seen))
     fixed = (yield from _scan_database(context, redact, fix=True, sessions=keys))[1]
-    fixed += _change_files(context, redact, ways=OWN_FILES)
+    refused: list[str] = []
+    refusing = partial(_note_refused, refused)
+    fixed += _change_files(context, redact, ways=OWN_FILES, chosen=_ours(context), refusing=refusing)
     store.write(lambda rows: purge.end_late_secrets(rows, seen))
     cache.clear()
     store.checkpoint(truncate=True)
-    return {"sessions": len(seen), "fixed": fixed, "took_s": _seconds_since(began)}
+    return {"sessions": len(seen), "fixed": fixed, "degraded": refused, "took_s": _seconds_since(began)}
 
 
 #: What newer rules found is taken out without being asked after this, where its kind is rare.
 KEPT_DAYS = 7
 #: How often it is looked what is due.
 SECRETS_EVERY_S = 5.0
+#: And after a task that failed.
+SECRETS_AGAIN_S = 600.0
 
 
 def secret_warnings(found: purge.FoundSecrets | None) -> list[str]:
@@ -698,8 +736,9 @@ def secret_warnings(found: purge.FoundSecrets | None) -> list[str]:
     if found is None:
         return []
     kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(found.kinds.items()))
-    due = (datetime.fromisoformat(found.since) + timedelta(days=KEPT_DAYS)).date() if found.rare else None
-    by_itself = f", the rare ones go by themselves on {due}" if due else ""
+    first = min((found.since[kind] for kind in found.rare), default="")
+    due = (datetime.fromisoformat(first) + timedelta(days=KEPT_DAYS)).date() if first else None
+    by_itself = f", the rare ones go by themselves from {due} on" if due else ""
     found_now = amount(sum(found.kinds.values()), "secret")
     what = f"{found_now} that older rules let through, shown nowhere ({kinds})"
     return [f"secrets: {what}; csmd scan lists them, csmd scan --fix takes them out{by_itself}"]

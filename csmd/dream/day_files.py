@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from csmd.dream import narrator
 from csmd.extraction.digest import OUTCOME_WORDS
-from csmd.privacy.redaction import redact
+from csmd.privacy.redaction import redact, redact_tree
 from csmd.recall import brief
 from csmd.recall.brief import without_courtesy
 from csmd.store import cursors, digests, dreams, files, markdown_pages, tombstones
@@ -304,11 +304,19 @@ DATA = Style(".yaml", "# csmd: ", "", True)
 STYLES = (MARKDOWN, DATA)
 
 
+DAY_HEAD = "# What was done on this day, by session; csmd writes the parts between its marks.\n"
+
+
 def empty(day: str, style: Style) -> str:
     """A day's file without parts."""
     if style.member:
-        return f"# What was done on this day, by session; csmd writes the parts between its marks.\ndate: '{day}'\nsessions:\n"
+        return f"{DAY_HEAD}date: '{day}'\nsessions:\n"
     return f"# {day}\n"
+
+
+def is_own(text: str) -> bool:
+    """Whether a file below the memory directory is one of a day or of a live session, whatever its name."""
+    return MARKDOWN.opens in text or text.startswith((LIVE_HEAD, DAY_HEAD))
 
 
 def part_name(ident: str) -> str:
@@ -540,7 +548,9 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) ->
 
 def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) -> None:
     session = store.read(lambda rows: _read_session(rows, ending, here, key=store.hash_key))
-    for style, body in ((MARKDOWN, render_markdown(session)), (DATA, files.as_yaml([render_data(session)]))):
+    # Of what older rules let through nothing is written.
+    data = redact_tree(render_data(session), Counter())
+    for style, body in ((MARKDOWN, redact(render_markdown(session), Counter())), (DATA, files.as_yaml([data]))):
         path = _file(directory, ending.wall, day, style)
         text = files.read_memory_file(path)
         if text is not None:
@@ -571,7 +581,7 @@ def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: boo
         text = files.read_memory_file(path)
         if text is not None and (text or new) and not text.startswith(head):
             session = store.read(partial(_read_session, ending=ending, here=here, key=store.hash_key))
-            files.write_memory_file(directory, path, head + files.as_yaml(render_live(session)))
+            files.write_memory_file(directory, path, head + files.as_yaml(redact_tree(render_live(session), Counter())))
             changed += 1
     for folder in [root / LIVE for root in _roots(directory)]:
         for path in [folder / name for name in files.names_in(folder, ".yaml")]:

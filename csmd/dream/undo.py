@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -13,6 +14,7 @@ from typing import Any
 from csmd.errors import CsmdError
 from csmd.memory import supersession
 from csmd.privacy.fingerprints import PURGED, clean
+from csmd.privacy.redaction import redact
 from csmd.store import (
     belief_changes,
     candidates,
@@ -387,6 +389,7 @@ def _restore_file(store: Store, home: Path, seqs: Sequence[int], path: str, *, n
     )
     # Somebody may have written there since it was decided that the file goes back.
     is_edited = content != was and any(why_files_stay(chain, content).values())
+    was = was and redact(was, Counter())  # of what older rules let through
     if content != was and not is_edited:
         _write_text(home / path, was)
 

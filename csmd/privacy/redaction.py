@@ -104,6 +104,18 @@ def redact(text: str, counts: Counter[str], *, key: str = "", kinds: Collection[
     return text
 
 
+def without_private(text: str, counts: Counter[str]) -> str:
+    """`text` without what stands between tags alone, in no more time than it takes to find them."""
+    folded = _folded(text)
+    spans = [
+        (*span, number, rule.kind)
+        for number, rule in enumerate(RULES)
+        if rule.paired and any(literal.lower() in folded for literal in rule.literals)
+        for span in _between_tags(rule, text)
+    ]
+    return _replaced(text, spans, counts) if spans else text
+
+
 def is_secret_key(key: str) -> bool:
     """Whether a field's name says that its value is a secret: `apiKey`, `db_password`, `Authorization`."""
     return SECRET_KEY.search(_words(key)) is not None

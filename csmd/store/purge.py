@@ -515,11 +515,15 @@ def _expect_late_secrets(rows: Rows, key: bytes, _: int) -> tuple[int | None, in
 
 @dataclass(frozen=True, slots=True)
 class FoundSecrets:
-    """What newer rules found in what was stored: how many by kind, the kinds that hardly any turn holds, since when."""
+    """What newer rules found in what was stored: how many by kind, since when, and the kinds that hardly any turn holds."""
 
     kinds: dict[str, int]
     rare: list[str]
-    since: str
+    since: dict[str, str]
+
+    def rare_before(self, at: str) -> list[str]:
+        """The rare kinds that were found before a time."""
+        return [kind for kind in self.rare if self.since[kind] < at]
 
 
 def found_secrets(rows: Rows) -> FoundSecrets | None:
@@ -548,7 +552,8 @@ def note_looked_through(
     if kinds:
         turns = rows.number("select count(*) from turns")
         rare = sorted(kind for kind in kinds if in_turns.get(kind, 0) * RARE_TURNS < turns)
-        found = FoundSecrets(dict(kinds), rare, before.since if before else now)
+        known = before.since if before else {}
+        found = FoundSecrets(dict(kinds), rare, {kind: known.get(kind, now) for kind in kinds})
         rows.upsert("meta", "key", key=SECRETS_FOUND, value=wire.dumps(asdict(found)))
 
 

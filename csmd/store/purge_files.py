@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from csmd import wire
 from csmd.config import spool_places
@@ -78,6 +78,10 @@ KNOWN_BY = frozenset(
 )  # fmt: skip
 #: A text without what is to go, and how often that stood in it.
 Clean = Callable[[str], tuple[str, int]]
+#: (path, text) -> whether a file that holds something is changed.
+Chosen = Callable[[Path, str], bool]
+#: What is done with a file that the disk does not let be read or changed.
+Refusing = Callable[[Path, OSError], None]
 #: (kind, names) -> those of the names that were purged as a whole.
 Purged = Callable[[Literal["turn", "session", "memory"], Sequence[str]], set[str]]
 
@@ -168,19 +172,27 @@ def _uuid(line: str) -> str:
     return uuid if isinstance(uuid, str) else ""
 
 
+def _raise(_: Path, error: OSError) -> None:
+    raise error
+
+
 def change(
     home: Path,
     log_dir: Path,
     cleaned: Clean,
     *,
     every_copy: bool = False,
+    chosen: Chosen = lambda *_: True,
+    refusing: Refusing = _raise,
     ways: Collection[FileWay] | None = None,
     turns: Set[str] = frozenset(),
     missing: Missing = lambda _: (),
 ) -> ChangedFiles:
     """Changes or removes each file for which `cleaned` gives hits, in the way of its kind.
 
-    Only those of some `ways`, where these are given. Of a line of `turns` nothing is left but what it is known by, of one of a page whose memory is `missing` nothing.
+    Only those of some `ways`, where these are given, and of these that are `chosen`; a file that the disk refuses is
+    left to `refusing`, which raises its error. Of a line of `turns` nothing is left but what it is known by, of one of a
+    page whose memory is `missing` nothing.
     """
     done = ChangedFiles()
     for path, way in list_files(home, log_dir):
@@ -190,7 +202,11 @@ def change(
             path.unlink(missing_ok=True)
             done.removed.append(str(path))
         elif way != "copy":
-            _plain(path, way, partial(_paged, cleaned, missing) if way == "page" else cleaned, done, turns)
+            mend = partial(_paged, cleaned, missing) if way == "page" else cleaned
+            try:
+                _plain(path, way, mend, done, turns, chosen)
+            except OSError as error:
+                refusing(path, error)
     return done
 
 
@@ -212,28 +228,38 @@ def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
 
-def _plain(path: Path, way: FileWay, cleaned: Clean, done: ChangedFiles, turns: Set[str]) -> None:
-    with path.open("r+b") as file:
+def _plain(path: Path, way: FileWay, cleaned: Clean, done: ChangedFiles, turns: Set[str], chosen: Chosen) -> None:
+    with path.open("r+b" if way == "lines" else "rb") as file:
         if os.fstat(file.fileno()).st_size > MOST_BYTES:
             return  # the search byte by byte, at the end of a purge, names it
         if way == "lines":
             fcntl.flock(file, fcntl.LOCK_EX)  # what is appended meanwhile comes before or after
-        whole = file.read().decode("utf-8", "replace")
-        text, hits = _lines(whole, cleaned, turns) if way == "lines" else cleaned(whole)
-        if not hits:
+            text, hits = _lines(file.read().decode("utf-8", "replace"), cleaned, turns)
+            if hits:
+                _overwrite(file, text.encode("utf-8", "replace"))
+                done.rewritten.append(str(path))
             return
-        if way == "remove":
-            path.unlink(missing_ok=True)
-            done.removed.append(str(path))
-        elif way == "keep":
-            done.kept.append(str(path))
-        else:
-            file.seek(0)
-            file.write(text.encode("utf-8", "replace"))
-            file.truncate()
-            file.flush()
-            os.fsync(file.fileno())
-            done.rewritten.append(str(path))
+        whole = file.read().decode("utf-8", "surrogateescape")  # what is no text in it stays as it is
+    text, hits = cleaned(whole)
+    if not hits or not chosen(path, whole):
+        return
+    if way == "remove":
+        path.unlink(missing_ok=True)
+        done.removed.append(str(path))
+    elif way == "keep":
+        done.kept.append(str(path))
+    else:
+        with path.open("r+b") as file:
+            _overwrite(file, text.encode("utf-8", "surrogateescape"))
+        done.rewritten.append(str(path))
+
+
+def _overwrite(file: BinaryIO, data: bytes) -> None:
+    file.seek(0)
+    file.write(data)
+    file.truncate()
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _paged(cleaned: Clean, missing: Missing, whole: str) -> tuple[str, int]:

@@ -289,13 +289,15 @@ def note_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: bytes
     At most MOST_SECRETS: a session that prints a key store holds more than are ever said again.
     """
     place, is_new = name_hash("session", session, key), False
-    known = rows.number("select count(*) from tombstones where place = :place and place <> ''", place=place)
-    for secret in sorted(secrets)[: max(0, MOST_SECRETS - known)]:
+    room = MOST_SECRETS - rows.number(
+        "select count(*) from tombstones where place = :place and place <> ''", place=place
+    )
+    for secret in sorted(secrets):
         mark = mark_of(secret, key)
         there = "select 1 from tombstones where kind = 'secret' and hash = :hash and part_of = :place"
-        if not rows.exists(there, hash=mark.hash, place=place):
+        if room > 0 and not rows.exists(there, hash=mark.hash, place=place):
             _add(rows, "secret", mark.hash, mark=mark, now=now, part_of=place, place=place)
-            is_new = True
+            is_new, room = True, room - 1
     return is_new
 
 

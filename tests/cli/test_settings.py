@@ -174,6 +174,13 @@ def test_a_bad_key_or_value_is_refused_and_the_file_stays(
     assert machine.paths.config_file.read_text() == "# mine\nbackup.keep: 3\n"
 
 
+def test_a_model_that_is_gone_keeps_nobody_from_changing_something_else(machine: Machine) -> None:
+    machine.home.mkdir(mode=0o700)
+    machine.paths.config_file.write_text("embed.model: mine\n")
+    assert machine.run("config", "set", "brief.max_tokens", "500").returncode == 0
+    assert "embed.model: mine" in machine.paths.config_file.read_text()
+
+
 def editor(machine: Machine, *scripts: str) -> dict[str, str]:
     """An editor that does at each call what the next of these says (of "$1")."""
     place = machine.root / "editor"

@@ -34,7 +34,7 @@ def hits(parts: Any, kind: str) -> int:
 
 
 def settle(parts: Any) -> None:
-    for number in range(50):
+    for number in range(500):
         if not parts.background.step(1000.0 + number):
             return
     raise AssertionError("the background thread finds no end")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from csmd import wire
 from csmd.daemon import reading, tasks
-from csmd.daemon.context import iso_before
+from csmd.daemon.context import Task, iso_before
 from csmd.privacy import redaction
 from csmd.recall import ranking
 from csmd.store import purge
@@ -26,6 +30,16 @@ def result_of(parts: Any, tool: str, **params: Any) -> dict[str, Any]:
     result = dict(task.result)
     assert result.pop("took_s") >= 0
     return result
+
+
+def done(parts: Any, job: str) -> Any:
+    """A task when it has ended."""
+    for _ in range(400):
+        parts.background.step(1000.0)
+        if (task := parts.background.context.tasks[job]).state in ("done", "failed"):
+            assert task.state == "done", task
+            return task
+    raise AssertionError("there is no end of work")
 
 
 def test_exported_memories_and_notes_come_in_once_and_say_what_they_brought(parts: Any, tmp_path: Path) -> None:
@@ -62,12 +76,7 @@ def test_a_purge_empties_what_functions_keep_of_texts(parts: Any) -> None:
     said = "the vault opens on Mondays"
     first = ranking.stems(said)
     assert ranking.stems(said) is first, "kept"
-    job = parts.call("csm_privacy_purge", what="vault opens", kind="text", by_person=True)["job"]
-    for _ in range(200):
-        parts.background.step(1000.0)
-        if parts.background.context.tasks[job].state in ("done", "failed"):
-            break
-    assert parts.background.context.tasks[job].state == "done", parts.background.context.tasks[job]
+    done(parts, parts.call("csm_privacy_purge", what="vault opens", kind="text", by_person=True)["job"])
     assert ranking.stems(said) == first and ranking.stems(said) is not first
 
 
@@ -94,8 +103,9 @@ def test_what_newer_rules_found_goes_by_itself_after_seven_days_where_a_kind_is_
         found = settle()
         assert found is not None and found.rare == ["chosen-word"] and context.withholds
         (warning,) = tasks.secret_warnings(found)
-        assert f"go by themselves on {datetime.fromisoformat(found.since).date() + timedelta(days=7)}" in warning
-        aged = wire.dumps({**asdict(found), "since": iso_before(8 * 86_400)})
+        due = datetime.fromisoformat(found.since["chosen-word"]).date() + timedelta(days=7)
+        assert f"go by themselves from {due} on" in warning
+        aged = wire.dumps({**asdict(found), "since": {"chosen-word": iso_before(8 * 86_400)}})
         store.write(lambda rows: rows.upsert("meta", "key", key=purge.SECRETS_FOUND, value=aged))
         assert settle() is None and not context.withholds
         first = store.read(lambda rows: rows.value("select text from turns order by seq"))
@@ -117,3 +127,76 @@ def test_a_kind_that_hits_many_turns_stays_where_it_is_until_it_is_asked_for(par
     assert not parts.background.tasks.look_after_secrets() and context.withholds
     (warning,) = tasks.secret_warnings(store.read(purge.found_secrets))
     assert "4 chosen-word" in warning and "by themselves" not in warning
+
+
+def test_each_kind_has_its_seven_days_however_long_another_has_been_known(parts: Any) -> None:
+    store = parts.store
+    long_ago, now = iso_before(30 * 86_400), iso_before(0)
+
+    def look(kinds: dict[str, int], at: str) -> purge.FoundSecrets | None:
+        store.write(lambda rows: purge.note_looked_through(rows, "rules", kinds, {}, key=store.hash_key, now=at))
+        return store.read(purge.found_secrets)
+
+    look({"first-kind": 1}, long_ago)
+    found = look({"first-kind": 1, "second-kind": 1}, now)
+    assert found is not None and found.since == {"first-kind": long_ago, "second-kind": now}
+
+
+def test_a_task_of_csmds_own_that_fails_is_not_begun_again_at_once(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    context, machine, looks = parts.background.context, parts.machine, []
+    context.guard("reading", lambda: reading.look_at(context, machine.transcript(machine.line("user", "Nightjar"))))
+
+    def fails(*_: Any, **__: Any) -> None:
+        looks.append(1)
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(tasks, "_scan_database", fails)
+    redaction.choose_words(["Nightjar"])
+    try:
+        context.rules = redaction.state_of_rules()
+        for number in range(20):
+            parts.background._due["secrets"] = 0.0
+            parts.background.step(1000.0 + number)
+    finally:
+        redaction.choose_words([])
+    assert len(looks) == 1
+    assert [task.state for task in context.tasks.values()] == ["failed"]
+
+
+def test_what_somebody_orders_is_done_before_what_csmd_has_begun_itself(parts: Any) -> None:
+    context, ended = parts.background.context, []
+
+    def work(task: Task) -> Iterator[None]:
+        for _ in range(1 + 2 * task.is_own):
+            time.sleep(tasks.SLICE_S)
+            yield None
+        ended.append(task.is_own)
+        return {}
+
+    parts.background.tasks._kinds = dict.fromkeys(("scan", "backup"), work)
+    context.submit(Task(kind="scan", is_own=True))
+    parts.background.step(1000.0)
+    assert not parts.background._is_urgent(), "what nobody waits for takes half of the time"
+    context.submit(Task(kind="backup"))
+    for number in range(8):
+        parts.background.step(1001.0 + number)
+    assert ended == [False, True]
+
+
+def test_a_look_that_nobody_asked_for_changes_only_what_csmd_has_written(parts: Any) -> None:
+    memory = parts.machine.paths.memory
+    day = "# 2026-01-02\n<!-- csmd: session s1 -->\nNightjar\n<!-- csmd: end s1 -->\n"
+    theirs = {"notes.md": b"Nightjar\n", "drawing.bin": b"\xff\xfe Nightjar \x80"}
+    memory.mkdir(parents=True, exist_ok=True)
+    for name, data in {**theirs, "2026-01-02.md": day.encode()}.items():
+        (memory / name).write_bytes(data)
+    redaction.choose_words(["Nightjar"])
+    try:
+        done(parts, parts.call("csm_privacy_scan")["job"])
+        assert {name: (memory / name).read_bytes() for name in theirs} == theirs
+        assert "Nightjar" not in (memory / "2026-01-02.md").read_text()
+        done(parts, parts.call("csm_privacy_scan", fix=True, by_person=True)["job"])
+    finally:
+        redaction.choose_words([])
+    assert (memory / "notes.md").read_text() == "[redacted:chosen-word]\n"
+    assert (memory / "drawing.bin").read_bytes() == b"\xff\xfe [redacted:chosen-word] \x80", "no other byte changes"

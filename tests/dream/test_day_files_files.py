@@ -16,6 +16,7 @@ from session_writer import Talk, go_through
 from csmd.dream import day_files
 from csmd.extraction import digest
 from csmd.memory import remember
+from csmd.privacy import redaction
 from csmd.privacy.fingerprints import Needle
 from csmd.store import (
     dreams,
@@ -121,6 +122,20 @@ def test_the_hosts_word_ends_a_session_at_once_and_its_live_file_goes(store: Sto
     close(store, "s1")
     settle(store, memory, now=soon)
     assert files(memory) == ["daily/2026-03-01.md", "daily/2026-03-01.yaml", "sessions/mine.yaml"]
+
+
+def test_what_older_rules_let_through_is_written_into_no_file_any_more(store: Store, memory: Path) -> None:
+    talk(store, goal="please keep the prices of Nightjar in cents")
+    redaction.choose_words(["Nightjar"])
+    try:
+        settle(store, memory, now="2026-03-01T10:21:00.000Z")
+        live = yaml.safe_load((memory / "sessions/s1.yaml").read_text())
+        assert live["goal"] == "please keep the prices of [redacted:chosen-word] in cents"
+        settle(store, memory)
+    finally:
+        redaction.choose_words([])
+    assert files(memory) == ["daily/2026-03-01.md", "daily/2026-03-01.yaml"]
+    assert not any("Nightjar" in path.read_text() for path in memory.rglob("*.*"))
 
 
 def test_a_session_that_goes_on_is_told_anew_in_its_part_and_on_another_day_in_that_days_file(

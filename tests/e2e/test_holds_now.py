@@ -190,8 +190,8 @@ def is_busy(csmd: Csmd, seen: str, prompt: str, words: str) -> bool:
     if added_to_prompts(seen):
         return False
     # What stands just at the floor of relevance is told or not; that it is known is asked of a search.
-    known = csmd("recall", "--prompt", prompt, "--json")["text"] + json.dumps(csmd("search", words, "--json"))
-    assert words in known
+    hits = [hit["text"] for hit in csmd("search", words, "--json")["hits"]]
+    assert words in "\n".join([csmd("recall", "--prompt", prompt, "--json")["text"], *hits])
     return True
 
 

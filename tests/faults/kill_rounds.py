@@ -58,6 +58,8 @@ class World:
         #: Of what only hooks tell nobody knows the order by a clock that is set to and fro.
         self.clock_is_set = False
         self.daemon: Any = None
+        #: Kills while texts were embedded or linked.
+        self.hits = 0
         self._number = 0
         self._lock = threading.Lock()
 
@@ -338,11 +340,10 @@ def _while_texts_are_embedded(world: World, chance: random.Random, number: int) 
 
     def embeds() -> bool:
         state = world.machine.call("csm_job", id=job)
-        return state["state"] in ("done", "failed") or state["progress"].get("step") in (
-            "distilling",
-            "embedding",
-            "linking",
+        world.hits += (
+            is_hit := state["progress"].get("step") in ("embedding", "linking") and state["state"] == "running"
         )
+        return is_hit or state["state"] in ("done", "failed")
 
     eventually(embeds, within_s=600)
     time.sleep(chance.uniform(0, 0.2))
@@ -416,7 +417,8 @@ def main() -> int:
             f"seed {chosen.seed}: {sum(world.kills.values())} kills in {time.monotonic() - began:.0f} s; "
             f"{len(world.acknowledged)} events acknowledged, 0 of them lost; {world.turns()} turns said, "
             "each stored once, none besides; index and vector rows as they should be; "
-            f"{len(world.far_apart)} reports of two commands were too far apart to be one"
+            f"{len(world.far_apart)} reports of two commands were too far apart to be one; "
+            f"{world.hits} kills hit embedding or linking"
         )
     return 0
 

@@ -615,3 +615,15 @@ def test_a_plan_names_the_projects_in_which_its_text_stands_and_none_behind_a_wa
     assert sum(one["memories"] for one in every) == counted.get("memories.text", 0)
     bank = filled.read(lambda rows: int(rows.value("select seq from projects where root = '/home/me/bank'")))
     assert filled.read(lambda rows: purge.plan_places(rows, plan, seen=[0, bank])) == every[1:]
+
+
+def test_secrets_that_are_known_already_take_no_room_of_new_ones(store: Store) -> None:
+    known = [f"aa-known-{number:04}-Secret" for number in range(tombstones.MOST_SECRETS - 1)]
+
+    def note(rows: Rows, secrets: list[str]) -> bool:
+        return tombstones.note_secrets(rows, "s1", secrets, key=store.hash_key, now=LATER)
+
+    assert store.write(lambda rows: note(rows, known))
+    assert store.write(lambda rows: note(rows, [*known, "zz-new-one-Secret"]))
+    assert not store.write(lambda rows: note(rows, ["zz-one-too-many-Secret"])), "there is no room for more"
+    assert not store.write(lambda rows: note(rows, ["zz-new-one-Secret"])), "it is known now"

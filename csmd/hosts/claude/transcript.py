@@ -17,7 +17,7 @@ from csmd.errors import BadInput
 from csmd.exclusions import Withheld
 from csmd.hosts.adapter import json_object, label, mapping, moment, string
 from csmd.hosts.claude.tool_calls import transcripts_written
-from csmd.privacy.redaction import Removed, redact, redact_tree
+from csmd.privacy.redaction import Removed, redact, redact_tree, without_private
 from csmd.text import display
 from csmd.values import Turn
 from csmd.vocabulary import TOOL_KINDS, TurnKind
@@ -211,8 +211,10 @@ def spoken(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
 
     With `as_typed` a command that the host has spelt out in tags is what was typed, as its hook reports it.
     """
-    text = display.cut_at_words(text, limit=MOST_CHARACTERS)
     plain = display.without_spans(wire.clean(text), *_REMINDER)
+    if len(plain) > MOST_CHARACTERS:  # a tag may stand in what is cut out, and its other half in what is kept
+        plain = without_private(display.strip_fenced(plain), counts)
+        plain = display.cut_at_words(plain, limit=MOST_CHARACTERS)
     if as_typed and _COMMAND.match(plain) and (name := _NAME.search(plain)):
         arguments = _ARGUMENTS.search(plain)
         plain = f"/{name.group(1)} {arguments.group(1) if arguments else ''}"

@@ -648,3 +648,13 @@ def test_a_session_that_moves_to_another_directory_is_known_by_where_it_began() 
     assert read(*data.splitlines()).turns[-1].cwd == "/sandbox/misc_interactive/proj/sub"
     for nothing in (b"", b"{}", b'{"cwd":7}', b'{"cwd":"/p', b'{"text":"\\"cwd\\":\\"/x\\""}'):
         assert transcript.started_in(nothing) == ""
+
+
+def test_what_is_private_stays_out_where_the_half_of_it_with_its_beginning_is_cut_away() -> None:
+    most = transcript.MOST_CHARACTERS
+    said = f"{'begin ' * (most // 8)}<private>{'hidden ' * (most // 10)}</private> and the end"
+    counts: Counter[str] = Counter()
+    kept = transcript.spoken(said, counts)
+    assert "hidden" not in kept and kept.endswith("and the end") and counts == {"private-tag": 1}
+    reminded = said.replace("private>", "system-reminder>")
+    assert "hidden" not in transcript.spoken(reminded, Counter())
