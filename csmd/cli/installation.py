@@ -183,8 +183,7 @@ def show_runs(unit: service.Plan, status: dict[str, Any]) -> Screen:
         yield _sentence(f"the daemon of csmd {status['replaced']} was stopped")
     if unit.manager is None:
         yield _sentence(f"the daemon runs detached, pid {status['daemon']['pid']}: {unit.why}")
-        note = service.lifetime_note(default_paths(), "detached")
-        yield _sentence(f"it does not survive a reboot: {note}, and hooks keep events until then")
+        yield _sentence(f"{service.lifetime_note(default_paths(), 'detached')}; hooks keep events until then")
         return
     yield _sentence(f"the daemon runs, pid {status['daemon']['pid']}, kept by {unit.kind}: {unit.file}")
     if note := unit.manager.lifetime_note():
