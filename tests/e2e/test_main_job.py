@@ -59,7 +59,6 @@ SAID = (PREFERENCE, CORRECTION, DECISION)
 
 
 #: Each client is seen with a daemon that is there and with one that is not; the whole round of both is not needed.
-BOTH = pytest.mark.parametrize("claude_build", client.VERSIONS, indirect=True)
 NEW_ONLY, OLD_ONLY = (pytest.mark.parametrize("claude_build", [version], indirect=True) for version in client.VERSIONS)
 
 
@@ -183,7 +182,6 @@ def assert_hooks_are_harmless(csmd: Csmd, recorder: Recorder) -> None:
 @pytest.mark.invariant(
     "Every turn is stored once, from hook and transcript, after any replay; what csmd injected is not taken for news"
 )
-@BOTH
 def test_statements_of_one_session_reach_the_next(
     sandbox: Sandbox, csmd: Csmd, claude: Claude, recorder: Recorder
 ) -> None:
