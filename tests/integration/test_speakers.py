@@ -114,8 +114,8 @@ def pin(rows: Rows, key: bytes) -> None:
 
 def settle(parts: Any) -> None:
     began = time.monotonic()  # not long after the machine's start either is a session's silence older than the machine
-    for number in range(200):
-        if not parts.background.step(began + number / 4):
+    for number in range(2000):
+        if not parts.background.step(began + number / 40):
             return
     raise AssertionError("the background thread finds no end")
 
