@@ -140,6 +140,7 @@ def test_a_store_that_refuses_is_told(sandbox: Sandbox, csmd: Csmd, claude: Clau
     "Sessions that no hook reports are an alarm until one does; what is no trouble raises none; a store that refuses stands first"
 )
 @latest_only
+@pytest.mark.long
 def test_hooks_that_were_removed_by_hand_are_an_alarm_until_they_are_back(
     sandbox: Sandbox, csmd: Csmd, claude: Claude
 ) -> None:

@@ -196,6 +196,7 @@ def is_busy(csmd: Csmd, seen: str, prompt: str, words: str) -> bool:
 
 
 @pytest.mark.timeout(800)  # a dozen conversations with the real client, each after the other
+@pytest.mark.long
 def test_what_holds_now_arrives_with_the_task_and_nothing_twice(claude: Claude, csmd: Csmd) -> None:
     """One home for all of it: the afternoon's import takes longer than everything that is asked afterwards."""
     live(claude, csmd)

@@ -210,6 +210,7 @@ def test_statements_of_one_session_reach_the_next(
 
 @pytest.mark.invariant("Nothing captured is lost. An ack means committed; without one the event is in the spool")
 @OLD_ONLY
+@pytest.mark.long
 def test_a_daemon_killed_between_and_during_turns_loses_nothing(
     sandbox: Sandbox, csmd: Csmd, claude: Claude, recorder: Recorder
 ) -> None:

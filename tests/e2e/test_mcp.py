@@ -119,6 +119,7 @@ def test_what_a_model_keeps_in_one_session_it_finds_in_the_next(sandbox: Sandbox
     assert (second.hook_failures(), client.hook_failures(sandbox.home)) == ([], [])
 
 
+@pytest.mark.long
 def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_once(
     sandbox: Sandbox, csmd: Csmd, claude: Claude
 ) -> None:

@@ -84,6 +84,7 @@ def is_sound(machine: Machine) -> bool:
 @pytest.mark.invariant(
     "A daemon killed while it dreams leaves a sound store; the next dream does the rest, and undo takes all of it back"
 )
+@pytest.mark.long
 def test_a_daemon_that_is_killed_while_it_dreams_leaves_a_sound_store_and_the_next_dream_does_the_rest(
     machine: Machine,
 ) -> None:

@@ -43,6 +43,7 @@ def test_what_is_chosen_keeps_its_id_the_rest_is_archived_and_undo_gives_every_r
 @pytest.mark.invariant(
     "Memories of an older csmd are chosen anew once, keep their names where they are chosen still, and undo gives every row back"
 )
+@pytest.mark.long
 def test_killed_in_the_middle_it_goes_on_in_its_own_journal(aged: Machine) -> None:
     was = looked_at(aged)
     daemon = aged.start()
